@@ -1,0 +1,748 @@
+"""Tests of grundy_table.py and find_period.py.
+
+The run directories are written by the small writer below, from the documented format. Expected
+periods are planted, or found by `brute`, which is the definition.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SCRIPTS = os.path.dirname(HERE)
+sys.path.insert(0, SCRIPTS)
+
+import find_period  # noqa: E402
+import grundy_table  # noqa: E402
+
+try:
+    from blake3 import blake3
+except ImportError:
+    blake3 = None
+
+needs_blake3 = pytest.mark.skipif(blake3 is None, reason="the blake3 package is not installed")
+ESCAPE = [("n", "<u8"), ("v", "<u2")]
+
+
+# The writer
+
+
+def npy_header(descr, shape):
+    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': ({shape},), }}"
+    return b"\x93NUMPY\x01\x00" + (4086).to_bytes(2, "little") + text.encode().ljust(4085) + b"\n"
+
+
+def record_line(**fields):
+    text = json.dumps({**fields, "blake3": " " * 64}).encode()
+    line = text.ljust(4095) + b"\n"
+    digest = blake3(line).hexdigest() if blake3 else "0" * 64
+    at = len(text) - 66
+    assert line[at : at + 64] == b" " * 64
+    return line[:at] + digest.encode() + line[at + 64 :]
+
+
+def fields(values, width="u8", **changes):
+    values = np.asarray(values)
+    return {
+        "format": 1,
+        "run": "0123456789abcdef",
+        "game": "kayles",
+        "rule": "0" * 64,
+        "sequence": 0,
+        "event": "commit",
+        "count": len(values),
+        "escapes": int((values > 255).sum()) if width == "u8" else 0,
+        "width": width,
+        "mask": 15,
+        "position": 0,
+        "kept": [[0, len(values)]],
+        "digest": "0" * 64,
+        "rares": 1,
+        "last_rare": 0,
+        "max_value": int(values.max(initial=0)),
+        "max_at": 0,
+        "checks": {},
+        "errors": 0,
+        "kernel": "test",
+        "program": "test",
+        "previous": "0" * 64,
+        **changes,
+    }
+
+
+def write_run(path, values, width="u8", shape=None, entries=None, **changes):
+    """A run directory with one commit record. `shape`: what the header of values.npy
+    says; `entries`: what escapes.npy holds."""
+    os.makedirs(path, exist_ok=True)
+    values = np.asarray(values, np.uint16)
+    shape = len(values) if shape is None else shape
+    with open(os.path.join(path, "values.npy"), "wb") as file:
+        if width == "u8":
+            file.write(npy_header("'|u1'", shape) + (values & 255).astype("u1").tobytes())
+        else:
+            file.write(npy_header("'<u2'", shape) + values.astype("<u2").tobytes())
+    if width == "u8":
+        if entries is None:
+            entries = [(n, values[n]) for n in np.flatnonzero(values > 255)]
+        with open(os.path.join(path, "escapes.npy"), "wb") as file:
+            file.write(npy_header(repr(ESCAPE), len(entries)) + np.array(entries, ESCAPE).tobytes())
+        changes.setdefault("escapes", len(entries))
+    with open(os.path.join(path, "journal.jsonl"), "wb") as file:
+        file.write(record_line(**fields(values, width, **changes)))
+    return str(path)
+
+
+def append(path, name, data):
+    with open(os.path.join(path, name), "ab") as file:
+        file.write(data)
+
+
+def random_values(seed, count, top=700):
+    print("seed", seed)
+    return np.random.default_rng(seed).integers(0, top, count, dtype=np.uint16)
+
+
+def punch(path, a, b):
+    """A hole in the table: the values from a to b read as zeros, the escapes stay."""
+    with open(os.path.join(path, "values.npy"), "r+b") as file:
+        file.seek(4096 + a)
+        file.write(bytes(b - a))
+
+
+# The reader
+
+
+@pytest.mark.parametrize("width", ["u8", "u16"])
+def test_every_value_comes_back_with_values_above_255(tmp_path, width):
+    values = random_values(1, 5000, 65536)
+    values[[0, 255, 256, 4999]] = [65535, 255, 256, 511]
+    run = grundy_table.open_run(write_run(tmp_path / "r", values, width))
+    assert (run.game, run.count, len(run)) == ("kayles", 5000, 5000)
+    assert run.values(0, 5000).dtype == np.uint16
+    assert np.array_equal(run.values(0, 5000), values)
+    for a, b in [(0, 1), (1, 1), (17, 300), (4999, 5000), (5000, 5000)]:
+        assert np.array_equal(run.values(a, b), values[a:b])
+    assert run[0] == 65535 and run[256] == 256 and run[-1] == 511 and type(run[0]) is int
+    assert np.array_equal(run[10:20], values[10:20])
+    assert np.array_equal(run[-20:], values[-20:])
+    assert len(run[20:10]) == 0
+    blocks = list(run.chunks(size=999))
+    assert [start for start, _ in blocks] == [0, 999, 1998, 2997, 3996, 4995]
+    assert np.array_equal(np.concatenate([block for _, block in blocks]), values)
+    assert [int(v) for v in run] == values.tolist()
+
+
+def test_result_is_a_copy_and_files_are_not_written(tmp_path):
+    path = write_run(tmp_path / "r", [1, 2, 3])
+    before = open(os.path.join(path, "values.npy"), "rb").read()
+    run = grundy_table.open_run(path)
+    run.values(0, 3)[:] = 9
+    assert run.values(0, 3).tolist() == [1, 2, 3]
+    assert open(os.path.join(path, "values.npy"), "rb").read() == before
+
+
+@pytest.mark.parametrize("shape", [0, 7, 100, 10**15])
+def test_journal_counts_and_not_the_header_shape(tmp_path, shape):
+    values = random_values(2, 100)
+    run = grundy_table.open_run(write_run(tmp_path / "r", values, shape=shape))
+    assert np.array_equal(run.values(0, 100), values)
+
+
+def test_bytes_and_escapes_beyond_the_journal_are_not_seen(tmp_path):
+    values = random_values(3, 100, 256)
+    path = write_run(tmp_path / "r", values)
+    append(path, "values.npy", b"\1" * 5000)
+    append(path, "escapes.npy", np.array([(100, 257)], ESCAPE).tobytes() + b"torn")
+    run = grundy_table.open_run(path)
+    assert run.count == 100 and np.array_equal(run.values(0, 100), values)
+    with pytest.raises(IndexError, match="100 committed values"):
+        run[100]
+    with pytest.raises(IndexError, match="committed"):
+        run[90:101]
+    with pytest.raises(IndexError):
+        run[-101]
+    with pytest.raises(IndexError):
+        run.values(-1, 5)
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        b"{",
+        record_line(**fields(range(200)))[:4000],
+        b"\0" * 4096,
+        b" " * 4095 + b"\n",
+        b"{}".ljust(4095) + b"\n",
+    ],
+    ids=["one byte", "cut record", "zeros", "blank line", "empty object"],
+)
+def test_torn_journal_tail_is_ignored(tmp_path, tail):
+    path = write_run(tmp_path / "r", range(100))
+    append(path, "journal.jsonl", tail)
+    assert grundy_table.open_run(path).count == 100
+
+
+def test_last_record_decides_also_when_it_goes_back(tmp_path):
+    path = write_run(tmp_path / "r", range(100))
+    append(path, "journal.jsonl", record_line(**fields(range(60), event="rollback", sequence=1)))
+    run = grundy_table.open_run(path)
+    assert run.count == 60 and run.record["event"] == "rollback"
+    with pytest.raises(IndexError):
+        run[60]
+
+
+@needs_blake3
+def test_altered_last_record_is_not_believed(tmp_path):
+    path = write_run(tmp_path / "r", range(100))
+    line = record_line(**fields(range(90), sequence=1))
+    append(path, "journal.jsonl", line.replace(b'"count": 90', b'"count": 91'))
+    assert grundy_table.open_run(path).count == 100
+    append(path, "journal.jsonl", line)
+    assert grundy_table.open_run(path).count == 90
+
+
+@needs_blake3
+def test_altered_padding_is_not_believed(tmp_path):
+    path = write_run(tmp_path / "r", range(100))
+    line = record_line(**fields(range(90), sequence=1))
+    append(path, "journal.jsonl", line[:-2] + b"\t\n")
+    assert grundy_table.open_run(path).count == 100
+
+
+def test_hole_is_refused_and_not_read_as_zeros(tmp_path):
+    values = random_values(4, 100)
+    path = write_run(tmp_path / "r", values, kept=[[0, 20], [20, 30], [60, 100]])
+    punch(path, 30, 60)
+    run = grundy_table.open_run(path)
+    assert np.array_equal(run.values(0, 30), values[:30])
+    assert np.array_equal(run.values(60, 100), values[60:])
+    assert len(run.values(40, 40)) == 0
+    for a, b, where in [(29, 31, 30), (30, 31, 30), (0, 100, 30), (59, 100, 59), (35, 40, 35)]:
+        with pytest.raises(grundy_table.NotKept, match=rf"G\({where}\)"):
+            run.values(a, b)
+    with pytest.raises(grundy_table.NotKept):  # a loop must not end at the hole as if all were read
+        list(run)
+
+
+def test_hole_made_after_opening_is_refused(tmp_path):
+    values = random_values(5, 100)
+    path = write_run(tmp_path / "r", values)
+    run = grundy_table.open_run(path)
+    append(
+        path,
+        "journal.jsonl",
+        record_line(**fields(range(120), sequence=1, kept=[[0, 10], [50, 120]])),
+    )
+    assert np.array_equal(run.values(0, 10), values[:10])
+    assert np.array_equal(run.values(50, 100), values[50:])
+    for n in range(10, 50):
+        with pytest.raises(grundy_table.NotKept):
+            run[n]
+    assert run.count == 100
+
+
+def test_rollback_after_opening_is_noticed(tmp_path):
+    path = write_run(tmp_path / "r", range(100))
+    run = grundy_table.open_run(path)
+    punch(path, 10, 50)
+    append(path, "journal.jsonl", b"\0" * 4096)
+    append(path, "journal.jsonl", record_line(**fields(range(50), sequence=1, event="rollback")))
+    append(path, "journal.jsonl", record_line(**fields(range(200), sequence=2)))
+    for _ in range(2):
+        with pytest.raises(grundy_table.RunError, match="went back to 50"):
+            run[3]
+
+
+def test_another_format_is_refused_and_not_skipped(tmp_path):
+    path = write_run(tmp_path / "r", range(100))
+    append(path, "journal.jsonl", record_line(**fields(range(100), format=2)))
+    with pytest.raises(grundy_table.RunError, match="format 2"):
+        grundy_table.open_run(path)
+
+
+@pytest.mark.parametrize("change", [{"format": True}, {"format": "1"}])
+def test_format_that_only_looks_like_1_is_refused(tmp_path, change):
+    with pytest.raises(grundy_table.RunError, match="format"):
+        grundy_table.open_run(write_run(tmp_path / "r", range(9), **change))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"count": -1},
+        {"count": 1.0},
+        {"count": None},
+        {"count": 2**80},
+        {"width": "u4"},
+        {"width": ["u8"]},
+        {"kept": [[0, 101]]},
+        {"kept": [[50, 40]]},
+        {"kept": [[0, 50], [40, 100]]},
+        {"kept": [0, 100]},
+        {"kept": None},
+        {"escapes": -1},
+        {"game": 7},
+    ],
+    ids=str,
+)
+def test_hostile_record_is_damage_and_allocates_nothing(tmp_path, change):
+    with pytest.raises(grundy_table.Damage, match="record 0"):
+        grundy_table.open_run(write_run(tmp_path / "r", range(100), **change))
+
+
+@pytest.mark.parametrize(
+    "change", [{"count": 2**62}, {"count": 101}, {"escapes": 1}, {"escapes": 2**60}], ids=str
+)
+def test_file_shorter_than_the_journal_says_is_damage(tmp_path, change):
+    with pytest.raises(grundy_table.Damage, match="the file ends here"):
+        grundy_table.open_run(write_run(tmp_path / "r", range(100), **change))
+
+
+def test_other_dtype_than_the_journal_says_is_damage(tmp_path):
+    path = write_run(tmp_path / "r", range(100), "u16")
+    os.remove(os.path.join(path, "journal.jsonl"))
+    append(path, "journal.jsonl", record_line(**fields(range(100), "u8")))
+    with pytest.raises(grundy_table.Damage, match="dtype"):
+        grundy_table.open_run(path)
+
+
+@pytest.mark.parametrize("name", ["values.npy", "escapes.npy"])
+@pytest.mark.parametrize(
+    "content", [b"", b"\x93NUMPY", b"x" * 5000, b"\x93NUMPY\x01\x00\xf6\x0f" + b"(" * 5000]
+)
+def test_broken_header_is_damage(tmp_path, name, content):
+    path = write_run(tmp_path / "r", range(100))
+    with open(os.path.join(path, name), "wb") as file:
+        file.write(content)
+    with pytest.raises(grundy_table.Damage, match=name):
+        grundy_table.open_run(path)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [[(10, 256), (5, 256)], [(5, 256), (5, 256)], [(5, 257)], [(5, 0)]],
+    ids=["descending", "twice", "other low byte", "not above 255"],
+)
+def test_escapes_that_contradict_the_table_are_damage(tmp_path, entries):
+    run = grundy_table.open_run(write_run(tmp_path / "r", [0] * 100, entries=entries))
+    with pytest.raises(grundy_table.Damage, match=r"escapes.npy', offset \d+"):
+        for n in range(11):
+            run[n]
+        run.values(0, 100)
+
+
+def test_zeros_amid_the_escapes_do_not_lead_the_search_past_entries(tmp_path):
+    entries = [(n, 256) for n in range(99)]
+    entries[40:60] = [(0, 0)] * 20
+    run = grundy_table.open_run(write_run(tmp_path / "r", [0] * 100, entries=entries))
+    with pytest.raises(grundy_table.Damage, match="offset 4586"):  # 4096 + 10 * 49
+        run[10]
+
+
+def test_one_small_escape_among_many_is_damage(tmp_path):
+    entries = [(n, 256) for n in range(100)]
+    entries[10] = (10, 0)
+    run = grundy_table.open_run(write_run(tmp_path / "r", [0] * 100, entries=entries))
+    with pytest.raises(grundy_table.Damage, match="offset 4196"):  # 4096 + 10 * 10
+        run.values(0, 100)
+
+
+def test_what_is_no_run_is_said_and_no_traceback(tmp_path):
+    with pytest.raises(grundy_table.RunError, match="no such directory"):
+        grundy_table.open_run(tmp_path / "nowhere")
+    with pytest.raises(grundy_table.RunError, match="journal.jsonl"):
+        grundy_table.open_run(tmp_path)
+    path = write_run(tmp_path / "r", range(9))
+    os.remove(os.path.join(path, "escapes.npy"))
+    with pytest.raises(grundy_table.RunError, match="escapes.npy"):
+        grundy_table.open_run(path)
+
+
+def test_empty_run_and_killed_before_the_first_commit(tmp_path):
+    run = grundy_table.open_run(write_run(tmp_path / "r", [], kept=[]))
+    assert len(run) == 0 and len(run.values(0, 0)) == 0 and list(run.chunks()) == []
+    path = write_run(tmp_path / "s", range(9))
+    with open(os.path.join(path, "journal.jsonl"), "wb") as file:
+        file.write(b'{"format": 1')
+    with pytest.raises(grundy_table.RunError, match="nothing has been committed"):
+        grundy_table.open_run(path)
+
+
+# The period
+
+
+class Table:
+    """Values in memory in the manner of a Run, with the most that was read at once."""
+
+    def __init__(self, values, kept=None, game=None):
+        self._values, self.game, self.count = np.asarray(values), game, len(values)
+        self.kept = [(0, self.count)] if kept is None else kept
+        self.record = {"max_value": int(self._values.max(initial=0))}
+        self.most = self.total = 0
+
+    def values(self, a, b):
+        assert (
+            0 <= a <= b <= self.count
+            and sum(max(0, min(b, hi) - max(a, lo)) for lo, hi in self.kept) == b - a
+        )
+        self.most, self.total = max(self.most, b - a), self.total + b - a
+        return self._values[a:b].copy()
+
+
+def find(values, **options):
+    result = find_period.find_period(Table(values), **options)
+    return result["period"], result["preperiod"]
+
+
+def brute(values, length, repeats):
+    """By definition: least p that holds throughout the last `length` values, and its preperiod."""
+    count = len(values)
+    for p in range(1, length // repeats + 1):
+        if all(values[n] == values[n + p] for n in range(count - length, count - p)):
+            exceptions = [n for n in range(count - p) if values[n] != values[n + p]]
+            return p, max(exceptions, default=-1) + 1
+    return None, None
+
+
+def planted(preperiod, word, count):
+    """`preperiod` other values, the last of which breaks the period, then `word` over and over."""
+    word = np.asarray(word, np.uint16)
+    n = np.arange(count) - preperiod
+    values = word[n % len(word)]
+    if preperiod:
+        values[: preperiod - 1] = np.arange(preperiod - 1) % 7 + 300
+        values[preperiod - 1] += 1
+    return values
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
+def test_small_random_tables_agree_with_the_definition(monkeypatch, chunk):
+    monkeypatch.setattr(find_period, "CHUNK", chunk)
+    seen = 0
+    for seed in range(300):
+        rng = random.Random(seed)
+        count = rng.randrange(0, 90)
+        word = [rng.randrange(rng.choice([1, 2, 3, 9])) for _ in range(rng.randrange(1, 20))]
+        preperiod = rng.randrange(0, 40)
+        values = [rng.randrange(3) for _ in range(preperiod)] + word * count
+        values = values[:count]
+        if count and rng.random() < 0.3:
+            values[rng.randrange(count)] ^= 1
+        tail, repeats = rng.choice([(1, 2), (2, 2), (3, 2), (2, 3)])
+        expected = brute(values, count // tail, repeats)
+        found = find(
+            np.array(values, np.uint16), tail=find_period.Fraction(1, tail), repeats=repeats
+        )
+        assert found == expected, f"seed {seed}: tail 1/{tail}, repeats {repeats}, {values}"
+        seen += expected[0] is not None
+    assert 50 < seen < 250  # neither case is left out
+
+
+@pytest.mark.parametrize("period", [1, 2, 3, 12, 1000, 4096, 24999])
+@pytest.mark.parametrize("preperiod", [0, 1, 71, 49999])
+def test_planted_period_and_preperiod(period, preperiod):
+    word = random_values(period, period)
+    word[-1] = 1000  # occurs once: no shorter period
+    assert find(planted(preperiod, word, 100_000)) == (period, preperiod)
+
+
+def test_preperiod_one_before_and_one_inside_the_searched_part():
+    assert find(planted(50, [1, 2, 3, 4], 100)) == (4, 50)
+    assert find(planted(51, [1, 2, 3, 4], 100)) == (None, None)
+
+
+def test_period_of_exactly_half_the_part_and_one_more():
+    word = random_values(6, 50_000)
+    word[0] = 1000
+    table = np.tile(word, 2)
+    assert find(table, tail=1) == (50_000, 0)
+    assert find(table[1:], tail=1) == (None, None)  # not two whole periods
+    assert find(np.tile(word, 3), tail=1, repeats=3) == (50_000, 0)
+    assert find(np.tile(word, 3)[:-1], tail=1, repeats=3) == (None, None)
+
+
+def test_constant_sequences_have_period_1():
+    for count in [4, 5, 1000]:
+        assert find(np.zeros(count, np.uint16)) == (1, 0)
+        assert find(np.full(count, 65535, np.uint16)) == (1, 0)
+    late = np.ones(1000, np.uint16)
+    late[400] = 0
+    assert find(late) == (1, 401)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_too_short_for_anything_is_none(count):
+    assert find(np.zeros(count, np.uint16)) == (None, None)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_values_have_no_period(seed):
+    assert find(random_values(seed, 200_000, 2)) == (None, None)
+
+
+@pytest.mark.parametrize("at", [50_000, 50_001, 70_000, 99_000, 99_998, 99_999])
+@pytest.mark.parametrize("period", [1, 12, 9973])
+def test_one_wrong_value_in_the_searched_part_is_no_period(at, period):
+    values = planted(0, np.arange(period) + 5, 100_000)
+    values[at] ^= 1
+    assert find(values) == (None, None)
+
+
+def test_many_near_misses_cost_no_more_than_a_linear_search():
+    # every multiple of 1 to limit is a near miss: all equal but one value, first, amid or last
+    for at in [0, 100_000, 199_999]:
+        values = np.zeros(200_000, np.uint16)
+        values[at] = 1
+        table = Table(values)
+        assert find_period.find_period(table, tail=1)["status"] == "none"
+        assert table.total < 4 * len(values)
+
+
+def test_thue_morse_words_do_not_defeat_the_hashes():
+    # hashes mod 2^64 agree on these words, whatever the base
+    n = np.arange(1 << 16)
+    bits = sum(n >> k & 1 for k in range(16)) & 1
+    assert find(bits.astype(np.uint16), tail=1) == (None, None)
+    word = bits[: (1 << 14) - 1]
+    assert find(np.tile(word, 4).astype(np.uint16), tail=1) == (len(word), 0)
+
+
+def test_false_candidates_are_compared_and_dropped(monkeypatch):
+    monkeypatch.setattr(
+        find_period, "candidates", lambda table, a, b, limit: iter(range(1, limit + 1))
+    )
+    assert find(planted(20, [1, 2, 1, 2, 1, 3], 200)) == (6, 20)
+
+
+def test_least_period_and_not_a_multiple():
+    assert find(np.tile([1, 2, 1, 2, 1, 3], 1000).astype(np.uint16)) == (6, 0)
+    assert find(np.tile([1, 2, 1, 2], 1000).astype(np.uint16)) == (2, 0)
+
+
+def test_only_the_window_is_searched_but_the_preperiod_goes_back_beyond_it():
+    values = planted(1234, np.arange(10), 100_000)
+    table = Table(values)
+    result = find_period.find_period(table, window=20)
+    assert (result["period"], result["preperiod"]) == (10, 1234)
+    assert result["searched"] == {
+        "from": 99_980,
+        "to": 100_000,
+        "max_period": 10,
+        "repeats": 2,
+        "kept_from": 0,
+    }
+    assert find(values, window=19) == (None, None)
+
+
+def test_memory_is_bounded_by_chunks(monkeypatch):
+    monkeypatch.setattr(find_period, "CHUNK", 1000)
+    table = Table(planted(5, np.arange(777), 100_000))
+    result = find_period.find_period(table)
+    assert (result["period"], result["preperiod"]) == (777, 5)
+    assert table.most == 1000
+
+
+def test_preperiod_is_not_claimed_across_a_hole():
+    values = np.tile([1, 2, 3], 1000)
+    holed = Table(values, kept=[(0, 500), (2000, 2500), (2500, 3000)])
+    result = find_period.find_period(holed, tail=1)
+    assert (result["status"], result["period"], result["preperiod"]) == ("observed", 3, None)
+    assert result["searched"]["from"] == 2000
+    assert "at most 2000" in find_period.describe(holed, result)
+    values[2100] = 9
+    result = find_period.find_period(Table(values, kept=holed.kept))
+    assert result["status"] == "none"
+    result = find_period.find_period(Table(values, kept=holed.kept), window=600)
+    assert (result["period"], result["preperiod"]) == (3, 2101)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "<u2", ">u2", "u4", "u8"])
+def test_wide_values_equal_mod_the_hash_prime_are_told_apart(tmp_path, dtype):
+    values = np.tile(np.array([0, 1, 0, 5], dtype), 100)
+    if np.dtype(dtype).itemsize >= 4:
+        values[2::4] = find_period.PRIME
+    np.save(tmp_path / "v.npy", values)
+    array = find_period.Array(str(tmp_path / "v.npy"))
+    result = find_period.find_period(array)
+    assert (result["period"], result["preperiod"], result["max_value"]) == (4, 0, int(values.max()))
+
+
+# The bounds of the proofs, worked out by hand from the theorems:
+# P1 n0 <= n < 2 n0 + p + t; P2 n <= 2 n0 + p - 2; P3 n <= 2 n0 + 2 p + M - 2; each needs G(n + p).
+
+
+@pytest.mark.parametrize(
+    "game, p, n0, need",
+    [
+        ("kayles", 12, 71, 168),  # n < 2*71 + 12 + 2 = 156
+        ("0.77", 12, 71, 168),
+        (".770", 12, 71, 168),
+        ("4.3", 2, 1, 7),  # n < 2 + 2 + 1
+        ("4.", 1, 0, 4),  # n0 = 1: n < 2 + 1 + 0
+        ("dawson-chess", 34, 52, 175),  # n < 104 + 34 + 3
+        ("grundy:d=0", 3, 5, 16),  # n < 10 + 3
+        ("grundy", 3, 10, 25),  # n <= 20 + 3 - 2 = 21
+        ("grundy:d=1", 3, 10, 25),
+        ("grundy:d=2", 3, 10, 30),  # n <= 20 + 6 + 2 - 2 = 26
+    ],
+)
+def test_a_proof_needs_the_values_its_theorem_asks_for(game, p, n0, need):
+    for count, verdict in [(need, "reached"), (need - 1, "1 more to go")]:
+        lines = find_period.proof_bounds(Table(np.ones(count, np.uint16), game=game), p, n0)
+        assert len(lines) == 1 and f"needs {need} values" in lines[0] and verdict in lines[0]
+
+
+def test_grundys_bound_falls_back_to_p3_when_a_zero_lies_in_the_period():
+    values = np.ones(100, np.uint16)
+    values[12] = 0
+    lines = find_period.proof_bounds(Table(values, game="grundy"), 3, 10)
+    assert "G(12) = 0" in lines[0] and "needs 29 values" in lines[1]  # n <= 20 + 6 + 1 - 2 = 25
+
+
+def test_unknown_rule_gets_no_bound():
+    for game in [None, "0.8", "nim", "grundy:d=", ".77\n"]:
+        lines = find_period.proof_bounds(Table(np.ones(9, np.uint16), game=game), 1, 0)
+        assert len(lines) == 1 and "not known" in lines[0]
+
+
+# The command
+
+
+def command(*arguments):
+    return subprocess.run(
+        [sys.executable, os.path.join(SCRIPTS, "find_period.py"), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+
+
+def test_json_keys_and_status_0_for_observed_and_none(tmp_path):
+    path = write_run(tmp_path / "r", planted(300, [1, 2, 999], 1000))
+    done = command(path, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == {
+        "game": "kayles",
+        "status": "observed",
+        "period": 3,
+        "preperiod": 300,
+        "max_value": 1000,  # the exception at 299
+        "checked_through": 1000,
+        "searched": {"from": 500, "to": 1000, "max_period": 250, "repeats": 2, "kept_from": 0},
+    }
+    np.save(tmp_path / "v.npy", random_values(7, 1000))
+    done = command(tmp_path / "v.npy", "--json", "--tail", "1/4", "--repeats", "5")
+    result = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert (result["game"], result["status"], result["period"], result["preperiod"]) == (
+        None,
+        "none",
+        None,
+        None,
+    )
+    assert result["searched"]["max_period"] == 50
+
+
+def test_words_say_observed_and_never_that_it_is_proved(tmp_path):
+    done = command(write_run(tmp_path / "r", planted(300, [1, 2, 4], 1000)))
+    assert done.returncode == 0 and "observed: period 3, preperiod 300" in done.stdout
+    assert "not proved" in done.stdout and "a proof needs 608 values" in done.stdout
+    done = command(write_run(tmp_path / "s", random_values(8, 1000)))
+    assert done.returncode == 0 and "none: no period up to 250" in done.stdout
+
+
+def test_control_characters_of_a_hostile_name_are_escaped(tmp_path):
+    done = command(write_run(tmp_path / "r", [0] * 100, game="\x1b[2Jnim\n"))
+    assert "\x1b" not in done.stdout and "\\x1b[2Jnim\\n" in done.stdout
+
+
+def test_exit_status_tells_missing_usage_and_damage_apart(tmp_path):
+    path = write_run(tmp_path / "r", range(100))
+    assert command(tmp_path / "nowhere").returncode == 1
+    assert command(tmp_path).returncode == 1
+    (tmp_path / "text.npy").write_text("hello")
+    (tmp_path / "empty.npy").write_text("")
+    np.save(tmp_path / "signed.npy", np.arange(9))
+    np.save(tmp_path / "square.npy", np.ones((3, 3), np.uint8))
+    for name in ["text.npy", "empty.npy", "signed.npy", "square.npy"]:
+        done = command(tmp_path / name)
+        assert done.returncode == 1 and name in done.stderr and "Traceback" not in done.stderr
+    for bad in [
+        ["--tail", "0"],
+        ["--tail", "2"],
+        ["--window", "-1"],
+        ["--window", "0"],
+        ["--repeats", "1"],
+        [],
+    ]:
+        assert command(*bad, *([path] if bad else [])).returncode == 2
+    np.save(tmp_path / "v.npy", np.ones(1000, np.uint16))
+    with open(tmp_path / "v.npy", "r+b") as file:
+        file.truncate(1000)
+    assert command(tmp_path / "v.npy").returncode == 3
+    with open(os.path.join(path, "values.npy"), "r+b") as file:
+        file.truncate(4096 + 99)
+    done = command(path)
+    assert done.returncode == 3 and "offset 4195" in done.stderr and done.stdout == ""
+
+
+def test_low_bytes_of_a_run_are_not_taken_for_its_values(tmp_path):
+    path = write_run(tmp_path / "r", range(1000))
+    done = command(os.path.join(path, "values.npy"))
+    assert done.returncode == 2 and "give the directory" in done.stderr
+
+
+def test_empty_tables_are_none(tmp_path):
+    np.save(tmp_path / "v.npy", np.zeros(0, np.uint16))
+    for path in [write_run(tmp_path / "r", [], kept=[]), tmp_path / "v.npy"]:
+        done = command(path, "--json")
+        assert done.returncode == 0 and json.loads(done.stdout)["status"] == "none"
+
+
+def test_numbers_as_the_program_takes_them():
+    for text, value in [
+        ("2^24", 1 << 24),
+        ("1e7", 10**7),
+        ("10M", 10**7),
+        ("10_000", 10**4),
+        ("7", 7),
+    ]:
+        assert find_period.number(text) == value
+
+
+# Together with the program
+
+
+def kayles_by_definition(count):
+    values = []
+    for n in range(count):
+        options = {
+            values[a] ^ values[n - s - a] for s in (1, 2) if n >= s for a in range((n - s) // 2 + 1)
+        }
+        values.append(next(v for v in range(len(options) + 1) if v not in options))
+    return values
+
+
+@pytest.mark.skipif("GRUNDY_BIN" not in os.environ, reason="GRUNDY_BIN is not set")
+def test_table_written_by_the_program(tmp_path):
+    path = str(tmp_path / "kayles")
+    subprocess.run(
+        [os.environ["GRUNDY_BIN"], "run", "kayles", "--to", "20000", "--dir", path, "-q"],
+        check=True,
+    )
+    expected = kayles_by_definition(500)
+    run = grundy_table.open_run(path)
+    assert run.count == 20000 and run[:500].tolist() == expected
+    mapped = np.load(os.path.join(path, "values.npy"), mmap_mode="r")
+    assert mapped.shape == (20000,) and np.array_equal(mapped, run[:])
+    done = command(path, "--json")
+    result = json.loads(done.stdout)
+    # the literature: Kayles has period 12 from 71 on (Guy and Smith 1956)
+    assert (result["status"], result["period"], result["preperiod"]) == ("observed", 12, 71)
+    assert result["max_value"] == int(run[:].max())
+    assert "reached" in command(path).stdout

@@ -1,0 +1,160 @@
+//! What can go wrong, and what to say about it.
+//!
+//! Every variant says what was expected, what was found and where; the text ends with what to do next, where there is
+//! something to do. [`Error::kind`] sorts the variants into the classes that the command line turns into exit statuses.
+
+use std::path::PathBuf;
+
+/// The result of everything in this crate that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// The class of an error: who has to act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// What was asked for makes no sense: a bad game code, an empty range.
+    Usage,
+    /// The surroundings do not allow it: no such directory, no room, lock held, I/O error.
+    Failed,
+    /// Stored data contradicts itself or the mathematics.
+    Damage,
+}
+
+/// All errors of the crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A game code with a character that does not belong there. `position` counts characters from 1.
+    #[error("bad game code '{}': {found} at position {position}; expected {expected}", text.escape_default())]
+    Code {
+        /// The code as it was typed.
+        text: String,
+        /// The offending character, counted from 1.
+        position: usize,
+        /// What stands there.
+        found: String,
+        /// What could stand there.
+        expected: &'static str,
+    },
+    /// A list of moves that is no rule (a move that removes nothing and splits nothing, say).
+    #[error("not a rule of a heap game: {0}")]
+    Rule(String),
+    /// A nim-value that does not fit 16 bits; nothing is cut, the computation stops.
+    #[error("G({n}) is above 65535, the largest value that this program stores; the values below n = {n} are right")]
+    ValueTooLarge {
+        /// The heap whose value is too large.
+        n: u64,
+    },
+    /// Values were asked for that are not there.
+    #[error("values {from}..{to} were asked for, but only {count} values (0..{count}) are there")]
+    Range {
+        /// First value asked for.
+        from: u64,
+        /// One past the last value asked for.
+        to: u64,
+        /// How many there are.
+        count: u64,
+    },
+    /// A sequence too long for the memory of this process or the address space of this machine.
+    #[error("{what} needs {bytes} bytes of memory, more than this machine can address")]
+    Memory {
+        /// What was to be held.
+        what: &'static str,
+        /// Its size.
+        bytes: u64,
+    },
+    /// An operating system call failed.
+    #[error("{action} {}: {source}", path.display())]
+    Io {
+        /// What was being done ("reading", "writing 4096 bytes at offset 0 of").
+        action: String,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// No room on the device for what is to be written.
+    #[error("{}", no_room(path, *needed, *available, *fits))]
+    NoRoom {
+        /// The run directory.
+        path: PathBuf,
+        /// Bytes that are still to be written.
+        needed: u64,
+        /// Bytes that are free.
+        available: u64,
+        /// The largest total number of values that would fit, when that is known.
+        fits: Option<u64>,
+    },
+    /// The directory holds no run.
+    #[error("{}: no run here ({why}); 'grundy run GAME --dir {0}' would make one", path.display())]
+    NoRun {
+        /// The directory.
+        path: PathBuf,
+        /// What is missing.
+        why: String,
+    },
+    /// Another process writes to this run.
+    #[error("{}: another process is writing to this run (it holds the lock on journal.jsonl); wait for it or stop it", path.display())]
+    Locked {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The directory holds something else than what was asked for.
+    #[error("{}: {what} of this run is {found}, not {expected}; choose another directory with --dir", path.display())]
+    Mismatch {
+        /// The directory.
+        path: PathBuf,
+        /// Which property differs.
+        what: &'static str,
+        /// What the directory has.
+        found: String,
+        /// What was asked for.
+        expected: String,
+    },
+    /// A file of the run is not what the journal says.
+    #[error("damage: {} at byte {offset}: {what}", path.display())]
+    Damage {
+        /// The file.
+        path: PathBuf,
+        /// Where in the file, in bytes.
+        offset: u64,
+        /// What is wrong, and what to do.
+        what: String,
+    },
+    /// A value in the table contradicts the definition.
+    #[error("damage: the table says G({n}) = {found}, but the definition gives {expected}")]
+    Wrong {
+        /// The heap.
+        n: u64,
+        /// The value in the table.
+        found: u32,
+        /// The value by the definition.
+        expected: u32,
+    },
+}
+
+impl Error {
+    /// Who has to act on this error.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Error::Code { .. } | Error::Rule(_) => Kind::Usage,
+            Error::Damage { .. } | Error::Wrong { .. } => Kind::Damage,
+            _ => Kind::Failed,
+        }
+    }
+
+    /// Wraps an operating system error with what was being done to which file.
+    pub(crate) fn io(action: impl Into<String>, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
+        let (action, path) = (action.into(), path.into());
+        move |source| Error::Io { action, path, source }
+    }
+}
+
+fn no_room(path: &std::path::Path, needed: u64, available: u64, fits: Option<u64>) -> String {
+    let missing = needed.saturating_sub(available);
+    let fits = fits.map_or_else(String::new, |n| format!("; at most --to {n} fits"));
+    format!(
+        "{}: no room: {needed} bytes are still to be written, {available} are free, {missing} are missing{fits}",
+        path.display()
+    )
+}

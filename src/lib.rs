@@ -1,0 +1,21 @@
+#![doc = include_str!("README.md")]
+
+pub mod error;
+pub mod rule;
+
+pub mod nimber;
+
+pub mod definition;
+pub mod mex;
+
+pub mod sparse;
+
+//pub mod digest;
+//pub mod journal;
+//pub mod table;
+
+//pub mod engine;
+
+//pub mod verify;
+
+pub use error::{Error, Result};

@@ -1,0 +1,397 @@
+//! The candidate stream: for each heap the least common value that is not an option.
+//!
+//! Only options with exactly one rare part can be common (`sparse::space`), so one look-up per rare position and split
+//! finds them all. Most look-ups reach back at least [`LANES`] and are left to a kernel, 64 heaps at a time; the near
+//! ones, the moves that leave one heap, and the odd ones are done heap by heap.
+//!
+//! A look-up is **odd** for a block of heaps when, for one of them, the other part would not exist, would be rare itself
+//! (a pair of rares gives a rare value, which the code cannot express), or would be too near for the difference rule.
+//! Beyond twice the last rare position no look-up is odd.
+//!
+//! Values at or above 512 ([`Space::coded`]) have no byte code. When the first one appears the stream goes over to 16-bit
+//! values and a table of stamps: exact, ten times slower, and needed by few games (.004 has values above 6000).
+//!
+//! Invariant: after [`Stream::block`] the stream has run ahead of what is proved; [`Stream::truncate`] takes it back.
+
+use super::order;
+use super::space::Space;
+use super::window::Window;
+use crate::definition::Sequence;
+use crate::error::{Error, Result};
+use crate::mex::{CANDIDATES, CODES, Kernel, LANES, Probe};
+use crate::nimber::index;
+use crate::rule::{Rule, Split};
+use bitvec::vec::BitVec;
+
+/// One rare part under one split: a heap of n has the option `value ^ G(n - offset)`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lookup {
+    /// s + r.
+    pub(super) offset: u64,
+    /// c ^ G(r).
+    pub(super) value: u16,
+    /// r.
+    part: u64,
+    /// d.
+    min_difference: u64,
+}
+
+/// The look-ups of one block, sorted by how they are done.
+#[derive(Clone, Debug, Default)]
+struct Plan {
+    mark: Vec<Probe>,
+    check: Vec<Probe>,
+    near: Vec<Probe>,
+    odd: Vec<Lookup>,
+}
+
+pub(super) struct Stream {
+    rule: Rule,
+    space: Space,
+    kernel: Kernel,
+    splits: Vec<Split>,
+    /// The rare positions, ascending, and their values.
+    rares: Vec<(u64, u16)>,
+    /// One bit a position, up to the last rare one.
+    is_rare: BitVec<u64>,
+    /// In learnt order.
+    lookups: Vec<Lookup>,
+    plan: Plan,
+    /// The plan holds for all blocks that start here or later.
+    plan_from: u64,
+    learnt_at: u64,
+    /// Byte codes as far back as a look-up may reach; empty on the 16-bit path.
+    codes: Window<u8>,
+    /// Values: as far back as a look-up may reach on the 16-bit path, else as a move that leaves one heap may.
+    values: Window<u16>,
+    /// The 16-bit path: the heap at which each value was last seen as an option.
+    stamps: Option<Vec<u64>>,
+}
+
+/// A new order of the look-ups is learnt after this many values.
+const RELEARN: u64 = 1 << 18;
+
+/// Where the stream stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The block is complete.
+    Done,
+    /// The next value has no byte code; [`Stream::widen`] is needed once all before it is proved.
+    TooWide,
+}
+
+impl Stream {
+    /// A stream that continues `past`, whose rare positions under `space` are `rares`.
+    pub(super) fn new<S: Sequence + ?Sized>(
+        rule: &Rule,
+        space: Space,
+        kernel: Kernel,
+        rares: Vec<(u64, u16)>,
+        max_value: u16,
+        past: &S,
+    ) -> Result<Stream> {
+        let mut stream = Stream {
+            rule: rule.clone(),
+            space,
+            kernel,
+            splits: rule.splits().collect(),
+            rares: Vec::new(),
+            is_rare: BitVec::new(),
+            lookups: Vec::new(),
+            plan: Plan::default(),
+            plan_from: u64::MAX,
+            learnt_at: 0,
+            codes: Window::new(past.len(), Vec::new()),
+            values: Window::new(past.len(), Vec::new()),
+            stamps: None,
+        };
+        rares.into_iter().for_each(|(n, value)| stream.enter(n, value));
+        if max_value >= space.coded() {
+            stream.stamps = Some(Vec::new());
+        }
+        stream.refill(past)?;
+        Ok(stream)
+    }
+
+    pub(super) fn end(&self) -> u64 {
+        self.values.end()
+    }
+
+    pub(super) fn rares(&self) -> &[(u64, u16)] {
+        &self.rares
+    }
+
+    pub(super) fn is_wide(&self) -> bool {
+        self.stamps.is_some()
+    }
+
+    fn last_rare(&self) -> u64 {
+        self.rares.last().map_or(0, |rare| rare.0)
+    }
+
+    /// From this heap on no look-up is odd.
+    fn odd_until(&self) -> u64 {
+        2 * self.last_rare() + self.rule.max_remove() + self.rule.max_difference() + 1
+    }
+
+    fn enter(&mut self, n: u64, value: u16) {
+        self.rares.push((n, value));
+        self.is_rare.resize(index(n), false);
+        self.is_rare.push(true);
+        if n > 0 {
+            self.lookups.extend(self.splits.iter().map(|split| Lookup {
+                offset: split.remove + n,
+                value: split.constant ^ value,
+                part: n,
+                min_difference: split.min_difference,
+            }));
+        }
+        self.plan_from = u64::MAX;
+    }
+
+    /// Reads the windows anew from `past`, which holds everything up to the end of the stream.
+    fn refill<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
+        let end = past.len();
+        let start = end.saturating_sub(self.last_rare() + self.rule.max_remove());
+        let short = end.saturating_sub(self.rule.max_remove() + order::SAMPLE as u64);
+        let mut buffer = vec![0; 1 << 16];
+        let mut codes = Vec::new();
+        let mut values = Vec::new();
+        let mut n = if self.is_wide() { start } else { start.min(short) };
+        let (codes_from, values_from) = (start.min(short), if self.is_wide() { n } else { short });
+        while n < end {
+            let piece = &mut buffer[..index((end - n).min(1 << 16))];
+            past.read(n, piece)?;
+            for (n, &v) in (n..).zip(piece.iter()) {
+                if !self.is_wide() && n >= codes_from {
+                    codes.push(self.space.code(v));
+                }
+                if n >= values_from {
+                    values.push(v);
+                }
+            }
+            n += piece.len() as u64;
+        }
+        self.codes = Window::new(if self.is_wide() { end } else { codes_from }, codes);
+        self.values = Window::new(values_from, values);
+        Ok(())
+    }
+
+    /// Enters the value of the next heap, which the witness search found to be rare. `past` holds everything before it.
+    pub(super) fn push_rare<S: Sequence + ?Sized>(&mut self, value: u16, past: &S) -> Result<()> {
+        let n = self.end();
+        debug_assert_eq!(past.len(), n);
+        self.enter(n, value);
+        if value >= self.space.coded() && !self.is_wide() {
+            self.widen(past)?;
+        } else if self.values.start().min(self.codes.start()) > 0 {
+            // The new look-up starts at the very beginning of the sequence.
+            self.refill(past)?;
+        }
+        self.push(value);
+        Ok(())
+    }
+
+    fn push(&mut self, value: u16) {
+        if self.stamps.is_none() {
+            self.codes.push(self.space.code(value));
+        }
+        self.values.push(value);
+    }
+
+    /// Goes over to 16-bit values. `past` holds everything up to the end of the stream.
+    pub(super) fn widen<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
+        self.stamps = Some(Vec::new());
+        self.refill(past)
+    }
+
+    /// Takes the stream back to `end`; what is before it stays.
+    pub(super) fn truncate(&mut self, end: u64) {
+        self.codes.truncate(end);
+        self.values.truncate(end);
+        if let Some(stamps) = &mut self.stamps {
+            stamps.fill(0);
+        }
+        self.learnt_at = self.learnt_at.min(end);
+    }
+
+    /// Computes the candidates of the next `length` heaps; fewer when one has no byte code.
+    pub(super) fn block(&mut self, length: usize) -> Result<(Vec<u16>, Stop)> {
+        let start = self.end();
+        let end = start + length as u64;
+        let reach = self.last_rare() + self.rule.max_remove() + order::SAMPLE as u64;
+        self.codes.forget_before(start.saturating_sub(reach));
+        self.values.forget_before(start.saturating_sub(if self.is_wide() {
+            reach
+        } else {
+            self.rule.max_remove() + order::SAMPLE as u64
+        }));
+        let mut stop = Stop::Done;
+        if self.is_wide() {
+            while self.end() < end {
+                let value = self.wide_value(self.end())?;
+                self.values.push(value);
+            }
+        } else {
+            if start >= self.learnt_at + RELEARN {
+                self.learn();
+            }
+            if start < self.plan_from {
+                self.make_plan(start, end);
+            }
+            while self.end() < end && stop == Stop::Done {
+                stop = self.lanes(index((end - self.end()).min(LANES as u64)));
+            }
+        }
+        Ok((self.values.slice(start, self.end()).to_vec(), stop))
+    }
+
+    fn learn(&mut self) {
+        let end = self.end();
+        let truth: Vec<Option<u8>> = (end - order::SAMPLE as u64..end)
+            .zip(&self.codes.items()[self.codes.at(end - order::SAMPLE as u64)..])
+            .map(|(n, &code)| (!self.rare_at(n)).then_some(code))
+            .collect();
+        // A pair of rares is learnt from as if it were common: that costs speed at worst.
+        let first = self.codes.at(end) - order::SAMPLE;
+        order::learn(&mut self.lookups, self.kernel.marks(), &truth, |lookup, lane| {
+            let at = (first + lane).checked_sub(index(lookup.offset));
+            at.map_or(u8::MAX, |at| self.codes.items()[at] ^ self.space.code(lookup.value))
+        });
+        self.learnt_at = end;
+        self.plan_from = u64::MAX;
+    }
+
+    #[inline]
+    fn rare_at(&self, n: u64) -> bool {
+        self.is_rare.get(index(n)).is_some_and(|bit| *bit)
+    }
+
+    fn make_plan(&mut self, start: u64, end: u64) {
+        self.plan_from = if start >= self.odd_until() { start } else { u64::MAX };
+        let plan = &mut self.plan;
+        [&mut plan.mark, &mut plan.check, &mut plan.near].into_iter().for_each(Vec::clear);
+        plan.odd.clear();
+        let marks = self.kernel.marks();
+        for lookup in &self.lookups {
+            if lookup.offset >= end {
+                continue; // not even the last heap of the block is large enough
+            }
+            // The other parts of this block are low..=high.
+            let (low, high) = (start.saturating_sub(lookup.offset), end - 1 - lookup.offset);
+            let meets_a_rare = || {
+                let first = self.rares.partition_point(|rare| rare.0 < low);
+                self.rares.get(first).is_some_and(|rare| rare.0 <= high)
+            };
+            let too_near = || {
+                lookup.min_difference > 0
+                    && low < lookup.part + lookup.min_difference
+                    && lookup.part < high + lookup.min_difference
+            };
+            if start < lookup.offset + 1 || (self.plan_from == u64::MAX && (meets_a_rare() || too_near())) {
+                plan.odd.push(*lookup);
+                continue;
+            }
+            let probe = Probe { offset: index(lookup.offset), code: self.space.code(lookup.value) };
+            let list = match probe.offset {
+                0..LANES => &mut plan.near,
+                _ if plan.mark.len() < marks => &mut plan.mark,
+                _ => &mut plan.check,
+            };
+            list.push(probe);
+        }
+    }
+
+    /// The next `count` heaps, at most [`LANES`].
+    fn lanes(&mut self, count: usize) -> Stop {
+        let start = self.end();
+        let at = self.codes.at(start);
+        // With many odd look-ups the kernel would leave most of the work undone.
+        let kernel = count > LANES / 8 && self.plan.odd.len() * 4 < self.lookups.len();
+        let lanes = kernel.then(|| {
+            self.kernel.candidates(self.codes.items(), at, &self.plan.mark, &self.plan.check)
+        });
+        for lane in 0..count {
+            let n = start + lane as u64;
+            let code = match &lanes {
+                Some(lanes) => {
+                    let hit = self.heapwise(n);
+                    let open = |k: &usize| {
+                        let code = lanes.code[*k][lane];
+                        lanes.open[lane] >> k & 1 == 1 && hit[usize::from(code / 64)] >> (code % 64) & 1 == 0
+                    };
+                    // The eight are all there is below CODES when fewer than eight are left unmarked.
+                    (0..CANDIDATES).find(open).map(|k| lanes.code[k][lane]).or_else(|| self.least_code(n))
+                }
+                None => self.least_code(n),
+            };
+            let value = code.map(|code| self.space.decode(code, n));
+            match value {
+                Some(value) if value < self.space.coded() => self.push(value),
+                _ => return Stop::TooWide,
+            }
+        }
+        Stop::Done
+    }
+
+    /// The codes that near and odd look-ups and moves that leave one heap hit at `n`.
+    #[inline]
+    fn heapwise(&self, n: u64) -> [u64; 4] {
+        let mut hit = [0u64; 4];
+        let mut mark = |code: u8| hit[usize::from(code / 64)] |= 1 << (code % 64);
+        let end = self.codes.items().len();
+        for probe in &self.plan.near {
+            mark(self.codes.items()[end - probe.offset] ^ probe.code);
+        }
+        for lookup in &self.plan.odd {
+            if let Some(other) = self.other_part(lookup, n) {
+                mark(self.codes.get(other) ^ self.space.code(lookup.value));
+            }
+        }
+        for option in self.rule.single_options(n, |m| self.values.get(m)) {
+            if option < self.space.coded() && !self.space.is_rare(option, n) {
+                mark(self.space.code(option));
+            }
+        }
+        hit
+    }
+
+    /// The other part of an odd look-up at `n`, when the option exists and is common.
+    #[inline]
+    fn other_part(&self, lookup: &Lookup, n: u64) -> Option<u64> {
+        let other = n.checked_sub(lookup.offset)?;
+        (other > 0 && !self.rare_at(other) && other.abs_diff(lookup.part) >= lookup.min_difference).then_some(other)
+    }
+
+    /// The least code that no look-up hits at `n`, all look-ups asked.
+    fn least_code(&self, n: u64) -> Option<u8> {
+        let hit = self.heapwise(n);
+        let mut marked: [u8; 256] =
+            std::array::from_fn(|code| u8::from(hit[code / 64] >> (code % 64) & 1 == 1));
+        let end = self.codes.items().len();
+        for probe in self.plan.mark.iter().chain(&self.plan.check) {
+            marked[usize::from(self.codes.items()[end - probe.offset] ^ probe.code)] = 1;
+        }
+        let least = marked.iter().position(|&mark| mark == 0)?;
+        Some(u8::try_from(least).expect("below 256"))
+    }
+
+    /// The least value common at `n` that is not an option, on 16-bit values.
+    fn wide_value(&mut self, n: u64) -> Result<u16> {
+        let mut stamps = self.stamps.take().unwrap_or_default();
+        stamps.resize(1 << 16, 0);
+        for lookup in &self.lookups {
+            if let Some(other) = self.other_part(lookup, n) {
+                stamps[usize::from(lookup.value ^ self.values.get(other))] = n;
+            }
+        }
+        for option in self.rule.single_options(n, |m| self.values.get(m)) {
+            stamps[usize::from(option)] = n;
+        }
+        let least = (0..=u16::MAX).find(|&v| !self.space.is_rare(v, n) && stamps[usize::from(v)] != n);
+        self.stamps = Some(stamps);
+        least.ok_or(Error::ValueTooLarge { n })
+    }
+}
+
+const _: () = assert!(CODES <= 256 && CANDIDATES <= 8);

@@ -1,0 +1,370 @@
+//! The sparse-space solver: exact values, each with its witnesses.
+//!
+//! At heap n let m* be the least value common at n that is not among the common options. Then G(n) = m* if and only if
+//! every value below m* that is rare at n is an option as well; if some are not, G(n) is the least of them, n is rare, and
+//! it joins the list. This is exact: no hypothesis, no conjecture; the space decides only how fast it is.
+//!
+//! Two streams work side by side (`rayon::join`): the candidates (`candidate`) of one block, and the witnesses
+//! (`witness`) of the block before. A new rare heap takes both back to the heap after it; blocks then start small and
+//! double, so that the many rares of a young sequence cost little.
+//!
+//! Before a space is known, and for games that have none, values are computed by the definition. A space is found by the
+//! Walsh–Hadamard transform of the histogram ([`Histogram::best_space`]) and reviewed whenever the sequence has doubled
+//! or the rares have grown by a quarter. Of the named games it is built in.
+//!
+//! Invariant: what [`Solver::advance`] hands out is proved, given that the values before it are right.
+
+mod candidate;
+mod order;
+mod space;
+mod window;
+mod witness;
+
+pub use space::{Histogram, Space};
+
+use crate::definition::{self, Sequence};
+use crate::error::Result;
+use crate::mex::Kernel;
+use crate::nimber::index;
+use crate::rule::{Leaves, Rule};
+use candidate::{Stop, Stream};
+use window::Window;
+use witness::Witnesses;
+
+/// How values are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Rares and commons, with this kernel; by the definition where no good space is known.
+    Sparse(Kernel),
+    /// Every value by the definition.
+    Definition,
+}
+
+impl Method {
+    /// The name that `--kernel` takes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Sparse(kernel) => kernel.name(),
+            Method::Definition => "definition",
+        }
+    }
+}
+
+/// What a solver has done since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Values whose witnesses were all found.
+    pub witnessed: u64,
+    /// Values computed by the definition.
+    pub defined: u64,
+    /// Exhaustive walks after a search that failed.
+    pub walks: u64,
+    /// Rare heaps found.
+    pub found_rare: u64,
+    /// The largest smaller part of any witness (0 where the definition was used).
+    pub depth: u64,
+}
+
+/// Computes a sequence, block by block.
+pub struct Solver {
+    rule: Rule,
+    method: Method,
+    space: Space,
+    /// The built-in space of a named game is not reviewed while all values are below 512.
+    built_in: bool,
+    max_value: u16,
+    next_review: u64,
+    rares_at_review: u64,
+    work: Work,
+    largest_block: usize,
+    engine: Engine,
+}
+
+enum Engine {
+    Definition(Window<u16>),
+    Sparse(Box<Streams>),
+}
+
+struct Streams {
+    candidates: Stream,
+    witnesses: Witnesses,
+    /// Candidates that wait for their witnesses, from the first unproved heap on.
+    block: Vec<u16>,
+    next_length: usize,
+}
+
+/// Values computed by the definition before a sparse space is used.
+const BOOTSTRAP: u64 = 4096;
+
+/// Rare heaps make up at most one in this many in a space worth using.
+const WORTH: u64 = 8;
+
+/// The block after a new rare heap.
+const SMALLEST_BLOCK: usize = 64;
+
+/// The usual block: a multiple of the lanes of a kernel and of the groups of the witness search.
+pub const BLOCK: usize = 4096;
+
+impl Solver {
+    /// A solver that continues `past`, whose values must be right; `space` is the one used so far, where one was.
+    ///
+    /// # Errors
+    /// What reading `past` gives.
+    pub fn new<S: Sequence + ?Sized>(rule: &Rule, method: Method, space: Option<Space>, past: &S) -> Result<Solver> {
+        let known = rule.known().and_then(|known| known.space);
+        let built_in = known.and_then(|(mask, position)| Space::new(rule, mask, position));
+        let mut max_value = 0;
+        space::for_each(past, |_, v| max_value = max_value.max(v))?;
+        let mut solver = Solver {
+            rule: rule.clone(),
+            method,
+            space: space.or(built_in).unwrap_or(Space::NONE),
+            built_in: built_in.is_some() && (space.is_none() || space == built_in),
+            max_value,
+            next_review: past.len().max(BOOTSTRAP),
+            rares_at_review: 0,
+            work: Work::default(),
+            largest_block: BLOCK,
+            engine: Engine::Definition(Window::new(0, Vec::new())),
+        };
+        if past.len() >= BOOTSTRAP && solver.space != Space::NONE && method != Method::Definition {
+            solver.engine = solver.sparse_engine(past)?;
+            solver.next_review = past.len() * 2;
+        } else {
+            solver.engine = solver.definition_engine(past)?;
+        }
+        Ok(solver)
+    }
+
+    /// Changes the largest block, which changes speed but no value (for tests).
+    #[must_use]
+    pub fn with_block(mut self, largest: usize) -> Solver {
+        self.largest_block = largest.max(1);
+        self
+    }
+
+    /// The space in use; [`Space::NONE`] before one is found.
+    #[must_use]
+    pub fn space(&self) -> Space {
+        match self.engine {
+            Engine::Definition(_) => Space::NONE,
+            Engine::Sparse(_) => self.space,
+        }
+    }
+
+    /// What has been done since the solver was made.
+    #[must_use]
+    pub fn work(&self) -> Work {
+        self.work
+    }
+
+    fn definition_engine<S: Sequence + ?Sized>(&self, past: &S) -> Result<Engine> {
+        let start = if self.rule.splits().next().is_some() { 0 } else { past.len().saturating_sub(self.rule.max_remove()) };
+        let mut values = vec![0; index(past.len() - start)];
+        past.read(start, &mut values)?;
+        Ok(Engine::Definition(Window::new(start, values)))
+    }
+
+    fn sparse_engine<S: Sequence + ?Sized>(&self, past: &S) -> Result<Engine> {
+        let Method::Sparse(kernel) = self.method else { return self.definition_engine(past) };
+        let mut rares = Vec::new();
+        space::for_each(past, |n, v| {
+            if self.space.is_rare(v, n) {
+                rares.push((n, v));
+            }
+        })?;
+        Ok(Engine::Sparse(Box::new(Streams {
+            candidates: Stream::new(&self.rule, self.space, kernel, rares, self.max_value, past)?,
+            witnesses: Witnesses::new(&self.rule, self.space, past)?,
+            block: Vec::new(),
+            next_length: SMALLEST_BLOCK,
+        })))
+    }
+
+    /// Appends proved values to `out`: at least one, and none from heap `limit` on. `past` holds all values handed out so
+    /// far, and `limit` is above its length and never lowered between calls.
+    ///
+    /// # Errors
+    /// [`crate::Error::ValueTooLarge`], or what reading `past` gives.
+    pub fn advance<S: Sequence + ?Sized>(&mut self, past: &S, limit: u64, out: &mut Vec<u16>) -> Result<()> {
+        let before = out.len();
+        while out.len() == before {
+            self.review(past)?;
+            match &mut self.engine {
+                Engine::Definition(values) => {
+                    let limit = limit.min(if past.len() < self.next_review { self.next_review } else { limit });
+                    define(&self.rule, values, limit, out)?;
+                    self.work.defined += (out.len() - before) as u64;
+                }
+                Engine::Sparse(streams) => {
+                    streams.step(past, limit, self.largest_block, &mut self.work, out)?;
+                }
+            }
+        }
+        self.max_value = out[before..].iter().fold(self.max_value, |max, &v| max.max(v));
+        Ok(())
+    }
+
+    /// Looks for a better space where it is time to.
+    fn review<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
+        let n = past.len();
+        let rares = match &self.engine {
+            Engine::Sparse(streams) if !streams.block.is_empty() => return Ok(()),
+            Engine::Sparse(streams) => streams.candidates.rares().len() as u64,
+            Engine::Definition(_) => n,
+        };
+        let sparse = matches!(self.engine, Engine::Sparse(_));
+        let grown = sparse && rares > self.rares_at_review + self.rares_at_review / 4 + 64;
+        let settled = self.built_in && sparse && self.max_value < 512;
+        if settled || self.method == Method::Definition || (n < self.next_review && !grown) {
+            return Ok(());
+        }
+        self.next_review = (2 * n).max(BOOTSTRAP);
+        self.rares_at_review = rares;
+        if self.built_in && !sparse {
+            self.engine = self.sparse_engine(past)?;
+            return Ok(());
+        }
+        let (best, fewest) = Histogram::of(past)?.best_space(&self.rule);
+        let better = if sparse { fewest * 5 < rares * 4 } else { fewest * WORTH <= n };
+        if better && best != Space::NONE {
+            self.space = best;
+            self.rares_at_review = fewest;
+            self.engine = self.sparse_engine(past)?;
+        }
+        Ok(())
+    }
+}
+
+/// The next values by the definition: one batch, small enough that a stop is noticed soon.
+fn define(rule: &Rule, values: &mut Window<u16>, limit: u64, out: &mut Vec<u16>) -> Result<()> {
+    /// Pairs of heaps per batch; a fraction of a second.
+    const BATCH: u64 = 1 << 26;
+    /// From this many pairs on, one value is worth several threads.
+    const PARALLEL: u64 = 1 << 18;
+    let splits = rule.splits().count() as u64;
+    let mut pairs = 0;
+    while values.end() < limit && pairs < BATCH {
+        let n = values.end();
+        let value = if n * splits / 2 >= PARALLEL && values.start() == 0 {
+            definition::value_at(rule, values.items(), n)?
+        } else {
+            definition::value(rule, n, |m| values.get(m))?
+        };
+        values.push(value);
+        out.push(value);
+        pairs += 16 + n * splits / 2;
+    }
+    if !rule.moves().iter().any(|m| matches!(m.leaves, Leaves::Two { .. })) {
+        values.forget_before(values.end().saturating_sub(rule.max_remove()));
+    }
+    Ok(())
+}
+
+impl Streams {
+    /// The candidates of one block and the witnesses of the block before, side by side.
+    fn step<S: Sequence + ?Sized>(
+        &mut self,
+        past: &S,
+        limit: u64,
+        largest: usize,
+        work: &mut Work,
+        out: &mut Vec<u16>,
+    ) -> Result<()> {
+        let start = past.len();
+        let from = self.candidates.end();
+        // Blocks end on multiples of their length, so that groups of lanes and witnesses are whole ones.
+        let mut length = self.next_length as u64 - from % self.next_length as u64;
+        length = length.min(limit.saturating_sub(from));
+        let (candidates, witnesses, block) = (&mut self.candidates, &mut self.witnesses, &self.block);
+        let (next, checked) = rayon::join(
+            || if length == 0 { Ok((Vec::new(), Stop::Done)) } else { candidates.block(index(length)) },
+            || {
+                witnesses.push(block);
+                if block.is_empty() { Ok(witness::Checked::default()) } else { witnesses.check(start, past) }
+            },
+        );
+        let checked = checked?;
+        work.walks += checked.walks;
+        work.depth = work.depth.max(checked.depth);
+        if let Some((n, value)) = checked.missing {
+            let good = index(n - start);
+            work.witnessed += good as u64 + 1;
+            work.found_rare += 1;
+            let first = out.len();
+            out.extend_from_slice(&self.block[..good]);
+            self.block.clear();
+            self.candidates.truncate(n);
+            self.witnesses.truncate(n);
+            let proved = After { past, more: &out[first..] };
+            self.candidates.push_rare(value, &proved)?;
+            self.witnesses.push(&[value]);
+            out.push(value);
+            self.next_length = SMALLEST_BLOCK.min(largest);
+            return Ok(());
+        }
+        work.witnessed += self.block.len() as u64;
+        out.extend_from_slice(&self.block);
+        let (next, stop) = next?;
+        let nothing_waits = next.is_empty();
+        self.block = next;
+        self.next_length = (self.next_length * 2).min(largest);
+        if stop == Stop::TooWide && nothing_waits {
+            let first = out.len() - index(self.candidates.end() - start);
+            self.candidates.widen(&After { past, more: &out[first..] })?;
+        }
+        Ok(())
+    }
+}
+
+/// Two pieces of one sequence.
+struct After<'a, S: ?Sized> {
+    past: &'a S,
+    more: &'a [u16],
+}
+
+impl<S: Sequence + ?Sized> Sequence for After<'_, S> {
+    fn len(&self) -> u64 {
+        self.past.len() + self.more.len() as u64
+    }
+
+    fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
+        let split = index(self.past.len().saturating_sub(from).min(out.len() as u64));
+        let (old, new) = out.split_at_mut(split);
+        if !old.is_empty() {
+            self.past.read(from, old)?;
+        }
+        if new.is_empty() { Ok(()) } else { self.more.read(from.max(self.past.len()) - self.past.len(), new) }
+    }
+}
+
+/// G(0), …, G(count - 1) in memory, by the fastest method; two bytes a value.
+///
+/// # Errors
+/// [`crate::Error::ValueTooLarge`] at the first value above 65535.
+pub fn values(rule: &Rule, method: Method, count: usize) -> Result<Vec<u16>> {
+    extend(rule, method, Vec::new(), count, BLOCK, |_| true)
+}
+
+/// Continues `values` up to `count` values; `go_on` sees how many there are now and then and may stop the computation.
+///
+/// # Errors
+/// [`crate::Error::ValueTooLarge`] at the first value above 65535.
+pub fn extend(
+    rule: &Rule,
+    method: Method,
+    mut values: Vec<u16>,
+    count: usize,
+    block: usize,
+    mut go_on: impl FnMut(u64) -> bool,
+) -> Result<Vec<u16>> {
+    let mut solver = Solver::new(rule, method, None, values.as_slice())?.with_block(block);
+    let mut fresh = Vec::new();
+    while values.len() < count && go_on(values.len() as u64) {
+        fresh.clear();
+        solver.advance(values.as_slice(), count as u64, &mut fresh)?;
+        values.extend_from_slice(&fresh);
+    }
+    Ok(values)
+}
