@@ -45,6 +45,50 @@ impl Sequence for [u16] {
     }
 }
 
+/// A sequence and the values that follow it.
+pub struct Appended<'a, S: ?Sized> {
+    /// The first values.
+    pub first: &'a S,
+    /// Those after them.
+    pub more: &'a [u16],
+}
+
+impl<S: Sequence + ?Sized> Sequence for Appended<'_, S> {
+    fn len(&self) -> u64 {
+        self.first.len() + self.more.len() as u64
+    }
+
+    fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
+        let length = self.first.len();
+        let (old, new) = out.split_at_mut(index(length.saturating_sub(from).min(out.len() as u64)));
+        if !old.is_empty() {
+            self.first.read(from, old)?;
+        }
+        if new.is_empty() { Ok(()) } else { self.more.read(from.max(length) - length, new) }
+    }
+}
+
+/// Calls `see(n, values of n, n+1, …)` for the values of `from..to` in order, at most 2^16 at a time.
+///
+/// # Errors
+/// What reading `past` gives.
+pub fn for_each_piece<S: Sequence + ?Sized>(
+    past: &S,
+    from: u64,
+    to: u64,
+    mut see: impl FnMut(u64, &[u16]) -> Result<()>,
+) -> Result<()> {
+    let mut buffer = vec![0; index((to.saturating_sub(from)).min(1 << 16))];
+    let mut n = from;
+    while n < to {
+        let piece = &mut buffer[..index((to - n).min(1 << 16))];
+        past.read(n, piece)?;
+        see(n, piece)?;
+        n += piece.len() as u64;
+    }
+    Ok(())
+}
+
 /// G(n) by the definition, given the earlier values.
 ///
 /// # Errors

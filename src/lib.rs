@@ -10,12 +10,13 @@ pub mod mex;
 
 pub mod sparse;
 
-//pub mod digest;
-//pub mod journal;
-//pub mod table;
+pub mod digest;
+pub mod journal;
+pub mod table;
 
-//pub mod engine;
+pub mod engine;
 
-//pub mod verify;
+pub mod verify;
+
 
 pub use error::{Error, Result};

@@ -16,7 +16,7 @@
 use super::order;
 use super::space::Space;
 use super::window::Window;
-use crate::definition::Sequence;
+use crate::definition::{Sequence, for_each_piece};
 use crate::error::{Error, Result};
 use crate::mex::{CANDIDATES, CODES, Kernel, LANES, Probe};
 use crate::nimber::index;
@@ -154,25 +154,21 @@ impl Stream {
         let end = past.len();
         let start = end.saturating_sub(self.last_rare() + self.rule.max_remove());
         let short = end.saturating_sub(self.rule.max_remove() + order::SAMPLE as u64);
-        let mut buffer = vec![0; 1 << 16];
-        let mut codes = Vec::new();
-        let mut values = Vec::new();
-        let mut n = if self.is_wide() { start } else { start.min(short) };
-        let (codes_from, values_from) = (start.min(short), if self.is_wide() { n } else { short });
-        while n < end {
-            let piece = &mut buffer[..index((end - n).min(1 << 16))];
-            past.read(n, piece)?;
-            for (n, &v) in (n..).zip(piece.iter()) {
-                if !self.is_wide() && n >= codes_from {
+        let (mut codes, mut values) = (Vec::new(), Vec::new());
+        let codes_from = if self.is_wide() { end } else { start.min(short) };
+        let values_from = if self.is_wide() { start.min(short) } else { short };
+        for_each_piece(past, codes_from.min(values_from), end, |from, piece| {
+            for (n, &v) in (from..).zip(piece) {
+                if n >= codes_from {
                     codes.push(self.space.code(v));
                 }
                 if n >= values_from {
                     values.push(v);
                 }
             }
-            n += piece.len() as u64;
-        }
-        self.codes = Window::new(if self.is_wide() { end } else { codes_from }, codes);
+            Ok(())
+        })?;
+        self.codes = Window::new(codes_from, codes);
         self.values = Window::new(values_from, values);
         Ok(())
     }

@@ -22,7 +22,7 @@ mod witness;
 
 pub use space::{Histogram, Space};
 
-use crate::definition::{self, Sequence};
+use crate::definition::{self, Appended, Sequence, for_each_piece};
 use crate::error::Result;
 use crate::mex::Kernel;
 use crate::nimber::index;
@@ -115,7 +115,10 @@ impl Solver {
         let known = rule.known().and_then(|known| known.space);
         let built_in = known.and_then(|(mask, position)| Space::new(rule, mask, position));
         let mut max_value = 0;
-        space::for_each(past, |_, v| max_value = max_value.max(v))?;
+        for_each_piece(past, 0, past.len(), |_, values| {
+            max_value = values.iter().fold(max_value, |max, &v| max.max(v));
+            Ok(())
+        })?;
         let mut solver = Solver {
             rule: rule.clone(),
             method,
@@ -153,6 +156,18 @@ impl Solver {
         }
     }
 
+    /// The number of rare positions among the values handed out, and the last of them; n = 0 is one.
+    #[must_use]
+    pub fn rares(&self, handed_out: u64) -> (u64, u64) {
+        match &self.engine {
+            Engine::Definition(_) => (handed_out, handed_out.saturating_sub(1)),
+            Engine::Sparse(streams) => {
+                let rares = streams.candidates.rares();
+                (rares.len() as u64, rares.last().map_or(0, |rare| rare.0))
+            }
+        }
+    }
+
     /// What has been done since the solver was made.
     #[must_use]
     pub fn work(&self) -> Work {
@@ -169,10 +184,10 @@ impl Solver {
     fn sparse_engine<S: Sequence + ?Sized>(&self, past: &S) -> Result<Engine> {
         let Method::Sparse(kernel) = self.method else { return self.definition_engine(past) };
         let mut rares = Vec::new();
-        space::for_each(past, |n, v| {
-            if self.space.is_rare(v, n) {
-                rares.push((n, v));
-            }
+        for_each_piece(past, 0, past.len(), |from, values| {
+            let all = (from..).zip(values.iter().copied());
+            rares.extend(all.filter(|&(n, v)| self.space.is_rare(v, n)));
+            Ok(())
         })?;
         Ok(Engine::Sparse(Box::new(Streams {
             candidates: Stream::new(&self.rule, self.space, kernel, rares, self.max_value, past)?,
@@ -297,7 +312,7 @@ impl Streams {
             self.block.clear();
             self.candidates.truncate(n);
             self.witnesses.truncate(n);
-            let proved = After { past, more: &out[first..] };
+            let proved = Appended { first: past, more: &out[first..] };
             self.candidates.push_rare(value, &proved)?;
             self.witnesses.push(&[value]);
             out.push(value);
@@ -312,30 +327,9 @@ impl Streams {
         self.next_length = (self.next_length * 2).min(largest);
         if stop == Stop::TooWide && nothing_waits {
             let first = out.len() - index(self.candidates.end() - start);
-            self.candidates.widen(&After { past, more: &out[first..] })?;
+            self.candidates.widen(&Appended { first: past, more: &out[first..] })?;
         }
         Ok(())
-    }
-}
-
-/// Two pieces of one sequence.
-struct After<'a, S: ?Sized> {
-    past: &'a S,
-    more: &'a [u16],
-}
-
-impl<S: Sequence + ?Sized> Sequence for After<'_, S> {
-    fn len(&self) -> u64 {
-        self.past.len() + self.more.len() as u64
-    }
-
-    fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
-        let split = index(self.past.len().saturating_sub(from).min(out.len() as u64));
-        let (old, new) = out.split_at_mut(split);
-        if !old.is_empty() {
-            self.past.read(from, old)?;
-        }
-        if new.is_empty() { Ok(()) } else { self.more.read(from.max(self.past.len()) - self.past.len(), new) }
     }
 }
 

@@ -11,9 +11,8 @@
 //! it is one-to-one and increasing, because bit j is a function of the others. For Grundy's game, m = 0x1fe, the common
 //! values below 512 become the bytes 0..=255, and the mex can be taken without decoding.
 
-use crate::definition::Sequence;
+use crate::definition::{Sequence, for_each_piece};
 use crate::error::Result;
-use crate::nimber::index;
 use crate::rule::Rule;
 
 /// A mask and position term that the rule admits.
@@ -103,15 +102,16 @@ impl Histogram {
     /// What reading `past` gives.
     pub fn of<S: Sequence + ?Sized>(past: &S) -> Result<Histogram> {
         let mut histogram = Histogram { counts: [vec![0; 1], vec![0; 1]] };
-        for_each(past, |n, v| {
-            let v = usize::from(v);
-            let length = (v + 1).next_power_of_two();
-            if length > histogram.counts[0].len() {
-                histogram.counts.iter_mut().for_each(|counts| counts.resize(length, 0));
-            }
-            if n > 0 {
+        for_each_piece(past, 1, past.len(), |from, values| {
+            for (n, &v) in (from..).zip(values) {
+                let v = usize::from(v);
+                let length = (v + 1).next_power_of_two();
+                if length > histogram.counts[0].len() {
+                    histogram.counts.iter_mut().for_each(|counts| counts.resize(length, 0));
+                }
                 histogram.counts[usize::from(n & 1 == 1)][v] += 1;
             }
+            Ok(())
         })?;
         Ok(histogram)
     }
@@ -151,20 +151,6 @@ fn walsh_hadamard(mut counts: Vec<i64>) -> Vec<i64> {
         half *= 2;
     }
     counts
-}
-
-/// Calls `see(n, G(n))` for all values in order, reading in pieces of 2^16.
-pub(crate) fn for_each<S: Sequence + ?Sized>(past: &S, mut see: impl FnMut(u64, u16)) -> Result<()> {
-    let mut buffer = vec![0; 1 << 16];
-    let mut n = 0;
-    while n < past.len() {
-        let length = (past.len() - n).min(buffer.len() as u64);
-        let piece = &mut buffer[..index(length)];
-        past.read(n, piece)?;
-        (n..).zip(piece.iter()).for_each(|(n, &v)| see(n, v));
-        n += length;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

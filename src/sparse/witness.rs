@@ -20,7 +20,7 @@
 
 use super::space::Space;
 use super::window::Window;
-use crate::definition::{self, Sequence};
+use crate::definition::{self, Sequence, for_each_piece};
 use crate::error::Result;
 use crate::nimber::{NimSet, index};
 use crate::rule::{Rule, Split};
@@ -120,10 +120,9 @@ impl Witnesses {
         let mut recent = vec![0; index(end - start)];
         past.read(start, &mut recent)?;
         let mut large = Vec::new();
-        super::space::for_each(past, |n, v| {
-            if v > 255 {
-                large.push((n, v));
-            }
+        for_each_piece(past, 0, end, |from, values| {
+            large.extend((from..).zip(values.iter().copied()).filter(|&(_, v)| v > 255));
+            Ok(())
         })?;
         let mut witnesses = Witnesses {
             rule: rule.clone(),

@@ -1,0 +1,147 @@
+//! The command line: words become plain structs, one short function a command, errors become exit statuses.
+//!
+//! Results go to stdout, everything else to stderr. Exit status: 0 done, 1 failed, 2 usage, 3 damage or a failed check,
+//! 130 stopped by a signal and resumable.
+//!
+//! **To add a command**: a variant of [`Command`] with its arguments and an example in `after_help`, a file with one
+//! function that takes them, a line in [`dispatch`], and an example in `tests/cli.rs`.
+
+mod cpu;
+mod export;
+mod games;
+mod generate;
+mod number;
+mod progress;
+mod run;
+mod source;
+mod status;
+mod values;
+mod verify;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use grundy::error::Kind;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Exact nim-values of heap games, into the billions and beyond; runs that can be stopped, resumed and checked.
+#[derive(Debug, Parser)]
+#[command(
+    name = "grundy",
+    version,
+    arg_required_else_help = true,
+    after_help = "Games: 'grundy', 'grundy:d=2', octal codes ('.77', '0.6', '4.3'), names of 'grundy games'.\n\
+                  Numbers: 1e9, 2^35, 10M (= 10^7), 10_000_000. Ranges: A..B (half open) or a single number.\n\n\
+                  Example: grundy run grundy --to 1e8"
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// No progress and no log, only results and errors.
+    #[arg(short, long, global = true)]
+    quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Compute the first N values into a run directory, or resume the run that is there.
+    Run(run::Args),
+    /// What a run holds and how far it may be trusted.
+    Status(status::Args),
+    /// Print values, one "n value" a line.
+    Values(values::Args),
+    /// Write the values of a run in another format.
+    Export(export::Args),
+    /// Check a run independently of the process that made it.
+    Verify(verify::Args),
+    /// The games that have names here, with what is known of them.
+    Games(games::Args),
+    /// The kernels that this processor can run.
+    Cpu(cpu::Args),
+    /// Man pages and shell completions.
+    Generate(generate::Args),
+}
+
+/// How values are computed; the values are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum KernelChoice {
+    /// The fastest of this processor.
+    Auto,
+    /// Portable.
+    Scalar,
+    /// All pairs for every value: slow, and right by construction.
+    Definition,
+}
+
+impl KernelChoice {
+    fn method(self) -> grundy::sparse::Method {
+        use grundy::{mex::Kernel, sparse::Method};
+        match self {
+            KernelChoice::Auto => Method::Sparse(Kernel::best()),
+            KernelChoice::Scalar => Method::Sparse(Kernel::scalar()),
+            KernelChoice::Definition => Method::Definition,
+        }
+    }
+}
+
+/// Parses the command line, does what it says and returns the exit status.
+pub(crate) fn main() -> ExitCode {
+    let cli = Cli::parse();
+    progress::init_log(cli.quiet);
+    match dispatch(cli.command, cli.quiet) {
+        Ok(code) => code,
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("grundy: error: {error:#}");
+            exit_status(&error)
+        }
+    }
+}
+
+fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Run(args) => return run::run(&args, quiet),
+        Command::Status(args) => status::status(&args),
+        Command::Values(args) => values::values(&args, quiet),
+        Command::Export(args) => export::export(&args),
+        Command::Verify(args) => verify::verify(&args, quiet),
+        Command::Games(args) => games::games(&args),
+        Command::Cpu(args) => cpu::cpu(&args),
+        Command::Generate(args) => generate::generate(&args),
+    }?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A mistake in what was typed that clap could not see.
+#[derive(Debug)]
+struct Usage(String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+fn exit_status(error: &anyhow::Error) -> ExitCode {
+    if error.downcast_ref::<Usage>().is_some() {
+        return ExitCode::from(2);
+    }
+    match error.downcast_ref::<grundy::Error>().map(grundy::Error::kind) {
+        Some(Kind::Usage) => ExitCode::from(2),
+        Some(Kind::Damage) => ExitCode::from(3),
+        _ => ExitCode::from(1),
+    }
+}
+
+/// Whether the reader of our output has gone away, which is no error of ours.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}
+
+/// The directory of a game's run unless another is named.
+fn default_directory(rule: &grundy::rule::Rule) -> PathBuf {
+    PathBuf::from("runs").join(rule.directory_name())
+}

@@ -1,0 +1,125 @@
+//! `grundy run`: make or resume a run.
+
+use super::number;
+use super::progress::Meter;
+use super::{KernelChoice, default_directory};
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use grundy::engine::{self, Options};
+use grundy::journal::Width;
+use grundy::rule::Rule;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Arguments of `grundy run`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: grundy run grundy --to 1e8\n\
+                        Stop it with Ctrl-C; the same command resumes it.")]
+pub(crate) struct Args {
+    /// The game; left out: that of the directory, or Grundy's.
+    game: Option<Rule>,
+    /// How many values there shall be, G(0) to G(N-1); left out: until stopped.
+    #[arg(long, value_name = "N", value_parser = number::positive)]
+    to: Option<u64>,
+    /// The run directory; left out: runs/GAME.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Threads; left out: one a core.
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// How values are computed.
+    #[arg(long, value_enum, default_value = "auto")]
+    kernel: KernelChoice,
+    /// Bytes a value in a new table.
+    #[arg(long, value_enum, default_value = "auto")]
+    width: WidthChoice,
+    /// Go back to the last good record when the table is damaged.
+    #[arg(long)]
+    rollback: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum WidthChoice {
+    /// One, unless many values exceed 255.
+    Auto,
+    /// One, and a list of the values that exceed 255.
+    U8,
+    /// Two.
+    U16,
+}
+
+pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
+    let grundy = || Rule::grundy(1).expect("a rule");
+    let dir = match (&args.dir, &args.game) {
+        (Some(dir), _) => dir.clone(),
+        (None, game) => default_directory(game.as_ref().unwrap_or(&grundy())),
+    };
+    let has_run = dir.join(grundy::journal::NAME).exists();
+    let rule = if has_run { args.game.clone() } else { Some(args.game.clone().unwrap_or_else(grundy)) };
+    let options = Options {
+        to: args.to,
+        threads: args.threads.map_or(0, usize::from),
+        method: args.kernel.method(),
+        width: match args.width {
+            WidthChoice::Auto => None,
+            WidthChoice::U8 => Some(Width::U8),
+            WidthChoice::U16 => Some(Width::U16),
+        },
+        rollback: args.rollback,
+    };
+    let stop = stop_flag().context("installing signal handlers")?;
+    let mut meter = Meter::new(quiet);
+    let outcome = engine::run(rule.as_ref(), &dir, &options, &mut meter, &stop);
+    meter.end();
+    let outcome = outcome?;
+    let progress = outcome.progress;
+    println!(
+        "{}: {} values in {} ({} new); {} rares, the last at {}; largest value {} at {}",
+        outcome.rule,
+        progress.count,
+        dir.display(),
+        outcome.computed,
+        progress.rares,
+        progress.last_rare,
+        progress.max_value,
+        progress.max_at
+    );
+    if outcome.stopped {
+        eprintln!("stopped; to go on: {}", resume_command(&outcome.rule, &dir, args.to));
+        return Ok(ExitCode::from(130));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn resume_command(rule: &Rule, dir: &Path, to: Option<u64>) -> String {
+    let to = to.map_or_else(String::new, |to| format!(" --to {to}"));
+    let dir = dir.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:+".contains(c);
+    let dir = if dir.chars().all(plain) { dir } else { format!("'{}'", dir.replace('\'', r"'\''")) };
+    format!("grundy run {rule} --dir {dir}{to}")
+}
+
+/// A flag that INT, TERM and HUP set; a second signal leaves at once. HUP stays ignored where it was inherited so
+/// (nohup).
+fn stop_flag() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        if signal == SIGHUP && is_ignored(SIGHUP) {
+            continue;
+        }
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+/// Whether this process inherited the signal as ignored, as /proc tells it; elsewhere no.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
+}

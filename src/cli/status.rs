@@ -1,0 +1,67 @@
+//! `grundy status`: what a run holds and how far it may be trusted.
+
+use anyhow::Result;
+use grundy::journal;
+use std::path::PathBuf;
+
+/// Arguments of `grundy status`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: grundy status runs/grundy --json\n\
+                        Keys: game count width mask position rares last_rare max_value max_at escapes digest checks errors")]
+pub(crate) struct Args {
+    /// The run directory.
+    dir: PathBuf,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn status(args: &Args) -> Result<()> {
+    let contents = journal::read(&args.dir)?;
+    let record = &contents.last;
+    if args.json {
+        let object = serde_json::json!({
+            "game": record.game,
+            "count": record.count,
+            "width": record.width,
+            "mask": record.mask,
+            "position": record.position,
+            "rares": record.rares,
+            "last_rare": record.last_rare,
+            "max_value": record.max_value,
+            "max_at": record.max_at,
+            "escapes": record.escapes,
+            "digest": record.digest,
+            "checks": record.checks,
+            "errors": record.errors,
+        });
+        super::export::print(|out| Ok(writeln!(out, "{object}")?))?;
+        return Ok(());
+    }
+    let checks: Vec<String> = record.checks.iter().map(|(name, number)| format!("{number} {name}")).collect();
+    let lines = [
+        ("game", record.game.escape_default().to_string()),
+        ("values", format!("{} (G(0) to G({}))", record.count, record.count.saturating_sub(1))),
+        ("width", format!("{}, {} values above 255", record.width.name(), record.escapes)),
+        ("space", match record.mask {
+            0 => "none: every value by the definition".to_owned(),
+            mask => format!("mask {mask:#x}, position term {}", record.position),
+        }),
+        ("rares", format!("{}, the last at {}", record.rares, record.last_rare)),
+        ("largest value", format!("{} at {}", record.max_value, record.max_at)),
+        ("digest", record.digest.escape_default().to_string()),
+        ("checks", checks.join(", ")),
+        ("failed checks", record.errors.to_string()),
+        ("written by", format!("{}, kernel {}", record.program.escape_default(), record.kernel.escape_default())),
+        ("commits", contents.records.to_string()),
+    ];
+    super::export::print(|out| {
+        for (name, value) in lines {
+            writeln!(out, "{name:>14}  {value}")?;
+        }
+        if contents.torn.is_some() {
+            writeln!(out, "{:>14}  the last record broke off; the next run drops it", "note")?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,79 @@
+//! `grundy values`: print values, from a run or computed on the spot.
+
+use super::number;
+use super::progress::Meter;
+use super::source::Source;
+use super::{KernelChoice, Usage};
+use anyhow::Result;
+use grundy::definition::{Sequence, for_each_piece};
+use grundy::engine::View;
+use grundy::{Error, sparse};
+use std::ops::Range;
+
+/// Values computed on the spot live in memory, two bytes each.
+const MOST: u64 = 1 << 32;
+
+/// Arguments of `grundy values`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: grundy values kayles 0..100\n         grundy values runs/grundy 1e6 7250049")]
+pub(crate) struct Args {
+    /// A game, or the directory of a run (./x is always a directory).
+    #[arg(value_name = "GAME|DIR")]
+    source: String,
+    /// Half-open ranges A..B, or single heaps.
+    #[arg(required = true, value_name = "RANGE", value_parser = number::range)]
+    ranges: Vec<Range<u64>>,
+    /// JSON Lines: {"n":0,"value":0}
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
+    match Source::find(&args.source)? {
+        Source::Directory(dir) => {
+            let view = View::open(&dir)?;
+            print(&view.table, args)
+        }
+        Source::Game(rule) => {
+            let count = args.ranges.iter().map(|r| r.end).max().unwrap_or(0);
+            if count > MOST {
+                let text = format!("values up to {count} do not fit the memory; 'grundy run {rule} --to {count}' puts them on disk");
+                return Err(Usage(text).into());
+            }
+            let mut meter = Meter::new(quiet);
+            meter.begin(rule.name(), 0, Some(count));
+            let length = usize::try_from(count).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * count })?;
+            let method = KernelChoice::Auto.method();
+            let values = sparse::extend(&rule, method, Vec::new(), length, sparse::BLOCK, |n| {
+                meter.at(n, String::new);
+                true
+            })?;
+            meter.end();
+            print(values.as_slice(), args)
+        }
+    }
+}
+
+fn print<S: Sequence + ?Sized>(values: &S, args: &Args) -> Result<()> {
+    for range in &args.ranges {
+        if range.end > values.len() {
+            return Err(Error::Range { from: range.start, to: range.end, count: values.len() }.into());
+        }
+    }
+    super::export::print(|out| {
+        for range in &args.ranges {
+            let mut result = Ok(());
+            for_each_piece(values, range.start, range.end, |from, piece| {
+                if result.is_ok() {
+                    result = (from..).zip(piece).try_for_each(|(n, v)| match args.json {
+                        true => writeln!(out, "{{\"n\":{n},\"value\":{v}}}"),
+                        false => writeln!(out, "{n} {v}"),
+                    });
+                }
+                Ok(())
+            })?;
+            result?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,78 @@
+//! `grundy verify`: independent checks of a run.
+
+use super::number;
+use super::progress::Meter;
+use anyhow::Result;
+use clap::ValueEnum;
+use grundy::verify::{self, Report};
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// Arguments of `grundy verify`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: grundy verify runs/grundy\n         \
+                        grundy verify runs/grundy --level definition --samples 20 --range 47e6..49e6\n\
+                        Exit status 3 when something is wrong. JSON keys: level from to checked records seed")]
+pub(crate) struct Args {
+    /// The run directory.
+    dir: PathBuf,
+    /// Which heaps; left out: all. A digest check starts at the segment (2^24 values) that holds A.
+    #[arg(long, value_name = "A..B", value_parser = number::range)]
+    range: Option<Range<u64>>,
+    /// What is checked.
+    #[arg(long, value_enum, default_value = "digest")]
+    level: Level,
+    /// How many values are computed anew (level definition), besides the first and the last.
+    #[arg(long, value_name = "K", default_value = "30", value_parser = number::number)]
+    samples: u64,
+    /// Chooses the sample.
+    #[arg(long, value_name = "S", default_value = "1", value_parser = number::number)]
+    seed: u64,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Level {
+    /// Every byte against the journal.
+    Digest,
+    /// A sample of the values by all pairs.
+    Definition,
+}
+
+pub(crate) fn verify(args: &Args, quiet: bool) -> Result<()> {
+    let mut meter = Meter::new(quiet);
+    let mut begun = false;
+    let progress = |done, all| {
+        if !std::mem::replace(&mut begun, true) {
+            meter.begin("verifying", 0, Some(all));
+        }
+        meter.at(done, String::new);
+    };
+    let report = match args.level {
+        Level::Digest => verify::digest(&args.dir, args.range.clone(), progress),
+        Level::Definition => verify::definition(&args.dir, args.range.clone(), args.samples, args.seed, progress),
+    };
+    meter.end();
+    let Report { from, to, checked, records } = report?;
+    let level = match args.level {
+        Level::Digest => "digest",
+        Level::Definition => "definition",
+    };
+    super::export::print(|out| {
+        if args.json {
+            let object = serde_json::json!({
+                "level": level, "from": from, "to": to, "checked": checked, "records": records, "seed": args.seed,
+            });
+            writeln!(out, "{object}")?;
+        } else {
+            let what = match args.level {
+                Level::Digest => "hashed, all as the journal says",
+                Level::Definition => "computed anew by all pairs, all right",
+            };
+            writeln!(out, "{from}..{to}: {checked} values {what}; {records} journal records good")?;
+        }
+        Ok(())
+    })
+}

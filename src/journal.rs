@@ -1,0 +1,420 @@
+//! The journal: commit records, the truth about how far the other files of a run hold.
+//!
+//! `journal.jsonl` is append only. Every line has exactly 4096 bytes: a JSON object, spaces, a newline. Every record
+//! carries the BLAKE3 of its own 4096 bytes, taken with the 64 digits of that field (`blake3`, always the last key) as
+//! spaces, and that of the record before, so that no line can be lost, changed or exchanged unnoticed.
+//!
+//! A record that breaks off or does not hash at the end of the file is a torn tail: what a killed process was writing; a
+//! run drops it. The same anywhere else is damage. A record of kind `rollback` takes the run back to a smaller count;
+//! records before it with larger counts no longer speak of the table.
+//!
+//! The writer holds the lock on this file, and this is the file whose identity is compared with the path.
+
+use crate::digest::Digest;
+use crate::error::{Error, Result};
+use crate::rule::{Leaves, Rule};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::Read;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The version of the files of a run directory.
+pub const FORMAT: u32 = 1;
+
+/// Bytes of one record.
+pub const RECORD: usize = 4096;
+
+/// The name of the journal in a run directory.
+pub const NAME: &str = "journal.jsonl";
+
+/// Why a record was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Event {
+    /// Values were added (or, with the same count, a run was made).
+    Commit,
+    /// The run was taken back to an earlier count.
+    Rollback,
+}
+
+/// The width of one value in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Width {
+    /// The low byte; larger values are in `escapes.npy` as well.
+    U8,
+    /// Two bytes, little-endian.
+    U16,
+}
+
+impl Width {
+    /// Bytes a value.
+    #[must_use]
+    pub fn bytes(self) -> u64 {
+        match self {
+            Width::U8 => 1,
+            Width::U16 => 2,
+        }
+    }
+
+    /// `u8` or `u16`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Width::U8 => "u8",
+            Width::U16 => "u16",
+        }
+    }
+}
+
+/// One commit record. Field order is key order; `blake3` stays last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// A random identity of the run, 32 hexadecimal digits.
+    pub run: String,
+    /// The canonical name of the game.
+    pub game: String,
+    /// BLAKE3 of the rule's moves ([`rule_digest`]), hexadecimal.
+    pub rule: String,
+    /// 0, 1, 2, …
+    pub sequence: u64,
+    /// Why this record was written.
+    pub event: Event,
+    /// Committed values: G(0), …, G(count - 1).
+    pub count: u64,
+    /// Committed entries of `escapes.npy`.
+    pub escapes: u64,
+    /// Width of the table.
+    pub width: Width,
+    /// Mask m of the sparse space, 0 for none.
+    pub mask: u16,
+    /// Position term e of the sparse space.
+    pub position: u8,
+    /// The ranges of n whose values are kept, half open, ascending.
+    pub kept: Vec<(u64, u64)>,
+    /// Digest of the values 0..count ([`crate::digest`]).
+    pub digest: String,
+    /// Rare positions, n = 0 included.
+    pub rares: u64,
+    /// The last rare position.
+    pub last_rare: u64,
+    /// The largest value.
+    pub max_value: u16,
+    /// Where it appears first.
+    pub max_at: u64,
+    /// What was checked, and how often, since the run was made.
+    pub checks: BTreeMap<String, u64>,
+    /// How many checks failed since the run was made.
+    pub errors: u64,
+    /// The kernel in use.
+    pub kernel: String,
+    /// Program and version that wrote the record.
+    pub program: String,
+    /// `blake3` of the record before; zeros for the first.
+    pub previous: String,
+    /// BLAKE3 of this record.
+    pub blake3: String,
+}
+
+impl Record {
+    /// The digest of the committed values.
+    #[must_use]
+    pub fn digest(&self) -> Option<Digest> {
+        Digest::parse(&self.digest)
+    }
+}
+
+/// BLAKE3 of the moves of a rule, one `s c k d` a line in the rule's order: two games with the same moves are one rule.
+#[must_use]
+pub fn rule_digest(rule: &Rule) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for m in rule.moves() {
+        let (k, d) = match m.leaves {
+            Leaves::Nothing => (0, 0),
+            Leaves::One => (1, 0),
+            Leaves::Two { min_difference } => (2, min_difference),
+        };
+        hasher.update(format!("{} {} {k} {d}\n", m.remove, m.constant).as_bytes());
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+const BLANK: &str = "                                                                ";
+const ZEROS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// What a journal says of one commit that still speaks of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// Values committed.
+    pub count: u64,
+    /// Escapes committed.
+    pub escapes: u64,
+    /// Digest of the values.
+    pub digest: Digest,
+}
+
+/// The good records of a journal.
+#[derive(Clone, Debug)]
+pub struct Contents {
+    /// The last good record.
+    pub last: Record,
+    /// The commits that the table still shows, ascending in count.
+    pub points: Vec<Point>,
+    /// Values and escapes that the record before the last one speaks of; a header may still say these after a kill.
+    pub before: (u64, u64),
+    /// Good records.
+    pub records: u64,
+    /// Where a torn tail starts, in bytes, when there is one.
+    pub torn: Option<u64>,
+}
+
+impl Contents {
+    /// Damage to report when a torn tail is not to be accepted.
+    ///
+    /// # Errors
+    /// [`Error::Damage`] when there is a torn tail.
+    pub fn whole(&self, dir: &Path) -> Result<()> {
+        match self.torn {
+            None => Ok(()),
+            Some(offset) => Err(Error::Damage {
+                path: dir.join(NAME),
+                offset,
+                what: "the last record is broken or breaks off; 'grundy run --dir' of this directory drops it".into(),
+            }),
+        }
+    }
+}
+
+/// Reads the journal of a run directory; no lock is needed.
+///
+/// # Errors
+/// [`Error::NoRun`] without a good record, [`Error::Damage`] for a broken record before good ones,
+/// [`Error::Mismatch`] for another format.
+pub fn read(dir: &Path) -> Result<Contents> {
+    let path = dir.join(NAME);
+    let file = File::open(&path).map_err(|source| match source.kind() {
+        std::io::ErrorKind::NotFound if !dir.exists() => Error::NoRun { path: dir.into(), why: "no such directory".into() },
+        std::io::ErrorKind::NotFound => Error::NoRun { path: dir.into(), why: format!("no {NAME}") },
+        _ => Error::io("opening", &path)(source),
+    })?;
+    parse(dir, &file)?.ok_or_else(|| Error::NoRun { path: dir.into(), why: format!("{NAME} holds no whole record") })
+}
+
+fn parse(dir: &Path, file: &File) -> Result<Option<Contents>> {
+    let path = dir.join(NAME);
+    let mut reader = std::io::BufReader::with_capacity(1 << 20, file);
+    let mut contents: Option<Contents> = None;
+    let mut broken: Option<(u64, String)> = None;
+    let mut offset = 0;
+    loop {
+        let mut line = Vec::with_capacity(RECORD);
+        reader.by_ref().take(RECORD as u64).read_to_end(&mut line).map_err(Error::io("reading", &path))?;
+        if line.is_empty() {
+            break;
+        }
+        match (check_line(dir, &line, contents.as_ref().map(|c| &c.last)), &broken) {
+            (Ok(_), Some((at, what))) => {
+                let what = format!("{what}, and good records follow; the journal was altered");
+                return Err(Error::Damage { path, offset: *at, what });
+            }
+            (Ok(record), None) => accept(&mut contents, record, offset, &path)?,
+            (Err(Broken::Refused(error)), _) => return Err(error),
+            (Err(Broken::Record(what)), None) => broken = Some((offset, what)),
+            // A record after a broken one links to the broken one, so it is judged by its own hash only.
+            (Err(Broken::Record(_)), Some((at, what))) => {
+                if own_hash(&line).is_some() {
+                    let what = format!("{what}, and good records follow; the journal was altered");
+                    return Err(Error::Damage { path, offset: *at, what });
+                }
+            }
+        }
+        offset += line.len() as u64;
+    }
+    if let (Some(contents), Some((at, _))) = (&mut contents, broken) {
+        contents.torn = Some(at);
+    }
+    Ok(contents)
+}
+
+fn accept(contents: &mut Option<Contents>, record: Record, offset: u64, path: &Path) -> Result<()> {
+    let digest = record.digest();
+    let damaged = |what: &str| Error::Damage { path: path.into(), offset, what: what.into() };
+    let digest = digest.ok_or_else(|| damaged("the digest of the values is no digest"))?;
+    let point = Point { count: record.count, escapes: record.escapes, digest };
+    match contents {
+        None => *contents = Some(Contents { points: vec![point], before: (0, 0), last: record, records: 1, torn: None }),
+        Some(contents) => {
+            let last = contents.last.count;
+            match record.event {
+                Event::Commit if record.count < last => return Err(damaged("a commit with a smaller count than before")),
+                Event::Rollback if record.count > last => return Err(damaged("a rollback to a larger count")),
+                _ => {}
+            }
+            while contents.points.last().is_some_and(|p| p.count >= record.count) {
+                contents.points.pop();
+            }
+            contents.points.push(point);
+            contents.before = (contents.last.count, contents.last.escapes);
+            contents.last = record;
+            contents.records += 1;
+        }
+    }
+    Ok(())
+}
+
+enum Broken {
+    /// This line is no good record.
+    Record(String),
+    /// The whole journal is not for this program.
+    Refused(Error),
+}
+
+/// The hash of a line, when it is the one that stands in it.
+fn own_hash(line: &[u8]) -> Option<String> {
+    if line.len() != RECORD || line[RECORD - 1] != b'\n' {
+        return None;
+    }
+    let end = line.iter().rposition(|&c| c == b'}')?;
+    let start = end.checked_sub(1 + BLANK.len())?;
+    let written = std::str::from_utf8(&line[start..end - 1]).ok()?;
+    let mut blanked = line.to_vec();
+    blanked[start..end - 1].copy_from_slice(BLANK.as_bytes());
+    (blake3::hash(&blanked).to_hex().as_str() == written).then(|| written.to_owned())
+}
+
+fn check_line(dir: &Path, line: &[u8], before: Option<&Record>) -> std::result::Result<Record, Broken> {
+    let broken = |what: &str| Broken::Record(what.to_owned());
+    let Some(hash) = own_hash(line) else {
+        let foreign = serde_json::from_slice::<serde_json::Value>(line).ok();
+        let format = foreign.and_then(|v| v.get("format").and_then(serde_json::Value::as_u64));
+        return Err(match format {
+            Some(format) if before.is_none() && format != u64::from(FORMAT) => refuse_format(dir, format),
+            _ => broken("the record's own hash does not hold"),
+        });
+    };
+    let value: serde_json::Value = serde_json::from_slice(line).map_err(|_| broken("the record is no JSON object"))?;
+    let format = value.get("format").and_then(serde_json::Value::as_u64);
+    match format {
+        Some(format) if format == u64::from(FORMAT) => {}
+        Some(format) => return Err(refuse_format(dir, format)),
+        None => return Err(broken("the record says no format")),
+    }
+    let record: Record = serde_json::from_value(value).map_err(|e| Broken::Record(format!("the record is no record: {e}")))?;
+    let (previous, sequence) = before.map_or((ZEROS, 0), |b| (b.blake3.as_str(), b.sequence + 1));
+    if record.previous != previous || record.sequence != sequence {
+        return Err(broken("the record does not follow the one before it"));
+    }
+    if before.is_some_and(|b| b.run != record.run || b.rule != record.rule || b.width != record.width) {
+        return Err(broken("the record is of another run"));
+    }
+    debug_assert_eq!(record.blake3, hash);
+    Ok(record)
+}
+
+fn refuse_format(dir: &Path, found: u64) -> Broken {
+    Broken::Refused(Error::Mismatch {
+        path: dir.into(),
+        what: "the format version",
+        found: found.to_string(),
+        expected: FORMAT.to_string(),
+    })
+}
+
+/// The journal of a run that this process writes; holds the lock.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    end: u64,
+    last: Option<Record>,
+}
+
+impl Journal {
+    /// Opens or makes the journal of `dir` and locks it.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] when another process has it, and what [`read`] gives.
+    pub fn open(dir: &Path) -> Result<(Journal, Option<Contents>)> {
+        let path = dir.join(NAME);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = options
+            .custom_flags(crate::table::no_follow())
+            .open(&path)
+            .map_err(Error::io("opening for writing", &path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(Error::Locked { path: dir.into() }),
+            Err(TryLockError::Error(source)) => return Err(Error::io("locking", &path)(source)),
+        }
+        let ours = file.metadata().map_err(Error::io("reading the state of", &path))?;
+        let there = std::fs::metadata(&path).map_err(Error::io("reading the state of", &path))?;
+        if (ours.dev(), ours.ino()) != (there.dev(), there.ino()) {
+            return Err(Error::Locked { path: dir.into() });
+        }
+        // What a killed process left in the page cache becomes durable before anything is built on it.
+        file.sync_all().map_err(Error::io("syncing", &path))?;
+        let contents = parse(dir, &file)?;
+        let records = contents.as_ref().map_or(0, |c| c.records);
+        let last = contents.as_ref().map(|c| c.last.clone());
+        Ok((Journal { path, file, end: records * RECORD as u64, last }, contents))
+    }
+
+    /// Whether the file is longer than its good records.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn has_torn_tail(&self) -> Result<bool> {
+        let length = self.file.metadata().map_err(Error::io("reading the state of", &self.path))?.len();
+        Ok(length > self.end)
+    }
+
+    /// Cuts a torn tail off.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn drop_torn_tail(&mut self) -> Result<()> {
+        self.file.set_len(self.end).map_err(Error::io("truncating", &self.path))?;
+        self.file.sync_all().map_err(Error::io("syncing", &self.path))
+    }
+
+    /// Appends a record and makes it durable; sequence, link and hash are filled in here.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; the run must stop then, since what is on the disk is no longer known.
+    pub fn append(&mut self, mut record: Record) -> Result<()> {
+        record.sequence = self.last.as_ref().map_or(0, |last| last.sequence + 1);
+        record.previous = self.last.as_ref().map_or_else(|| ZEROS.to_owned(), |last| last.blake3.clone());
+        record.blake3 = BLANK.to_owned();
+        let mut line = serde_json::to_vec(&record).map_err(|e| Error::Io {
+            action: "writing a record of".into(),
+            path: self.path.clone(),
+            source: e.into(),
+        })?;
+        assert!(line.len() < RECORD, "a record that does not fit its line");
+        let hash_at = line.len() - 2 - BLANK.len();
+        line.resize(RECORD - 1, b' ');
+        line.push(b'\n');
+        let hash = blake3::hash(&line).to_hex();
+        line[hash_at..hash_at + BLANK.len()].copy_from_slice(hash.as_bytes());
+        self.file.write_all_at(&line, self.end).map_err(Error::io(
+            format!("writing {RECORD} bytes at offset {} of", self.end),
+            &self.path,
+        ))?;
+        self.file.sync_data().map_err(Error::io("syncing", &self.path))?;
+        self.end += RECORD as u64;
+        record.blake3 = hash.to_string();
+        self.last = Some(record);
+        Ok(())
+    }
+
+    /// The last good record.
+    #[must_use]
+    pub fn last(&self) -> Option<&Record> {
+        self.last.as_ref()
+    }
+}

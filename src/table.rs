@@ -1,0 +1,430 @@
+//! The value table of a run: `values.npy`, and `escapes.npy` for what does not fit a byte.
+//!
+//! Both are NumPy files (format 1.0) with a header of exactly 4096 bytes, so that the data is page-aligned and the shape
+//! can be rewritten in place. `values.npy` holds one unit for each of G(0), G(1), …: `|u1`, the low byte, or `<u2`. With
+//! `|u1`, `escapes.npy` lists every n with G(n) > 255 and its whole value, ascending, as `[('n','<u8'),('v','<u2')]`.
+//!
+//! Written with `pwrite`, read through a map: a store through a map on a full disk kills the process (SIGBUS), `pwrite`
+//! returns the error. Only the committed part is mapped, read-only, and a mapped file is never shrunk.
+//!
+//! The shape in a header is a convenience for other readers, brought up to date after each commit; how far the table
+//! holds is said by the journal alone.
+//!
+//! Invariant: [`Table::len`] values are durable and said to be so by the journal. The order is the engine's:
+//! [`Table::write`], [`Table::sync`], a record in the journal, [`Table::publish`].
+
+#![allow(unsafe_code)] // one place: mapping a file
+
+use crate::definition::Sequence;
+use crate::error::{Error, Result};
+use crate::journal::Width;
+use crate::nimber::index;
+use memmap2::{Mmap, MmapOptions};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Bytes of the header of both files.
+pub const HEADER: u64 = 4096;
+
+/// The name of the value table in a run directory.
+pub const VALUES: &str = "values.npy";
+
+/// The name of the escapes in a run directory.
+pub const ESCAPES: &str = "escapes.npy";
+
+const ESCAPE_BYTES: u64 = 10;
+const ESCAPE_TYPE: &str = "[('n', '<u8'), ('v', '<u2')]";
+
+/// The flag that makes opening a symbolic link fail.
+pub(crate) fn no_follow() -> i32 {
+    rustix::fs::OFlags::NOFOLLOW.bits().cast_signed()
+}
+
+/// The header of a one-dimensional NumPy file: magic, version 1.0, length, dictionary, spaces, newline; `size` bytes.
+///
+/// `descr` is the type as NumPy writes it, a list or a quoted string; `size` is a multiple of 64.
+///
+/// # Panics
+/// When the dictionary does not fit `size`, or `size` exceeds 65535.
+#[must_use]
+pub fn npy_header(descr: &str, length: u64, size: u64) -> Vec<u8> {
+    let dictionary = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': ({length},), }}");
+    let rest = u16::try_from(size - 10).expect("a header of less than 64 KiB");
+    let mut header = b"\x93NUMPY\x01\x00".to_vec();
+    header.extend(rest.to_le_bytes());
+    header.extend(dictionary.as_bytes());
+    assert!((header.len() as u64) < size, "the dictionary fits the header");
+    header.resize(index(size) - 1, b' ');
+    header.push(b'\n');
+    header
+}
+
+/// One of the two files.
+#[derive(Debug)]
+struct Column {
+    path: PathBuf,
+    file: File,
+    /// The type as NumPy writes it.
+    descr: String,
+    /// Bytes a unit.
+    unit: u64,
+    /// The committed part, header included.
+    map: Option<Mmap>,
+}
+
+impl Column {
+    fn create(path: PathBuf, descr: String, unit: u64) -> Result<Column> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true).custom_flags(no_follow());
+        let file = options.open(&path).map_err(Error::io("making", &path))?;
+        let column = Column { path, file, descr, unit, map: None };
+        column.write_header(0)?;
+        column.file.sync_all().map_err(Error::io("syncing", &column.path))?;
+        Ok(column)
+    }
+
+    fn open(path: PathBuf, descr: String, unit: u64, writable: bool) -> Result<Column> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(writable);
+        if writable {
+            options.custom_flags(no_follow());
+        }
+        let file = options.open(&path).map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => {
+                Error::Damage { path: path.clone(), offset: 0, what: "the file is missing, but the journal speaks of it".into() }
+            }
+            _ => Error::io("opening", &path)(source),
+        })?;
+        Ok(Column { path, file, descr, unit, map: None })
+    }
+
+    fn write_header(&self, length: u64) -> Result<()> {
+        let header = npy_header(&self.descr, length, HEADER);
+        self.file.write_all_at(&header, 0).map_err(Error::io("writing the header of", &self.path))
+    }
+
+    /// The shape in the header, which must be this program's own header to the last byte.
+    fn header_shape(&self) -> Result<u64> {
+        let damaged = |what: String| Error::Damage { path: self.path.clone(), offset: 0, what };
+        let mut header = vec![0; index(HEADER)];
+        // A reader may look while the writer brings the shape up to date.
+        for last_try in [false, false, true] {
+            match self.file.read_exact_at(&mut header, 0) {
+                Ok(()) => {}
+                Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
+                    return Err(damaged("the file is shorter than its header of 4096 bytes".into()));
+                }
+                Err(e) => return Err(Error::io("reading the header of", &self.path)(e)),
+            }
+            let text = String::from_utf8_lossy(&header);
+            let shape = text.split_once("'shape': (").and_then(|(_, rest)| rest.split_once(','));
+            let shape = shape.and_then(|(digits, _)| digits.parse::<u64>().ok());
+            match shape {
+                Some(shape) if npy_header(&self.descr, shape, HEADER) == header => return Ok(shape),
+                _ if last_try => {}
+                _ => std::thread::yield_now(),
+            }
+        }
+        let good = npy_header(&self.descr, 0, HEADER);
+        let at = header.iter().zip(&good).position(|(a, b)| a != b).unwrap_or(0) as u64;
+        Err(Error::Damage {
+            path: self.path.clone(),
+            offset: at,
+            what: format!("not the header of a one-dimensional array of {}", self.descr),
+        })
+    }
+
+    /// Maps the first `length` units.
+    fn map(&mut self, length: u64) -> Result<()> {
+        let bytes = self.unit.checked_mul(length).and_then(|b| b.checked_add(HEADER));
+        let there = self.file.metadata().map_err(Error::io("reading the state of", &self.path))?.len();
+        let Some(bytes) = bytes.filter(|&b| b <= there) else {
+            return Err(Error::Damage {
+                path: self.path.clone(),
+                offset: there,
+                what: format!("the file ends here, but the journal says that it holds {length} units of {} bytes", self.unit),
+            });
+        };
+        let bytes = usize::try_from(bytes).map_err(|_| Error::Memory { what: "the map of the table", bytes })?;
+        // SAFETY: the map is read-only, covers committed bytes only, which no process of this program changes, and the
+        // file is not shrunk below them while it is mapped. Another program that truncates the file would make reads
+        // fail with SIGBUS; that cannot be excluded by any reader of files and loses no data.
+        let map = unsafe { MmapOptions::new().len(bytes).map(&self.file) };
+        self.map = Some(map.map_err(Error::io("mapping", &self.path))?);
+        Ok(())
+    }
+
+    /// The committed bytes after the header.
+    fn data(&self) -> &[u8] {
+        self.map.as_ref().map_or(&[], |map| &map[index(HEADER)..])
+    }
+
+    fn write(&self, bytes: &[u8], at: u64) -> Result<()> {
+        let offset = HEADER + at * self.unit;
+        self.file.write_all_at(bytes, offset).map_err(|source| match source.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Error::NoRoom {
+                path: self.path.clone(),
+                needed: bytes.len() as u64,
+                available: available(&self.path).unwrap_or(0).min(bytes.len() as u64),
+                fits: None,
+            },
+            _ => Error::io(format!("writing {} bytes at offset {offset} of", bytes.len()), &self.path)(source),
+        })
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.file.sync_data().map_err(Error::io("syncing", &self.path))
+    }
+
+    /// Cuts the file to its shape, after which nothing but the committed part is left.
+    fn cut(&mut self, length: u64) -> Result<()> {
+        self.map = None;
+        self.file.set_len(HEADER + length * self.unit).map_err(Error::io("truncating", &self.path))?;
+        self.file.sync_all().map_err(Error::io("syncing", &self.path))
+    }
+}
+
+/// Bytes free for this process on the file system of `path`.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn available(path: &Path) -> Result<u64> {
+    let stat = rustix::fs::statvfs(path).map_err(|e| Error::io("reading the free space of", path)(e.into()))?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+/// The value table of one run.
+#[derive(Debug)]
+pub struct Table {
+    width: Width,
+    values: Column,
+    escapes: Option<Column>,
+    count: u64,
+    escape_count: u64,
+    written: u64,
+    written_escapes: u64,
+}
+
+impl Table {
+    /// Makes the files of an empty table; files of the same names are emptied.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn create(dir: &Path, width: Width) -> Result<Table> {
+        let (descr, unit) = value_type(width);
+        let values = Column::create(dir.join(VALUES), descr, unit)?;
+        let escapes = match width {
+            Width::U8 => Some(Column::create(dir.join(ESCAPES), ESCAPE_TYPE.into(), ESCAPE_BYTES)?),
+            Width::U16 => None,
+        };
+        File::open(dir).and_then(|d| d.sync_all()).map_err(Error::io("syncing", dir))?;
+        let mut table = Table { width, values, escapes, count: 0, escape_count: 0, written: 0, written_escapes: 0 };
+        table.map()?;
+        Ok(table)
+    }
+
+    /// Opens a table of which the journal says that it holds `count` values and `escapes` escapes.
+    ///
+    /// # Errors
+    /// [`Error::Damage`] when a file is missing, of another type or too short; [`Error::Io`].
+    pub fn open(dir: &Path, width: Width, count: u64, escapes: u64, writable: bool) -> Result<Table> {
+        let (descr, unit) = value_type(width);
+        let values = Column::open(dir.join(VALUES), descr, unit, writable)?;
+        let column = match width {
+            Width::U8 => Some(Column::open(dir.join(ESCAPES), ESCAPE_TYPE.into(), ESCAPE_BYTES, writable)?),
+            Width::U16 => None,
+        };
+        if writable {
+            // What a killed process left in the page cache becomes durable before anything is built on it.
+            for column in [Some(&values), column.as_ref()].into_iter().flatten() {
+                column.file.sync_all().map_err(Error::io("syncing", &column.path))?;
+            }
+        }
+        let mut table = Table {
+            width,
+            values,
+            escapes: column,
+            count,
+            escape_count: escapes,
+            written: count,
+            written_escapes: escapes,
+        };
+        table.map()?;
+        Ok(table)
+    }
+
+    fn map(&mut self) -> Result<()> {
+        self.values.map(self.count)?;
+        if let Some(escapes) = &mut self.escapes {
+            escapes.map(self.escape_count)?;
+        }
+        Ok(())
+    }
+
+    /// The shapes that the headers of the values and the escapes say.
+    ///
+    /// # Errors
+    /// [`Error::Damage`] when a header is not this program's.
+    pub fn header_shapes(&self) -> Result<(u64, u64)> {
+        let escapes = self.escapes.as_ref().map_or(Ok(self.escape_count), Column::header_shape)?;
+        Ok((self.values.header_shape()?, escapes))
+    }
+
+    /// Writes values after all that were written before; they are neither durable nor readable yet.
+    ///
+    /// # Errors
+    /// [`Error::NoRoom`] on a full disk, [`Error::Io`].
+    pub fn write(&mut self, values: &[u16]) -> Result<()> {
+        let bytes: Vec<u8> = match self.width {
+            Width::U8 => values.iter().map(|v| v.to_le_bytes()[0]).collect(),
+            Width::U16 => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        };
+        self.values.write(&bytes, self.written)?;
+        if let Some(column) = &self.escapes {
+            let large = (self.written..).zip(values).filter(|(_, v)| **v > 255);
+            let entries: Vec<u8> =
+                large.flat_map(|(n, v)| n.to_le_bytes().into_iter().chain(v.to_le_bytes())).collect();
+            column.write(&entries, self.written_escapes)?;
+            self.written_escapes += entries.len() as u64 / ESCAPE_BYTES;
+        }
+        self.written += values.len() as u64;
+        Ok(())
+    }
+
+    /// Makes durable what was written. After an error the run must stop: a second try would succeed without having
+    /// written anything, since the kernel marks the pages clean.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn sync(&self) -> Result<()> {
+        self.values.sync()?;
+        self.escapes.as_ref().map_or(Ok(()), Column::sync)
+    }
+
+    /// Values and escapes written, committed or not.
+    #[must_use]
+    pub fn written(&self) -> (u64, u64) {
+        (self.written, self.written_escapes)
+    }
+
+    /// Makes what was written readable, here and in the headers; the journal speaks of it now.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn publish(&mut self) -> Result<()> {
+        (self.count, self.escape_count) = (self.written, self.written_escapes);
+        self.write_headers()?;
+        self.map()
+    }
+
+    /// Writes the headers anew.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn write_headers(&self) -> Result<()> {
+        self.values.write_header(self.count)?;
+        self.escapes.as_ref().map_or(Ok(()), |escapes| escapes.write_header(self.escape_count))
+    }
+
+    /// Ends a run cleanly: the files are cut to their shapes.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn close(mut self) -> Result<()> {
+        self.values.cut(self.count)?;
+        self.escapes.as_mut().map_or(Ok(()), |escapes| escapes.cut(self.escape_count))
+    }
+
+    /// The width of a value.
+    #[must_use]
+    pub fn width(&self) -> Width {
+        self.width
+    }
+
+    /// The path of the value file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.values.path
+    }
+
+    /// The i-th escape (n, G(n)).
+    fn escape(&self, i: u64) -> (u64, u16) {
+        let data = self.escapes.as_ref().map_or(&[][..], Column::data);
+        let entry = &data[index(i * ESCAPE_BYTES)..][..index(ESCAPE_BYTES)];
+        let (n, v) = entry.split_at(8);
+        (u64::from_le_bytes(n.try_into().expect("eight")), u16::from_le_bytes(v.try_into().expect("two")))
+    }
+
+    /// The first escape at or after heap `n`.
+    fn escapes_from(&self, n: u64) -> u64 {
+        let (mut low, mut high) = (0, self.escape_count);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.escape(middle).0 < n { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+
+    /// Checks that the escapes are ascending, belong to the table and need to be there.
+    ///
+    /// # Errors
+    /// [`Error::Damage`] at the first that does not.
+    pub fn check_escapes(&self) -> Result<()> {
+        let Some(column) = &self.escapes else { return Ok(()) };
+        let mut least = 0;
+        for i in 0..self.escape_count {
+            let (n, v) = self.escape(i);
+            let low = usize::try_from(n).ok().and_then(|n| self.values.data().get(n));
+            if n < least || v <= 255 || low != Some(&v.to_le_bytes()[0]) {
+                let what = format!("the escape ({n}, {v}) contradicts the table or the escape before it");
+                return Err(Error::Damage { path: column.path.clone(), offset: HEADER + i * ESCAPE_BYTES, what });
+            }
+            least = n + 1;
+        }
+        Ok(())
+    }
+}
+
+fn value_type(width: Width) -> (String, u64) {
+    let descr = match width {
+        Width::U8 => "'|u1'",
+        Width::U16 => "'<u2'",
+    };
+    (descr.into(), width.bytes())
+}
+
+impl Sequence for Table {
+    fn len(&self) -> u64 {
+        self.count
+    }
+
+    fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
+        let to = from.saturating_add(out.len() as u64);
+        if to > self.count {
+            return Err(Error::Range { from, to, count: self.count });
+        }
+        let unit = index(self.width.bytes());
+        let bytes = &self.values.data()[index(from) * unit..index(to) * unit];
+        match self.width {
+            Width::U16 => {
+                for (value, bytes) in out.iter_mut().zip(bytes.chunks_exact(2)) {
+                    *value = u16::from_le_bytes([bytes[0], bytes[1]]);
+                }
+            }
+            Width::U8 => {
+                for (value, &byte) in out.iter_mut().zip(bytes) {
+                    *value = u16::from(byte);
+                }
+                for i in self.escapes_from(from)..self.escape_count {
+                    let (n, v) = self.escape(i);
+                    match n.checked_sub(from).and_then(|at| out.get_mut(index(at))) {
+                        Some(value) => *value = v,
+                        None => break,
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
