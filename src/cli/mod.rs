@@ -66,6 +66,10 @@ enum Command {
 enum KernelChoice {
     /// The fastest of this processor.
     Auto,
+    /// 512-bit vectors (AVX-512 F, BW, VL).
+    Avx512,
+    /// 256-bit vectors.
+    Avx2,
     /// Portable.
     Scalar,
     /// All pairs for every value: slow, and right by construction.
@@ -73,13 +77,17 @@ enum KernelChoice {
 }
 
 impl KernelChoice {
-    fn method(self) -> grundy::sparse::Method {
+    fn method(self) -> anyhow::Result<grundy::sparse::Method> {
         use grundy::{mex::Kernel, sparse::Method};
-        match self {
-            KernelChoice::Auto => Method::Sparse(Kernel::best()),
-            KernelChoice::Scalar => Method::Sparse(Kernel::scalar()),
-            KernelChoice::Definition => Method::Definition,
-        }
+        let name = match self {
+            KernelChoice::Auto => return Ok(Method::Sparse(Kernel::best())),
+            KernelChoice::Definition => return Ok(Method::Definition),
+            KernelChoice::Avx512 => "avx512",
+            KernelChoice::Avx2 => "avx2",
+            KernelChoice::Scalar => "scalar",
+        };
+        let missing = || anyhow::anyhow!("this processor cannot run the kernel {name}; 'grundy cpu' lists those it can");
+        Ok(Method::Sparse(Kernel::named(name).ok_or_else(missing)?))
     }
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     let options = Options {
         to: args.to,
         threads: args.threads.map_or(0, usize::from),
-        method: args.kernel.method(),
+        method: args.kernel.method()?,
         width: match args.width {
             WidthChoice::Auto => None,
             WidthChoice::U8 => Some(Width::U8),

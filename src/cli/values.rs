@@ -43,7 +43,7 @@ pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
             let mut meter = Meter::new(quiet);
             meter.begin(rule.name(), 0, Some(count));
             let length = usize::try_from(count).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * count })?;
-            let method = KernelChoice::Auto.method();
+            let method = KernelChoice::Auto.method()?;
             let values = sparse::extend(&rule, method, Vec::new(), length, sparse::BLOCK, |n| {
                 meter.at(n, String::new);
                 true

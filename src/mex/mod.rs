@@ -1,16 +1,28 @@
 //! The mex kernels: for 64 consecutive heaps at once, the least values that no look-up hits.
 //!
-//! One contract, one signature ([`Kernel::candidates`]), one reference (`scalar`), one shared test. A kernel sees bytes
-//! and offsets only; what the bytes mean (the order-keeping code of common values) is the business of [`crate::sparse`].
+//! One contract, one signature a job, one reference (`scalar`), one shared test. A kernel sees bytes and offsets only;
+//! what the bytes mean (the order-keeping code of common values) is the business of [`crate::sparse`].
 //!
 //! A look-up ([`Probe`]) is one rare position under one split: for lane i it gives the option
-//! `window[at + i - offset] ^ code`. The first look-ups, `mark`, are entered in a table of all codes per lane; the
-//! remaining ones, `check`, are only asked whether they hit one of the eight least codes that `mark` left open. Marking
-//! costs a table, checking two instructions a candidate and 16 or more lanes, so a good order of the look-ups (many hits
-//! first) makes the expensive part short: see `sparse::order`.
+//! `window[at + i - offset] ^ code`. The jobs are:
+//!
+//! - [`Kernel::candidates`]: the far look-ups. The first ones, `mark`, are entered in a table of all codes per lane; then
+//!   the eight least codes left open are held against the others, in stages that keep fewer and fewer of them
+//!   ([`KEEP`]). Marking costs a table, checking two instructions a candidate and 64 lanes, so a good order of the
+//!   look-ups (many hits first) makes both short: see `sparse::order`.
+//! - [`Kernel::near`]: the look-ups nearer than 64, lane by lane, since each needs the values just before it.
+//! - [`Kernel::settle`], [`Kernel::gain`], [`Kernel::find`]: the inner loops of the witness search. They are plain Rust,
+//!   compiled once more for each instruction set.
 //!
 //! A [`Kernel`] value can be had from [`Kernel::available`] only, so holding one proves that this processor has it.
 
+#![allow(unsafe_code)] // the vector instructions, and calls into functions compiled for them
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod portable;
 mod scalar;
 
 use std::fmt;
@@ -18,30 +30,98 @@ use std::fmt;
 /// Consecutive heaps that a kernel treats at once.
 pub const LANES: usize = 64;
 
-/// Candidates kept per lane.
-pub const CANDIDATES: usize = 8;
-
 /// Codes below this are considered; a lane whose answer is at or above it comes back without a candidate.
 pub const CODES: usize = 128;
+
+/// Stages of checking.
+pub const STAGES: usize = 3;
+
+/// Candidates kept per lane: after marking, and after each stage but the last.
+pub const KEEP: [usize; STAGES] = [8, 6, 5];
+
+/// Candidates that come out.
+pub const CANDIDATES: usize = KEEP[STAGES - 1];
+
+/// Stands for "no candidate"; at least [`CODES`].
+pub const NONE: u8 = u8::MAX;
 
 /// One look-up: `offset` back in the window, XOR `code`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// How far back, at least [`LANES`].
+    /// How far back.
     pub offset: usize,
     /// XORed to what stands there.
     pub code: u8,
 }
 
-/// What a kernel answers for 64 lanes.
+/// A list of look-ups that knows how near and how far it reaches, so that a kernel need not look at each.
+#[derive(Clone, Debug)]
+pub struct Probes {
+    list: Vec<Probe>,
+    nearest: usize,
+    farthest: usize,
+}
+
+impl Default for Probes {
+    fn default() -> Probes {
+        Probes::new()
+    }
+}
+
+impl Probes {
+    /// No look-ups.
+    #[must_use]
+    pub fn new() -> Probes {
+        Probes { list: Vec::new(), nearest: usize::MAX, farthest: 0 }
+    }
+
+    /// Adds a look-up behind the others.
+    pub fn push(&mut self, probe: Probe) {
+        self.nearest = self.nearest.min(probe.offset);
+        self.farthest = self.farthest.max(probe.offset);
+        self.list.push(probe);
+    }
+
+    /// Forgets all look-ups.
+    pub fn clear(&mut self) {
+        self.list.clear();
+        (self.nearest, self.farthest) = (usize::MAX, 0);
+    }
+
+    /// The look-ups, in the order in which they were added.
+    #[must_use]
+    pub fn list(&self) -> &[Probe] {
+        &self.list
+    }
+
+    /// Whether all reach back at least to before the lanes and at most to the start of the window.
+    fn are_far(&self, at: usize) -> bool {
+        self.list.is_empty() || (self.nearest >= LANES && self.farthest <= at)
+    }
+
+    fn are_near(&self, at: usize) -> bool {
+        self.list.is_empty() || (self.nearest >= 1 && self.farthest < LANES && self.farthest <= at)
+    }
+}
+
+/// The far look-ups of a block, in the order of their use.
+#[derive(Clone, Debug, Default)]
+pub struct Far {
+    /// Entered in the table of codes.
+    pub mark: Probes,
+    /// Held against the candidates that are left, stage by stage.
+    pub check: [Probes; STAGES],
+}
+
+/// Per lane the candidates that are left, ascending, then [`NONE`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lanes {
-    /// `code[k][lane]`: the k-th least code below [`CODES`] that no `mark` probe hits (ascending in k); undefined where
-    /// the bit of `open` is not set.
+    /// `code[k][lane]`.
     pub code: [[u8; LANES]; CANDIDATES],
-    /// Bit k of `open[lane]`: the k-th candidate exists, and no `check` probe hits it.
-    pub open: [u8; LANES],
 }
+
+/// Bytes of a plane that one witness job treats: 512 heaps.
+pub const PLANE: usize = 64;
 
 /// A kernel that this processor can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +130,25 @@ pub struct Kernel(Kind);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Scalar,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+/// Calls a job of the chosen kernel; the SAFETY of all of them is that the kernel's existence proves the instructions.
+macro_rules! dispatch {
+    ($kernel:expr, $scalar:expr, $avx2:expr, $avx512:expr) => {
+        match $kernel.0 {
+            Kind::Scalar => $scalar,
+            // SAFETY: this kind is made by `available` only, after the processor said that it has the instructions.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => unsafe { $avx2 },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => unsafe { $avx512 },
+        }
+    };
 }
 
 impl Kernel {
@@ -62,7 +161,18 @@ impl Kernel {
     /// The kernels that this processor can run, best first.
     #[must_use]
     pub fn available() -> Vec<Kernel> {
-        vec![Kernel::scalar()]
+        let mut kernels = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            if avx512::is_available() {
+                kernels.push(Kernel(Kind::Avx512));
+            }
+            if avx2::is_available() {
+                kernels.push(Kernel(Kind::Avx2));
+            }
+        }
+        kernels.push(Kernel::scalar());
+        kernels
     }
 
     /// The fastest kernel of this processor.
@@ -71,11 +181,21 @@ impl Kernel {
         Kernel::available()[0]
     }
 
+    /// The kernel of this name, when this processor has it.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Kernel> {
+        Kernel::available().into_iter().find(|kernel| kernel.name() == name)
+    }
+
     /// The name that `--kernel` takes.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self.0 {
             Kind::Scalar => "scalar",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => "avx512",
         }
     }
 
@@ -84,19 +204,81 @@ impl Kernel {
     pub fn marks(self) -> usize {
         match self.0 {
             Kind::Scalar => 448,
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => 320,
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => 448,
         }
     }
 
-    /// The contract of all kernels: for each lane the [`CANDIDATES`] least codes below [`CODES`] that none of `mark`
-    /// hits, and which of them none of `check` hits either.
+    /// For each lane: of the codes below [`CODES`] that no `mark` probe hits, the `KEEP[0]` least; of those, stage by
+    /// stage, the ones that no probe of `check[stage]` hits, of which the `KEEP[stage + 1]` least stay.
     ///
     /// # Panics
     /// When a probe reaches before the window or nearer than [`LANES`].
     #[must_use]
-    pub fn candidates(self, window: &[u8], at: usize, mark: &[Probe], check: &[Probe]) -> Lanes {
+    pub fn candidates(self, window: &[u8], at: usize, far: &Far) -> Lanes {
+        assert!(at <= window.len(), "the lanes follow what is known");
+        assert!(far.mark.are_far(at) && far.check.iter().all(|c| c.are_far(at)), "a probe outside its window");
+        dispatch!(
+            self,
+            scalar::candidates(window, at, far),
+            avx2::candidates(window, at, far),
+            avx512::candidates(window, at, far)
+        )
+    }
+
+    /// Fills `window[at + lane]` for `from <= lane < to` with the least candidate that no near probe hits, and stops at
+    /// the first lane that has none; that lane, or `to`, is the answer.
+    ///
+    /// # Panics
+    /// When a probe reaches before the window or [`LANES`] or more back, or the lanes beyond its end.
+    pub fn near(self, window: &mut [u8], at: usize, near: &Probes, lanes: &Lanes, from: usize, to: usize) -> usize {
+        assert!(to <= LANES && at + to <= window.len(), "lanes outside the window");
+        assert!(near.are_near(at), "a probe outside its window");
         match self.0 {
-            Kind::Scalar => scalar::candidates(window, at, mark, check),
+            // SAFETY: this kind is made by `available` only, after the processor said that it has the instructions.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => unsafe { avx512::near(window, at, near, lanes, from, to) },
+            // Two halves of 32 lanes are no faster than the plain loop.
+            _ => scalar::near(window, at, near, lanes, from, to),
         }
+    }
+
+    /// Clears the bits of `needed` that are set in one of the planes: `starts` are byte offsets into `planes`.
+    ///
+    /// # Panics
+    /// When a plane is not inside `planes`.
+    pub fn settle(self, planes: &[u8], starts: impl Iterator<Item = usize>, needed: &mut [u8; PLANE]) {
+        dispatch!(
+            self,
+            portable::settle(planes, starts, needed),
+            portable::settle_avx2(planes, starts, needed),
+            portable::settle_avx512(planes, starts, needed)
+        );
+    }
+
+    /// How many bits of `hits` are set in each level, the levels worth 9, 3 and 1.
+    #[must_use]
+    pub fn gain(self, levels: &[Vec<u64>; 3], hits: &[u64]) -> u32 {
+        dispatch!(
+            self,
+            portable::gain(levels, hits),
+            portable::gain_avx2(levels, hits),
+            portable::gain_avx512(levels, hits)
+        )
+    }
+
+    /// Looks for `wanted` among `a[i] ^ b[j]`, both taken from their ends backwards side by side, in steps of 64 pairs:
+    /// the number of pairs looked at when it was there, `None` when the shorter slice ended first.
+    #[must_use]
+    pub fn find(self, a: &[u16], b: &[u16], wanted: u16) -> Option<usize> {
+        dispatch!(
+            self,
+            portable::find(a, b, wanted),
+            portable::find_avx2(a, b, wanted),
+            portable::find_avx512(a, b, wanted)
+        )
     }
 }
 
@@ -125,44 +307,125 @@ mod tests {
         fn below(&mut self, bound: usize) -> usize {
             (self.next() % bound as u64) as usize
         }
+
+        fn probes(&mut self, count: usize, offsets: std::ops::Range<usize>, spread: usize) -> Probes {
+            let mut probes = Probes::new();
+            for _ in 0..count {
+                let offset = offsets.start + self.below(offsets.len());
+                probes.push(Probe { offset, code: self.below(spread) as u8 });
+            }
+            probes
+        }
     }
 
-    /// The contract, word for word, one lane at a time.
-    fn contract(window: &[u8], at: usize, mark: &[Probe], check: &[Probe], lane: usize) -> Vec<(u8, bool)> {
-        let hits = |probes: &[Probe], code: u8| probes.iter().any(|p| window[at + lane - p.offset] ^ p.code == code);
-        let unmarked = (0..CODES as u8).filter(|&code| !hits(mark, code));
-        unmarked.take(CANDIDATES).map(|code| (code, !hits(check, code))).collect()
+    /// The contract of `candidates`, word for word, one lane at a time.
+    fn contract(window: &[u8], at: usize, far: &Far, lane: usize) -> Vec<u8> {
+        let hits = |probes: &Probes, code: u8| {
+            probes.list().iter().any(|p| window[at + lane - p.offset] ^ p.code == code)
+        };
+        let mut left: Vec<u8> = (0..CODES as u8).filter(|&code| !hits(&far.mark, code)).collect();
+        for stage in 0..STAGES {
+            left.truncate(KEEP[stage]);
+            left.retain(|&code| !hits(&far.check[stage], code));
+        }
+        left.truncate(CANDIDATES);
+        left
+    }
+
+    const LENGTHS: [usize; 10] = [0, 1, 2, 7, 8, 9, 63, 64, 65, 300];
+    const SPREADS: [usize; 6] = [1, 3, 60, 100, 128, 256];
+
+    #[test]
+    fn every_kernel_keeps_the_contract_of_candidates_at_every_length() {
+        for seed in 0..300 {
+            let random = &mut Random(seed);
+            let at = LANES + random.below(3000);
+            let spread = SPREADS[random.below(6)];
+            let window: Vec<u8> = (0..at).map(|_| random.below(spread) as u8).collect();
+            let mut list = || {
+                let count = LENGTHS[random.below(10)];
+                random.probes(count, LANES..at + 1, spread)
+            };
+            let far = Far { mark: list(), check: [list(), list(), list()] };
+            for kernel in Kernel::available() {
+                let lanes = kernel.candidates(&window, at, &far);
+                for lane in 0..LANES {
+                    let expected = contract(&window, at, &far, lane);
+                    let found: Vec<u8> = lanes.code.iter().map(|row| row[lane]).take_while(|&c| c != NONE).collect();
+                    assert_eq!(found, expected, "{kernel}, seed {seed}, lane {lane}");
+                    assert!(lanes.code[found.len()..].iter().all(|row| row[lane] == NONE), "{kernel}, seed {seed}");
+                }
+            }
+        }
     }
 
     #[test]
-    fn every_kernel_keeps_the_contract_at_every_length() {
-        for seed in 0..60 {
+    fn every_kernel_keeps_the_contract_of_near_wherever_it_starts_and_stops() {
+        for seed in 0..300 {
             let random = &mut Random(seed);
-            let at = LANES + random.below(3000);
-            let spread = [1, 3, 60, 128, 256][random.below(5)];
-            let window: Vec<u8> = (0..at).map(|_| random.below(spread) as u8).collect();
-            let mut probes = |count: usize| -> Vec<Probe> {
-                let offset = |r: &mut Random| LANES + r.below(at - LANES + 1);
-                (0..count).map(|_| Probe { offset: offset(random), code: random.below(spread) as u8 }).collect()
-            };
-            let lengths = [0, 1, 2, 7, 8, 9, 63, 64, 65, 300];
-            let mark = probes(lengths[seed as usize % 10]);
-            let check = probes(lengths[seed as usize / 6]);
-            for kernel in Kernel::available() {
-                let lanes = kernel.candidates(&window, at, &mark, &check);
-                for lane in 0..LANES {
-                    let expected = contract(&window, at, &mark, &check, lane);
-                    for (k, &(code, open)) in expected.iter().enumerate() {
-                        let found = (lanes.code[k][lane], lanes.open[lane] >> k & 1 == 1);
-                        assert!(
-                            found.1 == open && (!open || found.0 == code),
-                            "{kernel}, seed {seed}, lane {lane}, candidate {k}: {found:?} for {:?}",
-                            (code, open)
-                        );
+            let at = LANES + random.below(100);
+            let spread = SPREADS[2 + random.below(3)];
+            let window: Vec<u8> = (0..at + LANES).map(|_| random.below(spread) as u8).collect();
+            let count = LENGTHS[random.below(8)];
+            let near = random.probes(count, 1..LANES, spread);
+            let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES] };
+            for lane in 0..LANES {
+                let mut codes: Vec<u8> = (0..1 + random.below(CANDIDATES)).map(|_| random.below(spread) as u8).collect();
+                codes.sort_unstable();
+                codes.dedup();
+                codes.iter().enumerate().for_each(|(k, &code)| lanes.code[k][lane] = code);
+            }
+            let from = random.below(LANES);
+            let to = from + random.below(LANES - from + 1);
+            let mut expected = window.clone();
+            let mut stopped = to;
+            for lane in from..to {
+                let hit = |code: u8| near.list().iter().any(|p| expected[at + lane - p.offset] ^ p.code == code);
+                let open = lanes.code.iter().map(|row| row[lane]).find(|&code| code != NONE && !hit(code));
+                match open {
+                    Some(code) => expected[at + lane] = code,
+                    None => {
+                        stopped = lane;
+                        break;
                     }
-                    let exist = expected.len();
-                    assert!(exist == 8 || lanes.open[lane] >> exist == 0, "{kernel}, seed {seed}: too many candidates");
                 }
+            }
+            for kernel in Kernel::available() {
+                let mut found = window.clone();
+                assert_eq!(kernel.near(&mut found, at, &near, &lanes, from, to), stopped, "{kernel}, seed {seed}");
+                assert_eq!(found[..at + stopped], expected[..at + stopped], "{kernel}, seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_witness_jobs_of_every_kernel_are_what_they_say() {
+        for seed in 0..200 {
+            let random = &mut Random(seed);
+            let planes: Vec<u8> = (0..1000).map(|_| random.next() as u8 & random.next() as u8).collect();
+            let starts: Vec<usize> = (0..random.below(8)).map(|_| random.below(planes.len() - PLANE + 1)).collect();
+            let needed: [u8; PLANE] = std::array::from_fn(|_| random.next() as u8);
+            let left: [u8; PLANE] =
+                std::array::from_fn(|i| starts.iter().fold(needed[i], |bits, start| bits & !planes[start + i]));
+            let words = LENGTHS[random.below(10)];
+            let mut list = |length: usize| -> Vec<u64> { (0..length).map(|_| random.next()).collect() };
+            let levels = [list(words), list(words), list(words)];
+            let hits = list(words);
+            let ones = |level: &[u64]| level.iter().zip(&hits).map(|(a, b)| (a & b).count_ones()).sum::<u32>();
+            let worth = 9 * ones(&levels[0]) + 3 * ones(&levels[1]) + ones(&levels[2]);
+            let pairs = LENGTHS[random.below(10)];
+            let spread = [2, 40, 300][random.below(3)];
+            let a: Vec<u16> = (0..pairs).map(|_| random.below(spread) as u16).collect();
+            let b: Vec<u16> = (0..pairs + random.below(3)).map(|_| random.below(spread) as u16).collect();
+            let wanted = random.below(spread) as u16;
+            let first = a.iter().rev().zip(b.iter().rev()).position(|(x, y)| x ^ y == wanted);
+            let found = first.map(|at| pairs.min((at / 64 + 1) * 64));
+            for kernel in Kernel::available() {
+                let mut bits = needed;
+                kernel.settle(&planes, starts.iter().copied(), &mut bits);
+                assert_eq!(bits, left, "{kernel}, seed {seed}");
+                assert_eq!(kernel.gain(&levels, &hits), worth, "{kernel}, seed {seed}");
+                assert_eq!(kernel.find(&a, &b, wanted), found, "{kernel}, seed {seed}");
             }
         }
     }

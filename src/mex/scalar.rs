@@ -3,22 +3,19 @@
 //! A byte that is only ever stored to beats a bit that is read, changed and written (no chain through memory), and the
 //! loops over 16 lanes are ones that every compiler turns into the vector instructions of its base line.
 
-use super::{CANDIDATES, CODES, LANES, Lanes, Probe};
+use super::{CANDIDATES, CODES, Far, KEEP, LANES, Lanes, NONE, Probe, Probes, STAGES};
 
 /// Lanes checked at once: what fits the vector registers of the oldest 64-bit processors.
 const GROUP: usize = 16;
 
-/// Candidates checked in one pass over the probes.
-const ROUND: usize = 4;
-
-pub(super) fn candidates(window: &[u8], at: usize, mark: &[Probe], check: &[Probe]) -> Lanes {
+pub(super) fn candidates(window: &[u8], at: usize, far: &Far) -> Lanes {
     let mut marked = [[0u8; 256]; LANES];
-    for probe in mark {
+    for probe in far.mark.list() {
         for (row, byte) in marked.iter_mut().zip(options(window, at, probe)) {
             row[usize::from(byte ^ probe.code)] = 1;
         }
     }
-    let mut lanes = Lanes { code: [[0; LANES]; CANDIDATES], open: [0; LANES] };
+    let mut least = [[NONE; LANES]; KEEP[0]];
     for (lane, row) in marked.iter().enumerate() {
         let mut found = 0;
         'row: for (word, bytes) in row[..CODES].chunks_exact(8).enumerate() {
@@ -26,51 +23,65 @@ pub(super) fn candidates(window: &[u8], at: usize, mark: &[Probe], check: &[Prob
             let mut left = !u64::from_le_bytes(bytes.try_into().expect("eight")) & 0x0101_0101_0101_0101;
             while left != 0 {
                 let code = word * 8 + (left.trailing_zeros() / 8) as usize;
-                lanes.code[found][lane] = u8::try_from(code).expect("below 128");
-                lanes.open[lane] |= 1 << found;
+                least[found][lane] = u8::try_from(code).expect("below 128");
                 found += 1;
-                if found == CANDIDATES {
+                if found == KEEP[0] {
                     break 'row;
                 }
                 left &= left - 1;
             }
         }
     }
-    for group in 0..LANES / GROUP {
-        for round in 0..CANDIDATES / ROUND {
-            check_group(window, at, check, group * GROUP, round * ROUND, &mut lanes);
-        }
+    for group in (0..LANES).step_by(GROUP) {
+        check::<{ KEEP[0] }>(window, at, &far.check[0], group, &mut least);
+        check::<{ KEEP[1] }>(window, at, &far.check[1], group, &mut least);
+        check::<{ KEEP[2] }>(window, at, &far.check[2], group, &mut least);
     }
-    lanes
+    const { assert!(STAGES == 3) };
+    Lanes { code: std::array::from_fn::<_, CANDIDATES, _>(|k| least[k]) }
 }
 
 /// What stands `offset` back from each of the 64 lanes.
 #[inline]
 fn options<'a>(window: &'a [u8], at: usize, probe: &Probe) -> &'a [u8; LANES] {
-    assert!(probe.offset >= LANES, "a probe nearer than its lanes would read what is not known yet");
-    let from = at.checked_sub(probe.offset).expect("a probe reaches before the window");
+    let from = at - probe.offset;
     window[from..from + LANES].try_into().expect("64 lanes")
 }
 
+/// Drops those of the first `N` candidates that a probe hits, and moves the others up.
 #[inline]
-fn check_group(window: &[u8], at: usize, check: &[Probe], lane: usize, first: usize, lanes: &mut Lanes) {
-    let candidate: [[u8; GROUP]; ROUND] =
-        std::array::from_fn(|k| lanes.code[first + k][lane..lane + GROUP].try_into().expect("16 lanes"));
+fn check<const N: usize>(window: &[u8], at: usize, probes: &Probes, lane: usize, least: &mut [[u8; LANES]; KEEP[0]]) {
+    let candidate: [[u8; GROUP]; N] =
+        std::array::from_fn(|k| least[k][lane..lane + GROUP].try_into().expect("16 lanes"));
     // The least XOR of any option with a candidate is 0 exactly when one of them hits it.
-    let mut least = [[u8::MAX; GROUP]; ROUND];
-    for probe in check {
+    let mut distance = [[u8::MAX; GROUP]; N];
+    for probe in probes.list() {
         let bytes = &options(window, at, probe)[lane..lane + GROUP];
-        for k in 0..ROUND {
+        for k in 0..N {
             for i in 0..GROUP {
-                least[k][i] = least[k][i].min(bytes[i] ^ probe.code ^ candidate[k][i]);
+                distance[k][i] = distance[k][i].min(bytes[i] ^ probe.code ^ candidate[k][i]);
             }
         }
     }
-    for (k, least) in least.iter().enumerate() {
-        for (i, least) in least.iter().enumerate() {
-            if *least == 0 {
-                lanes.open[lane + i] &= !(1 << (first + k));
-            }
+    for i in 0..GROUP {
+        let left = (0..N).filter(|&k| distance[k][i] != 0 && candidate[k][i] != NONE).map(|k| candidate[k][i]);
+        let mut left = left.chain(std::iter::repeat(NONE));
+        least.iter_mut().for_each(|row| row[lane + i] = left.next().expect("endless"));
+    }
+}
+
+pub(super) fn near(window: &mut [u8], at: usize, near: &Probes, lanes: &Lanes, from: usize, to: usize) -> usize {
+    for lane in from..to {
+        let mut hit = [0u64; 4];
+        for probe in near.list() {
+            let code = window[at + lane - probe.offset] ^ probe.code;
+            hit[usize::from(code / 64)] |= 1 << (code % 64);
+        }
+        let open = |code: &u8| *code != NONE && hit[usize::from(code / 64)] >> (code % 64) & 1 == 0;
+        match lanes.code.iter().map(|row| row[lane]).find(open) {
+            Some(code) => window[at + lane] = code,
+            None => return lane,
         }
     }
+    to
 }

@@ -18,12 +18,13 @@ use super::space::Space;
 use super::window::Window;
 use crate::definition::{Sequence, for_each_piece};
 use crate::error::{Error, Result};
-use crate::mex::{CANDIDATES, CODES, Kernel, LANES, Probe};
+use crate::mex::{self, Far, Kernel, LANES, Lanes, Probe, Probes, STAGES};
 use crate::nimber::index;
-use crate::rule::{Rule, Split};
+use crate::rule::{Leaves, Rule, Split};
 use bitvec::vec::BitVec;
 
-/// One rare part under one split: a heap of n has the option `value ^ G(n - offset)`.
+/// One rare part under one split: a heap of n has the option `value ^ G(n - offset)`. A move that leaves one heap is a
+/// look-up with part 0 where its options have the class of the heap that is left.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lookup {
     /// s + r.
@@ -39,10 +40,11 @@ pub(super) struct Lookup {
 /// The look-ups of one block, sorted by how they are done.
 #[derive(Clone, Debug, Default)]
 struct Plan {
-    mark: Vec<Probe>,
-    check: Vec<Probe>,
-    near: Vec<Probe>,
+    far: Far,
+    near: Probes,
     odd: Vec<Lookup>,
+    /// Moves that leave one heap may have common options that no look-up stands for.
+    singles: bool,
 }
 
 pub(super) struct Stream {
@@ -69,7 +71,10 @@ pub(super) struct Stream {
 }
 
 /// A new order of the look-ups is learnt after this many values.
-const RELEARN: u64 = 1 << 18;
+const RELEARN: u64 = 1 << 19;
+
+/// The ends of the stages of checking, in eighths of the look-ups that are not marked.
+const STAGE_SHARES: [usize; STAGES] = [1, 3, 8];
 
 /// Where the stream stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +110,9 @@ impl Stream {
             values: Window::new(past.len(), Vec::new()),
             stamps: None,
         };
+        for m in rule.moves().iter().filter(|m| m.leaves == Leaves::One && space.keeps_class(m.remove, m.constant)) {
+            stream.lookups.push(Lookup { offset: m.remove, value: m.constant, part: 0, min_difference: 0 });
+        }
         rares.into_iter().for_each(|(n, value)| stream.enter(n, value));
         if max_value >= space.coded() {
             stream.stamps = Some(Vec::new());
@@ -266,10 +274,12 @@ impl Stream {
     fn make_plan(&mut self, start: u64, end: u64) {
         self.plan_from = if start >= self.odd_until() { start } else { u64::MAX };
         let plan = &mut self.plan;
-        [&mut plan.mark, &mut plan.check, &mut plan.near].into_iter().for_each(Vec::clear);
+        [&mut plan.near, &mut plan.far.mark].into_iter().chain(&mut plan.far.check).for_each(Probes::clear);
         plan.odd.clear();
+        plan.singles = self.plan_from == u64::MAX;
         let marks = self.kernel.marks();
-        for lookup in &self.lookups {
+        let checks = self.lookups.len().saturating_sub(marks);
+        for (rank, lookup) in self.lookups.iter().enumerate() {
             if lookup.offset >= end {
                 continue; // not even the last heap of the block is large enough
             }
@@ -289,10 +299,11 @@ impl Stream {
                 continue;
             }
             let probe = Probe { offset: index(lookup.offset), code: self.space.code(lookup.value) };
+            let stage = STAGE_SHARES.iter().position(|share| rank.saturating_sub(marks) < checks * share / 8);
             let list = match probe.offset {
                 0..LANES => &mut plan.near,
-                _ if plan.mark.len() < marks => &mut plan.mark,
-                _ => &mut plan.check,
+                _ if rank < marks => &mut plan.far.mark,
+                _ => &mut plan.far.check[stage.unwrap_or(STAGES - 1)],
             };
             list.push(probe);
         }
@@ -303,40 +314,45 @@ impl Stream {
         let start = self.end();
         let at = self.codes.at(start);
         // With many odd look-ups the kernel would leave most of the work undone.
-        let kernel = count > LANES / 8 && self.plan.odd.len() * 4 < self.lookups.len();
-        let lanes = kernel.then(|| {
-            self.kernel.candidates(self.codes.items(), at, &self.plan.mark, &self.plan.check)
-        });
-        for lane in 0..count {
-            let n = start + lane as u64;
-            let code = match &lanes {
-                Some(lanes) => {
-                    let hit = self.heapwise(n);
-                    let open = |k: &usize| {
-                        let code = lanes.code[*k][lane];
-                        lanes.open[lane] >> k & 1 == 1 && hit[usize::from(code / 64)] >> (code % 64) & 1 == 0
-                    };
-                    // The eight are all there is below CODES when fewer than eight are left unmarked.
-                    (0..CANDIDATES).find(open).map(|k| lanes.code[k][lane]).or_else(|| self.least_code(n))
+        let use_kernel = count > LANES / 8 && self.plan.odd.len() * 4 < self.lookups.len();
+        let lanes = use_kernel.then(|| self.kernel.candidates(self.codes.items(), at, &self.plan.far));
+        let mut done = 0;
+        while done < count {
+            if let Some(lanes) = lanes.as_ref().filter(|_| self.plan.odd.is_empty() && !self.plan.singles) {
+                let codes = self.codes.items_mut();
+                codes.resize(at + count, 0);
+                done = self.kernel.near(codes, at, &self.plan.near, lanes, done, count);
+                codes.truncate(at + done);
+                if done == count {
+                    break;
                 }
-                None => self.least_code(n),
-            };
-            let value = code.map(|code| self.space.decode(code, n));
-            match value {
-                Some(value) if value < self.space.coded() => self.push(value),
-                _ => return Stop::TooWide,
             }
+            let n = start + done as u64;
+            let code = lanes.as_ref().and_then(|lanes| self.open_candidate(lanes, done, n));
+            match code.or_else(|| self.least_code(n)) {
+                Some(code) if self.space.decode(code, n) < self.space.coded() => self.codes.push(code),
+                _ => break,
+            }
+            done += 1;
         }
-        Stop::Done
+        let codes = &self.codes.items()[at..at + done];
+        self.values.extend((start..).zip(codes).map(|(n, &code)| self.space.decode(code, n)));
+        if done == count { Stop::Done } else { Stop::TooWide }
+    }
+
+    /// The least candidate of a lane that no near or odd look-up hits.
+    fn open_candidate(&self, lanes: &Lanes, lane: usize, n: u64) -> Option<u8> {
+        let hit = self.heapwise(n);
+        let open = |code: &u8| *code != mex::NONE && hit[usize::from(code / 64)] >> (code % 64) & 1 == 0;
+        lanes.code.iter().map(|row| row[lane]).find(open)
     }
 
     /// The codes that near and odd look-ups and moves that leave one heap hit at `n`.
-    #[inline]
     fn heapwise(&self, n: u64) -> [u64; 4] {
         let mut hit = [0u64; 4];
         let mut mark = |code: u8| hit[usize::from(code / 64)] |= 1 << (code % 64);
         let end = self.codes.items().len();
-        for probe in &self.plan.near {
+        for probe in self.plan.near.list() {
             mark(self.codes.items()[end - probe.offset] ^ probe.code);
         }
         for lookup in &self.plan.odd {
@@ -344,12 +360,19 @@ impl Stream {
                 mark(self.codes.get(other) ^ self.space.code(lookup.value));
             }
         }
-        for option in self.rule.single_options(n, |m| self.values.get(m)) {
-            if option < self.space.coded() && !self.space.is_rare(option, n) {
-                mark(self.space.code(option));
+        if self.plan.singles {
+            for option in self.rule.single_options(n, |m| self.value_at(m)) {
+                if option < self.space.coded() && !self.space.is_rare(option, n) {
+                    mark(self.space.code(option));
+                }
             }
         }
         hit
+    }
+
+    /// G(m) for a heap that a move may leave: from the values, or from the codes of this block.
+    fn value_at(&self, m: u64) -> u16 {
+        if m < self.values.end() { self.values.get(m) } else { self.space.decode(self.codes.get(m), m) }
     }
 
     /// The other part of an odd look-up at `n`, when the option exists and is common.
@@ -365,7 +388,8 @@ impl Stream {
         let mut marked: [u8; 256] =
             std::array::from_fn(|code| u8::from(hit[code / 64] >> (code % 64) & 1 == 1));
         let end = self.codes.items().len();
-        for probe in self.plan.mark.iter().chain(&self.plan.check) {
+        let Far { mark, check } = &self.plan.far;
+        for probe in std::iter::once(mark).chain(check).flat_map(Probes::list) {
             marked[usize::from(self.codes.items()[end - probe.offset] ^ probe.code)] = 1;
         }
         let least = marked.iter().position(|&mark| mark == 0)?;
@@ -390,4 +414,3 @@ impl Stream {
     }
 }
 
-const _: () = assert!(CODES <= 256 && CANDIDATES <= 8);

@@ -191,7 +191,7 @@ impl Solver {
         })?;
         Ok(Engine::Sparse(Box::new(Streams {
             candidates: Stream::new(&self.rule, self.space, kernel, rares, self.max_value, past)?,
-            witnesses: Witnesses::new(&self.rule, self.space, past)?,
+            witnesses: Witnesses::new(&self.rule, self.space, kernel, past)?,
             block: Vec::new(),
             next_length: SMALLEST_BLOCK,
         })))

@@ -12,7 +12,7 @@ use crate::mex::CODES;
 use std::collections::BinaryHeap;
 
 /// Heaps learnt from.
-pub(super) const SAMPLE: usize = 256;
+pub(super) const SAMPLE: usize = 512;
 
 const WHOLE: u32 = 1 << 12;
 

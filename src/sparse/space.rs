@@ -49,6 +49,12 @@ impl Space {
         n == 0 || self.class(v, n & 1 == 1) == 0
     }
 
+    /// Whether a move that removes s tokens, leaves one heap and XORs c gives options of the class of that heap.
+    #[must_use]
+    pub(crate) fn keeps_class(self, remove: u64, constant: u16) -> bool {
+        self.class(constant, remove % 2 == 1) == self.parity
+    }
+
     /// 0 for rare, 1 for common, for n > 0 of the given parity.
     #[inline]
     fn class(self, v: u16, odd: bool) -> u8 {

@@ -35,6 +35,10 @@ impl<T: Copy> Window<T> {
         &self.items
     }
 
+    pub(crate) fn items_mut(&mut self) -> &mut Vec<T> {
+        &mut self.items
+    }
+
     #[inline]
     pub(crate) fn get(&self, n: u64) -> T {
         self.items[index(n - self.start)]

@@ -22,6 +22,7 @@ use super::space::Space;
 use super::window::Window;
 use crate::definition::{self, Sequence, for_each_piece};
 use crate::error::Result;
+use crate::mex::{Kernel, PLANE};
 use crate::nimber::{NimSet, index};
 use crate::rule::{Rule, Split};
 use rayon::prelude::*;
@@ -48,7 +49,7 @@ const CHOICES: usize = 1024;
 const PROBES: usize = 160;
 
 /// A new order is learnt after this many heaps, or when there are twice as many.
-const RELEARN: u64 = 1 << 18;
+const RELEARN: u64 = 1 << 20;
 
 /// Before this heap everything is searched heap by heap.
 const YOUNG: u64 = 8192;
@@ -90,6 +91,7 @@ struct Ask {
 
 pub(super) struct Witnesses {
     rule: Rule,
+    kernel: Kernel,
     space: Space,
     splits: Vec<Split>,
     /// G(a) at index [`HEAD`] - 1 - a: reversed, so that the two parts of a split run side by side.
@@ -111,7 +113,7 @@ pub(super) struct Witnesses {
 
 impl Witnesses {
     /// A stream that continues `past`.
-    pub(super) fn new<S: Sequence + ?Sized>(rule: &Rule, space: Space, past: &S) -> Result<Witnesses> {
+    pub(super) fn new<S: Sequence + ?Sized>(rule: &Rule, space: Space, kernel: Kernel, past: &S) -> Result<Witnesses> {
         let end = past.len();
         let mut head = vec![0; index(HEAD)];
         past.read(0, &mut head[..index(end.min(HEAD))])?;
@@ -126,6 +128,7 @@ impl Witnesses {
         })?;
         let mut witnesses = Witnesses {
             rule: rule.clone(),
+            kernel,
             space,
             splits: rule.splits().collect(),
             head,
@@ -239,77 +242,100 @@ impl Witnesses {
 
     fn check_group<S: Sequence + ?Sized>(&self, group: u64, from: u64, to: u64, past: &S) -> Result<Checked> {
         let mut checked = Checked::default();
-        let mut left: Vec<Vec<u16>> = vec![Vec::new(); index(to - from)];
-        if self.uses_planes(group) {
-            checked.depth = self.depth;
-            for (target, mut needed) in self.needs(group, from, to) {
-                for ask in self.asks.get(usize::from(target)).into_iter().flatten() {
-                    let plane = self.plane(ask.value, group - ask.offset);
-                    let mut any = 0;
-                    for (left, settled) in needed.iter_mut().zip(plane) {
-                        *left &= !settled;
-                        any |= *left;
-                    }
-                    if any == 0 {
-                        break;
-                    }
-                }
-                for (byte, &bits) in needed.iter().enumerate().filter(|(_, bits)| **bits != 0) {
-                    let mut bits = bits;
-                    while bits != 0 {
-                        let n = group + byte as u64 * 8 + u64::from(bits.trailing_zeros());
-                        left[index(n - from)].push(target);
-                        bits &= bits - 1;
-                    }
-                }
-            }
-        } else {
-            for (n, targets) in (from..to).zip(&mut left) {
-                targets.extend((0..self.recent.get(n)).filter(|&t| self.space.is_rare(t, n)));
-            }
-        }
-        for (n, targets) in (from..to).zip(left) {
-            if !targets.is_empty() {
+        if !self.uses_planes(group) {
+            for n in from..to {
+                let targets = (0..self.recent.get(n)).filter(|&t| self.space.is_rare(t, n)).collect();
                 checked = checked.and(self.search(n, targets, past)?);
                 if checked.missing.is_some() {
                     break;
                 }
             }
+            return Ok(checked);
+        }
+        checked.depth = self.depth;
+        let mut hard = Vec::new();
+        self.for_each_need(group, from, to, |target, needed| {
+            let asks = self.asks.get(usize::from(target)).map_or(&[][..], Vec::as_slice);
+            let starts = asks.iter().map(|ask| self.plane_byte(ask.value, group - ask.offset));
+            self.kernel.settle(&self.planes, starts, needed);
+            for (word, bytes) in (0..).zip(needed.chunks_exact(8)) {
+                let mut bits = u64::from_le_bytes(bytes.try_into().expect("eight"));
+                while bits != 0 {
+                    let n = group + word * 64 + u64::from(bits.trailing_zeros());
+                    match self.find(n, target) {
+                        Some(depth) => checked.depth = checked.depth.max(depth),
+                        None => hard.push((n, target)),
+                    }
+                    bits &= bits - 1;
+                }
+            }
+        });
+        // In ascending order of heaps: the first that fails ends the search, since what follows builds on it.
+        hard.sort_unstable();
+        for same in hard.chunk_by(|a, b| a.0 == b.0) {
+            checked = checked.and(self.search(same[0].0, same.iter().map(|&(_, t)| t).collect(), past)?);
+            if checked.missing.is_some() {
+                break;
+            }
         }
         Ok(checked)
     }
 
-    /// The 512 bits of plane `value` that start at heap `n`, a multiple of 8.
+    /// The depth at which a split of `n` has the value `target`, when one with a part below [`HEAD`] has.
     #[inline]
-    fn plane(&self, value: u16, n: u64) -> &[u8] {
-        let byte = usize::from(value) * STRIDE + index((n - self.planes_from) / 8);
-        &self.planes[byte..byte + 64]
+    fn find(&self, n: u64, target: u16) -> Option<u64> {
+        self.splits.iter().find_map(|split| {
+            let reach = self.reach(n, split);
+            if reach == 0 {
+                return None;
+            }
+            let (small, large) = self.parts(n, split, 1, reach + 1);
+            self.kernel.find(small, large, target ^ split.constant).map(|pairs| pairs as u64)
+        })
+    }
+
+    /// The largest smaller part that the values in memory allow to look at.
+    #[inline]
+    fn reach(&self, n: u64, split: &Split) -> u64 {
+        let held = (n - self.recent.start()).saturating_sub(split.remove);
+        split.largest_small_part(n).min(HEAD - 1).min(held)
+    }
+
+    /// The values of the smaller parts `from..to`, and of the other parts at the same index.
+    #[inline]
+    fn parts(&self, n: u64, split: &Split, from: u64, to: u64) -> (&[u16], &[u16]) {
+        let small = &self.head[index(HEAD - to)..index(HEAD - from)];
+        (small, self.recent.slice(n - split.remove - to + 1, n - split.remove - from + 1))
+    }
+
+    /// Where heap `n`, a multiple of 8, stands in plane `value`.
+    #[inline]
+    fn plane_byte(&self, value: u16, n: u64) -> usize {
+        usize::from(value) * STRIDE + index((n - self.planes_from) / 8)
     }
 
     /// For each target that some heap of `from..to` in the group needs: which heaps need it.
-    fn needs(&self, group: u64, from: u64, to: u64) -> Vec<(u16, [u8; 64])> {
+    fn for_each_need(&self, group: u64, from: u64, to: u64, mut see: impl FnMut(u16, &mut [u8; PLANE])) {
         let values = self.recent.slice(from, to);
         let top = values.iter().copied().max().unwrap_or(0);
-        let mut by_value = vec![[0u8; 64]; usize::from(top) + 1];
+        let mut by_value = vec![[0u8; PLANE]; usize::from(top) + 1];
         for (n, &value) in (from..to).zip(values) {
             let bit = index(n - group);
             by_value[usize::from(value)][bit / 8] |= 1 << (bit % 8);
         }
-        // Bytes of heaps at even and at odd places; groups start at even heaps.
-        let mut above = [0u8; 64];
-        let mut needs = Vec::new();
+        let mut above = [0u8; PLANE];
         for target in (0..top).rev() {
             for (bits, more) in above.iter_mut().zip(&by_value[usize::from(target) + 1]) {
                 *bits |= more;
             }
-            let rare = [0x55, 0xaa].into_iter().zip([2, 1]).filter(|&(_, n)| self.space.is_rare(target, n));
-            let mask: u8 = rare.map(|(mask, _)| mask).sum();
-            let needed = above.map(|bits| bits & mask);
-            if needed.iter().any(|&bits| bits != 0) {
-                needs.push((target, needed));
+            // Groups start at even heaps, so even heaps are the even bits.
+            let even = if self.space.is_rare(target, 2) { 0x55 } else { 0 };
+            let odd = if self.space.is_rare(target, 1) { 0xaa } else { 0 };
+            if even | odd != 0 {
+                let mut needed = above.map(|bits| bits & (even | odd));
+                see(target, &mut needed);
             }
         }
-        needs
     }
 
     /// Learns which parts to ask for which target, from the heaps just before `end`.
@@ -323,12 +349,13 @@ impl Witnesses {
         let groups = sample / GROUP;
         for g in 0..groups {
             let group = first + g * GROUP;
-            for (target, bits) in self.needs(group, group, group + GROUP) {
+            self.for_each_need(group, group, group + GROUP, |target, bits| {
                 if let Some(words) = needed.get_mut(usize::from(target)) {
                     words.resize(index(g) * 8 / SAMPLE_STEP, 0);
-                    words.extend(bits.chunks_exact(8).step_by(SAMPLE_STEP).map(|b| u64::from_le_bytes(b.try_into().expect("eight"))));
+                    let sample = bits.chunks_exact(8).step_by(SAMPLE_STEP);
+                    words.extend(sample.map(|b| u64::from_le_bytes(b.try_into().expect("eight"))));
                 }
-            }
+            });
         }
         let mut frequency = vec![0; PLANES];
         for &value in self.recent.slice(first, first + sample) {
@@ -339,7 +366,7 @@ impl Witnesses {
         let asks: Vec<Vec<Ask>> = (0..PLANES)
             .into_par_iter()
             .map(|target| match &needed[target] {
-                words if words.is_empty() => Vec::new(),
+                words if words.iter().all(|&word| word == 0) => Vec::new(),
                 words => self.learn_target(u16::try_from(target).expect("below 512"), words, first, &frequency),
             })
             .collect();
@@ -362,7 +389,7 @@ impl Witnesses {
             asks.truncate(CHOICES);
         }
         let hits = |ask: Ask| -> Vec<u64> {
-            let bytes = usize::from(ask.value) * STRIDE + index((first - ask.offset - self.planes_from) / 8);
+            let bytes = self.plane_byte(ask.value, first - ask.offset);
             let plane = &self.planes[bytes..bytes + needed.len() * 8 * SAMPLE_STEP];
             let words = plane.chunks_exact(8).step_by(SAMPLE_STEP).zip(needed);
             words.map(|(b, need)| u64::from_le_bytes(b.try_into().expect("eight")) & need).collect()
@@ -370,10 +397,7 @@ impl Witnesses {
         let choices: Vec<(Ask, Vec<u64>)> = asks.into_iter().map(|(_, ask)| (ask, hits(ask))).collect();
         // Heaps hit never, once, twice, and more often; worth 9, 3, 1 and 0.
         let mut hit = [needed.to_vec(), vec![0; needed.len()], vec![0; needed.len()]];
-        let gain = |hit: &[Vec<u64>; 3], hits: &[u64]| -> u32 {
-            let worth = |level: &[u64]| level.iter().zip(hits).map(|(a, b)| (a & b).count_ones()).sum::<u32>();
-            9 * worth(&hit[0]) + 3 * worth(&hit[1]) + worth(&hit[2])
-        };
+        let gain = |hit: &[Vec<u64>; 3], hits: &[u64]| self.kernel.gain(hit, hits);
         let mut queue: std::collections::BinaryHeap<(u32, usize, usize)> =
             choices.iter().enumerate().map(|(i, choice)| (gain(&hit, &choice.1), i, 0)).collect();
         let mut asks = Vec::with_capacity(PROBES);
@@ -405,9 +429,11 @@ impl Witnesses {
         }
         let mut everything = true;
         for split in &self.splits {
-            let all = split.largest_small_part(n);
-            let reach = all.min(HEAD - 1).min((n - self.recent.start()).saturating_sub(split.remove));
-            everything &= reach == all;
+            let reach = self.reach(n, split);
+            everything &= reach == split.largest_small_part(n);
+            if reach == 0 {
+                continue;
+            }
             let depth = self.search_small(n, split, reach, &mut targets);
             checked.depth = checked.depth.max(depth);
             if targets.is_empty() {
@@ -431,27 +457,30 @@ impl Witnesses {
 
     /// Removes the targets that splits with smaller part 1..=reach give; the largest part looked at.
     fn search_small(&self, n: u64, split: &Split, reach: u64, targets: &mut Vec<u16>) -> u64 {
-        /// Splits looked at between two questions whether all is found.
-        const STEP: u64 = 64;
         /// With more targets than this, options are entered in a set instead of being compared.
         const FEW: usize = 16;
+        /// Splits entered between two questions whether all is found.
+        const STEP: u64 = 256;
+        let mut depth = 0;
         let mut seen = NimSet::new();
         let mut a = 1;
-        while a <= reach && !targets.is_empty() {
+        while a <= reach && targets.len() > FEW {
             let to = (a + STEP).min(reach + 1);
-            let small = &self.head[index(HEAD - to)..index(HEAD - a)];
-            let large = self.recent.slice(n - split.remove - to + 1, n - split.remove - a + 1);
-            if targets.len() <= FEW {
-                let pairs = || small.iter().zip(large);
-                let among = |wanted: u16| pairs().fold(false, |any, (x, y)| any | (x ^ y == wanted));
-                targets.retain(|&t| !among(t ^ split.constant));
-            } else {
-                small.iter().zip(large).for_each(|(x, y)| seen.insert(split.constant ^ x ^ y));
-                targets.retain(|&t| !seen.contains(t));
-            }
+            let (small, large) = self.parts(n, split, a, to);
+            small.iter().zip(large).for_each(|(x, y)| seen.insert(split.constant ^ x ^ y));
+            targets.retain(|&t| !seen.contains(t));
             a = to;
+            depth = to - 1;
         }
-        a - 1
+        let (small, large) = self.parts(n, split, a, reach + 1);
+        targets.retain(|&t| match self.kernel.find(small, large, t ^ split.constant) {
+            Some(pairs) => {
+                depth = depth.max(a - 1 + pairs as u64);
+                false
+            }
+            None => true,
+        });
+        if targets.is_empty() { depth } else { reach }
     }
 
     /// Removes the targets that splits with one of the last heaps of value above 255 give.

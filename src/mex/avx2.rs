@@ -1,0 +1,132 @@
+//! The AVX2 kernel: two halves of 32 lanes, the planes of codes in two passes of eight registers.
+//!
+//! The method is that of `avx512`; without byte masks and ternary logic each step takes an instruction or two more.
+
+use super::{CANDIDATES, CODES, Far, KEEP, LANES, Lanes, NONE, Probe, Probes};
+use std::arch::x86_64::*;
+
+pub(super) fn is_available() -> bool {
+    is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("popcnt")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+}
+
+const HALF: usize = LANES / 2;
+/// Planes of eight codes that are held in registers at once.
+const PASS: usize = 8;
+const PASSES: usize = CODES / 8 / PASS;
+
+/// The options of a far probe in the 32 lanes from `lane` on.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn options(window: &[u8], at: usize, lane: usize, probe: &Probe) -> __m256i {
+    debug_assert!(probe.offset >= LANES && probe.offset <= at && at <= window.len() && lane + HALF <= LANES);
+    // SAFETY: the caller has checked LANES <= offset <= at <= window.len(), so the bytes are inside the window.
+    let bytes = unsafe { _mm256_loadu_si256(window.as_ptr().add(at - probe.offset + lane).cast()) };
+    _mm256_xor_si256(bytes, _mm256_set1_epi8(probe.code.cast_signed()))
+}
+
+#[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
+pub(super) fn candidates(window: &[u8], at: usize, far: &Far) -> Lanes {
+    let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES] };
+    for lane in [0, HALF] {
+        let mut marked = [[0u8; HALF]; PASS * PASSES];
+        for (pass, rows) in marked.chunks_exact_mut(PASS).enumerate() {
+            mark(window, at, lane, &far.mark, pass, rows);
+        }
+        let least = least(&marked);
+        let kept = check::<{ KEEP[0] }, { KEEP[1] }>(window, at, lane, &far.check[0], &least);
+        let kept = check::<{ KEEP[1] }, { KEEP[2] }>(window, at, lane, &far.check[1], &kept);
+        let kept = check::<{ KEEP[2] }, CANDIDATES>(window, at, lane, &far.check[2], &kept);
+        for (row, codes) in lanes.code.iter_mut().zip(kept) {
+            row[lane..lane + HALF].copy_from_slice(&codes);
+        }
+    }
+    lanes
+}
+
+/// Marks the codes 64 * pass..64 * (pass + 1).
+#[inline]
+#[target_feature(enable = "avx2")]
+fn mark(window: &[u8], at: usize, lane: usize, probes: &Probes, pass: usize, rows: &mut [[u8; HALF]]) {
+    let one_hot = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64.cast_signed());
+    let low_bits = _mm256_set1_epi8(0x0f);
+    let mut planes = [_mm256_setzero_si256(); PASS];
+    for probe in probes.list() {
+        let option = options(window, at, lane, probe);
+        let bit = _mm256_shuffle_epi8(one_hot, option);
+        let high = _mm256_and_si256(_mm256_srli_epi16::<3>(option), low_bits);
+        for (j, plane) in planes.iter_mut().enumerate() {
+            let mask = _mm256_cmpeq_epi8(high, _mm256_set1_epi8((pass * PASS + j) as i8));
+            *plane = _mm256_or_si256(*plane, _mm256_and_si256(bit, mask));
+        }
+    }
+    for (row, plane) in rows.iter_mut().zip(planes) {
+        // SAFETY: a row has 32 bytes.
+        unsafe { _mm256_storeu_si256(row.as_mut_ptr().cast(), plane) };
+    }
+}
+
+/// The least codes of each lane whose bits are not set.
+#[inline]
+#[target_feature(enable = "avx2,bmi1")]
+fn least(marked: &[[u8; HALF]; PASS * PASSES]) -> [[u8; HALF]; KEEP[0]] {
+    let mut least = [[NONE; HALF]; KEEP[0]];
+    for lane in 0..HALF {
+        let mut found = 0;
+        'lane: for pass in 0..PASSES {
+            let bytes: [u8; 8] = std::array::from_fn(|j| marked[pass * PASS + j][lane]);
+            let mut left = !u64::from_le_bytes(bytes);
+            while left != 0 {
+                least[found][lane] = (pass * 64) as u8 + left.trailing_zeros() as u8;
+                found += 1;
+                if found == KEEP[0] {
+                    break 'lane;
+                }
+                left &= left - 1;
+            }
+        }
+    }
+    least
+}
+
+/// Drops the candidates that a probe hits; the first `M` others move up.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn check<const N: usize, const M: usize>(
+    window: &[u8],
+    at: usize,
+    lane: usize,
+    probes: &Probes,
+    candidates: &[[u8; HALF]; N],
+) -> [[u8; HALF]; M] {
+    // SAFETY: a row has 32 bytes.
+    let codes: [__m256i; N] = std::array::from_fn(|k| unsafe { _mm256_loadu_si256(candidates[k].as_ptr().cast()) });
+    let mut distance = [_mm256_set1_epi8(-1); N];
+    for probe in probes.list() {
+        let option = options(window, at, lane, probe);
+        for k in 0..N {
+            distance[k] = _mm256_min_epu8(distance[k], _mm256_xor_si256(option, codes[k]));
+        }
+    }
+    // Bit i of left[k]: candidate k of lane i is there and was not hit.
+    let left: [u32; N] = std::array::from_fn(|k| {
+        let hit = _mm256_movemask_epi8(_mm256_cmpeq_epi8(distance[k], _mm256_setzero_si256()));
+        let absent = _mm256_movemask_epi8(_mm256_cmpeq_epi8(codes[k], _mm256_set1_epi8(NONE.cast_signed())));
+        !(hit | absent).cast_unsigned()
+    });
+    let mut kept = [[NONE; HALF]; M];
+    for i in 0..HALF {
+        let mut m = 0;
+        for k in 0..N {
+            // Written always, kept only when the candidate is left: no branch to mispredict.
+            if m < M {
+                let is_left = left[k] >> i & 1 == 1;
+                kept[m][i] = if is_left { candidates[k][i] } else { NONE };
+                m += usize::from(is_left);
+            }
+        }
+    }
+    kept
+}

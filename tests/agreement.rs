@@ -1,0 +1,301 @@
+//! The engine against the definition: random rules, bad spaces, wide values, every block size and number of threads.
+//!
+//! The definition itself is held against a second, plainer one that is written here.
+
+mod support;
+
+use grundy::definition;
+use grundy::mex::Kernel;
+use grundy::rule::{Leaves, Move, Rule};
+use grundy::sparse::{Histogram, Method, Solver, Space, Work};
+use std::collections::BTreeSet;
+use support::Random;
+
+/// Below this heap the engine uses the definition itself.
+const BOOTSTRAP: usize = 4096;
+
+const BLOCKS: [usize; 5] = [1, 7, 64, 100, 4096];
+const THREADS: [usize; 3] = [1, 2, 5];
+
+/// The formula of the rule's normal form, word for word, with a set from the standard library.
+fn plainly(moves: &[Move], count: usize) -> Vec<u16> {
+    let mut g: Vec<u16> = Vec::new();
+    for n in 0..count {
+        let mut options = BTreeSet::new();
+        for m in moves {
+            let s = m.remove as usize;
+            match m.leaves {
+                Leaves::Nothing if n == s => {
+                    options.insert(m.constant);
+                }
+                Leaves::One if n > s => {
+                    options.insert(m.constant ^ g[n - s]);
+                }
+                Leaves::Two { min_difference } if n > s + 1 => {
+                    let apart = |&(a, b): &(usize, usize)| a.abs_diff(b) as u64 >= min_difference;
+                    options.extend((1..n - s).map(|a| (a, n - s - a)).filter(apart).map(|(a, b)| m.constant ^ g[a] ^ g[b]));
+                }
+                _ => {}
+            }
+        }
+        g.push((0..).find(|v| !options.contains(v)).unwrap());
+    }
+    g
+}
+
+fn on_threads<T: Send>(threads: usize, body: impl FnOnce() -> T + Send) -> T {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(body)
+}
+
+/// Continues `values` to `count` with every setting given.
+fn continued(rule: &Rule, kernel: Kernel, space: Option<Space>, mut values: Vec<u16>, count: usize, block: usize) -> (Vec<u16>, Work) {
+    let method = Method::Sparse(kernel);
+    let mut solver = Solver::new(rule, method, space, values.as_slice()).unwrap().with_block(block);
+    let mut more = Vec::new();
+    while values.len() < count {
+        more.clear();
+        solver.advance(values.as_slice(), count as u64, &mut more).unwrap();
+        assert!(!more.is_empty() && values.len() + more.len() <= count, "{rule}: the limit is kept");
+        values.extend_from_slice(&more);
+    }
+    (values, solver.work())
+}
+
+/// Where the two first differ, told so that it can be repeated.
+fn same(rule: &Rule, setting: &str, found: &[u16], expected: &[u16]) {
+    if let Some(n) = found.iter().zip(expected).position(|(a, b)| a != b) {
+        panic!("{:?}, {setting}: G({n}) = {}, not {}", rule.moves(), expected[n], found[n]);
+    }
+    assert_eq!(found.len(), expected.len(), "{rule}");
+}
+
+/// The whole sequence from nothing, with a random setting.
+fn agrees(random: &mut Random, rule: &Rule, expected: &[u16]) -> Work {
+    let (block, threads, kernel) = (random.pick(&BLOCKS), random.pick(&THREADS), random.pick(&Kernel::available()));
+    let setting = format!("kernel {kernel}, blocks of {block}, {threads} threads");
+    let (found, work) = on_threads(threads, || continued(rule, kernel, None, Vec::new(), expected.len(), block));
+    same(rule, &setting, &found, expected);
+    work
+}
+
+fn split(remove: u64, constant: u16, min_difference: u64) -> Move {
+    Move { remove, constant, leaves: Leaves::Two { min_difference } }
+}
+
+fn one(remove: u64, constant: u16) -> Move {
+    Move { remove, constant, leaves: Leaves::One }
+}
+
+/// A random rule with one to three splits and some other moves.
+fn random_rule(random: &mut Random, removals: u64, constants: &[u16]) -> Rule {
+    let mut moves = Vec::new();
+    for _ in 0..1 + random.below(3) {
+        moves.push(split(random.below(removals), random.pick(constants), random.pick(&[0, 0, 1, 1, 2, 3, 5])));
+    }
+    for _ in 0..random.below(5) {
+        let leaves = random.pick(&[Leaves::One, Leaves::One, Leaves::Nothing]);
+        moves.push(Move { remove: 1 + random.below(removals), constant: random.pick(constants), leaves });
+    }
+    Rule::from_moves("random", moves).unwrap()
+}
+
+/// Random rules until `wanted` of them had values that the sparse engine proved; the others teach nothing.
+fn random_rules_agree(random: &mut Random, wanted: usize, removals: u64, constants: &[u16]) {
+    let mut sparse = 0;
+    for case in 0..100 * wanted {
+        let random = &mut random.fork();
+        let rule = random_rule(random, removals, constants);
+        let mut expected = definition::values(&rule, BOOTSTRAP).unwrap();
+        let (_, rares) = Histogram::of(expected.as_slice()).unwrap().best_space(&rule);
+        if rares * 8 > BOOTSTRAP as u64 {
+            continue;
+        }
+        for n in BOOTSTRAP..6000 + random.below(3000) as usize {
+            expected.push(definition::value(&rule, n as u64, |m| expected[m as usize]).unwrap());
+        }
+        sparse += usize::from(agrees(random, &rule, &expected).witnessed > 0);
+        if sparse == wanted {
+            println!("{wanted} sparse ones in {} rules", case + 1);
+            return;
+        }
+    }
+    panic!("too few rules had a sparse space: {sparse} of {}", 100 * wanted);
+}
+
+#[test]
+fn the_definition_is_the_formula_of_the_normal_form() {
+    let random = &mut Random::new("formula");
+    for _ in 0..60 {
+        let rule = random_rule(random, 12, &[0, 0, 1, 2, 3, 6, 9, 300, 65_535]);
+        let expected = plainly(rule.moves(), 250);
+        same(&rule, "definition", &definition::values(&rule, 250).unwrap(), &expected);
+        for n in [0, 1, 2, 3, 17, 249] {
+            let walked = definition::value_at(&rule, expected.as_slice(), n).unwrap();
+            assert_eq!(walked, expected[n as usize], "the parallel walk, {:?} at {n}", rule.moves());
+        }
+    }
+}
+
+#[test]
+fn random_rules_with_small_constants() {
+    random_rules_agree(&mut Random::new("small constants"), 16, 13, &[0, 0, 0, 0, 1, 2, 3, 4, 7, 11]);
+}
+
+#[test]
+fn random_rules_whose_look_ups_reach_further_back_than_a_lane_block() {
+    random_rules_agree(&mut Random::new("far"), 8, 400, &[0, 0, 0, 1, 5]);
+}
+
+/// A constant of 256 or more makes options that no byte code can hold out of small values.
+#[test]
+fn random_rules_with_constants_above_a_byte() {
+    random_rules_agree(&mut Random::new("large constants"), 8, 5, &[0, 0, 1, 256, 300, 511, 512, 513, 1024, 32_768]);
+}
+
+/// Both parts small, the option above 512: it must not be taken for the small common value with the same low bits.
+#[test]
+fn an_option_above_512_made_of_small_values_is_not_cut_to_a_byte() {
+    let rule = Rule::from_moves("large constant", vec![split(1, 0, 1), split(2, 512, 1)]).unwrap();
+    let expected = definition::values(&rule, BOOTSTRAP + 100).unwrap();
+    let (found, work) = continued(&rule, Kernel::scalar(), None, Vec::new(), expected.len(), 4096);
+    same(&rule, "scalar", &found, &expected);
+    assert!(work.witnessed > 0, "the rule is not sparse any more; the test needs another one");
+}
+
+#[test]
+fn random_octal_games() {
+    let random = &mut Random::new("octal");
+    let mut sparse = 0;
+    for _ in 0..30 {
+        let digits: String = (0..1 + random.below(4)).map(|_| char::from(b'0' + random.below(8) as u8)).collect();
+        let game = format!("{}.{digits}", random.pick(&["0", "0", "0", "4"]));
+        let rule: Rule = game.parse().unwrap();
+        let expected = definition::values(&rule, 6000 + random.below(3000) as usize).unwrap();
+        println!("{game}");
+        sparse += usize::from(agrees(random, &rule, &expected).witnessed > 0);
+    }
+    assert!(sparse > 0, "none of the games was sparse");
+}
+
+#[test]
+fn named_games_with_every_block_size_and_number_of_threads() {
+    for game in ["grundy", "0.77", "0.106", "0.054", "remove-a-square", "grundy:d=2", "grundy:d=4"] {
+        let rule: Rule = game.parse().unwrap();
+        let expected = definition::values(&rule, 7000).unwrap();
+        for block in BLOCKS {
+            for threads in THREADS {
+                for kernel in Kernel::available() {
+                    let (found, _) = on_threads(threads, || continued(&rule, kernel, None, Vec::new(), 7000, block));
+                    same(&rule, &format!("{kernel}, blocks of {block}, {threads} threads"), &found, &expected);
+                }
+            }
+        }
+    }
+}
+
+/// 0.6 passes 128 (the codes that kernels count) and 255 early, 0.404 and 0.64 have a single value of 256.
+#[test]
+fn values_on_both_sides_of_a_byte() {
+    let random = &mut Random::new("bytes");
+    for (game, count) in [("0.6", 16_000), ("0.64", 18_000), ("0.404", 18_000)] {
+        let rule: Rule = game.parse().unwrap();
+        let expected = definition::values(&rule, count).unwrap();
+        assert!(expected.iter().any(|&v| v > 255), "{game} has values above a byte");
+        assert!(agrees(random, &rule, &expected).witnessed > 0, "{game} is sparse");
+    }
+}
+
+/// Nim with at most so many tokens at a time, and a split: values above 512 long before the engine goes sparse.
+#[test]
+fn games_with_values_above_512_from_the_start() {
+    let random = &mut Random::new("wide");
+    for (top, remove, d) in [(600, 1, 0), (600, 3, 1), (700, 3, 1), (700, 0, 0), (1100, 0, 1), (1100, 3, 5)] {
+        let nim = (1..=top).flat_map(|s| [one(s, 0), Move { remove: s, constant: 0, leaves: Leaves::Nothing }]);
+        let rule = Rule::from_moves(format!("wide {top} {remove} {d}"), nim.chain([split(remove, 0, d)]).collect()).unwrap();
+        let expected = definition::values(&rule, 6000).unwrap();
+        assert!(expected.iter().any(|&v| v >= 512));
+        let work = agrees(random, &rule, &expected);
+        assert!(work.witnessed > 0, "{rule} is sparse");
+    }
+}
+
+/// From heap s + 1 on, every value below 2^bits is an option of a move that takes s tokens: values leap up there, in the
+/// middle of a block, long after the engine has gone sparse.
+#[test]
+fn values_that_leap_above_256_and_512_in_the_middle_of_a_block() {
+    let random = &mut Random::new("leap");
+    for game in ["0.644", "0.77", "0.106", "remove-a-square", "0.054"] {
+        for bits in [8, 9, 10] {
+            let known: Rule = game.parse().unwrap();
+            let s = 4200 + random.below(900);
+            let leap = (0..1 << bits).map(|constant| one(s, constant));
+            let moves = known.moves().iter().copied().chain(leap).collect();
+            let rule = Rule::from_moves(format!("{game} leaping by {bits} bits at {s}"), moves).unwrap();
+            let expected = definition::values(&rule, s as usize + 400).unwrap();
+            assert!(expected[..s as usize].iter().all(|&v| v < 256) && expected[s as usize + 1] >= 1 << bits);
+            let work = agrees(random, &rule, &expected);
+            assert!(work.witnessed > 0, "{rule} is sparse");
+        }
+    }
+}
+
+/// A space that only looks good: the bits that it misses, or has too many, come into use later, so that common heaps turn
+/// out to be rare ones and what was computed ahead is taken back again and again.
+#[test]
+fn a_bad_space_costs_time_but_never_a_value() {
+    let random = &mut Random::new("bad spaces");
+    let games = ["grundy", "grundy:d=3", "0.6", "0.07", "0.4", "0.137", "0.77", "0.106", "remove-a-square", "0.156", "0.16"];
+    let mut found_rare = 0;
+    for case in 0..24 {
+        let random = &mut random.fork();
+        let rule: Rule = match random.below(3) {
+            0 => random_rule(random, 8, &[0, 0, 1, 2]),
+            _ => random.pick(&games).parse().unwrap(),
+        };
+        let held = BOOTSTRAP + random.below(1000) as usize;
+        let expected = definition::values(&rule, held + 300 + random.below(600) as usize).unwrap();
+        let rares = |space: Space| (0..).zip(&expected[..held]).filter(|&(n, &v)| space.is_rare(v, n)).count();
+        let masks = (1..1024u16).chain([0x400, 0x8000, 0x8001]);
+        let spaces = masks.flat_map(|mask| [0, 1].map(|e| (mask, e))).filter_map(|(mask, e)| Space::new(&rule, mask, e));
+        let spaces: Vec<(usize, Space)> = spaces.map(|space| (rares(space), space)).collect();
+        let Some(least) = spaces.iter().map(|s| s.0).min() else { continue };
+        // A space with a quarter more rares than the best stays in use; others are soon given up, which is a case too.
+        let mut near: Vec<Space> = spaces.iter().filter(|s| s.0 * 4 <= least * 5).map(|s| s.1).collect();
+        if case % 4 == 0 {
+            near = spaces.iter().map(|s| s.1).collect();
+        }
+        let space = random.pick(&near);
+        let (block, threads, kernel) = (random.pick(&BLOCKS), random.pick(&THREADS), random.pick(&Kernel::available()));
+        let setting = format!("{rule}, {space:?}, from {held}, kernel {kernel}, blocks of {block}, {threads} threads");
+        let past = expected[..held].to_vec();
+        let (found, work) = on_threads(threads, || continued(&rule, kernel, Some(space), past, expected.len(), block));
+        same(&rule, &setting, &found, &expected);
+        found_rare += work.found_rare;
+    }
+    assert!(found_rare > 0, "no space was bad enough");
+}
+
+/// What a run does when it is resumed: a solver is made anew in the middle, with the space that the other one had.
+#[test]
+fn a_solver_made_anew_at_any_heap_goes_on_the_same() {
+    let random = &mut Random::new("anew");
+    for game in ["grundy", "0.6", "0.77", "0.106", "remove-a-square", "0.07", "grundy:d=2", "0.404"] {
+        let rule: Rule = game.parse().unwrap();
+        let expected = definition::values(&rule, 9000).unwrap();
+        let mut values = Vec::new();
+        let mut space = None;
+        while values.len() < expected.len() {
+            let to = (values.len() + 1 + random.below(2500) as usize).min(expected.len());
+            let (block, kernel) = (random.pick(&BLOCKS), random.pick(&Kernel::available()));
+            let method = Method::Sparse(kernel);
+            let mut solver = Solver::new(&rule, method, space, values.as_slice()).unwrap().with_block(block);
+            while values.len() < to {
+                let mut more = Vec::new();
+                solver.advance(values.as_slice(), to as u64, &mut more).unwrap();
+                values.append(&mut more);
+            }
+            same(&rule, &format!("made anew, up to {to}"), &values, &expected[..to]);
+            space = Some(solver.space()).filter(|&space| space != Space::NONE);
+        }
+    }
+}

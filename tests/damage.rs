@@ -1,0 +1,392 @@
+//! Altered, truncated, missing, exchanged and foreign files: always told, never believed, never overwritten unasked.
+
+mod support;
+
+use grundy::engine::{self, Observer, Options, Progress};
+use grundy::error::{Error, Kind};
+use grundy::journal::{RECORD, Width};
+use grundy::mex::Kernel;
+use grundy::rule::Rule;
+use grundy::sparse::Method;
+use grundy::verify;
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use support::{Random, grundy, run, status, text};
+use tempfile::TempDir;
+
+const FILES: [&str; 3] = ["values.npy", "escapes.npy", "journal.jsonl"];
+
+/// 0.6 has 382 values above 255 below 20000. No count becomes another one by a single altered digit.
+const GAME: &str = "0.6";
+const ENDS: [u64; 3] = [5600, 14_700, 20_000];
+
+struct Silent;
+
+impl Observer for Silent {
+    fn started(&mut self, _: &Rule, _: u64, _: Option<u64>) {}
+    fn rehashed(&mut self, _: u64, _: u64) {}
+    fn advanced(&mut self, _: &Progress) {}
+    fn note(&mut self, _: &str) {}
+}
+
+fn compute(dir: &Path, to: u64) {
+    let method = Method::Sparse(Kernel::best());
+    let options = Options { to: Some(to), threads: 1, method, width: Some(Width::U8), rollback: false };
+    let rule = GAME.parse().unwrap();
+    engine::run(Some(&rule), dir, &options, &mut Silent, &AtomicBool::new(false)).unwrap();
+}
+
+/// A finished run of three records; made once, copied for each test.
+fn finished() -> (TempDir, PathBuf) {
+    static ONCE: std::sync::OnceLock<Vec<(&str, Vec<u8>)>> = std::sync::OnceLock::new();
+    let files = ONCE.get_or_init(|| {
+        let dir = tempfile::tempdir().unwrap();
+        ENDS.into_iter().for_each(|end| compute(dir.path(), end));
+        FILES.map(|name| (name, std::fs::read(dir.path().join(name)).unwrap())).to_vec()
+    });
+    assert_eq!(files[2].1.len(), 3 * RECORD);
+    let parent = tempfile::tempdir().unwrap();
+    let dir = parent.path().join("run");
+    std::fs::create_dir(&dir).unwrap();
+    files.iter().for_each(|(name, bytes)| std::fs::write(dir.join(name), bytes).unwrap());
+    (parent, dir)
+}
+
+fn contents(dir: &Path) -> [Option<Vec<u8>>; 3] {
+    FILES.map(|name| std::fs::read(dir.join(name)).ok())
+}
+
+/// Runs `look` with one byte of a file altered, then puts the byte back.
+fn altered<T>(path: &Path, at: usize, byte: u8, look: impl FnOnce() -> T) -> T {
+    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut good = [0];
+    file.read_exact_at(&mut good, at as u64).unwrap();
+    file.write_all_at(&[byte], at as u64).unwrap();
+    let seen = look();
+    file.write_all_at(&good, at as u64).unwrap();
+    seen
+}
+
+fn set_length(path: &Path, length: u64) {
+    OpenOptions::new().write(true).open(path).unwrap().set_len(length).unwrap();
+}
+
+fn verified(dir: &Path) -> grundy::Result<verify::Report> {
+    verify::digest(dir, None, |_, _| {})
+}
+
+/// `grundy run --to 20000` on a damaged directory: refused as damage, and nothing is touched.
+fn refused_untouched(dir: &Path, what: &str) {
+    let before = contents(dir);
+    for to in ["20000", "21000"] {
+        let output = run(GAME, dir, &["--to", to]);
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{what}: {stderr}");
+        assert!(stderr.contains("damage") && !stderr.contains("panicked"), "{what}: {stderr}");
+        assert!(contents(dir) == before, "{what}: a refused run changes nothing");
+    }
+    assert_eq!(grundy(["verify"]).arg(dir).output().unwrap().status.code(), Some(3), "{what}: verify");
+}
+
+/// With `--rollback` the run ends with the bytes of an undamaged one.
+fn rolls_back(dir: &Path, good: &[Option<Vec<u8>>; 3], what: &str) {
+    let output = run(GAME, dir, &["--to", "20000", "--rollback"]);
+    assert_eq!(output.status.code(), Some(0), "{what}: {}", text(&output.stderr));
+    let now = contents(dir);
+    assert!(now[..2] == good[..2], "{what}: the bytes are right again");
+    assert!(now[2].as_ref().unwrap().starts_with(good[2].as_ref().unwrap()), "{what}: the journal only grows");
+    assert_eq!(verified(dir).unwrap().checked, 20_000, "{what}");
+}
+
+#[test]
+fn an_undamaged_run_is_said_to_be_good() {
+    let (_parent, dir) = finished();
+    let report = verified(&dir).unwrap();
+    assert_eq!((report.from, report.to, report.checked, report.records), (0, 20_000, 20_000, 3));
+    assert!(status(&dir).unwrap()["escapes"].as_u64().unwrap() > 100);
+}
+
+#[test]
+fn verify_finds_every_altered_byte() {
+    let random = &mut Random::new("altered byte");
+    let (_parent, dir) = finished();
+    for name in FILES {
+        let path = dir.join(name);
+        let good = std::fs::read(&path).unwrap();
+        let record = RECORD * random.below(3) as usize;
+        let whole = match name {
+            "journal.jsonl" => record..record + RECORD,
+            _ => 0..4096,
+        };
+        let elsewhere: Vec<usize> = (0..1500).map(|_| random.below(good.len() as u64) as usize).collect();
+        let ends = [4096, good.len() - 1, good.len() - RECORD.min(good.len())];
+        for at in whole.chain(elsewhere).chain(ends) {
+            let byte = random.other_byte(good[at]);
+            let seen = altered(&path, at, byte, || verified(&dir));
+            let place = format!("{name}, byte {at}: {} -> {byte}", good[at]);
+            match seen {
+                Err(error) if error.kind() == Kind::Damage => {}
+                // The version of the first record is looked at even when its hash does not hold.
+                Err(Error::Mismatch { .. }) if name == "journal.jsonl" && at == 10 => {}
+                other => panic!("{place}: {other:?}"),
+            }
+        }
+        assert!(std::fs::read(&path).unwrap() == good);
+    }
+    verified(&dir).unwrap();
+}
+
+/// An only record that does not hold is not a run at all, which is told too.
+#[test]
+fn an_altered_byte_in_the_only_record_is_told() {
+    let random = &mut Random::new("only record");
+    let dir = tempfile::tempdir().unwrap();
+    compute(dir.path(), 3000);
+    let path = dir.path().join("journal.jsonl");
+    let good = std::fs::read(&path).unwrap();
+    assert_eq!(good.len(), RECORD);
+    for at in 0..RECORD {
+        let byte = random.other_byte(good[at]);
+        assert!(altered(&path, at, byte, || verified(dir.path())).is_err(), "byte {at}: {} -> {byte}", good[at]);
+    }
+    verified(dir.path()).unwrap();
+}
+
+#[test]
+fn verify_exits_3_and_names_file_and_place() {
+    let random = &mut Random::new("exit status");
+    let (_parent, dir) = finished();
+    for (name, at) in [("values.npy", 60), ("values.npy", 4096 + 17), ("escapes.npy", 4096 + 25), ("journal.jsonl", 5000)] {
+        let path = dir.join(name);
+        let byte = random.other_byte(std::fs::read(&path).unwrap()[at]);
+        let output = altered(&path, at, byte, || grundy(["verify"]).arg(&dir).output().unwrap());
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{name}, byte {at} -> {byte}: {stderr}");
+        assert!(stderr.contains(name) || name == "escapes.npy", "{name}, byte {at}: {stderr}");
+        assert!(stderr.contains("at byte"), "{stderr}");
+    }
+}
+
+#[test]
+fn damage_is_refused_on_resume_and_mended_by_rollback_only() {
+    let random = &mut Random::new("resume");
+    let places = [
+        ("values.npy", 0, "magic"),
+        ("values.npy", 62, "header"),
+        ("values.npy", 3000, "padding of the header"),
+        ("values.npy", 4096, "first value"),
+        ("values.npy", 4096 + 5599, "last value of the first commit"),
+        ("values.npy", 4096 + 5600, "first value of the second commit"),
+        ("values.npy", 4096 + 19_999, "last value"),
+        ("escapes.npy", 20, "header of the escapes"),
+        ("escapes.npy", 4096, "heap of the first escape"),
+        ("escapes.npy", 4096 + 9, "value of the first escape"),
+    ];
+    for (name, at, what) in places {
+        let (_parent, dir) = finished();
+        let good = contents(&dir);
+        let path = dir.join(name);
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[at] = random.other_byte(bytes[at]);
+        println!("{name}, byte {at} is now {}", bytes[at]);
+        std::fs::write(&path, bytes).unwrap();
+        refused_untouched(&dir, what);
+        rolls_back(&dir, &good, what);
+    }
+}
+
+#[test]
+fn rolling_back_goes_to_the_last_good_record_and_says_so_in_the_journal() {
+    let (_parent, dir) = finished();
+    let good = contents(&dir);
+    let path = dir.join("values.npy");
+    let mut bytes = good[0].clone().unwrap();
+    bytes[4096 + 15_000] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    rolls_back(&dir, &good, "a value of the third commit");
+    let journal = std::fs::read(dir.join("journal.jsonl")).unwrap();
+    let records: Vec<serde_json::Value> =
+        journal.chunks(RECORD).map(|line| serde_json::from_slice(line).unwrap()).collect();
+    let counts: Vec<_> = records.iter().map(|r| (r["event"].as_str().unwrap(), r["count"].as_u64().unwrap())).collect();
+    assert_eq!(
+        counts,
+        [("commit", 5600), ("commit", 14_700), ("commit", 20_000), ("rollback", 14_700), ("commit", 20_000)]
+    );
+    assert_eq!(status(&dir).unwrap()["errors"], 1);
+}
+
+#[test]
+fn truncated_tables_are_damage_and_rollback_computes_them_again() {
+    for (name, length) in [
+        ("values.npy", 4096 + 19_999),
+        ("values.npy", 4096 + 6000),
+        ("values.npy", 4096 + 10),
+        ("values.npy", 4096),
+        ("escapes.npy", 4096 + 15),
+        ("escapes.npy", 4096),
+    ] {
+        let (_parent, dir) = finished();
+        let good = contents(&dir);
+        set_length(&dir.join(name), length);
+        let what = format!("{name} cut to {length}");
+        refused_untouched(&dir, &what);
+        let values = grundy(["values"]).arg(&dir).arg("0..10").output().unwrap();
+        assert_eq!(values.status.code(), Some(3), "{what}: readers refuse too");
+        rolls_back(&dir, &good, &what);
+    }
+}
+
+#[test]
+fn tables_without_a_whole_header_or_missing_are_damage() {
+    for name in ["values.npy", "escapes.npy"] {
+        for length in [0, 10, 4095] {
+            let (_parent, dir) = finished();
+            set_length(&dir.join(name), length);
+            refused_untouched(&dir, &format!("{name} cut to {length}"));
+        }
+        let (_parent, dir) = finished();
+        std::fs::remove_file(dir.join(name)).unwrap();
+        refused_untouched(&dir, &format!("{name} missing"));
+        assert!(!dir.join(name).exists());
+    }
+}
+
+#[test]
+fn a_broken_record_before_good_ones_stops_the_run_even_with_rollback() {
+    let random = &mut Random::new("middle record");
+    for record in [0, 1] {
+        for _ in 0..5 {
+            let (_parent, dir) = finished();
+            let path = dir.join("journal.jsonl");
+            let mut bytes = std::fs::read(&path).unwrap();
+            let at = record * RECORD + 11 + random.below(RECORD as u64 - 11) as usize;
+            bytes[at] = random.other_byte(bytes[at]);
+            std::fs::write(&path, bytes).unwrap();
+            refused_untouched(&dir, &format!("record {record}, byte {at}"));
+            let before = contents(&dir);
+            assert_eq!(run(GAME, &dir, &["--to", "20000", "--rollback"]).status.code(), Some(3), "byte {at}");
+            assert!(contents(&dir) == before);
+        }
+    }
+}
+
+#[test]
+fn a_lost_or_exchanged_record_is_damage_although_each_hashes() {
+    let (_parent, dir) = finished();
+    let good = std::fs::read(dir.join("journal.jsonl")).unwrap();
+    let line = |i: usize| &good[i * RECORD..(i + 1) * RECORD];
+    for (order, what) in [(vec![0, 2], "the middle one lost"), (vec![1, 2], "the first one lost"), (vec![0, 2, 1], "exchanged"), (vec![0, 1, 1, 2], "doubled")] {
+        let bytes: Vec<u8> = order.iter().flat_map(|&i| line(i).iter().copied()).collect();
+        std::fs::write(dir.join("journal.jsonl"), &bytes).unwrap();
+        let seen = verified(&dir);
+        assert!(seen.is_err(), "{what}: {seen:?}");
+        let output = run(GAME, &dir, &["--to", "20000"]);
+        assert_ne!(output.status.code(), Some(0), "{what}: {}", text(&output.stderr));
+        assert!(std::fs::read(dir.join("journal.jsonl")).unwrap() == bytes, "{what}: untouched");
+    }
+}
+
+/// The journal with one field of a record set anew, and the hash that belongs to it: what the documented algorithm says,
+/// written down a second time. `value` is JSON.
+fn forged(journal: &[u8], record: usize, key: &str, value: &str) -> Vec<u8> {
+    let line = text(&journal[record * RECORD..(record + 1) * RECORD]);
+    let (before, rest) = line.split_once(&format!("\"{key}\":")).unwrap();
+    let (_, after) = rest.split_once(",\"").unwrap();
+    let json = format!("{before}\"{key}\":{value},\"{}", after.trim_end());
+    let (before, _) = json.split_once("\"blake3\":\"").unwrap();
+    let sealed = |hash: &str| format!("{:<4095}\n", format!("{before}\"blake3\":\"{hash}\"}}"));
+    let hash = blake3::hash(sealed(&" ".repeat(64)).as_bytes());
+    let mut bytes = journal.to_vec();
+    bytes[record * RECORD..(record + 1) * RECORD].copy_from_slice(sealed(&hash.to_hex()).as_bytes());
+    bytes
+}
+
+#[test]
+fn another_format_version_is_refused_untouched() {
+    for record in [0, 2] {
+        let (_parent, dir) = finished();
+        let journal = std::fs::read(dir.join("journal.jsonl")).unwrap();
+        assert!(forged(&journal, record, "format", "1") == journal, "the hash here is the program's");
+        std::fs::write(dir.join("journal.jsonl"), forged(&journal, record, "format", "2")).unwrap();
+        let before = contents(&dir);
+        for more in [&["--to", "21000"][..], &["--to", "21000", "--rollback"]] {
+            let output = run(GAME, &dir, more);
+            let stderr = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{stderr}");
+            assert!(stderr.contains("format version") && stderr.contains('2'), "{stderr}");
+            assert!(contents(&dir) == before, "untouched");
+        }
+        assert_eq!(grundy(["status"]).arg(&dir).output().unwrap().status.code(), Some(1));
+    }
+}
+
+/// A record that hashes but says something that the table does not bear out. Nothing in a file sizes an allocation, so
+/// giant numbers are refused as quickly as others.
+#[test]
+fn a_record_with_a_good_hash_and_false_numbers_is_damage() {
+    for (key, by) in [("count", -1), ("count", 90_000), ("count", i64::MAX), ("escapes", -1), ("escapes", i64::MAX), ("max_value", -1), ("max_at", 1), ("rares", 1), ("last_rare", -1)] {
+        let (_parent, dir) = finished();
+        let true_one = status(&dir).unwrap()[key].as_i64().unwrap();
+        let false_one = true_one.saturating_add(by).to_string();
+        let journal = std::fs::read(dir.join("journal.jsonl")).unwrap();
+        std::fs::write(dir.join("journal.jsonl"), forged(&journal, 2, key, &false_one)).unwrap();
+        let seen = verified(&dir);
+        assert!(matches!(&seen, Err(error) if error.kind() == Kind::Damage), "{key} {false_one}: {seen:?}");
+        let output = run(GAME, &dir, &["--to", "21000"]);
+        assert_eq!(output.status.code(), Some(3), "{key} {false_one}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_data_file_that_is_a_symlink_is_refused_for_writing() {
+    for name in FILES {
+        let (parent, dir) = finished();
+        let target = parent.path().join("elsewhere");
+        std::fs::rename(dir.join(name), &target).unwrap();
+        std::os::unix::fs::symlink(&target, dir.join(name)).unwrap();
+        let before = std::fs::read(&target).unwrap();
+        let output = run(GAME, &dir, &["--to", "21000"]);
+        assert_eq!(output.status.code(), Some(1), "{name}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(name), "{}", text(&output.stderr));
+        assert!(std::fs::read(&target).unwrap() == before, "{name}: what the link points to is untouched");
+        let reading = grundy(["values"]).arg(&dir).arg("5").output().unwrap();
+        assert_eq!(reading.status.code(), Some(0), "{name}: {}", text(&reading.stderr));
+    }
+}
+
+#[test]
+fn a_new_run_follows_no_dangling_symlink() {
+    for name in FILES {
+        let parent = tempfile::tempdir().unwrap();
+        let (dir, target) = (parent.path().join("run"), parent.path().join("elsewhere"));
+        std::fs::create_dir(&dir).unwrap();
+        std::os::unix::fs::symlink(&target, dir.join(name)).unwrap();
+        let output = run(GAME, &dir, &["--to", "1000", "--width", "u8"]);
+        assert_eq!(output.status.code(), Some(1), "{name}: {}", text(&output.stderr));
+        assert!(!target.exists(), "{name}: nothing was made elsewhere");
+    }
+}
+
+#[test]
+fn data_files_without_a_journal_are_left_alone() {
+    let (_parent, dir) = finished();
+    std::fs::remove_file(dir.join("journal.jsonl")).unwrap();
+    let before = contents(&dir);
+    let output = run(GAME, &dir, &["--to", "1000"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert!(contents(&dir) == before);
+}
+
+#[test]
+fn names_from_files_are_escaped_in_messages() {
+    let (_parent, dir) = finished();
+    let journal = std::fs::read(dir.join("journal.jsonl")).unwrap();
+    // Six characters in the file, one control character once it is read.
+    let bytes = forged(&journal, 2, "kernel", r#""\u001b""#);
+    std::fs::write(dir.join("journal.jsonl"), bytes).unwrap();
+    let output = grundy(["status"]).arg(&dir).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(!output.stdout.contains(&0x1b), "a control character reaches the terminal");
+}

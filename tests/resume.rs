@@ -1,0 +1,349 @@
+//! A run in pieces, killed, signalled, with torn and uncommitted tails: always the bytes of a run in one go.
+
+mod support;
+
+use grundy::definition;
+use grundy::engine::View;
+use grundy::journal::{RECORD, Width};
+use grundy::rule::Rule;
+use grundy::table::Table;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use support::{Random, grundy, run, run_well, status, text};
+
+const DATA: [&str; 2] = ["values.npy", "escapes.npy"];
+
+fn kernels() -> Vec<String> {
+    let cpu = grundy(["cpu", "--json"]).output().unwrap();
+    let cpu: serde_json::Value = serde_json::from_slice(&cpu.stdout).unwrap();
+    cpu["kernels"].as_array().unwrap().iter().map(|kernel| kernel.as_str().unwrap().to_owned()).collect()
+}
+
+fn count(dir: &Path) -> u64 {
+    status(dir).map_or(0, |status| status["count"].as_u64().unwrap())
+}
+
+/// Tables, digest and what is counted from the values are the same in both directories.
+fn same_run(one: &Path, other: &Path) {
+    for name in DATA {
+        assert!(std::fs::read(one.join(name)).ok() == std::fs::read(other.join(name)).ok(), "{name} differs");
+    }
+    let (one, other) = (status(one).unwrap(), status(other).unwrap());
+    for key in ["game", "count", "width", "escapes", "digest", "rares", "last_rare", "max_value", "max_at"] {
+        assert_eq!(one[key], other[key], "{key}");
+    }
+}
+
+fn append(path: &Path, bytes: &[u8]) {
+    OpenOptions::new().append(true).open(path).unwrap().write_all(bytes).unwrap();
+}
+
+fn start(command: &mut Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !happened() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "waited a minute until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn pieces_with_other_threads_and_kernels_give_the_same_bytes() {
+    let random = &mut Random::new("pieces");
+    let kernels = kernels();
+    for (game, width, ends) in [
+        ("0.6", "u8", &[1u64, 4095, 4097, 9000, 20_000][..]),
+        ("0.6", "u16", &[5000, 20_000]),
+        ("grundy", "u8", &[70_000, 250_000, 400_001]),
+        ("kayles", "u16", &[10, 100_000, 200_003]),
+        (".106", "auto", &[1103, 500_000, 1_500_000]),
+        ("0.07", "auto", &[3000, 9000]),
+        ("grundy:d=2", "u16", &[2, 6000, 50_000]),
+    ] {
+        let dirs = tempfile::tempdir().unwrap();
+        let (whole, pieces) = (dirs.path().join("whole"), dirs.path().join("pieces"));
+        let last = ends.last().unwrap().to_string();
+        run_well(game, &whole, &["--to", &last, "--width", width]);
+        for end in ends {
+            let (threads, kernel) = (random.pick(&[1, 2, 3, 5]).to_string(), &kernels[random.below(kernels.len() as u64) as usize]);
+            println!("{game} to {end}: {threads} threads, kernel {kernel}");
+            run_well(game, &pieces, &["--to", &end.to_string(), "--width", width, "--threads", &threads, "--kernel", kernel]);
+            assert_eq!(count(&pieces), *end);
+        }
+        same_run(&pieces, &whole);
+    }
+}
+
+/// The formulas of the format, written down a second time, on values of the definition.
+#[test]
+fn a_table_of_bytes_with_escapes_holds_the_values_and_the_digest_that_the_definition_gives() {
+    let values = definition::values(&"0.6".parse::<Rule>().unwrap(), 20_000).unwrap();
+    let large: Vec<(u64, u16)> = (0..).zip(values.iter().copied()).filter(|&(_, v)| v > 255).collect();
+    assert!(large.len() > 100, "the game has escapes");
+    let dirs = tempfile::tempdir().unwrap();
+    let dir = dirs.path().join("run");
+    run_well("0.6", &dir, &["--to", "12000", "--width", "u8"]);
+    run_well("0.6", &dir, &["--to", "20000"]);
+    let file = |name: &str| std::fs::read(dir.join(name)).unwrap();
+    assert!(file("values.npy")[4096..] == values.iter().map(|v| v.to_le_bytes()[0]).collect::<Vec<_>>());
+    let entries: Vec<u8> = large.iter().flat_map(|(n, v)| [&n.to_le_bytes()[..], &v.to_le_bytes()].concat()).collect();
+    assert!(file("escapes.npy")[4096..] == entries);
+    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    let digest = blake3::hash(&[[0; 32], *blake3::hash(&bytes).as_bytes()].concat());
+    assert_eq!(status(&dir).unwrap()["digest"], digest.to_hex().as_str());
+}
+
+#[test]
+fn killed_at_random_times_nothing_committed_is_lost_and_the_bytes_are_right_in_the_end() {
+    let random = &mut Random::new("kill");
+    for (game, width) in [("grundy", "u8"), ("kayles", "u16")] {
+        let dirs = tempfile::tempdir().unwrap();
+        let (killed, whole) = (dirs.path().join("killed"), dirs.path().join("whole"));
+        let mut committed = 0;
+        for round in 0..5 {
+            let threads = random.pick(&["1", "2", "3"]);
+            let delay = Duration::from_millis(random.pick(&[5, 300, 800, 1100]) + random.below(300));
+            let mut child = start(
+                grundy(["run", game, "--width", width, "--threads", threads, "--dir"]).arg(&killed),
+            );
+            std::thread::sleep(delay);
+            assert_eq!(child.try_wait().unwrap(), None, "round {round}: nothing ends this run but us");
+            kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+            child.wait().unwrap();
+            let now = count(&killed);
+            println!("{game}, round {round}: killed after {delay:?}, {now} committed");
+            assert!(now >= committed, "{committed} values were committed, now {now}");
+            committed = now;
+            if committed > 0 {
+                // Every reader gets the committed part, whatever the kill left behind it.
+                assert_eq!(View::open(&killed).unwrap().contents.last.count, committed);
+                assert_eq!(grundy(["verify"]).arg(&killed).output().unwrap().status.code(), Some(0), "round {round}");
+            }
+        }
+        let end = (committed + 10_000).to_string();
+        run_well(game, &killed, &["--to", &end, "--width", width]);
+        run_well(game, &whole, &["--to", &end, "--width", width]);
+        same_run(&killed, &whole);
+    }
+}
+
+#[test]
+fn killed_before_the_first_commit_the_directory_is_as_good_as_new() {
+    let random = &mut Random::new("early kill");
+    let dirs = tempfile::tempdir().unwrap();
+    let whole = dirs.path().join("whole");
+    run_well("0.106", &whole, &["--to", "5000"]);
+    for round in 0..8 {
+        let dir = dirs.path().join(format!("early{round}"));
+        let mut child = start(grundy(["run", "0.106", "--dir"]).arg(&dir));
+        std::thread::sleep(Duration::from_micros(random.below(40_000)));
+        kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+        child.wait().unwrap();
+        run_well("0.106", &dir, &["--to", "5000"]);
+        same_run(&dir, &whole);
+    }
+}
+
+/// Whether this process, and so its children, inherited HUP as ignored.
+fn hangup_is_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).map_or("0", str::trim);
+    u64::from_str_radix(mask, 16).unwrap() & 1 == 1
+}
+
+/// The command that the program printed, with the program that is under test.
+fn resume_command(stderr: &str) -> Command {
+    let line = stderr.lines().find_map(|line| line.split_once("to go on: grundy ")).unwrap_or_else(|| panic!("{stderr}"));
+    grundy(line.1.split_whitespace())
+}
+
+#[test]
+fn int_and_term_and_hup_commit_exit_130_and_name_a_command_that_goes_on() {
+    let dirs = tempfile::tempdir().unwrap();
+    let dir = dirs.path().join("run");
+    let mut command = grundy(["run", "grundy", "--threads", "2", "--dir"]);
+    command.arg(&dir);
+    let mut before = 0;
+    // Under nohup the program is to ignore HUP, and so it would here.
+    let signals = [Signal::INT, Signal::TERM, Signal::HUP];
+    for signal in signals.into_iter().filter(|&signal| signal != Signal::HUP || !hangup_is_ignored()) {
+        let child = start(&mut command);
+        wait_until("something new is committed", || count(&dir) > before);
+        let committed = count(&dir);
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(130), "{signal:?}: {stderr}");
+        assert!(count(&dir) >= committed, "{signal:?}");
+        assert_eq!(grundy(["verify"]).arg(&dir).output().unwrap().status.code(), Some(0), "{signal:?}");
+        before = count(&dir);
+        command = resume_command(&stderr);
+    }
+    let whole = dirs.path().join("whole");
+    let end = (before + 1).to_string();
+    run_well("grundy", &dir, &["--to", &end]);
+    run_well("grundy", &whole, &["--to", &end]);
+    same_run(&dir, &whole);
+}
+
+#[test]
+fn the_resume_command_keeps_the_goal_and_a_directory_with_a_space() {
+    let dirs = tempfile::tempdir().unwrap();
+    let dir = dirs.path().join("a run's directory");
+    let child = start(grundy(["run", "grundy", "--to", "1e8", "--dir"]).arg(&dir));
+    wait_until("something is committed", || count(&dir) > 0);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "the run was done before the signal: {}", text(&output.stderr));
+    let stderr = text(&output.stderr);
+    let line = stderr.lines().find_map(|line| line.split_once("to go on: ")).unwrap().1;
+    assert!(line.contains("--to 100000000"), "{line}");
+    // What a shell makes of the line is what counts.
+    let shell = Command::new("sh").args(["-c", &format!("printf '%s\\n' {line}")]).output().unwrap();
+    let words = text(&shell.stdout);
+    assert!(words.lines().any(|word| Path::new(word) == dir), "{words}");
+}
+
+#[test]
+fn a_torn_journal_tail_is_dropped_and_said() {
+    let random = &mut Random::new("torn");
+    let dirs = tempfile::tempdir().unwrap();
+    let (dir, whole) = (dirs.path().join("run"), dirs.path().join("whole"));
+    run_well("0.6", &whole, &["--to", "9000"]);
+    for torn in [1, 2000, RECORD - 1, RECORD, RECORD + 1, 2 * RECORD] {
+        let _ = std::fs::remove_dir_all(&dir);
+        run_well("0.6", &dir, &["--to", "5000"]);
+        run_well("0.6", &dir, &["--to", "6000"]);
+        let journal = std::fs::read(dir.join("journal.jsonl")).unwrap();
+        assert_eq!(journal.len(), 2 * RECORD);
+        // A broken-off copy of a record, then what a file system may leave there.
+        let mut tail: Vec<u8> = journal[..torn.min(RECORD - 1)].to_vec();
+        tail.resize_with(torn, || random.below(256) as u8);
+        append(&dir.join("journal.jsonl"), &tail);
+        assert_eq!(count(&dir), 6000, "readers ignore a tail of {torn} bytes");
+        let output = run_well("0.6", &dir, &["--to", "9000"]);
+        assert!(text(&output.stderr).contains("dropped"), "a tail of {torn} bytes: {}", text(&output.stderr));
+        same_run(&dir, &whole);
+        let after = std::fs::read(dir.join("journal.jsonl")).unwrap();
+        assert!(after.len() == 3 * RECORD && after[..2 * RECORD] == journal, "a tail of {torn} bytes");
+    }
+}
+
+/// A kill between the writing of values and the record leaves more in the files than the journal speaks of.
+#[test]
+fn an_uncommitted_tail_of_the_tables_does_no_harm() {
+    let random = &mut Random::new("tail");
+    let dirs = tempfile::tempdir().unwrap();
+    let whole = dirs.path().join("whole");
+    run_well("0.6", &whole, &["--to", "15000", "--width", "u8"]);
+    for round in 0..6 {
+        let dir = dirs.path().join(format!("run{round}"));
+        run_well("0.6", &dir, &["--to", "12000", "--width", "u8"]);
+        for name in DATA {
+            let more: Vec<u8> = (0..random.below(9000)).map(|_| random.below(256) as u8).collect();
+            append(&dir.join(name), &more);
+        }
+        let values = grundy(["values"]).arg(&dir).arg("11999").output().unwrap();
+        assert_eq!(values.status.code(), Some(0), "{}", text(&values.stderr));
+        let beyond = grundy(["values"]).arg(&dir).arg("12000").output().unwrap();
+        assert_eq!(beyond.status.code(), Some(1), "what is not committed is not there");
+        run_well("0.6", &dir, &["--to", "15000"]);
+        same_run(&dir, &whole);
+    }
+}
+
+/// After a kill between the record and the headers, the headers say less than the journal.
+#[test]
+fn headers_that_lag_behind_the_journal_are_normal() {
+    let dirs = tempfile::tempdir().unwrap();
+    let (dir, whole) = (dirs.path().join("run"), dirs.path().join("whole"));
+    run_well("0.6", &whole, &["--to", "15000", "--width", "u8"]);
+    run_well("0.6", &dir, &["--to", "9000", "--width", "u8"]);
+    let headers = DATA.map(|name| std::fs::read(dir.join(name)).unwrap()[..4096].to_vec());
+    run_well("0.6", &dir, &["--to", "12000"]);
+    for (name, header) in DATA.iter().zip(headers) {
+        let mut file = std::fs::read(dir.join(name)).unwrap();
+        file[..4096].copy_from_slice(&header);
+        std::fs::write(dir.join(name), file).unwrap();
+    }
+    let verified = grundy(["verify"]).arg(&dir).output().unwrap();
+    assert_eq!(verified.status.code(), Some(0), "{}", text(&verified.stderr));
+    run_well("0.6", &dir, &["--to", "15000"]);
+    same_run(&dir, &whole);
+}
+
+#[test]
+fn nothing_left_to_do_is_said_and_changes_nothing() {
+    let dirs = tempfile::tempdir().unwrap();
+    let dir = dirs.path().join("run");
+    run_well("0.6", &dir, &["--to", "5000"]);
+    let names = ["values.npy", "escapes.npy", "journal.jsonl"];
+    let before = names.map(|name| std::fs::read(dir.join(name)).unwrap());
+    for to in ["5000", "10", "1"] {
+        let output = run_well("0.6", &dir, &["--to", to]);
+        assert!(text(&output.stderr).contains("nothing is left to do"), "{}", text(&output.stderr));
+    }
+    assert!(before == names.map(|name| std::fs::read(dir.join(name)).unwrap()));
+}
+
+#[test]
+fn an_existing_table_keeps_its_width() {
+    let dirs = tempfile::tempdir().unwrap();
+    let dir = dirs.path().join("run");
+    run_well("kayles", &dir, &["--to", "5000", "--width", "u16"]);
+    assert_eq!(run("kayles", &dir, &["--to", "6000", "--width", "u8"]).status.code(), Some(1));
+    run_well("kayles", &dir, &["--to", "6000"]);
+    assert_eq!(status(&dir).unwrap()["width"], "u16");
+}
+
+/// What numpy's memory maps rely on: a whole array at any time, of exactly the committed length.
+#[test]
+fn the_tables_are_npy_files_of_the_committed_length_at_every_moment() {
+    let values: Vec<u16> = (0..3000u16).map(|n| n.wrapping_mul(77) % 400).collect();
+    for width in [Width::U8, Width::U16] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("values.npy");
+        let read = || -> (u64, Vec<u16>) {
+            let bytes = std::fs::read(&path).unwrap();
+            let npy = npyz::NpyFile::new(&bytes[..]).unwrap();
+            let length = npy.shape()[0];
+            let values: Vec<u16> = match width {
+                Width::U8 => npy.data::<u8>().unwrap().map(|v| u16::from(v.unwrap())).collect(),
+                Width::U16 => npy.data::<u16>().unwrap().map(|v| v.unwrap()).collect(),
+            };
+            (length, values)
+        };
+        let mut table = Table::create(dir.path(), width).unwrap();
+        assert_eq!(read(), (0, vec![]));
+        let mut committed = 0;
+        for piece in values.chunks(700) {
+            table.write(piece).unwrap();
+            table.sync().unwrap();
+            assert_eq!(read().0, committed as u64, "what is only written is not in the shape");
+            table.publish().unwrap();
+            committed += piece.len();
+            let expected: Vec<u16> = match width {
+                Width::U8 => values[..committed].iter().map(|v| v % 256).collect(),
+                Width::U16 => values[..committed].to_vec(),
+            };
+            assert_eq!(read(), (committed as u64, expected));
+            if width == Width::U8 {
+                let bytes = std::fs::read(dir.path().join("escapes.npy")).unwrap();
+                let npy = npyz::NpyFile::new(&bytes[..]).unwrap();
+                let large = values[..committed].iter().filter(|&&v| v > 255).count();
+                assert_eq!(npy.shape(), [large as u64]);
+                assert_eq!(npy.dtype().descr().replace(", ]", "]"), "[('n', '<u8'), ('v', '<u2')]");
+                assert_eq!(bytes.len(), 4096 + 10 * large);
+            }
+        }
+        table.close().unwrap();
+        assert_eq!(read().1.len(), values.len());
+    }
+}

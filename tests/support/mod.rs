@@ -1,0 +1,89 @@
+//! What several of the test files share.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// SplitMix64 (Steele, Lea and Flood 2014): a printed seed repeats a failure on every machine.
+pub(crate) struct Random(u64);
+
+impl Random {
+    /// Seeded by GRUNDY_TEST_SEED or the clock; the seed is printed, and shown when the test fails.
+    pub(crate) fn new(test: &str) -> Random {
+        let clock = || {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+            now.as_nanos() as u64 % 1_000_000_007
+        };
+        let given = std::env::var("GRUNDY_TEST_SEED").ok().map(|seed| seed.parse().expect("a decimal seed"));
+        let seed = given.unwrap_or_else(clock);
+        println!("{test}: GRUNDY_TEST_SEED={seed} repeats this");
+        Random(seed)
+    }
+
+    /// A generator of its own for the `case`-th of many cases.
+    pub(crate) fn fork(&mut self) -> Random {
+        Random(self.next())
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
+    }
+
+    /// A byte that differs from this one.
+    pub(crate) fn other_byte(&mut self, byte: u8) -> u8 {
+        byte ^ (1 + self.below(255)) as u8
+    }
+}
+
+/// The program under test, with an example's arguments.
+pub(crate) fn grundy<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_grundy"));
+    command.args(arguments);
+    command
+}
+
+/// `grundy run GAME --dir DIR` with more arguments, to its end.
+pub(crate) fn run(game: &str, dir: &Path, more: &[&str]) -> Output {
+    grundy(["run", game, "--dir"]).arg(dir).args(more).output().unwrap()
+}
+
+/// Runs to the end and succeeds.
+pub(crate) fn run_well(game: &str, dir: &Path, more: &[&str]) -> Output {
+    let output = run(game, dir, more);
+    assert_eq!(output.status.code(), Some(0), "{game} {more:?}: {}", text(&output.stderr));
+    output
+}
+
+/// `grundy status DIR --json`; `None` while the directory holds no record.
+pub(crate) fn status(dir: &Path) -> Option<serde_json::Value> {
+    let output = grundy(["status", "--json"]).arg(dir).output().unwrap();
+    match output.status.code() {
+        Some(0) => Some(serde_json::from_slice(&output.stdout).unwrap()),
+        _ => None,
+    }
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The text of a file of `data/`, without its comment lines.
+pub(crate) fn data(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(name);
+    let all = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    all.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect()
+}
