@@ -111,7 +111,8 @@ mod tests {
 
     #[test]
     fn pieces_do_not_matter_and_segments_close_where_they_should() {
-        let values: Vec<u16> = (0..(1u32 << 24) + 70_000).map(|n| (n.wrapping_mul(2_654_435_761) >> 16) as u16).collect();
+        let values: Vec<u16> =
+            (0..(1u32 << 24) + 70_000).map(|n| (n.wrapping_mul(2_654_435_761) >> 16) as u16).collect();
         for cut in [0, 1, 65_535, 65_536, 1 << 24, values.len()] {
             let mut chain = Chain::new();
             chain.update(&values[..cut]);

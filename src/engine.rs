@@ -379,7 +379,8 @@ fn resume(
     }
     let mut chain = chain;
     if !whole {
-        let point = good.checked_sub(1).map_or(Point { count: 0, escapes: 0, digest: Default::default() }, |i| points[i]);
+        let point =
+            good.checked_sub(1).map_or(Point { count: 0, escapes: 0, digest: Default::default() }, |i| points[i]);
         if !options.rollback {
             let next = points.get(good).map_or(last.count, |p| p.count);
             return Err(Error::Damage {
@@ -415,7 +416,9 @@ fn resume(
         return Err(Error::Damage {
             path: dir.join(journal::NAME),
             offset: 0,
-            what: format!("rares and largest value counted from the table are {counted:?}, not those of the last record"),
+            what: format!(
+                "rares and largest value counted from the table are {counted:?}, not those of the last record"
+            ),
         });
     }
     if options.to.is_some_and(|to| to <= last.count) {
@@ -516,12 +519,7 @@ fn check_room(dir: &Path, to: Option<u64>, count: u64, width: Width) -> Result<(
 }
 
 impl Run {
-    fn go_on(
-        mut self,
-        options: &Options,
-        observer: &mut (dyn Observer + Send),
-        stop: &AtomicBool,
-    ) -> Result<Outcome> {
+    fn go_on(mut self, options: &Options, observer: &mut (dyn Observer + Send), stop: &AtomicBool) -> Result<Outcome> {
         let to = options.to.unwrap_or(u64::MAX);
         let mut next_commit = Instant::now() + FIRST_COMMIT;
         loop {
@@ -581,11 +579,7 @@ impl Run {
         let mut record = Record { count, escapes, mask: space.mask, position: space.position, ..self.template.clone() };
         fill(&mut record, &self.chain, Recount { rares, last_rare, ..self.largest });
         record.checks.clone_from(&self.checks_before);
-        for (name, number) in [
-            ("witnessed", work.witnessed),
-            ("definition", work.defined),
-            ("walks", work.walks),
-        ] {
+        for (name, number) in [("witnessed", work.witnessed), ("definition", work.defined), ("walks", work.walks)] {
             *record.checks.entry(name.into()).or_default() += number;
         }
         self.journal.append(record)?;
@@ -593,4 +587,3 @@ impl Run {
         self.table.publish()
     }
 }
-

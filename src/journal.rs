@@ -197,7 +197,9 @@ impl Contents {
 pub fn read(dir: &Path) -> Result<Contents> {
     let path = dir.join(NAME);
     let file = File::open(&path).map_err(|source| match source.kind() {
-        std::io::ErrorKind::NotFound if !dir.exists() => Error::NoRun { path: dir.into(), why: "no such directory".into() },
+        std::io::ErrorKind::NotFound if !dir.exists() => {
+            Error::NoRun { path: dir.into(), why: "no such directory".into() }
+        }
         std::io::ErrorKind::NotFound => Error::NoRun { path: dir.into(), why: format!("no {NAME}") },
         _ => Error::io("opening", &path)(source),
     })?;
@@ -246,11 +248,15 @@ fn accept(contents: &mut Option<Contents>, record: Record, offset: u64, path: &P
     let digest = digest.ok_or_else(|| damaged("the digest of the values is no digest"))?;
     let point = Point { count: record.count, escapes: record.escapes, digest };
     match contents {
-        None => *contents = Some(Contents { points: vec![point], before: (0, 0), last: record, records: 1, torn: None }),
+        None => {
+            *contents = Some(Contents { points: vec![point], before: (0, 0), last: record, records: 1, torn: None })
+        }
         Some(contents) => {
             let last = contents.last.count;
             match record.event {
-                Event::Commit if record.count < last => return Err(damaged("a commit with a smaller count than before")),
+                Event::Commit if record.count < last => {
+                    return Err(damaged("a commit with a smaller count than before"));
+                }
                 Event::Rollback if record.count > last => return Err(damaged("a rollback to a larger count")),
                 _ => {}
             }
@@ -303,7 +309,8 @@ fn check_line(dir: &Path, line: &[u8], before: Option<&Record>) -> std::result::
         Some(format) => return Err(refuse_format(dir, format)),
         None => return Err(broken("the record says no format")),
     }
-    let record: Record = serde_json::from_value(value).map_err(|e| Broken::Record(format!("the record is no record: {e}")))?;
+    let record: Record =
+        serde_json::from_value(value).map_err(|e| Broken::Record(format!("the record is no record: {e}")))?;
     let (previous, sequence) = before.map_or((ZEROS, 0), |b| (b.blake3.as_str(), b.sequence + 1));
     if record.previous != previous || record.sequence != sequence {
         return Err(broken("the record does not follow the one before it"));
@@ -401,10 +408,9 @@ impl Journal {
         line.push(b'\n');
         let hash = blake3::hash(&line).to_hex();
         line[hash_at..hash_at + BLANK.len()].copy_from_slice(hash.as_bytes());
-        self.file.write_all_at(&line, self.end).map_err(Error::io(
-            format!("writing {RECORD} bytes at offset {} of", self.end),
-            &self.path,
-        ))?;
+        self.file
+            .write_all_at(&line, self.end)
+            .map_err(Error::io(format!("writing {RECORD} bytes at offset {} of", self.end), &self.path))?;
         self.file.sync_data().map_err(Error::io("syncing", &self.path))?;
         self.end += RECORD as u64;
         record.blake3 = hash.to_string();

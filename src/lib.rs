@@ -18,5 +18,4 @@ pub mod engine;
 
 pub mod verify;
 
-
 pub use error::{Error, Result};

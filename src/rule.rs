@@ -117,9 +117,9 @@ impl Rule {
     #[must_use]
     pub fn remove_a_square() -> Rule {
         let both = [Leaves::Nothing, Leaves::One, Leaves::Two { min_difference: 0 }];
-        let moves = [(2, 0), (1, 1)].iter().flat_map(|&(remove, constant)| {
-            both.iter().map(move |&leaves| Move { remove, constant, leaves })
-        });
+        let moves = [(2, 0), (1, 1)]
+            .iter()
+            .flat_map(|&(remove, constant)| both.iter().map(move |&leaves| Move { remove, constant, leaves }));
         Rule::from_moves("remove-a-square", moves.collect()).expect("every move removes a token")
     }
 

@@ -91,9 +91,11 @@ impl Column {
             options.custom_flags(no_follow());
         }
         let file = options.open(&path).map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound => {
-                Error::Damage { path: path.clone(), offset: 0, what: "the file is missing, but the journal speaks of it".into() }
-            }
+            std::io::ErrorKind::NotFound => Error::Damage {
+                path: path.clone(),
+                offset: 0,
+                what: "the file is missing, but the journal speaks of it".into(),
+            },
             _ => Error::io("opening", &path)(source),
         })?;
         Ok(Column { path, file, descr, unit, map: None })
@@ -143,7 +145,10 @@ impl Column {
             return Err(Error::Damage {
                 path: self.path.clone(),
                 offset: there,
-                what: format!("the file ends here, but the journal says that it holds {length} units of {} bytes", self.unit),
+                what: format!(
+                    "the file ends here, but the journal says that it holds {length} units of {} bytes",
+                    self.unit
+                ),
             });
         };
         let bytes = usize::try_from(bytes).map_err(|_| Error::Memory { what: "the map of the table", bytes })?;

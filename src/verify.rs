@@ -60,9 +60,8 @@ fn settled(dir: &Path) -> Result<View> {
         let shapes = view.table.header_shapes();
         let fits = |contents: &Contents, shapes: (u64, u64)| {
             let last = &contents.last;
-            [(last.count, last.escapes), contents.before].iter().any(|&(count, escapes)| {
-                shapes == (count, escapes)
-            }) || (shapes.0 == last.count && shapes.1 == contents.before.1)
+            [(last.count, last.escapes), contents.before].iter().any(|&(count, escapes)| shapes == (count, escapes))
+                || (shapes.0 == last.count && shapes.1 == contents.before.1)
                 || (shapes.0 == contents.before.0 && shapes.1 == last.escapes)
         };
         match &shapes {

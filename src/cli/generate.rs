@@ -8,8 +8,10 @@ use std::path::PathBuf;
 
 /// Arguments of `grundy generate`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: grundy generate completions bash > ~/.local/share/bash-completion/completions/grundy\n         \
-                        grundy generate man > grundy.1")]
+#[command(
+    after_help = "Example: grundy generate completions bash > ~/.local/share/bash-completion/completions/grundy\n         \
+                        grundy generate man > grundy.1"
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
@@ -33,7 +35,9 @@ enum What {
 pub(crate) fn generate(args: &Args) -> Result<()> {
     let mut command = Cli::command();
     match &args.what {
-        What::Man { output: None } => super::export::print(|mut out| Ok(clap_mangen::Man::new(command).render(&mut out)?)),
+        What::Man { output: None } => {
+            super::export::print(|mut out| Ok(clap_mangen::Man::new(command).render(&mut out)?))
+        }
         What::Man { output: Some(dir) } => {
             std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
             clap_mangen::generate_to(command, dir).with_context(|| format!("writing man pages to {}", dir.display()))

@@ -86,7 +86,8 @@ impl KernelChoice {
             KernelChoice::Avx2 => "avx2",
             KernelChoice::Scalar => "scalar",
         };
-        let missing = || anyhow::anyhow!("this processor cannot run the kernel {name}; 'grundy cpu' lists those it can");
+        let missing =
+            || anyhow::anyhow!("this processor cannot run the kernel {name}; 'grundy cpu' lists those it can");
         Ok(Method::Sparse(Kernel::named(name).ok_or_else(missing)?))
     }
 }
@@ -144,9 +145,9 @@ fn exit_status(error: &anyhow::Error) -> ExitCode {
 
 /// Whether the reader of our output has gone away, which is no error of ours.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
-    })
+    error
+        .chain()
+        .any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe))
 }
 
 /// The directory of a game's run unless another is named.

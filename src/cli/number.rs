@@ -16,7 +16,8 @@ pub(crate) fn number(text: &str) -> Result<u64, String> {
         let all = !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
         all.then(|| text.parse().ok()).flatten()
     };
-    let power = |base: u128, exponent: &str| -> Option<u128> { base.checked_pow(u32::try_from(digits(exponent)?).ok()?) };
+    let power =
+        |base: u128, exponent: &str| -> Option<u128> { base.checked_pow(u32::try_from(digits(exponent)?).ok()?) };
     let value = if let Some((base, exponent)) = plain.split_once('^') {
         digits(base).and_then(|base| power(base, exponent))
     } else if let Some((mantissa, exponent)) = plain.split_once(['e', 'E']) {
@@ -88,8 +89,28 @@ mod tests {
         ] {
             assert_eq!(number(text), Ok(value), "{text}");
         }
-        for text in ["", "_", "-1", "1.5", "1.55e1", "1e", "e5", "2^", "^3", "2^64", "1e20", "1e400", "0x10", "1 0", "M", "1.M",
-            "\u{0661}", "18446744073709551616", "9e99999999999999999999999999", "2^4294967296"] {
+        for text in [
+            "",
+            "_",
+            "-1",
+            "1.5",
+            "1.55e1",
+            "1e",
+            "e5",
+            "2^",
+            "^3",
+            "2^64",
+            "1e20",
+            "1e400",
+            "0x10",
+            "1 0",
+            "M",
+            "1.M",
+            "\u{0661}",
+            "18446744073709551616",
+            "9e99999999999999999999999999",
+            "2^4294967296",
+        ] {
             if text != "1.M" {
                 assert!(number(text).is_err(), "{text}");
             }

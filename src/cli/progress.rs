@@ -81,7 +81,13 @@ impl Meter {
                     let seconds = to.saturating_sub(at) as f64 / rate.max(1e-9);
                     format!(" of {}, about {} left", HumanCount(to), rough(seconds))
                 });
-                tracing::info!("{}: {}{left}, {} a second{}", self.what, HumanCount(at), HumanCount(rate as u64), more());
+                tracing::info!(
+                    "{}: {}{left}, {} a second{}",
+                    self.what,
+                    HumanCount(at),
+                    HumanCount(rate as u64),
+                    more()
+                );
             }
         }
     }
@@ -123,7 +129,10 @@ impl Observer for Meter {
 
     fn advanced(&mut self, progress: &Progress) {
         self.at(progress.count, || {
-            format!("; largest {} at {}, {} rares, the last {}", progress.max_value, progress.max_at, progress.rares, progress.last_rare)
+            format!(
+                "; largest {} at {}, {} rares, the last {}",
+                progress.max_value, progress.max_at, progress.rares, progress.last_rare
+            )
         });
     }
 

@@ -43,10 +43,13 @@ pub(crate) fn status(args: &Args) -> Result<()> {
         ("game", record.game.escape_default().to_string()),
         ("values", format!("{} (G(0) to G({}))", record.count, record.count.saturating_sub(1))),
         ("width", format!("{}, {} values above 255", record.width.name(), record.escapes)),
-        ("space", match record.mask {
-            0 => "none: every value by the definition".to_owned(),
-            mask => format!("mask {mask:#x}, position term {}", record.position),
-        }),
+        (
+            "space",
+            match record.mask {
+                0 => "none: every value by the definition".to_owned(),
+                mask => format!("mask {mask:#x}, position term {}", record.position),
+            },
+        ),
         ("rares", format!("{}, the last at {}", record.rares, record.last_rare)),
         ("largest value", format!("{} at {}", record.max_value, record.max_at)),
         ("digest", record.digest.escape_default().to_string()),

@@ -37,12 +37,15 @@ pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
         Source::Game(rule) => {
             let count = args.ranges.iter().map(|r| r.end).max().unwrap_or(0);
             if count > MOST {
-                let text = format!("values up to {count} do not fit the memory; 'grundy run {rule} --to {count}' puts them on disk");
+                let text = format!(
+                    "values up to {count} do not fit the memory; 'grundy run {rule} --to {count}' puts them on disk"
+                );
                 return Err(Usage(text).into());
             }
             let mut meter = Meter::new(quiet);
             meter.begin(rule.name(), 0, Some(count));
-            let length = usize::try_from(count).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * count })?;
+            let length =
+                usize::try_from(count).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * count })?;
             let method = KernelChoice::Auto.method()?;
             let values = sparse::extend(&rule, method, Vec::new(), length, sparse::BLOCK, |n| {
                 meter.at(n, String::new);

@@ -2,7 +2,7 @@
 //!
 //! The method is that of `avx512`; without byte masks and ternary logic each step takes an instruction or two more.
 
-use super::{CANDIDATES, CODES, Far, KEEP, LANES, Lanes, NONE, Probe, Probes};
+use super::{CANDIDATES, Far, KEEP, LANES, Lanes, MOST_CODES, NONE, Probe, Probes};
 use std::arch::x86_64::*;
 
 pub(super) fn is_available() -> bool {
@@ -15,7 +15,7 @@ pub(super) fn is_available() -> bool {
 const HALF: usize = LANES / 2;
 /// Planes of eight codes that are held in registers at once.
 const PASS: usize = 8;
-const PASSES: usize = CODES / 8 / PASS;
+const PASSES: usize = MOST_CODES / 8 / PASS;
 
 /// The options of a far probe in the 32 lanes from `lane` on.
 #[inline]
@@ -31,9 +31,14 @@ fn options(window: &[u8], at: usize, lane: usize, probe: &Probe) -> __m256i {
 pub(super) fn candidates(window: &[u8], at: usize, far: &Far) -> Lanes {
     let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES] };
     for lane in [0, HALF] {
-        let mut marked = [[0u8; HALF]; PASS * PASSES];
-        for (pass, rows) in marked.chunks_exact_mut(PASS).enumerate() {
-            mark(window, at, lane, &far.mark, pass, rows);
+        // Codes that are not considered count as marked.
+        let mut marked = [[u8::MAX; HALF]; PASS * PASSES];
+        for (pass, rows) in marked[..far.codes / 8].chunks_mut(PASS).enumerate() {
+            match rows.len() {
+                2 => mark::<2>(window, at, lane, &far.mark, pass, rows),
+                4 => mark::<4>(window, at, lane, &far.mark, pass, rows),
+                _ => mark::<8>(window, at, lane, &far.mark, pass, rows),
+            }
         }
         let least = least(&marked);
         let kept = check::<{ KEEP[0] }, { KEEP[1] }>(window, at, lane, &far.check[0], &least);
@@ -46,13 +51,13 @@ pub(super) fn candidates(window: &[u8], at: usize, far: &Far) -> Lanes {
     lanes
 }
 
-/// Marks the codes 64 * pass..64 * (pass + 1).
+/// Marks the 8 * `N` codes from 64 * `pass` on.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn mark(window: &[u8], at: usize, lane: usize, probes: &Probes, pass: usize, rows: &mut [[u8; HALF]]) {
+fn mark<const N: usize>(window: &[u8], at: usize, lane: usize, probes: &Probes, pass: usize, rows: &mut [[u8; HALF]]) {
     let one_hot = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64.cast_signed());
     let low_bits = _mm256_set1_epi8(0x0f);
-    let mut planes = [_mm256_setzero_si256(); PASS];
+    let mut planes = [_mm256_setzero_si256(); N];
     for probe in probes.list() {
         let option = options(window, at, lane, probe);
         let bit = _mm256_shuffle_epi8(one_hot, option);

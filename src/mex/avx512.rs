@@ -1,6 +1,6 @@
 //! The AVX-512 kernel (F, BW, VL): 64 lanes are one register.
 //!
-//! **Marking.** 16 planes of bits a lane (plane j, bit b: code 8j + b), all in registers. `pshufb` by the low half of an
+//! **Marking.** 8 to 16 planes of bits a lane (plane j, bit b: code 8j + b), all in registers. `pshufb` by the low half of an
 //! option's code makes the one-hot byte, and yields 0 for codes of 128 and more by itself; a second `pshufb` by the high
 //! half makes the byte mask of the plane, and one ternary logic instruction puts both in.
 //!
@@ -10,7 +10,7 @@
 //! **Near.** Once the value of lane i is known, it is held against the candidates of all later lanes at once: the look-up
 //! table, shifted by i, tells which code of which later lane it hits.
 
-use super::{CANDIDATES, CODES, Far, KEEP, LANES, Lanes, NONE, Probe, Probes};
+use super::{CANDIDATES, Far, KEEP, LANES, Lanes, NONE, Probe, Probes};
 use std::arch::x86_64::*;
 
 pub(super) fn is_available() -> bool {
@@ -22,8 +22,6 @@ pub(super) fn is_available() -> bool {
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
 }
-
-const PLANES: usize = CODES / 8;
 
 /// The options of a far probe in all lanes.
 #[inline]
@@ -37,8 +35,12 @@ fn options(window: &[u8], at: usize, probe: &Probe) -> __m512i {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) fn candidates(window: &[u8], at: usize, far: &Far) -> Lanes {
-    let planes = mark(window, at, &far.mark);
-    let least = least(&planes);
+    let least = match far.codes {
+        64 => least(&mark::<8>(window, at, &far.mark)),
+        80 => least(&mark::<10>(window, at, &far.mark)),
+        96 => least(&mark::<12>(window, at, &far.mark)),
+        _ => least(&mark::<16>(window, at, &far.mark)),
+    };
     let kept = check::<{ KEEP[0] }, { KEEP[1] }>(window, at, &far.check[0], &least);
     let kept = check::<{ KEEP[1] }, { KEEP[2] }>(window, at, &far.check[1], &kept);
     let kept = check::<{ KEEP[2] }, CANDIDATES>(window, at, &far.check[2], &kept);
@@ -52,8 +54,9 @@ pub(super) fn candidates(window: &[u8], at: usize, far: &Far) -> Lanes {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn mark(window: &[u8], at: usize, probes: &Probes) -> [__m512i; PLANES] {
-    let one_hot = _mm512_set4_epi32(0x8040_2010_u32.cast_signed(), 0x0804_0201, 0x8040_2010_u32.cast_signed(), 0x0804_0201);
+fn mark<const PLANES: usize>(window: &[u8], at: usize, probes: &Probes) -> [__m512i; PLANES] {
+    let one_hot =
+        _mm512_set4_epi32(0x8040_2010_u32.cast_signed(), 0x0804_0201, 0x8040_2010_u32.cast_signed(), 0x0804_0201);
     let low_bits = _mm512_set1_epi8(0x0f);
     // Byte j of the table of plane j is all ones.
     let select: [__m512i; PLANES] = std::array::from_fn(|j| {
@@ -78,7 +81,7 @@ fn mark(window: &[u8], at: usize, probes: &Probes) -> [__m512i; PLANES] {
 /// The least codes of each lane whose bits are not set.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn least(planes: &[__m512i; PLANES]) -> [__m512i; KEEP[0]] {
+fn least<const PLANES: usize>(planes: &[__m512i; PLANES]) -> [__m512i; KEEP[0]] {
     let none = _mm512_set1_epi8(NONE.cast_signed());
     let zero = _mm512_setzero_si512();
     let nibble_zeros = {
@@ -110,9 +113,9 @@ fn least(planes: &[__m512i; PLANES]) -> [__m512i; KEEP[0]] {
         *slot = _mm512_mask_add_epi8(none, any, base, zeros);
         // Take the bit away: byte & (byte - 1) in the plane where it was found.
         let rest = _mm512_and_si512(byte, _mm512_sub_epi8(byte, _mm512_set1_epi8(1)));
-        for j in 0..PLANES {
+        for (j, open) in open.iter_mut().enumerate() {
             let here = _mm512_mask_cmpeq_epi8_mask(any, base, _mm512_set1_epi8((j * 8) as i8));
-            open[j] = _mm512_mask_mov_epi8(open[j], here, rest);
+            *open = _mm512_mask_mov_epi8(*open, here, rest);
         }
     }
     found

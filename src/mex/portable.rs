@@ -71,9 +71,4 @@ macro_rules! compiled_for {
 }
 
 compiled_for!("avx2,popcnt,bmi1,bmi2", settle_avx2, gain_avx2, find_avx2);
-compiled_for!(
-    "avx512f,avx512bw,avx512vl,avx512vpopcntdq,popcnt,bmi1,bmi2",
-    settle_avx512,
-    gain_avx512,
-    find_avx512
-);
+compiled_for!("avx512f,avx512bw,avx512vl,avx512vpopcntdq,popcnt,bmi1,bmi2", settle_avx512, gain_avx512, find_avx512);

@@ -3,7 +3,7 @@
 //! A byte that is only ever stored to beats a bit that is read, changed and written (no chain through memory), and the
 //! loops over 16 lanes are ones that every compiler turns into the vector instructions of its base line.
 
-use super::{CANDIDATES, CODES, Far, KEEP, LANES, Lanes, NONE, Probe, Probes, STAGES};
+use super::{CANDIDATES, Far, KEEP, LANES, Lanes, NONE, Probe, Probes, STAGES};
 
 /// Lanes checked at once: what fits the vector registers of the oldest 64-bit processors.
 const GROUP: usize = 16;
@@ -18,7 +18,7 @@ pub(super) fn candidates(window: &[u8], at: usize, far: &Far) -> Lanes {
     let mut least = [[NONE; LANES]; KEEP[0]];
     for (lane, row) in marked.iter().enumerate() {
         let mut found = 0;
-        'row: for (word, bytes) in row[..CODES].chunks_exact(8).enumerate() {
+        'row: for (word, bytes) in row[..far.codes].chunks_exact(8).enumerate() {
             // Marks are 0 or 1, so the low bits of the complement show the codes that are left.
             let mut left = !u64::from_le_bytes(bytes.try_into().expect("eight")) & 0x0101_0101_0101_0101;
             while left != 0 {

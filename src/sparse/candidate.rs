@@ -38,7 +38,7 @@ pub(super) struct Lookup {
 }
 
 /// The look-ups of one block, sorted by how they are done.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Plan {
     far: Far,
     near: Probes,
@@ -103,7 +103,12 @@ impl Stream {
             rares: Vec::new(),
             is_rare: BitVec::new(),
             lookups: Vec::new(),
-            plan: Plan::default(),
+            plan: Plan {
+                far: Far { codes: mex::MOST_CODES, mark: Probes::new(), check: Default::default() },
+                near: Probes::new(),
+                odd: Vec::new(),
+                singles: true,
+            },
             plan_from: u64::MAX,
             learnt_at: 0,
             codes: Window::new(past.len(), Vec::new()),
@@ -256,6 +261,11 @@ impl Stream {
             .zip(&self.codes.items()[self.codes.at(end - order::SAMPLE as u64)..])
             .map(|(n, &code)| (!self.rare_at(n)).then_some(code))
             .collect();
+        // Room for all but one in 200 of the last values.
+        let mut codes: Vec<u8> = self.codes.items().iter().rev().take(1 << 14).copied().collect();
+        let at = codes.len() - 1 - codes.len() / 200;
+        let most = usize::from(*codes.select_nth_unstable(at).1);
+        self.plan.far.codes = mex::CODES.into_iter().find(|&codes| codes > most).unwrap_or(mex::MOST_CODES);
         // A pair of rares is learnt from as if it were common: that costs speed at worst.
         let first = self.codes.at(end) - order::SAMPLE;
         order::learn(&mut self.lookups, self.kernel.marks(), &truth, |lookup, lane| {
@@ -385,10 +395,9 @@ impl Stream {
     /// The least code that no look-up hits at `n`, all look-ups asked.
     fn least_code(&self, n: u64) -> Option<u8> {
         let hit = self.heapwise(n);
-        let mut marked: [u8; 256] =
-            std::array::from_fn(|code| u8::from(hit[code / 64] >> (code % 64) & 1 == 1));
+        let mut marked: [u8; 256] = std::array::from_fn(|code| u8::from(hit[code / 64] >> (code % 64) & 1 == 1));
         let end = self.codes.items().len();
-        let Far { mark, check } = &self.plan.far;
+        let Far { mark, check, .. } = &self.plan.far;
         for probe in std::iter::once(mark).chain(check).flat_map(Probes::list) {
             marked[usize::from(self.codes.items()[end - probe.offset] ^ probe.code)] = 1;
         }
@@ -413,4 +422,3 @@ impl Stream {
         least.ok_or(Error::ValueTooLarge { n })
     }
 }
-

@@ -175,7 +175,8 @@ impl Solver {
     }
 
     fn definition_engine<S: Sequence + ?Sized>(&self, past: &S) -> Result<Engine> {
-        let start = if self.rule.splits().next().is_some() { 0 } else { past.len().saturating_sub(self.rule.max_remove()) };
+        let start =
+            if self.rule.splits().next().is_some() { 0 } else { past.len().saturating_sub(self.rule.max_remove()) };
         let mut values = vec![0; index(past.len() - start)];
         past.read(start, &mut values)?;
         Ok(Engine::Definition(Window::new(start, values)))

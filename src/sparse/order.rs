@@ -8,7 +8,7 @@
 //! Gains only fall as look-ups are chosen, so the best of a heap whose gain is up to date is the best of all (lazy greedy).
 
 use super::candidate::Lookup;
-use crate::mex::CODES;
+use crate::mex::MOST_CODES;
 use std::collections::BinaryHeap;
 
 /// Heaps learnt from.
@@ -19,7 +19,7 @@ const WHOLE: u32 = 1 << 12;
 /// Puts the `count` best look-ups in front, best first; the others follow in no particular order.
 ///
 /// `truth[i]` is the code of sample heap i (`None` when it is rare), `option(lookup, i)` the code of the option that the
-/// look-up gives there (at least [`CODES`] when there is none).
+/// look-up gives there (at least [`MOST_CODES`] when there is none).
 pub(super) fn learn(
     lookups: &mut Vec<Lookup>,
     count: usize,
@@ -30,7 +30,7 @@ pub(super) fn learn(
     let mut weight: Vec<[u32; 256]> = truth
         .iter()
         .map(|code| {
-            let below = code.map_or(0, usize::from).min(CODES);
+            let below = code.map_or(0, usize::from).min(MOST_CODES);
             std::array::from_fn(|v| if v < below { WHOLE } else { 0 })
         })
         .collect();

@@ -166,7 +166,10 @@ impl Witnesses {
         let from = self.end().saturating_sub(self.lookback()) / GROUP * GROUP;
         let dead = index((from - self.planes_from) / 8);
         let used = index(self.end() - self.planes_from) / 8 + 1;
-        assert!(used - dead + more / 8 + 65 <= STRIDE, "removals of 2^17 tokens and more are not for the sparse engine");
+        assert!(
+            used - dead + more / 8 + 65 <= STRIDE,
+            "removals of 2^17 tokens and more are not for the sparse engine"
+        );
         for plane in self.planes.chunks_exact_mut(STRIDE) {
             plane.copy_within(dead..used, 0);
             plane[used - dead..used].fill(0);
