@@ -422,7 +422,7 @@ fn resume(
         });
     }
     if options.to.is_some_and(|to| to <= last.count) {
-        table.close()?;
+        close(table, &mut journal)?;
         return Ok(done(observer, &last));
     }
     observer.started(&rule, last.count, options.to);
@@ -447,6 +447,15 @@ fn resume(
         template,
         from: last.count,
     })))
+}
+
+/// Ends a run cleanly, and then says so in the journal: from then on headers and lengths are exact.
+fn close(table: Table, journal: &mut Journal) -> Result<()> {
+    table.close()?;
+    match journal.last() {
+        Some(last) if last.event != Event::Close => journal.append(Record { event: Event::Close, ..last.clone() }),
+        _ => Ok(()),
+    }
 }
 
 /// Opens the table at the last point whose values are there at all; `points` loses those that are not.
@@ -539,7 +548,7 @@ impl Run {
                     computed: count - self.from,
                     stopped: stopping && count < to,
                 };
-                self.table.close()?;
+                close(self.table, &mut self.journal)?;
                 return Ok(outcome);
             }
             let segment_end = (count / SEGMENT + 1).saturating_mul(SEGMENT);

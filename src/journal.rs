@@ -26,6 +26,8 @@ pub const FORMAT: u32 = 1;
 /// Bytes of one record.
 pub const RECORD: usize = 4096;
 
+const RECORD_BYTES: u64 = RECORD as u64;
+
 /// The name of the journal in a run directory.
 pub const NAME: &str = "journal.jsonl";
 
@@ -37,6 +39,8 @@ pub enum Event {
     Commit,
     /// The run was taken back to an earlier count.
     Rollback,
+    /// The run was stopped cleanly: headers and lengths of the files are exactly those of the commit before.
+    Close,
 }
 
 /// The width of one value in the table.
@@ -203,7 +207,11 @@ pub fn read(dir: &Path) -> Result<Contents> {
         std::io::ErrorKind::NotFound => Error::NoRun { path: dir.into(), why: format!("no {NAME}") },
         _ => Error::io("opening", &path)(source),
     })?;
-    parse(dir, &file)?.ok_or_else(|| Error::NoRun { path: dir.into(), why: format!("{NAME} holds no whole record") })
+    let length = file.metadata().map_err(Error::io("reading the state of", &path))?.len();
+    parse(dir, &file)?.ok_or_else(|| match length {
+        0..RECORD_BYTES => Error::NoRun { path: dir.into(), why: format!("{NAME} holds no whole record") },
+        _ => Error::Damage { path, offset: 0, what: "no record is good".into() },
+    })
 }
 
 fn parse(dir: &Path, file: &File) -> Result<Option<Contents>> {
@@ -225,6 +233,10 @@ fn parse(dir: &Path, file: &File) -> Result<Option<Contents>> {
             }
             (Ok(record), None) => accept(&mut contents, record, offset, &path)?,
             (Err(Broken::Refused(error)), _) => return Err(error),
+            // What breaks off does not hash: a record that hashes but does not belong here was put here.
+            (Err(Broken::Record(what)), None) if own_hash(&line).is_some() => {
+                return Err(Error::Damage { path, offset, what: format!("{what}; the journal was altered") });
+            }
             (Err(Broken::Record(what)), None) => broken = Some((offset, what)),
             // A record after a broken one links to the broken one, so it is judged by its own hash only.
             (Err(Broken::Record(_)), Some((at, what))) => {
@@ -258,6 +270,9 @@ fn accept(contents: &mut Option<Contents>, record: Record, offset: u64, path: &P
                     return Err(damaged("a commit with a smaller count than before"));
                 }
                 Event::Rollback if record.count > last => return Err(damaged("a rollback to a larger count")),
+                Event::Close if record.count != last => {
+                    return Err(damaged("a clean stop at another count than before"));
+                }
                 _ => {}
             }
             while contents.points.last().is_some_and(|p| p.count >= record.count) {

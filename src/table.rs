@@ -182,6 +182,16 @@ impl Column {
         self.file.sync_data().map_err(Error::io("syncing", &self.path))
     }
 
+    fn check_length(&self, length: u64) -> Result<()> {
+        let there = self.file.metadata().map_err(Error::io("reading the state of", &self.path))?.len();
+        let offset = HEADER + length * self.unit;
+        if there > offset {
+            let what = format!("{} bytes too many for a run that was stopped cleanly", there - offset);
+            return Err(Error::Damage { path: self.path.clone(), offset, what });
+        }
+        Ok(())
+    }
+
     /// Cuts the file to its shape, after which nothing but the committed part is left.
     fn cut(&mut self, length: u64) -> Result<()> {
         self.map = None;
@@ -339,6 +349,15 @@ impl Table {
     pub fn close(mut self) -> Result<()> {
         self.values.cut(self.count)?;
         self.escapes.as_mut().map_or(Ok(()), |escapes| escapes.cut(self.escape_count))
+    }
+
+    /// Checks that the files end where their committed parts end.
+    ///
+    /// # Errors
+    /// [`Error::Damage`] when one is longer.
+    pub fn check_lengths(&self) -> Result<()> {
+        self.values.check_length(self.count)?;
+        self.escapes.as_ref().map_or(Ok(()), |escapes| escapes.check_length(self.escape_count))
     }
 
     /// The width of a value.

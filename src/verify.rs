@@ -13,7 +13,7 @@ use crate::definition::{self, Sequence, for_each_piece};
 use crate::digest::{Chain, SEGMENT};
 use crate::engine::{Recount, View, space_of};
 use crate::error::{Error, Result};
-use crate::journal::{self, Contents};
+use crate::journal::{self, Contents, Event};
 use crate::table::HEADER;
 use std::ops::Range;
 use std::path::Path;
@@ -38,6 +38,9 @@ pub struct Report {
 pub fn digest(dir: &Path, range: Option<Range<u64>>, progress: impl FnMut(u64, u64)) -> Result<Report> {
     let view = settled(dir)?;
     view.contents.whole(dir)?;
+    if view.contents.last.event == Event::Close {
+        view.table.check_lengths()?;
+    }
     view.table.check_escapes()?;
     let range = within(&view, range)?;
     hash(&view, range, progress)

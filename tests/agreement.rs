@@ -33,7 +33,9 @@ fn plainly(moves: &[Move], count: usize) -> Vec<u16> {
                 }
                 Leaves::Two { min_difference } if n > s + 1 => {
                     let apart = |&(a, b): &(usize, usize)| a.abs_diff(b) as u64 >= min_difference;
-                    options.extend((1..n - s).map(|a| (a, n - s - a)).filter(apart).map(|(a, b)| m.constant ^ g[a] ^ g[b]));
+                    options.extend(
+                        (1..n - s).map(|a| (a, n - s - a)).filter(apart).map(|(a, b)| m.constant ^ g[a] ^ g[b]),
+                    );
                 }
                 _ => {}
             }
@@ -48,7 +50,14 @@ fn on_threads<T: Send>(threads: usize, body: impl FnOnce() -> T + Send) -> T {
 }
 
 /// Continues `values` to `count` with every setting given.
-fn continued(rule: &Rule, kernel: Kernel, space: Option<Space>, mut values: Vec<u16>, count: usize, block: usize) -> (Vec<u16>, Work) {
+fn continued(
+    rule: &Rule,
+    kernel: Kernel,
+    space: Option<Space>,
+    mut values: Vec<u16>,
+    count: usize,
+    block: usize,
+) -> (Vec<u16>, Work) {
     let method = Method::Sparse(kernel);
     let mut solver = Solver::new(rule, method, space, values.as_slice()).unwrap().with_block(block);
     let mut more = Vec::new();
@@ -211,7 +220,8 @@ fn games_with_values_above_512_from_the_start() {
     let random = &mut Random::new("wide");
     for (top, remove, d) in [(600, 1, 0), (600, 3, 1), (700, 3, 1), (700, 0, 0), (1100, 0, 1), (1100, 3, 5)] {
         let nim = (1..=top).flat_map(|s| [one(s, 0), Move { remove: s, constant: 0, leaves: Leaves::Nothing }]);
-        let rule = Rule::from_moves(format!("wide {top} {remove} {d}"), nim.chain([split(remove, 0, d)]).collect()).unwrap();
+        let rule =
+            Rule::from_moves(format!("wide {top} {remove} {d}"), nim.chain([split(remove, 0, d)]).collect()).unwrap();
         let expected = definition::values(&rule, 6000).unwrap();
         assert!(expected.iter().any(|&v| v >= 512));
         let work = agrees(random, &rule, &expected);
@@ -244,7 +254,8 @@ fn values_that_leap_above_256_and_512_in_the_middle_of_a_block() {
 #[test]
 fn a_bad_space_costs_time_but_never_a_value() {
     let random = &mut Random::new("bad spaces");
-    let games = ["grundy", "grundy:d=3", "0.6", "0.07", "0.4", "0.137", "0.77", "0.106", "remove-a-square", "0.156", "0.16"];
+    let games =
+        ["grundy", "grundy:d=3", "0.6", "0.07", "0.4", "0.137", "0.77", "0.106", "remove-a-square", "0.156", "0.16"];
     let mut found_rare = 0;
     for case in 0..24 {
         let random = &mut random.fork();
@@ -256,7 +267,8 @@ fn a_bad_space_costs_time_but_never_a_value() {
         let expected = definition::values(&rule, held + 300 + random.below(600) as usize).unwrap();
         let rares = |space: Space| (0..).zip(&expected[..held]).filter(|&(n, &v)| space.is_rare(v, n)).count();
         let masks = (1..1024u16).chain([0x400, 0x8000, 0x8001]);
-        let spaces = masks.flat_map(|mask| [0, 1].map(|e| (mask, e))).filter_map(|(mask, e)| Space::new(&rule, mask, e));
+        let spaces =
+            masks.flat_map(|mask| [0, 1].map(|e| (mask, e))).filter_map(|(mask, e)| Space::new(&rule, mask, e));
         let spaces: Vec<(usize, Space)> = spaces.map(|space| (rares(space), space)).collect();
         let Some(least) = spaces.iter().map(|s| s.0).min() else { continue };
         // A space with a quarter more rares than the best stays in use; others are soon given up, which is a case too.

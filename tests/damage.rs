@@ -22,6 +22,9 @@ const FILES: [&str; 3] = ["values.npy", "escapes.npy", "journal.jsonl"];
 const GAME: &str = "0.6";
 const ENDS: [u64; 3] = [5600, 14_700, 20_000];
 
+/// Each of the three ends is a commit and a clean stop.
+const RECORDS: usize = 6;
+
 struct Silent;
 
 impl Observer for Silent {
@@ -38,7 +41,7 @@ fn compute(dir: &Path, to: u64) {
     engine::run(Some(&rule), dir, &options, &mut Silent, &AtomicBool::new(false)).unwrap();
 }
 
-/// A finished run of three records; made once, copied for each test.
+/// A finished run of [`RECORDS`] records; made once, copied for each test.
 fn finished() -> (TempDir, PathBuf) {
     static ONCE: std::sync::OnceLock<Vec<(&str, Vec<u8>)>> = std::sync::OnceLock::new();
     let files = ONCE.get_or_init(|| {
@@ -46,7 +49,7 @@ fn finished() -> (TempDir, PathBuf) {
         ENDS.into_iter().for_each(|end| compute(dir.path(), end));
         FILES.map(|name| (name, std::fs::read(dir.path().join(name)).unwrap())).to_vec()
     });
-    assert_eq!(files[2].1.len(), 3 * RECORD);
+    assert_eq!(files[2].1.len(), RECORDS * RECORD);
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("run");
     std::fs::create_dir(&dir).unwrap();
@@ -104,7 +107,7 @@ fn rolls_back(dir: &Path, good: &[Option<Vec<u8>>; 3], what: &str) {
 fn an_undamaged_run_is_said_to_be_good() {
     let (_parent, dir) = finished();
     let report = verified(&dir).unwrap();
-    assert_eq!((report.from, report.to, report.checked, report.records), (0, 20_000, 20_000, 3));
+    assert_eq!((report.from, report.to, report.checked, report.records), (0, 20_000, 20_000, RECORDS as u64));
     assert!(status(&dir).unwrap()["escapes"].as_u64().unwrap() > 100);
 }
 
@@ -115,7 +118,7 @@ fn verify_finds_every_altered_byte() {
     for name in FILES {
         let path = dir.join(name);
         let good = std::fs::read(&path).unwrap();
-        let record = RECORD * random.below(3) as usize;
+        let record = RECORD * random.below(RECORDS as u64) as usize;
         let whole = match name {
             "journal.jsonl" => record..record + RECORD,
             _ => 0..4096,
@@ -138,18 +141,18 @@ fn verify_finds_every_altered_byte() {
     verified(&dir).unwrap();
 }
 
-/// An only record that does not hold is not a run at all, which is told too.
+/// A kill before the second record leaves a journal of one.
 #[test]
 fn an_altered_byte_in_the_only_record_is_told() {
     let random = &mut Random::new("only record");
     let dir = tempfile::tempdir().unwrap();
     compute(dir.path(), 3000);
     let path = dir.path().join("journal.jsonl");
+    set_length(&path, RECORD as u64);
     let good = std::fs::read(&path).unwrap();
-    assert_eq!(good.len(), RECORD);
-    for at in 0..RECORD {
-        let byte = random.other_byte(good[at]);
-        assert!(altered(&path, at, byte, || verified(dir.path())).is_err(), "byte {at}: {} -> {byte}", good[at]);
+    for (at, &now) in good.iter().enumerate() {
+        let byte = random.other_byte(now);
+        assert!(altered(&path, at, byte, || verified(dir.path())).is_err(), "byte {at}: {now} -> {byte}");
     }
     verified(dir.path()).unwrap();
 }
@@ -158,7 +161,9 @@ fn an_altered_byte_in_the_only_record_is_told() {
 fn verify_exits_3_and_names_file_and_place() {
     let random = &mut Random::new("exit status");
     let (_parent, dir) = finished();
-    for (name, at) in [("values.npy", 60), ("values.npy", 4096 + 17), ("escapes.npy", 4096 + 25), ("journal.jsonl", 5000)] {
+    for (name, at) in
+        [("values.npy", 60), ("values.npy", 4096 + 17), ("escapes.npy", 4096 + 25), ("journal.jsonl", 5000)]
+    {
         let path = dir.join(name);
         let byte = random.other_byte(std::fs::read(&path).unwrap()[at]);
         let output = altered(&path, at, byte, || grundy(["verify"]).arg(&dir).output().unwrap());
@@ -212,9 +217,32 @@ fn rolling_back_goes_to_the_last_good_record_and_says_so_in_the_journal() {
     let counts: Vec<_> = records.iter().map(|r| (r["event"].as_str().unwrap(), r["count"].as_u64().unwrap())).collect();
     assert_eq!(
         counts,
-        [("commit", 5600), ("commit", 14_700), ("commit", 20_000), ("rollback", 14_700), ("commit", 20_000)]
+        [
+            ("commit", 5600),
+            ("close", 5600),
+            ("commit", 14_700),
+            ("close", 14_700),
+            ("commit", 20_000),
+            ("close", 20_000),
+            ("rollback", 14_700),
+            ("commit", 20_000),
+            ("close", 20_000)
+        ]
     );
     assert_eq!(status(&dir).unwrap()["errors"], 1);
+}
+
+/// After a clean stop the files end where the journal says, so a byte more is told.
+#[test]
+fn what_was_appended_to_a_cleanly_stopped_run_is_damage() {
+    for name in FILES {
+        let (_parent, dir) = finished();
+        let mut bytes = std::fs::read(dir.join(name)).unwrap();
+        bytes.push(0);
+        std::fs::write(dir.join(name), bytes).unwrap();
+        let seen = verified(&dir);
+        assert!(matches!(&seen, Err(error) if error.kind() == Kind::Damage), "{name}: {seen:?}");
+    }
 }
 
 #[test]
@@ -277,7 +305,13 @@ fn a_lost_or_exchanged_record_is_damage_although_each_hashes() {
     let (_parent, dir) = finished();
     let good = std::fs::read(dir.join("journal.jsonl")).unwrap();
     let line = |i: usize| &good[i * RECORD..(i + 1) * RECORD];
-    for (order, what) in [(vec![0, 2], "the middle one lost"), (vec![1, 2], "the first one lost"), (vec![0, 2, 1], "exchanged"), (vec![0, 1, 1, 2], "doubled")] {
+    for (order, what) in [
+        (vec![0, 2], "one lost"),
+        (vec![0, 1, 2, 3, 5], "the last commit lost, its clean stop left"),
+        (vec![1, 2], "the first one lost"),
+        (vec![0, 2, 1], "exchanged"),
+        (vec![0, 1, 1, 2], "doubled"),
+    ] {
         let bytes: Vec<u8> = order.iter().flat_map(|&i| line(i).iter().copied()).collect();
         std::fs::write(dir.join("journal.jsonl"), &bytes).unwrap();
         let seen = verified(&dir);
@@ -305,7 +339,7 @@ fn forged(journal: &[u8], record: usize, key: &str, value: &str) -> Vec<u8> {
 
 #[test]
 fn another_format_version_is_refused_untouched() {
-    for record in [0, 2] {
+    for record in [0, RECORDS - 1] {
         let (_parent, dir) = finished();
         let journal = std::fs::read(dir.join("journal.jsonl")).unwrap();
         assert!(forged(&journal, record, "format", "1") == journal, "the hash here is the program's");
@@ -326,12 +360,22 @@ fn another_format_version_is_refused_untouched() {
 /// giant numbers are refused as quickly as others.
 #[test]
 fn a_record_with_a_good_hash_and_false_numbers_is_damage() {
-    for (key, by) in [("count", -1), ("count", 90_000), ("count", i64::MAX), ("escapes", -1), ("escapes", i64::MAX), ("max_value", -1), ("max_at", 1), ("rares", 1), ("last_rare", -1)] {
+    for (key, by) in [
+        ("count", -1),
+        ("count", 90_000),
+        ("count", i64::MAX),
+        ("escapes", -1),
+        ("escapes", i64::MAX),
+        ("max_value", -1),
+        ("max_at", 1),
+        ("rares", 1),
+        ("last_rare", -1),
+    ] {
         let (_parent, dir) = finished();
         let true_one = status(&dir).unwrap()[key].as_i64().unwrap();
         let false_one = true_one.saturating_add(by).to_string();
         let journal = std::fs::read(dir.join("journal.jsonl")).unwrap();
-        std::fs::write(dir.join("journal.jsonl"), forged(&journal, 2, key, &false_one)).unwrap();
+        std::fs::write(dir.join("journal.jsonl"), forged(&journal, RECORDS - 1, key, &false_one)).unwrap();
         let seen = verified(&dir);
         assert!(matches!(&seen, Err(error) if error.kind() == Kind::Damage), "{key} {false_one}: {seen:?}");
         let output = run(GAME, &dir, &["--to", "21000"]);
@@ -384,7 +428,7 @@ fn names_from_files_are_escaped_in_messages() {
     let (_parent, dir) = finished();
     let journal = std::fs::read(dir.join("journal.jsonl")).unwrap();
     // Six characters in the file, one control character once it is read.
-    let bytes = forged(&journal, 2, "kernel", r#""\u001b""#);
+    let bytes = forged(&journal, RECORDS - 1, "kernel", r#""\u001b""#);
     std::fs::write(dir.join("journal.jsonl"), bytes).unwrap();
     let output = grundy(["status"]).arg(&dir).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));

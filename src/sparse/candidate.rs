@@ -269,7 +269,8 @@ impl Stream {
         // A pair of rares is learnt from as if it were common: that costs speed at worst.
         let first = self.codes.at(end) - order::SAMPLE;
         order::learn(&mut self.lookups, self.kernel.marks(), &truth, |lookup, lane| {
-            let at = (first + lane).checked_sub(index(lookup.offset));
+            let coded = lookup.value < self.space.coded();
+            let at = (first + lane).checked_sub(index(lookup.offset)).filter(|_| coded);
             at.map_or(u8::MAX, |at| self.codes.items()[at] ^ self.space.code(lookup.value))
         });
         self.learnt_at = end;
@@ -290,8 +291,10 @@ impl Stream {
         let marks = self.kernel.marks();
         let checks = self.lookups.len().saturating_sub(marks);
         for (rank, lookup) in self.lookups.iter().enumerate() {
-            if lookup.offset >= end {
-                continue; // not even the last heap of the block is large enough
+            // Not even the last heap of the block is large enough; or, all values being coded ones, every option of this
+            // look-up is too large to be a candidate, and has no code.
+            if lookup.offset >= end || lookup.value >= self.space.coded() {
+                continue;
             }
             // The other parts of this block are low..=high.
             let (low, high) = (start.saturating_sub(lookup.offset), end - 1 - lookup.offset);

@@ -76,7 +76,7 @@ impl Space {
     #[inline]
     #[must_use]
     pub fn code(self, v: u16) -> u8 {
-        debug_assert!(v < self.coded());
+        assert!(v < self.coded(), "a value without a code");
         let low = (1u32 << self.dropped()) - 1;
         let v = u32::from(v);
         // At most 8 bits are left of 9 (or of 8, none of which was dropped).

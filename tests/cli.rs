@@ -1,0 +1,394 @@
+//! The command line by example: results, exit statuses, messages, the promises of `--json`.
+
+mod support;
+
+use grundy::definition;
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Output, Stdio};
+use support::{grundy, run, run_well, status, text};
+
+fn said(arguments: &[&str]) -> Output {
+    grundy(arguments).output().unwrap()
+}
+
+/// What goes to stdout when all is well.
+fn result(arguments: &[&str]) -> String {
+    let output = said(arguments);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// A failure with this exit status: nothing on stdout, a message with these words, no panic.
+fn fails(status: i32, arguments: &[&str], words: &[&str]) {
+    let output = said(arguments);
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {stderr}");
+    assert!(output.stdout.is_empty(), "{arguments:?}: {}", text(&output.stdout));
+    for word in words {
+        assert!(stderr.contains(word), "{arguments:?} says nothing of {word}: {stderr}");
+    }
+    assert!(!stderr.contains("panicked"), "{stderr}");
+}
+
+fn defined(game: &str, count: usize) -> Vec<u16> {
+    definition::values(&game.parse().unwrap(), count).unwrap()
+}
+
+fn lines(values: &[u16], form: impl Fn(usize, u16) -> String) -> String {
+    values.iter().enumerate().map(|(n, &v)| form(n, v) + "\n").collect()
+}
+
+#[test]
+fn every_command_has_help_with_an_example() {
+    let help = result(&["--help"]);
+    assert!(help.contains("Example"), "{help}");
+    let commands = help.split_once("Commands:\n").unwrap().1.split_once("\n\n").unwrap().0;
+    // Names stand two columns in; what is further in is the rest of a description.
+    let names = commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names: BTreeSet<&str> = names.map(|line| line.split_whitespace().next().unwrap()).collect();
+    for name in ["run", "status", "values", "export", "verify", "games", "cpu", "generate"] {
+        assert!(names.contains(name), "{name} is not in {names:?}");
+    }
+    for name in names.into_iter().filter(|&name| name != "help") {
+        let help = result(&[name, "--help"]);
+        assert!(help.contains(&format!("Example: grundy {name}")), "{name}: {help}");
+    }
+}
+
+#[test]
+fn what_cannot_be_understood_is_a_usage_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run");
+    let dir = path.to_str().unwrap();
+    fails(2, &["values", ".8", "0..5"], &[".8", "position 2"]);
+    fails(2, &["values", "0.778", "0..5"], &["position 5"]);
+    fails(2, &["run", ".8", "--dir", dir], &[".8", "position 2"]);
+    fails(2, &["run", "kayles", "--to", "0", "--dir", dir], &["--to", "at least 1"]);
+    fails(2, &["run", "kayles", "--to", "-5", "--dir", dir], &["-5"]);
+    fails(2, &["run", "kayles", "--to=-5", "--dir", dir], &["negative"]);
+    for bad in ["x", "1.5", "1e30", "2^64", "0x10", ""] {
+        fails(2, &["run", "kayles", "--to", bad, "--dir", dir], &["--to"]);
+    }
+    fails(2, &["run", "kayles", "--threads", "0", "--dir", dir], &["--threads"]);
+    fails(2, &["run", "kayles", "--kernel", "abacus", "--dir", dir], &["abacus"]);
+    fails(2, &["values", "kayles", "5..5"], &["empty"]);
+    fails(2, &["values", "kayles"], &["RANGE"]);
+    fails(2, &["kayle"], &["kayle"]);
+    fails(2, &["values", "kayle", "3"], &["kayle"]);
+    fails(2, &["status"], &["DIR"]);
+    assert_eq!(said(&[]).status.code(), Some(2));
+    assert!(!path.exists(), "a usage error makes no directory");
+}
+
+#[test]
+fn what_is_not_there_or_does_not_fit_fails_with_1() {
+    let dirs = tempfile::tempdir().unwrap();
+    let path = dirs.path().join("none");
+    let none = path.to_str().unwrap();
+    fails(1, &["status", none], &[none, "no such directory"]);
+    fails(1, &["values", none, "0..5"], &[none]);
+    fails(1, &["verify", none], &[none]);
+    fails(1, &["export", none, "--format", "csv"], &[none]);
+    fails(1, &["status", dirs.path().to_str().unwrap()], &["no run"]);
+    assert!(!path.exists(), "looking makes nothing");
+}
+
+#[test]
+fn more_than_the_disk_holds_is_refused_before_anything_is_written() {
+    let dirs = tempfile::tempdir().unwrap();
+    let path = dirs.path().join("deep").join("run");
+    fails(1, &["run", "kayles", "--to", "2^60", "--dir", path.to_str().unwrap()], &["no room", "--to"]);
+    assert!(!dirs.path().join("deep").exists(), "the directory was not made");
+    // And the number that is said to fit is one that is taken: the run starts to compute, or rather resumes.
+    let held = dirs.path().join("held");
+    run_well("kayles", &held, &["--to", "5000"]);
+    let before = std::fs::read(held.join("journal.jsonl")).unwrap();
+    let output = run("kayles", &held, &["--to", "2^60"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert!(std::fs::read(held.join("journal.jsonl")).unwrap() == before);
+}
+
+#[test]
+fn another_games_directory_is_refused_untouched() {
+    let dirs = tempfile::tempdir().unwrap();
+    let path = dirs.path().join("run");
+    let dir = path.to_str().unwrap();
+    run_well("kayles", &path, &["--to", "5000"]);
+    let before = std::fs::read(path.join("journal.jsonl")).unwrap();
+    for game in ["grundy", "0.770007", "dawson-kayles"] {
+        fails(1, &["run", game, "--to", "6000", "--dir", dir], &["0.77", "--dir"]);
+    }
+    assert!(std::fs::read(path.join("journal.jsonl")).unwrap() == before);
+    // The same game under another name, and no name at all.
+    run_well("0.770", &path, &["--to", "5500"]);
+    result(&["run", "--to", "6000", "--dir", dir]);
+    assert_eq!(status(&path).unwrap()["count"], 6000);
+}
+
+#[test]
+fn a_run_that_another_process_writes_is_refused_but_can_be_read() {
+    let dirs = tempfile::tempdir().unwrap();
+    let path = dirs.path().join("run");
+    let dir = path.to_str().unwrap();
+    run_well("kayles", &path, &["--to", "5000"]);
+    let journal = std::fs::File::open(path.join("journal.jsonl")).unwrap();
+    journal.lock().unwrap();
+    fails(1, &["run", "kayles", "--to", "6000", "--dir", dir], &["lock", dir]);
+    result(&["status", dir]);
+    result(&["values", dir, "0..100"]);
+    result(&["verify", dir]);
+    drop(journal);
+    run_well("kayles", &path, &["--to", "6000"]);
+}
+
+#[test]
+fn values_are_printed_one_a_line_in_the_order_asked_for() {
+    let g = defined("kayles", 1000);
+    let line = |n: usize| format!("{n} {}\n", g[n]);
+    assert_eq!(result(&["values", "kayles", "0..5", "100", "7..9"]), [0, 1, 2, 3, 4, 100, 7, 8].map(line).concat());
+    assert_eq!(result(&["values", ".77", "1e2"]), line(100));
+    assert_eq!(result(&["values", "kayles", "2^9..513"]), line(512));
+    assert_eq!(result(&["values", "kayles", "3", "--json"]), format!("{{\"n\":3,\"value\":{}}}\n", g[3]));
+    let dirs = tempfile::tempdir().unwrap();
+    run_well("kayles", dirs.path(), &["--to", "1000"]);
+    let dir = dirs.path().to_str().unwrap();
+    assert_eq!(result(&["values", dir, "998..1000", "0"]), [998, 999, 0].map(line).concat());
+    fails(1, &["values", dir, "0..1001"], &["1001", "1000 values"]);
+    fails(1, &["values", dir, "0..3", "1000"], &["1000 values"]);
+    // Larger than the largest table there can be.
+    fails(2, &["values", "kayles", "2^60"], &["grundy run"]);
+}
+
+#[test]
+fn what_parses_as_a_game_is_a_game_and_dot_slash_is_a_directory() {
+    let dirs = tempfile::tempdir().unwrap();
+    run_well("kayles", &dirs.path().join("grundy"), &["--to", "100"]);
+    let here = |source: &str| {
+        let output = grundy(["values", source, "20"]).current_dir(dirs.path()).output().unwrap();
+        text(&output.stdout)
+    };
+    assert_eq!(here("grundy"), format!("20 {}\n", defined("grundy", 21)[20]));
+    assert_eq!(here("./grundy"), format!("20 {}\n", defined("kayles", 21)[20]));
+}
+
+#[test]
+fn a_run_without_a_directory_goes_to_runs_and_its_games_name() {
+    let dirs = tempfile::tempdir().unwrap();
+    for (game, name) in [("grundy:d=2", "grundy-d2"), (".6", "0.6")] {
+        let output = grundy(["run", game, "--to", "100"]).current_dir(dirs.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert_eq!(status(&dirs.path().join("runs").join(name)).unwrap()["count"], 100);
+    }
+}
+
+/// The first 201 values of OEIS A002188 with its offset, from the definition, in the form that the OEIS prescribes.
+#[test]
+fn export_writes_the_formats_to_the_byte() {
+    let dirs = tempfile::tempdir().unwrap();
+    let path = dirs.path().join("run");
+    let dir = path.to_str().unwrap();
+    // 0.6 has values above 255, kept elsewhere in a table of bytes.
+    for (game, count, width) in [("grundy", 201, "u8"), ("0.6", 20_000, "u8"), ("0.6", 19_000, "u16")] {
+        let _ = std::fs::remove_dir_all(&path);
+        run_well(game, &path, &["--to", &count.to_string(), "--width", width]);
+        let g = defined(game, count);
+        let export = |format: &str| said(&["export", dir, "--format", format]).stdout;
+        assert!(text(&export("bfile")) == lines(&g, |n, v| format!("{n} {v}")), "{game}");
+        assert!(text(&export("csv")) == format!("n,value\n{}", lines(&g, |n, v| format!("{n},{v}"))), "{game}");
+        assert!(text(&export("jsonl")) == lines(&g, |n, v| format!("{{\"n\":{n},\"value\":{v}}}")), "{game}");
+        let npy = export("npy");
+        let npy = npyz::NpyFile::new(&npy[..]).unwrap();
+        assert_eq!(npy.shape(), [count as u64]);
+        assert_eq!(npy.dtype().descr(), "'<u2'");
+        assert!(npy.into_vec::<u16>().unwrap() == g, "{game}");
+    }
+}
+
+#[test]
+fn export_writes_ranges_and_whole_files() {
+    let dirs = tempfile::tempdir().unwrap();
+    let path = dirs.path().join("run");
+    let dir = path.to_str().unwrap();
+    run_well("kayles", &path, &["--to", "1000"]);
+    let g = defined("kayles", 1000);
+    assert_eq!(
+        result(&["export", dir, "--format", "bfile", "--range", "998..1000"]),
+        format!("998 {}\n999 {}\n", g[998], g[999])
+    );
+    let file = dirs.path().join("b.txt");
+    let name = file.to_str().unwrap();
+    assert_eq!(result(&["export", dir, "--format", "bfile", "-o", name]), "");
+    assert!(std::fs::read_to_string(&file).unwrap() == lines(&g, |n, v| format!("{n} {v}")));
+    fails(1, &["export", dir, "--format", "csv", "--range", "0..1001"], &["1000 values"]);
+    fails(2, &["export", dir, "--format", "xls"], &["bfile", "csv", "npy", "jsonl"]);
+    let nowhere = dirs.path().join("none").join("b.txt");
+    fails(1, &["export", dir, "--format", "csv", "-o", nowhere.to_str().unwrap()], &["none"]);
+    let left: Vec<_> = std::fs::read_dir(dirs.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "no unfinished file stays behind: {left:?}");
+}
+
+#[test]
+fn status_as_json_has_the_documented_keys_and_integers() {
+    let dirs = tempfile::tempdir().unwrap();
+    let dir = dirs.path().to_str().unwrap();
+    run_well("kayles", dirs.path(), &["--to", "5000"]);
+    let out = result(&["status", dir, "--json"]);
+    assert_eq!(out.lines().count(), 1, "one object on one line");
+    let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&out).unwrap();
+    let keys: BTreeSet<&str> = object.keys().map(String::as_str).collect();
+    let documented = "game count width mask position rares last_rare max_value max_at escapes digest checks errors";
+    assert_eq!(keys, documented.split(' ').collect());
+    let numbers = ["count", "mask", "position", "rares", "last_rare", "max_value", "max_at", "escapes", "errors"];
+    assert!(numbers.iter().all(|&key| object[key].is_u64()), "{out}");
+    assert!(object["checks"].as_object().unwrap().values().all(serde_json::Value::is_u64), "{out}");
+    // Facts about Kayles: ten rare positions under the mask 15, the last at 70 (n = 0 counted).
+    assert_eq!((&object["mask"], &object["position"]), (&15.into(), &0.into()));
+    assert_eq!((&object["rares"], &object["last_rare"]), (&10.into(), &70.into()));
+    let g = defined("kayles", 5000);
+    let largest = *g.iter().max().unwrap();
+    assert_eq!(object["max_value"], largest);
+    assert_eq!(object["max_at"], g.iter().position(|&v| v == largest).unwrap());
+    assert_eq!((&object["game"], &object["count"]), (&"0.77".into(), &5000.into()));
+    let for_people = result(&["status", dir]);
+    assert!(for_people.contains("0.77") && for_people.contains("5000"), "{for_people}");
+}
+
+#[test]
+fn verify_checks_by_digest_and_by_definition_and_by_range() {
+    let dirs = tempfile::tempdir().unwrap();
+    let dir = dirs.path().to_str().unwrap();
+    run_well("0.6", dirs.path(), &["--to", "9000"]);
+    let report = |more: &[&str]| -> serde_json::Value {
+        serde_json::from_str(&result(&[&["verify", dir, "--json"], more].concat())).unwrap()
+    };
+    let digest = report(&[]);
+    assert_eq!((&digest["level"], &digest["checked"]), (&"digest".into(), &9000.into()));
+    let sampled = report(&["--level", "definition", "--samples", "25", "--seed", "7"]);
+    assert!((20..=27).contains(&sampled["checked"].as_u64().unwrap()), "{sampled}");
+    assert_eq!(sampled, report(&["--level", "definition", "--samples", "25", "--seed", "7"]), "a seed repeats it");
+    let all = report(&["--level", "definition", "--range", "8000..8100", "--samples", "100"]);
+    assert_eq!(all["checked"], 100);
+    fails(1, &["verify", dir, "--range", "0..9001"], &["9000 values"]);
+}
+
+/// A whole run with one wrong value, sealed by its own journal, passes the digest; the definition finds the value.
+#[test]
+fn a_wrong_value_under_a_right_digest_is_found_by_the_definition_with_exit_status_3() {
+    use grundy::journal::{Journal, Width};
+    use grundy::table::Table;
+    let dirs = tempfile::tempdir().unwrap();
+    let (real, fake) = (dirs.path().join("real"), dirs.path().join("fake"));
+    run_well("grundy", &real, &["--to", "3000", "--width", "u16"]);
+    let mut values = defined("grundy", 3000);
+    values[1500] ^= 1;
+    std::fs::create_dir(&fake).unwrap();
+    let mut table = Table::create(&fake, Width::U16).unwrap();
+    table.write(&values).unwrap();
+    table.sync().unwrap();
+    table.publish().unwrap();
+    let mut chain = grundy::digest::Chain::new();
+    chain.update(&values);
+    let mut record = grundy::journal::read(&real).unwrap().last;
+    record.digest = chain.digest().to_string();
+    Journal::open(&fake).unwrap().0.append(record).unwrap();
+    let dir = fake.to_str().unwrap();
+    fails(3, &["verify", dir, "--level", "definition", "--range", "1500..1501"], &["G(1500)"]);
+    result(&["verify", dir, "--level", "definition", "--range", "0..1500", "--samples", "1500"]);
+}
+
+#[test]
+fn games_and_cpu_tell_what_there_is() {
+    let games = result(&["games"]);
+    for name in ["grundy", "kayles", "dawson-kayles", "dawson-chess", "officers", "treblecross", "remove-a-square"] {
+        assert!(games.contains(name), "{name}: {games}");
+        assert_eq!(result(&["values", name, "0"]), "0 0\n", "{name} is a game");
+    }
+    for line in result(&["games", "--json"]).lines() {
+        let game: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(result(&["values", game["game"].as_str().unwrap(), "0"]), "0 0\n");
+    }
+    let cpu: serde_json::Value = serde_json::from_str(&result(&["cpu", "--json"])).unwrap();
+    let kernels: Vec<&str> = cpu["kernels"].as_array().unwrap().iter().map(|k| k.as_str().unwrap()).collect();
+    assert_eq!(kernels.last(), Some(&"scalar"), "every processor has the portable kernel");
+    for kernel in kernels {
+        let dirs = tempfile::tempdir().unwrap();
+        run_well("kayles", dirs.path(), &["--to", "6000", "--kernel", kernel]);
+    }
+}
+
+#[test]
+fn man_pages_and_completions_name_the_commands() {
+    let page = result(&["generate", "man"]);
+    assert!(page.contains(".TH grundy 1") && page.contains("verify"), "{page}");
+    let completions = result(&["generate", "completions", "bash"]);
+    assert!(completions.contains("_grundy") && completions.contains("--rollback"));
+    let dirs = tempfile::tempdir().unwrap();
+    result(&["generate", "man", "-o", dirs.path().to_str().unwrap()]);
+    assert!(dirs.path().join("grundy-run.1").exists());
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let dirs = tempfile::tempdir().unwrap();
+    run_well("kayles", dirs.path(), &["--to", "100000"]);
+    let dir = dirs.path().to_str().unwrap();
+    for arguments in [
+        &["values", "kayles", "0..100000"][..],
+        &["values", dir, "0..100000"],
+        &["export", dir, "--format", "jsonl"],
+        &["export", dir, "--format", "npy"],
+    ] {
+        let mut child = grundy(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut first = Vec::new();
+        BufReader::with_capacity(16, child.stdout.take().unwrap()).read_until(b'\n', &mut first).unwrap();
+        assert!(!first.is_empty(), "{arguments:?}");
+        let mut stderr = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        let status = child.wait().unwrap();
+        assert!(status.success() && stderr.is_empty(), "{arguments:?}: {status}: {stderr}");
+    }
+}
+
+#[test]
+fn quiet_keeps_progress_and_log_away_but_not_errors() {
+    let dirs = tempfile::tempdir().unwrap();
+    let path = dirs.path().join("run");
+    let dir = path.to_str().unwrap();
+    for to in ["5000", "6000", "100"] {
+        let output = said(&["run", "kayles", "--to", to, "--dir", dir, "-q"]);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
+    }
+    let loud = said(&["run", "kayles", "--to", "100", "--dir", dir]);
+    assert!(!loud.stderr.is_empty(), "without -q there is something to say");
+    fails(1, &["-q", "run", "grundy", "--to", "100", "--dir", dir], &["0.77"]);
+}
+
+/// The tests may run as a user whom permissions do not stop, so nothing here expects a refusal.
+#[test]
+fn a_directory_without_write_permission_can_be_read() {
+    let dirs = tempfile::tempdir().unwrap();
+    let path = dirs.path().join("run");
+    let dir = path.to_str().unwrap();
+    run_well("0.6", &path, &["--to", "9000"]);
+    let mode = |path: &Path, mode: u32| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    let files: Vec<_> = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let before: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
+    files.iter().for_each(|file| mode(file, 0o444));
+    mode(&path, 0o555);
+    for arguments in [
+        &["status", dir, "--json"][..],
+        &["values", dir, "0..9000"],
+        &["verify", dir],
+        &["verify", dir, "--level", "definition"],
+        &["export", dir, "--format", "csv"],
+    ] {
+        result(arguments);
+    }
+    mode(&path, 0o755);
+    assert_eq!(std::fs::read_dir(&path).unwrap().count(), files.len(), "readers leave nothing behind");
+    assert!(before == files.iter().map(|file| std::fs::read(file).unwrap()).collect::<Vec<_>>());
+}
