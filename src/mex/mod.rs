@@ -214,7 +214,7 @@ impl Kernel {
             #[cfg(target_arch = "x86_64")]
             Kind::Avx2 => 320,
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => 512,
+            Kind::Avx512 => 640,
         }
     }
 

@@ -71,7 +71,7 @@ pub(super) struct Stream {
 }
 
 /// A new order of the look-ups is learnt after this many values.
-const RELEARN: u64 = 1 << 19;
+const RELEARN: u64 = 1 << 21;
 
 /// The ends of the stages of checking, in eighths of the look-ups that are not marked.
 const STAGE_SHARES: [usize; STAGES] = [1, 3, 8];
@@ -284,10 +284,12 @@ impl Stream {
 
     fn make_plan(&mut self, start: u64, end: u64) {
         self.plan_from = if start >= self.odd_until() { start } else { u64::MAX };
+        let last_rare = self.last_rare();
         let plan = &mut self.plan;
         [&mut plan.near, &mut plan.far.mark].into_iter().chain(&mut plan.far.check).for_each(Probes::clear);
         plan.odd.clear();
-        plan.singles = self.plan_from == u64::MAX;
+        let may_leave_one = self.rule.moves().iter().any(|m| !matches!(m.leaves, Leaves::Two { .. }));
+        plan.singles = may_leave_one && start <= last_rare + self.rule.max_remove();
         let marks = self.kernel.marks();
         let checks = self.lookups.len().saturating_sub(marks);
         for (rank, lookup) in self.lookups.iter().enumerate() {

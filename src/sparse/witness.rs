@@ -43,13 +43,13 @@ const SAMPLE: u64 = 16_384;
 const SAMPLE_STEP: usize = 8;
 
 /// Parts considered per target when learning: those whose other part has the most frequent values.
-const CHOICES: usize = 1024;
+const CHOICES: usize = 768;
 
 /// Parts learnt per target.
-const PROBES: usize = 160;
+const PROBES: usize = 256;
 
 /// A new order is learnt after this many heaps, or when there are twice as many.
-const RELEARN: u64 = 1 << 20;
+const RELEARN: u64 = 1 << 22;
 
 /// Before this heap everything is searched heap by heap.
 const YOUNG: u64 = 8192;
