@@ -15,7 +15,7 @@ pub(super) fn is_available() -> bool {
 const HALF: usize = LANES / 2;
 /// Planes of eight codes that are held in registers at once.
 const PASS: usize = 8;
-const PASSES: usize = MOST_CODES / 8 / PASS;
+const PASSES: usize = MOST_CODES.div_ceil(8 * PASS);
 
 /// The options of a far probe in the 32 lanes from `lane` on.
 #[inline]
@@ -56,14 +56,14 @@ pub(super) fn candidates(window: &[u8], at: usize, far: &Far) -> Lanes {
 #[target_feature(enable = "avx2")]
 fn mark<const N: usize>(window: &[u8], at: usize, lane: usize, probes: &Probes, pass: usize, rows: &mut [[u8; HALF]]) {
     let one_hot = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64.cast_signed());
-    let low_bits = _mm256_set1_epi8(0x0f);
+    let (seven, low_bits) = (_mm256_set1_epi8(7), _mm256_set1_epi8(0x1f));
     let mut planes = [_mm256_setzero_si256(); N];
     for probe in probes.list() {
         let option = options(window, at, lane, probe);
-        let bit = _mm256_shuffle_epi8(one_hot, option);
+        let bit = _mm256_shuffle_epi8(one_hot, _mm256_and_si256(option, seven));
         let high = _mm256_and_si256(_mm256_srli_epi16::<3>(option), low_bits);
         for (j, plane) in planes.iter_mut().enumerate() {
-            let mask = _mm256_cmpeq_epi8(high, _mm256_set1_epi8((pass * PASS + j) as i8));
+            let mask = _mm256_cmpeq_epi8(high, _mm256_set1_epi8(plane_number(pass, j)));
             *plane = _mm256_or_si256(*plane, _mm256_and_si256(bit, mask));
         }
     }
@@ -71,6 +71,17 @@ fn mark<const N: usize>(window: &[u8], at: usize, lane: usize, probes: &Probes, 
         // SAFETY: a row has 32 bytes.
         unsafe { _mm256_storeu_si256(row.as_mut_ptr().cast(), plane) };
     }
+}
+
+/// The number of plane j of a pass, as the intrinsics want it.
+const fn plane_number(pass: usize, j: usize) -> i8 {
+    assert!(pass < PASSES && j < PASS);
+    (pass * PASS + j).to_le_bytes()[0].cast_signed()
+}
+
+/// The code of bit `bit` of the 64 of a pass.
+fn code(pass: usize, bit: u32) -> u8 {
+    u8::try_from(pass * 64).expect("at most three passes") + bit.to_le_bytes()[0]
 }
 
 /// The least codes of each lane whose bits are not set.
@@ -84,7 +95,7 @@ fn least(marked: &[[u8; HALF]; PASS * PASSES]) -> [[u8; HALF]; KEEP[0]] {
             let bytes: [u8; 8] = std::array::from_fn(|j| marked[pass * PASS + j][lane]);
             let mut left = !u64::from_le_bytes(bytes);
             while left != 0 {
-                least[found][lane] = (pass * 64) as u8 + left.trailing_zeros() as u8;
+                least[found][lane] = code(pass, left.trailing_zeros());
                 found += 1;
                 if found == KEEP[0] {
                     break 'lane;

@@ -10,7 +10,8 @@
 //! **Near.** Once the value of lane i is known, it is held against the candidates of all later lanes at once: the look-up
 //! table, shifted by i, tells which code of which later lane it hits.
 
-use super::{CANDIDATES, Far, KEEP, LANES, Lanes, NONE, Probe, Probes};
+use super::portable::TURNS;
+use super::{CANDIDATES, Far, KEEP, LANES, Lanes, MOST_CODES, NONE, PLANE, Probe, Probes};
 use std::arch::x86_64::*;
 
 pub(super) fn is_available() -> bool {
@@ -39,7 +40,11 @@ pub(super) fn candidates(window: &[u8], at: usize, far: &Far) -> Lanes {
         64 => least(&mark::<8>(window, at, &far.mark)),
         80 => least(&mark::<10>(window, at, &far.mark)),
         96 => least(&mark::<12>(window, at, &far.mark)),
-        _ => least(&mark::<16>(window, at, &far.mark)),
+        128 => least(&mark::<16>(window, at, &far.mark)),
+        _ => {
+            let (low, high) = (mark::<16>(window, at, &far.mark), mark_high(window, at, &far.mark));
+            least::<20>(&std::array::from_fn(|j| if j < 16 { low[j] } else { high[j - 16] }))
+        }
     };
     let kept = check::<{ KEEP[0] }, { KEEP[1] }>(window, at, &far.check[0], &least);
     let kept = check::<{ KEEP[1] }, { KEEP[2] }>(window, at, &far.check[1], &kept);
@@ -78,6 +83,24 @@ fn mark<const PLANES: usize>(window: &[u8], at: usize, probes: &Probes) -> [__m5
     planes
 }
 
+/// The four planes of the codes 128..160, in a pass of their own: the others leave no registers.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn mark_high(window: &[u8], at: usize, probes: &Probes) -> [__m512i; 4] {
+    let one_hot = _mm512_set1_epi64(0x8040_2010_0804_0201_u64.cast_signed());
+    let mut planes = [_mm512_setzero_si512(); 4];
+    for probe in probes.list() {
+        let option = options(window, at, probe);
+        let bit = _mm512_shuffle_epi8(one_hot, _mm512_and_si512(option, _mm512_set1_epi8(7)));
+        let high = _mm512_and_si512(option, _mm512_set1_epi8(0xf8_u8.cast_signed()));
+        for (plane, first) in planes.iter_mut().zip([128u8, 136, 144, 152]) {
+            let here = _mm512_cmpeq_epi8_mask(high, _mm512_set1_epi8(first.cast_signed()));
+            *plane = _mm512_or_si512(*plane, _mm512_maskz_mov_epi8(here, bit));
+        }
+    }
+    planes
+}
+
 /// The least codes of each lane whose bits are not set.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
@@ -101,7 +124,7 @@ fn least<const PLANES: usize>(planes: &[__m512i; PLANES]) -> [__m512i; KEEP[0]] 
         for j in (0..PLANES).rev() {
             let some = _mm512_test_epi8_mask(open[j], open[j]);
             byte = _mm512_mask_mov_epi8(byte, some, open[j]);
-            base = _mm512_mask_mov_epi8(base, some, _mm512_set1_epi8((j * 8) as i8));
+            base = _mm512_mask_mov_epi8(base, some, _mm512_set1_epi8(first_code(j)));
         }
         let low = _mm512_and_si512(byte, fifteen);
         let high = _mm512_and_si512(_mm512_srli_epi16::<4>(byte), fifteen);
@@ -114,11 +137,23 @@ fn least<const PLANES: usize>(planes: &[__m512i; PLANES]) -> [__m512i; KEEP[0]] 
         // Take the bit away: byte & (byte - 1) in the plane where it was found.
         let rest = _mm512_and_si512(byte, _mm512_sub_epi8(byte, _mm512_set1_epi8(1)));
         for (j, open) in open.iter_mut().enumerate() {
-            let here = _mm512_mask_cmpeq_epi8_mask(any, base, _mm512_set1_epi8((j * 8) as i8));
+            let here = _mm512_mask_cmpeq_epi8_mask(any, base, _mm512_set1_epi8(first_code(j)));
             *open = _mm512_mask_mov_epi8(*open, here, rest);
         }
     }
     found
+}
+
+/// The least code of plane j, as the intrinsics want it.
+const fn first_code(j: usize) -> i8 {
+    assert!(j < MOST_CODES / 8);
+    (j * 8).to_le_bytes()[0].cast_signed()
+}
+
+/// A small number, as the intrinsics want it.
+const fn number(m: usize) -> i8 {
+    assert!(m < 128);
+    m.to_le_bytes()[0].cast_signed()
 }
 
 /// Drops the candidates that a probe hits; the first `M` others move up.
@@ -144,7 +179,7 @@ fn check<const N: usize, const M: usize>(
         let unhit = _mm512_test_epi8_mask(distance[k], distance[k]);
         let left = _mm512_mask_cmpneq_epi8_mask(unhit, candidates[k], none);
         for (m, slot) in kept.iter_mut().enumerate() {
-            let here = _mm512_mask_cmpeq_epi8_mask(left, count, _mm512_set1_epi8(m as i8));
+            let here = _mm512_mask_cmpeq_epi8_mask(left, count, _mm512_set1_epi8(number(m)));
             *slot = _mm512_mask_mov_epi8(*slot, here, candidates[k]);
         }
         count = _mm512_mask_add_epi8(count, left, count, _mm512_set1_epi8(1));
@@ -211,4 +246,28 @@ pub(super) fn near(window: &mut [u8], at: usize, near: &Probes, lanes: &Lanes, f
         }
     }
     to
+}
+
+/// The portable loop with one register and one test: compiled from Rust, the question whether anything is left took more
+/// instructions than the planes before it.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+pub(super) fn settle(planes: &[u8], at: usize, asks: &[usize], needed: &mut [u8; PLANE]) {
+    assert!(planes.len() >= PLANE);
+    let last = planes.len() - PLANE;
+    // SAFETY: 64 bytes are read.
+    let mut left = unsafe { _mm512_loadu_si512(needed.as_ptr().cast()) };
+    for asks in asks.chunks(TURNS) {
+        for ask in asks {
+            let start = at.wrapping_add(*ask);
+            assert!(start <= last, "a plane outside the planes");
+            // SAFETY: 64 bytes from `start` on are inside `planes`, as just checked.
+            let plane = unsafe { _mm512_loadu_si512(planes.as_ptr().add(start).cast()) };
+            left = _mm512_andnot_si512(plane, left);
+        }
+        if _mm512_test_epi64_mask(left, left) == 0 {
+            break;
+        }
+    }
+    // SAFETY: 64 bytes are written.
+    unsafe { _mm512_storeu_si512(needed.as_mut_ptr().cast(), left) };
 }

@@ -5,17 +5,21 @@ use super::PLANE;
 /// Pairs looked at between two questions whether the wanted value was among them.
 const STEP: usize = 64;
 
+/// Planes between two questions whether all is settled.
+pub(super) const TURNS: usize = 4;
+
 #[inline(always)]
-pub(super) fn settle(planes: &[u8], starts: impl Iterator<Item = usize>, needed: &mut [u8; PLANE]) {
+pub(super) fn settle(planes: &[u8], at: usize, asks: &[usize], needed: &mut [u8; PLANE]) {
     let mut left = *needed;
-    for start in starts {
-        let plane: &[u8; PLANE] = planes[start..start + PLANE].try_into().expect("64 bytes");
-        let mut any = 0u8;
-        for (left, settled) in left.iter_mut().zip(plane) {
-            *left &= !settled;
-            any |= *left;
+    for asks in asks.chunks(TURNS) {
+        for ask in asks {
+            let start = at.wrapping_add(*ask);
+            let plane: &[u8; PLANE] = planes[start..][..PLANE].try_into().expect("64 bytes");
+            for (left, settled) in left.iter_mut().zip(plane) {
+                *left &= !settled;
+            }
         }
-        if any == 0 {
+        if left.iter().fold(0, |any, bits| any | bits) == 0 {
             break;
         }
     }
@@ -49,13 +53,7 @@ pub(super) fn find(a: &[u16], b: &[u16], wanted: u16) -> Option<usize> {
 }
 
 macro_rules! compiled_for {
-    ($features:literal, $settle:ident, $gain:ident, $find:ident) => {
-        #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = $features)]
-        pub(super) fn $settle(planes: &[u8], starts: impl Iterator<Item = usize>, needed: &mut [u8; PLANE]) {
-            settle(planes, starts, needed);
-        }
-
+    ($features:literal, $gain:ident, $find:ident) => {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = $features)]
         pub(super) fn $gain(levels: &[Vec<u64>; 3], hits: &[u64]) -> u32 {
@@ -70,5 +68,11 @@ macro_rules! compiled_for {
     };
 }
 
-compiled_for!("avx2,popcnt,bmi1,bmi2", settle_avx2, gain_avx2, find_avx2);
-compiled_for!("avx512f,avx512bw,avx512vl,avx512vpopcntdq,popcnt,bmi1,bmi2", settle_avx512, gain_avx512, find_avx512);
+compiled_for!("avx2,popcnt,bmi1,bmi2", gain_avx2, find_avx2);
+compiled_for!("avx512f,avx512bw,avx512vl,avx512vpopcntdq,popcnt,bmi1,bmi2", gain_avx512, find_avx512);
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+pub(super) fn settle_avx2(planes: &[u8], at: usize, asks: &[usize], needed: &mut [u8; PLANE]) {
+    settle(planes, at, asks, needed);
+}

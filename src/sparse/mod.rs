@@ -104,7 +104,7 @@ const WORTH: u64 = 8;
 const SMALLEST_BLOCK: usize = 64;
 
 /// The usual block: a multiple of the lanes of a kernel and of the groups of the witness search.
-pub const BLOCK: usize = 4096;
+pub const BLOCK: usize = 16384;
 
 impl Solver {
     /// A solver that continues `past`, whose values must be right; `space` is the one used so far, where one was.

@@ -46,7 +46,7 @@ const SAMPLE_STEP: usize = 8;
 const CHOICES: usize = 768;
 
 /// Parts learnt per target.
-const PROBES: usize = 256;
+const PROBES: usize = 320;
 
 /// A new order is learnt after this many heaps, or when there are twice as many.
 const RELEARN: u64 = 1 << 22;
@@ -82,12 +82,9 @@ impl Checked {
     }
 }
 
-/// Where a plane is asked: heap n is settled when bit n - `offset` of plane `value` is set.
-#[derive(Clone, Copy, Debug)]
-struct Ask {
-    offset: u64,
-    value: u16,
-}
+/// Where a plane is asked, in bytes from the place of the group in plane 0 (wrapping): the start of the plane less an
+/// eighth of the offset.
+type Ask = usize;
 
 pub(super) struct Witnesses {
     rule: Rule,
@@ -256,11 +253,11 @@ impl Witnesses {
             return Ok(checked);
         }
         checked.depth = self.depth;
+        let at = index((group - self.planes_from) / 8);
         let mut hard = Vec::new();
         self.for_each_need(group, from, to, |target, needed| {
             let asks = self.asks.get(usize::from(target)).map_or(&[][..], Vec::as_slice);
-            let starts = asks.iter().map(|ask| self.plane_byte(ask.value, group - ask.offset));
-            self.kernel.settle(&self.planes, starts, needed);
+            self.kernel.settle(&self.planes, at, asks, needed);
             for (word, bytes) in (0..).zip(needed.chunks_exact(8)) {
                 let mut bits = u64::from_le_bytes(bytes.try_into().expect("eight"));
                 while bits != 0 {
@@ -284,16 +281,21 @@ impl Witnesses {
         Ok(checked)
     }
 
-    /// The depth at which a split of `n` has the value `target`, when one with a part below [`HEAD`] has.
+    /// The depth at which a split of `n` has the value `target`, when one with a part below [`HEAD`] has. All splits are
+    /// asked near the small end before any is asked farther out: one of them may never have the value.
     #[inline]
     fn find(&self, n: u64, target: u16) -> Option<u64> {
-        self.splits.iter().find_map(|split| {
-            let reach = self.reach(n, split);
-            if reach == 0 {
-                return None;
-            }
-            let (small, large) = self.parts(n, split, 1, reach + 1);
-            self.kernel.find(small, large, target ^ split.constant).map(|pairs| pairs as u64)
+        const ENDS: [u64; 4] = [1, 1 << 10, 1 << 13, HEAD];
+        ENDS.windows(2).find_map(|ends| {
+            self.splits.iter().find_map(|split| {
+                let to = ends[1].min(self.reach(n, split) + 1);
+                if to <= ends[0] {
+                    return None;
+                }
+                let (small, large) = self.parts(n, split, ends[0], to);
+                let pairs = self.kernel.find(small, large, target ^ split.constant)?;
+                Some(ends[0] - 1 + pairs as u64)
+            })
         })
     }
 
@@ -309,12 +311,6 @@ impl Witnesses {
     fn parts(&self, n: u64, split: &Split, from: u64, to: u64) -> (&[u16], &[u16]) {
         let small = &self.head[index(HEAD - to)..index(HEAD - from)];
         (small, self.recent.slice(n - split.remove - to + 1, n - split.remove - from + 1))
-    }
-
-    /// Where heap `n`, a multiple of 8, stands in plane `value`.
-    #[inline]
-    fn plane_byte(&self, value: u16, n: u64) -> usize {
-        usize::from(value) * STRIDE + index((n - self.planes_from) / 8)
     }
 
     /// For each target that some heap of `from..to` in the group needs: which heaps need it.
@@ -383,7 +379,7 @@ impl Witnesses {
             for offset in offsets.step_by(8) {
                 let value = target ^ split.constant ^ self.small(offset - split.remove);
                 if let Some(&often) = frequency.get(usize::from(value)).filter(|&&often| often > 0) {
-                    asks.push((often, Ask { offset, value }));
+                    asks.push((often, (usize::from(value) * STRIDE).wrapping_sub(index(offset / 8))));
                 }
             }
         }
@@ -392,7 +388,7 @@ impl Witnesses {
             asks.truncate(CHOICES);
         }
         let hits = |ask: Ask| -> Vec<u64> {
-            let bytes = self.plane_byte(ask.value, first - ask.offset);
+            let bytes = ask.wrapping_add(index((first - self.planes_from) / 8));
             let plane = &self.planes[bytes..bytes + needed.len() * 8 * SAMPLE_STEP];
             let words = plane.chunks_exact(8).step_by(SAMPLE_STEP).zip(needed);
             words.map(|(b, need)| u64::from_le_bytes(b.try_into().expect("eight")) & need).collect()
