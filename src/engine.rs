@@ -28,6 +28,9 @@ const FIRST_COMMIT: Duration = Duration::from_millis(700);
 /// How many values decide the width of the table.
 const WIDTH_SAMPLE: u64 = 1 << 16;
 
+/// Characters of a game's name that a record of 4096 bytes has room for, with all else in it.
+const LONGEST_NAME: usize = 2048;
+
 /// One in this many values may exceed 255 in a table of bytes.
 const ESCAPES_WORTH: usize = 256;
 
@@ -225,6 +228,12 @@ fn prepare(
 ) -> Result<Prepared> {
     let fresh = !dir.join(journal::NAME).exists();
     let no_run = |why: &str| Error::NoRun { path: dir.into(), why: why.into() };
+    if let Some(rule) = rule.filter(|rule| rule.name().len() > LONGEST_NAME) {
+        let length = rule.name().len();
+        return Err(Error::Rule(format!(
+            "a name of {length} characters does not fit a record; at most {LONGEST_NAME} do"
+        )));
+    }
     if fresh {
         if rule.is_none() {
             return Err(no_run("and no game was named"));
@@ -245,6 +254,16 @@ fn prepare(
         }
         (None, None) => Err(no_run("the journal holds no whole record, and no game was named")),
         (None, Some(rule)) => {
+            // A kill in the first second leaves empty tables; values without a record are somebody's loss to decide on.
+            for name in [table::VALUES, table::ESCAPES] {
+                let path = dir.join(name);
+                let length = std::fs::metadata(&path).map_or(0, |m| m.len());
+                if length > HEADER && !options.rollback {
+                    let what = "values are here, but no record of the journal is good; 'grundy run --rollback' of the \
+                                same game and directory throws them away and starts anew";
+                    return Err(Error::Damage { path, offset: HEADER, what: what.into() });
+                }
+            }
             if journal.has_torn_tail()? {
                 observer.note("the journal holds no whole record: the run starts anew");
                 journal.drop_torn_tail()?;
@@ -554,9 +573,14 @@ impl Run {
             let segment_end = (count / SEGMENT + 1).saturating_mul(SEGMENT);
             let mut more = Vec::new();
             let past = Appended { first: &self.table, more: &self.pending };
-            self.solver.advance(&past, to.min(segment_end), &mut more)?;
+            let advanced = self.solver.advance(&past, to.min(segment_end), &mut more);
             self.largest.see_largest(count, &more);
             self.pending.append(&mut more);
+            if let Err(error) = advanced {
+                // What was proved before the error is right, and stays.
+                self.commit()?;
+                return Err(error);
+            }
         }
     }
 

@@ -100,7 +100,10 @@ pub(crate) fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("grundy: error: {error:#}");
+            match error.downcast_ref::<grundy::Error>() {
+                Some(whole) => eprintln!("grundy: error: {whole}"), // its text has the cause in it
+                None => eprintln!("grundy: error: {error:#}"),
+            }
             exit_status(&error)
         }
     }

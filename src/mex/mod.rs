@@ -242,9 +242,11 @@ impl Kernel {
     /// # Panics
     /// When a probe reaches before the window or [`LANES`] or more back, or the lanes beyond its end.
     pub fn near(self, window: &mut [u8], at: usize, near: &Probes, lanes: &Lanes, from: usize, to: usize) -> usize {
-        assert!(to <= LANES && at + to <= window.len(), "lanes outside the window");
+        assert!(from <= to && to <= LANES, "no such lanes");
+        assert!(at <= window.len() && to <= window.len() - at, "lanes outside the window");
         assert!(near.are_near(at), "a probe outside its window");
         match self.0 {
+            _ if from == to => to,
             // SAFETY: this kind is made by `available` only, after the processor said that it has the instructions.
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512 => unsafe { avx512::near(window, at, near, lanes, from, to) },

@@ -119,7 +119,8 @@ impl Stream {
             stream.lookups.push(Lookup { offset: m.remove, value: m.constant, part: 0, min_difference: 0 });
         }
         rares.into_iter().for_each(|(n, value)| stream.enter(n, value));
-        if max_value >= space.coded() {
+        // A mask without a low bit leaves no byte code worth having.
+        if max_value >= space.coded() || space.coded() < 512 {
             stream.stamps = Some(Vec::new());
         }
         stream.refill(past)?;
@@ -188,8 +189,8 @@ impl Stream {
 
     /// Enters the value of the next heap, which the witness search found to be rare. `past` holds everything before it.
     pub(super) fn push_rare<S: Sequence + ?Sized>(&mut self, value: u16, past: &S) -> Result<()> {
-        let n = self.end();
-        debug_assert_eq!(past.len(), n);
+        let n = past.len();
+        assert_eq!(n, self.end(), "a rare heap is entered right behind what is proved");
         self.enter(n, value);
         if value >= self.space.coded() && !self.is_wide() {
             self.widen(past)?;
@@ -224,13 +225,14 @@ impl Stream {
         self.learnt_at = self.learnt_at.min(end);
     }
 
-    /// Computes the candidates of the next `length` heaps; fewer when one has no byte code.
-    pub(super) fn block(&mut self, length: usize) -> Result<(Vec<u16>, Stop)> {
+    /// Computes the candidates of the next `length` heaps; fewer when one has no byte code. The stream may yet be taken
+    /// back to `proved`, so what a heap from there on looks back at is kept.
+    pub(super) fn block(&mut self, length: usize, proved: u64) -> Result<(Vec<u16>, Stop)> {
         let start = self.end();
         let end = start + length as u64;
         let reach = self.last_rare() + self.rule.max_remove() + order::SAMPLE as u64;
-        self.codes.forget_before(start.saturating_sub(reach));
-        self.values.forget_before(start.saturating_sub(if self.is_wide() {
+        self.codes.forget_before(proved.saturating_sub(reach));
+        self.values.forget_before(proved.saturating_sub(if self.is_wide() {
             reach
         } else {
             self.rule.max_remove() + order::SAMPLE as u64

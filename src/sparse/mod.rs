@@ -73,6 +73,8 @@ pub struct Solver {
     space: Space,
     /// The built-in space of a named game is not reviewed while all values are below 512.
     built_in: bool,
+    /// Any space is kept, good or bad.
+    fixed: bool,
     max_value: u16,
     next_review: u64,
     rares_at_review: u64,
@@ -96,6 +98,9 @@ struct Streams {
 
 /// Values computed by the definition before a sparse space is used.
 const BOOTSTRAP: u64 = 4096;
+
+/// Rules that remove more tokens at once are left to the definition: the windows of the streams would not hold them.
+const LONGEST_REMOVAL: u64 = 1 << 16;
 
 /// Rare heaps make up at most one in this many in a space worth using.
 const WORTH: u64 = 8;
@@ -124,6 +129,7 @@ impl Solver {
             method,
             space: space.or(built_in).unwrap_or(Space::NONE),
             built_in: built_in.is_some() && (space.is_none() || space == built_in),
+            fixed: false,
             max_value,
             next_review: past.len().max(BOOTSTRAP),
             rares_at_review: 0,
@@ -140,10 +146,17 @@ impl Solver {
         Ok(solver)
     }
 
-    /// Changes the largest block, which changes speed but no value (for tests).
+    /// Changes the largest block (at most [`BLOCK`]), which changes speed but no value (for tests).
     #[must_use]
     pub fn with_block(mut self, largest: usize) -> Solver {
-        self.largest_block = largest.max(1);
+        self.largest_block = largest.clamp(1, BLOCK);
+        self
+    }
+
+    /// Keeps the space it was made with, however bad it is, which changes speed but no value (for tests).
+    #[must_use]
+    pub fn with_fixed_space(mut self) -> Solver {
+        self.fixed = true;
         self
     }
 
@@ -184,6 +197,9 @@ impl Solver {
 
     fn sparse_engine<S: Sequence + ?Sized>(&self, past: &S) -> Result<Engine> {
         let Method::Sparse(kernel) = self.method else { return self.definition_engine(past) };
+        if self.rule.max_remove() > LONGEST_REMOVAL {
+            return self.definition_engine(past);
+        }
         let mut rares = Vec::new();
         for_each_piece(past, 0, past.len(), |from, values| {
             let all = (from..).zip(values.iter().copied());
@@ -232,7 +248,7 @@ impl Solver {
         };
         let sparse = matches!(self.engine, Engine::Sparse(_));
         let grown = sparse && rares > self.rares_at_review + self.rares_at_review / 4 + 64;
-        let settled = self.built_in && sparse && self.max_value < 512;
+        let settled = sparse && (self.fixed || (self.built_in && self.max_value < 512));
         if settled || self.method == Method::Definition || (n < self.next_review && !grown) {
             return Ok(());
         }
@@ -295,7 +311,7 @@ impl Streams {
         length = length.min(limit.saturating_sub(from));
         let (candidates, witnesses, block) = (&mut self.candidates, &mut self.witnesses, &self.block);
         let (next, checked) = rayon::join(
-            || if length == 0 { Ok((Vec::new(), Stop::Done)) } else { candidates.block(index(length)) },
+            || if length == 0 { Ok((Vec::new(), Stop::Done)) } else { candidates.block(index(length), start) },
             || {
                 witnesses.push(block);
                 if block.is_empty() { Ok(witness::Checked::default()) } else { witnesses.check(start, past) }

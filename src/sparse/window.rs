@@ -9,8 +9,8 @@ pub(crate) struct Window<T> {
     items: Vec<T>,
 }
 
-/// Forgotten items are kept until there are this many, so that moving the rest down stays rare.
-const SLACK: u64 = 1 << 22;
+/// Forgotten items are kept until there are this many and a quarter of all, so that moving the rest down stays cheap.
+const SLACK: u64 = 1 << 12;
 
 impl<T: Copy> Window<T> {
     pub(crate) fn new(start: u64, items: Vec<T>) -> Window<T> {
@@ -59,15 +59,20 @@ impl<T: Copy> Window<T> {
     }
 
     /// Drops the positions from `end` on.
+    ///
+    /// # Panics
+    /// When positions before the window would be the last: they were forgotten too early.
     pub(crate) fn truncate(&mut self, end: u64) {
-        self.items.truncate(index(end.saturating_sub(self.start)));
+        assert!(end >= self.start, "a window was taken back to before its start");
+        self.items.truncate(index(end - self.start));
     }
 
     /// Allows the positions before `n` to be dropped.
     pub(crate) fn forget_before(&mut self, n: u64) {
         let dead = n.saturating_sub(self.start);
         if dead >= SLACK.max((self.items.len() as u64) / 4) {
-            self.items.drain(..index(dead.min(self.items.len() as u64)));
+            let dead = dead.min(self.items.len() as u64);
+            self.items.drain(..index(dead));
             self.start += dead;
         }
     }
