@@ -323,6 +323,16 @@ fn rares_far_apart_take_a_stream_back_that_is_a_block_ahead() {
     }
 }
 
+/// A move that only takes all of a very large heap: no window is made that long, the definition does it.
+#[test]
+fn removals_longer_than_the_windows_are_left_to_the_definition() {
+    let mut moves = "kayles".parse::<Rule>().unwrap().moves().to_vec();
+    moves.push(Move { remove: 200_000, constant: 0, leaves: Leaves::Nothing });
+    let rule = Rule::from_moves("long removal", moves).unwrap();
+    let found = grundy::sparse::values(&rule, Method::Sparse(Kernel::best()), 9000).unwrap();
+    same(&rule, "from nothing", &found, &definition::values(&"kayles".parse().unwrap(), 9000).unwrap());
+}
+
 /// What a run does when it is resumed: a solver is made anew in the middle, with the space that the other one had.
 #[test]
 fn a_solver_made_anew_at_any_heap_goes_on_the_same() {

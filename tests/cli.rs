@@ -72,6 +72,8 @@ fn what_cannot_be_understood_is_a_usage_error() {
     for bad in ["x", "1.5", "1e30", "2^64", "0x10", ""] {
         fails(2, &["run", "kayles", "--to", bad, "--dir", dir], &["--to"]);
     }
+    let long = format!(".{}7", "0".repeat(4000));
+    fails(2, &["run", &long, "--to", "100", "--dir", dir], &["2048"]);
     fails(2, &["run", "kayles", "--threads", "0", "--dir", dir], &["--threads"]);
     fails(2, &["run", "kayles", "--kernel", "abacus", "--dir", dir], &["abacus"]);
     fails(2, &["values", "kayles", "5..5"], &["empty"]);

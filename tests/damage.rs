@@ -423,6 +423,33 @@ fn data_files_without_a_journal_are_left_alone() {
     assert!(contents(&dir) == before);
 }
 
+/// An emptied journal, or one whose only record is broken, says nothing; the values beside it are still somebody's.
+#[test]
+fn values_without_a_good_record_are_thrown_away_only_when_asked() {
+    for what in ["emptied", "broken"] {
+        let dir = tempfile::tempdir().unwrap();
+        compute(dir.path(), 5600);
+        let journal = dir.path().join("journal.jsonl");
+        match what {
+            "emptied" => set_length(&journal, 0),
+            _ => {
+                set_length(&journal, RECORD as u64);
+                let mut bytes = std::fs::read(&journal).unwrap();
+                bytes[2000] ^= 1;
+                std::fs::write(&journal, bytes).unwrap();
+            }
+        }
+        let before = contents(dir.path());
+        let output = run(GAME, dir.path(), &["--to", "5600"]);
+        assert_eq!(output.status.code(), Some(3), "{what}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("--rollback"), "{what}: {}", text(&output.stderr));
+        assert!(contents(dir.path()) == before, "{what}: untouched");
+        let output = run(GAME, dir.path(), &["--to", "5600", "--rollback", "--width", "u8"]);
+        assert_eq!(output.status.code(), Some(0), "{what}: {}", text(&output.stderr));
+        assert!(contents(dir.path())[..2] == before[..2], "{what}: computed anew");
+    }
+}
+
 #[test]
 fn names_from_files_are_escaped_in_messages() {
     let (_parent, dir) = finished();

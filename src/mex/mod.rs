@@ -410,6 +410,22 @@ mod tests {
         }
     }
 
+    /// A safe function must not read outside its slices whatever it is given.
+    #[test]
+    fn lanes_that_run_backwards_or_outside_are_refused_by_every_kernel() {
+        let lanes = Lanes { code: [[NONE; LANES]; CANDIDATES] };
+        let mut near = Probes::new();
+        near.push(Probe { offset: 1, code: 0 });
+        for kernel in Kernel::available() {
+            for (at, from, to) in [(100, 40, 0), (100, 0, 65), (101, 0, 64), (usize::MAX, 0, 64), (100, 65, 65)] {
+                let refused = std::panic::catch_unwind(|| {
+                    kernel.near(&mut [0; 164], at, &near, &lanes, from, to);
+                });
+                assert!(refused.is_err(), "{kernel}: at {at}, lanes {from}..{to}");
+            }
+        }
+    }
+
     #[test]
     fn the_witness_jobs_of_every_kernel_are_what_they_say() {
         for seed in 0..200 {
