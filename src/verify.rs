@@ -4,7 +4,7 @@
 //! headers are this program's to the last byte, escapes and table agree, every commit's digest holds, rares and largest
 //! value counted anew are those of the last record. Any altered byte of table, escapes or journal is found.
 //!
-//! [`definition`] asks whether the values are right: a sample of them by the mex over all pairs, given the values before.
+//! [`definition()`] asks whether the values are right: a sample of them by the mex over all pairs, given the values before.
 //!
 //! A range of the digest starts at a segment boundary, where a record says the digest of all before; so ranges can be
 //! checked on different machines.

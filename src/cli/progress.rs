@@ -2,7 +2,7 @@
 
 use grundy::engine::{Observer, Progress};
 use grundy::rule::Rule;
-use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -53,10 +53,15 @@ impl Meter {
         self.next = now;
         let bar = ProgressBar::with_draw_target(to, ProgressDrawTarget::stderr()).with_position(from);
         let template = match to {
-            Some(_) => "{prefix} {wide_bar} {human_pos} of {human_len}, {per_sec}, {eta} left{msg}",
-            None => "{prefix} {spinner} {human_pos}, {per_sec}, {elapsed}{msg}",
+            Some(_) => "{prefix} {wide_bar} {human_pos} of {human_len}, {rate} a second, {eta} left{msg}",
+            None => "{prefix} {spinner} {human_pos}, {rate} a second, {elapsed}{msg}",
         };
-        bar.set_style(ProgressStyle::with_template(template).expect("a template of ours"));
+        let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+            // A rate is shown, not computed with: what does not fit is shown as the largest that does.
+            let _ = write!(out, "{}", HumanCount(state.per_sec() as u64));
+        };
+        let style = ProgressStyle::with_template(template).expect("a template of ours").with_key("rate", rate);
+        bar.set_style(style);
         bar.set_prefix(what.to_owned());
         bar.reset_eta();
         self.bar = Some(bar);

@@ -9,7 +9,7 @@
 //! Beyond twice the last rare position no look-up is odd.
 //!
 //! Values at or above 512 ([`Space::coded`]) have no byte code. When the first one appears the stream goes over to 16-bit
-//! values and a table of stamps: exact, ten times slower, and needed by few games (.004 has values above 6000).
+//! values and a table of stamps: exact, slower, and needed by few games (.004 has values above 6000).
 //!
 //! Invariant: after [`Stream::block`] the stream has run ahead of what is proved; [`Stream::truncate`] takes it back.
 
