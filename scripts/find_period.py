@@ -6,8 +6,8 @@
 """Looks for a period in the value table of a run directory, or in a .npy file of nim-values.
 
 Finds the least p with which the last part of the table repeats, at least `--repeats` times, and the
-least n0 from which on all of the table does. That is an observation, never a proof: `grundy period`
-proves. Also says how long the table must be for that.
+least n0 from which on all of the table does. That is an observation, never a proof;
+it also says how long the table must be for one.
 
 The search. A window of L values repeats with p exactly if its first L - p values are its last L - p.
 Polynomial hashes of all prefixes, mod the prime 2^31 - 1, tell this for every p at once, in linear
@@ -241,7 +241,7 @@ def describe(table, result):
         )
         lines.append(f"The period is the least that holds throughout {looked}.")
         lines += proof_bounds(table, p, begin)
-        lines.append("Observed is not proved: `grundy period` proves.")
+        lines.append("Observed is not proved.")
     lines.append(f"Greatest value: {result['max_value']}.")
     return "\n".join(lines)
 

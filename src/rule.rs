@@ -208,7 +208,7 @@ pub const KNOWN: &[Known] = &[
         game: "0.6",
         aliases: &["officers"],
         space: Some((0x1ee, 0)),
-        about: "remove one token, not a heap of one (R. K. Guy; OEIS A046695); period unknown",
+        about: "Officers: remove one token, not a heap of one (R. K. Guy, in Eureka 16); period unknown",
     },
     Known {
         game: "0.77",

@@ -1,0 +1,82 @@
+//! How fast: the kernels alone, and whole sequences with every value proved. Each benchmark asserts its answer first, so
+//! that a fast wrong kernel is no result.
+//!
+//! `cargo bench` runs all; `cargo bench -- kernel` or `-- sequence` a part. What was measured is kept in `record/`.
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use grundy::mex::{Far, Kernel, LANES, Probe, Probes};
+use grundy::rule::Rule;
+use grundy::sparse::{self, Method, Solver, Space};
+use std::hint::black_box;
+
+/// Look-ups like those of Grundy's game: 512 marked, 775 checked, reaching back up to 82 860.
+fn far() -> (Vec<u8>, Far) {
+    // A full-period linear congruence: the same work on every machine.
+    let mut state = 1u64;
+    let mut next = move |bound: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from((state >> 33) % bound as u64).expect("small")
+    };
+    let window: Vec<u8> = (0..100_000).map(|_| u8::try_from(next(90)).expect("below 90")).collect();
+    let mut probes = |count: usize| {
+        let mut list = Probes::new();
+        for _ in 0..count {
+            list.push(Probe { offset: LANES + next(82_000), code: u8::try_from(next(90)).expect("below 90") });
+        }
+        list
+    };
+    let far = Far { codes: 80, mark: probes(512), check: [probes(97), probes(194), probes(484)] };
+    (window, far)
+}
+
+fn kernels(c: &mut Criterion) {
+    let (window, far) = far();
+    let reference = Kernel::scalar().candidates(&window, window.len(), &far);
+    let mut group = c.benchmark_group("kernel");
+    group.throughput(Throughput::Elements(LANES as u64));
+    for kernel in Kernel::available() {
+        assert_eq!(kernel.candidates(&window, window.len(), &far), reference, "{kernel}");
+        group.bench_function(kernel.name(), |b| {
+            b.iter(|| kernel.candidates(black_box(&window), window.len(), black_box(&far)));
+        });
+    }
+    group.finish();
+}
+
+/// The values from 2^20 on, proved, table and digest left out.
+fn sequences(c: &mut Criterion) {
+    const HELD: usize = 1 << 20;
+    const MORE: usize = 1 << 19;
+    let mut group = c.benchmark_group("sequence");
+    group.throughput(Throughput::Elements(MORE as u64)).sample_size(10);
+    for (game, mask, position) in [("grundy", 0x1fe, 0), ("0.6", 0x1ee, 0), ("0.106", 0xd, 1), ("0.77", 0xf, 0)] {
+        let rule: Rule = game.parse().expect("a game");
+        let space = Space::new(&rule, mask, position);
+        // The portable kernel decides what is right; the definition decides about it, in the tests.
+        let expected =
+            sparse::values(&rule, Method::Sparse(Kernel::scalar()), HELD + MORE).expect("values below 65536");
+        for kernel in Kernel::available() {
+            let solver = || {
+                Solver::new(&rule, Method::Sparse(kernel), space, &expected[..HELD])
+                    .expect("a solver of values in memory")
+            };
+            let run = |mut solver: Solver| {
+                let mut values = expected[..HELD].to_vec();
+                let mut more = Vec::new();
+                while values.len() < HELD + MORE {
+                    more.clear();
+                    let limit = (HELD + MORE) as u64;
+                    solver.advance(values.as_slice(), limit, &mut more).expect("values below 65536");
+                    values.extend_from_slice(&more);
+                }
+                values
+            };
+            assert!(run(solver()) == expected, "{game}, {kernel}");
+            group.bench_function(format!("{game} {kernel}"), |b| b.iter_batched(solver, run, BatchSize::PerIteration));
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, kernels, sequences);
+criterion_main!(benches);
