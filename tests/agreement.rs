@@ -224,14 +224,18 @@ fn values_on_both_sides_of_a_byte() {
     }
 }
 
+/// Nim with at most `top` tokens taken, and a split: values up to `top`, and sparse.
+fn wide_rule(top: u64, remove: u64, d: u64) -> Rule {
+    let nim = (1..=top).flat_map(|s| [one(s, 0), Move { remove: s, constant: 0, leaves: Leaves::Nothing }]);
+    Rule::from_moves(format!("wide {top} {remove} {d}"), nim.chain([split(remove, 0, d)]).collect()).unwrap()
+}
+
 /// Nim with at most so many tokens at a time, and a split: values above 512 long before the engine goes sparse.
 #[test]
 fn games_with_values_above_512_from_the_start() {
     let random = &mut Random::new("wide");
     for (top, remove, d) in [(600, 1, 0), (600, 3, 1), (700, 3, 1), (700, 0, 0), (1100, 0, 1), (1100, 3, 5)] {
-        let nim = (1..=top).flat_map(|s| [one(s, 0), Move { remove: s, constant: 0, leaves: Leaves::Nothing }]);
-        let rule =
-            Rule::from_moves(format!("wide {top} {remove} {d}"), nim.chain([split(remove, 0, d)]).collect()).unwrap();
+        let rule = wide_rule(top, remove, d);
         let expected = definition::values(&rule, 6000).unwrap();
         assert!(expected.iter().any(|&v| v >= 512));
         let work = agrees(random, &rule, &expected);
@@ -337,8 +341,9 @@ fn removals_longer_than_the_windows_are_left_to_the_definition() {
 #[test]
 fn a_solver_made_anew_at_any_heap_goes_on_the_same() {
     let random = &mut Random::new("anew");
-    for game in ["grundy", "0.6", "0.77", "0.106", "remove-a-square", "0.07", "grundy:d=2", "0.404"] {
-        let rule: Rule = game.parse().unwrap();
+    let games = ["grundy", "0.6", "0.77", "0.106", "remove-a-square", "0.07", "grundy:d=2", "0.404"];
+    let named = games.map(|game| game.parse::<Rule>().unwrap());
+    for rule in named.into_iter().chain([wide_rule(600, 3, 1), wide_rule(700, 0, 0)]) {
         let expected = definition::values(&rule, 9000).unwrap();
         let mut values = Vec::new();
         let mut space = None;
