@@ -364,8 +364,7 @@ fn resume(
         observer.note(&format!("the last record of the journal (byte {offset}) broke off and is dropped"));
         journal.drop_torn_tail()?;
     }
-    let done = |observer: &mut (dyn Observer + Send), last: &Record| {
-        observer.note(&format!("nothing is left to do: {} values are there", last.count));
+    let as_it_is = |last: &Record, stopped: bool| {
         let progress = Progress {
             count: last.count,
             committed: last.count,
@@ -374,19 +373,14 @@ fn resume(
             max_value: last.max_value,
             max_at: last.max_at,
         };
-        Prepared::Nothing(Outcome { rule: rule.clone(), progress, computed: 0, stopped: false })
+        Prepared::Nothing(Outcome { rule: rule.clone(), progress, computed: 0, stopped })
     };
     check_room(dir, options.to, last.count, last.width)?;
     let mut points = contents.points;
     let mut table = open_table(dir, &last, &mut points, options.rollback)?;
     let checked = rehash(&table, &points, observer, stop)?;
-    let Some((chain, good)) = checked else {
-        // A second thought during the re-hash: nothing has changed.
-        let mut outcome = done(observer, &last);
-        if let Prepared::Nothing(outcome) = &mut outcome {
-            outcome.stopped = true;
-        }
-        return Ok(outcome);
+    let Some((mut chain, good)) = checked else {
+        return Ok(as_it_is(&last, true)); // a second thought during the re-hash
     };
     let whole = good == points.len() && points.last().is_some_and(|p| p.count == last.count);
     let header = table.header_shapes().and_then(|_| table.check_escapes());
@@ -396,7 +390,6 @@ fn resume(
     {
         return Err(error);
     }
-    let mut chain = chain;
     if !whole {
         let point =
             good.checked_sub(1).map_or(Point { count: 0, escapes: 0, digest: Default::default() }, |i| points[i]);
@@ -442,7 +435,8 @@ fn resume(
     }
     if options.to.is_some_and(|to| to <= last.count) {
         close(table, &mut journal)?;
-        return Ok(done(observer, &last));
+        observer.note(&format!("nothing is left to do: {} values are there", last.count));
+        return Ok(as_it_is(&last, false));
     }
     observer.started(&rule, last.count, options.to);
     let solver = Solver::new(&rule, options.method, (space != Space::NONE).then_some(space), &table)?;

@@ -1,8 +1,8 @@
 //! The candidate stream: for each heap the least common value that is not an option.
 //!
 //! Only options with exactly one rare part can be common (`sparse::space`), so one look-up per rare position and split
-//! finds them all. Most look-ups reach back at least [`LANES`] and are left to a kernel, 64 heaps at a time; the near
-//! ones, the moves that leave one heap, and the odd ones are done heap by heap.
+//! finds them all. Those that reach back at least [`LANES`] and the nearer ones are two jobs of a kernel, 64 heaps at a
+//! time; while there are odd ones, these and the near ones are done heap by heap.
 //!
 //! A look-up is **odd** for a block of heaps when, for one of them, the other part would not exist, would be rare itself
 //! (a pair of rares gives a rare value, which the code cannot express), or would be too near for the difference rule.
@@ -70,8 +70,11 @@ pub(super) struct Stream {
     stamps: Option<Vec<u64>>,
 }
 
-/// A new order of the look-ups is learnt after this many values.
+/// A new order of the look-ups is learnt after this many values, or when there are twice as many.
 const RELEARN: u64 = 1 << 21;
+
+/// Before this heap the order is by distance.
+const YOUNG: u64 = 1 << 16;
 
 /// The ends of the stages of checking, in eighths of the look-ups that are not marked.
 const STAGE_SHARES: [usize; STAGES] = [1, 3, 8];
@@ -244,7 +247,7 @@ impl Stream {
                 self.values.push(value);
             }
         } else {
-            if start >= self.learnt_at + RELEARN {
+            if start >= (self.learnt_at + RELEARN).min(self.learnt_at * 2).max(YOUNG) {
                 self.learn();
             }
             if start < self.plan_from {

@@ -163,10 +163,7 @@ impl Witnesses {
         let from = self.end().saturating_sub(self.lookback()) / GROUP * GROUP;
         let dead = index((from - self.planes_from) / 8);
         let used = index(self.end() - self.planes_from) / 8 + 1;
-        assert!(
-            used - dead + more / 8 + 65 <= STRIDE,
-            "removals of 2^17 tokens and more are not for the sparse engine"
-        );
+        assert!(used - dead + more / 8 + 65 <= STRIDE, "the largest removal of the rule leaves the planes no room");
         for plane in self.planes.chunks_exact_mut(STRIDE) {
             plane.copy_within(dead..used, 0);
             plane[used - dead..used].fill(0);
@@ -449,6 +446,8 @@ impl Witnesses {
             checked.walks = 1;
             checked.depth = n / 2;
             let missing = definition::first_missing(&self.rule, &all, n, u32::from(self.recent.get(n)))?;
+            // A common value that is missing would mean that the candidate was not the least one: a wrong kernel.
+            assert!(missing.is_none_or(|t| self.space.is_rare(t, n)), "the candidate of heap {n} is not the least");
             checked.missing = missing.map(|t| (n, t));
         }
         Ok(checked)
