@@ -4,13 +4,13 @@
 //! `cargo bench` runs all; `cargo bench -- kernel` or `-- sequence` a part. What was measured is kept in `record/`.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use grundy::mex::{Far, Kernel, LANES, Probe, Probes};
+use grundy::mex::{Kernel, LANES, Planes, Probe, Probes, STAGES};
 use grundy::rule::Rule;
 use grundy::sparse::{self, Method, Solver, Space};
 use std::hint::black_box;
 
-/// Look-ups like those of Grundy's game: 512 marked, 775 checked, reaching back up to 82 860.
-fn far() -> (Vec<u8>, Far) {
+/// Look-ups like those of Grundy's game: 440 marked, 806 checked, reaching back up to 82 860.
+fn far() -> (Vec<u8>, Probes, [Probes; STAGES]) {
     // A full-period linear congruence: the same work on every machine.
     let mut state = 1u64;
     let mut next = move |bound: usize| {
@@ -21,23 +21,32 @@ fn far() -> (Vec<u8>, Far) {
     let mut probes = |count: usize| {
         let mut list = Probes::new();
         for _ in 0..count {
-            list.push(Probe { offset: LANES + next(82_000), code: u8::try_from(next(90)).expect("below 90") });
+            list.push(Probe::new(LANES + next(82_000), u8::try_from(next(90)).expect("below 90")));
         }
         list
     };
-    let far = Far { codes: 80, mark: probes(512), check: [probes(97), probes(194), probes(484)] };
-    (window, far)
+    let (mark, check) = (probes(440), [201, 101, 101, 151, 252].map(probes));
+    (window, mark, check)
 }
 
 fn kernels(c: &mut Criterion) {
-    let (window, far) = far();
-    let reference = Kernel::scalar().candidates(&window, window.len(), &far);
+    let (window, mark, check) = far();
+    let at = window.len();
+    let marked = |kernel: Kernel| {
+        let mut planes = Planes::new(72);
+        kernel.mark(&window, at, &mark, &mut planes);
+        planes
+    };
+    let planes = marked(Kernel::scalar());
+    let lanes = Kernel::scalar().refine(&window, at, &planes, &check);
     let mut group = c.benchmark_group("kernel");
     group.throughput(Throughput::Elements(LANES as u64));
     for kernel in Kernel::available() {
-        assert_eq!(kernel.candidates(&window, window.len(), &far), reference, "{kernel}");
-        group.bench_function(kernel.name(), |b| {
-            b.iter(|| kernel.candidates(black_box(&window), window.len(), black_box(&far)));
+        assert!(marked(kernel) == planes, "{kernel}");
+        assert_eq!(kernel.refine(&window, at, &planes, &check), lanes, "{kernel}");
+        group.bench_function(format!("mark {kernel}"), |b| b.iter(|| marked(black_box(kernel))));
+        group.bench_function(format!("refine {kernel}"), |b| {
+            b.iter(|| kernel.refine(black_box(&window), at, black_box(&planes), &check));
         });
     }
     group.finish();

@@ -2,7 +2,7 @@
 //!
 //! The method is that of `avx512`; without byte masks and ternary logic each step takes an instruction or two more.
 
-use super::{CANDIDATES, Far, KEEP, LANES, Lanes, MOST_CODES, NONE, Probe, Probes};
+use super::{CANDIDATES, KEEP, LANES, Lanes, MOST_CODES, NONE, Planes, Probe, Probes, STAGES, STRIKES};
 use std::arch::x86_64::*;
 
 pub(super) fn is_available() -> bool {
@@ -21,29 +21,41 @@ const PASSES: usize = MOST_CODES.div_ceil(8 * PASS);
 #[inline]
 #[target_feature(enable = "avx2")]
 fn options(window: &[u8], at: usize, lane: usize, probe: &Probe) -> __m256i {
-    debug_assert!(probe.offset >= LANES && probe.offset <= at && at <= window.len() && lane + HALF <= LANES);
-    // SAFETY: the caller has checked LANES <= offset <= at <= window.len(), so the bytes are inside the window.
+    debug_assert!(probe.offset <= at && at - probe.offset + LANES <= window.len() && lane + HALF <= LANES);
+    // SAFETY: the caller has checked that offset <= at and at - offset + LANES <= window.len().
     let bytes = unsafe { _mm256_loadu_si256(window.as_ptr().add(at - probe.offset + lane).cast()) };
-    _mm256_xor_si256(bytes, _mm256_set1_epi8(probe.code.cast_signed()))
+    _mm256_xor_si256(bytes, _mm256_set1_epi32(i32::from_ne_bytes(probe.codes)))
 }
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn candidates(window: &[u8], at: usize, far: &Far) -> Lanes {
+pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut Planes) {
+    for lane in [0, HALF] {
+        for (pass, rows) in planes.rows_mut().chunks_mut(PASS).enumerate() {
+            match rows.len() {
+                1 => mark_rows::<1>(window, at, lane, probes, pass, rows),
+                2 => mark_rows::<2>(window, at, lane, probes, pass, rows),
+                4 => mark_rows::<4>(window, at, lane, probes, pass, rows),
+                _ => mark_rows::<8>(window, at, lane, probes, pass, rows),
+            }
+        }
+    }
+}
+
+#[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
+pub(super) fn refine(window: &[u8], at: usize, planes: &Planes, check: &[Probes; STAGES]) -> Lanes {
     let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES] };
     for lane in [0, HALF] {
         // Codes that are not considered count as marked.
         let mut marked = [[u8::MAX; HALF]; PASS * PASSES];
-        for (pass, rows) in marked[..far.codes / 8].chunks_mut(PASS).enumerate() {
-            match rows.len() {
-                2 => mark::<2>(window, at, lane, &far.mark, pass, rows),
-                4 => mark::<4>(window, at, lane, &far.mark, pass, rows),
-                _ => mark::<8>(window, at, lane, &far.mark, pass, rows),
-            }
+        for (marked, row) in marked.iter_mut().zip(planes.rows()) {
+            marked.copy_from_slice(&row[lane..lane + HALF]);
         }
-        let least = least(&marked);
-        let kept = check::<{ KEEP[0] }, { KEEP[1] }>(window, at, lane, &far.check[0], &least);
-        let kept = check::<{ KEEP[1] }, { KEEP[2] }>(window, at, lane, &far.check[1], &kept);
-        let kept = check::<{ KEEP[2] }, CANDIDATES>(window, at, lane, &far.check[2], &kept);
+        let least: [_; KEEP[0]] = least(&marked, u64::MAX);
+        let kept = check_stage::<{ KEEP[0] }, { KEEP[1] }>(window, at, lane, &check[0], &least);
+        let kept = check_stage::<{ KEEP[1] }, { KEEP[2] }>(window, at, lane, &check[1], &kept);
+        let kept = check_stage::<{ KEEP[2] }, { KEEP[3] }>(window, at, lane, &check[2], &kept);
+        let kept = check_stage::<{ KEEP[3] }, { KEEP[4] }>(window, at, lane, &check[3], &kept);
+        let kept = check_stage::<{ KEEP[4] }, CANDIDATES>(window, at, lane, &check[4], &kept);
         for (row, codes) in lanes.code.iter_mut().zip(kept) {
             row[lane..lane + HALF].copy_from_slice(&codes);
         }
@@ -54,10 +66,19 @@ pub(super) fn candidates(window: &[u8], at: usize, far: &Far) -> Lanes {
 /// Marks the 8 * `N` codes from 64 * `pass` on.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn mark<const N: usize>(window: &[u8], at: usize, lane: usize, probes: &Probes, pass: usize, rows: &mut [[u8; HALF]]) {
+fn mark_rows<const N: usize>(
+    window: &[u8],
+    at: usize,
+    lane: usize,
+    probes: &Probes,
+    pass: usize,
+    rows: &mut [[u8; LANES]],
+) {
     let one_hot = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64.cast_signed());
     let (seven, low_bits) = (_mm256_set1_epi8(7), _mm256_set1_epi8(0x1f));
-    let mut planes = [_mm256_setzero_si256(); N];
+    // SAFETY: there are 32 bytes from either half of a row on.
+    let load = |row: &[u8; LANES]| unsafe { _mm256_loadu_si256(row[lane..lane + HALF].as_ptr().cast()) };
+    let mut planes: [__m256i; N] = std::array::from_fn(|j| load(&rows[j]));
     for probe in probes.list() {
         let option = options(window, at, lane, probe);
         let bit = _mm256_shuffle_epi8(one_hot, _mm256_and_si256(option, seven));
@@ -68,8 +89,8 @@ fn mark<const N: usize>(window: &[u8], at: usize, lane: usize, probes: &Probes, 
         }
     }
     for (row, plane) in rows.iter_mut().zip(planes) {
-        // SAFETY: a row has 32 bytes.
-        unsafe { _mm256_storeu_si256(row.as_mut_ptr().cast(), plane) };
+        // SAFETY: there are 32 bytes from either half of a row on.
+        unsafe { _mm256_storeu_si256(row[lane..lane + HALF].as_mut_ptr().cast(), plane) };
     }
 }
 
@@ -84,20 +105,45 @@ fn code(pass: usize, bit: u32) -> u8 {
     u8::try_from(pass * 64).expect("at most three passes") + bit.to_le_bytes()[0]
 }
 
-/// The least codes of each lane whose bits are not set.
+#[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
+pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut Planes) {
+    for lane in [0, HALF] {
+        let mut rows = [[0; HALF]; PASS * PASSES];
+        for (half, row) in rows.iter_mut().zip(open.rows()) {
+            half.copy_from_slice(&row[lane..lane + HALF]);
+        }
+        let least: [_; STRIKES] = least(&rows, 0);
+        // SAFETY: a row has 32 bytes.
+        let codes = least.map(|row| unsafe { _mm256_loadu_si256(row.as_ptr().cast()) });
+        let distance = distances(window, at, lane, probes, &codes);
+        for (codes, distance) in least.iter().zip(distance) {
+            let zero = _mm256_cmpeq_epi8(distance, _mm256_setzero_si256());
+            let mut hit = _mm256_movemask_epi8(zero).cast_unsigned();
+            while hit != 0 {
+                let i = hit.trailing_zeros() as usize;
+                if let Some(row) = open.rows_mut().get_mut(usize::from(codes[i] / 8)) {
+                    row[lane + i] &= !(1 << (codes[i] % 8));
+                }
+                hit &= hit - 1;
+            }
+        }
+    }
+}
+
+/// The least codes of each lane whose bits, XOR `flip`, are set.
 #[inline]
 #[target_feature(enable = "avx2,bmi1")]
-fn least(marked: &[[u8; HALF]; PASS * PASSES]) -> [[u8; HALF]; KEEP[0]] {
-    let mut least = [[NONE; HALF]; KEEP[0]];
+fn least<const N: usize>(rows: &[[u8; HALF]; PASS * PASSES], flip: u64) -> [[u8; HALF]; N] {
+    let mut least = [[NONE; HALF]; N];
     for lane in 0..HALF {
         let mut found = 0;
         'lane: for pass in 0..PASSES {
-            let bytes: [u8; 8] = std::array::from_fn(|j| marked[pass * PASS + j][lane]);
-            let mut left = !u64::from_le_bytes(bytes);
+            let bytes: [u8; 8] = std::array::from_fn(|j| rows[pass * PASS + j][lane]);
+            let mut left = u64::from_le_bytes(bytes) ^ flip;
             while left != 0 {
                 least[found][lane] = code(pass, left.trailing_zeros());
                 found += 1;
-                if found == KEEP[0] {
+                if found == N {
                     break 'lane;
                 }
                 left &= left - 1;
@@ -107,10 +153,30 @@ fn least(marked: &[[u8; HALF]; PASS * PASSES]) -> [[u8; HALF]; KEEP[0]] {
     least
 }
 
+/// The least XOR of any option with a candidate: 0 exactly when one of them hits it.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn distances<const N: usize>(
+    window: &[u8],
+    at: usize,
+    lane: usize,
+    probes: &Probes,
+    candidates: &[__m256i; N],
+) -> [__m256i; N] {
+    let mut distance = [_mm256_set1_epi8(-1); N];
+    for probe in probes.list() {
+        let option = options(window, at, lane, probe);
+        for k in 0..N {
+            distance[k] = _mm256_min_epu8(distance[k], _mm256_xor_si256(option, candidates[k]));
+        }
+    }
+    distance
+}
+
 /// Drops the candidates that a probe hits; the first `M` others move up.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn check<const N: usize, const M: usize>(
+fn check_stage<const N: usize, const M: usize>(
     window: &[u8],
     at: usize,
     lane: usize,
@@ -119,13 +185,7 @@ fn check<const N: usize, const M: usize>(
 ) -> [[u8; HALF]; M] {
     // SAFETY: a row has 32 bytes.
     let codes: [__m256i; N] = std::array::from_fn(|k| unsafe { _mm256_loadu_si256(candidates[k].as_ptr().cast()) });
-    let mut distance = [_mm256_set1_epi8(-1); N];
-    for probe in probes.list() {
-        let option = options(window, at, lane, probe);
-        for k in 0..N {
-            distance[k] = _mm256_min_epu8(distance[k], _mm256_xor_si256(option, codes[k]));
-        }
-    }
+    let distance = distances(window, at, lane, probes, &codes);
     // Bit i of left[k]: candidate k of lane i is there and was not hit.
     let left: [u32; N] = std::array::from_fn(|k| {
         let hit = _mm256_movemask_epi8(_mm256_cmpeq_epi8(distance[k], _mm256_setzero_si256()));

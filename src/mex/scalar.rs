@@ -3,42 +3,74 @@
 //! A byte that is only ever stored to beats a bit that is read, changed and written (no chain through memory), and the
 //! loops over 16 lanes are ones that every compiler turns into the vector instructions of its base line.
 
-use super::{CANDIDATES, Far, KEEP, LANES, Lanes, NONE, Probe, Probes, STAGES};
+use super::{CANDIDATES, KEEP, LANES, Lanes, NONE, Planes, Probe, Probes, STAGES, STRIKES};
 
 /// Lanes checked at once: what fits the vector registers of the oldest 64-bit processors.
 const GROUP: usize = 16;
 
-pub(super) fn candidates(window: &[u8], at: usize, far: &Far) -> Lanes {
+pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut Planes) {
     let mut marked = [[0u8; 256]; LANES];
-    for probe in far.mark.list() {
+    for probe in probes.list() {
+        let code = probe.code();
         for (row, byte) in marked.iter_mut().zip(options(window, at, probe)) {
-            row[usize::from(byte ^ probe.code)] = 1;
+            row[usize::from(byte ^ code)] = 1;
         }
     }
-    let mut least = [[NONE; LANES]; KEEP[0]];
-    for (lane, row) in marked.iter().enumerate() {
+    for (lane, marked) in marked.iter().enumerate() {
+        for (row, bytes) in planes.rows_mut().iter_mut().zip(marked.chunks_exact(8)) {
+            // Eight bytes of 0 or 1: the product gathers them in its highest byte.
+            let bits = u64::from_le_bytes(bytes.try_into().expect("eight")).wrapping_mul(0x0102_0408_1020_4080);
+            row[lane] |= bits.to_le_bytes()[7];
+        }
+    }
+}
+
+pub(super) fn refine(window: &[u8], at: usize, planes: &Planes, check: &[Probes; STAGES]) -> Lanes {
+    let mut least: [_; KEEP[0]] = least(planes, u8::MAX);
+    for group in (0..LANES).step_by(GROUP) {
+        check_stage::<{ KEEP[0] }>(window, at, &check[0], group, &mut least);
+        check_stage::<{ KEEP[1] }>(window, at, &check[1], group, &mut least);
+        check_stage::<{ KEEP[2] }>(window, at, &check[2], group, &mut least);
+        check_stage::<{ KEEP[3] }>(window, at, &check[3], group, &mut least);
+        check_stage::<{ KEEP[4] }>(window, at, &check[4], group, &mut least);
+    }
+    const { assert!(STAGES == 5) };
+    Lanes { code: std::array::from_fn::<_, CANDIDATES, _>(|k| least[k]) }
+}
+
+/// The least codes of each lane whose bits, XOR `flip`, are set.
+fn least<const N: usize>(planes: &Planes, flip: u8) -> [[u8; LANES]; N] {
+    let mut least = [[NONE; LANES]; N];
+    for lane in 0..LANES {
         let mut found = 0;
-        'row: for (word, bytes) in row[..far.codes].chunks_exact(8).enumerate() {
-            // Marks are 0 or 1, so the low bits of the complement show the codes that are left.
-            let mut left = !u64::from_le_bytes(bytes.try_into().expect("eight")) & 0x0101_0101_0101_0101;
+        'lane: for (first, row) in (0..).step_by(8).zip(planes.rows()) {
+            let mut left = row[lane] ^ flip;
             while left != 0 {
-                let code = word * 8 + (left.trailing_zeros() / 8) as usize;
-                least[found][lane] = u8::try_from(code).expect("below 128");
+                least[found][lane] = first + left.trailing_zeros().to_le_bytes()[0];
                 found += 1;
-                if found == KEEP[0] {
-                    break 'row;
+                if found == N {
+                    break 'lane;
                 }
                 left &= left - 1;
             }
         }
     }
-    for group in (0..LANES).step_by(GROUP) {
-        check::<{ KEEP[0] }>(window, at, &far.check[0], group, &mut least);
-        check::<{ KEEP[1] }>(window, at, &far.check[1], group, &mut least);
-        check::<{ KEEP[2] }>(window, at, &far.check[2], group, &mut least);
+    least
+}
+
+pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut Planes) {
+    let least: [_; STRIKES] = least(open, 0);
+    for lane in (0..LANES).step_by(GROUP) {
+        let distance = distances::<STRIKES>(window, at, probes, lane, &least);
+        for (codes, distance) in least.iter().zip(distance) {
+            for (i, _) in distance.iter().enumerate().filter(|(_, d)| **d == 0) {
+                let code = codes[lane + i];
+                if let Some(row) = open.rows_mut().get_mut(usize::from(code / 8)) {
+                    row[lane + i] &= !(1 << (code % 8));
+                }
+            }
+        }
     }
-    const { assert!(STAGES == 3) };
-    Lanes { code: std::array::from_fn::<_, CANDIDATES, _>(|k| least[k]) }
 }
 
 /// What stands `offset` back from each of the 64 lanes.
@@ -48,23 +80,42 @@ fn options<'a>(window: &'a [u8], at: usize, probe: &Probe) -> &'a [u8; LANES] {
     window[from..from + LANES].try_into().expect("64 lanes")
 }
 
-/// Drops those of the first `N` candidates that a probe hits, and moves the others up.
+/// The least XOR of any option with a candidate: 0 exactly when one of them hits it.
 #[inline]
-fn check<const N: usize>(window: &[u8], at: usize, probes: &Probes, lane: usize, least: &mut [[u8; LANES]; KEEP[0]]) {
+fn distances<const N: usize>(
+    window: &[u8],
+    at: usize,
+    probes: &Probes,
+    lane: usize,
+    candidates: &[[u8; LANES]],
+) -> [[u8; GROUP]; N] {
     let candidate: [[u8; GROUP]; N] =
-        std::array::from_fn(|k| least[k][lane..lane + GROUP].try_into().expect("16 lanes"));
-    // The least XOR of any option with a candidate is 0 exactly when one of them hits it.
+        std::array::from_fn(|k| candidates[k][lane..lane + GROUP].try_into().expect("16 lanes"));
     let mut distance = [[u8::MAX; GROUP]; N];
     for probe in probes.list() {
-        let bytes = &options(window, at, probe)[lane..lane + GROUP];
+        let (bytes, code) = (&options(window, at, probe)[lane..lane + GROUP], probe.code());
         for k in 0..N {
             for i in 0..GROUP {
-                distance[k][i] = distance[k][i].min(bytes[i] ^ probe.code ^ candidate[k][i]);
+                distance[k][i] = distance[k][i].min(bytes[i] ^ code ^ candidate[k][i]);
             }
         }
     }
+    distance
+}
+
+/// Drops those of the first `N` candidates that a probe hits, and moves the others up.
+#[inline]
+fn check_stage<const N: usize>(
+    window: &[u8],
+    at: usize,
+    probes: &Probes,
+    lane: usize,
+    least: &mut [[u8; LANES]; KEEP[0]],
+) {
+    let distance = distances::<N>(window, at, probes, lane, least);
     for i in 0..GROUP {
-        let left = (0..N).filter(|&k| distance[k][i] != 0 && candidate[k][i] != NONE).map(|k| candidate[k][i]);
+        let codes: [u8; N] = std::array::from_fn(|k| least[k][lane + i]);
+        let left = (0..N).filter(|&k| distance[k][i] != 0 && codes[k] != NONE).map(|k| codes[k]);
         let mut left = left.chain(std::iter::repeat(NONE));
         least.iter_mut().for_each(|row| row[lane + i] = left.next().expect("endless"));
     }
@@ -74,7 +125,7 @@ pub(super) fn near(window: &mut [u8], at: usize, near: &Probes, lanes: &Lanes, f
     for lane in from..to {
         let mut hit = [0u64; 4];
         for probe in near.list() {
-            let code = window[at + lane - probe.offset] ^ probe.code;
+            let code = window[at + lane - probe.offset] ^ probe.code();
             hit[usize::from(code / 64)] |= 1 << (code % 64);
         }
         let open = |code: &u8| *code != NONE && hit[usize::from(code / 64)] >> (code % 64) & 1 == 0;

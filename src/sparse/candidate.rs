@@ -13,15 +13,18 @@
 //!
 //! Invariant: after [`Stream::block`] the stream has run ahead of what is proved; [`Stream::truncate`] takes it back.
 
+use super::codes::Codes;
 use super::order;
 use super::space::Space;
 use super::window::Window;
 use crate::definition::{Sequence, for_each_piece};
 use crate::error::{Error, Result};
-use crate::mex::{self, Far, Kernel, LANES, Lanes, Probe, Probes, STAGES};
+use crate::mex::{self, Kernel, LANES, Lanes, Planes, Probe, Probes, STAGES};
 use crate::nimber::index;
 use crate::rule::{Leaves, Rule, Split};
 use bitvec::vec::BitVec;
+use rayon::prelude::*;
+use std::sync::Arc;
 
 /// One rare part under one split: a heap of n has the option `value ^ G(n - offset)`. A move that leaves one heap is a
 /// look-up with part 0 where its options have the class of the heap that is left.
@@ -39,8 +42,18 @@ pub(super) struct Lookup {
 
 /// The look-ups of one block, sorted by how they are done.
 #[derive(Clone, Debug)]
-struct Plan {
-    far: Far,
+pub(super) struct Plan {
+    /// The plan holds for blocks inside `from..until`.
+    from: u64,
+    until: u64,
+    /// Codes below this are considered; one of [`mex::CODES`].
+    codes: usize,
+    /// Entered in the planes first, perhaps ahead of time: all reach back at least [`AHEAD`].
+    ahead: Probes,
+    /// Entered in the planes then.
+    mark: Probes,
+    /// Held against the candidates that are left, stage by stage.
+    check: [Probes; STAGES],
     near: Probes,
     odd: Vec<Lookup>,
     /// Moves that leave one heap may have common options that no look-up stands for.
@@ -58,9 +71,8 @@ pub(super) struct Stream {
     is_rare: BitVec<u64>,
     /// In learnt order.
     lookups: Vec<Lookup>,
-    plan: Plan,
-    /// The plan holds for all blocks that start here or later.
-    plan_from: u64,
+    codes_considered: usize,
+    plan: Arc<Plan>,
     learnt_at: u64,
     /// Byte codes as far back as a look-up may reach; empty on the 16-bit path.
     codes: Window<u8>,
@@ -70,14 +82,71 @@ pub(super) struct Stream {
     stamps: Option<Vec<u64>>,
 }
 
-/// A new order of the look-ups is learnt after this many values, or when there are twice as many.
-const RELEARN: u64 = 1 << 21;
+/// What considering one code more costs in every heap, and a heap whose answer is beyond, in picoseconds (measured).
+const CODE_PRICE: u64 = 300;
+const LANE_LOSS: u64 = 1_000_000;
 
 /// Before this heap the order is by distance.
 const YOUNG: u64 = 1 << 16;
 
-/// The ends of the stages of checking, in eighths of the look-ups that are not marked.
-const STAGE_SHARES: [usize; STAGES] = [1, 3, 8];
+/// What reaches back so far is marked ahead of time, for a block while the block before it is computed.
+const AHEAD: usize = 2 * super::BLOCK;
+
+/// The ends of the stages of checking, in sixteenths of the look-ups that are not marked.
+const STAGE_SHARES: [usize; STAGES] = [4, 6, 8, 11, 16];
+
+/// Planes of a whole block in which the look-ups `ahead` of a plan are entered.
+pub(super) struct Ahead {
+    plan: Arc<Plan>,
+    start: u64,
+    planes: Vec<Planes>,
+}
+
+impl Plan {
+    /// A plan that holds nowhere.
+    fn none() -> Plan {
+        Plan {
+            from: 0,
+            until: 0,
+            codes: mex::MOST_CODES,
+            ahead: Probes::new(),
+            mark: Probes::new(),
+            check: Default::default(),
+            near: Probes::new(),
+            odd: Vec::new(),
+            singles: true,
+        }
+    }
+
+    /// Whether the plan holds for the block `start..end`.
+    fn holds(&self, start: u64, end: u64) -> bool {
+        self.from <= start && end <= self.until
+    }
+
+    /// Whether all look-ups are in the lists of the kernels.
+    fn is_settled(&self) -> bool {
+        self.odd.is_empty() && !self.singles
+    }
+}
+
+/// Marks the far look-ups of the block of `length` heaps from `start` on. Any thread may do it while the block before
+/// `start`, of at most as many heaps as this one may have, is computed; `codes` ends where that one begins.
+pub(super) fn mark_ahead(plan: Arc<Plan>, kernel: Kernel, codes: &Codes, start: u64, length: usize) -> Option<Ahead> {
+    let groups = length / LANES;
+    let end = start + (groups * LANES) as u64;
+    let reach = plan.ahead.farthest() as u64;
+    let useful = plan.is_settled() && plan.holds(start, end) && !plan.ahead.list().is_empty();
+    if !useful || !codes.hold(start, reach, end.saturating_sub(AHEAD as u64)) {
+        return None;
+    }
+    let mark = |group: usize| {
+        let mut planes = Planes::new(plan.codes);
+        kernel.mark(codes.items(), codes.at(start) + group * LANES, &plan.ahead, &mut planes);
+        planes
+    };
+    let planes = (0..groups).into_par_iter().with_min_len(8).map(mark).collect();
+    Some(Ahead { plan, start, planes })
+}
 
 /// Where the stream stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,13 +175,8 @@ impl Stream {
             rares: Vec::new(),
             is_rare: BitVec::new(),
             lookups: Vec::new(),
-            plan: Plan {
-                far: Far { codes: mex::MOST_CODES, mark: Probes::new(), check: Default::default() },
-                near: Probes::new(),
-                odd: Vec::new(),
-                singles: true,
-            },
-            plan_from: u64::MAX,
+            codes_considered: mex::MOST_CODES,
+            plan: Arc::new(Plan::none()),
             learnt_at: 0,
             codes: Window::new(past.len(), Vec::new()),
             values: Window::new(past.len(), Vec::new()),
@@ -142,13 +206,13 @@ impl Stream {
         self.stamps.is_some()
     }
 
-    fn last_rare(&self) -> u64 {
-        self.rares.last().map_or(0, |rare| rare.0)
+    /// How far back look-ups reach, from a heap or from one to be learnt from.
+    pub(super) fn reach(&self) -> u64 {
+        self.last_rare() + self.rule.max_remove() + order::SPAN
     }
 
-    /// From this heap on no look-up is odd.
-    fn odd_until(&self) -> u64 {
-        2 * self.last_rare() + self.rule.max_remove() + self.rule.max_difference() + 1
+    fn last_rare(&self) -> u64 {
+        self.rares.last().map_or(0, |rare| rare.0)
     }
 
     fn enter(&mut self, n: u64, value: u16) {
@@ -163,17 +227,17 @@ impl Stream {
                 min_difference: split.min_difference,
             }));
         }
-        self.plan_from = u64::MAX;
+        self.plan = Arc::new(Plan::none());
     }
 
     /// Reads the windows anew from `past`, which holds everything up to the end of the stream.
     fn refill<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
         let end = past.len();
-        let start = end.saturating_sub(self.last_rare() + self.rule.max_remove());
-        let short = end.saturating_sub(self.rule.max_remove() + order::SAMPLE as u64);
+        let start = end.saturating_sub(self.reach());
+        let short = end.saturating_sub(self.rule.max_remove() + order::SPAN);
         let (mut codes, mut values) = (Vec::new(), Vec::new());
-        let codes_from = if self.is_wide() { end } else { start.min(short) };
-        let values_from = if self.is_wide() { start.min(short) } else { short };
+        let codes_from = if self.is_wide() { end } else { start };
+        let values_from = if self.is_wide() { start } else { short };
         for_each_piece(past, codes_from.min(values_from), end, |from, piece| {
             for (n, &v) in (from..).zip(piece) {
                 if n >= codes_from {
@@ -230,15 +294,15 @@ impl Stream {
 
     /// Computes the candidates of the next `length` heaps; fewer when one has no byte code. The stream may yet be taken
     /// back to `proved`, so what a heap from there on looks back at is kept.
-    pub(super) fn block(&mut self, length: usize, proved: u64) -> Result<(Vec<u16>, Stop)> {
+    pub(super) fn block(&mut self, length: usize, proved: u64, ahead: Option<Ahead>) -> Result<(Vec<u16>, Stop)> {
         let start = self.end();
         let end = start + length as u64;
-        let reach = self.last_rare() + self.rule.max_remove() + order::SAMPLE as u64;
+        let reach = self.reach();
         self.codes.forget_before(proved.saturating_sub(reach));
         self.values.forget_before(proved.saturating_sub(if self.is_wide() {
             reach
         } else {
-            self.rule.max_remove() + order::SAMPLE as u64
+            self.rule.max_remove() + order::SPAN
         }));
         let mut stop = Stop::Done;
         if self.is_wide() {
@@ -247,14 +311,16 @@ impl Stream {
                 self.values.push(value);
             }
         } else {
-            if start >= (self.learnt_at + RELEARN).min(self.learnt_at * 2).max(YOUNG) {
+            if start >= order::next_learning(self.learnt_at).max(YOUNG) {
                 self.learn();
             }
-            if start < self.plan_from {
+            if !self.plan.holds(start, end) {
                 self.make_plan(start, end);
             }
+            let ahead = ahead.filter(|ahead| ahead.start == start && Arc::ptr_eq(&ahead.plan, &self.plan));
+            let mut planes = ahead.into_iter().flat_map(|ahead| ahead.planes);
             while self.end() < end && stop == Stop::Done {
-                stop = self.lanes(index((end - self.end()).min(LANES as u64)));
+                stop = self.lanes(index((end - self.end()).min(LANES as u64)), planes.next());
             }
         }
         Ok((self.values.slice(start, self.end()).to_vec(), stop))
@@ -262,24 +328,27 @@ impl Stream {
 
     fn learn(&mut self) {
         let end = self.end();
-        let truth: Vec<Option<u8>> = (end - order::SAMPLE as u64..end)
-            .zip(&self.codes.items()[self.codes.at(end - order::SAMPLE as u64)..])
-            .map(|(n, &code)| (!self.rare_at(n)).then_some(code))
-            .collect();
-        // Room for all but one in 200 of the last values.
-        let mut codes: Vec<u8> = self.codes.items().iter().rev().take(1 << 14).copied().collect();
-        let at = codes.len() - 1 - codes.len() / 200;
-        let most = usize::from(*codes.select_nth_unstable(at).1);
-        self.plan.far.codes = mex::CODES.into_iter().find(|&codes| codes > most).unwrap_or(mex::MOST_CODES);
+        let heaps = order::sample(end);
+        // At a rare heap nothing is to be learnt.
+        let below: Vec<usize> =
+            heaps.iter().map(|&n| if self.rare_at(n) { 0 } else { usize::from(self.codes.get(n)) }).collect();
+        let answers: Vec<usize> =
+            self.codes.items().iter().rev().take(1 << 16).map(|&code| usize::from(code)).collect();
+        self.codes_considered = order::codes_to_consider(&answers, CODE_PRICE, |_| LANE_LOSS);
         // A pair of rares is learnt from as if it were common: that costs speed at worst.
-        let first = self.codes.at(end) - order::SAMPLE;
-        order::learn(&mut self.lookups, self.kernel.marks(), &truth, |lookup, lane| {
+        let all = self.lookups.len();
+        order::learn(&mut self.lookups, all, &below, |lookup, i| {
             let coded = lookup.value < self.space.coded();
-            let at = (first + lane).checked_sub(index(lookup.offset)).filter(|_| coded);
-            at.map_or(u8::MAX, |at| self.codes.items()[at] ^ self.space.code(lookup.value))
+            let other = heaps[i].checked_sub(lookup.offset).filter(|_| coded);
+            other.map_or(u8::MAX, |other| self.codes.get(other) ^ self.space.code(lookup.value))
         });
         self.learnt_at = end;
-        self.plan_from = u64::MAX;
+        self.plan = Arc::new(Plan::none());
+    }
+
+    /// The look-ups of the next blocks, for marking ahead.
+    pub(super) fn plan(&self) -> Arc<Plan> {
+        Arc::clone(&self.plan)
     }
 
     #[inline]
@@ -287,58 +356,81 @@ impl Stream {
         self.is_rare.get(index(n)).is_some_and(|bit| *bit)
     }
 
+    /// The plan of the block `start..end`, which holds until the first heap where a look-up becomes odd.
     fn make_plan(&mut self, start: u64, end: u64) {
-        self.plan_from = if start >= self.odd_until() { start } else { u64::MAX };
-        let last_rare = self.last_rare();
-        let plan = &mut self.plan;
-        [&mut plan.near, &mut plan.far.mark].into_iter().chain(&mut plan.far.check).for_each(Probes::clear);
-        plan.odd.clear();
         let may_leave_one = self.rule.moves().iter().any(|m| !matches!(m.leaves, Leaves::Two { .. }));
-        plan.singles = may_leave_one && start <= last_rare + self.rule.max_remove();
+        let singles_until = self.last_rare() + self.rule.max_remove() + 1;
+        let singles = may_leave_one && start < singles_until;
+        let mut plan = Plan { from: start, until: u64::MAX, codes: self.codes_considered, singles, ..Plan::none() };
+        if singles {
+            plan.until = singles_until.max(end);
+        }
         let marks = self.kernel.marks();
         let checks = self.lookups.len().saturating_sub(marks);
         for (rank, lookup) in self.lookups.iter().enumerate() {
-            // Not even the last heap of the block is large enough; or, all values being coded ones, every option of this
-            // look-up is too large to be a candidate, and has no code.
-            if lookup.offset >= end || lookup.value >= self.space.coded() {
+            // All values being coded ones, every option of this look-up is too large to be a candidate, and has no code.
+            if lookup.value >= self.space.coded() {
                 continue;
             }
-            // The other parts of this block are low..=high.
-            let (low, high) = (start.saturating_sub(lookup.offset), end - 1 - lookup.offset);
-            let meets_a_rare = || {
-                let first = self.rares.partition_point(|rare| rare.0 < low);
-                self.rares.get(first).is_some_and(|rare| rare.0 <= high)
-            };
-            let too_near = || {
-                lookup.min_difference > 0
-                    && low < lookup.part + lookup.min_difference
-                    && lookup.part < high + lookup.min_difference
-            };
-            if start < lookup.offset + 1 || (self.plan_from == u64::MAX && (meets_a_rare() || too_near())) {
+            let odd_at = self.next_odd(lookup, start);
+            plan.until = plan.until.min(odd_at.max(end));
+            // Not even the last heap of the block is large enough.
+            if lookup.offset >= end {
+                continue;
+            }
+            if odd_at < end {
                 plan.odd.push(*lookup);
                 continue;
             }
-            let probe = Probe { offset: index(lookup.offset), code: self.space.code(lookup.value) };
-            let stage = STAGE_SHARES.iter().position(|share| rank.saturating_sub(marks) < checks * share / 8);
+            let probe = Probe::new(index(lookup.offset), self.space.code(lookup.value));
+            let stage = STAGE_SHARES.iter().position(|share| rank.saturating_sub(marks) < checks * share / 16);
             let list = match probe.offset {
                 0..LANES => &mut plan.near,
-                _ if rank < marks => &mut plan.far.mark,
-                _ => &mut plan.far.check[stage.unwrap_or(STAGES - 1)],
+                AHEAD.. if rank < marks => &mut plan.ahead,
+                _ if rank < marks => &mut plan.mark,
+                _ => &mut plan.check[stage.unwrap_or(STAGES - 1)],
             };
             list.push(probe);
         }
+        self.plan = Arc::new(plan);
     }
 
-    /// The next `count` heaps, at most [`LANES`].
-    fn lanes(&mut self, count: usize) -> Stop {
+    /// The first heap from `start` on for which the look-up is odd.
+    fn next_odd(&self, lookup: &Lookup, start: u64) -> u64 {
+        if start <= lookup.offset {
+            return start.max(lookup.offset); // its other part does not exist yet, and then is heap 0, which is none
+        }
+        let next_rare = self.rares.partition_point(|rare| rare.0 < start - lookup.offset);
+        let meets_a_rare = self.rares.get(next_rare).map_or(u64::MAX, |rare| rare.0 + lookup.offset);
+        // Too near: the parts differ by less than d from offset + part - (d - 1) to offset + part + (d - 1).
+        let equal = lookup.offset + lookup.part;
+        let too_near = match lookup.min_difference {
+            0 => u64::MAX,
+            d if start < equal + d => start.max((equal + 1).saturating_sub(d)),
+            _ => u64::MAX,
+        };
+        meets_a_rare.min(too_near)
+    }
+
+    /// The next `count` heaps, at most [`LANES`], given the planes that were marked ahead, if any.
+    fn lanes(&mut self, count: usize, ahead: Option<Planes>) -> Stop {
         let start = self.end();
         let at = self.codes.at(start);
         // With many odd look-ups the kernel would leave most of the work undone.
         let use_kernel = count > LANES / 8 && self.plan.odd.len() * 4 < self.lookups.len();
-        let lanes = use_kernel.then(|| self.kernel.candidates(self.codes.items(), at, &self.plan.far));
+        let lanes = use_kernel.then(|| {
+            let codes = self.codes.items();
+            let mut planes = ahead.unwrap_or_else(|| {
+                let mut planes = Planes::new(self.plan.codes);
+                self.kernel.mark(codes, at, &self.plan.ahead, &mut planes);
+                planes
+            });
+            self.kernel.mark(codes, at, &self.plan.mark, &mut planes);
+            self.kernel.refine(codes, at, &planes, &self.plan.check)
+        });
         let mut done = 0;
         while done < count {
-            if let Some(lanes) = lanes.as_ref().filter(|_| self.plan.odd.is_empty() && !self.plan.singles) {
+            if let Some(lanes) = lanes.as_ref().filter(|_| self.plan.is_settled()) {
                 let codes = self.codes.items_mut();
                 codes.resize(at + count, 0);
                 done = self.kernel.near(codes, at, &self.plan.near, lanes, done, count);
@@ -373,7 +465,7 @@ impl Stream {
         let mut mark = |code: u8| hit[usize::from(code / 64)] |= 1 << (code % 64);
         let end = self.codes.items().len();
         for probe in self.plan.near.list() {
-            mark(self.codes.items()[end - probe.offset] ^ probe.code);
+            mark(self.codes.items()[end - probe.offset] ^ probe.code());
         }
         for lookup in &self.plan.odd {
             if let Some(other) = self.other_part(lookup, n) {
@@ -407,9 +499,9 @@ impl Stream {
         let hit = self.heapwise(n);
         let mut marked: [u8; 256] = std::array::from_fn(|code| u8::from(hit[code / 64] >> (code % 64) & 1 == 1));
         let end = self.codes.items().len();
-        let Far { mark, check, .. } = &self.plan.far;
-        for probe in std::iter::once(mark).chain(check).flat_map(Probes::list) {
-            marked[usize::from(self.codes.items()[end - probe.offset] ^ probe.code)] = 1;
+        let Plan { ahead, mark, check, .. } = &*self.plan;
+        for probe in [ahead, mark].into_iter().chain(check).flat_map(Probes::list) {
+            marked[usize::from(self.codes.items()[end - probe.offset] ^ probe.code())] = 1;
         }
         let least = marked.iter().position(|&mark| mark == 0)?;
         Some(u8::try_from(least).expect("below 256"))

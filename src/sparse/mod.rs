@@ -15,6 +15,7 @@
 //! Invariant: what [`Solver::advance`] hands out is proved, given that the values before it are right.
 
 mod candidate;
+mod codes;
 mod order;
 mod space;
 mod window;
@@ -27,7 +28,8 @@ use crate::error::Result;
 use crate::mex::Kernel;
 use crate::nimber::index;
 use crate::rule::{Leaves, Rule};
-use candidate::{Stop, Stream};
+use candidate::{Ahead, Stop, Stream, mark_ahead};
+use codes::Codes;
 use window::Window;
 use witness::Witnesses;
 
@@ -89,8 +91,13 @@ enum Engine {
 }
 
 struct Streams {
+    kernel: Kernel,
     candidates: Stream,
     witnesses: Witnesses,
+    /// Of everything up to the end of `block`.
+    codes: Codes,
+    /// For the block after the one that is computed next.
+    ahead: Option<Ahead>,
     /// Candidates that wait for their witnesses, from the first unproved heap on.
     block: Vec<u16>,
     next_length: usize,
@@ -109,7 +116,7 @@ const WORTH: u64 = 8;
 const SMALLEST_BLOCK: usize = 64;
 
 /// The usual block: a multiple of the lanes of a kernel and of the groups of the witness search.
-pub const BLOCK: usize = 16384;
+pub const BLOCK: usize = 4096;
 
 impl Solver {
     /// A solver that continues `past`, whose values must be right; `space` is the one used so far, where one was.
@@ -206,9 +213,20 @@ impl Solver {
             rares.extend(all.filter(|&(n, v)| self.space.is_rare(v, n)));
             Ok(())
         })?;
+        let candidates = Stream::new(&self.rule, self.space, kernel, rares, self.max_value, past)?;
+        let witnesses = Witnesses::new(&self.rule, self.space, kernel, past)?;
+        let start = past.len().saturating_sub(candidates.reach().max(witnesses.lookback()));
+        let mut codes = Codes::new(self.space, start);
+        for_each_piece(past, start, past.len(), |_, values| {
+            codes.push(values);
+            Ok(())
+        })?;
         Ok(Engine::Sparse(Box::new(Streams {
-            candidates: Stream::new(&self.rule, self.space, kernel, rares, self.max_value, past)?,
-            witnesses: Witnesses::new(&self.rule, self.space, kernel, past)?,
+            kernel,
+            candidates,
+            witnesses,
+            codes,
+            ahead: None,
             block: Vec::new(),
             next_length: SMALLEST_BLOCK,
         })))
@@ -309,15 +327,31 @@ impl Streams {
         // Blocks end on multiples of their length, so that groups of lanes and witnesses are whole ones.
         let mut length = self.next_length as u64 - from % self.next_length as u64;
         length = length.min(limit.saturating_sub(from));
-        let (candidates, witnesses, block) = (&mut self.candidates, &mut self.witnesses, &self.block);
-        let (next, checked) = rayon::join(
-            || if length == 0 { Ok((Vec::new(), Stop::Done)) } else { candidates.block(index(length), start) },
+        self.codes.push(&self.block);
+        self.codes.forget_before(start.saturating_sub(self.candidates.reach().max(self.witnesses.lookback())));
+        let (candidates, witnesses, block, codes) =
+            (&mut self.candidates, &mut self.witnesses, &self.block, &self.codes);
+        let (kernel, plan, ahead) = (self.kernel, candidates.plan(), self.ahead.take());
+        let (next, (checked, ahead)) = rayon::join(
+            || if length == 0 { Ok((Vec::new(), Stop::Done)) } else { candidates.block(index(length), start, ahead) },
             || {
-                witnesses.push(block);
-                if block.is_empty() { Ok(witness::Checked::default()) } else { witnesses.check(start, past) }
+                let after = from + length;
+                let length = index(limit.saturating_sub(after).min(length));
+                rayon::join(
+                    || {
+                        witnesses.push(block);
+                        if block.is_empty() {
+                            Ok(witness::Checked::default())
+                        } else {
+                            witnesses.check(start, codes, past)
+                        }
+                    },
+                    || mark_ahead(plan, kernel, codes, after, length),
+                )
             },
         );
         let checked = checked?;
+        self.ahead = ahead;
         work.walks += checked.walks;
         work.depth = work.depth.max(checked.depth);
         if let Some((n, value)) = checked.missing {
@@ -327,10 +361,13 @@ impl Streams {
             let first = out.len();
             out.extend_from_slice(&self.block[..good]);
             self.block.clear();
+            self.ahead = None;
             self.candidates.truncate(n);
+            self.codes.truncate(n);
             self.witnesses.truncate(n);
             let proved = Appended { first: past, more: &out[first..] };
             self.candidates.push_rare(value, &proved)?;
+            self.codes.push(&[value]);
             self.witnesses.push(&[value]);
             out.push(value);
             self.next_length = SMALLEST_BLOCK.min(largest);

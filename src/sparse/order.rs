@@ -1,56 +1,81 @@
-//! The learnt order of the look-ups: many hits first.
+//! The learnt order of look-ups: many hits first.
 //!
-//! The order never changes a result, only how many false candidates are left after the first look-ups are marked; taken
-//! greedily on the last heaps it is worth a factor of two against the order by distance. Each next look-up is the one that
-//! hits most of the values below the true one that are not hit yet; a hit value keeps about a third of its weight, so
-//! that what is hit once may be hit again when the sequence drifts on.
+//! The order never changes a result, only how much is left after the first look-ups are marked; taken greedily on a
+//! sample of the last heaps it is worth a factor of two against the order by distance. Each next look-up is the one that
+//! hits most of the codes that matter and are not hit yet; a hit code keeps about a third of its weight, so that what is
+//! hit once may be hit again elsewhere. Both streams order theirs so: the candidates the look-ups of rare parts, the
+//! witnesses those of common parts.
 //!
-//! Gains only fall as look-ups are chosen, so the best of a heap whose gain is up to date is the best of all (lazy greedy).
+//! Gains only fall as look-ups are chosen, so the best of a heap whose gain is up to date is the best of all (lazy
+//! greedy). An order keeps well: learnt at 2·10^6 and used at 10^7 it left Grundy's game as many false candidates, and as
+//! few witnesses to search, as one learnt on the spot. So it is learnt when the sequence has grown fourfold.
 
-use super::candidate::Lookup;
-use crate::mex::MOST_CODES;
+use crate::mex::{CODES, MOST_CODES};
 use std::collections::BinaryHeap;
 
-/// Heaps learnt from.
-pub(super) const SAMPLE: usize = 512;
+/// The sample is spread over so many of the last heaps.
+pub(super) const SPAN: u64 = 1 << 16;
+
+/// Heaps in the sample at most, and one for so many heaps of a young sequence.
+const SAMPLE: u64 = 512;
+const YOUTH: u64 = 1 << 11;
+
+/// A new order is learnt whenever the sequence has grown so many times as long.
+pub(super) fn next_learning(learnt_at: u64) -> u64 {
+    learnt_at * 4
+}
+
+/// The heaps before `end` to learn from, ascending; all after `end - SPAN` and in the last quarter. They lie an odd
+/// number apart, so that no class of heaps is left out.
+pub(super) fn sample(end: u64) -> Vec<u64> {
+    let span = SPAN.min(end / 4);
+    let count = SAMPLE.min(end / YOUTH).clamp(1, span / 2);
+    let step = (span / count - 1) | 1;
+    (0..count).map(|i| end - span + i * step).collect()
+}
+
+/// How many codes to consider, given those of the answers in a sample: one more costs `price` in every heap, an answer
+/// beyond costs `loss(codes above)`.
+pub(super) fn codes_to_consider(answers: &[usize], price: u64, loss: impl Fn(u64) -> u64) -> usize {
+    let cost = |&codes: &usize| -> u64 {
+        let beyond = answers.iter().filter(|&&code| code >= codes).map(|&code| loss((code - codes) as u64 + 1));
+        beyond.sum::<u64>() + price * (codes * answers.len()) as u64
+    };
+    CODES.into_iter().min_by_key(cost).unwrap_or(MOST_CODES)
+}
 
 const WHOLE: u32 = 1 << 12;
 
-/// Puts the `count` best look-ups in front, best first; the others follow in no particular order.
+/// Puts the best `count` of `lookups` in front, best first; the others follow in no particular order.
 ///
-/// `truth[i]` is the code of sample heap i (`None` when it is rare), `option(lookup, i)` the code of the option that the
+/// `below[i]` says that the codes below it matter at sample heap i, `option(lookup, i)` is the code of the option that the
 /// look-up gives there (at least [`MOST_CODES`] when there is none).
-pub(super) fn learn(
-    lookups: &mut Vec<Lookup>,
-    count: usize,
-    truth: &[Option<u8>],
-    option: impl Fn(&Lookup, usize) -> u8,
-) {
-    // What a hit of code v at heap i is worth; nothing at or above the true value.
-    let mut weight: Vec<[u32; 256]> = truth
-        .iter()
-        .map(|code| {
-            let below = code.map_or(0, usize::from).min(MOST_CODES);
-            std::array::from_fn(|v| if v < below { WHOLE } else { 0 })
-        })
-        .collect();
+pub(super) fn learn<T: Copy>(lookups: &mut Vec<T>, count: usize, below: &[usize], option: impl Fn(&T, usize) -> u8) {
+    // What a hit of code v at heap i is worth.
+    let mut weight: Vec<[u32; 256]> =
+        below.iter().map(|&end| std::array::from_fn(|v| if v < end.min(MOST_CODES) { WHOLE } else { 0 })).collect();
     let options: Vec<Vec<u8>> =
-        lookups.iter().map(|lookup| (0..truth.len()).map(|i| option(lookup, i)).collect()).collect();
+        lookups.iter().map(|lookup| (0..below.len()).map(|i| option(lookup, i)).collect()).collect();
     let gain = |weight: &[[u32; 256]], of: usize| -> u64 {
         options[of].iter().zip(weight).map(|(&v, row)| u64::from(row[usize::from(v)])).sum()
     };
-    let mut queue: BinaryHeap<(u64, usize, usize)> = (0..lookups.len()).map(|i| (gain(&weight, i), i, 0)).collect();
+    let mut queue: BinaryHeap<(u64, usize)> = (0..lookups.len()).map(|i| (gain(&weight, i), i)).collect();
     let mut chosen = Vec::with_capacity(lookups.len());
-    while let Some((_, of, round)) = queue.pop() {
+    while let Some((bound, of)) = queue.pop() {
         if chosen.len() >= count {
             chosen.push(of);
-        } else if round == chosen.len() {
-            chosen.push(of);
-            for (&v, row) in options[of].iter().zip(&mut weight) {
-                row[usize::from(v)] = row[usize::from(v)] * 3 / 8;
-            }
-        } else {
-            queue.push((gain(&weight, of), of, chosen.len()));
+            continue;
+        }
+        let now = gain(&weight, of);
+        // Gains only fall. Nearly the best is good enough: it saves nine of ten looks.
+        let best = queue.peek().map_or(0, |next| next.0);
+        if now < bound && now * 16 < best * 15 {
+            queue.push((now, of));
+            continue;
+        }
+        chosen.push(of);
+        for (&v, row) in options[of].iter().zip(&mut weight) {
+            row[usize::from(v)] = row[usize::from(v)] * 3 / 8;
         }
     }
     *lookups = chosen.into_iter().map(|of| lookups[of]).collect();

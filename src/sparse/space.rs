@@ -87,11 +87,30 @@ impl Space {
     #[inline]
     #[must_use]
     pub fn decode(self, code: u8, n: u64) -> u16 {
+        let v = self.without_dropped(code);
+        if self.class(v, n & 1 == 1) == 1 { v } else { v ^ self.lowest() }
+    }
+
+    /// The value rare at `n > 0` that has this code; increasing in the code as well.
+    #[inline]
+    #[must_use]
+    pub fn decode_rare(self, code: u8, n: u64) -> u16 {
+        let v = self.without_dropped(code);
+        if self.class(v, n & 1 == 1) == 0 { v } else { v ^ self.lowest() }
+    }
+
+    /// The lowest bit of the mask.
+    fn lowest(self) -> u16 {
+        self.mask & self.mask.wrapping_neg()
+    }
+
+    /// A code with a 0 put in where a bit was dropped.
+    #[inline]
+    fn without_dropped(self, code: u8) -> u16 {
         let low = (1u32 << self.dropped()) - 1;
         let code = u32::from(code);
         let without = (code & !low) << 1 | (code & low);
-        let v = u16::try_from(without & 0xffff).expect("16 bits");
-        if self.class(v, n & 1 == 1) == 1 { v } else { v ^ (self.mask & self.mask.wrapping_neg()) }
+        u16::try_from(without & 0xffff).expect("16 bits")
     }
 }
 
@@ -186,6 +205,10 @@ mod tests {
                 let codes: Vec<u8> = common.iter().map(|&v| s.code(v)).collect();
                 assert!(codes.windows(2).all(|pair| pair[0] < pair[1]), "{s:?}");
                 assert!(common.iter().zip(&codes).all(|(&v, &code)| s.decode(code, n) == v), "{s:?}");
+                let rare: Vec<u16> = (0..s.coded()).filter(|&v| s.is_rare(v, n)).collect();
+                let codes: Vec<u8> = rare.iter().map(|&v| s.code(v)).collect();
+                assert!(codes.windows(2).all(|pair| pair[0] < pair[1]), "{s:?}");
+                assert!(rare.iter().zip(&codes).all(|(&v, &code)| s.decode_rare(code, n) == v), "{s:?}");
             }
             for (u, v) in [(3, 5), (100, 255), (17, 240)] {
                 assert_eq!(s.code(u) ^ s.code(v), s.code(u ^ v));

@@ -4,12 +4,13 @@
 //! option too; each needs one option that has it, a witness. There is no serial dependency here: any part of the heaps
 //! before n may be used, so groups of 512 heaps are checked side by side.
 //!
-//! **Planes.** For each value v one bit a heap ("G(n) = v"). For a target t and a split with smaller part a and
-//! o = s + a a multiple of 8, the heaps that this split settles are the plane of `G(a) ^ c ^ t` shifted by whole bytes:
-//! one OR of 64 bytes settles 512 heaps. Which parts are asked for which target is learnt greedily, and diversely, from
-//! the last heaps. What is left is searched heap by heap from the small end, and a search that fails ends in the
-//! exhaustive walk over all pairs ([`definition::first_missing`]), which is the only place where a value is ever called
-//! rare.
+//! **Marks.** A pair of common parts gives a rare value, and most options are such pairs. So the kernel that marks the
+//! options of rare parts for the candidates marks here those of some hundred common parts, 64 heaps at a time; what stays
+//! open below the candidate is searched heap by heap from the small end, 64 splits at a time, and a search that fails ends
+//! in the exhaustive walk over all pairs ([`definition::first_missing`]), which is the only place where a value is ever
+//! called rare. Which parts are marked is learnt ([`order`]): of 35 targets a heap of Grundy's game near 10^7, 400 parts
+//! leave less than one. (Bit planes "G(n) = v" that settle 512 heaps of one target by one OR were tried first: with 320 of
+//! them a target they left as much and took four times as long, since every load crosses a cache line.)
 //!
 //! **Values of 256 and more** are targets like all others. Their witnesses need a part whose value is itself above 255 (or
 //! a constant with such a bit), one heap in thousands, so those heaps are kept in a list.
@@ -18,47 +19,39 @@
 //! are at least 1 and far enough apart. Parts inside the block under test count, because the heaps are settled in
 //! ascending order: when one fails, all from there on are discarded.
 
+use super::codes::{Codes, POISON};
+use super::order;
 use super::space::Space;
 use super::window::Window;
 use crate::definition::{self, Sequence, for_each_piece};
 use crate::error::Result;
-use crate::mex::{Kernel, PLANE};
+use crate::mex::{self, Kernel, LANES, Planes, Probe, Probes};
 use crate::nimber::{NimSet, index};
 use crate::rule::{Rule, Split};
 use rayon::prelude::*;
 
-/// Heaps checked together by one task: 64 bytes of a plane.
+/// Heaps checked by one task, a multiple of [`LANES`].
 const GROUP: u64 = 512;
 
-/// Smaller parts that planes are asked for reach up to here.
-const DEPTH: u64 = 49_152;
+/// Smaller parts that are marked reach up to here.
+const DEPTH: u64 = 16_384;
 
 /// Smaller parts that the search heap by heap reaches.
 const HEAD: u64 = 1 << 16;
 
-/// The span of heaps learnt from, a multiple of [`GROUP`]; 64 heaps of every [`SAMPLE_STEP`] times 64.
-const SAMPLE: u64 = 16_384;
+/// Parts that are marked, and parts that are then held against what stays open.
+const MARKS: usize = 350;
+const STRIKES: usize = 350;
 
-/// Every how many words of 64 heaps are learnt from.
-const SAMPLE_STEP: usize = 8;
-
-/// Parts considered per target when learning: those whose other part has the most frequent values.
-const CHOICES: usize = 768;
-
-/// Parts learnt per target.
-const PROBES: usize = 320;
-
-/// A new order is learnt after this many heaps, or when there are twice as many.
-const RELEARN: u64 = 1 << 22;
+/// What considering one code more costs in every heap, and a target that is not considered, in picoseconds (measured).
+const CODE_PRICE: u64 = 250;
+const TARGET_LOSS: u64 = 50_000;
 
 /// Before this heap everything is searched heap by heap.
 const YOUNG: u64 = 8192;
 
-/// Values that have a plane.
-const PLANES: usize = 512;
-
-/// Bytes of one plane; not a multiple of 4096, or all planes would meet in the same cache sets.
-const STRIDE: usize = 33_856;
+/// Heaps of values above 255 that are kept at least: the last ones.
+const LARGE: usize = 1 << 14;
 
 /// What checking a block came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,10 +75,6 @@ impl Checked {
     }
 }
 
-/// Where a plane is asked, in bytes from the place of the group in plane 0 (wrapping): the start of the plane less an
-/// eighth of the offset.
-type Ask = usize;
-
 pub(super) struct Witnesses {
     rule: Rule,
     kernel: Kernel,
@@ -93,17 +82,21 @@ pub(super) struct Witnesses {
     splits: Vec<Split>,
     /// G(a) at index [`HEAD`] - 1 - a: reversed, so that the two parts of a split run side by side.
     head: Vec<u16>,
+    /// The codes of the same heaps.
+    head_codes: Vec<u8>,
     /// The last values, at least [`HEAD`] and the largest removal back.
     recent: Window<u16>,
-    /// Heaps with values above 255.
+    /// The last heaps with values above 255.
     large: Vec<(u64, u16)>,
-    /// Bit n - `planes_from` of plane v is set when G(n) = v.
-    planes: Vec<u8>,
-    /// A multiple of [`GROUP`].
-    planes_from: u64,
-    /// Per target the parts that are asked, best first.
-    asks: Vec<Vec<Ask>>,
-    /// The smaller parts asked are at most this large; 0 before anything is learnt.
+    /// The rare values common code by common code: how many of them are below the common value of a code, for even and odd
+    /// heaps. All rare values below a value are those whose codes are below this.
+    rare_below: [Vec<u16>; 2],
+    /// The parts that are marked, and those held against the least targets that stay open.
+    marks: Probes,
+    strikes: Probes,
+    /// Codes considered when marking.
+    codes_considered: usize,
+    /// The smaller parts marked are at most this large; 0 before anything is learnt.
     depth: u64,
     learnt_at: u64,
 }
@@ -115,7 +108,7 @@ impl Witnesses {
         let mut head = vec![0; index(HEAD)];
         past.read(0, &mut head[..index(end.min(HEAD))])?;
         head.reverse();
-        let start = end.saturating_sub(HEAD + rule.max_remove() + SAMPLE + GROUP);
+        let start = end.saturating_sub(HEAD + rule.max_remove() + order::SPAN);
         let mut recent = vec![0; index(end - start)];
         past.read(start, &mut recent)?;
         let mut large = Vec::new();
@@ -123,25 +116,26 @@ impl Witnesses {
             large.extend((from..).zip(values.iter().copied()).filter(|&(_, v)| v > 255));
             Ok(())
         })?;
-        let mut witnesses = Witnesses {
+        Ok(Witnesses {
             rule: rule.clone(),
             kernel,
             space,
             splits: rule.splits().collect(),
+            head_codes: (0..HEAD).rev().zip(&head).map(|(a, &v)| code_of(space, a, v)).collect(),
             head,
             recent: Window::new(start, recent),
             large,
-            planes: vec![0; PLANES * STRIDE],
-            planes_from: 0,
-            asks: vec![Vec::new(); PLANES],
+            rare_below: [2, 1].map(|n| {
+                let codes = 0..=u8::MAX;
+                let rare: Vec<u16> = codes.clone().map(|code| space.decode_rare(code, n)).collect();
+                codes.map(|code| rare.partition_point(|&t| t < space.decode(code, n))).map(number).collect()
+            }),
+            marks: Probes::new(),
+            strikes: Probes::new(),
+            codes_considered: mex::MOST_CODES,
             depth: 0,
             learnt_at: 0,
-        };
-        witnesses.planes_from = end.saturating_sub(witnesses.lookback()) / GROUP * GROUP;
-        for n in witnesses.planes_from.max(start)..end {
-            witnesses.set_bit(n, witnesses.recent.get(n));
-        }
-        Ok(witnesses)
+        })
     }
 
     fn end(&self) -> u64 {
@@ -153,70 +147,43 @@ impl Witnesses {
         self.head[index(HEAD - 1 - a)]
     }
 
-    /// How far back planes are read: for learning, from the start of the sample.
-    fn lookback(&self) -> u64 {
-        DEPTH + SAMPLE + self.rule.max_remove() + GROUP
-    }
-
-    /// Moves the planes down, so that `more` values have room.
-    fn slide_planes(&mut self, more: usize) {
-        let from = self.end().saturating_sub(self.lookback()) / GROUP * GROUP;
-        let dead = index((from - self.planes_from) / 8);
-        let used = index(self.end() - self.planes_from) / 8 + 1;
-        assert!(used - dead + more / 8 + 65 <= STRIDE, "the largest removal of the rule leaves the planes no room");
-        for plane in self.planes.chunks_exact_mut(STRIDE) {
-            plane.copy_within(dead..used, 0);
-            plane[used - dead..used].fill(0);
-        }
-        self.planes_from = from;
-    }
-
-    #[inline]
-    fn set_bit(&mut self, n: u64, value: u16) {
-        if usize::from(value) < PLANES {
-            let bit = index(n - self.planes_from);
-            self.planes[usize::from(value) * STRIDE + bit / 8] |= 1 << (bit % 8);
-        }
+    /// How far back the streams look at codes from a heap, and from heaps before it, for the witnesses.
+    pub(super) fn lookback(&self) -> u64 {
+        DEPTH + order::SPAN + self.rule.max_remove() + GROUP
     }
 
     /// Takes up the next values, proved or about to be checked.
     pub(super) fn push(&mut self, values: &[u16]) {
         let end = self.end();
-        if index(end - self.planes_from) / 8 + values.len() / 8 + 66 > STRIDE {
-            self.slide_planes(values.len());
-        }
         for (n, &value) in (end..).zip(values) {
             if n < HEAD {
                 self.head[index(HEAD - 1 - n)] = value;
+                self.head_codes[index(HEAD - 1 - n)] = code_of(self.space, n, value);
             }
             if value > 255 {
                 self.large.push((n, value));
             }
-            self.set_bit(n, value);
         }
         self.recent.extend(values.iter().copied());
-        self.recent.forget_before(end.saturating_sub(HEAD + self.rule.max_remove() + SAMPLE + GROUP));
+        self.recent.forget_before(end.saturating_sub(HEAD + self.rule.max_remove() + order::SPAN + GROUP));
+        if self.large.len() > 4 * LARGE {
+            self.large.drain(..self.large.len() - 2 * LARGE);
+        }
     }
 
     /// Forgets the values from `end` on.
     pub(super) fn truncate(&mut self, end: u64) {
-        for n in end..self.end() {
-            let value = usize::from(self.recent.get(n));
-            if value < PLANES {
-                let bit = index(n - self.planes_from);
-                self.planes[value * STRIDE + bit / 8] &= !(1 << (bit % 8));
-            }
-        }
         self.recent.truncate(end);
         self.large.truncate(self.large.partition_point(|large| large.0 < end));
         self.learnt_at = self.learnt_at.min(end);
     }
 
-    /// Searches witnesses for the heaps from `start` to the end of the stream. `past` holds at least the values before
-    /// the oldest one held here, for the exhaustive walk.
-    pub(super) fn check<S: Sequence + ?Sized>(&mut self, start: u64, past: &S) -> Result<Checked> {
-        if start >= (self.learnt_at + RELEARN).min(self.learnt_at * 2).max(YOUNG) {
-            self.learn(start);
+    /// Searches witnesses for the heaps from `start` to the end of the stream, whose codes end there as well. `past`
+    /// holds at least the values before the oldest one held here, for the exhaustive walk.
+    pub(super) fn check<S: Sequence + ?Sized>(&mut self, start: u64, codes: &Codes, past: &S) -> Result<Checked> {
+        debug_assert_eq!(codes.end(), self.end());
+        if start >= order::next_learning(self.learnt_at).max(YOUNG) {
+            self.learn(start, codes);
         }
         let groups: Vec<u64> = (start / GROUP..self.end().div_ceil(GROUP)).collect();
         let this = &*self;
@@ -224,22 +191,22 @@ impl Witnesses {
             .par_iter()
             .map(|group| {
                 let from = start.max(group * GROUP);
-                this.check_group(group * GROUP, from, this.end().min((group + 1) * GROUP), past)
+                this.check_group(from, this.end().min((group + 1) * GROUP), codes, past)
             })
             .try_reduce(Checked::default, |a, b| Ok(a.and(b)))
     }
 
-    /// Whether all parts that planes are asked for exist, apart far enough, for heaps from `n` on.
-    fn uses_planes(&self, n: u64) -> bool {
+    /// Whether all parts that are marked exist, apart far enough, for heaps from `from` on, and all codes up to `to`.
+    fn uses_marks(&self, from: u64, to: u64, codes: &Codes) -> bool {
         let removed = self.rule.max_remove();
         self.depth > 0
-            && n > 2 * self.depth + removed + self.rule.max_difference()
-            && n >= self.planes_from + self.depth + removed
+            && from > 2 * self.depth + removed + self.rule.max_difference()
+            && codes.hold(from, self.depth + removed, to)
     }
 
-    fn check_group<S: Sequence + ?Sized>(&self, group: u64, from: u64, to: u64, past: &S) -> Result<Checked> {
+    fn check_group<S: Sequence + ?Sized>(&self, from: u64, to: u64, codes: &Codes, past: &S) -> Result<Checked> {
         let mut checked = Checked::default();
-        if !self.uses_planes(group) {
+        if !self.uses_marks(from, to, codes) {
             for n in from..to {
                 let targets = (0..self.recent.get(n)).filter(|&t| self.space.is_rare(t, n)).collect();
                 checked = checked.and(self.search(n, targets, past)?);
@@ -250,23 +217,14 @@ impl Witnesses {
             return Ok(checked);
         }
         checked.depth = self.depth;
-        let at = index((group - self.planes_from) / 8);
         let mut hard = Vec::new();
-        self.for_each_need(group, from, to, |target, needed| {
-            let asks = self.asks.get(usize::from(target)).map_or(&[][..], Vec::as_slice);
-            self.kernel.settle(&self.planes, at, asks, needed);
-            for (word, bytes) in (0..).zip(needed.chunks_exact(8)) {
-                let mut bits = u64::from_le_bytes(bytes.try_into().expect("eight"));
-                while bits != 0 {
-                    let n = group + word * 64 + u64::from(bits.trailing_zeros());
-                    match self.find(n, target) {
-                        Some(depth) => checked.depth = checked.depth.max(depth),
-                        None => hard.push((n, target)),
-                    }
-                    bits &= bits - 1;
-                }
-            }
-        });
+        for first in (from..to).step_by(LANES) {
+            let lanes = index(to - first).min(LANES);
+            self.open_targets(first, lanes, codes, |n, target| match self.find(n, target, codes) {
+                Some(depth) => checked.depth = checked.depth.max(depth),
+                None => hard.push((n, target)),
+            });
+        }
         // In ascending order of heaps: the first that fails ends the search, since what follows builds on it.
         hard.sort_unstable();
         for same in hard.chunk_by(|a, b| a.0 == b.0) {
@@ -278,10 +236,39 @@ impl Witnesses {
         Ok(checked)
     }
 
+    /// Shows the targets, rare values below the values of `lanes` heaps from `first` on, that no marked part has.
+    fn open_targets(&self, first: u64, lanes: usize, codes: &Codes, mut see: impl FnMut(u64, u16)) {
+        let at = codes.at(first);
+        let mut planes = Planes::new(self.codes_considered);
+        self.kernel.mark(codes.items(), at, &self.marks, &mut planes);
+        let mut below = [0; LANES];
+        for (lane, &value) in self.recent.slice(first, first + lanes as u64).iter().enumerate() {
+            let n = first + lane as u64;
+            let end = self.rare_below[index(n % 2)][usize::from(self.space.code(value))];
+            let considered = usize::from(end).min(self.codes_considered);
+            below[lane] = considered.to_le_bytes()[0];
+            for code in considered..usize::from(end) {
+                see(n, self.space.decode_rare(code.to_le_bytes()[0], n));
+            }
+        }
+        self.kernel.open(&mut planes, &below);
+        self.kernel.strike(codes.items(), at, &self.strikes, &mut planes);
+        for (row, bytes) in planes.rows().iter().enumerate() {
+            for (word, bytes) in bytes.chunks_exact(8).enumerate() {
+                let mut bits = u64::from_le_bytes(bytes.try_into().expect("eight"));
+                while bits != 0 {
+                    let bit = bits.trailing_zeros();
+                    let n = first + word as u64 * 8 + u64::from(bit / 8);
+                    see(n, self.space.decode_rare(row.to_le_bytes()[0] * 8 + (bit % 8).to_le_bytes()[0], n));
+                    bits &= bits - 1;
+                }
+            }
+        }
+    }
+
     /// The depth at which a split of `n` has the value `target`, when one with a part below [`HEAD`] has. All splits are
     /// asked near the small end before any is asked farther out: one of them may never have the value.
-    #[inline]
-    fn find(&self, n: u64, target: u16) -> Option<u64> {
+    fn find(&self, n: u64, target: u16, codes: &Codes) -> Option<u64> {
         const ENDS: [u64; 4] = [1, 1 << 10, 1 << 13, HEAD];
         ENDS.windows(2).find_map(|ends| {
             self.splits.iter().find_map(|split| {
@@ -289,11 +276,35 @@ impl Witnesses {
                 if to <= ends[0] {
                     return None;
                 }
-                let (small, large) = self.parts(n, split, ends[0], to);
-                let pairs = self.kernel.find(small, large, target ^ split.constant)?;
-                Some(ends[0] - 1 + pairs as u64)
+                self.find_between(n, split, target, codes, ends[0], to)
             })
         })
+    }
+
+    /// The same for one split and the smaller parts `from..to`: by the codes, each find looked at again by the values,
+    /// since rare heaps and large values have no codes of their own.
+    #[inline]
+    fn find_between(&self, n: u64, split: &Split, target: u16, codes: &Codes, from: u64, to: u64) -> Option<u64> {
+        let wanted = target ^ split.constant;
+        let (mut from, last) = (from, n - split.remove);
+        while wanted < self.space.coded() && codes.hold(last, to, last) {
+            let small = &self.head_codes[index(HEAD - to)..index(HEAD - from)];
+            let large = &codes.items()[codes.at(last - to + 1)..codes.at(last - from + 1)];
+            let looked = self.kernel.find(small, large, self.space.code(wanted))? as u64;
+            let seen_to = from + looked;
+            let seen_from = from.max(seen_to.saturating_sub(mex::STEP as u64));
+            let (small, large) = self.parts(n, split, seen_from, seen_to);
+            if self.kernel.find_value(small, large, wanted).is_some() {
+                return Some(seen_to - 1);
+            }
+            from = seen_to;
+            if from >= to {
+                return None;
+            }
+        }
+        let (small, large) = self.parts(n, split, from, to);
+        let looked = self.kernel.find_value(small, large, wanted)? as u64;
+        Some(from - 1 + looked)
     }
 
     /// The largest smaller part that the values in memory allow to look at.
@@ -310,111 +321,41 @@ impl Witnesses {
         (small, self.recent.slice(n - split.remove - to + 1, n - split.remove - from + 1))
     }
 
-    /// For each target that some heap of `from..to` in the group needs: which heaps need it.
-    fn for_each_need(&self, group: u64, from: u64, to: u64, mut see: impl FnMut(u16, &mut [u8; PLANE])) {
-        let values = self.recent.slice(from, to);
-        let top = values.iter().copied().max().unwrap_or(0);
-        let mut by_value = vec![[0u8; PLANE]; usize::from(top) + 1];
-        for (n, &value) in (from..to).zip(values) {
-            let bit = index(n - group);
-            by_value[usize::from(value)][bit / 8] |= 1 << (bit % 8);
+    /// Learns which parts to mark, from the heaps before `end`.
+    fn learn(&mut self, end: u64, codes: &Codes) {
+        let heaps = order::sample(end);
+        let Some(&first) = heaps.first() else { return };
+        self.depth = DEPTH.min(end / 4);
+        if !codes.hold(first, self.depth + self.rule.max_remove(), end) {
+            self.depth = 0;
+            return;
         }
-        let mut above = [0u8; PLANE];
-        for target in (0..top).rev() {
-            for (bits, more) in above.iter_mut().zip(&by_value[usize::from(target) + 1]) {
-                *bits |= more;
-            }
-            // Groups start at even heaps, so even heaps are the even bits.
-            let even = if self.space.is_rare(target, 2) { 0x55 } else { 0 };
-            let odd = if self.space.is_rare(target, 1) { 0xaa } else { 0 };
-            if even | odd != 0 {
-                let mut needed = above.map(|bits| bits & (even | odd));
-                see(target, &mut needed);
-            }
-        }
-    }
-
-    /// Learns which parts to ask for which target, from the heaps just before `end`.
-    fn learn(&mut self, end: u64) {
         self.learnt_at = end;
-        let sample = SAMPLE.min(end / 4 / GROUP * GROUP);
-        let first = end / GROUP * GROUP - sample;
-        let known = (first - self.planes_from).saturating_sub(self.rule.max_remove());
-        self.depth = DEPTH.min(known / 8 * 8).min(end / 4);
-        let mut needed: Vec<Vec<u64>> = vec![Vec::new(); PLANES];
-        let groups = sample / GROUP;
-        for g in 0..groups {
-            let group = first + g * GROUP;
-            self.for_each_need(group, group, group + GROUP, |target, bits| {
-                if let Some(words) = needed.get_mut(usize::from(target)) {
-                    words.resize(index(g) * 8 / SAMPLE_STEP, 0);
-                    let sample = bits.chunks_exact(8).step_by(SAMPLE_STEP);
-                    words.extend(sample.map(|b| u64::from_le_bytes(b.try_into().expect("eight"))));
-                }
-            });
-        }
-        let mut frequency = vec![0; PLANES];
-        for &value in self.recent.slice(first, first + sample) {
-            if let Some(often) = frequency.get_mut(usize::from(value)) {
-                *often += 1;
-            }
-        }
-        let asks: Vec<Vec<Ask>> = (0..PLANES)
-            .into_par_iter()
-            .map(|target| match &needed[target] {
-                words if words.iter().all(|&word| word == 0) => Vec::new(),
-                words => self.learn_target(u16::try_from(target).expect("below 512"), words, first, &frequency),
-            })
-            .collect();
-        self.asks = asks;
-    }
-
-    fn learn_target(&self, target: u16, needed: &[u64], first: u64, frequency: &[u32]) -> Vec<Ask> {
-        let mut asks: Vec<(u32, Ask)> = Vec::new();
-        for split in &self.splits {
-            let offsets = (split.remove + 1).next_multiple_of(8)..split.remove + self.depth;
-            for offset in offsets.step_by(8) {
-                let value = target ^ split.constant ^ self.small(offset - split.remove);
-                if let Some(&often) = frequency.get(usize::from(value)).filter(|&&often| often > 0) {
-                    asks.push((often, (usize::from(value) * STRIDE).wrapping_sub(index(offset / 8))));
-                }
-            }
-        }
-        if asks.len() > CHOICES {
-            asks.select_nth_unstable_by_key(CHOICES, |ask| std::cmp::Reverse(ask.0));
-            asks.truncate(CHOICES);
-        }
-        let hits = |ask: Ask| -> Vec<u64> {
-            let bytes = ask.wrapping_add(index((first - self.planes_from) / 8));
-            let plane = &self.planes[bytes..bytes + needed.len() * 8 * SAMPLE_STEP];
-            let words = plane.chunks_exact(8).step_by(SAMPLE_STEP).zip(needed);
-            words.map(|(b, need)| u64::from_le_bytes(b.try_into().expect("eight")) & need).collect()
+        let targets = |&n: &u64| {
+            let value = self.recent.get(n);
+            if self.space.is_rare(value, n) { 0 } else { self.rare_below[index(n % 2)][usize::from(codes.get(n))] }
         };
-        let choices: Vec<(Ask, Vec<u64>)> = asks.into_iter().map(|(_, ask)| (ask, hits(ask))).collect();
-        // Heaps hit never, once, twice, and more often; worth 9, 3, 1 and 0.
-        let mut hit = [needed.to_vec(), vec![0; needed.len()], vec![0; needed.len()]];
-        let gain = |hit: &[Vec<u64>; 3], hits: &[u64]| self.kernel.gain(hit, hits);
-        let mut queue: std::collections::BinaryHeap<(u32, usize, usize)> =
-            choices.iter().enumerate().map(|(i, choice)| (gain(&hit, &choice.1), i, 0)).collect();
-        let mut asks = Vec::with_capacity(PROBES);
-        while let Some((_, of, round)) = queue.pop() {
-            let (ask, hits) = &choices[of];
-            if round < asks.len() {
-                queue.push((gain(&hit, hits), of, asks.len()));
-                continue;
-            }
-            asks.push(*ask);
-            for (i, hits) in hits.iter().enumerate() {
-                let moved = [hit[0][i] & hits, hit[1][i] & hits];
-                hit[2][i] = hit[2][i] & !hits | moved[1];
-                hit[1][i] = hit[1][i] & !hits | moved[0];
-                hit[0][i] &= !hits;
-            }
-            if asks.len() == PROBES {
-                break;
+        let below: Vec<usize> = heaps.iter().map(|n| usize::from(targets(n))).collect();
+        self.codes_considered = order::codes_to_consider(&below, CODE_PRICE, |more| more * TARGET_LOSS);
+        let mut parts = Vec::new();
+        for split in &self.splits {
+            for a in 1..=self.depth {
+                let (value, removed) = (self.small(a), a + split.remove);
+                if self.space.is_rare(value, a) || value.max(value ^ split.constant) >= self.space.coded() {
+                    continue;
+                }
+                let code = self.space.code(value ^ split.constant);
+                if usize::from(POISON ^ code) >= self.codes_considered {
+                    parts.push(Probe::new(index(removed), code));
+                }
             }
         }
-        asks
+        let ats: Vec<usize> = heaps.iter().map(|&n| codes.at(n)).collect();
+        order::learn(&mut parts, MARKS + STRIKES, &below, |part, i| codes.items()[ats[i] - part.offset] ^ part.code());
+        self.marks.clear();
+        self.strikes.clear();
+        parts.iter().take(MARKS).for_each(|part| self.marks.push(*part));
+        parts.iter().skip(MARKS).take(STRIKES).for_each(|part| self.strikes.push(*part));
     }
 
     /// Searches witnesses of the targets at one heap, from the small end, then everywhere.
@@ -471,7 +412,7 @@ impl Witnesses {
             depth = to - 1;
         }
         let (small, large) = self.parts(n, split, a, reach + 1);
-        targets.retain(|&t| match self.kernel.find(small, large, t ^ split.constant) {
+        targets.retain(|&t| match self.kernel.find_value(small, large, t ^ split.constant) {
             Some(pairs) => {
                 depth = depth.max(a - 1 + pairs as u64);
                 false
@@ -529,4 +470,14 @@ impl<S: Sequence + ?Sized> Sequence for Joined<'_, S> {
         }
         Ok(())
     }
+}
+
+/// The code of G(a) = `value`; any byte where there is none.
+fn code_of(space: Space, a: u64, value: u16) -> u8 {
+    if value >= space.coded() || space.is_rare(value, a) { u8::MAX } else { space.code(value) }
+}
+
+/// A count of codes.
+fn number(count: usize) -> u16 {
+    u16::try_from(count).expect("at most 256")
 }

@@ -1,0 +1,82 @@
+//! The byte codes of the last heaps that are proved or being proved, for everything that looks back at them side by side.
+//!
+//! Look-ups that stand for pairs of two common parts, and those marked ahead of time, must not meet a rare heap: the pair
+//! would have the other class, which the code cannot tell. So rare heaps (n = 0 among them) stand here as [`POISON`]; who
+//! looks up a code c for which [`POISON`] ^ c is none of the codes considered, does not see them.
+//!
+//! Behind the last heap there are [`LANES`] bytes of poison, so that 64 lanes may start at any heap.
+
+use super::space::Space;
+use super::window::Window;
+use crate::mex::LANES;
+
+/// Stands for a rare heap.
+pub(super) const POISON: u8 = u8::MAX;
+
+#[derive(Debug)]
+pub(super) struct Codes {
+    space: Space,
+    window: Window<u8>,
+    /// From here on there are values that have no code.
+    until: u64,
+}
+
+impl Codes {
+    /// No codes yet; the first will be that of heap `start`.
+    pub(super) fn new(space: Space, start: u64) -> Codes {
+        Codes { space, window: Window::new(start, vec![POISON; LANES]), until: u64::MAX }
+    }
+
+    /// One past the last heap.
+    pub(super) fn end(&self) -> u64 {
+        self.window.end() - LANES as u64
+    }
+
+    /// Whether 64 lanes at any heap before `to` may look `reach` back from any heap from `from` on.
+    pub(super) fn hold(&self, from: u64, reach: u64, to: u64) -> bool {
+        self.window.start() + reach <= from && to <= self.end() && to <= self.until
+    }
+
+    /// Index of heap `n` in [`Codes::items`].
+    pub(super) fn at(&self, n: u64) -> usize {
+        self.window.at(n)
+    }
+
+    pub(super) fn get(&self, n: u64) -> u8 {
+        self.window.get(n)
+    }
+
+    pub(super) fn items(&self) -> &[u8] {
+        self.window.items()
+    }
+
+    /// Takes up the next values.
+    pub(super) fn push(&mut self, values: &[u16]) {
+        let end = self.end();
+        self.window.truncate(end);
+        let coded = self.space.coded();
+        if self.until == u64::MAX
+            && let Some(i) = values.iter().position(|&v| v >= coded)
+        {
+            self.until = end + i as u64;
+        }
+        let space = self.space;
+        let code = |(n, &v): (u64, &u16)| if v >= coded || space.is_rare(v, n) { POISON } else { space.code(v) };
+        self.window.extend((end..).zip(values).map(code));
+        self.window.extend([POISON; LANES]);
+    }
+
+    /// Forgets the heaps from `end` on.
+    pub(super) fn truncate(&mut self, end: u64) {
+        self.window.truncate(end);
+        self.window.extend([POISON; LANES]);
+        if end <= self.until {
+            self.until = u64::MAX;
+        }
+    }
+
+    /// Allows the heaps before `n` to be dropped.
+    pub(super) fn forget_before(&mut self, n: u64) {
+        self.window.forget_before(n);
+    }
+}
