@@ -3,7 +3,7 @@
 //! Only options with exactly one rare part can be common (`sparse::space`), so one look-up per rare position and split
 //! finds them all. Those that reach back at least [`LANES`] and the nearer ones are two jobs of a kernel, 64 heaps at a
 //! time; while there are odd ones, these and the near ones are done heap by heap. Where there are few look-ups and none
-//! is odd, all of them are one job of a kernel ([`Chain`]), and no order is learnt: .106 makes 380 million candidates a
+//! is odd, all of them are one job of a kernel ([`Chain`]), and no order is learnt: .106 makes 400 million candidates a
 //! second instead of 68. A game that often has codes which the chain does not know goes back to the other way for good.
 //!
 //! A look-up is **odd** for a block of heaps when, for one of them, the other part would not exist, would be rare itself
@@ -85,8 +85,9 @@ const RELEARN: u64 = 1 << 21;
 /// Before this heap the order is by distance.
 const YOUNG: u64 = 1 << 16;
 
-/// Up to so many different look-ups are done by [`Kernel::chain`]. (Against candidates and near look-ups it is four times
-/// as fast for the 70 of .054, and twice for the 263 of .354; games with more reach codes that the chain does not know.)
+/// Up to so many different look-ups are done by [`Kernel::chain`]. (With AVX-512 it is two and a half
+/// times as fast as candidates and near look-ups for the 70 of .054, twice for the 263 of .354. Of the games tried with more
+/// look-ups most have codes that the chain does not know.)
 const CHAIN: usize = 320;
 
 /// Heaps done by one call of [`Kernel::chain`].
