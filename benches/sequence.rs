@@ -1,10 +1,10 @@
 //! How fast: the kernels alone, and whole sequences with every value proved. Each benchmark asserts its answer first, so
 //! that a fast wrong kernel is no result.
 //!
-//! `cargo bench` runs all; `cargo bench -- kernel` or `-- sequence` a part. What was measured is kept in `record/`.
+//! `cargo bench` runs all; `cargo bench -- kernel`, `-- chain` or `-- sequence` a part. What was measured is kept in `record/`.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use grundy::mex::{Kernel, LANES, Planes, Probe, Probes, STAGES};
+use grundy::mex::{Chain, Kernel, LANES, Planes, Probe, Probes, STAGES};
 use grundy::rule::Rule;
 use grundy::sparse::{self, Method, Solver, Space};
 use std::hint::black_box;
@@ -52,6 +52,30 @@ fn kernels(c: &mut Criterion) {
     group.finish();
 }
 
+/// The look-ups of .106, in codes; of the values that this starts from only the time depends, and hardly.
+fn chains(c: &mut Criterion) {
+    const AT: usize = 4096;
+    const HEAPS: usize = 1 << 16;
+    let look_ups = [6, 10, 13, 29, 71, 87, 99, 104, 323, 348, 362, 476, 566, 996, 1106];
+    let codes = [0, 1, 2, 3, 1, 4, 5, 4, 4, 4, 4, 5, 8, 8, 8];
+    let chain = Chain::new(look_ups.into_iter().zip(codes).map(|(offset, code)| Probe::new(offset, code)).collect());
+    let window: Vec<u8> = (0..AT).map(|n| (n * n % 13).to_le_bytes()[0]).chain([0; HEAPS]).collect();
+    let run = |kernel: Kernel, mut window: Vec<u8>| {
+        assert_eq!(kernel.chain(&mut window, AT, AT + HEAPS, &chain), AT + HEAPS);
+        window
+    };
+    let reference = run(Kernel::scalar(), window.clone());
+    let mut group = c.benchmark_group("chain");
+    group.throughput(Throughput::Elements(HEAPS as u64));
+    for kernel in Kernel::available() {
+        assert!(run(kernel, window.clone()) == reference, "{kernel}");
+        group.bench_function(kernel.name(), |b| {
+            b.iter_batched(|| window.clone(), |window| run(kernel, window), BatchSize::SmallInput);
+        });
+    }
+    group.finish();
+}
+
 /// The values from 2^20 on, proved, table and digest left out.
 fn sequences(c: &mut Criterion) {
     const HELD: usize = 1 << 20;
@@ -87,5 +111,5 @@ fn sequences(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, kernels, sequences);
+criterion_group!(benches, kernels, chains, sequences);
 criterion_main!(benches);

@@ -198,7 +198,7 @@ fn random_octal_games() {
 
 #[test]
 fn named_games_with_every_block_size_and_number_of_threads() {
-    for game in ["grundy", "0.77", "0.106", "0.054", "remove-a-square", "grundy:d=2", "grundy:d=4"] {
+    for game in ["grundy", "0.77", "0.106", "0.054", "0.104", "0.454", "remove-a-square", "grundy:d=2", "grundy:d=4"] {
         let rule: Rule = game.parse().unwrap();
         let expected = definition::values(&rule, 7000).unwrap();
         for block in BLOCKS {
@@ -257,6 +257,33 @@ fn values_that_leap_above_256_and_512_in_the_middle_of_a_block() {
             let rule = Rule::from_moves(format!("{game} leaping by {bits} bits at {s}"), moves).unwrap();
             let expected = definition::values(&rule, s as usize + 400).unwrap();
             assert!(expected[..s as usize].iter().all(|&v| v < 256) && expected[s as usize + 1] >= 1 << bits);
+            let work = agrees(random, &rule, &expected);
+            assert!(work.witnessed > 0, "{rule} is sparse");
+        }
+    }
+}
+
+/// Few look-ups, and now and then or most of the time more codes in use than the fast path for few look-ups knows.
+#[test]
+fn short_lists_with_codes_above_32() {
+    let random = &mut Random::new("short lists");
+    let mut sparse = 0;
+    for (top, remove, d) in [(40, 1, 0), (62, 1, 0), (64, 3, 0), (66, 3, 1), (70, 0, 0), (100, 3, 5), (130, 1, 0)] {
+        let rule = wide_rule(top, remove, d);
+        let expected = definition::values(&rule, 6000 + random.below(3000) as usize).unwrap();
+        sparse += usize::from(agrees(random, &rule, &expected).witnessed > 0);
+    }
+    assert!(sparse > 2, "{sparse} of the rules are sparse");
+    for game in ["0.77", "0.106", "remove-a-square", "0.104"] {
+        let known: Rule = game.parse().unwrap();
+        for bits in [5, 6, 7] {
+            let s = 4200 + random.below(900);
+            let leap = (0..1 << bits).map(|constant| one(s, constant));
+            let moves = known.moves().iter().copied().chain(leap).collect();
+            let rule = Rule::from_moves(format!("{game} leaping by {bits} bits at {s}"), moves).unwrap();
+            // At 2s the values fall back to small ones.
+            let expected = definition::values(&rule, 2 * s as usize + 3000).unwrap();
+            assert!(expected[s as usize + 1..2 * s as usize].iter().all(|&v| v >= 1 << bits));
             let work = agrees(random, &rule, &expected);
             assert!(work.witnessed > 0, "{rule} is sparse");
         }

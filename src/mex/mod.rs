@@ -15,6 +15,7 @@
 //! - [`Kernel::open`], [`Kernel::strike`]: the codes below a bound that are still open after marking, and which of the
 //!   least of them some more look-ups hit; what the witnesses ask.
 //! - [`Kernel::find`], [`Kernel::find_value`]: the search for one witness of one heap.
+//! - [`Kernel::chain`]: all look-ups, near and far, of any number of heaps, where the look-ups are few: see `chain`.
 //!
 //! A [`Kernel`] value can be had from [`Kernel::available`] only, so holding one proves that this processor has it.
 
@@ -24,9 +25,11 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod chain;
 mod portable;
 mod scalar;
 
+pub use chain::{CHAIN_CODES, Chain};
 use std::fmt;
 
 /// Consecutive heaps that a kernel treats at once.
@@ -328,6 +331,22 @@ impl Kernel {
         }
     }
 
+    /// Fills `window[n]` for `at <= n < to`, one after the other, with the least code below [`CHAIN_CODES`] that no probe
+    /// hits, and stops at the first `n` that has none; that `n`, or `to`, is the answer. From there on nothing is written.
+    ///
+    /// # Panics
+    /// When a probe reaches before the window or nowhere back, `at` is below [`LANES`], or `to` outside the window.
+    pub fn chain(self, window: &mut [u8], at: usize, to: usize, chain: &Chain) -> usize {
+        assert!(at <= to && to <= window.len(), "heaps outside the window");
+        assert!(chain.is_inside(at), "a probe outside its window");
+        dispatch!(
+            self,
+            chain::scalar(window, at, to, chain),
+            chain::avx2(window, at, to, chain),
+            chain::avx512(window, at, to, chain)
+        )
+    }
+
     /// Of the [`STRIKES`] least bits set in each lane, clears those whose code a probe hits.
     ///
     /// # Panics
@@ -514,6 +533,65 @@ mod tests {
                     kernel.near(&mut [0; 164], at, &near, &lanes, from, to);
                 });
                 assert!(refused.is_err(), "{kernel}: at {at}, lanes {from}..{to}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_kernel_keeps_the_contract_of_chain_wherever_it_starts_and_stops() {
+        let (mut complete, mut stopped) = (0, 0);
+        for seed in 0..1000 {
+            let random = &mut Random(seed);
+            let room = [1, 100, 3000][random.below(3)];
+            let at = LANES + random.below(room);
+            let to = at + [0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 300][random.below(16)];
+            let spread = SPREADS[random.below(6)];
+            let window: Vec<u8> = (0..to + random.below(40)).map(|_| random.below(spread) as u8).collect();
+            let nearest = [1, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 31, 32, 63, 64][random.below(16)];
+            let mut probes = Vec::new();
+            for farthest in [nearest + 2, 33, 65, at + 1] {
+                let count = [0, 1, 2, 7, 30][random.below(5)];
+                probes.extend_from_slice(
+                    random.probes(count, nearest..farthest.clamp(nearest + 1, at + 1), spread).list(),
+                );
+            }
+            // Some heap may see all the codes that the chain knows.
+            if random.below(3) == 0 {
+                let place = nearest + random.below(at + 1 - nearest);
+                let missing = random.below(40) as u8;
+                let codes = (0..CHAIN_CODES).filter(|&code| code != missing);
+                probes.extend(codes.map(|code| Probe::new(place, code)));
+            }
+            let mut expected = window.clone();
+            let open = |window: &[u8], n: usize| {
+                (0..CHAIN_CODES).find(|&code| probes.iter().all(|p| window[n - p.offset] ^ p.code() != code))
+            };
+            let end = (at..to).find(|&n| open(&expected, n).map(|code| expected[n] = code).is_none()).unwrap_or(to);
+            (complete, stopped) = (complete + usize::from(end == to), stopped + usize::from(end < to));
+            let chain = Chain::new(probes.clone());
+            for kernel in Kernel::available() {
+                let mut found = window.clone();
+                assert_eq!(kernel.chain(&mut found, at, to, &chain), end, "{kernel}, seed {seed}");
+                assert_eq!(found, expected, "{kernel}, seed {seed}");
+            }
+        }
+        assert!(
+            complete > 100 && stopped > 100,
+            "{complete} complete, {stopped} stopped: not the cases that were meant"
+        );
+    }
+
+    #[test]
+    fn chains_outside_the_window_are_refused_by_every_kernel() {
+        for kernel in Kernel::available() {
+            for (offset, at, to) in
+                [(0, 100, 164), (101, 100, 164), (1, 63, 164), (1, 100, 99), (1, 100, 165), (1, usize::MAX, usize::MAX)]
+            {
+                let chain = Chain::new(vec![Probe::new(offset, 0)]);
+                let refused = std::panic::catch_unwind(|| {
+                    kernel.chain(&mut [0; 164], at, to, &chain);
+                });
+                assert!(refused.is_err(), "{kernel}: {offset} back, heaps {at}..{to}");
             }
         }
     }
