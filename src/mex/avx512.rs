@@ -1,6 +1,6 @@
 //! The AVX-512 kernel (F, BW, VL, VBMI): 64 lanes are one register.
 //!
-//! **Marking.** 8 to 20 planes of bits a lane (plane j, bit b: code 8j + b), all in registers. `vpermb` looks the low six
+//! **Marking.** 2 to 20 planes of bits a lane (plane j, bit b: code 8j + b), all in registers. `vpermb` looks the low six
 //! bits of an option up in a table of 64 bytes, which holds 1 << b at 8j + b: the byte to put in plane j. A byte mask
 //! keeps the 64 codes apart that the six bits cannot tell, and one ternary logic instruction puts the bytes of two
 //! look-ups in. That is 2.9 ns a look-up for 72 codes, where masks by `pshufb` took 3.8 for 80 (Zen 4, 3.6 GHz): both
@@ -38,6 +38,8 @@ fn options(window: &[u8], at: usize, probe: &Probe) -> __m512i {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut Planes) {
     match planes.codes {
+        16 => mark_rows::<2>(window, at, probes, planes.rows_mut()),
+        32 => mark_rows::<4>(window, at, probes, planes.rows_mut()),
         64 => mark_rows::<8>(window, at, probes, planes.rows_mut()),
         72 => mark_rows::<9>(window, at, probes, planes.rows_mut()),
         80 => mark_rows::<10>(window, at, probes, planes.rows_mut()),
@@ -100,6 +102,8 @@ fn mark_rows<const PLANES: usize>(window: &[u8], at: usize, probes: &Probes, row
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) fn refine(window: &[u8], at: usize, planes: &Planes, check: &[Probes; STAGES]) -> Lanes {
     let least = match planes.codes {
+        16 => least::<2, _>(planes.rows(), -1),
+        32 => least::<4, _>(planes.rows(), -1),
         64 => least::<8, _>(planes.rows(), -1),
         72 => least::<9, _>(planes.rows(), -1),
         80 => least::<10, _>(planes.rows(), -1),
@@ -182,6 +186,8 @@ const fn number(m: usize) -> i8 {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut Planes) {
     let least: [_; STRIKES] = match open.codes {
+        16 => least::<2, _>(open.rows(), 0),
+        32 => least::<4, _>(open.rows(), 0),
         64 => least::<8, _>(open.rows(), 0),
         72 => least::<9, _>(open.rows(), 0),
         80 => least::<10, _>(open.rows(), 0),

@@ -39,7 +39,7 @@ pub const LANES: usize = 64;
 /// or two a look-up. A lane whose answer lies beyond comes back without a candidate. (Of the values of Grundy's game just
 /// below 10^7 half have codes up to 34, 98 % up to 65 and 99.5 % up to 67; of those of .6 around 5·10^6 one in twenty is
 /// 256 or more, codes from 128 on.)
-pub const CODES: [usize; 6] = [64, 72, 80, 96, 128, 160];
+pub const CODES: [usize; 8] = [16, 32, 64, 72, 80, 96, 128, 160];
 
 /// The most codes that can be considered.
 pub const MOST_CODES: usize = CODES[CODES.len() - 1];

@@ -365,7 +365,7 @@ impl Stream {
 
     fn learn(&mut self) {
         let end = self.end();
-        let heaps = order::sample(end);
+        let (heaps, _) = order::samples(end);
         // At a rare heap nothing is to be learnt.
         let below: Vec<usize> =
             heaps.iter().map(|&n| if self.rare_at(n) { 0 } else { usize::from(self.codes.get(n)) }).collect();

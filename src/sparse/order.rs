@@ -25,13 +25,14 @@ pub(super) fn next_learning(learnt_at: u64) -> u64 {
     learnt_at * 4
 }
 
-/// The heaps before `end` to learn from, ascending; all after `end - SPAN` and in the last quarter. They lie an odd
-/// number apart, so that no class of heaps is left out.
-pub(super) fn sample(end: u64) -> Vec<u64> {
+/// The heaps before `end` to learn from, and as many others to try what was learnt; all after `end - SPAN` and in the last
+/// quarter. They lie an odd number apart, so that no class of heaps is left out.
+pub(super) fn samples(end: u64) -> (Vec<u64>, Vec<u64>) {
     let span = SPAN.min(end / 4);
-    let count = SAMPLE.min(end / YOUTH).clamp(1, span / 2);
-    let step = (span / count - 1) | 1;
-    (0..count).map(|i| end - span + i * step).collect()
+    let count = SAMPLE.min(end / YOUTH).clamp(1, span / 4);
+    let step = (span / (2 * count) - 1) | 1;
+    let heaps = |first: u64| (0..count).map(|i| end - span + (2 * i + first) * step).collect();
+    (heaps(0), heaps(1))
 }
 
 /// How many codes to consider, given those of the answers in a sample: one more costs `price` in every heap, an answer

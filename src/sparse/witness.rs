@@ -39,9 +39,16 @@ const DEPTH: u64 = 16_384;
 /// Smaller parts that the search heap by heap reaches.
 const HEAD: u64 = 1 << 16;
 
-/// Parts that are marked, and parts that are then held against what stays open.
-const MARKS: usize = 350;
-const STRIKES: usize = 350;
+/// Parts that are marked, or held against what then stays open, at most.
+const MOST_PARTS: usize = 900;
+
+/// What things cost a heap, in picoseconds (measured): a part that is marked, with so many codes considered; a part held
+/// against what stays open; a target searched heap by heap.
+const fn mark_price(codes: usize) -> usize {
+    (500 + codes * 36) / LANES
+}
+const STRIKE_PRICE: usize = 19;
+const FIND_PRICE: usize = 80_000;
 
 /// What considering one code more costs in every heap, and a target that is not considered, in picoseconds (measured).
 const CODE_PRICE: u64 = 250;
@@ -323,19 +330,22 @@ impl Witnesses {
 
     /// Learns which parts to mark, from the heaps before `end`.
     fn learn(&mut self, end: u64, codes: &Codes) {
-        let heaps = order::sample(end);
-        let Some(&first) = heaps.first() else { return };
+        let (heaps, others) = order::samples(end);
         self.depth = DEPTH.min(end / 4);
-        if !codes.hold(first, self.depth + self.rule.max_remove(), end) {
+        if !heaps.first().is_some_and(|&first| codes.hold(first, self.depth + self.rule.max_remove(), end)) {
             self.depth = 0;
             return;
         }
         self.learnt_at = end;
-        let targets = |&n: &u64| {
-            let value = self.recent.get(n);
-            if self.space.is_rare(value, n) { 0 } else { self.rare_below[index(n % 2)][usize::from(codes.get(n))] }
+        // Of a heap: where its lanes start, and the codes of its targets.
+        let needs = |heaps: &[u64]| -> (Vec<usize>, Vec<usize>) {
+            let below = |&n: &u64| match self.recent.get(n) {
+                value if self.space.is_rare(value, n) => 0,
+                _ => usize::from(self.rare_below[index(n % 2)][usize::from(codes.get(n))]),
+            };
+            (heaps.iter().map(|&n| codes.at(n)).collect(), heaps.iter().map(below).collect())
         };
-        let below: Vec<usize> = heaps.iter().map(|n| usize::from(targets(n))).collect();
+        let (ats, below) = needs(&heaps);
         self.codes_considered = order::codes_to_consider(&below, CODE_PRICE, |more| more * TARGET_LOSS);
         let mut parts = Vec::new();
         for split in &self.splits {
@@ -350,12 +360,16 @@ impl Witnesses {
                 }
             }
         }
-        let ats: Vec<usize> = heaps.iter().map(|&n| codes.at(n)).collect();
-        order::learn(&mut parts, MARKS + STRIKES, &below, |part, i| codes.items()[ats[i] - part.offset] ^ part.code());
+        let option = |part: &Probe, at: usize| codes.items()[at - part.offset] ^ part.code();
+        order::learn(&mut parts, MOST_PARTS, &below, |part, i| option(part, ats[i]));
+        parts.truncate(MOST_PARTS);
+        let (ats, below) = needs(&others);
+        let (marks, strikes) = shares(&parts, &below, self.codes_considered, |part, i| option(part, ats[i]));
+        if std::env::var_os("GD").is_some() { eprintln!("learn {end} codes {} marks {marks} strikes {strikes}", self.codes_considered); }
         self.marks.clear();
         self.strikes.clear();
-        parts.iter().take(MARKS).for_each(|part| self.marks.push(*part));
-        parts.iter().skip(MARKS).take(STRIKES).for_each(|part| self.strikes.push(*part));
+        parts.iter().take(marks).for_each(|part| self.marks.push(*part));
+        parts.iter().skip(marks).take(strikes).for_each(|part| self.strikes.push(*part));
     }
 
     /// Searches witnesses of the targets at one heap, from the small end, then everywhere.
@@ -470,6 +484,37 @@ impl<S: Sequence + ?Sized> Sequence for Joined<'_, S> {
         }
         Ok(())
     }
+}
+
+/// How many of the parts, best first, are best marked, and how many of the next held against what stays open, tried on
+/// heaps that were not learnt from.
+fn shares(
+    parts: &[Probe],
+    below: &[usize],
+    considered: usize,
+    option: impl Fn(&Probe, usize) -> u8,
+) -> (usize, usize) {
+    let mut left: Vec<usize> = below.iter().map(|&end| end.min(considered)).collect();
+    let mut open: Vec<[bool; 256]> = left.iter().map(|&end| std::array::from_fn(|code| code < end)).collect();
+    // After so many parts: targets left open, and those beyond the ones that can be held against parts side by side.
+    let (mut all, mut beyond) = (Vec::new(), Vec::new());
+    for part in [None].into_iter().chain(parts.iter().map(Some)) {
+        for (i, (open, left)) in open.iter_mut().zip(&mut left).enumerate() {
+            if part.is_some_and(|part| std::mem::take(&mut open[usize::from(option(part, i))])) {
+                *left -= 1;
+            }
+        }
+        all.push(left.iter().sum::<usize>());
+        beyond.push(left.iter().map(|left| left.saturating_sub(mex::STRIKES)).sum::<usize>());
+    }
+    let heaps = below.len().max(1);
+    let cost = |&(marks, strikes): &(usize, usize)| {
+        let searched = all[marks + strikes] + beyond[marks];
+        (marks * mark_price(considered) + strikes * STRIKE_PRICE) * heaps + searched * FIND_PRICE
+    };
+    let counts = |from: usize| (from..=parts.len()).step_by(10);
+    let choices = counts(0).flat_map(|marks| counts(marks).map(move |both| (marks, both - marks)));
+    choices.min_by_key(cost).unwrap_or((0, 0))
 }
 
 /// The code of G(a) = `value`; any byte where there is none.
