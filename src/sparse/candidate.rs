@@ -83,6 +83,7 @@ pub(super) struct Stream {
     codes_considered: usize,
     plan: Arc<Plan>,
     learnt_at: u64,
+    considered_at: u64,
     /// Byte codes as far back as a look-up may reach; empty on the 16-bit path.
     codes: Window<u8>,
     /// Values: as far back as a look-up may reach on the 16-bit path, else as a move that leaves one heap may.
@@ -211,6 +212,7 @@ impl Stream {
             codes_considered: mex::MOST_CODES,
             plan: Arc::new(Plan::none()),
             learnt_at: 0,
+            considered_at: 0,
             codes: Window::new(past.len(), Vec::new()),
             values: Window::new(past.len(), Vec::new()),
             stamps: None,
@@ -323,6 +325,7 @@ impl Stream {
             stamps.fill(0);
         }
         self.learnt_at = self.learnt_at.min(end);
+        self.considered_at = self.considered_at.min(end);
     }
 
     /// Computes the candidates of the next `length` heaps; fewer when one has no byte code. The stream may yet be taken
@@ -347,6 +350,9 @@ impl Stream {
             if self.plan.chain.is_none() && start >= order::next_learning(self.learnt_at).max(YOUNG) {
                 self.learn();
             }
+            if start >= self.considered_at + order::RECONSIDER {
+                self.reconsider();
+            }
             if !self.plan.holds(start, end) {
                 self.make_plan(start, end);
             }
@@ -361,6 +367,17 @@ impl Stream {
             }
         }
         Ok((self.values.slice(start, self.end()).to_vec(), stop))
+    }
+
+    /// Considers as many codes as the last values make worth while.
+    fn reconsider(&mut self) {
+        self.considered_at = self.end();
+        let answers: Vec<usize> = self.codes.items().iter().rev().take(1 << 14).map(|&code| usize::from(code)).collect();
+        let codes = order::codes_to_consider(&answers, CODE_PRICE, |_| LANE_LOSS);
+        if codes != self.codes_considered {
+            self.codes_considered = codes;
+            self.plan = Arc::new(Plan::none());
+        }
     }
 
     fn learn(&mut self) {
@@ -577,8 +594,10 @@ impl Stream {
         let hit = self.heapwise(n);
         let mut marked: [u8; 256] = std::array::from_fn(|code| u8::from(hit[code / 64] >> (code % 64) & 1 == 1));
         let end = self.codes.items().len();
-        for probe in self.plan.lists().flat_map(Probes::list) {
-            marked[usize::from(self.codes.items()[end - probe.offset] ^ probe.code())] = 1;
+        let codes = self.codes.items();
+        for list in self.plan.lists() {
+            // A loop of its own for each list: flattened, it took twice as long.
+            list.list().iter().for_each(|probe| marked[usize::from(codes[end - probe.offset] ^ probe.code())] = 1);
         }
         let least = marked.iter().position(|&mark| mark == 0)?;
         Some(u8::try_from(least).expect("below 256"))

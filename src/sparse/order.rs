@@ -35,6 +35,9 @@ pub(super) fn samples(end: u64) -> (Vec<u64>, Vec<u64>) {
     (heaps(0), heaps(1))
 }
 
+/// After so many heaps it is asked anew how many codes to consider: large values come in bursts.
+pub(super) const RECONSIDER: u64 = 1 << 17;
+
 /// How many codes to consider, given those of the answers in a sample: one more costs `price` in every heap, an answer
 /// beyond costs `loss(codes above)`.
 pub(super) fn codes_to_consider(answers: &[usize], price: u64, loss: impl Fn(u64) -> u64) -> usize {

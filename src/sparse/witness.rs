@@ -106,6 +106,7 @@ pub(super) struct Witnesses {
     /// The smaller parts marked are at most this large; 0 before anything is learnt.
     depth: u64,
     learnt_at: u64,
+    considered_at: u64,
 }
 
 impl Witnesses {
@@ -142,6 +143,7 @@ impl Witnesses {
             codes_considered: mex::MOST_CODES,
             depth: 0,
             learnt_at: 0,
+            considered_at: 0,
         })
     }
 
@@ -183,6 +185,7 @@ impl Witnesses {
         self.recent.truncate(end);
         self.large.truncate(self.large.partition_point(|large| large.0 < end));
         self.learnt_at = self.learnt_at.min(end);
+        self.considered_at = self.considered_at.min(end);
     }
 
     /// Searches witnesses for the heaps from `start` to the end of the stream, whose codes end there as well. `past`
@@ -191,6 +194,8 @@ impl Witnesses {
         debug_assert_eq!(codes.end(), self.end());
         if start >= order::next_learning(self.learnt_at).max(YOUNG) {
             self.learn(start, codes);
+        } else if self.depth > 0 && start >= self.considered_at + order::RECONSIDER {
+            self.reconsider(codes);
         }
         let groups: Vec<u64> = (start / GROUP..self.end().div_ceil(GROUP)).collect();
         let this = &*self;
@@ -328,6 +333,22 @@ impl Witnesses {
         (small, self.recent.slice(n - split.remove - to + 1, n - split.remove - from + 1))
     }
 
+    /// The codes of the targets of heap `n` are those below this.
+    fn targets(&self, n: u64, codes: &Codes) -> usize {
+        match self.recent.get(n) {
+            value if self.space.is_rare(value, n) => 0,
+            _ => usize::from(self.rare_below[index(n % 2)][usize::from(codes.get(n))]),
+        }
+    }
+
+    /// Considers as many codes as the last values make worth while.
+    fn reconsider(&mut self, codes: &Codes) {
+        self.considered_at = self.end();
+        let last = self.end().saturating_sub(1 << 14).max(self.recent.start());
+        let below: Vec<usize> = (last..self.end()).map(|n| self.targets(n, codes)).collect();
+        self.codes_considered = order::codes_to_consider(&below, CODE_PRICE, |more| more * TARGET_LOSS);
+    }
+
     /// Learns which parts to mark, from the heaps before `end`.
     fn learn(&mut self, end: u64, codes: &Codes) {
         let (heaps, others) = order::samples(end);
@@ -337,16 +358,12 @@ impl Witnesses {
             return;
         }
         self.learnt_at = end;
+        self.reconsider(codes);
         // Of a heap: where its lanes start, and the codes of its targets.
         let needs = |heaps: &[u64]| -> (Vec<usize>, Vec<usize>) {
-            let below = |&n: &u64| match self.recent.get(n) {
-                value if self.space.is_rare(value, n) => 0,
-                _ => usize::from(self.rare_below[index(n % 2)][usize::from(codes.get(n))]),
-            };
-            (heaps.iter().map(|&n| codes.at(n)).collect(), heaps.iter().map(below).collect())
+            (heaps.iter().map(|&n| codes.at(n)).collect(), heaps.iter().map(|&n| self.targets(n, codes)).collect())
         };
         let (ats, below) = needs(&heaps);
-        self.codes_considered = order::codes_to_consider(&below, CODE_PRICE, |more| more * TARGET_LOSS);
         let mut parts = Vec::new();
         for split in &self.splits {
             for a in 1..=self.depth {
@@ -355,7 +372,7 @@ impl Witnesses {
                     continue;
                 }
                 let code = self.space.code(value ^ split.constant);
-                if usize::from(POISON ^ code) >= self.codes_considered {
+                if usize::from(POISON ^ code) >= mex::MOST_CODES {
                     parts.push(Probe::new(index(removed), code));
                 }
             }
