@@ -2,7 +2,7 @@
 //!
 //! The method is that of `avx512`; without byte masks and ternary logic each step takes an instruction or two more.
 
-use super::{CANDIDATES, KEEP, LANES, Lanes, MOST_CODES, NONE, Planes, Probe, Probes, STAGES, STRIKES};
+use super::{LANES, Lanes, MOST_CODES, NONE, Planes, Probe, Probes, STRIKES, for_kept};
 use std::arch::x86_64::*;
 
 pub(super) fn is_available() -> bool {
@@ -41,26 +41,25 @@ pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut Plane
     }
 }
 
+/// The codes that the planes leave open, least first.
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn refine(window: &[u8], at: usize, planes: &Planes, check: &[Probes; STAGES]) -> Lanes {
-    let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES] };
+pub(super) fn least_codes(planes: &Planes, lanes: &mut Lanes) {
     for lane in [0, HALF] {
         // Codes that are not considered count as marked.
-        let mut marked = [[u8::MAX; HALF]; PASS * PASSES];
-        for (marked, row) in marked.iter_mut().zip(planes.rows()) {
-            marked.copy_from_slice(&row[lane..lane + HALF]);
+        let mut rows = [[u8::MAX; HALF]; PASS * PASSES];
+        for (half, row) in rows.iter_mut().zip(planes.rows()) {
+            half.copy_from_slice(&row[lane..lane + HALF]);
         }
-        let least: [_; KEEP[0]] = least(&marked, u64::MAX);
-        let kept = check_stage::<{ KEEP[0] }, { KEEP[1] }>(window, at, lane, &check[0], &least);
-        let kept = check_stage::<{ KEEP[1] }, { KEEP[2] }>(window, at, lane, &check[1], &kept);
-        let kept = check_stage::<{ KEEP[2] }, { KEEP[3] }>(window, at, lane, &check[2], &kept);
-        let kept = check_stage::<{ KEEP[3] }, { KEEP[4] }>(window, at, lane, &check[3], &kept);
-        let kept = check_stage::<{ KEEP[4] }, CANDIDATES>(window, at, lane, &check[4], &kept);
-        for (row, codes) in lanes.code.iter_mut().zip(kept) {
-            row[lane..lane + HALF].copy_from_slice(&codes);
-        }
+        least(&rows, u64::MAX, lane, &mut lanes.code[..lanes.kept]);
     }
-    lanes
+}
+
+/// Drops the candidates that a probe hits; the others move up.
+#[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
+pub(super) fn check(window: &[u8], at: usize, probes: &Probes, lanes: &mut Lanes) {
+    for lane in [0, HALF] {
+        for_kept!(lanes.kept, check_kept(window, at, lane, probes, lanes));
+    }
 }
 
 /// Marks the 8 * `N` codes from 64 * `pass` on.
@@ -112,17 +111,17 @@ pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut Plane
         for (half, row) in rows.iter_mut().zip(open.rows()) {
             half.copy_from_slice(&row[lane..lane + HALF]);
         }
-        let least: [_; STRIKES] = least(&rows, 0);
-        // SAFETY: a row has 32 bytes.
-        let codes = least.map(|row| unsafe { _mm256_loadu_si256(row.as_ptr().cast()) });
+        let mut found = [[NONE; LANES]; STRIKES];
+        least(&rows, 0, lane, &mut found);
+        let codes: [__m256i; STRIKES] = load(&found, lane);
         let distance = distances(window, at, lane, probes, &codes);
-        for (codes, distance) in least.iter().zip(distance) {
+        for (codes, distance) in found.iter().zip(distance) {
             let zero = _mm256_cmpeq_epi8(distance, _mm256_setzero_si256());
             let mut hit = _mm256_movemask_epi8(zero).cast_unsigned();
             while hit != 0 {
                 let i = hit.trailing_zeros() as usize;
-                if let Some(row) = open.rows_mut().get_mut(usize::from(codes[i] / 8)) {
-                    row[lane + i] &= !(1 << (codes[i] % 8));
+                if let Some(row) = open.rows_mut().get_mut(usize::from(codes[lane + i] / 8)) {
+                    row[lane + i] &= !(1 << (codes[lane + i] % 8));
                 }
                 hit &= hit - 1;
             }
@@ -133,24 +132,30 @@ pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut Plane
 /// The least codes of each lane whose bits, XOR `flip`, are set.
 #[inline]
 #[target_feature(enable = "avx2,bmi1")]
-fn least<const N: usize>(rows: &[[u8; HALF]; PASS * PASSES], flip: u64) -> [[u8; HALF]; N] {
-    let mut least = [[NONE; HALF]; N];
+fn least(rows: &[[u8; HALF]; PASS * PASSES], flip: u64, half: usize, least: &mut [[u8; LANES]]) {
     for lane in 0..HALF {
         let mut found = 0;
         'lane: for pass in 0..PASSES {
             let bytes: [u8; 8] = std::array::from_fn(|j| rows[pass * PASS + j][lane]);
             let mut left = u64::from_le_bytes(bytes) ^ flip;
             while left != 0 {
-                least[found][lane] = code(pass, left.trailing_zeros());
+                least[found][half + lane] = code(pass, left.trailing_zeros());
                 found += 1;
-                if found == N {
+                if found == least.len() {
                     break 'lane;
                 }
                 left &= left - 1;
             }
         }
     }
-    least
+}
+
+/// Half of the first rows.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load<const N: usize>(rows: &[[u8; LANES]], lane: usize) -> [__m256i; N] {
+    // SAFETY: there are 32 bytes from either half of a row on.
+    std::array::from_fn(|k| unsafe { _mm256_loadu_si256(rows[k][lane..lane + HALF].as_ptr().cast()) })
 }
 
 /// The least XOR of any option with a candidate: 0 exactly when one of them hits it.
@@ -173,18 +178,9 @@ fn distances<const N: usize>(
     distance
 }
 
-/// Drops the candidates that a probe hits; the first `M` others move up.
-#[inline]
 #[target_feature(enable = "avx2")]
-fn check_stage<const N: usize, const M: usize>(
-    window: &[u8],
-    at: usize,
-    lane: usize,
-    probes: &Probes,
-    candidates: &[[u8; HALF]; N],
-) -> [[u8; HALF]; M] {
-    // SAFETY: a row has 32 bytes.
-    let codes: [__m256i; N] = std::array::from_fn(|k| unsafe { _mm256_loadu_si256(candidates[k].as_ptr().cast()) });
+fn check_kept<const N: usize>(window: &[u8], at: usize, lane: usize, probes: &Probes, lanes: &mut Lanes) {
+    let codes: [__m256i; N] = load(&lanes.code, lane);
     let distance = distances(window, at, lane, probes, &codes);
     // Bit i of left[k]: candidate k of lane i is there and was not hit.
     let left: [u32; N] = std::array::from_fn(|k| {
@@ -192,17 +188,16 @@ fn check_stage<const N: usize, const M: usize>(
         let absent = _mm256_movemask_epi8(_mm256_cmpeq_epi8(codes[k], _mm256_set1_epi8(NONE.cast_signed())));
         !(hit | absent).cast_unsigned()
     });
-    let mut kept = [[NONE; HALF]; M];
     for i in 0..HALF {
+        let candidates: [u8; N] = std::array::from_fn(|k| lanes.code[k][lane + i]);
+        let mut kept = [NONE; N];
         let mut m = 0;
         for k in 0..N {
             // Written always, kept only when the candidate is left: no branch to mispredict.
-            if m < M {
-                let is_left = left[k] >> i & 1 == 1;
-                kept[m][i] = if is_left { candidates[k][i] } else { NONE };
-                m += usize::from(is_left);
-            }
+            let is_left = left[k] >> i & 1 == 1;
+            kept[m] = if is_left { candidates[k] } else { NONE };
+            m += usize::from(is_left && m + 1 < N);
         }
+        lanes.code[..N].iter_mut().zip(kept).for_each(|(row, code)| row[lane + i] = code);
     }
-    kept
 }

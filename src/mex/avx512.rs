@@ -12,7 +12,7 @@
 //! **Near.** Once the value of lane i is known, it is held against the candidates of all later lanes at once: the look-up
 //! table, shifted by i, tells which code of which later lane it hits.
 
-use super::{CANDIDATES, KEEP, LANES, Lanes, MOST_CODES, NONE, Planes, Probe, Probes, STAGES, STEP, STRIKES};
+use super::{CANDIDATES, LANES, Lanes, MOST_CODES, NONE, Planes, Probe, Probes, STEP, STRIKES, for_kept};
 use std::arch::x86_64::*;
 
 pub(super) fn is_available() -> bool {
@@ -99,35 +99,26 @@ fn mark_rows<const PLANES: usize>(window: &[u8], at: usize, probes: &Probes, row
     }
 }
 
+/// The codes that the planes leave open, least first.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(super) fn refine(window: &[u8], at: usize, planes: &Planes, check: &[Probes; STAGES]) -> Lanes {
-    let least = match planes.codes {
-        16 => least::<2, _>(planes.rows(), -1),
-        32 => least::<4, _>(planes.rows(), -1),
-        64 => least::<8, _>(planes.rows(), -1),
-        72 => least::<9, _>(planes.rows(), -1),
-        80 => least::<10, _>(planes.rows(), -1),
-        96 => least::<12, _>(planes.rows(), -1),
-        128 => least::<16, _>(planes.rows(), -1),
-        _ => least::<20, _>(planes.rows(), -1),
-    };
-    let kept = check_stage::<{ KEEP[0] }, { KEEP[1] }>(window, at, &check[0], &least);
-    let kept = check_stage::<{ KEEP[1] }, { KEEP[2] }>(window, at, &check[1], &kept);
-    let kept = check_stage::<{ KEEP[2] }, { KEEP[3] }>(window, at, &check[2], &kept);
-    let kept = check_stage::<{ KEEP[3] }, { KEEP[4] }>(window, at, &check[3], &kept);
-    let kept = check_stage::<{ KEEP[4] }, CANDIDATES>(window, at, &check[4], &kept);
-    let mut lanes = Lanes { code: [[0; LANES]; CANDIDATES] };
-    for (row, codes) in lanes.code.iter_mut().zip(kept) {
-        // SAFETY: a row has 64 bytes.
-        unsafe { _mm512_storeu_si512(row.as_mut_ptr().cast(), codes) };
+pub(super) fn least_codes(planes: &Planes, lanes: &mut Lanes) {
+    let rows = &mut lanes.code[..lanes.kept];
+    match planes.codes {
+        16 => least::<2>(planes.rows(), -1, rows),
+        32 => least::<4>(planes.rows(), -1, rows),
+        64 => least::<8>(planes.rows(), -1, rows),
+        72 => least::<9>(planes.rows(), -1, rows),
+        80 => least::<10>(planes.rows(), -1, rows),
+        96 => least::<12>(planes.rows(), -1, rows),
+        128 => least::<16>(planes.rows(), -1, rows),
+        _ => least::<20>(planes.rows(), -1, rows),
     }
-    lanes
 }
 
 /// The least codes of each lane whose bits, XOR `flip`, are set.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn least<const PLANES: usize, const N: usize>(rows: &[[u8; LANES]], flip: i8) -> [__m512i; N] {
+fn least<const PLANES: usize>(rows: &[[u8; LANES]], flip: i8, found: &mut [[u8; LANES]]) {
     let none = _mm512_set1_epi8(NONE.cast_signed());
     let zero = _mm512_setzero_si512();
     let nibble_zeros = {
@@ -143,8 +134,7 @@ fn least<const PLANES: usize, const N: usize>(rows: &[[u8; LANES]], flip: i8) ->
         let bits = unsafe { _mm512_loadu_si512(rows[j].as_ptr().cast()) };
         _mm512_xor_si512(bits, _mm512_set1_epi8(flip))
     });
-    let mut found = [none; N];
-    for slot in &mut found {
+    for slot in found {
         // The lowest plane with an open bit, and that plane's byte.
         let mut byte = zero;
         let mut base = none;
@@ -160,7 +150,9 @@ fn least<const PLANES: usize, const N: usize>(rows: &[[u8; LANES]], flip: i8) ->
         let in_low = _mm512_test_epi8_mask(low, low);
         let zeros = _mm512_mask_mov_epi8(zeros_high, in_low, zeros_low);
         let any = _mm512_test_epi8_mask(byte, byte);
-        *slot = _mm512_mask_add_epi8(none, any, base, zeros);
+        let codes = _mm512_mask_add_epi8(none, any, base, zeros);
+        // SAFETY: a row has 64 bytes.
+        unsafe { _mm512_storeu_si512(slot.as_mut_ptr().cast(), codes) };
         // Take the bit away: byte & (byte - 1) in the plane where it was found.
         let rest = _mm512_and_si512(byte, _mm512_sub_epi8(byte, _mm512_set1_epi8(1)));
         for (j, open) in open.iter_mut().enumerate() {
@@ -168,7 +160,6 @@ fn least<const PLANES: usize, const N: usize>(rows: &[[u8; LANES]], flip: i8) ->
             *open = _mm512_mask_mov_epi8(*open, here, rest);
         }
     }
-    found
 }
 
 /// The least code of plane j, as the intrinsics want it.
@@ -185,16 +176,19 @@ const fn number(m: usize) -> i8 {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut Planes) {
-    let least: [_; STRIKES] = match open.codes {
-        16 => least::<2, _>(open.rows(), 0),
-        32 => least::<4, _>(open.rows(), 0),
-        64 => least::<8, _>(open.rows(), 0),
-        72 => least::<9, _>(open.rows(), 0),
-        80 => least::<10, _>(open.rows(), 0),
-        96 => least::<12, _>(open.rows(), 0),
-        128 => least::<16, _>(open.rows(), 0),
-        _ => least::<20, _>(open.rows(), 0),
-    };
+    let mut least = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: STRIKES };
+    let rows = &mut least.code[..STRIKES];
+    match open.codes {
+        16 => self::least::<2>(open.rows(), 0, rows),
+        32 => self::least::<4>(open.rows(), 0, rows),
+        64 => self::least::<8>(open.rows(), 0, rows),
+        72 => self::least::<9>(open.rows(), 0, rows),
+        80 => self::least::<10>(open.rows(), 0, rows),
+        96 => self::least::<12>(open.rows(), 0, rows),
+        128 => self::least::<16>(open.rows(), 0, rows),
+        _ => self::least::<20>(open.rows(), 0, rows),
+    }
+    let least: [__m512i; STRIKES] = load(&least);
     let distance = distances(window, at, probes, &least);
     let one_hot = _mm512_set1_epi64(0x8040_2010_0804_0201_u64.cast_signed());
     for k in 0..STRIKES {
@@ -229,39 +223,61 @@ fn distances<const N: usize>(window: &[u8], at: usize, probes: &Probes, candidat
     distance
 }
 
-/// Drops the candidates that a probe hits; the first `M` others move up.
+/// The first rows.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn check_stage<const N: usize, const M: usize>(
-    window: &[u8],
-    at: usize,
-    probes: &Probes,
-    candidates: &[__m512i; N],
-) -> [__m512i; M] {
+fn load<const N: usize>(lanes: &Lanes) -> [__m512i; N] {
+    // SAFETY: a row has 64 bytes.
+    std::array::from_fn(|k| unsafe { _mm512_loadu_si512(lanes.code[k].as_ptr().cast()) })
+}
+
+/// Drops the candidates that a probe hits; the others move up.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+pub(super) fn check(window: &[u8], at: usize, probes: &Probes, lanes: &mut Lanes) {
+    for_kept!(lanes.kept, check_kept(window, at, probes, lanes));
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn check_kept<const N: usize>(window: &[u8], at: usize, probes: &Probes, lanes: &mut Lanes) {
     let none = _mm512_set1_epi8(NONE.cast_signed());
-    let distance = distances(window, at, probes, candidates);
-    let mut kept = [none; M];
+    let candidates: [__m512i; N] = load(lanes);
+    let distance = distances(window, at, probes, &candidates);
+    let mut kept = [none; N];
     let mut count = _mm512_setzero_si512();
     for k in 0..N {
         let unhit = _mm512_test_epi8_mask(distance[k], distance[k]);
         let left = _mm512_mask_cmpneq_epi8_mask(unhit, candidates[k], none);
-        for (m, slot) in kept.iter_mut().enumerate() {
+        // The k-th candidate moves to slot k at most.
+        for (m, slot) in kept.iter_mut().enumerate().take(k + 1) {
             let here = _mm512_mask_cmpeq_epi8_mask(left, count, _mm512_set1_epi8(number(m)));
             *slot = _mm512_mask_mov_epi8(*slot, here, candidates[k]);
         }
         count = _mm512_mask_add_epi8(count, left, count, _mm512_set1_epi8(1));
     }
-    kept
+    for (row, codes) in lanes.code.iter_mut().zip(kept) {
+        // SAFETY: a row has 64 bytes.
+        unsafe { _mm512_storeu_si512(row.as_mut_ptr().cast(), codes) };
+    }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2")]
 pub(super) fn near(window: &mut [u8], at: usize, near: &Probes, lanes: &Lanes, from: usize, to: usize) -> usize {
-    // SAFETY: the rows have 64 bytes.
-    let candidates: [__m512i; CANDIDATES] =
-        std::array::from_fn(|k| unsafe { _mm512_loadu_si512(lanes.code[k].as_ptr().cast()) });
+    for_kept!(lanes.kept, near_kept(window, at, near, lanes, from, to))
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2")]
+fn near_kept<const N: usize>(
+    window: &mut [u8],
+    at: usize,
+    near: &Probes,
+    lanes: &Lanes,
+    from: usize,
+    to: usize,
+) -> usize {
+    let candidates: [__m512i; N] = load(lanes);
     let none = _mm512_set1_epi8(NONE.cast_signed());
     // Bit i of open[k]: candidate k of lane i exists and was not hit so far.
-    let mut open: [u64; CANDIDATES] = std::array::from_fn(|k| _mm512_cmpneq_epi8_mask(candidates[k], none));
+    let mut open: [u64; N] = std::array::from_fn(|k| _mm512_cmpneq_epi8_mask(candidates[k], none));
     // What the known values before lane `from` hit.
     for probe in near.list() {
         let first = at + from - probe.offset;
@@ -273,7 +289,7 @@ pub(super) fn near(window: &mut [u8], at: usize, near: &Probes, lanes: &Lanes, f
             _mm512_maskz_loadu_epi8(lanes_seen, window.as_ptr().wrapping_add(first).wrapping_sub(from).cast())
         };
         let option = _mm512_xor_si512(bytes, _mm512_set1_epi8(probe.code().cast_signed()));
-        for k in 0..CANDIDATES {
+        for k in 0..N {
             open[k] &= !_mm512_mask_cmpeq_epi8_mask(lanes_seen, option, candidates[k]);
         }
     }
@@ -297,7 +313,7 @@ pub(super) fn near(window: &mut [u8], at: usize, near: &Probes, lanes: &Lanes, f
         }
     }
     for lane in from..to {
-        let Some(k) = (0..CANDIDATES).find(|&k| open[k] >> lane & 1 == 1) else { return lane };
+        let Some(k) = (0..N).find(|&k| open[k] >> lane & 1 == 1) else { return lane };
         let code = lanes.code[k][lane];
         window[at + lane] = code;
         let code = _mm512_set1_epi8(code.cast_signed());
@@ -307,7 +323,7 @@ pub(super) fn near(window: &mut [u8], at: usize, near: &Probes, lanes: &Lanes, f
             let table = unsafe { _mm512_loadu_si512(tables[row].as_ptr().add(LANES - lane).cast()) };
             let option = _mm512_xor_si512(code, table);
             let seen = offsets[row] << lane;
-            for k in 0..CANDIDATES {
+            for k in 0..N {
                 open[k] &= !_mm512_mask_cmpeq_epi8_mask(seen, option, candidates[k]);
             }
         }

@@ -8,8 +8,8 @@
 //!
 //! - [`Kernel::mark`]: enters the options of some look-ups in [`Planes`], one bit a code and lane. Both streams live on
 //!   it: the candidates mark the look-ups of rare parts, the witnesses those of common parts.
-//! - [`Kernel::refine`]: of the codes left open the eight least are held against the other look-ups, in stages that keep
-//!   fewer and fewer of them ([`KEEP`]). Marking costs a table, checking two instructions a candidate and 64 lanes, so a
+//! - [`Kernel::refine`]: of the codes left open the least ones are held against the other look-ups, in stages that keep
+//!   fewer and fewer of them ([`Stage`]). Marking costs a table, checking two instructions a candidate and 64 lanes, so a
 //!   good order of the look-ups (many hits first) makes both short: see `sparse::order`.
 //! - [`Kernel::near`]: the look-ups nearer than 64, lane by lane, since each needs the values just before it.
 //! - [`Kernel::open`], [`Kernel::strike`]: the codes below a bound that are still open after marking, and which of the
@@ -47,17 +47,14 @@ pub const MOST_CODES: usize = CODES[CODES.len() - 1];
 /// Pairs that a search looks at between two questions whether the wanted one was among them.
 pub const STEP: usize = 128;
 
-/// Stages of checking.
-pub const STAGES: usize = 5;
+/// How many candidates a stage of checking may keep per lane, descending.
+pub const KEEP: [usize; 7] = [12, 8, 6, 5, 4, 3, 2];
 
-/// Candidates kept per lane: after marking, and after each stage but the last.
-pub const KEEP: [usize; STAGES] = [8, 6, 5, 4, 3];
+/// The most candidates per lane.
+pub const CANDIDATES: usize = KEEP[0];
 
 /// Open codes per lane that more look-ups may strike at once.
 pub const STRIKES: usize = 4;
-
-/// Candidates that come out.
-pub const CANDIDATES: usize = KEEP[STAGES - 1];
 
 /// Stands for "no candidate"; at least [`MOST_CODES`].
 pub const NONE: u8 = u8::MAX;
@@ -178,11 +175,29 @@ impl Planes {
     }
 }
 
+/// A stage of checking.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    /// So many candidates enter it in each lane, the least ones; one of [`KEEP`].
+    pub keep: usize,
+    /// What they are held against.
+    pub check: Probes,
+}
+
 /// Per lane the candidates that are left, ascending, then [`NONE`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lanes {
-    /// `code[k][lane]`.
-    pub code: [[u8; LANES]; CANDIDATES],
+    code: [[u8; LANES]; CANDIDATES],
+    /// Rows that may hold anything but [`NONE`].
+    kept: usize,
+}
+
+impl Lanes {
+    /// The k-th candidates of all lanes, for each k in turn.
+    #[must_use]
+    pub fn rows(&self) -> &[[u8; LANES]] {
+        &self.code[..self.kept]
+    }
 }
 
 /// A kernel that this processor can run.
@@ -212,6 +227,22 @@ macro_rules! dispatch {
         }
     };
 }
+
+/// Calls a function made for each number of candidates with that of some lanes.
+macro_rules! for_kept {
+    ($kept:expr, $function:ident($($argument:expr),*)) => {
+        match $kept {
+            12 => $function::<12>($($argument),*),
+            8 => $function::<8>($($argument),*),
+            6 => $function::<6>($($argument),*),
+            5 => $function::<5>($($argument),*),
+            4 => $function::<4>($($argument),*),
+            3 => $function::<3>($($argument),*),
+            _ => $function::<2>($($argument),*),
+        }
+    };
+}
+use for_kept;
 
 impl Kernel {
     /// The portable kernel, which is the reference of the others.
@@ -261,18 +292,6 @@ impl Kernel {
         }
     }
 
-    /// How many look-ups are best marked before checking starts (measured on Grundy's game).
-    #[must_use]
-    pub fn marks(self) -> usize {
-        match self.0 {
-            Kind::Scalar => 448,
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => 400,
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => 440,
-        }
-    }
-
     /// Enters the options of the probes in the planes.
     ///
     /// # Panics
@@ -287,20 +306,35 @@ impl Kernel {
         );
     }
 
-    /// For each lane: of the codes that the planes leave open the `KEEP[0]` least; of those, stage by stage, the ones
-    /// that no probe of `check[stage]` hits, of which the `KEEP[stage + 1]` least stay.
+    /// For each lane: of the codes that the planes leave open the `keep` least of the first stage; of those, stage by
+    /// stage, the ones that none of its probes hits, of which the `keep` least of the next stage go on.
     ///
     /// # Panics
-    /// When a probe looks at bytes outside the window.
+    /// When there is no stage, one keeps more than the one before or a number that is none of [`KEEP`], or a probe looks
+    /// at bytes outside the window.
     #[must_use]
-    pub fn refine(self, window: &[u8], at: usize, planes: &Planes, check: &[Probes; STAGES]) -> Lanes {
-        assert!(check.iter().all(|c| c.are_far(at, window.len())), "a probe outside its window");
+    pub fn refine(self, window: &[u8], at: usize, planes: &Planes, stages: &[Stage]) -> Lanes {
+        assert!(stages.iter().all(|s| s.check.are_far(at, window.len())), "a probe outside its window");
+        assert!(stages.iter().all(|s| KEEP.contains(&s.keep)), "a number of candidates that no kernel keeps");
+        assert!(stages.is_sorted_by(|a, b| a.keep >= b.keep), "a stage that keeps more than the one before");
+        let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: stages[0].keep };
         dispatch!(
             self,
-            scalar::refine(window, at, planes, check),
-            avx2::refine(window, at, planes, check),
-            avx512::refine(window, at, planes, check)
-        )
+            scalar::least(planes, &mut lanes),
+            avx2::least_codes(planes, &mut lanes),
+            avx512::least_codes(planes, &mut lanes)
+        );
+        for stage in stages {
+            lanes.kept = stage.keep;
+            dispatch!(
+                self,
+                scalar::check(window, at, &stage.check, &mut lanes),
+                avx2::check(window, at, &stage.check, &mut lanes),
+                avx512::check(window, at, &stage.check, &mut lanes)
+            );
+        }
+        lanes.code[lanes.kept..].fill([NONE; LANES]);
+        lanes
     }
 
     /// Turns the planes round: afterwards those bits are set whose code was not marked and is below `below[lane]`.
@@ -421,13 +455,12 @@ mod tests {
     }
 
     /// The contract of `refine`, word for word, one lane at a time.
-    fn contract(window: &[u8], at: usize, marked: &Probes, codes: usize, check: &[Probes], lane: usize) -> Vec<u8> {
+    fn contract(window: &[u8], at: usize, marked: &Probes, codes: usize, stages: &[Stage], lane: usize) -> Vec<u8> {
         let mut left: Vec<u8> = (0..codes as u8).filter(|&code| !hits(window, at, lane, marked, code)).collect();
-        for (keep, check) in KEEP.into_iter().zip(check) {
-            left.truncate(keep);
-            left.retain(|&code| !hits(window, at, lane, check, code));
+        for stage in stages {
+            left.truncate(stage.keep);
+            left.retain(|&code| !hits(window, at, lane, &stage.check, code));
         }
-        left.truncate(CANDIDATES);
         left
     }
 
@@ -447,7 +480,12 @@ mod tests {
                 let count = LENGTHS[random.below(10)];
                 random.probes(count, LANES - known..at + 1, spread)
             };
-            let (mark, more, check) = (list(), list(), [list(), list(), list(), list(), list()]);
+            let (mark, more) = (list(), list());
+            let mut stages: Vec<Stage> = KEEP.map(|keep| Stage { keep, check: list() }).into();
+            stages.retain(|_| random.below(2) == 0);
+            if stages.is_empty() {
+                stages.push(Stage { keep: KEEP[seed as usize % KEEP.len()], check: Probes::new() });
+            }
             let codes = CODES[seed as usize % CODES.len()];
             let mut all = mark.clone();
             more.list().iter().for_each(|probe| all.push(*probe));
@@ -456,12 +494,12 @@ mod tests {
                 let mut planes = Planes::new(codes);
                 kernel.mark(&window, at, &mark, &mut planes);
                 kernel.mark(&window, at, &more, &mut planes);
-                let lanes = kernel.refine(&window, at, &planes, &check);
+                let lanes = kernel.refine(&window, at, &planes, &stages);
                 kernel.open(&mut planes, &below);
                 let mut struck = planes.clone();
-                kernel.strike(&window, at, &check[0], &mut struck);
+                kernel.strike(&window, at, &stages[0].check, &mut struck);
                 for lane in 0..LANES {
-                    let expected = contract(&window, at, &all, codes, &check, lane);
+                    let expected = contract(&window, at, &all, codes, &stages, lane);
                     let found: Vec<u8> = lanes.code.iter().map(|row| row[lane]).take_while(|&c| c != NONE).collect();
                     assert_eq!(found, expected, "{kernel}, seed {seed}, lane {lane}");
                     assert!(lanes.code[found.len()..].iter().all(|row| row[lane] == NONE), "{kernel}, seed {seed}");
@@ -473,7 +511,7 @@ mod tests {
                     };
                     assert_eq!(set(&planes), expected, "{kernel}, seed {seed}, lane {lane}: open");
                     let rest = expected.split_off(STRIKES.min(expected.len()));
-                    expected.retain(|&code| !hits(&window, at, lane, &check[0], code));
+                    expected.retain(|&code| !hits(&window, at, lane, &stages[0].check, code));
                     expected.extend(rest);
                     assert_eq!(set(&struck), expected, "{kernel}, seed {seed}, lane {lane}: struck");
                 }
@@ -490,10 +528,10 @@ mod tests {
             let window: Vec<u8> = (0..at + LANES).map(|_| random.below(spread) as u8).collect();
             let count = LENGTHS[random.below(8)];
             let near = random.probes(count, 1..LANES, spread);
-            let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES] };
+            let kept = KEEP[random.below(KEEP.len())];
+            let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept };
             for lane in 0..LANES {
-                let mut codes: Vec<u8> =
-                    (0..1 + random.below(CANDIDATES)).map(|_| random.below(spread) as u8).collect();
+                let mut codes: Vec<u8> = (0..1 + random.below(kept)).map(|_| random.below(spread) as u8).collect();
                 codes.sort_unstable();
                 codes.dedup();
                 codes.iter().enumerate().for_each(|(k, &code)| lanes.code[k][lane] = code);
@@ -524,7 +562,7 @@ mod tests {
     /// A safe function must not read outside its slices whatever it is given.
     #[test]
     fn lanes_that_run_backwards_or_outside_are_refused_by_every_kernel() {
-        let lanes = Lanes { code: [[NONE; LANES]; CANDIDATES] };
+        let lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: 2 };
         let mut near = Probes::new();
         near.push(Probe::new(1, 0));
         for kernel in Kernel::available() {

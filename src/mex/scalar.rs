@@ -3,7 +3,7 @@
 //! A byte that is only ever stored to beats a bit that is read, changed and written (no chain through memory), and the
 //! loops over 16 lanes are ones that every compiler turns into the vector instructions of its base line.
 
-use super::{CANDIDATES, KEEP, LANES, Lanes, NONE, Planes, Probe, Probes, STAGES, STRIKES};
+use super::{LANES, Lanes, NONE, Planes, Probe, Probes, STRIKES, for_kept};
 
 /// Lanes checked at once: what fits the vector registers of the oldest 64-bit processors.
 const GROUP: usize = 16;
@@ -25,22 +25,13 @@ pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut Plane
     }
 }
 
-pub(super) fn refine(window: &[u8], at: usize, planes: &Planes, check: &[Probes; STAGES]) -> Lanes {
-    let mut least: [_; KEEP[0]] = least(planes, u8::MAX);
-    for group in (0..LANES).step_by(GROUP) {
-        check_stage::<{ KEEP[0] }>(window, at, &check[0], group, &mut least);
-        check_stage::<{ KEEP[1] }>(window, at, &check[1], group, &mut least);
-        check_stage::<{ KEEP[2] }>(window, at, &check[2], group, &mut least);
-        check_stage::<{ KEEP[3] }>(window, at, &check[3], group, &mut least);
-        check_stage::<{ KEEP[4] }>(window, at, &check[4], group, &mut least);
-    }
-    const { assert!(STAGES == 5) };
-    Lanes { code: std::array::from_fn::<_, CANDIDATES, _>(|k| least[k]) }
+/// The codes that the planes leave open, least first.
+pub(super) fn least(planes: &Planes, lanes: &mut Lanes) {
+    least_set(planes, u8::MAX, &mut lanes.code[..lanes.kept]);
 }
 
 /// The least codes of each lane whose bits, XOR `flip`, are set.
-fn least<const N: usize>(planes: &Planes, flip: u8) -> [[u8; LANES]; N] {
-    let mut least = [[NONE; LANES]; N];
+fn least_set(planes: &Planes, flip: u8, least: &mut [[u8; LANES]]) {
     for lane in 0..LANES {
         let mut found = 0;
         'lane: for (first, row) in (0..).step_by(8).zip(planes.rows()) {
@@ -48,18 +39,25 @@ fn least<const N: usize>(planes: &Planes, flip: u8) -> [[u8; LANES]; N] {
             while left != 0 {
                 least[found][lane] = first + left.trailing_zeros().to_le_bytes()[0];
                 found += 1;
-                if found == N {
+                if found == least.len() {
                     break 'lane;
                 }
                 left &= left - 1;
             }
         }
     }
-    least
+}
+
+/// Drops the candidates that a probe hits; the others move up.
+pub(super) fn check(window: &[u8], at: usize, probes: &Probes, lanes: &mut Lanes) {
+    for group in (0..LANES).step_by(GROUP) {
+        for_kept!(lanes.kept, check_kept(window, at, probes, group, lanes));
+    }
 }
 
 pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut Planes) {
-    let least: [_; STRIKES] = least(open, 0);
+    let mut least = [[NONE; LANES]; STRIKES];
+    least_set(open, 0, &mut least);
     for lane in (0..LANES).step_by(GROUP) {
         let distance = distances::<STRIKES>(window, at, probes, lane, &least);
         for (codes, distance) in least.iter().zip(distance) {
@@ -103,21 +101,13 @@ fn distances<const N: usize>(
     distance
 }
 
-/// Drops those of the first `N` candidates that a probe hits, and moves the others up.
-#[inline]
-fn check_stage<const N: usize>(
-    window: &[u8],
-    at: usize,
-    probes: &Probes,
-    lane: usize,
-    least: &mut [[u8; LANES]; KEEP[0]],
-) {
-    let distance = distances::<N>(window, at, probes, lane, least);
+fn check_kept<const N: usize>(window: &[u8], at: usize, probes: &Probes, lane: usize, lanes: &mut Lanes) {
+    let distance = distances::<N>(window, at, probes, lane, &lanes.code);
     for i in 0..GROUP {
-        let codes: [u8; N] = std::array::from_fn(|k| least[k][lane + i]);
+        let codes: [u8; N] = std::array::from_fn(|k| lanes.code[k][lane + i]);
         let left = (0..N).filter(|&k| distance[k][i] != 0 && codes[k] != NONE).map(|k| codes[k]);
         let mut left = left.chain(std::iter::repeat(NONE));
-        least.iter_mut().for_each(|row| row[lane + i] = left.next().expect("endless"));
+        lanes.code[..N].iter_mut().for_each(|row| row[lane + i] = left.next().expect("endless"));
     }
 }
 
@@ -129,7 +119,7 @@ pub(super) fn near(window: &mut [u8], at: usize, near: &Probes, lanes: &Lanes, f
             hit[usize::from(code / 64)] |= 1 << (code % 64);
         }
         let open = |code: &u8| *code != NONE && hit[usize::from(code / 64)] >> (code % 64) & 1 == 0;
-        match lanes.code.iter().map(|row| row[lane]).find(open) {
+        match lanes.rows().iter().map(|row| row[lane]).find(open) {
             Some(code) => window[at + lane] = code,
             None => return lane,
         }

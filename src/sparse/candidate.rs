@@ -21,7 +21,7 @@ use super::space::Space;
 use super::window::Window;
 use crate::definition::{Sequence, for_each_piece};
 use crate::error::{Error, Result};
-use crate::mex::{self, Chain, Kernel, LANES, Lanes, Planes, Probe, Probes, STAGES};
+use crate::mex::{self, Chain, Kernel, LANES, Lanes, Planes, Probe, Probes, Stage};
 use crate::nimber::index;
 use crate::rule::{Leaves, Rule, Split};
 use bitvec::vec::BitVec;
@@ -55,7 +55,7 @@ pub(super) struct Plan {
     /// Entered in the planes then.
     mark: Probes,
     /// Held against the candidates that are left, stage by stage.
-    check: [Probes; STAGES],
+    check: Vec<Stage>,
     near: Probes,
     odd: Vec<Lookup>,
     /// Moves that leave one heap may have common options that no look-up stands for.
@@ -80,6 +80,7 @@ pub(super) struct Stream {
     debt: u64,
     /// In learnt order.
     lookups: Vec<Lookup>,
+    shares: Shares,
     codes_considered: usize,
     plan: Arc<Plan>,
     learnt_at: u64,
@@ -95,6 +96,9 @@ pub(super) struct Stream {
 /// What considering one code more costs in every heap, and a heap whose answer is beyond, in picoseconds (measured).
 const CODE_PRICE: u64 = 300;
 const LANE_LOSS: u64 = 1_000_000;
+
+/// Look-ups that are marked before an order is learnt.
+const UNLEARNT: usize = 600;
 
 /// Before this heap the order is by distance.
 const YOUNG: u64 = 1 << 16;
@@ -117,8 +121,13 @@ const BANKRUPT: u64 = 1 << 14;
 /// What reaches back so far is marked ahead of time, for a block while the block before it is computed.
 const AHEAD: usize = 2 * super::BLOCK;
 
-/// The ends of the stages of checking, in sixteenths of the look-ups that are not marked.
-const STAGE_SHARES: [usize; STAGES] = [4, 6, 8, 11, 16];
+/// How the look-ups are used, by their ranks in the order: before `marks` they are marked, then they are checked in stages
+/// `(keep, from)` that go up to where the next one begins.
+#[derive(Clone, Debug)]
+struct Shares {
+    marks: usize,
+    stages: Vec<(usize, usize)>,
+}
 
 /// Planes of a whole block in which the look-ups `ahead` of a plan are entered.
 pub(super) struct Ahead {
@@ -136,7 +145,7 @@ impl Plan {
             codes: mex::MOST_CODES,
             ahead: Probes::new(),
             mark: Probes::new(),
-            check: Default::default(),
+            check: Vec::new(),
             near: Probes::new(),
             odd: Vec::new(),
             singles: true,
@@ -151,7 +160,7 @@ impl Plan {
 
     /// The lists of the kernels.
     fn lists(&self) -> impl Iterator<Item = &Probes> {
-        [&self.near, &self.ahead, &self.mark].into_iter().chain(&self.check)
+        [&self.near, &self.ahead, &self.mark].into_iter().chain(self.check.iter().map(|stage| &stage.check))
     }
 
     /// Whether all look-ups are in the lists of the kernels.
@@ -177,6 +186,49 @@ pub(super) fn mark_ahead(plan: Arc<Plan>, kernel: Kernel, codes: &Codes, start: 
     };
     let planes = (0..groups).into_par_iter().with_min_len(8).map(mark).collect();
     Some(Ahead { plan, start, planes })
+}
+
+/// What a look-up costs a heap that is marked, with so many codes considered, or checked, with so many candidates kept;
+/// in picoseconds (measured).
+const fn mark_price(codes: usize) -> u64 {
+    (500 + 36 * codes as u64) / LANES as u64
+}
+const fn check_price(keep: usize) -> u64 {
+    (500 + 240 * keep as u64) / LANES as u64
+}
+
+/// The cheapest shares, given how many candidates too many are left in each of some heaps after so many look-ups.
+fn shares(left: &[Vec<u8>], codes: usize) -> Shares {
+    /// One heap in so many may lose its answer where a stage begins.
+    const LOST: usize = 2048;
+    /// A stage of fewer look-ups costs more than it saves.
+    const SHORT: usize = 60;
+    let ranks = left.len() - 1;
+    let heaps = left[0].len().max(1);
+    let lost = |rank: usize, keep: usize| left[rank].iter().filter(|&&left| usize::from(left) >= keep).count();
+    let begin = mex::KEEP.map(|keep| (0..=ranks).find(|&rank| lost(rank, keep) <= heaps / LOST).unwrap_or(ranks));
+    let plan = |first: usize, marks: usize| -> Shares {
+        let later = (first + 1..mex::KEEP.len()).filter(|&k| begin[k] < ranks);
+        let mut stages = vec![(mex::KEEP[first], marks)];
+        for k in later {
+            let (from, last) = (begin[k].max(marks), stages[stages.len() - 1].1);
+            if from == last {
+                stages.pop();
+            }
+            if from == last || from >= last + SHORT {
+                stages.push((mex::KEEP[k], from));
+            }
+        }
+        Shares { marks, stages }
+    };
+    let cost = |shares: &Shares| -> u64 {
+        let ends = shares.stages.iter().skip(1).map(|stage| stage.1).chain([ranks]);
+        let checks = shares.stages.iter().zip(ends).map(|(&(keep, from), to)| (to - from) as u64 * check_price(keep));
+        let lost = lost(shares.marks, shares.stages[0].0) as u64 * LANE_LOSS / heaps as u64;
+        shares.marks as u64 * mark_price(codes) + checks.sum::<u64>() + lost
+    };
+    let choices = (0..mex::KEEP.len()).flat_map(|first| (0..=ranks).step_by(20).map(move |marks| (first, marks)));
+    choices.map(|(first, marks)| plan(first, marks)).min_by_key(cost).expect("there are choices")
 }
 
 /// Where the stream stopped.
@@ -209,6 +261,7 @@ impl Stream {
             chains: true,
             debt: 0,
             lookups: Vec::new(),
+            shares: Shares { marks: UNLEARNT, stages: vec![(mex::CANDIDATES, UNLEARNT)] },
             codes_considered: mex::MOST_CODES,
             plan: Arc::new(Plan::none()),
             learnt_at: 0,
@@ -372,7 +425,8 @@ impl Stream {
     /// Considers as many codes as the last values make worth while.
     fn reconsider(&mut self) {
         self.considered_at = self.end();
-        let answers: Vec<usize> = self.codes.items().iter().rev().take(1 << 14).map(|&code| usize::from(code)).collect();
+        let answers: Vec<usize> =
+            self.codes.items().iter().rev().take(1 << 14).map(|&code| usize::from(code)).collect();
         let codes = order::codes_to_consider(&answers, CODE_PRICE, |_| LANE_LOSS);
         if codes != self.codes_considered {
             self.codes_considered = codes;
@@ -382,20 +436,29 @@ impl Stream {
 
     fn learn(&mut self) {
         let end = self.end();
-        let (heaps, _) = order::samples(end);
+        self.reconsider();
+        let (heaps, others) = order::samples(end);
         // At a rare heap nothing is to be learnt.
-        let below: Vec<usize> =
-            heaps.iter().map(|&n| if self.rare_at(n) { 0 } else { usize::from(self.codes.get(n)) }).collect();
-        let answers: Vec<usize> =
-            self.codes.items().iter().rev().take(1 << 16).map(|&code| usize::from(code)).collect();
-        self.codes_considered = order::codes_to_consider(&answers, CODE_PRICE, |_| LANE_LOSS);
+        let answers = |heaps: &[u64]| -> Vec<usize> {
+            heaps.iter().map(|&n| if self.rare_at(n) { 0 } else { usize::from(self.codes.get(n)) }).collect()
+        };
+        let below = answers(&heaps);
         // A pair of rares is learnt from as if it were common: that costs speed at worst.
-        let all = self.lookups.len();
-        order::learn(&mut self.lookups, all, &below, |lookup, i| {
-            let coded = lookup.value < self.space.coded();
-            let other = heaps[i].checked_sub(lookup.offset).filter(|_| coded);
+        let option = |lookup: &Lookup, n: u64| {
+            let other = n.checked_sub(lookup.offset).filter(|_| lookup.value < self.space.coded());
             other.map_or(u8::MAX, |other| self.codes.get(other) ^ self.space.code(lookup.value))
-        });
+        };
+        let mut lookups = self.lookups.clone();
+        let all = lookups.len();
+        order::learn(&mut lookups, all, &below, |lookup, i| option(lookup, heaps[i]));
+        // The near ones come too late to be counted on.
+        let far = |lookup: &Lookup, i: usize| match lookup.offset < LANES as u64 {
+            true => u8::MAX,
+            false => option(lookup, others[i]),
+        };
+        let left = order::left(&lookups, &answers(&others), far);
+        self.shares = shares(&left, self.codes_considered);
+        self.lookups = lookups;
         self.learnt_at = end;
         self.plan = Arc::new(Plan::none());
     }
@@ -419,8 +482,8 @@ impl Stream {
         if singles {
             plan.until = singles_until.max(end);
         }
-        let marks = self.kernel.marks();
-        let checks = self.lookups.len().saturating_sub(marks);
+        let Shares { marks, stages } = &self.shares;
+        plan.check = stages.iter().map(|&(keep, _)| Stage { keep, check: Probes::new() }).collect();
         for (rank, lookup) in self.lookups.iter().enumerate() {
             // All values being coded ones, every option of this look-up is too large to be a candidate, and has no code.
             if lookup.value >= self.space.coded() {
@@ -437,12 +500,11 @@ impl Stream {
                 continue;
             }
             let probe = Probe::new(index(lookup.offset), self.space.code(lookup.value));
-            let stage = STAGE_SHARES.iter().position(|share| rank.saturating_sub(marks) < checks * share / 16);
             let list = match probe.offset {
                 0..LANES => &mut plan.near,
-                AHEAD.. if rank < marks => &mut plan.ahead,
-                _ if rank < marks => &mut plan.mark,
-                _ => &mut plan.check[stage.unwrap_or(STAGES - 1)],
+                AHEAD.. if rank < *marks => &mut plan.ahead,
+                _ if rank < *marks => &mut plan.mark,
+                _ => &mut plan.check[stages.partition_point(|&(_, from)| from <= rank) - 1].check,
             };
             list.push(probe);
         }
@@ -551,7 +613,7 @@ impl Stream {
     fn open_candidate(&self, lanes: &Lanes, lane: usize, n: u64) -> Option<u8> {
         let hit = self.heapwise(n);
         let open = |code: &u8| *code != mex::NONE && hit[usize::from(code / 64)] >> (code % 64) & 1 == 0;
-        lanes.code.iter().map(|row| row[lane]).find(open)
+        lanes.rows().iter().map(|row| row[lane]).find(open)
     }
 
     /// The codes that near and odd look-ups and moves that leave one heap hit at `n`.

@@ -20,19 +20,24 @@ pub(super) const SPAN: u64 = 1 << 16;
 const SAMPLE: u64 = 512;
 const YOUTH: u64 = 1 << 11;
 
+/// So many times as many heaps are there to try what was learnt: what is rare shows only in many.
+const TRIED: u64 = 8;
+
 /// A new order is learnt whenever the sequence has grown so many times as long.
 pub(super) fn next_learning(learnt_at: u64) -> u64 {
     learnt_at * 4
 }
 
-/// The heaps before `end` to learn from, and as many others to try what was learnt; all after `end - SPAN` and in the last
-/// quarter. They lie an odd number apart, so that no class of heaps is left out.
+/// The heaps before `end` to learn from, and others to try what was learnt; all after `end - SPAN` and in the last
+/// quarter, the latter half later than the former. They lie an odd number apart, so that no class of heaps is left out.
 pub(super) fn samples(end: u64) -> (Vec<u64>, Vec<u64>) {
     let span = SPAN.min(end / 4);
     let count = SAMPLE.min(end / YOUTH).clamp(1, span / 4);
-    let step = (span / (2 * count) - 1) | 1;
-    let heaps = |first: u64| (0..count).map(|i| end - span + (2 * i + first) * step).collect();
-    (heaps(0), heaps(1))
+    let heaps = |first: u64, count: u64| -> Vec<u64> {
+        let step = (span / 2 / count).saturating_sub(1) | 1;
+        (0..count).map(|i| first + i * step).collect()
+    };
+    (heaps(end - span, count), heaps(end - span / 2, (TRIED * count).min(span / 2)))
 }
 
 /// After so many heaps it is asked anew how many codes to consider: large values come in bursts.
@@ -83,4 +88,19 @@ pub(super) fn learn<T: Copy>(lookups: &mut Vec<T>, count: usize, below: &[usize]
         }
     }
     *lookups = chosen.into_iter().map(|of| lookups[of]).collect();
+}
+
+/// `left[r][i]`: how many of the codes that matter at heap i (at most 255 do) the first r look-ups leave open.
+pub(super) fn left<T>(lookups: &[T], below: &[usize], option: impl Fn(&T, usize) -> u8) -> Vec<Vec<u8>> {
+    let mut left: Vec<u8> = below.iter().map(|&end| u8::try_from(end).unwrap_or(u8::MAX)).collect();
+    let mut open: Vec<[bool; 256]> =
+        left.iter().map(|&end| std::array::from_fn(|code| code < usize::from(end))).collect();
+    let mut all = vec![left.clone()];
+    for lookup in lookups {
+        for (i, (open, left)) in open.iter_mut().zip(&mut left).enumerate() {
+            *left -= u8::from(std::mem::take(&mut open[usize::from(option(lookup, i))]));
+        }
+        all.push(left.clone());
+    }
+    all
 }

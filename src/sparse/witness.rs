@@ -382,7 +382,6 @@ impl Witnesses {
         parts.truncate(MOST_PARTS);
         let (ats, below) = needs(&others);
         let (marks, strikes) = shares(&parts, &below, self.codes_considered, |part, i| option(part, ats[i]));
-        if std::env::var_os("GD").is_some() { eprintln!("learn {end} codes {} marks {marks} strikes {strikes}", self.codes_considered); }
         self.marks.clear();
         self.strikes.clear();
         parts.iter().take(marks).for_each(|part| self.marks.push(*part));
@@ -505,25 +504,13 @@ impl<S: Sequence + ?Sized> Sequence for Joined<'_, S> {
 
 /// How many of the parts, best first, are best marked, and how many of the next held against what stays open, tried on
 /// heaps that were not learnt from.
-fn shares(
-    parts: &[Probe],
-    below: &[usize],
-    considered: usize,
-    option: impl Fn(&Probe, usize) -> u8,
-) -> (usize, usize) {
-    let mut left: Vec<usize> = below.iter().map(|&end| end.min(considered)).collect();
-    let mut open: Vec<[bool; 256]> = left.iter().map(|&end| std::array::from_fn(|code| code < end)).collect();
+fn shares(parts: &[Probe], below: &[usize], considered: usize, option: impl Fn(&Probe, usize) -> u8) -> (usize, usize) {
+    let below: Vec<usize> = below.iter().map(|&end| end.min(considered)).collect();
+    let left = order::left(parts, &below, option);
     // After so many parts: targets left open, and those beyond the ones that can be held against parts side by side.
-    let (mut all, mut beyond) = (Vec::new(), Vec::new());
-    for part in [None].into_iter().chain(parts.iter().map(Some)) {
-        for (i, (open, left)) in open.iter_mut().zip(&mut left).enumerate() {
-            if part.is_some_and(|part| std::mem::take(&mut open[usize::from(option(part, i))])) {
-                *left -= 1;
-            }
-        }
-        all.push(left.iter().sum::<usize>());
-        beyond.push(left.iter().map(|left| left.saturating_sub(mex::STRIKES)).sum::<usize>());
-    }
+    let all: Vec<usize> = left.iter().map(|left| left.iter().map(|&left| usize::from(left)).sum()).collect();
+    let excess = |&left: &u8| usize::from(left).saturating_sub(mex::STRIKES);
+    let beyond: Vec<usize> = left.iter().map(|left| left.iter().map(excess).sum()).collect();
     let heaps = below.len().max(1);
     let cost = |&(marks, strikes): &(usize, usize)| {
         let searched = all[marks + strikes] + beyond[marks];
