@@ -10,6 +10,11 @@
 //! The shape in a header is a convenience for other readers, brought up to date after each commit; how far the table
 //! holds is said by the journal alone.
 //!
+//! **Holes.** A run that keeps less than everything punches holes into `values.npy`, whole segments of 2^24 values, which
+//! are whole pages behind a header of one page. A hole reads as zeros, and zeros are legal values: what is freed is
+//! refused by [`Table::free`] before a hole is punched. `escapes.npy` is kept whole: it takes 10 bytes for each value above
+//! 255 (a thousandth of the table in Grundy's game, a 25th at most), and stays ascending, so that it can be searched.
+//!
 //! Invariant: [`Table::len`] values are durable and said to be so by the journal. The order is the engine's:
 //! [`Table::write`], [`Table::sync`], a record in the journal, [`Table::publish`].
 
@@ -20,7 +25,9 @@ use crate::error::{Error, Result};
 use crate::journal::Width;
 use crate::nimber::index;
 use memmap2::{Mmap, MmapOptions};
+use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{File, OpenOptions};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -152,8 +159,9 @@ impl Column {
             });
         };
         let bytes = usize::try_from(bytes).map_err(|_| Error::Memory { what: "the map of the table", bytes })?;
-        // SAFETY: the map is read-only, covers committed bytes only, which no process of this program changes, and the
-        // file is not shrunk below them while it is mapped. Another program that truncates the file would make reads
+        // SAFETY: the map is read-only, covers committed bytes only, which no process of this program changes (but for
+        // holes in what is freed, which the owner of the map refuses to read before they are punched, and another process
+        // finds refused once it has read: `engine::View`), and the file is not shrunk below them while it is mapped. Another program that truncates the file would make reads
         // fail with SIGBUS; that cannot be excluded by any reader of files and loses no data.
         let map = unsafe { MmapOptions::new().len(bytes).map(&self.file) };
         self.map = Some(map.map_err(Error::io("mapping", &self.path))?);
@@ -173,6 +181,7 @@ impl Column {
                 needed: bytes.len() as u64,
                 available: available(&self.path).unwrap_or(0).min(bytes.len() as u64),
                 fits: None,
+                keep: None,
             },
             _ => Error::io(format!("writing {} bytes at offset {offset} of", bytes.len()), &self.path)(source),
         })
@@ -209,6 +218,42 @@ pub fn available(path: &Path) -> Result<u64> {
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
+/// Gives the blocks of a file back; they read as zeros then. The length stays.
+fn punch(file: &File, path: &Path, offset: u64, length: u64) -> Result<()> {
+    fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, length)
+        .map_err(|e| Error::io(format!("freeing {length} bytes at offset {offset} of"), path)(e.into()))
+}
+
+/// Finds out whether holes can be punched into files of this directory, on a scratch file.
+///
+/// # Errors
+/// [`Error::Io`] when not.
+pub fn check_holes(dir: &Path) -> Result<()> {
+    const PAGE: u64 = 4096;
+    let path = dir.join("holes.tmp");
+    let _ = std::fs::remove_file(&path); // of a process that was killed just here
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).custom_flags(no_follow());
+    let file = options.open(&path).map_err(Error::io("making", &path))?;
+    std::fs::remove_file(&path).map_err(Error::io("removing", &path))?;
+    file.write_all_at(&vec![1; index(2 * PAGE)], 0).map_err(Error::io("writing", &path))?;
+    punch(&file, &path, PAGE, PAGE).map_err(|error| no_holes(dir, &error.to_string()))?;
+    let mut bytes = vec![2; index(2 * PAGE)];
+    file.read_exact_at(&mut bytes, 0).map_err(Error::io("reading", &path))?;
+    let (before, hole) = bytes.split_at(index(PAGE));
+    match before.iter().all(|&b| b == 1) && hole.iter().all(|&b| b == 0) {
+        true => Ok(()),
+        false => Err(no_holes(dir, "a hole does not read as zeros")),
+    }
+}
+
+fn no_holes(dir: &Path, why: &str) -> Error {
+    let text = format!(
+        "this file system cannot free parts of a file, as --keep needs ({why}); leave --keep out, or use another one"
+    );
+    Error::io("checking the file system of", dir)(std::io::Error::new(std::io::ErrorKind::Unsupported, text))
+}
+
 /// The value table of one run.
 #[derive(Debug)]
 pub struct Table {
@@ -219,6 +264,8 @@ pub struct Table {
     escape_count: u64,
     written: u64,
     written_escapes: u64,
+    /// Values that are refused, whether their hole is punched or not.
+    freed: Range<u64>,
 }
 
 impl Table {
@@ -234,7 +281,8 @@ impl Table {
             Width::U16 => None,
         };
         File::open(dir).and_then(|d| d.sync_all()).map_err(Error::io("syncing", dir))?;
-        let mut table = Table { width, values, escapes, count: 0, escape_count: 0, written: 0, written_escapes: 0 };
+        let mut table =
+            Table { width, values, escapes, count: 0, escape_count: 0, written: 0, written_escapes: 0, freed: 0..0 };
         table.map()?;
         Ok(table)
     }
@@ -264,6 +312,7 @@ impl Table {
             escape_count: escapes,
             written: count,
             written_escapes: escapes,
+            freed: 0..0,
         };
         table.map()?;
         Ok(table)
@@ -342,13 +391,30 @@ impl Table {
         self.escapes.as_ref().map_or(Ok(()), |escapes| escapes.write_header(self.escape_count))
     }
 
-    /// Ends a run cleanly: the files are cut to their shapes.
+    /// Refuses to read these values from now on. The range is made of whole segments, or is empty.
+    pub fn free(&mut self, freed: Range<u64>) {
+        self.freed = freed;
+    }
+
+    /// Gives the disk space of values back that are refused already, and that the journal says are freed.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn close(mut self) -> Result<()> {
-        self.values.cut(self.count)?;
-        self.escapes.as_mut().map_or(Ok(()), |escapes| escapes.cut(self.escape_count))
+    pub fn punch(&self, range: Range<u64>) -> Result<()> {
+        assert!(self.freed.start <= range.start && range.end <= self.freed.end, "a hole in values that are kept");
+        let unit = self.width.bytes();
+        let length = (range.end - range.start) * unit;
+        punch(&self.values.file, &self.values.path, HEADER + range.start * unit, length)
+    }
+
+    /// Ends a run cleanly: the files are cut to their shapes, and nothing can be read any more.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn close(&mut self) -> Result<()> {
+        let (count, escapes) = (std::mem::take(&mut self.count), std::mem::take(&mut self.escape_count));
+        self.values.cut(count)?;
+        self.escapes.as_mut().map_or(Ok(()), |column| column.cut(escapes))
     }
 
     /// Checks that the files end where their committed parts end.
@@ -390,7 +456,7 @@ impl Table {
         low
     }
 
-    /// Checks that the escapes are ascending, belong to the table and need to be there.
+    /// Checks that the escapes are ascending, belong to the table (where its values are kept) and need to be there.
     ///
     /// # Errors
     /// [`Error::Damage`] at the first that does not.
@@ -400,7 +466,8 @@ impl Table {
         for i in 0..self.escape_count {
             let (n, v) = self.escape(i);
             let low = usize::try_from(n).ok().and_then(|n| self.values.data().get(n));
-            if n < least || v <= 255 || low != Some(&v.to_le_bytes()[0]) {
+            let fits = self.freed.contains(&n) || low == Some(&v.to_le_bytes()[0]);
+            if n < least || v <= 255 || !fits {
                 let what = format!("the escape ({n}, {v}) contradicts the table or the escape before it");
                 return Err(Error::Damage { path: column.path.clone(), offset: HEADER + i * ESCAPE_BYTES, what });
             }
@@ -423,11 +490,13 @@ impl Sequence for Table {
         self.count
     }
 
+    fn freed(&self) -> Range<u64> {
+        self.freed.clone()
+    }
+
     fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
         let to = from.saturating_add(out.len() as u64);
-        if to > self.count {
-            return Err(Error::Range { from, to, count: self.count });
-        }
+        self.require(from, to)?;
         let unit = index(self.width.bytes());
         let bytes = &self.values.data()[index(from) * unit..index(to) * unit];
         match self.width {
@@ -450,5 +519,22 @@ impl Sequence for Table {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_without_holes_is_told_and_the_check_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        check_holes(dir.path()).unwrap();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        // A file that cannot have holes.
+        let null = OpenOptions::new().write(true).open("/dev/null").unwrap();
+        let refused = punch(&null, Path::new("/dev/null"), 4096, 4096).unwrap_err();
+        let told = no_holes(dir.path(), &refused.to_string()).to_string();
+        assert!(told.contains("--keep") && told.contains("freeing 4096 bytes at offset 4096"), "{told}");
     }
 }
