@@ -185,7 +185,12 @@ fn stopped_killed_and_resumed_without_the_word_it_goes_on_keeping_and_ends_with_
     assert_eq!(journal::read(&dir).unwrap().last.keep, Some(100_000));
     let mut child =
         grundy(["run", GAME, "--dir"]).arg(&dir).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(300 + random.below(900)));
+    let begun = Instant::now();
+    while status(&dir).unwrap()["count"] == 84_500_000 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is committed");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(random.below(50)));
     kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
     child.wait().unwrap();
     let output = said(&["verify"], &dir, &[]);
