@@ -2,7 +2,8 @@
 //!
 //! A run computes values, proves them, and commits them to a directory so that nothing that was said to be there is ever
 //! lost or wrong (`ledger`). A commit comes within the first second, then every 2^24 values or 5 s, and at each end of a
-//! segment of the digest; the last one may end anywhere.
+//! segment of the digest; the last one may end anywhere. Computing does not wait for it, unless the one before has not
+//! ended; when a commit fails, the run ends at the next block.
 //!
 //! On opening, the journal is read, all of the table that is kept is hashed again and compared with every record that
 //! still speaks of it, and rares and largest value are counted anew, for freed values from their snapshot. A table that does not agree stops the run; with
@@ -12,7 +13,7 @@ use crate::definition::{Appended, Sequence, for_each_piece};
 use crate::digest::{Chain, SEGMENT};
 use crate::error::{Error, Result};
 use crate::journal::{self, Contents, Event, FORMAT, Journal, Point, Record, Width, kept, rule_digest};
-use crate::ledger::{Batch, HEAD, Ledger, SLACK, fill};
+use crate::ledger::{Batch, HEAD, Ledger, SLACK, Writer, fill, may_free};
 use crate::rule::Rule;
 use crate::snapshot::{Recount, Snapshot};
 use crate::sparse::{self, Method, Solver, Space};
@@ -21,7 +22,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The time between commits, and to the first one.
@@ -216,9 +217,9 @@ pub fn run(
 struct Run {
     dir: PathBuf,
     rule: Rule,
-    ledger: Ledger,
+    writer: Writer,
     solver: Solver,
-    /// Proved, not committed.
+    /// Proved, not given to the writer.
     pending: Vec<u16>,
     largest: Recount,
     /// `checks` of the record that this process started from.
@@ -343,7 +344,7 @@ fn create(
     Ok(Run {
         dir: dir.into(),
         rule: rule.clone(),
-        ledger: Ledger::new(dir, journal, table, Chain::new(), &[], None, template),
+        writer: Writer::new(Ledger::new(dir, journal, table, Chain::new(), &[], None, template))?,
         solver,
         pending,
         largest,
@@ -501,7 +502,7 @@ fn resume(
     Ok(Prepared::Ready(Box::new(Run {
         dir: dir.into(),
         rule,
-        ledger,
+        writer: Writer::new(ledger)?,
         solver,
         pending: Vec::new(),
         largest: counted,
@@ -604,33 +605,37 @@ impl Run {
         let to = options.to.unwrap_or(u64::MAX);
         let mut next_commit = Instant::now() + FIRST_COMMIT;
         loop {
+            self.writer.poll()?;
             let count = self.count();
             observer.advanced(&self.progress());
             let stopping = stop.load(Ordering::Relaxed);
-            let boundary = count.is_multiple_of(SEGMENT) && count > self.ledger.table().len();
-            let due = count >= to || stopping || boundary || Instant::now() >= next_commit;
+            let last = count >= to || stopping;
+            let boundary = count.is_multiple_of(SEGMENT) && !self.pending.is_empty();
+            let due = last || boundary || (Instant::now() >= next_commit && !self.writer.is_busy());
             if due {
                 self.commit()?;
-                observer.advanced(&self.progress());
                 next_commit = Instant::now() + COMMIT_EVERY;
             }
-            if count >= to || stopping {
+            if last {
+                self.writer.wait()?;
+                observer.advanced(&self.progress());
                 let outcome = Outcome {
                     rule: self.rule.clone(),
                     progress: self.progress(),
                     computed: count - self.from,
                     stopped: stopping && count < to,
                 };
-                self.ledger.close()?;
+                self.writer.close()?;
                 return Ok(outcome);
             }
             if due && let Err(error) = self.check_keep() {
-                self.ledger.close()?;
+                self.writer.close()?;
                 return Err(error);
             }
             let segment_end = (count / SEGMENT + 1).saturating_mul(SEGMENT);
             let mut more = Vec::new();
-            let past = Appended { first: self.ledger.table(), more: &self.pending };
+            let given = Appended { first: self.writer.published(), more: self.writer.in_flight() };
+            let past = Appended { first: &given, more: &self.pending };
             let advanced = self.solver.advance(&past, to.min(segment_end), &mut more);
             self.largest.see_largest(count, &more);
             self.pending.append(&mut more);
@@ -638,7 +643,7 @@ impl Run {
                 // What was proved before the error is right, and stays.
                 self.commit()?;
                 let error = self.explain(error);
-                self.ledger.close()?;
+                self.writer.close()?;
                 return Err(error);
             }
         }
@@ -646,7 +651,7 @@ impl Run {
 
     /// The values that are proved.
     fn count(&self) -> u64 {
-        self.ledger.table().len() + self.pending.len() as u64
+        self.writer.published().len() + self.writer.in_flight().len() as u64 + self.pending.len() as u64
     }
 
     fn progress(&self) -> Progress {
@@ -654,7 +659,7 @@ impl Run {
         let (rares, last_rare) = self.solver.rares(count);
         Progress {
             count,
-            committed: self.ledger.table().len(),
+            committed: self.writer.published().len(),
             rares,
             last_rare,
             max_value: self.largest.max_value,
@@ -664,11 +669,11 @@ impl Run {
 
     /// Stops a run that looks back farther than it is to keep values, before it frees any that it needs.
     fn check_keep(&self) -> Result<()> {
-        let Some(keep) = self.ledger.keep() else { return Ok(()) };
+        let Some(keep) = self.writer.keep() else { return Ok(()) };
         let needed = self.solver.lookback();
         let why = match needed {
             Some(needed) if needed > keep => looks_back(self.solver.rares(self.count()).1, needed),
-            None if self.ledger.may_free() => {
+            None if may_free(self.writer.published(), Some(keep)) => {
                 "values are still computed by the definition, which looks back at all of them".into()
             }
             _ => return Ok(()),
@@ -678,7 +683,7 @@ impl Run {
 
     /// Says what freed values were needed for, and with how many it would have gone on.
     fn explain(&self, error: Error) -> Error {
-        match (error, self.ledger.keep()) {
+        match (error, self.writer.keep()) {
             (Error::Freed { hole, heap: Some(n), .. }, Some(keep)) => Error::Keep {
                 path: self.dir.clone(),
                 keep,
@@ -694,6 +699,7 @@ impl Run {
         }
     }
 
+    /// Gives the writer what is proved.
     fn commit(&mut self) -> Result<()> {
         let (rares, last_rare) = self.solver.rares(self.count());
         let work = self.solver.work();
@@ -702,12 +708,12 @@ impl Run {
             *checks.entry(name.into()).or_default() += number;
         }
         let batch = Batch {
-            values: std::mem::take(&mut self.pending),
+            values: Arc::new(std::mem::take(&mut self.pending)),
             counted: Recount { rares, last_rare, ..self.largest },
             space: self.solver.space(),
             checks,
             lookback: self.solver.lookback(),
         };
-        self.ledger.commit(&batch)
+        self.writer.commit(batch)
     }
 }

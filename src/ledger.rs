@@ -7,6 +7,10 @@
 //! only when a second record says the same: if the last record is ever lost, the one before it still tells the truth. A
 //! kill before the hole is punched leaves it to the next run, which punches it again.
 //!
+//! While values are computed, commits run on a thread of their own ([`Writer`]), one at a time and in order. What is in
+//! flight is readable where it came from; what is published is handed back when the commit has ended, before the next one
+//! starts, and so before a hole is punched into what an older view would still read.
+//!
 //! Invariant: a hole is part of what the last two records say is freed.
 
 use crate::definition::{Sequence, for_each_piece};
@@ -15,9 +19,12 @@ use crate::error::{Error, Result};
 use crate::journal::{Attached, Event, Journal, Point, Record, kept};
 use crate::snapshot::{self, Recount, Snapshot};
 use crate::sparse::Space;
-use crate::table::{HEADER, Table};
+use crate::table::{HEADER, Published, Table};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, channel, sync_channel};
+use std::thread::JoinHandle;
 
 /// Values that a run keeps from the start, whatever is freed.
 pub(crate) const HEAD: u64 = 1 << 26;
@@ -27,14 +34,19 @@ pub(crate) const HEAD: u64 = 1 << 26;
 pub(crate) const SLACK: u64 = 4 * SEGMENT;
 
 /// The values up to here, but for the head, may be freed of `count` when the last `keep` are kept.
-pub(crate) fn free_end(count: u64, keep: u64) -> u64 {
+fn free_end(count: u64, keep: u64) -> u64 {
     count.saturating_sub(keep) / SEGMENT * SEGMENT
+}
+
+/// Whether values could be freed that are not.
+pub(crate) fn may_free(published: &Published, keep: Option<u64>) -> bool {
+    keep.is_some_and(|keep| free_end(published.len(), keep) > HEAD.max(published.freed().end))
 }
 
 /// What is to be committed.
 pub(crate) struct Batch {
     /// The values that follow the committed ones.
-    pub(crate) values: Vec<u16>,
+    pub(crate) values: Arc<Vec<u16>>,
     /// Counted over all values, these included.
     pub(crate) counted: Recount,
     /// The space in use.
@@ -88,14 +100,10 @@ impl Ledger {
         self.template.keep
     }
 
-    /// Whether values could be freed that are not.
-    pub(crate) fn may_free(&self) -> bool {
-        self.keep().is_some_and(|keep| free_end(self.table.len(), keep) > HEAD.max(self.table.freed().end))
-    }
-
     /// The order that loses nothing: data, data durable, record, record durable, published; then what is freed.
-    pub(crate) fn commit(&mut self, batch: &Batch) -> Result<()> {
-        let may_free = self.may_free() && batch.lookback <= self.keep() && batch.lookback.is_some();
+    fn commit(&mut self, batch: &Batch) -> Result<()> {
+        let may_free =
+            may_free(self.table.published(), self.keep()) && batch.lookback <= self.keep() && batch.lookback.is_some();
         let before = self.journal.last().cloned();
         let nothing_new = batch.values.is_empty() && before.as_ref().is_some_and(|last| last.keep == self.keep());
         if nothing_new && !may_free {
@@ -181,6 +189,126 @@ impl Ledger {
         }
         // A clean stop repeats the record before it, so two say the same in either case.
         self.settle(&last)
+    }
+}
+
+/// A ledger on a thread of its own, with at most one commit in flight.
+pub(crate) struct Writer {
+    keep: Option<u64>,
+    published: Published,
+    /// The values that are being committed.
+    in_flight: Arc<Vec<u16>>,
+    busy: bool,
+    /// `None` once the thread is to end.
+    orders: Option<SyncSender<Batch>>,
+    done: Receiver<Result<Published>>,
+    thread: Option<JoinHandle<Ledger>>,
+}
+
+impl Writer {
+    /// Gives the ledger a thread.
+    pub(crate) fn new(mut ledger: Ledger) -> Result<Writer> {
+        let (dir, keep, published) = (ledger.dir.clone(), ledger.keep(), ledger.table.published().clone());
+        let (orders, inbox) = sync_channel::<Batch>(1);
+        let (outbox, done) = channel();
+        let work = move || {
+            for batch in inbox {
+                let result = ledger.commit(&batch).map(|()| ledger.table.published().clone());
+                let failed = result.is_err();
+                if outbox.send(result).is_err() || failed {
+                    break; // after an error nothing is written any more
+                }
+            }
+            ledger
+        };
+        let thread = std::thread::Builder::new().name("commit".into()).spawn(work);
+        let thread = Some(thread.map_err(Error::io("starting a thread for", dir))?);
+        Ok(Writer { keep, published, in_flight: Arc::default(), busy: false, orders: Some(orders), done, thread })
+    }
+
+    /// How many of the last values are kept at least.
+    pub(crate) fn keep(&self) -> Option<u64> {
+        self.keep
+    }
+
+    /// The values whose commit has ended.
+    pub(crate) fn published(&self) -> &Published {
+        &self.published
+    }
+
+    /// The values that follow, whose commit has not.
+    pub(crate) fn in_flight(&self) -> &[u16] {
+        &self.in_flight
+    }
+
+    /// Whether a commit is in flight, as far as [`Writer::poll`] has seen.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy
+    }
+
+    /// Takes note of a commit that has ended; its error is the run's.
+    pub(crate) fn poll(&mut self) -> Result<()> {
+        match self.done.try_recv() {
+            Ok(result) => self.ended(result),
+            Err(TryRecvError::Empty) => Ok(()),
+            Err(TryRecvError::Disconnected) => self.gone(),
+        }
+    }
+
+    /// Waits for the commit in flight.
+    pub(crate) fn wait(&mut self) -> Result<()> {
+        match self.busy.then(|| self.done.recv()) {
+            None => Ok(()),
+            Some(Ok(result)) => self.ended(result),
+            Some(Err(_)) => self.gone(),
+        }
+    }
+
+    fn ended(&mut self, result: Result<Published>) -> Result<()> {
+        self.busy = false;
+        self.published = result?;
+        self.in_flight = Arc::default();
+        Ok(())
+    }
+
+    /// The thread ended without an answer: it panicked.
+    fn gone(&mut self) -> ! {
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            _ => panic!("the thread of the commits has ended"),
+        }
+    }
+
+    /// Starts a commit, after the one before it has ended.
+    pub(crate) fn commit(&mut self, batch: Batch) -> Result<()> {
+        self.wait()?;
+        self.in_flight = Arc::clone(&batch.values);
+        self.busy = true;
+        match self.orders.as_ref().map(|orders| orders.send(batch)) {
+            Some(Ok(())) => Ok(()),
+            _ => self.gone(),
+        }
+    }
+
+    /// Waits for the commit in flight, and ends the run cleanly.
+    pub(crate) fn close(mut self) -> Result<()> {
+        self.wait()?;
+        self.orders = None;
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(ledger)) => ledger.close(),
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Writer {
+    /// Waits for the thread, so that nothing is written any more and the lock is free.
+    fn drop(&mut self) {
+        self.orders = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 

@@ -30,6 +30,7 @@ use std::fs::{File, OpenOptions};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Bytes of the header of both files.
 pub const HEADER: u64 = 4096;
@@ -76,8 +77,6 @@ struct Column {
     descr: String,
     /// Bytes a unit.
     unit: u64,
-    /// The committed part, header included.
-    map: Option<Mmap>,
 }
 
 impl Column {
@@ -85,7 +84,7 @@ impl Column {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true).custom_flags(no_follow());
         let file = options.open(&path).map_err(Error::io("making", &path))?;
-        let column = Column { path, file, descr, unit, map: None };
+        let column = Column { path, file, descr, unit };
         column.write_header(0)?;
         column.file.sync_all().map_err(Error::io("syncing", &column.path))?;
         Ok(column)
@@ -105,7 +104,7 @@ impl Column {
             },
             _ => Error::io("opening", &path)(source),
         })?;
-        Ok(Column { path, file, descr, unit, map: None })
+        Ok(Column { path, file, descr, unit })
     }
 
     fn write_header(&self, length: u64) -> Result<()> {
@@ -145,7 +144,7 @@ impl Column {
     }
 
     /// Maps the first `length` units.
-    fn map(&mut self, length: u64) -> Result<()> {
+    fn map(&self, length: u64) -> Result<Arc<Mmap>> {
         let bytes = self.unit.checked_mul(length).and_then(|b| b.checked_add(HEADER));
         let there = self.file.metadata().map_err(Error::io("reading the state of", &self.path))?.len();
         let Some(bytes) = bytes.filter(|&b| b <= there) else {
@@ -164,13 +163,7 @@ impl Column {
         // finds refused once it has read: `engine::View`), and the file is not shrunk below them while it is mapped. Another program that truncates the file would make reads
         // fail with SIGBUS; that cannot be excluded by any reader of files and loses no data.
         let map = unsafe { MmapOptions::new().len(bytes).map(&self.file) };
-        self.map = Some(map.map_err(Error::io("mapping", &self.path))?);
-        Ok(())
-    }
-
-    /// The committed bytes after the header.
-    fn data(&self) -> &[u8] {
-        self.map.as_ref().map_or(&[], |map| &map[index(HEADER)..])
+        map.map(Arc::new).map_err(Error::io("mapping", &self.path))
     }
 
     fn write(&self, bytes: &[u8], at: u64) -> Result<()> {
@@ -202,8 +195,7 @@ impl Column {
     }
 
     /// Cuts the file to its shape, after which nothing but the committed part is left.
-    fn cut(&mut self, length: u64) -> Result<()> {
-        self.map = None;
+    fn cut(&self, length: u64) -> Result<()> {
         self.file.set_len(HEADER + length * self.unit).map_err(Error::io("truncating", &self.path))?;
         self.file.sync_all().map_err(Error::io("syncing", &self.path))
     }
@@ -254,18 +246,27 @@ fn no_holes(dir: &Path, why: &str) -> Error {
     Error::io("checking the file system of", dir)(std::io::Error::new(std::io::ErrorKind::Unsupported, text))
 }
 
+/// The committed part of a table, for reading; a clone is cheap and stays as it is when the run goes on.
+#[derive(Clone, Debug)]
+pub struct Published {
+    width: Width,
+    /// The files up to their committed ends, headers included.
+    values: Arc<Mmap>,
+    escapes: Option<Arc<Mmap>>,
+    count: u64,
+    escape_count: u64,
+    /// Values that are refused, whether their hole is punched or not.
+    freed: Range<u64>,
+}
+
 /// The value table of one run.
 #[derive(Debug)]
 pub struct Table {
-    width: Width,
     values: Column,
     escapes: Option<Column>,
-    count: u64,
-    escape_count: u64,
+    published: Published,
     written: u64,
     written_escapes: u64,
-    /// Values that are refused, whether their hole is punched or not.
-    freed: Range<u64>,
 }
 
 impl Table {
@@ -281,10 +282,7 @@ impl Table {
             Width::U16 => None,
         };
         File::open(dir).and_then(|d| d.sync_all()).map_err(Error::io("syncing", dir))?;
-        let mut table =
-            Table { width, values, escapes, count: 0, escape_count: 0, written: 0, written_escapes: 0, freed: 0..0 };
-        table.map()?;
-        Ok(table)
+        Table::published_at(values, escapes, width, 0, 0)
     }
 
     /// Opens a table of which the journal says that it holds `count` values and `escapes` escapes.
@@ -304,26 +302,25 @@ impl Table {
                 column.file.sync_all().map_err(Error::io("syncing", &column.path))?;
             }
         }
-        let mut table = Table {
-            width,
-            values,
-            escapes: column,
-            count,
-            escape_count: escapes,
-            written: count,
-            written_escapes: escapes,
-            freed: 0..0,
-        };
-        table.map()?;
-        Ok(table)
+        Table::published_at(values, column, width, count, escapes)
     }
 
-    fn map(&mut self) -> Result<()> {
-        self.values.map(self.count)?;
-        if let Some(escapes) = &mut self.escapes {
-            escapes.map(self.escape_count)?;
-        }
-        Ok(())
+    fn published_at(
+        values: Column,
+        escapes: Option<Column>,
+        width: Width,
+        count: u64,
+        escape_count: u64,
+    ) -> Result<Table> {
+        let published = Published {
+            width,
+            values: values.map(count)?,
+            escapes: escapes.as_ref().map(|column| column.map(escape_count)).transpose()?,
+            count,
+            escape_count,
+            freed: 0..0,
+        };
+        Ok(Table { values, escapes, published, written: count, written_escapes: escape_count })
     }
 
     /// The shapes that the headers of the values and the escapes say.
@@ -331,7 +328,7 @@ impl Table {
     /// # Errors
     /// [`Error::Damage`] when a header is not this program's.
     pub fn header_shapes(&self) -> Result<(u64, u64)> {
-        let escapes = self.escapes.as_ref().map_or(Ok(self.escape_count), Column::header_shape)?;
+        let escapes = self.escapes.as_ref().map_or(Ok(self.published.escape_count), Column::header_shape)?;
         Ok((self.values.header_shape()?, escapes))
     }
 
@@ -340,7 +337,7 @@ impl Table {
     /// # Errors
     /// [`Error::NoRoom`] on a full disk, [`Error::Io`].
     pub fn write(&mut self, values: &[u16]) -> Result<()> {
-        let bytes: Vec<u8> = match self.width {
+        let bytes: Vec<u8> = match self.published.width {
             Width::U8 => values.iter().map(|v| v.to_le_bytes()[0]).collect(),
             Width::U16 => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
         };
@@ -377,9 +374,21 @@ impl Table {
     /// # Errors
     /// [`Error::Io`].
     pub fn publish(&mut self) -> Result<()> {
-        (self.count, self.escape_count) = (self.written, self.written_escapes);
-        self.write_headers()?;
-        self.map()
+        let published = Published {
+            values: self.values.map(self.written)?,
+            escapes: self.escapes.as_ref().map(|column| column.map(self.written_escapes)).transpose()?,
+            count: self.written,
+            escape_count: self.written_escapes,
+            ..self.published.clone()
+        };
+        self.published = published;
+        self.write_headers()
+    }
+
+    /// What can be read.
+    #[must_use]
+    pub fn published(&self) -> &Published {
+        &self.published
     }
 
     /// Writes the headers anew.
@@ -387,13 +396,13 @@ impl Table {
     /// # Errors
     /// [`Error::Io`].
     pub fn write_headers(&self) -> Result<()> {
-        self.values.write_header(self.count)?;
-        self.escapes.as_ref().map_or(Ok(()), |escapes| escapes.write_header(self.escape_count))
+        self.values.write_header(self.published.count)?;
+        self.escapes.as_ref().map_or(Ok(()), |escapes| escapes.write_header(self.published.escape_count))
     }
 
     /// Refuses to read these values from now on. The range is made of whole segments, or is empty.
     pub fn free(&mut self, freed: Range<u64>) {
-        self.freed = freed;
+        self.published.freed = freed;
     }
 
     /// Gives the disk space of values back that are refused already, and that the journal says are freed.
@@ -401,20 +410,20 @@ impl Table {
     /// # Errors
     /// [`Error::Io`].
     pub fn punch(&self, range: Range<u64>) -> Result<()> {
-        assert!(self.freed.start <= range.start && range.end <= self.freed.end, "a hole in values that are kept");
-        let unit = self.width.bytes();
+        let freed = &self.published.freed;
+        assert!(freed.start <= range.start && range.end <= freed.end, "a hole in values that are kept");
+        let unit = self.values.unit;
         let length = (range.end - range.start) * unit;
         punch(&self.values.file, &self.values.path, HEADER + range.start * unit, length)
     }
 
-    /// Ends a run cleanly: the files are cut to their shapes, and nothing can be read any more.
+    /// Ends a run cleanly: the files are cut to their shapes.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn close(&mut self) -> Result<()> {
-        let (count, escapes) = (std::mem::take(&mut self.count), std::mem::take(&mut self.escape_count));
-        self.values.cut(count)?;
-        self.escapes.as_mut().map_or(Ok(()), |column| column.cut(escapes))
+    pub fn close(&self) -> Result<()> {
+        self.values.cut(self.published.count)?;
+        self.escapes.as_ref().map_or(Ok(()), |column| column.cut(self.published.escape_count))
     }
 
     /// Checks that the files end where their committed parts end.
@@ -422,38 +431,20 @@ impl Table {
     /// # Errors
     /// [`Error::Damage`] when one is longer.
     pub fn check_lengths(&self) -> Result<()> {
-        self.values.check_length(self.count)?;
-        self.escapes.as_ref().map_or(Ok(()), |escapes| escapes.check_length(self.escape_count))
+        self.values.check_length(self.published.count)?;
+        self.escapes.as_ref().map_or(Ok(()), |escapes| escapes.check_length(self.published.escape_count))
     }
 
     /// The width of a value.
     #[must_use]
     pub fn width(&self) -> Width {
-        self.width
+        self.published.width
     }
 
     /// The path of the value file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.values.path
-    }
-
-    /// The i-th escape (n, G(n)).
-    fn escape(&self, i: u64) -> (u64, u16) {
-        let data = self.escapes.as_ref().map_or(&[][..], Column::data);
-        let entry = &data[index(i * ESCAPE_BYTES)..][..index(ESCAPE_BYTES)];
-        let (n, v) = entry.split_at(8);
-        (u64::from_le_bytes(n.try_into().expect("eight")), u16::from_le_bytes(v.try_into().expect("two")))
-    }
-
-    /// The first escape at or after heap `n`.
-    fn escapes_from(&self, n: u64) -> u64 {
-        let (mut low, mut high) = (0, self.escape_count);
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.escape(middle).0 < n { low = middle + 1 } else { high = middle }
-        }
-        low
     }
 
     /// Checks that the escapes are ascending, belong to the table (where its values are kept) and need to be there.
@@ -463,10 +454,11 @@ impl Table {
     pub fn check_escapes(&self) -> Result<()> {
         let Some(column) = &self.escapes else { return Ok(()) };
         let mut least = 0;
-        for i in 0..self.escape_count {
-            let (n, v) = self.escape(i);
-            let low = usize::try_from(n).ok().and_then(|n| self.values.data().get(n));
-            let fits = self.freed.contains(&n) || low == Some(&v.to_le_bytes()[0]);
+        let there = &self.published;
+        for i in 0..there.escape_count {
+            let (n, v) = there.escape(i);
+            let low = usize::try_from(n).ok().and_then(|n| data(&there.values).get(n));
+            let fits = there.freed.contains(&n) || low == Some(&v.to_le_bytes()[0]);
             if n < least || v <= 255 || !fits {
                 let what = format!("the escape ({n}, {v}) contradicts the table or the escape before it");
                 return Err(Error::Damage { path: column.path.clone(), offset: HEADER + i * ESCAPE_BYTES, what });
@@ -485,7 +477,46 @@ fn value_type(width: Width) -> (String, u64) {
     (descr.into(), width.bytes())
 }
 
+/// The committed bytes after the header.
+fn data(map: &Mmap) -> &[u8] {
+    &map[index(HEADER)..]
+}
+
+impl Published {
+    /// The i-th escape (n, G(n)).
+    fn escape(&self, i: u64) -> (u64, u16) {
+        let data = self.escapes.as_deref().map_or(&[][..], data);
+        let entry = &data[index(i * ESCAPE_BYTES)..][..index(ESCAPE_BYTES)];
+        let (n, v) = entry.split_at(8);
+        (u64::from_le_bytes(n.try_into().expect("eight")), u16::from_le_bytes(v.try_into().expect("two")))
+    }
+
+    /// The first escape at or after heap `n`.
+    fn escapes_from(&self, n: u64) -> u64 {
+        let (mut low, mut high) = (0, self.escape_count);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.escape(middle).0 < n { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+}
+
 impl Sequence for Table {
+    fn len(&self) -> u64 {
+        self.published.len()
+    }
+
+    fn freed(&self) -> Range<u64> {
+        self.published.freed()
+    }
+
+    fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
+        self.published.read(from, out)
+    }
+}
+
+impl Sequence for Published {
     fn len(&self) -> u64 {
         self.count
     }
@@ -498,7 +529,7 @@ impl Sequence for Table {
         let to = from.saturating_add(out.len() as u64);
         self.require(from, to)?;
         let unit = index(self.width.bytes());
-        let bytes = &self.values.data()[index(from) * unit..index(to) * unit];
+        let bytes = &data(&self.values)[index(from) * unit..index(to) * unit];
         match self.width {
             Width::U16 => {
                 for (value, bytes) in out.iter_mut().zip(bytes.chunks_exact(2)) {
