@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::nimber::{NimSet, index};
 use crate::rule::{Leaves, Rule, Split};
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Something that holds the first values of a sequence: a vector, a table on disk, or both.
 pub trait Sequence: Sync {
@@ -24,11 +25,31 @@ pub trait Sequence: Sync {
         self.len() == 0
     }
 
+    /// The values among them that are no longer there; an empty range when all are.
+    fn freed(&self) -> Range<u64> {
+        0..0
+    }
+
     /// Copies the values of `from..from + out.len()`.
     ///
     /// # Errors
-    /// [`Error::Range`] when they are not all there.
+    /// [`Error::Range`] when they are not all there, [`Error::Freed`] when some are no longer.
     fn read(&self, from: u64, out: &mut [u16]) -> Result<()>;
+
+    /// Checks that the values of `from..to` can be read.
+    ///
+    /// # Errors
+    /// [`Error::Range`] and [`Error::Freed`].
+    fn require(&self, from: u64, to: u64) -> Result<()> {
+        let (count, freed) = (self.len(), self.freed());
+        if from > to || to > count {
+            return Err(Error::Range { from, to, count });
+        }
+        if from.max(freed.start) < to.min(freed.end) {
+            return Err(Error::Freed { from, to, hole: (freed.start, freed.end), heap: None });
+        }
+        Ok(())
+    }
 }
 
 impl Sequence for [u16] {
@@ -56,6 +77,10 @@ pub struct Appended<'a, S: ?Sized> {
 impl<S: Sequence + ?Sized> Sequence for Appended<'_, S> {
     fn len(&self) -> u64 {
         self.first.len() + self.more.len() as u64
+    }
+
+    fn freed(&self) -> Range<u64> {
+        self.first.freed()
     }
 
     fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
@@ -87,6 +112,16 @@ pub fn for_each_piece<S: Sequence + ?Sized>(
         n += piece.len() as u64;
     }
     Ok(())
+}
+
+/// [`for_each_piece`] of all values of `past` that are there.
+///
+/// # Errors
+/// What reading `past` gives.
+pub fn for_each_kept<S: Sequence + ?Sized>(past: &S, mut see: impl FnMut(u64, &[u16]) -> Result<()>) -> Result<()> {
+    let freed = past.freed();
+    for_each_piece(past, 0, freed.start, &mut see)?;
+    for_each_piece(past, freed.end, past.len(), &mut see)
 }
 
 /// G(n) by the definition, given the earlier values.
@@ -136,8 +171,12 @@ const CHUNK: u64 = 1 << 16;
 /// below it are seen. The calling thread's rayon pool is used.
 ///
 /// # Errors
-/// [`Error::Range`] when `past` does not hold 0..n.
+/// [`Error::Range`] when `past` does not hold 0..n, [`Error::Freed`] when it needs values that are no longer there.
 pub fn first_missing<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64, below: u32) -> Result<Option<u16>> {
+    walk_all(rule, past, n, below).map_err(|error| error.for_heap(n))
+}
+
+fn walk_all<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64, below: u32) -> Result<Option<u16>> {
     let mut seen = NimSet::new();
     for m in rule.moves() {
         match m.leaves {
@@ -191,7 +230,7 @@ fn walk<S: Sequence + ?Sized>(past: &S, n: u64, split: Split, first: u64, last: 
 /// G(n) by the parallel walk, given the values before n.
 ///
 /// # Errors
-/// [`Error::Range`] when `past` does not hold 0..n, [`Error::ValueTooLarge`] when G(n) is above 65535.
+/// What [`first_missing`] gives, and [`Error::ValueTooLarge`] when G(n) is above 65535.
 pub fn value_at<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64) -> Result<u16> {
     first_missing(rule, past, n, 1 << 16)?.ok_or(Error::ValueTooLarge { n })
 }

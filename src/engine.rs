@@ -1,24 +1,28 @@
 //! The run: where the mathematics meets the storage.
 //!
 //! A run computes values, proves them, and commits them to a directory so that nothing that was said to be there is ever
-//! lost or wrong: values are written, made durable, entered in the journal, the journal is made durable, and only then
-//! are they published in headers, progress and map. A commit comes within the first second, then every 2^24 values or 5 s,
-//! and at each end of a segment of the digest; the last one may end anywhere.
+//! lost or wrong (`ledger`). A commit comes within the first second, then every 2^24 values or 5 s, and at each end of a
+//! segment of the digest; the last one may end anywhere. Computing does not wait for it, unless the one before has not
+//! ended; when a commit fails, the run ends at the next block.
 //!
-//! On opening, the journal is read, the whole table is hashed again and compared with every record that still speaks of
-//! it, and rares and largest value are counted anew from the table. A table that does not agree stops the run; with
+//! On opening, the journal is read, all of the table that is kept is hashed again and compared with every record that
+//! still speaks of it, and rares and largest value are counted anew, for freed values from their snapshot. A table that does not agree stops the run; with
 //! `rollback` it goes back to the last record that agrees, and says so in the journal before anything is written over.
 
 use crate::definition::{Appended, Sequence, for_each_piece};
 use crate::digest::{Chain, SEGMENT};
 use crate::error::{Error, Result};
-use crate::journal::{self, Contents, Event, FORMAT, Journal, Point, Record, Width, rule_digest};
+use crate::journal::{self, Contents, Event, FORMAT, Journal, Point, Record, Width, kept, rule_digest};
+use crate::ledger::{Batch, HEAD, Ledger, SLACK, Writer, fill, may_free};
 use crate::rule::Rule;
-use crate::sparse::{Method, Solver, Space};
+use crate::snapshot::{Recount, Snapshot};
+use crate::sparse::{self, Method, Solver, Space};
 use crate::table::{self, HEADER, Table};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The time between commits, and to the first one.
@@ -45,6 +49,9 @@ pub struct Options {
     pub method: Method,
     /// The width of a new table; `None` to let the first values decide.
     pub width: Option<Width>,
+    /// Keep the first 2^26 values and at least so many of the last ones, and free the others; `None` for what the run did
+    /// before, and for all in a new one.
+    pub keep: Option<u64>,
     /// Go back to the last good record when the table does not agree with the journal.
     pub rollback: bool,
 }
@@ -92,6 +99,9 @@ pub struct Outcome {
 }
 
 /// A run directory opened for reading: the committed part, without lock or write permission.
+///
+/// A sequence as well. While it is read, the run may go on and free values: whatever was read is handed out only when the
+/// journal still says that it is kept.
 #[derive(Debug)]
 pub struct View {
     /// The game.
@@ -100,6 +110,9 @@ pub struct View {
     pub contents: Contents,
     /// The table.
     pub table: Table,
+    dir: PathBuf,
+    /// How long the journal was when it was last read, and what it says is freed.
+    followed: Mutex<(u64, Range<u64>)>,
 }
 
 impl View {
@@ -108,11 +121,48 @@ impl View {
     /// # Errors
     /// What reading journal and table gives; [`Error::Damage`] when the journal's game is none.
     pub fn open(dir: &Path) -> Result<View> {
+        let length = journal::length(dir).unwrap_or(0); // before it is read, so that what is added meanwhile is noticed
         let contents = journal::read(dir)?;
         let rule = rule_of(dir, &contents.last)?;
         let Record { width, count, escapes, .. } = contents.last;
-        let table = Table::open(dir, width, count, escapes, false)?;
-        Ok(View { rule, contents, table })
+        let mut table = Table::open(dir, width, count, escapes, false)?;
+        let freed = contents.last.freed().unwrap_or(0..0);
+        table.free(freed.clone());
+        Ok(View { rule, contents, table, dir: dir.into(), followed: Mutex::new((length, freed)) })
+    }
+
+    /// Checks that the run has not freed these values since it was opened.
+    fn still_there(&self, from: u64, to: u64) -> Result<()> {
+        let length = journal::length(&self.dir)?;
+        let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        if length != followed.0 {
+            let last = journal::read(&self.dir)?.last;
+            if last.count < self.table.len() {
+                let what = format!("the run went back to {} values while it was read; read it again", last.count);
+                return Err(Error::Damage { path: self.dir.join(journal::NAME), offset: 0, what });
+            }
+            *followed = (length, last.freed().unwrap_or(0..0));
+        }
+        let hole = &followed.1;
+        if from.max(hole.start) < to.min(hole.end) {
+            return Err(Error::Freed { from, to, hole: (hole.start, hole.end), heap: None });
+        }
+        Ok(())
+    }
+}
+
+impl Sequence for View {
+    fn len(&self) -> u64 {
+        self.table.len()
+    }
+
+    fn freed(&self) -> Range<u64> {
+        self.table.freed()
+    }
+
+    fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
+        self.table.read(from, out)?;
+        self.still_there(from, from + out.len() as u64)
     }
 }
 
@@ -133,41 +183,6 @@ fn check_rule(dir: &Path, rule: &Rule, record: &Record) -> Result<()> {
         return Err(Error::Mismatch { path: dir.into(), what: "the game", found, expected: rule.name().into() });
     }
     Ok(())
-}
-
-/// What the table alone tells: recounted on every resume and compared with the record.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Recount {
-    pub(crate) rares: u64,
-    pub(crate) last_rare: u64,
-    pub(crate) max_value: u16,
-    pub(crate) max_at: u64,
-}
-
-impl Recount {
-    pub(crate) fn see(&mut self, space: Space, from: u64, values: &[u16]) {
-        self.see_largest(from, values);
-        for (n, &v) in (from..).zip(values) {
-            if space.is_rare(v, n) {
-                self.rares += 1;
-                self.last_rare = n;
-            }
-        }
-    }
-
-    fn see_largest(&mut self, from: u64, values: &[u16]) {
-        let largest = values.iter().copied().max().unwrap_or(0);
-        if largest > self.max_value {
-            self.max_value = largest;
-            self.max_at = from + values.iter().position(|&v| v == largest).unwrap_or(0) as u64;
-        }
-    }
-
-    /// Whether a record says the same.
-    pub(crate) fn agrees(&self, record: &Record) -> bool {
-        (self.rares, self.last_rare, self.max_value, self.max_at)
-            == (record.rares, record.last_rare, record.max_value, record.max_at)
-    }
 }
 
 /// The space of a record; [`Space::NONE`] when it has none.
@@ -200,15 +215,13 @@ pub fn run(
 }
 
 struct Run {
+    dir: PathBuf,
     rule: Rule,
-    journal: Journal,
-    table: Table,
+    writer: Writer,
     solver: Solver,
-    chain: Chain,
-    /// Proved, not committed.
+    /// Proved, not given to the writer.
     pending: Vec<u16>,
     largest: Recount,
-    template: Record,
     /// `checks` of the record that this process started from.
     checks_before: BTreeMap<String, u64>,
     from: u64,
@@ -241,7 +254,7 @@ fn prepare(
         if [table::VALUES, table::ESCAPES].iter().any(|name| dir.join(name).exists()) {
             return Err(no_run("but data files without a journal, which are left untouched"));
         }
-        check_room(dir, options.to, 0, options.width.unwrap_or(Width::U8))?;
+        check_room(dir, options, None, options.width.unwrap_or(Width::U8), 0)?;
         std::fs::create_dir_all(dir).map_err(Error::io("making", dir))?;
     }
     let (mut journal, contents) = Journal::open(dir)?;
@@ -281,6 +294,10 @@ fn create(
     observer: &mut (dyn Observer + Send),
     stop: &AtomicBool,
 ) -> Result<Run> {
+    if let Some(keep) = options.keep {
+        check_keep(dir, rule, options.method, keep, 0)?;
+        table::check_holes(dir)?;
+    }
     observer.started(rule, 0, options.to);
     let mut solver = Solver::new(rule, options.method, None, [].as_slice())?;
     let mut pending = Vec::new();
@@ -293,7 +310,7 @@ fn create(
     let large = pending.iter().filter(|&&v| v > 255).count();
     let decided = if large * ESCAPES_WORTH > pending.len() { Width::U16 } else { Width::U8 };
     let width = options.width.unwrap_or(decided);
-    check_room(dir, options.to, 0, width)?;
+    check_room(dir, options, None, width, 0)?;
     let table = Table::create(dir, width)?;
     let template = Record {
         format: FORMAT,
@@ -308,6 +325,8 @@ fn create(
         mask: 0,
         position: 0,
         kept: Vec::new(),
+        keep: options.keep,
+        snapshot: None,
         digest: String::new(),
         rares: 0,
         last_rare: 0,
@@ -323,15 +342,13 @@ fn create(
     let mut largest = Recount::default();
     largest.see_largest(0, &pending);
     Ok(Run {
+        dir: dir.into(),
         rule: rule.clone(),
-        journal,
-        table,
+        writer: Writer::new(Ledger::new(dir, journal, table, Chain::new(), &[], None, template))?,
         solver,
-        chain: Chain::new(),
         pending,
         largest,
         checks_before: BTreeMap::new(),
-        template,
         from: 0,
     })
 }
@@ -375,55 +392,85 @@ fn resume(
         };
         Prepared::Nothing(Outcome { rule: rule.clone(), progress, computed: 0, stopped })
     };
-    check_room(dir, options.to, last.count, last.width)?;
+    last.keep = options.keep.or(last.keep);
+    if let Some(keep) = last.keep {
+        check_keep(dir, &rule, options.method, keep, last.last_rare)?;
+        table::check_holes(dir)?;
+    }
+    check_room(dir, options, Some(&last), last.width, sparse::lookback(&rule, last.last_rare))?;
+    let space = space_of(&rule, &last);
     let mut points = contents.points;
-    let mut table = open_table(dir, &last, &mut points, options.rollback)?;
-    let checked = rehash(&table, &points, observer, stop)?;
-    let Some((mut chain, good)) = checked else {
+    let mut snapshot = match Snapshot::read(dir, &last) {
+        Err(Error::Damage { .. }) if options.rollback => None,
+        read => read?,
+    };
+    let freed = last.freed().unwrap_or(0..0);
+    // Where a run may go back to: what is looked back at from there is not freed.
+    let lookback = sparse::lookback(&rule, last.last_rare);
+    let usable = |point: &Point, snapshot: &Option<Snapshot>| {
+        freed.is_empty()
+            || point.count <= freed.start
+            || (snapshot.is_some() && point.count >= freed.end.saturating_add(lookback))
+    };
+    let drop_unusable = |points: &mut Vec<Point>, snapshot: &mut Option<Snapshot>| {
+        while points.last().is_some_and(|last| !usable(last, snapshot)) {
+            points.pop();
+        }
+        *snapshot = snapshot.take().filter(|_| points.last().is_some_and(|last| last.count > freed.start));
+    };
+    drop_unusable(&mut points, &mut snapshot);
+    let mut table = loop {
+        match open_at(dir, &last, points.last(), snapshot.as_ref()) {
+            // The last point whose values are there at all.
+            Err(Error::Damage { .. }) if options.rollback && !points.is_empty() => {
+                points.pop();
+                drop_unusable(&mut points, &mut snapshot);
+            }
+            other => break other?,
+        }
+    };
+    let Some(mut checked) = rehash(&table, &points, snapshot.as_ref(), space, observer, stop)? else {
         return Ok(as_it_is(&last, true)); // a second thought during the re-hash
     };
-    let whole = good == points.len() && points.last().is_some_and(|p| p.count == last.count);
-    let header = table.header_shapes().and_then(|_| table.check_escapes());
-    if let Err(error) = header
-        && whole
-        && !options.rollback
-    {
-        return Err(error);
+    let whole = checked.good == points.len() && points.last().is_some_and(|p| p.count == last.count);
+    if whole && !options.rollback {
+        table.header_shapes()?;
+    }
+    if whole && (!options.rollback || snapshot.is_some()) {
+        table.check_escapes()?;
     }
     if !whole {
-        let point =
-            good.checked_sub(1).map_or(Point { count: 0, escapes: 0, digest: Default::default() }, |i| points[i]);
+        let next = points.get(checked.good).map_or(last.count, |p| p.count);
+        points.truncate(checked.good);
+        drop_unusable(&mut points, &mut snapshot);
+        let count = points.last().map_or(0, |p| p.count);
         if !options.rollback {
-            let next = points.get(good).map_or(last.count, |p| p.count);
             return Err(Error::Damage {
                 path: table.path().into(),
-                offset: HEADER + point.count * last.width.bytes(),
+                offset: HEADER + count * last.width.bytes(),
                 what: format!(
-                    "the values {}..{next} are not those that the journal speaks of; 'grundy run --dir {} --rollback' \
-                     goes back to {} values",
-                    point.count,
+                    "the values {count}..{next} are not those that the journal speaks of; 'grundy run --dir {} --rollback' \
+                     goes back to {count} values",
                     dir.display(),
-                    point.count
                 ),
             });
         }
         drop(table);
-        table = Table::open(dir, last.width, point.count, point.escapes, true)?;
-        chain = Chain::new();
-        for_each_piece(&table, 0, point.count, |_, values| {
-            chain.update(values);
-            Ok(())
-        })?;
-        let recount = recount(&table, space_of(&rule, &last))?;
-        last = Record { event: Event::Rollback, count: point.count, escapes: point.escapes, ..last };
-        fill(&mut last, &chain, recount);
+        table = open_at(dir, &last, points.last(), snapshot.as_ref())?;
+        let Some(again) = rehash(&table, &points, snapshot.as_ref(), space, observer, stop)? else {
+            return Ok(as_it_is(&last, true));
+        };
+        checked = again;
+        last = Record { event: Event::Rollback, count, escapes: table.written().1, ..last };
+        last.kept = kept(count, &table.freed());
+        last.snapshot = last.snapshot.filter(|_| snapshot.is_some());
+        fill(&mut last, &checked.chain, checked.counted);
         last.errors += 1;
         journal.append(last.clone())?;
-        observer.note(&format!("the table was damaged: the run went back to {} values", point.count));
+        observer.note(&format!("the table was damaged: the run went back to {count} values"));
     }
     table.write_headers()?;
-    let space = space_of(&rule, &last);
-    let counted = recount(&table, space)?;
+    let counted = checked.counted;
     if !counted.agrees(&last) {
         return Err(Error::Damage {
             path: dir.join(journal::NAME),
@@ -433,109 +480,122 @@ fn resume(
             ),
         });
     }
-    if options.to.is_some_and(|to| to <= last.count) {
-        close(table, &mut journal)?;
-        observer.note(&format!("nothing is left to do: {} values are there", last.count));
-        return Ok(as_it_is(&last, false));
-    }
-    observer.started(&rule, last.count, options.to);
-    let solver = Solver::new(&rule, options.method, (space != Space::NONE).then_some(space), &table)?;
     let template = Record {
         event: Event::Commit,
         kernel: options.method.name().into(),
         program: concat!("grundy ", env!("CARGO_PKG_VERSION")).into(),
         ..last.clone()
     };
+    let known = snapshot.as_ref().map(Snapshot::known).unwrap_or_default();
+    let same_keep = journal.last().is_some_and(|record| record.keep == last.keep);
+    let ledger = Ledger::new(dir, journal, table, checked.chain, &points, snapshot, template);
+    if options.to.is_some_and(|to| to <= last.count) && same_keep {
+        ledger.close()?;
+        observer.note(&format!("nothing is left to do: {} values are there", last.count));
+        return Ok(as_it_is(&last, false));
+    }
+    observer.started(&rule, last.count, options.to);
+    let used = (space != Space::NONE).then_some(space);
+    let solver = Solver::knowing(&rule, options.method, used, ledger.table(), &known)?;
     let mut checks_before = last.checks;
-    *checks_before.entry("rehashed".into()).or_default() += last.count;
+    *checks_before.entry("rehashed".into()).or_default() += last.kept.iter().map(|(from, to)| to - from).sum::<u64>();
     Ok(Prepared::Ready(Box::new(Run {
+        dir: dir.into(),
         rule,
-        journal,
-        table,
+        writer: Writer::new(ledger)?,
         solver,
-        chain,
         pending: Vec::new(),
         largest: counted,
         checks_before,
-        template,
         from: last.count,
     })))
 }
 
-/// Ends a run cleanly, and then says so in the journal: from then on headers and lengths are exact.
-fn close(table: Table, journal: &mut Journal) -> Result<()> {
-    table.close()?;
-    match journal.last() {
-        Some(last) if last.event != Event::Close => journal.append(Record { event: Event::Close, ..last.clone() }),
-        _ => Ok(()),
-    }
+/// Opens the table of a record as far as a point says; what is freed is refused.
+fn open_at(dir: &Path, last: &Record, point: Option<&Point>, snapshot: Option<&Snapshot>) -> Result<Table> {
+    let (count, escapes) = point.map_or((0, 0), |p| (p.count, p.escapes));
+    let mut table = Table::open(dir, last.width, count, escapes, true)?;
+    table.free(snapshot.map_or(0..0, Snapshot::freed));
+    Ok(table)
 }
 
-/// Opens the table at the last point whose values are there at all; `points` loses those that are not.
-fn open_table(dir: &Path, last: &Record, points: &mut Vec<Point>, rollback: bool) -> Result<Table> {
-    loop {
-        let point = points.last().copied().unwrap_or(Point { count: 0, escapes: 0, digest: Default::default() });
-        match Table::open(dir, last.width, point.count, point.escapes, true) {
-            Err(Error::Damage { .. }) if rollback && !points.is_empty() => {
-                points.pop();
-            }
-            other => return other,
-        }
-    }
+/// What hashing and counting the values anew came to.
+struct Checked {
+    chain: Chain,
+    counted: Recount,
+    /// How many points agree before the first that does not.
+    good: usize,
 }
 
-/// Hashes the table and compares it with every point: the chain, and how many points agree before the first that does
-/// not. `None` when the stop flag was set.
+/// Hashes and counts the table and compares it with every point; `snapshot` stands for what is freed. `None` when the stop
+/// flag was set.
 fn rehash(
     table: &Table,
     points: &[Point],
+    snapshot: Option<&Snapshot>,
+    space: Space,
     observer: &mut (dyn Observer + Send),
     stop: &AtomicBool,
-) -> Result<Option<(Chain, usize)>> {
-    let mut chain = Chain::new();
+) -> Result<Option<Checked>> {
+    let mut checked = Checked { chain: Chain::new(), counted: Recount::default(), good: points.len() };
     for (good, point) in points.iter().enumerate() {
-        for_each_piece(table, chain.count(), point.count, |_, values| {
-            chain.update(values);
-            observer.rehashed(chain.count(), table.len());
+        if let Some(snapshot) = snapshot.filter(|s| s.from < point.count) {
+            if point.count < snapshot.to {
+                continue;
+            }
+            if checked.chain.count() < snapshot.to {
+                checked.chain = Chain::resume(snapshot.to, snapshot.digest().unwrap_or_default());
+                checked.counted = checked.counted.and(snapshot.recount());
+            }
+        }
+        for_each_piece(table, checked.chain.count(), point.count, |from, values| {
+            checked.chain.update(values);
+            checked.counted.see(space, from, values);
+            observer.rehashed(checked.chain.count(), table.len());
             Ok(())
         })?;
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        if chain.digest() != point.digest {
-            return Ok(Some((chain, good)));
+        if checked.chain.digest() != point.digest {
+            return Ok(Some(Checked { good, ..checked }));
         }
     }
-    Ok(Some((chain, points.len())))
+    Ok(Some(checked))
 }
 
-fn recount(table: &Table, space: Space) -> Result<Recount> {
-    let mut recount = Recount::default();
-    for_each_piece(table, 0, table.len(), |from, values| {
-        recount.see(space, from, values);
-        Ok(())
-    })?;
-    Ok(recount)
+/// Refuses to keep less than what is looked back at, as far as that is known.
+fn check_keep(dir: &Path, rule: &Rule, method: Method, keep: u64, last_rare: u64) -> Result<()> {
+    let refuse = |needed, why: String| Err(Error::Keep { path: dir.into(), keep, needed, freed: false, why });
+    if !sparse::may_be_sparse(rule, method) {
+        return refuse(None, "values are computed by the definition, which looks back at all of them".into());
+    }
+    let needed = sparse::lookback(rule, last_rare);
+    if needed > keep {
+        return refuse(Some(needed), looks_back(last_rare, needed));
+    }
+    Ok(())
 }
 
-fn fill(record: &mut Record, chain: &Chain, counted: Recount) {
-    record.digest = chain.digest().to_string();
-    record.kept = vec![(0, record.count)];
-    (record.rares, record.last_rare) = (counted.rares, counted.last_rare);
-    (record.max_value, record.max_at) = (counted.max_value, counted.max_at);
+fn looks_back(last_rare: u64, needed: u64) -> String {
+    format!("with the last rare position at {last_rare}, {needed} values are looked back at")
 }
 
-/// Refuses a run that does not fit the disk, before anything is written.
-fn check_room(dir: &Path, to: Option<u64>, count: u64, width: Width) -> Result<()> {
+/// Refuses a run that does not fit the disk, before anything is written. `lookback` bounds what may be kept from below.
+fn check_room(dir: &Path, options: &Options, last: Option<&Record>, width: Width, lookback: u64) -> Result<()> {
     /// For the journal, the escapes and the files of others.
     const RESERVE: u64 = 1 << 20;
-    let Some(to) = to.filter(|&to| to > count) else { return Ok(()) };
+    let count = last.map_or(0, |last| last.count);
+    let Some(to) = options.to.filter(|&to| to > count) else { return Ok(()) };
     let existing = dir.ancestors().find(|d| !d.as_os_str().is_empty() && d.exists()).unwrap_or(Path::new("."));
     let available = table::available(existing)?;
-    let needed = (to - count).saturating_mul(width.bytes()).saturating_add(RESERVE);
+    let held: u64 = last.map_or(0, |last| last.kept.iter().map(|(from, to)| to - from).sum());
+    let most = last.map_or(options.keep, |last| last.keep).map_or(u64::MAX, |keep| keep.saturating_add(HEAD + SLACK));
+    let needed = (to - count).min(most.saturating_sub(held)).saturating_mul(width.bytes()).saturating_add(RESERVE);
     if needed > available {
-        let fits = count + available.saturating_sub(RESERVE) / width.bytes();
-        return Err(Error::NoRoom { path: dir.into(), needed, available, fits: Some(fits) });
+        let room = available.saturating_sub(RESERVE) / width.bytes();
+        let keep = (held + room).checked_sub(HEAD + SLACK).filter(|&keep| keep >= lookback.max(HEAD));
+        return Err(Error::NoRoom { path: dir.into(), needed, available, fits: Some(count + room), keep });
     }
     Ok(())
 }
@@ -545,45 +605,61 @@ impl Run {
         let to = options.to.unwrap_or(u64::MAX);
         let mut next_commit = Instant::now() + FIRST_COMMIT;
         loop {
-            let count = self.table.len() + self.pending.len() as u64;
+            self.writer.poll()?;
+            let count = self.count();
             observer.advanced(&self.progress());
             let stopping = stop.load(Ordering::Relaxed);
-            let boundary = count.is_multiple_of(SEGMENT) && count > self.table.len();
-            if count >= to || stopping || boundary || Instant::now() >= next_commit {
+            let last = count >= to || stopping;
+            let boundary = count.is_multiple_of(SEGMENT) && !self.pending.is_empty();
+            let due = last || boundary || (Instant::now() >= next_commit && !self.writer.is_busy());
+            if due {
                 self.commit()?;
-                observer.advanced(&self.progress());
                 next_commit = Instant::now() + COMMIT_EVERY;
             }
-            if count >= to || stopping {
+            if last {
+                self.writer.wait()?;
+                observer.advanced(&self.progress());
                 let outcome = Outcome {
                     rule: self.rule.clone(),
                     progress: self.progress(),
                     computed: count - self.from,
                     stopped: stopping && count < to,
                 };
-                close(self.table, &mut self.journal)?;
+                self.writer.close()?;
                 return Ok(outcome);
+            }
+            if due && let Err(error) = self.check_keep() {
+                self.writer.close()?;
+                return Err(error);
             }
             let segment_end = (count / SEGMENT + 1).saturating_mul(SEGMENT);
             let mut more = Vec::new();
-            let past = Appended { first: &self.table, more: &self.pending };
+            let given = Appended { first: self.writer.published(), more: self.writer.in_flight() };
+            let past = Appended { first: &given, more: &self.pending };
             let advanced = self.solver.advance(&past, to.min(segment_end), &mut more);
             self.largest.see_largest(count, &more);
             self.pending.append(&mut more);
             if let Err(error) = advanced {
                 // What was proved before the error is right, and stays.
                 self.commit()?;
+                let error = self.explain(error);
+                self.writer.close()?;
                 return Err(error);
             }
         }
     }
 
+    /// The values that are proved.
+    fn count(&self) -> u64 {
+        self.writer.published().len() + self.writer.in_flight().len() as u64 + self.pending.len() as u64
+    }
+
     fn progress(&self) -> Progress {
-        let count = self.table.len() + self.pending.len() as u64;
+        let count = self.count();
         let (rares, last_rare) = self.solver.rares(count);
         Progress {
             count,
-            committed: self.table.len(),
+            committed: self.writer.published().len(),
             rares,
             last_rare,
             max_value: self.largest.max_value,
@@ -591,26 +667,53 @@ impl Run {
         }
     }
 
-    /// The order that loses nothing: data, data durable, record, record durable, published.
+    /// Stops a run that looks back farther than it is to keep values, before it frees any that it needs.
+    fn check_keep(&self) -> Result<()> {
+        let Some(keep) = self.writer.keep() else { return Ok(()) };
+        let needed = self.solver.lookback();
+        let why = match needed {
+            Some(needed) if needed > keep => looks_back(self.solver.rares(self.count()).1, needed),
+            None if may_free(self.writer.published(), Some(keep)) => {
+                "values are still computed by the definition, which looks back at all of them".into()
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::Keep { path: self.dir.clone(), keep, needed, freed: false, why })
+    }
+
+    /// Says what freed values were needed for, and with how many it would have gone on.
+    fn explain(&self, error: Error) -> Error {
+        match (error, self.writer.keep()) {
+            (Error::Freed { hole, heap: Some(n), .. }, Some(keep)) => Error::Keep {
+                path: self.dir.clone(),
+                keep,
+                needed: Some(sparse::lookback(&self.rule, n)),
+                freed: true,
+                why: format!(
+                    "heap {n} is a new rare position, or its value is proved by no option near the ends, and so all values \
+                     before it are looked back at, of which {}..{} are freed",
+                    hole.0, hole.1
+                ),
+            },
+            (error, _) => error,
+        }
+    }
+
+    /// Gives the writer what is proved.
     fn commit(&mut self) -> Result<()> {
-        if self.pending.is_empty() && self.journal.last().is_some() {
-            return Ok(());
-        }
-        self.chain.update(&self.pending);
-        self.table.write(&self.pending)?;
-        self.table.sync()?;
-        let (count, escapes) = self.table.written();
+        let (rares, last_rare) = self.solver.rares(self.count());
         let work = self.solver.work();
-        let space = self.solver.space();
-        let (rares, last_rare) = self.solver.rares(count);
-        let mut record = Record { count, escapes, mask: space.mask, position: space.position, ..self.template.clone() };
-        fill(&mut record, &self.chain, Recount { rares, last_rare, ..self.largest });
-        record.checks.clone_from(&self.checks_before);
+        let mut checks = self.checks_before.clone();
         for (name, number) in [("witnessed", work.witnessed), ("definition", work.defined), ("walks", work.walks)] {
-            *record.checks.entry(name.into()).or_default() += number;
+            *checks.entry(name.into()).or_default() += number;
         }
-        self.journal.append(record)?;
-        self.pending.clear();
-        self.table.publish()
+        let batch = Batch {
+            values: Arc::new(std::mem::take(&mut self.pending)),
+            counted: Recount { rares, last_rare, ..self.largest },
+            space: self.solver.space(),
+            checks,
+            lookback: self.solver.lookback(),
+        };
+        self.writer.commit(batch)
     }
 }

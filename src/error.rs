@@ -54,6 +54,32 @@ pub enum Error {
         /// How many there are.
         count: u64,
     },
+    /// Values were asked for that a run has freed (`--keep`).
+    #[error("{}", freed(*from, *to, *hole, *heap))]
+    Freed {
+        /// First value asked for.
+        from: u64,
+        /// One past the last value asked for.
+        to: u64,
+        /// The values that are freed, half open.
+        hole: (u64, u64),
+        /// The heap whose options were asked for, where that is why.
+        heap: Option<u64>,
+    },
+    /// A run looks back farther than it keeps values.
+    #[error("{}: --keep {keep} is too little: {why}; {}", path.display(), enough(*needed, *freed))]
+    Keep {
+        /// The run directory.
+        path: PathBuf,
+        /// How many of the last values are kept.
+        keep: u64,
+        /// How many would do, as far as is known; `None` for all of them.
+        needed: Option<u64>,
+        /// Whether values are freed already, so that this run cannot go on.
+        freed: bool,
+        /// Who looks back.
+        why: String,
+    },
     /// A sequence too long for the memory of this process or the address space of this machine.
     #[error("{what} needs {bytes} bytes of memory, more than this machine can address")]
     Memory {
@@ -73,7 +99,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// No room on the device for what is to be written.
-    #[error("{}", no_room(path, *needed, *available, *fits))]
+    #[error("{}", no_room(path, *needed, *available, *fits, *keep))]
     NoRoom {
         /// The run directory.
         path: PathBuf,
@@ -83,6 +109,8 @@ pub enum Error {
         available: u64,
         /// The largest total number of values that would fit, when that is known.
         fits: Option<u64>,
+        /// A number of last values to keep with which all would fit, when there is one.
+        keep: Option<u64>,
     },
     /// The directory holds no run.
     #[error("{}: no run here ({why}); 'grundy run GAME --dir {0}' would make one", path.display())]
@@ -143,6 +171,14 @@ impl Error {
         }
     }
 
+    /// Says for which heap freed values were asked; other errors stay as they are.
+    pub(crate) fn for_heap(self, n: u64) -> Error {
+        match self {
+            Error::Freed { from, to, hole, heap: None } => Error::Freed { from, to, hole, heap: Some(n) },
+            other => other,
+        }
+    }
+
     /// Wraps an operating system error with what was being done to which file.
     pub(crate) fn io(action: impl Into<String>, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
         let (action, path) = (action.into(), path.into());
@@ -150,11 +186,33 @@ impl Error {
     }
 }
 
-fn no_room(path: &std::path::Path, needed: u64, available: u64, fits: Option<u64>) -> String {
+fn no_room(path: &std::path::Path, needed: u64, available: u64, fits: Option<u64>, keep: Option<u64>) -> String {
     let missing = needed.saturating_sub(available);
     let fits = fits.map_or_else(String::new, |n| format!("; at most --to {n} fits"));
+    let keep = keep.map_or_else(String::new, |n| format!("; with --keep {n} it would go on"));
     format!(
-        "{}: no room: {needed} bytes are still to be written, {available} are free, {missing} are missing{fits}",
+        "{}: no room: {needed} bytes are still to be written, {available} are free, {missing} are missing{fits}{keep}",
         path.display()
     )
+}
+
+fn freed(from: u64, to: u64, hole: (u64, u64), heap: Option<u64>) -> String {
+    let of = heap.map_or_else(String::new, |n| format!(", for the options of heap {n}"));
+    format!(
+        "values {from}..{to} were asked for{of}, but {}..{} are freed, since the run keeps less than everything (--keep); \
+         ask for others, or compute them anew in another directory",
+        hole.0, hole.1
+    )
+}
+
+fn enough(needed: Option<u64>, freed: bool) -> String {
+    match (needed, freed) {
+        (None, _) => "compute in a directory of its own, without --keep".into(),
+        (Some(n), false) => format!("the same command with --keep {n} or more goes on"),
+        (Some(n), true) => {
+            format!(
+                "what is committed is right, but this run cannot go on; one in another directory with --keep {n} can"
+            )
+        }
+    }
 }

@@ -8,15 +8,19 @@
 //! run drops it. The same anywhere else is damage. A record of kind `rollback` takes the run back to a smaller count;
 //! records before it with larger counts no longer speak of the table.
 //!
+//! A run that keeps less than everything says in `kept` which values are there; `keep` and `snapshot` are in its records
+//! only. Others are holes in the table, which read as zeros, so nobody may read them ([`Record::freed`]).
+//!
 //! The writer holds the lock on this file, and this is the file whose identity is compared with the path.
 
-use crate::digest::Digest;
+use crate::digest::{Digest, SEGMENT};
 use crate::error::{Error, Result};
 use crate::rule::{Leaves, Rule};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Read;
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -98,8 +102,14 @@ pub struct Record {
     pub mask: u16,
     /// Position term e of the sparse space.
     pub position: u8,
-    /// The ranges of n whose values are kept, half open, ascending.
+    /// The ranges of n whose values are kept, half open, ascending: one, or the head and the last values.
     pub kept: Vec<(u64, u64)>,
+    /// How many of the last values are kept at least; absent when all are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep: Option<u64>,
+    /// What is known of the values that are not kept; absent when all are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<Attached>,
     /// Digest of the values 0..count ([`crate::digest`]).
     pub digest: String,
     /// Rare positions, n = 0 included.
@@ -124,12 +134,41 @@ pub struct Record {
     pub blake3: String,
 }
 
+/// Another file of the run that a record vouches for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attached {
+    /// Its name in the run directory.
+    pub name: String,
+    /// BLAKE3 of its bytes, hexadecimal.
+    pub blake3: String,
+}
+
 impl Record {
     /// The digest of the committed values.
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
         Digest::parse(&self.digest)
     }
+
+    /// The values that are freed, whole segments between the head and the last values; an empty range for none, `None`
+    /// when the kept ranges make no sense.
+    #[must_use]
+    pub fn freed(&self) -> Option<Range<u64>> {
+        match self.kept[..] {
+            [(0, end)] if end == self.count && self.snapshot.is_none() => Some(0..0),
+            [(0, from), (to, end)] if end == self.count && self.snapshot.is_some() => {
+                let whole = from.is_multiple_of(SEGMENT) && to.is_multiple_of(SEGMENT);
+                (whole && from > 0 && from < to && to < end).then_some(from..to)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The ranges that are kept of `count` values when these are freed.
+#[must_use]
+pub fn kept(count: u64, freed: &Range<u64>) -> Vec<(u64, u64)> {
+    if freed.is_empty() { vec![(0, count)] } else { vec![(0, freed.start), (freed.end, count)] }
 }
 
 /// BLAKE3 of the moves of a rule, one `s c k d` a line in the rule's order: two games with the same moves are one rule.
@@ -191,6 +230,15 @@ impl Contents {
             }),
         }
     }
+}
+
+/// Bytes of the journal of a run directory; every commit adds some.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn length(dir: &Path) -> Result<u64> {
+    let path = dir.join(NAME);
+    Ok(std::fs::metadata(&path).map_err(Error::io("reading the state of", &path))?.len())
 }
 
 /// Reads the journal of a run directory; no lock is needed.
@@ -258,6 +306,9 @@ fn accept(contents: &mut Option<Contents>, record: Record, offset: u64, path: &P
     let digest = record.digest();
     let damaged = |what: &str| Error::Damage { path: path.into(), offset, what: what.into() };
     let digest = digest.ok_or_else(|| damaged("the digest of the values is no digest"))?;
+    if record.freed().is_none() {
+        return Err(damaged("the kept ranges make no sense"));
+    }
     let point = Point { count: record.count, escapes: record.escapes, digest };
     match contents {
         None => {

@@ -12,7 +12,10 @@ pub mod sparse;
 
 pub mod digest;
 pub mod journal;
+pub mod snapshot;
 pub mod table;
+
+mod ledger;
 
 pub mod engine;
 

@@ -10,6 +10,11 @@
 //! The shape in a header is a convenience for other readers, brought up to date after each commit; how far the table
 //! holds is said by the journal alone.
 //!
+//! **Holes.** A run that keeps less than everything punches holes into `values.npy`, whole segments of 2^24 values, which
+//! are whole pages behind a header of one page. A hole reads as zeros, and zeros are legal values: what is freed is
+//! refused by [`Table::free`] before a hole is punched. `escapes.npy` is kept whole: it takes 10 bytes for each value above
+//! 255 (a thousandth of the table in Grundy's game, a 25th at most), and stays ascending, so that it can be searched.
+//!
 //! Invariant: [`Table::len`] values are durable and said to be so by the journal. The order is the engine's:
 //! [`Table::write`], [`Table::sync`], a record in the journal, [`Table::publish`].
 
@@ -20,9 +25,12 @@ use crate::error::{Error, Result};
 use crate::journal::Width;
 use crate::nimber::index;
 use memmap2::{Mmap, MmapOptions};
+use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{File, OpenOptions};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Bytes of the header of both files.
 pub const HEADER: u64 = 4096;
@@ -69,8 +77,6 @@ struct Column {
     descr: String,
     /// Bytes a unit.
     unit: u64,
-    /// The committed part, header included.
-    map: Option<Mmap>,
 }
 
 impl Column {
@@ -78,7 +84,7 @@ impl Column {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true).custom_flags(no_follow());
         let file = options.open(&path).map_err(Error::io("making", &path))?;
-        let column = Column { path, file, descr, unit, map: None };
+        let column = Column { path, file, descr, unit };
         column.write_header(0)?;
         column.file.sync_all().map_err(Error::io("syncing", &column.path))?;
         Ok(column)
@@ -98,7 +104,7 @@ impl Column {
             },
             _ => Error::io("opening", &path)(source),
         })?;
-        Ok(Column { path, file, descr, unit, map: None })
+        Ok(Column { path, file, descr, unit })
     }
 
     fn write_header(&self, length: u64) -> Result<()> {
@@ -138,7 +144,7 @@ impl Column {
     }
 
     /// Maps the first `length` units.
-    fn map(&mut self, length: u64) -> Result<()> {
+    fn map(&self, length: u64) -> Result<Arc<Mmap>> {
         let bytes = self.unit.checked_mul(length).and_then(|b| b.checked_add(HEADER));
         let there = self.file.metadata().map_err(Error::io("reading the state of", &self.path))?.len();
         let Some(bytes) = bytes.filter(|&b| b <= there) else {
@@ -152,17 +158,12 @@ impl Column {
             });
         };
         let bytes = usize::try_from(bytes).map_err(|_| Error::Memory { what: "the map of the table", bytes })?;
-        // SAFETY: the map is read-only, covers committed bytes only, which no process of this program changes, and the
-        // file is not shrunk below them while it is mapped. Another program that truncates the file would make reads
+        // SAFETY: the map is read-only, covers committed bytes only, which no process of this program changes (but for
+        // holes in what is freed, which the owner of the map refuses to read before they are punched, and another process
+        // finds refused once it has read: `engine::View`), and the file is not shrunk below them while it is mapped. Another program that truncates the file would make reads
         // fail with SIGBUS; that cannot be excluded by any reader of files and loses no data.
         let map = unsafe { MmapOptions::new().len(bytes).map(&self.file) };
-        self.map = Some(map.map_err(Error::io("mapping", &self.path))?);
-        Ok(())
-    }
-
-    /// The committed bytes after the header.
-    fn data(&self) -> &[u8] {
-        self.map.as_ref().map_or(&[], |map| &map[index(HEADER)..])
+        map.map(Arc::new).map_err(Error::io("mapping", &self.path))
     }
 
     fn write(&self, bytes: &[u8], at: u64) -> Result<()> {
@@ -173,6 +174,7 @@ impl Column {
                 needed: bytes.len() as u64,
                 available: available(&self.path).unwrap_or(0).min(bytes.len() as u64),
                 fits: None,
+                keep: None,
             },
             _ => Error::io(format!("writing {} bytes at offset {offset} of", bytes.len()), &self.path)(source),
         })
@@ -193,8 +195,7 @@ impl Column {
     }
 
     /// Cuts the file to its shape, after which nothing but the committed part is left.
-    fn cut(&mut self, length: u64) -> Result<()> {
-        self.map = None;
+    fn cut(&self, length: u64) -> Result<()> {
         self.file.set_len(HEADER + length * self.unit).map_err(Error::io("truncating", &self.path))?;
         self.file.sync_all().map_err(Error::io("syncing", &self.path))
     }
@@ -209,14 +210,61 @@ pub fn available(path: &Path) -> Result<u64> {
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
+/// Gives the blocks of a file back; they read as zeros then. The length stays.
+fn punch(file: &File, path: &Path, offset: u64, length: u64) -> Result<()> {
+    fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, length)
+        .map_err(|e| Error::io(format!("freeing {length} bytes at offset {offset} of"), path)(e.into()))
+}
+
+/// Finds out whether holes can be punched into files of this directory, on a scratch file.
+///
+/// # Errors
+/// [`Error::Io`] when not.
+pub fn check_holes(dir: &Path) -> Result<()> {
+    const PAGE: u64 = 4096;
+    let path = dir.join("holes.tmp");
+    let _ = std::fs::remove_file(&path); // of a process that was killed just here
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).custom_flags(no_follow());
+    let file = options.open(&path).map_err(Error::io("making", &path))?;
+    std::fs::remove_file(&path).map_err(Error::io("removing", &path))?;
+    file.write_all_at(&vec![1; index(2 * PAGE)], 0).map_err(Error::io("writing", &path))?;
+    punch(&file, &path, PAGE, PAGE).map_err(|error| no_holes(dir, &error.to_string()))?;
+    let mut bytes = vec![2; index(2 * PAGE)];
+    file.read_exact_at(&mut bytes, 0).map_err(Error::io("reading", &path))?;
+    let (before, hole) = bytes.split_at(index(PAGE));
+    match before.iter().all(|&b| b == 1) && hole.iter().all(|&b| b == 0) {
+        true => Ok(()),
+        false => Err(no_holes(dir, "a hole does not read as zeros")),
+    }
+}
+
+fn no_holes(dir: &Path, why: &str) -> Error {
+    let text = format!(
+        "this file system cannot free parts of a file, as --keep needs ({why}); leave --keep out, or use another one"
+    );
+    Error::io("checking the file system of", dir)(std::io::Error::new(std::io::ErrorKind::Unsupported, text))
+}
+
+/// The committed part of a table, for reading; a clone is cheap and stays as it is when the run goes on.
+#[derive(Clone, Debug)]
+pub struct Published {
+    width: Width,
+    /// The files up to their committed ends, headers included.
+    values: Arc<Mmap>,
+    escapes: Option<Arc<Mmap>>,
+    count: u64,
+    escape_count: u64,
+    /// Values that are refused, whether their hole is punched or not.
+    freed: Range<u64>,
+}
+
 /// The value table of one run.
 #[derive(Debug)]
 pub struct Table {
-    width: Width,
     values: Column,
     escapes: Option<Column>,
-    count: u64,
-    escape_count: u64,
+    published: Published,
     written: u64,
     written_escapes: u64,
 }
@@ -234,9 +282,7 @@ impl Table {
             Width::U16 => None,
         };
         File::open(dir).and_then(|d| d.sync_all()).map_err(Error::io("syncing", dir))?;
-        let mut table = Table { width, values, escapes, count: 0, escape_count: 0, written: 0, written_escapes: 0 };
-        table.map()?;
-        Ok(table)
+        Table::published_at(values, escapes, width, 0, 0)
     }
 
     /// Opens a table of which the journal says that it holds `count` values and `escapes` escapes.
@@ -256,25 +302,25 @@ impl Table {
                 column.file.sync_all().map_err(Error::io("syncing", &column.path))?;
             }
         }
-        let mut table = Table {
-            width,
-            values,
-            escapes: column,
-            count,
-            escape_count: escapes,
-            written: count,
-            written_escapes: escapes,
-        };
-        table.map()?;
-        Ok(table)
+        Table::published_at(values, column, width, count, escapes)
     }
 
-    fn map(&mut self) -> Result<()> {
-        self.values.map(self.count)?;
-        if let Some(escapes) = &mut self.escapes {
-            escapes.map(self.escape_count)?;
-        }
-        Ok(())
+    fn published_at(
+        values: Column,
+        escapes: Option<Column>,
+        width: Width,
+        count: u64,
+        escape_count: u64,
+    ) -> Result<Table> {
+        let published = Published {
+            width,
+            values: values.map(count)?,
+            escapes: escapes.as_ref().map(|column| column.map(escape_count)).transpose()?,
+            count,
+            escape_count,
+            freed: 0..0,
+        };
+        Ok(Table { values, escapes, published, written: count, written_escapes: escape_count })
     }
 
     /// The shapes that the headers of the values and the escapes say.
@@ -282,7 +328,7 @@ impl Table {
     /// # Errors
     /// [`Error::Damage`] when a header is not this program's.
     pub fn header_shapes(&self) -> Result<(u64, u64)> {
-        let escapes = self.escapes.as_ref().map_or(Ok(self.escape_count), Column::header_shape)?;
+        let escapes = self.escapes.as_ref().map_or(Ok(self.published.escape_count), Column::header_shape)?;
         Ok((self.values.header_shape()?, escapes))
     }
 
@@ -291,7 +337,7 @@ impl Table {
     /// # Errors
     /// [`Error::NoRoom`] on a full disk, [`Error::Io`].
     pub fn write(&mut self, values: &[u16]) -> Result<()> {
-        let bytes: Vec<u8> = match self.width {
+        let bytes: Vec<u8> = match self.published.width {
             Width::U8 => values.iter().map(|v| v.to_le_bytes()[0]).collect(),
             Width::U16 => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
         };
@@ -328,9 +374,21 @@ impl Table {
     /// # Errors
     /// [`Error::Io`].
     pub fn publish(&mut self) -> Result<()> {
-        (self.count, self.escape_count) = (self.written, self.written_escapes);
-        self.write_headers()?;
-        self.map()
+        let published = Published {
+            values: self.values.map(self.written)?,
+            escapes: self.escapes.as_ref().map(|column| column.map(self.written_escapes)).transpose()?,
+            count: self.written,
+            escape_count: self.written_escapes,
+            ..self.published.clone()
+        };
+        self.published = published;
+        self.write_headers()
+    }
+
+    /// What can be read.
+    #[must_use]
+    pub fn published(&self) -> &Published {
+        &self.published
     }
 
     /// Writes the headers anew.
@@ -338,17 +396,34 @@ impl Table {
     /// # Errors
     /// [`Error::Io`].
     pub fn write_headers(&self) -> Result<()> {
-        self.values.write_header(self.count)?;
-        self.escapes.as_ref().map_or(Ok(()), |escapes| escapes.write_header(self.escape_count))
+        self.values.write_header(self.published.count)?;
+        self.escapes.as_ref().map_or(Ok(()), |escapes| escapes.write_header(self.published.escape_count))
+    }
+
+    /// Refuses to read these values from now on. The range is made of whole segments, or is empty.
+    pub fn free(&mut self, freed: Range<u64>) {
+        self.published.freed = freed;
+    }
+
+    /// Gives the disk space of values back that are refused already, and that the journal says are freed.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn punch(&self, range: Range<u64>) -> Result<()> {
+        let freed = &self.published.freed;
+        assert!(freed.start <= range.start && range.end <= freed.end, "a hole in values that are kept");
+        let unit = self.values.unit;
+        let length = (range.end - range.start) * unit;
+        punch(&self.values.file, &self.values.path, HEADER + range.start * unit, length)
     }
 
     /// Ends a run cleanly: the files are cut to their shapes.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn close(mut self) -> Result<()> {
-        self.values.cut(self.count)?;
-        self.escapes.as_mut().map_or(Ok(()), |escapes| escapes.cut(self.escape_count))
+    pub fn close(&self) -> Result<()> {
+        self.values.cut(self.published.count)?;
+        self.escapes.as_ref().map_or(Ok(()), |column| column.cut(self.published.escape_count))
     }
 
     /// Checks that the files end where their committed parts end.
@@ -356,14 +431,14 @@ impl Table {
     /// # Errors
     /// [`Error::Damage`] when one is longer.
     pub fn check_lengths(&self) -> Result<()> {
-        self.values.check_length(self.count)?;
-        self.escapes.as_ref().map_or(Ok(()), |escapes| escapes.check_length(self.escape_count))
+        self.values.check_length(self.published.count)?;
+        self.escapes.as_ref().map_or(Ok(()), |escapes| escapes.check_length(self.published.escape_count))
     }
 
     /// The width of a value.
     #[must_use]
     pub fn width(&self) -> Width {
-        self.width
+        self.published.width
     }
 
     /// The path of the value file.
@@ -372,35 +447,19 @@ impl Table {
         &self.values.path
     }
 
-    /// The i-th escape (n, G(n)).
-    fn escape(&self, i: u64) -> (u64, u16) {
-        let data = self.escapes.as_ref().map_or(&[][..], Column::data);
-        let entry = &data[index(i * ESCAPE_BYTES)..][..index(ESCAPE_BYTES)];
-        let (n, v) = entry.split_at(8);
-        (u64::from_le_bytes(n.try_into().expect("eight")), u16::from_le_bytes(v.try_into().expect("two")))
-    }
-
-    /// The first escape at or after heap `n`.
-    fn escapes_from(&self, n: u64) -> u64 {
-        let (mut low, mut high) = (0, self.escape_count);
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.escape(middle).0 < n { low = middle + 1 } else { high = middle }
-        }
-        low
-    }
-
-    /// Checks that the escapes are ascending, belong to the table and need to be there.
+    /// Checks that the escapes are ascending, belong to the table (where its values are kept) and need to be there.
     ///
     /// # Errors
     /// [`Error::Damage`] at the first that does not.
     pub fn check_escapes(&self) -> Result<()> {
         let Some(column) = &self.escapes else { return Ok(()) };
         let mut least = 0;
-        for i in 0..self.escape_count {
-            let (n, v) = self.escape(i);
-            let low = usize::try_from(n).ok().and_then(|n| self.values.data().get(n));
-            if n < least || v <= 255 || low != Some(&v.to_le_bytes()[0]) {
+        let there = &self.published;
+        for i in 0..there.escape_count {
+            let (n, v) = there.escape(i);
+            let low = usize::try_from(n).ok().and_then(|n| data(&there.values).get(n));
+            let fits = there.freed.contains(&n) || low == Some(&v.to_le_bytes()[0]);
+            if n < least || v <= 255 || !fits {
                 let what = format!("the escape ({n}, {v}) contradicts the table or the escape before it");
                 return Err(Error::Damage { path: column.path.clone(), offset: HEADER + i * ESCAPE_BYTES, what });
             }
@@ -418,18 +477,59 @@ fn value_type(width: Width) -> (String, u64) {
     (descr.into(), width.bytes())
 }
 
+/// The committed bytes after the header.
+fn data(map: &Mmap) -> &[u8] {
+    &map[index(HEADER)..]
+}
+
+impl Published {
+    /// The i-th escape (n, G(n)).
+    fn escape(&self, i: u64) -> (u64, u16) {
+        let data = self.escapes.as_deref().map_or(&[][..], data);
+        let entry = &data[index(i * ESCAPE_BYTES)..][..index(ESCAPE_BYTES)];
+        let (n, v) = entry.split_at(8);
+        (u64::from_le_bytes(n.try_into().expect("eight")), u16::from_le_bytes(v.try_into().expect("two")))
+    }
+
+    /// The first escape at or after heap `n`.
+    fn escapes_from(&self, n: u64) -> u64 {
+        let (mut low, mut high) = (0, self.escape_count);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.escape(middle).0 < n { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+}
+
 impl Sequence for Table {
+    fn len(&self) -> u64 {
+        self.published.len()
+    }
+
+    fn freed(&self) -> Range<u64> {
+        self.published.freed()
+    }
+
+    fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
+        self.published.read(from, out)
+    }
+}
+
+impl Sequence for Published {
     fn len(&self) -> u64 {
         self.count
     }
 
+    fn freed(&self) -> Range<u64> {
+        self.freed.clone()
+    }
+
     fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
         let to = from.saturating_add(out.len() as u64);
-        if to > self.count {
-            return Err(Error::Range { from, to, count: self.count });
-        }
+        self.require(from, to)?;
         let unit = index(self.width.bytes());
-        let bytes = &self.values.data()[index(from) * unit..index(to) * unit];
+        let bytes = &data(&self.values)[index(from) * unit..index(to) * unit];
         match self.width {
             Width::U16 => {
                 for (value, bytes) in out.iter_mut().zip(bytes.chunks_exact(2)) {
@@ -450,5 +550,22 @@ impl Sequence for Table {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_without_holes_is_told_and_the_check_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        check_holes(dir.path()).unwrap();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        // A file that cannot have holes.
+        let null = OpenOptions::new().write(true).open("/dev/null").unwrap();
+        let refused = punch(&null, Path::new("/dev/null"), 4096, 4096).unwrap_err();
+        let told = no_holes(dir.path(), &refused.to_string()).to_string();
+        assert!(told.contains("--keep") && told.contains("freeing 4096 bytes at offset 4096"), "{told}");
     }
 }

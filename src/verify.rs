@@ -6,14 +6,20 @@
 //!
 //! [`definition()`] asks whether the values are right: a sample of them by the mex over all pairs, given the values before.
 //!
+//! What a run has freed can be checked no more. Without a range, the rest is checked, and the report says what was not; a
+//! range that needs freed values is refused. The head is hashed from the start, the last values from the digest at the end
+//! of the freed ones; these are counted as their snapshot says, which the journal vouches for. Of escapes of freed heaps
+//! only the order is checked.
+//!
 //! A range of the digest starts at a segment boundary, where a record says the digest of all before; so ranges can be
 //! checked on different machines.
 
 use crate::definition::{self, Sequence, for_each_piece};
 use crate::digest::{Chain, SEGMENT};
-use crate::engine::{Recount, View, space_of};
+use crate::engine::{View, space_of};
 use crate::error::{Error, Result};
 use crate::journal::{self, Contents, Event};
+use crate::snapshot::{Recount, Snapshot};
 use crate::table::HEADER;
 use std::ops::Range;
 use std::path::Path;
@@ -29,6 +35,8 @@ pub struct Report {
     pub checked: u64,
     /// Journal records read.
     pub records: u64,
+    /// Heaps between `from` and `to` that could not be checked because values are freed, half open.
+    pub unchecked: Option<(u64, u64)>,
 }
 
 /// Checks that the files of the run are what the journal says. `progress` is told values done and values to do.
@@ -42,17 +50,48 @@ pub fn digest(dir: &Path, range: Option<Range<u64>>, progress: impl FnMut(u64, u
         view.table.check_lengths()?;
     }
     view.table.check_escapes()?;
-    let range = within(&view, range)?;
-    hash(&view, range, progress)
+    let snapshot = Snapshot::read(dir, &view.contents.last)?;
+    if let (None, Some(snapshot)) = (&range, snapshot) {
+        return kept(&view, &snapshot, progress);
+    }
+    let range = range.unwrap_or(0..view.len());
+    view.require(range.start, range.end)?;
+    let (report, recount) = hash(&view, range, progress)?;
+    if report.checked == view.len() {
+        counted(&view, recount)?;
+    }
+    Ok(report)
 }
 
-fn within(view: &View, range: Option<Range<u64>>) -> Result<Range<u64>> {
-    let count = view.table.len();
-    let range = range.unwrap_or(0..count);
-    if range.start > range.end || range.end > count {
-        return Err(Error::Range { from: range.start, to: range.end, count });
+/// Checks all that is kept of a run that has freed values.
+fn kept(view: &View, snapshot: &Snapshot, mut progress: impl FnMut(u64, u64)) -> Result<Report> {
+    let (freed, count) = (snapshot.freed(), view.len());
+    let all = count - (freed.end - freed.start);
+    // First the last values: of a run that goes on, their beginning is freed soon.
+    let (tail, tail_counted) = hash(view, freed.end..count, |done, _| progress(done, all))?;
+    let (head, head_counted) = hash(view, 0..freed.start, |done, _| progress(tail.checked + done, all))?;
+    let differs = |p: &&journal::Point| p.count == freed.end && Some(p.digest) != snapshot.digest();
+    if let Some(point) = view.contents.points.iter().find(differs) {
+        return Err(Error::Damage {
+            path: view.table.path().with_file_name(journal::NAME),
+            offset: 0,
+            what: format!("the snapshot of the freed values does not end in the digest at {}", point.count),
+        });
     }
-    Ok(range)
+    counted(view, head_counted.and(snapshot.recount()).and(tail_counted))?;
+    let checked = head.checked + tail.checked;
+    Ok(Report { from: 0, checked, unchecked: Some((freed.start, freed.end)), ..tail })
+}
+
+fn counted(view: &View, recount: Recount) -> Result<()> {
+    if !recount.agrees(&view.contents.last) {
+        return Err(Error::Damage {
+            path: view.table.path().into(),
+            offset: HEADER,
+            what: format!("rares and largest value counted from the table are {recount:?}, not those of the journal"),
+        });
+    }
+    Ok(())
 }
 
 /// The run with headers that fit the journal. A run that goes on may commit between the two looks, so a header that does
@@ -86,7 +125,7 @@ fn settled(dir: &Path) -> Result<View> {
     }
 }
 
-fn hash(view: &View, range: Range<u64>, mut progress: impl FnMut(u64, u64)) -> Result<Report> {
+fn hash(view: &View, range: Range<u64>, mut progress: impl FnMut(u64, u64)) -> Result<(Report, Recount)> {
     let points = &view.contents.points;
     // Start where a record knows the digest at a segment boundary, end where a record knows the digest.
     let boundary = |p: &&journal::Point| p.count.is_multiple_of(SEGMENT) && p.count <= range.start;
@@ -98,7 +137,7 @@ fn hash(view: &View, range: Range<u64>, mut progress: impl FnMut(u64, u64)) -> R
     let end = points.iter().find(|p| p.count >= range.end).map_or(range.end, |p| p.count);
     for point in points.iter().filter(|p| p.count >= from && p.count <= end) {
         let before = chain.count();
-        for_each_piece(&view.table, before, point.count, |n, values| {
+        for_each_piece(view, before, point.count, |n, values| {
             chain.update(values);
             recount.see(space, n, values);
             progress(chain.count() - from, end - from);
@@ -115,21 +154,16 @@ fn hash(view: &View, range: Range<u64>, mut progress: impl FnMut(u64, u64)) -> R
             });
         }
     }
-    if from == 0 && end == view.table.len() && !recount.agrees(&view.contents.last) {
-        return Err(Error::Damage {
-            path: view.table.path().into(),
-            offset: HEADER,
-            what: format!("rares and largest value counted from the table are {recount:?}, not those of the journal"),
-        });
-    }
-    Ok(Report { from, to: end, checked: end - from, records: view.contents.records })
+    let report = Report { from, to: end, checked: end - from, records: view.contents.records, unchecked: None };
+    Ok((report, recount))
 }
 
 /// Computes a sample of the values in the range anew by the definition: the first, the last, and `samples` others drawn
 /// from `seed`.
 ///
 /// # Errors
-/// [`Error::Wrong`] at the first value that differs; [`Error::Range`] when the range is not committed.
+/// [`Error::Wrong`] at the first value that differs; [`Error::Range`] when the range is not committed, [`Error::Freed`] when
+/// it holds heaps whose options need freed values.
 pub fn definition(
     dir: &Path,
     range: Option<Range<u64>>,
@@ -139,8 +173,22 @@ pub fn definition(
 ) -> Result<Report> {
     let view = settled(dir)?;
     view.contents.whole(dir)?;
-    let range = within(&view, range)?;
-    let mut report = Report { from: range.start, to: range.end, checked: 0, records: view.contents.records };
+    let (freed, count) = (view.freed(), view.len());
+    // The options of a heap need the values before it.
+    let checkable = if freed.is_empty() { count } else { freed.start };
+    let (range, unchecked) = match range {
+        Some(range) => {
+            view.require(range.start, range.end)?;
+            if range.end > checkable {
+                let (n, hole) = (range.end - 1, (freed.start, freed.end));
+                return Err(Error::Freed { from: 0, to: n, hole, heap: Some(n) });
+            }
+            (range, None)
+        }
+        None => (0..checkable, (checkable < count).then_some((checkable, count))),
+    };
+    let to = unchecked.map_or(range.end, |unchecked| unchecked.1);
+    let mut report = Report { from: range.start, to, checked: 0, records: view.contents.records, unchecked };
     if range.is_empty() {
         return Ok(report);
     }
@@ -155,8 +203,8 @@ pub fn definition(
     let all = heaps.len() as u64;
     for n in heaps {
         let mut found = [0];
-        view.table.read(n, &mut found)?;
-        let expected = definition::value_at(&view.rule, &view.table, n)?;
+        view.read(n, &mut found)?;
+        let expected = definition::value_at(&view.rule, &view, n)?;
         if found[0] != expected {
             return Err(Error::Wrong { n, found: found[0].into(), expected: expected.into() });
         }

@@ -36,7 +36,7 @@ impl Observer for Silent {
 
 fn compute(dir: &Path, to: u64) {
     let method = Method::Sparse(Kernel::best());
-    let options = Options { to: Some(to), threads: 1, method, width: Some(Width::U8), rollback: false };
+    let options = Options { to: Some(to), threads: 1, method, width: Some(Width::U8), keep: None, rollback: false };
     let rule = GAME.parse().unwrap();
     engine::run(Some(&rule), dir, &options, &mut Silent, &AtomicBool::new(false)).unwrap();
 }

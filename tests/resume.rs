@@ -356,3 +356,22 @@ fn the_tables_are_npy_files_of_the_committed_length_at_every_moment() {
         assert_eq!(read().1.len(), values.len());
     }
 }
+
+/// Values are computed while others are written: an error of the writing must not be lost on the way.
+#[test]
+fn a_commit_that_fails_while_values_are_computed_stops_the_run_and_what_was_committed_stays() {
+    let dirs = tempfile::tempdir().unwrap();
+    let dir = dirs.path().join("run");
+    // Files of at most 80000 blocks: 40 or 80 MB, by the shell. The signal of the limit is ignored, so that it is an error.
+    let limited = "trap '' XFSZ; ulimit -f 80000; exec \"$0\" run .106 --to 1e9 --dir \"$1\"";
+    let output = Command::new("sh").args(["-c", limited, env!("CARGO_BIN_EXE_grundy")]).arg(&dir).output().unwrap();
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("values.npy") && !stderr.contains("panicked"), "{stderr}");
+    let committed = count(&dir);
+    assert!((1 << 24..100_000_000).contains(&committed), "{committed}");
+    let verified = grundy(["verify"]).arg(&dir).output().unwrap();
+    assert_eq!(verified.status.code(), Some(0), "{}", text(&verified.stderr));
+    run_well(".106", &dir, &["--to", &(committed + 1).to_string()]);
+    assert_eq!(count(&dir), committed + 1);
+}

@@ -746,3 +746,23 @@ def test_table_written_by_the_program(tmp_path):
     assert (result["status"], result["period"], result["preperiod"]) == ("observed", 12, 71)
     assert result["max_value"] == int(run[:].max())
     assert "reached" in command(path).stdout
+
+
+@pytest.mark.skipif("GRUNDY_BIN" not in os.environ, reason="GRUNDY_BIN is not set")
+def test_values_freed_by_the_program_are_refused_and_the_others_read(tmp_path):
+    program, path = os.environ["GRUNDY_BIN"], str(tmp_path / "kept")
+    run = [program, "run", ".106", "--dir", path, "-q"]
+    subprocess.run([*run, "--to", "84000000", "--keep", "100000"], check=True)
+    subprocess.run([*run, "--to", "84100000"], check=True)
+    run = grundy_table.open_run(path)
+    head, start = 1 << 26, 5 << 24  # the head of 2^26 values, and the end of the only segment that is freed
+    assert run.kept == [(0, head), (start, 84100000)]
+    for a, b in [(head - 5, head), (start, start + 5)]:
+        printed = subprocess.run(
+            [program, "values", path, f"{a}..{b}"], check=True, capture_output=True, text=True
+        )
+        assert [f"{n} {v}" for n, v in enumerate(run[a:b].tolist(), a)] == printed.stdout.splitlines()
+    for n in (head, start - 1):
+        with pytest.raises(grundy_table.NotKept):
+            run[n]
+    assert json.loads(command(path, "--json").stdout)["searched"]["kept_from"] == start

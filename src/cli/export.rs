@@ -41,10 +41,8 @@ enum Format {
 
 pub(crate) fn export(args: &Args) -> Result<()> {
     let view = View::open(&args.dir)?;
-    let range = args.range.clone().unwrap_or(0..view.table.len());
-    if range.end > view.table.len() {
-        return Err(grundy::Error::Range { from: range.start, to: range.end, count: view.table.len() }.into());
-    }
+    let range = args.range.clone().unwrap_or(0..view.len());
+    view.require(range.start, range.end)?;
     let Some(path) = &args.output else { return print(|out| write(&view, args.format, range, out)) };
     // Under another name until it is whole, so that a file that is there is a whole one.
     let part = path.with_added_extension("part");
@@ -69,7 +67,7 @@ fn write(view: &View, format: Format, range: Range<u64>, out: &mut dyn Write) ->
         Format::Bfile | Format::Jsonl => {}
     }
     let mut result = Ok(());
-    for_each_piece(&view.table, range.start, range.end, |from, piece| {
+    for_each_piece(view, range.start, range.end, |from, piece| {
         if result.is_ok() {
             result = (from..).zip(piece).try_for_each(|(n, v)| match format {
                 Format::Bfile => writeln!(out, "{n} {v}"),

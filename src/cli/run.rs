@@ -17,7 +17,9 @@ use std::sync::atomic::AtomicBool;
 /// Arguments of `grundy run`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy run grundy --to 1e8\n\
-                        Stop it with Ctrl-C; the same command resumes it.")]
+                        Stop it with Ctrl-C; the same command resumes it.\n\n\
+                        Example with less disk: grundy run grundy --to 1e11 --keep 1G\n\
+                        keeps the first 2^26 values and at least the last 10^9, and frees the others for good.")]
 pub(crate) struct Args {
     /// The game; left out: that of the directory, or Grundy's.
     game: Option<Rule>,
@@ -27,6 +29,10 @@ pub(crate) struct Args {
     /// The run directory; left out: runs/GAME.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Keep the first 2^26 values and at least the last SIZE, free the others; a resumed run goes on with what it had. What
+    /// is freed stays freed. Refused when the game looks back farther.
+    #[arg(long, value_name = "SIZE", value_parser = number::positive)]
+    keep: Option<u64>,
     /// Threads; left out: one a core.
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -68,6 +74,7 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
             WidthChoice::U8 => Some(Width::U8),
             WidthChoice::U16 => Some(Width::U16),
         },
+        keep: args.keep,
         rollback: args.rollback,
     };
     let stop = stop_flag().context("installing signal handlers")?;

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 /// Arguments of `grundy status`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy status runs/grundy --json\n\
-                        Keys: game count width mask position rares last_rare max_value max_at escapes digest checks errors")]
+                        Keys: game count width mask position rares last_rare max_value max_at escapes digest checks errors\n\
+                        kept ('kept' lists the half-open ranges of values that are there)")]
 pub(crate) struct Args {
     /// The run directory.
     dir: PathBuf,
@@ -34,14 +35,18 @@ pub(crate) fn status(args: &Args) -> Result<()> {
             "digest": record.digest,
             "checks": record.checks,
             "errors": record.errors,
+            "kept": record.kept,
         });
         super::export::print(|out| Ok(writeln!(out, "{object}")?))?;
         return Ok(());
     }
     let checks: Vec<String> = record.checks.iter().map(|(name, number)| format!("{number} {name}")).collect();
+    let kept: Vec<String> = record.kept.iter().map(|(from, to)| format!("{from}..{to}")).collect();
+    let keeps = record.keep.map_or_else(String::new, |keep| format!(" (the head, and at least the last {keep})"));
     let lines = [
         ("game", record.game.escape_default().to_string()),
         ("values", format!("{} (G(0) to G({}))", record.count, record.count.saturating_sub(1))),
+        ("kept", format!("{}{keeps}", kept.join(" and "))),
         ("width", format!("{}, {} values above 255", record.width.name(), record.escapes)),
         (
             "space",

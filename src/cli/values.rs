@@ -32,7 +32,7 @@ pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
     match Source::find(&args.source)? {
         Source::Directory(dir) => {
             let view = View::open(&dir)?;
-            print(&view.table, args)
+            print(&view, args)
         }
         Source::Game(rule) => {
             let count = args.ranges.iter().map(|r| r.end).max().unwrap_or(0);
@@ -59,9 +59,7 @@ pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
 
 fn print<S: Sequence + ?Sized>(values: &S, args: &Args) -> Result<()> {
     for range in &args.ranges {
-        if range.end > values.len() {
-            return Err(Error::Range { from: range.start, to: range.end, count: values.len() }.into());
-        }
+        values.require(range.start, range.end)?;
     }
     super::export::print(|out| {
         for range in &args.ranges {

@@ -12,7 +12,8 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy verify runs/grundy\n         \
                         grundy verify runs/grundy --level definition --samples 20 --range 47e6..49e6\n\
-                        Exit status 3 when something is wrong. JSON keys: level from to checked records seed")]
+                        Exit status 3 when something is wrong. JSON keys: level from to checked records seed unchecked\n\
+                        ('unchecked' is null, or the range that cannot be checked because values are freed)")]
 pub(crate) struct Args {
     /// The run directory.
     dir: PathBuf,
@@ -55,7 +56,7 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<()> {
         Level::Definition => verify::definition(&args.dir, args.range.clone(), args.samples, args.seed, progress),
     };
     meter.end();
-    let Report { from, to, checked, records } = report?;
+    let Report { from, to, checked, records, unchecked } = report?;
     let level = match args.level {
         Level::Digest => "digest",
         Level::Definition => "definition",
@@ -64,6 +65,7 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<()> {
         if args.json {
             let object = serde_json::json!({
                 "level": level, "from": from, "to": to, "checked": checked, "records": records, "seed": args.seed,
+                "unchecked": unchecked,
             });
             writeln!(out, "{object}")?;
         } else {
@@ -72,6 +74,9 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<()> {
                 Level::Definition => "computed anew by all pairs, all right",
             };
             writeln!(out, "{from}..{to}: {checked} values {what}; {records} journal records good")?;
+            if let Some((from, to)) = unchecked {
+                writeln!(out, "{from}..{to}: not checked, since values are freed (--keep)")?;
+            }
         }
         Ok(())
     })

@@ -23,8 +23,8 @@ mod witness;
 
 pub use space::{Histogram, Space};
 
-use crate::definition::{self, Appended, Sequence, for_each_piece};
-use crate::error::Result;
+use crate::definition::{self, Appended, Sequence, for_each_kept, for_each_piece};
+use crate::error::{Error, Result};
 use crate::mex::Kernel;
 use crate::nimber::index;
 use crate::rule::{Leaves, Rule};
@@ -66,6 +66,59 @@ pub struct Work {
     pub found_rare: u64,
     /// The largest smaller part of any witness (0 where the definition was used).
     pub depth: u64,
+}
+
+/// What is known of values that are no longer there ([`Sequence::freed`]).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Their rare positions under the space in use, ascending, with the values.
+    pub rares: Vec<(u64, u16)>,
+    /// The largest of them.
+    pub max_value: u16,
+}
+
+/// What a solver looks for in the values before it starts.
+#[derive(Default)]
+struct Seen {
+    rares: Vec<(u64, u16)>,
+    /// Values above 255.
+    large: Vec<(u64, u16)>,
+    max_value: u16,
+}
+
+impl Seen {
+    /// One scan of all values that are there; `known` stands for the others.
+    fn of<S: Sequence + ?Sized>(past: &S, space: Space, known: &Known) -> Result<Seen> {
+        let mut seen = Seen { max_value: known.max_value, ..Seen::default() };
+        for_each_kept(past, |from, values| {
+            for (n, &v) in (from..).zip(values) {
+                if space != Space::NONE && space.is_rare(v, n) {
+                    seen.rares.push((n, v));
+                }
+                if v > 255 {
+                    seen.large.push((n, v));
+                }
+                seen.max_value = seen.max_value.max(v);
+            }
+            Ok(())
+        })?;
+        seen.rares.extend(&known.rares);
+        seen.rares.sort_unstable();
+        Ok(seen)
+    }
+}
+
+/// How many of the last values a sparse solver reads again when it is made anew, for the rare positions up to
+/// `last_rare`; the first 2^16 are read besides.
+#[must_use]
+pub fn lookback(rule: &Rule, last_rare: u64) -> u64 {
+    last_rare.saturating_add(rule.max_remove() + order::SPAN + witness::LOOKBACK)
+}
+
+/// Whether a space could ever be used; otherwise all values are looked back at.
+#[must_use]
+pub fn may_be_sparse(rule: &Rule, method: Method) -> bool {
+    method != Method::Definition && rule.splits().next().is_some() && rule.max_remove() <= LONGEST_REMOVAL
 }
 
 /// Computes a sequence, block by block.
@@ -124,20 +177,31 @@ impl Solver {
     /// # Errors
     /// What reading `past` gives.
     pub fn new<S: Sequence + ?Sized>(rule: &Rule, method: Method, space: Option<Space>, past: &S) -> Result<Solver> {
-        let known = rule.known().and_then(|known| known.space);
-        let built_in = known.and_then(|(mask, position)| Space::new(rule, mask, position));
-        let mut max_value = 0;
-        for_each_piece(past, 0, past.len(), |_, values| {
-            max_value = values.iter().fold(max_value, |max, &v| max.max(v));
-            Ok(())
-        })?;
+        Solver::knowing(rule, method, space, past, &Known::default())
+    }
+
+    /// A solver that continues `past`, some of whose values may be freed: `known` tells of these, under `space`.
+    ///
+    /// # Errors
+    /// What reading `past` gives; [`Error::Freed`] when values are looked back at that are no longer there.
+    pub fn knowing<S: Sequence + ?Sized>(
+        rule: &Rule,
+        method: Method,
+        space: Option<Space>,
+        past: &S,
+        known: &Known,
+    ) -> Result<Solver> {
+        let named = rule.known().and_then(|known| known.space);
+        let built_in = named.and_then(|(mask, position)| Space::new(rule, mask, position));
+        let chosen = space.or(built_in).unwrap_or(Space::NONE);
+        let seen = Seen::of(past, chosen, known)?;
         let mut solver = Solver {
             rule: rule.clone(),
             method,
-            space: space.or(built_in).unwrap_or(Space::NONE),
+            space: chosen,
             built_in: built_in.is_some() && (space.is_none() || space == built_in),
             fixed: false,
-            max_value,
+            max_value: seen.max_value,
             next_review: past.len().max(BOOTSTRAP),
             rares_at_review: 0,
             work: Work::default(),
@@ -145,7 +209,7 @@ impl Solver {
             engine: Engine::Definition(Window::new(0, Vec::new())),
         };
         if past.len() >= BOOTSTRAP && solver.space != Space::NONE && method != Method::Definition {
-            solver.engine = solver.sparse_engine(past)?;
+            solver.engine = solver.sparse_engine(past, seen)?;
             solver.next_review = past.len() * 2;
         } else {
             solver.engine = solver.definition_engine(past)?;
@@ -188,6 +252,16 @@ impl Solver {
         }
     }
 
+    /// How many of the last values handed out must stay readable, besides the first 2^16; `None` for all of them, while
+    /// values are computed by the definition. A new rare position or a walk over all pairs may still need others.
+    #[must_use]
+    pub fn lookback(&self) -> Option<u64> {
+        match &self.engine {
+            Engine::Definition(_) => None,
+            Engine::Sparse(_) => Some(lookback(&self.rule, self.rares(0).1)),
+        }
+    }
+
     /// What has been done since the solver was made.
     #[must_use]
     pub fn work(&self) -> Work {
@@ -202,19 +276,13 @@ impl Solver {
         Ok(Engine::Definition(Window::new(start, values)))
     }
 
-    fn sparse_engine<S: Sequence + ?Sized>(&self, past: &S) -> Result<Engine> {
+    fn sparse_engine<S: Sequence + ?Sized>(&self, past: &S, seen: Seen) -> Result<Engine> {
         let Method::Sparse(kernel) = self.method else { return self.definition_engine(past) };
-        if self.rule.max_remove() > LONGEST_REMOVAL {
+        if !may_be_sparse(&self.rule, self.method) {
             return self.definition_engine(past);
         }
-        let mut rares = Vec::new();
-        for_each_piece(past, 0, past.len(), |from, values| {
-            let all = (from..).zip(values.iter().copied());
-            rares.extend(all.filter(|&(n, v)| self.space.is_rare(v, n)));
-            Ok(())
-        })?;
-        let candidates = Stream::new(&self.rule, self.space, kernel, rares, self.max_value, past)?;
-        let witnesses = Witnesses::new(&self.rule, self.space, kernel, past)?;
+        let candidates = Stream::new(&self.rule, self.space, kernel, seen.rares, self.max_value, past)?;
+        let witnesses = Witnesses::new(&self.rule, self.space, kernel, seen.large, past)?;
         let start = past.len().saturating_sub(candidates.reach().max(witnesses.lookback()));
         let mut codes = Codes::new(self.space, start);
         for_each_piece(past, start, past.len(), |_, values| {
@@ -232,11 +300,17 @@ impl Solver {
         })))
     }
 
+    /// [`Solver::sparse_engine`] of a space that is new to the values so far.
+    fn enter_space<S: Sequence + ?Sized>(&self, past: &S) -> Result<Engine> {
+        self.sparse_engine(past, Seen::of(past, self.space, &Known::default())?)
+    }
+
     /// Appends proved values to `out`: at least one, and none from heap `limit` on. `past` holds all values handed out so
     /// far, and `limit` is above its length and never lowered between calls.
     ///
     /// # Errors
-    /// [`crate::Error::ValueTooLarge`], or what reading `past` gives.
+    /// [`Error::ValueTooLarge`], or what reading `past` gives: [`Error::Freed`] when a heap needs values that are no longer
+    /// there. The values appended are right all the same.
     pub fn advance<S: Sequence + ?Sized>(&mut self, past: &S, limit: u64, out: &mut Vec<u16>) -> Result<()> {
         let before = out.len();
         while out.len() == before {
@@ -266,14 +340,16 @@ impl Solver {
         };
         let sparse = matches!(self.engine, Engine::Sparse(_));
         let grown = sparse && rares > self.rares_at_review + self.rares_at_review / 4 + 64;
-        let settled = sparse && (self.fixed || (self.built_in && self.max_value < 512));
+        // A space is not changed once values are freed: which of them are rare in another is no longer known.
+        let freed = !past.freed().is_empty();
+        let settled = sparse && (self.fixed || freed || (self.built_in && self.max_value < 512));
         if settled || self.method == Method::Definition || (n < self.next_review && !grown) {
             return Ok(());
         }
         self.next_review = (2 * n).max(BOOTSTRAP);
         self.rares_at_review = rares;
         if self.built_in && !sparse {
-            self.engine = self.sparse_engine(past)?;
+            self.engine = self.enter_space(past)?;
             return Ok(());
         }
         let (best, fewest) = Histogram::of(past)?.best_space(&self.rule);
@@ -281,7 +357,7 @@ impl Solver {
         if better && best != Space::NONE {
             self.space = best;
             self.rares_at_review = fewest;
-            self.engine = self.sparse_engine(past)?;
+            self.engine = self.enter_space(past)?;
         }
         Ok(())
     }
@@ -356,10 +432,17 @@ impl Streams {
         work.depth = work.depth.max(checked.depth);
         if let Some((n, value)) = checked.missing {
             let good = index(n - start);
-            work.witnessed += good as u64 + 1;
-            work.found_rare += 1;
+            work.witnessed += good as u64;
             let first = out.len();
             out.extend_from_slice(&self.block[..good]);
+            let freed = past.freed();
+            if !freed.is_empty() {
+                // The heaps after a new rare one look back at all values, from the first on.
+                let hole = (freed.start, freed.end);
+                return Err(Error::Freed { from: 0, to: n, hole, heap: Some(n) });
+            }
+            work.witnessed += 1;
+            work.found_rare += 1;
             self.block.clear();
             self.ahead = None;
             self.candidates.truncate(n);
@@ -390,7 +473,7 @@ impl Streams {
 /// G(0), …, G(count - 1) in memory, by the fastest method; two bytes a value.
 ///
 /// # Errors
-/// [`crate::Error::ValueTooLarge`] at the first value above 65535.
+/// [`Error::ValueTooLarge`] at the first value above 65535.
 pub fn values(rule: &Rule, method: Method, count: usize) -> Result<Vec<u16>> {
     extend(rule, method, Vec::new(), count, BLOCK, |_| true)
 }
@@ -398,7 +481,7 @@ pub fn values(rule: &Rule, method: Method, count: usize) -> Result<Vec<u16>> {
 /// Continues `values` up to `count` values; `go_on` sees how many there are now and then and may stop the computation.
 ///
 /// # Errors
-/// [`crate::Error::ValueTooLarge`] at the first value above 65535.
+/// [`Error::ValueTooLarge`] at the first value above 65535.
 pub fn extend(
     rule: &Rule,
     method: Method,

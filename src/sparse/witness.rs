@@ -23,8 +23,8 @@ use super::codes::{Codes, POISON};
 use super::order;
 use super::space::Space;
 use super::window::Window;
-use crate::definition::{self, Sequence, for_each_piece};
-use crate::error::Result;
+use crate::definition::{self, Sequence};
+use crate::error::{Error, Result};
 use crate::mex::{self, Kernel, LANES, Planes, Probe, Probes};
 use crate::nimber::{NimSet, index};
 use crate::rule::{Rule, Split};
@@ -59,6 +59,9 @@ const YOUNG: u64 = 8192;
 
 /// Heaps of values above 255 that are kept at least: the last ones.
 const LARGE: usize = 1 << 14;
+
+/// How far back values are read when a stream is made, besides the largest removal of the rule and the first [`HEAD`].
+pub(super) const LOOKBACK: u64 = HEAD + order::SPAN + GROUP;
 
 /// What checking a block came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,20 +113,21 @@ pub(super) struct Witnesses {
 }
 
 impl Witnesses {
-    /// A stream that continues `past`.
-    pub(super) fn new<S: Sequence + ?Sized>(rule: &Rule, space: Space, kernel: Kernel, past: &S) -> Result<Witnesses> {
+    /// A stream that continues `past`, of whose values above 255 `large` are known, with their heaps.
+    pub(super) fn new<S: Sequence + ?Sized>(
+        rule: &Rule,
+        space: Space,
+        kernel: Kernel,
+        large: Vec<(u64, u16)>,
+        past: &S,
+    ) -> Result<Witnesses> {
         let end = past.len();
         let mut head = vec![0; index(HEAD)];
         past.read(0, &mut head[..index(end.min(HEAD))])?;
         head.reverse();
-        let start = end.saturating_sub(HEAD + rule.max_remove() + order::SPAN);
+        let start = end.saturating_sub(LOOKBACK + rule.max_remove());
         let mut recent = vec![0; index(end - start)];
         past.read(start, &mut recent)?;
-        let mut large = Vec::new();
-        for_each_piece(past, 0, end, |from, values| {
-            large.extend((from..).zip(values.iter().copied()).filter(|&(_, v)| v > 255));
-            Ok(())
-        })?;
         Ok(Witnesses {
             rule: rule.clone(),
             kernel,
@@ -461,7 +465,10 @@ impl Witnesses {
                 let Some(a) = (n - b).checked_sub(split.remove).filter(|&a| a > 0) else { continue };
                 if a.abs_diff(b) >= split.min_difference {
                     let mut other = [0];
-                    all.read(a, &mut other)?;
+                    match all.read(a, &mut other) {
+                        Err(Error::Freed { .. }) => continue, // another part may do
+                        read => read?,
+                    }
                     targets.retain(|&t| t != split.constant ^ value ^ other[0]);
                 }
             }
@@ -488,7 +495,7 @@ impl<S: Sequence + ?Sized> Sequence for Joined<'_, S> {
     fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
         let to = from + out.len() as u64;
         if to > self.end {
-            return Err(crate::Error::Range { from, to, count: self.end });
+            return Err(Error::Range { from, to, count: self.end });
         }
         let split = to.min(self.recent.start().max(from));
         let (old, new) = out.split_at_mut(index(split - from));

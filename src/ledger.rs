@@ -1,0 +1,320 @@
+//! What a run has on the disk, and the order of a commit that loses nothing.
+//!
+//! Values, their durability, the record, its durability, and only then are they published. With `--keep`, whole segments
+//! between the head ([`HEAD`]) and the last values are freed in an order that loses nothing either: they are hashed a last
+//! time, and what is known of them goes into a snapshot ([`crate::snapshot`]), durable before the record that names it and
+//! says that they are freed. From then on they are refused, but their hole is punched, and the snapshot before is removed,
+//! only when a second record says the same: if the last record is ever lost, the one before it still tells the truth. A
+//! kill before the hole is punched leaves it to the next run, which punches it again.
+//!
+//! While values are computed, commits run on a thread of their own ([`Writer`]), one at a time and in order. What is in
+//! flight is readable where it came from; what is published is handed back when the commit has ended, before the next one
+//! starts, and so before a hole is punched into what an older view would still read.
+//!
+//! Invariant: a hole is part of what the last two records say is freed.
+
+use crate::definition::{Sequence, for_each_piece};
+use crate::digest::{Chain, Digest, SEGMENT};
+use crate::error::{Error, Result};
+use crate::journal::{Attached, Event, Journal, Point, Record, kept};
+use crate::snapshot::{self, Recount, Snapshot};
+use crate::sparse::Space;
+use crate::table::{HEADER, Published, Table};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, channel, sync_channel};
+use std::thread::JoinHandle;
+
+/// Values that a run keeps from the start, whatever is freed.
+pub(crate) const HEAD: u64 = 1 << 26;
+
+/// Values that a run with `--keep` may hold besides the head and those that are to be kept: a segment that is not whole,
+/// one that waits for its second record, one that is being computed, one that is being written.
+pub(crate) const SLACK: u64 = 4 * SEGMENT;
+
+/// The values up to here, but for the head, may be freed of `count` when the last `keep` are kept.
+fn free_end(count: u64, keep: u64) -> u64 {
+    count.saturating_sub(keep) / SEGMENT * SEGMENT
+}
+
+/// Whether values could be freed that are not.
+pub(crate) fn may_free(published: &Published, keep: Option<u64>) -> bool {
+    keep.is_some_and(|keep| free_end(published.len(), keep) > HEAD.max(published.freed().end))
+}
+
+/// What is to be committed.
+pub(crate) struct Batch {
+    /// The values that follow the committed ones.
+    pub(crate) values: Arc<Vec<u16>>,
+    /// Counted over all values, these included.
+    pub(crate) counted: Recount,
+    /// The space in use.
+    pub(crate) space: Space,
+    /// The checks of the record.
+    pub(crate) checks: BTreeMap<String, u64>,
+    /// How many of the last values must stay readable; `None` for all.
+    pub(crate) lookback: Option<u64>,
+}
+
+/// Table, journal and snapshot of a run that this process writes.
+pub(crate) struct Ledger {
+    dir: PathBuf,
+    journal: Journal,
+    table: Table,
+    chain: Chain,
+    /// What is the same in all records of this process.
+    template: Record,
+    /// What is known of the freed values, and how the last record names it.
+    snapshot: Option<(Snapshot, Attached)>,
+    /// The digests at ends of segments that are not freed.
+    ends: BTreeMap<u64, Digest>,
+    /// Freed values before this one are known to be a hole.
+    punched: u64,
+}
+
+impl Ledger {
+    /// Takes up what was checked: `chain` has digested the table, `points` speak of it, `template.keep` is what shall be
+    /// kept from now on.
+    pub(crate) fn new(
+        dir: &Path,
+        journal: Journal,
+        table: Table,
+        chain: Chain,
+        points: &[Point],
+        snapshot: Option<Snapshot>,
+        template: Record,
+    ) -> Ledger {
+        let ends = points.iter().filter(|p| p.count.is_multiple_of(SEGMENT)).map(|p| (p.count, p.digest));
+        let snapshot = snapshot.zip(template.snapshot.clone());
+        Ledger { dir: dir.into(), journal, table, chain, template, snapshot, ends: ends.collect(), punched: HEAD }
+    }
+
+    /// The committed values.
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// How many of the last values are kept at least.
+    pub(crate) fn keep(&self) -> Option<u64> {
+        self.template.keep
+    }
+
+    /// The order that loses nothing: data, data durable, record, record durable, published; then what is freed.
+    fn commit(&mut self, batch: &Batch) -> Result<()> {
+        let may_free =
+            may_free(self.table.published(), self.keep()) && batch.lookback <= self.keep() && batch.lookback.is_some();
+        let before = self.journal.last().cloned();
+        let nothing_new = batch.values.is_empty() && before.as_ref().is_some_and(|last| last.keep == self.keep());
+        if nothing_new && !may_free {
+            return Ok(());
+        }
+        self.chain.update(&batch.values);
+        self.table.write(&batch.values)?;
+        self.table.sync()?;
+        let (count, escapes) = self.table.written();
+        if count.is_multiple_of(SEGMENT) {
+            self.ends.insert(count, self.chain.digest());
+        }
+        if may_free {
+            self.take_leave(batch.space)?;
+        }
+        let freed = self.snapshot.as_ref().map_or(0..0, |(snapshot, _)| snapshot.freed());
+        let mut record = Record {
+            count,
+            escapes,
+            mask: batch.space.mask,
+            position: batch.space.position,
+            kept: kept(count, &freed),
+            snapshot: self.snapshot.as_ref().map(|(_, attached)| attached.clone()),
+            checks: batch.checks.clone(),
+            ..self.template.clone()
+        };
+        fill(&mut record, &self.chain, batch.counted);
+        self.journal.append(record)?;
+        self.table.free(freed);
+        self.table.publish()?;
+        before.map_or(Ok(()), |before| self.settle(&before))
+    }
+
+    /// Puts what is known of values that may be freed into a durable snapshot. They are among the published ones.
+    fn take_leave(&mut self, space: Space) -> Result<()> {
+        let limit = self.keep().map_or(0, |keep| free_end(self.table.len(), keep));
+        let new = || Snapshot::new(&self.template.run, space, HEAD);
+        let mut snapshot = self.snapshot.as_ref().map_or_else(new, |(snapshot, _)| snapshot.clone());
+        let from = snapshot.to;
+        let last = self.ends.range(..=limit).next_back().filter(|(to, _)| **to > from);
+        let (Some(before), Some((&to, &digest))) = (self.ends.get(&from), last) else { return Ok(()) };
+        let mut chain = Chain::resume(from, *before);
+        for_each_piece(&self.table, from, to, |_, values| {
+            chain.update(values);
+            snapshot.see(space, values);
+            Ok(())
+        })?;
+        if chain.digest() != digest {
+            return Err(Error::Damage {
+                path: self.table.path().into(),
+                offset: HEADER + from * self.table.width().bytes(),
+                what: format!("the values {from}..{to}, which were to be freed, are no longer those that were written"),
+            });
+        }
+        snapshot.digest = digest.to_string();
+        let attached = snapshot.write(&self.dir)?;
+        self.snapshot = Some((snapshot, attached));
+        self.ends = self.ends.split_off(&to);
+        Ok(())
+    }
+
+    /// Gives up what the last record and the one before it say is freed.
+    fn settle(&mut self, before: &Record) -> Result<()> {
+        if self.keep().is_none() {
+            return Ok(());
+        }
+        let twice = before.freed().map_or(0, |freed| freed.end).min(self.table.freed().end);
+        if twice > self.punched {
+            self.table.punch(self.punched..twice)?;
+            self.punched = twice;
+        }
+        let last = self.journal.last().and_then(|last| last.snapshot.as_ref());
+        let named: Vec<&Attached> = [before.snapshot.as_ref(), last].into_iter().flatten().collect();
+        snapshot::remove_others(&self.dir, &named)
+    }
+
+    /// Ends the run cleanly, and then says so in the journal: from then on headers and lengths are exact.
+    pub(crate) fn close(mut self) -> Result<()> {
+        self.table.close()?;
+        let Some(last) = self.journal.last().cloned() else { return Ok(()) };
+        if last.event != Event::Close {
+            self.journal.append(Record { event: Event::Close, ..last.clone() })?;
+        }
+        // A clean stop repeats the record before it, so two say the same in either case.
+        self.settle(&last)
+    }
+}
+
+/// A ledger on a thread of its own, with at most one commit in flight.
+pub(crate) struct Writer {
+    keep: Option<u64>,
+    published: Published,
+    /// The values that are being committed.
+    in_flight: Arc<Vec<u16>>,
+    busy: bool,
+    /// `None` once the thread is to end.
+    orders: Option<SyncSender<Batch>>,
+    done: Receiver<Result<Published>>,
+    thread: Option<JoinHandle<Ledger>>,
+}
+
+impl Writer {
+    /// Gives the ledger a thread.
+    pub(crate) fn new(mut ledger: Ledger) -> Result<Writer> {
+        let (dir, keep, published) = (ledger.dir.clone(), ledger.keep(), ledger.table.published().clone());
+        let (orders, inbox) = sync_channel::<Batch>(1);
+        let (outbox, done) = channel();
+        let work = move || {
+            for batch in inbox {
+                let result = ledger.commit(&batch).map(|()| ledger.table.published().clone());
+                let failed = result.is_err();
+                if outbox.send(result).is_err() || failed {
+                    break; // after an error nothing is written any more
+                }
+            }
+            ledger
+        };
+        let thread = std::thread::Builder::new().name("commit".into()).spawn(work);
+        let thread = Some(thread.map_err(Error::io("starting a thread for", dir))?);
+        Ok(Writer { keep, published, in_flight: Arc::default(), busy: false, orders: Some(orders), done, thread })
+    }
+
+    /// How many of the last values are kept at least.
+    pub(crate) fn keep(&self) -> Option<u64> {
+        self.keep
+    }
+
+    /// The values whose commit has ended.
+    pub(crate) fn published(&self) -> &Published {
+        &self.published
+    }
+
+    /// The values that follow, whose commit has not.
+    pub(crate) fn in_flight(&self) -> &[u16] {
+        &self.in_flight
+    }
+
+    /// Whether a commit is in flight, as far as [`Writer::poll`] has seen.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy
+    }
+
+    /// Takes note of a commit that has ended; its error is the run's.
+    pub(crate) fn poll(&mut self) -> Result<()> {
+        match self.done.try_recv() {
+            Ok(result) => self.ended(result),
+            Err(TryRecvError::Empty) => Ok(()),
+            Err(TryRecvError::Disconnected) => self.gone(),
+        }
+    }
+
+    /// Waits for the commit in flight.
+    pub(crate) fn wait(&mut self) -> Result<()> {
+        match self.busy.then(|| self.done.recv()) {
+            None => Ok(()),
+            Some(Ok(result)) => self.ended(result),
+            Some(Err(_)) => self.gone(),
+        }
+    }
+
+    fn ended(&mut self, result: Result<Published>) -> Result<()> {
+        self.busy = false;
+        self.published = result?;
+        self.in_flight = Arc::default();
+        Ok(())
+    }
+
+    /// The thread ended without an answer: it panicked.
+    fn gone(&mut self) -> ! {
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            _ => panic!("the thread of the commits has ended"),
+        }
+    }
+
+    /// Starts a commit, after the one before it has ended.
+    pub(crate) fn commit(&mut self, batch: Batch) -> Result<()> {
+        self.wait()?;
+        self.in_flight = Arc::clone(&batch.values);
+        self.busy = true;
+        match self.orders.as_ref().map(|orders| orders.send(batch)) {
+            Some(Ok(())) => Ok(()),
+            _ => self.gone(),
+        }
+    }
+
+    /// Waits for the commit in flight, and ends the run cleanly.
+    pub(crate) fn close(mut self) -> Result<()> {
+        self.wait()?;
+        self.orders = None;
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(ledger)) => ledger.close(),
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Writer {
+    /// Waits for the thread, so that nothing is written any more and the lock is free.
+    fn drop(&mut self) {
+        self.orders = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Enters what is known of all values into a record.
+pub(crate) fn fill(record: &mut Record, chain: &Chain, counted: Recount) {
+    record.digest = chain.digest().to_string();
+    (record.rares, record.last_rare) = (counted.rares, counted.last_rare);
+    (record.max_value, record.max_at) = (counted.max_value, counted.max_at);
+}

@@ -1,0 +1,275 @@
+//! What is counted from values: for the records, and for good of values that are freed.
+//!
+//! `snapshot-COUNT.json` of a run that keeps less than everything says what is known of the freed values: where they
+//! were, the digest of all values up to their end, their rare positions, running maxima and histogram. It is written under
+//! another name, made durable and renamed before a record names it and its BLAKE3; a snapshot is removed when two records
+//! name a later one.
+//!
+//! Invariant: a snapshot that [`Snapshot::read`] hands out is the one that the record vouches for, and fits it.
+
+use crate::digest::Digest;
+use crate::error::{Error, Result};
+use crate::journal::{Attached, Record};
+use crate::sparse::{Known, Space};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::Write;
+use std::ops::Range;
+use std::path::Path;
+
+/// What the values alone tell: recounted on every resume and compared with the record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Recount {
+    pub(crate) rares: u64,
+    pub(crate) last_rare: u64,
+    pub(crate) max_value: u16,
+    pub(crate) max_at: u64,
+}
+
+impl Recount {
+    pub(crate) fn see(&mut self, space: Space, from: u64, values: &[u16]) {
+        self.see_largest(from, values);
+        for (n, &v) in (from..).zip(values) {
+            if space.is_rare(v, n) {
+                self.rares += 1;
+                self.last_rare = n;
+            }
+        }
+    }
+
+    pub(crate) fn see_largest(&mut self, from: u64, values: &[u16]) {
+        let largest = values.iter().copied().max().unwrap_or(0);
+        if largest > self.max_value {
+            self.max_value = largest;
+            self.max_at = from + values.iter().position(|&v| v == largest).unwrap_or(0) as u64;
+        }
+    }
+
+    /// The count of these values and of later ones.
+    pub(crate) fn and(self, later: Recount) -> Recount {
+        let last_rare = if later.rares > 0 { later.last_rare } else { self.last_rare };
+        let largest = if later.max_value > self.max_value { later } else { self };
+        Recount { rares: self.rares + later.rares, last_rare, ..largest }
+    }
+
+    /// Whether a record says the same.
+    pub(crate) fn agrees(&self, record: &Record) -> bool {
+        (self.rares, self.last_rare, self.max_value, self.max_at)
+            == (record.rares, record.last_rare, record.max_value, record.max_at)
+    }
+}
+
+/// What is known of the freed values of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The identity of the run.
+    pub run: String,
+    /// The first freed value.
+    pub from: u64,
+    /// One past the last freed value.
+    pub to: u64,
+    /// Digest of the values 0..`to` ([`crate::digest`]).
+    pub digest: String,
+    /// Mask of the space in which `rares` are rare.
+    pub mask: u16,
+    /// Position term of that space.
+    pub position: u8,
+    /// The rare positions among the freed values, and their values.
+    pub rares: Vec<(u64, u16)>,
+    /// Every freed value that is larger than all freed ones before it, with its position.
+    pub maxima: Vec<(u64, u16)>,
+    /// How often each value occurs among the freed ones: 0, 1, 2, …
+    pub histogram: Vec<u64>,
+}
+
+/// The name of the snapshot of values freed up to `to`.
+fn name(to: u64) -> String {
+    format!("snapshot-{to}.json")
+}
+
+impl Snapshot {
+    /// The snapshot of no values, at `from`.
+    #[must_use]
+    pub fn new(run: &str, space: Space, from: u64) -> Snapshot {
+        Snapshot {
+            run: run.into(),
+            from,
+            to: from,
+            digest: String::new(),
+            mask: space.mask,
+            position: space.position,
+            rares: Vec::new(),
+            maxima: Vec::new(),
+            histogram: Vec::new(),
+        }
+    }
+
+    /// Takes up the next values, before they are freed.
+    pub fn see(&mut self, space: Space, values: &[u16]) {
+        for (n, &v) in (self.to..).zip(values) {
+            if space.is_rare(v, n) {
+                self.rares.push((n, v));
+            }
+            if self.maxima.last().is_none_or(|&(_, largest)| v > largest) {
+                self.maxima.push((n, v));
+            }
+            let v = usize::from(v);
+            if v >= self.histogram.len() {
+                self.histogram.resize(v + 1, 0);
+            }
+            self.histogram[v] += 1;
+        }
+        self.to += values.len() as u64;
+    }
+
+    /// The freed values.
+    #[must_use]
+    pub fn freed(&self) -> Range<u64> {
+        self.from..self.to
+    }
+
+    /// The digest of the values up to the end of the freed ones.
+    #[must_use]
+    pub fn digest(&self) -> Option<Digest> {
+        Digest::parse(&self.digest)
+    }
+
+    /// What a solver has to know of the freed values.
+    #[must_use]
+    pub fn known(&self) -> Known {
+        Known { rares: self.rares.clone(), max_value: self.maxima.last().map_or(0, |largest| largest.1) }
+    }
+
+    pub(crate) fn recount(&self) -> Recount {
+        let last_rare = self.rares.last().map_or(0, |rare| rare.0);
+        let (max_at, max_value) = self.maxima.last().copied().unwrap_or_default();
+        Recount { rares: self.rares.len() as u64, last_rare, max_value, max_at }
+    }
+
+    /// Writes the snapshot and makes it durable; the answer is for the record that names it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn write(&self, dir: &Path) -> Result<Attached> {
+        let name = name(self.to);
+        let path = dir.join(&name);
+        let part = path.with_added_extension("part");
+        let io = |action: &'static str| Error::io(action, &path);
+        let mut bytes = serde_json::to_vec(self).map_err(|e| io("writing")(e.into()))?;
+        bytes.push(b'\n');
+        let _ = std::fs::remove_file(&part); // of a process that was killed just here; or a link that leads elsewhere
+        let mut file = File::create_new(&part).map_err(io("making"))?;
+        file.write_all(&bytes).map_err(io("writing"))?;
+        file.sync_all().map_err(io("syncing"))?;
+        std::fs::rename(&part, &path).map_err(io("renaming"))?;
+        File::open(dir).and_then(|dir| dir.sync_all()).map_err(io("syncing the directory of"))?;
+        Ok(Attached { name, blake3: blake3::hash(&bytes).to_hex().to_string() })
+    }
+
+    /// The snapshot that a record names; `None` when nothing is freed.
+    ///
+    /// # Errors
+    /// [`Error::Damage`] when it is missing, altered, or does not fit the record; [`Error::Io`].
+    pub fn read(dir: &Path, record: &Record) -> Result<Option<Snapshot>> {
+        let freed = record.freed().unwrap_or(0..0);
+        let Some(attached) = &record.snapshot else { return Ok(None) };
+        let path = dir.join(name(freed.end));
+        let damaged = |what: &str| Error::Damage {
+            path: path.clone(),
+            offset: 0,
+            what: format!("{what}; 'grundy run --rollback' goes back to the values before the freed ones"),
+        };
+        if attached.name != name(freed.end) {
+            return Err(damaged("the journal names another snapshot"));
+        }
+        // Hashed before it is held in memory: nothing else in the file is believed to be of a sensible size.
+        let mut hasher = blake3::Hasher::new();
+        File::open(&path).and_then(|file| hasher.update_reader(file).map(|_| ())).map_err(|source| {
+            match source.kind() {
+                std::io::ErrorKind::NotFound => damaged("the file is missing, but the journal speaks of it"),
+                _ => Error::io("reading", &path)(source),
+            }
+        })?;
+        if hasher.finalize().to_hex().as_str() != attached.blake3 {
+            return Err(damaged("the file is not the one that the journal speaks of"));
+        }
+        let bytes = std::fs::read(&path).map_err(Error::io("reading", &path))?;
+        let snapshot: Snapshot = serde_json::from_slice(&bytes).map_err(|_| damaged("the file is no snapshot"))?;
+        let fits = snapshot.freed() == freed
+            && snapshot.run == record.run
+            && (snapshot.mask, snapshot.position) == (record.mask, record.position)
+            && snapshot.digest().is_some();
+        if fits { Ok(Some(snapshot)) } else { Err(damaged("the file contradicts the journal")) }
+    }
+}
+
+/// Removes the snapshots of a directory that are not among `named`.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn remove_others(dir: &Path, named: &[&Attached]) -> Result<()> {
+    for entry in std::fs::read_dir(dir).map_err(Error::io("reading", dir))? {
+        let entry = entry.map_err(Error::io("reading", dir))?;
+        let file = entry.file_name();
+        let Some(text) = file.to_str() else { continue };
+        let number = text.strip_prefix("snapshot-").and_then(|rest| rest.split_once(".json"));
+        let ours = number
+            .is_some_and(|(digits, rest)| digits.bytes().all(|c| c.is_ascii_digit()) && matches!(rest, "" | ".part"));
+        if ours && named.iter().all(|attached| attached.name != text) {
+            std::fs::remove_file(entry.path()).map_err(Error::io("removing", entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition;
+    use crate::rule::Rule;
+
+    /// A cut anywhere: head, freed values and tail counted apart are the whole counted once.
+    #[test]
+    fn counting_in_three_parts_is_counting_the_whole() {
+        let rule: Rule = "grundy".parse().unwrap();
+        let space = Space::new(&rule, 0x1fe, 0).unwrap();
+        let values = definition::values(&rule, 3000).unwrap();
+        let rares: Vec<u64> = (0..).zip(&values).filter(|&(n, &v)| space.is_rare(v, n)).map(|rare| rare.0).collect();
+        let largest = *values.iter().max().unwrap();
+        let at = values.iter().position(|&v| v == largest).unwrap() as u64;
+        for (from, to) in [(1, 2), (100, 900), (1, 2999), (at, at + 1), (at + 1, 3000 - 1), (500, at)] {
+            let count = |range: Range<u64>| {
+                let mut recount = Recount::default();
+                let part = &values[usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()];
+                recount.see(space, range.start, part);
+                recount
+            };
+            let mut snapshot = Snapshot::new("", space, from);
+            for n in from..to {
+                snapshot.see(space, &values[usize::try_from(n).unwrap()..][..1]);
+            }
+            let all = count(0..from).and(snapshot.recount()).and(count(to..3000));
+            let expected = Recount {
+                rares: rares.len() as u64,
+                last_rare: *rares.last().unwrap(),
+                max_value: largest,
+                max_at: at,
+            };
+            assert_eq!(all, expected, "{from}..{to}");
+            assert_eq!(snapshot.histogram.iter().sum::<u64>(), to - from);
+        }
+    }
+
+    #[test]
+    fn only_snapshots_are_removed_and_not_those_that_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let all =
+            ["snapshot-1.json", "snapshot-2.json", "snapshot-2.json.part", "snapshot-3.json", "snapshot-x.json", "s"];
+        all.iter().for_each(|name| std::fs::write(dir.path().join(name), "").unwrap());
+        let named = Attached { name: "snapshot-2.json".into(), blake3: String::new() };
+        remove_others(dir.path(), &[&named]).unwrap();
+        let mut left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["s", "snapshot-2.json", "snapshot-x.json"]);
+    }
+}

@@ -1,0 +1,374 @@
+//! Runs that keep less than everything: what is kept is right, what is freed is refused, and nothing is ever a zero that
+//! was a value.
+
+mod support;
+
+use grundy::definition::Sequence;
+use grundy::engine::View;
+use grundy::error::Error;
+use grundy::journal::{self, RECORD};
+use grundy::mex::Kernel;
+use grundy::rule::Rule;
+use grundy::sparse::{self, Known, Method, Solver, Space};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::OpenOptions;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+use support::{Random, grundy, run, run_well, status, text};
+use tempfile::TempDir;
+
+/// A quick game, .106 computes tens of millions of values a second; all its values are below 256.
+const GAME: &str = ".106";
+const TO: u64 = 90_000_000;
+
+/// The head, and the one whole segment that fits between it and the last 100 000 values committed before the end.
+const HEAD: u64 = 1 << 26;
+const SEGMENT: u64 = 1 << 24;
+const FREED: Range<u64> = HEAD..HEAD + SEGMENT;
+
+const KEEP: [&str; 4] = ["--to", "90000000", "--keep", "100000"];
+
+/// Where the header of values.npy ends.
+const DATA: u64 = 4096;
+
+fn values(dir: &Path) -> PathBuf {
+    dir.join("values.npy")
+}
+
+/// A run of everything, and one in which a segment is freed; made once, read by all.
+fn runs() -> (&'static Path, &'static Path) {
+    static ONCE: OnceLock<TempDir> = OnceLock::new();
+    static PATHS: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
+    let dirs = ONCE.get_or_init(|| {
+        let dirs = tempfile::tempdir().unwrap();
+        run_well(GAME, &dirs.path().join("whole"), &KEEP[..2]);
+        run_well(GAME, &dirs.path().join("kept"), &["--to", "85000000", "--keep", "100000"]);
+        run_well(GAME, &dirs.path().join("kept"), &KEEP[..2]);
+        dirs
+    });
+    let (whole, kept) = PATHS.get_or_init(|| (dirs.path().join("whole"), dirs.path().join("kept")));
+    (whole, kept)
+}
+
+/// A copy of the kept run to spoil.
+fn copied() -> (TempDir, PathBuf) {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = parent.path().join("run");
+    std::fs::create_dir(&dir).unwrap();
+    for entry in std::fs::read_dir(runs().1).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), dir.join(entry.file_name())).unwrap();
+    }
+    (parent, dir)
+}
+
+fn part(path: &Path, range: Range<u64>) -> Vec<u8> {
+    let mut bytes = vec![0; usize::try_from(range.end - range.start).unwrap()];
+    OpenOptions::new().read(true).open(path).unwrap().read_exact_at(&mut bytes, DATA + range.start).unwrap();
+    bytes
+}
+
+fn is_hole(path: &Path, range: Range<u64>) -> bool {
+    part(path, range).iter().all(|&byte| byte == 0)
+}
+
+/// What is kept is to the byte what a run of everything has.
+fn same_where_kept(kept: &Path, whole: &Path) {
+    let (one, other) = (status(kept).unwrap(), status(whole).unwrap());
+    for key in ["game", "count", "width", "escapes", "digest", "rares", "last_rare", "max_value", "max_at"] {
+        assert_eq!(one[key], other[key], "{key}");
+    }
+    for range in serde_json::from_value::<Vec<(u64, u64)>>(one["kept"].clone()).unwrap() {
+        let range = range.0..range.1;
+        assert!(part(&values(kept), range.clone()) == part(&values(whole), range.clone()), "{range:?}");
+    }
+}
+
+fn said(arguments: &[&str], dir: &Path, more: &[&str]) -> Output {
+    grundy(arguments).arg(dir).args(more).output().unwrap()
+}
+
+/// A failure with this exit status and nothing on stdout.
+fn fails(code: i32, output: &Output, words: &[&str]) {
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
+    assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    for word in words {
+        assert!(stderr.contains(word), "nothing of {word}: {stderr}");
+    }
+}
+
+#[test]
+fn what_is_kept_is_that_of_a_run_of_everything_and_the_rest_is_given_back() {
+    let (whole, kept) = runs();
+    same_where_kept(kept, whole);
+    assert_eq!(status(kept).unwrap()["kept"], serde_json::json!([[0, FREED.start], [FREED.end, TO]]));
+    assert_eq!(status(whole).unwrap()["kept"], serde_json::json!([[0, TO]]));
+    let [kept, whole] = [kept, whole].map(|dir| std::fs::metadata(values(dir)).unwrap());
+    assert_eq!(kept.len(), whole.len(), "a reader that maps the file finds every value at its place");
+    assert!(kept.blocks() + SEGMENT / 512 <= whole.blocks() + 64, "{} of {} blocks", kept.blocks(), whole.blocks());
+}
+
+#[test]
+fn every_reader_refuses_what_is_freed_and_reads_the_rest() {
+    let (whole, dir) = runs();
+    let places = ["67108864..83886080", "--keep"];
+    for range in ["67108864", "83886079", "67108863..67108865", "83886079..83886081", "0..90000000"] {
+        fails(1, &said(&["values"], dir, &[range]), &places);
+        fails(1, &said(&["values"], dir, &["5", range]), &places);
+        fails(1, &said(&["export", "--format", "csv"], dir, &["--range", range]), &places);
+        fails(1, &said(&["verify"], dir, &["--range", range]), &places);
+    }
+    fails(1, &said(&["export", "--format", "npy"], dir, &[]), &places);
+    // A heap above the freed ones has options in them.
+    fails(1, &said(&["verify", "--level", "definition"], dir, &["--range", "89999999"]), &places);
+    for range in ["67108800..67108864", "83886080..83886090", "89999999"] {
+        assert_eq!(said(&["values"], dir, &[range]).stdout, said(&["values"], whole, &[range]).stdout, "{range}");
+        assert!(said(&["verify"], dir, &["--range", range]).status.success(), "{range}");
+    }
+    let view = View::open(dir).unwrap();
+    let mut all = vec![7; 10];
+    for from in [FREED.start - 9, FREED.start, FREED.end - 1] {
+        assert!(matches!(view.read(from, &mut all), Err(Error::Freed { .. })), "{from}");
+        assert!(matches!(view.table.read(from, &mut all), Err(Error::Freed { .. })), "{from}");
+    }
+    assert_eq!(all, [7; 10], "not even zeros are handed out");
+}
+
+#[test]
+fn verify_says_what_it_could_not_check() {
+    let dir = runs().1;
+    let report = |more: &[&str]| -> serde_json::Value {
+        let output = said(&["verify", "--json"], dir, more);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let digest = report(&[]);
+    assert_eq!(digest["checked"], TO - SEGMENT);
+    assert_eq!(digest["unchecked"], serde_json::json!([FREED.start, FREED.end]));
+    let sampled = report(&["--level", "definition", "--samples", "2"]);
+    assert_eq!(sampled["unchecked"], serde_json::json!([FREED.start, TO]));
+    assert_eq!(report(&["--range", "0..1000"])["unchecked"], serde_json::Value::Null);
+    let for_people = text(&said(&["verify"], dir, &[]).stdout);
+    assert!(for_people.contains("67108864..83886080: not checked"), "{for_people}");
+}
+
+/// A reader that was opened before the run freed more must not take the new hole for values.
+#[test]
+fn what_is_freed_while_it_is_read_is_refused() {
+    let (_parent, dir) = copied();
+    let journal = dir.join("journal.jsonl");
+    let records = std::fs::read(&journal).unwrap();
+    let before = records.chunks(RECORD).take_while(|line| !text(line).contains("snapshot-")).count();
+    assert!(before * RECORD < records.len());
+    std::fs::write(&journal, &records[..before * RECORD]).unwrap();
+    let view = View::open(&dir).unwrap();
+    assert!(view.freed().is_empty());
+    std::fs::write(&journal, &records).unwrap();
+    let mut values = [0; 10];
+    assert!(matches!(view.read(FREED.start, &mut values), Err(Error::Freed { .. })));
+    view.read(FREED.start - 10, &mut values).unwrap();
+}
+
+#[test]
+fn stopped_killed_and_resumed_without_the_word_it_goes_on_keeping_and_ends_with_the_same_digest() {
+    let random = &mut Random::new("kept and killed");
+    let (whole, _) = runs();
+    let dirs = tempfile::tempdir().unwrap();
+    let dir = dirs.path().join("run");
+    run_well(GAME, &dir, &["--to", "84500000", "--keep", "100000"]);
+    assert_eq!(journal::read(&dir).unwrap().last.keep, Some(100_000));
+    let mut child =
+        grundy(["run", GAME, "--dir"]).arg(&dir).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while status(&dir).unwrap()["count"] == 84_500_000 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is committed");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(random.below(50)));
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    let output = said(&["verify"], &dir, &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let count = status(&dir).unwrap()["count"].as_u64().unwrap();
+    println!("killed at {count}");
+    run_well(GAME, &dir, &["--to", &TO.max(count).to_string()]);
+    if count <= TO {
+        same_where_kept(&dir, whole);
+    }
+    assert_eq!(journal::read(&dir).unwrap().last.keep, Some(100_000));
+}
+
+/// The record says what is freed, and then the process is killed: the hole is not there yet.
+#[test]
+fn a_kill_between_the_record_and_the_hole_leaves_nothing_to_read_and_the_next_run_punches_it() {
+    let (whole, _) = runs();
+    for kill in ["before the second record", "after it"] {
+        let (_parent, dir) = copied();
+        let file = OpenOptions::new().write(true).open(values(&dir)).unwrap();
+        file.write_all_at(&part(&values(whole), FREED), DATA + FREED.start).unwrap();
+        if kill == "before the second record" {
+            let journal = std::fs::read(dir.join("journal.jsonl")).unwrap();
+            std::fs::write(dir.join("journal.jsonl"), &journal[..journal.len() - RECORD]).unwrap();
+        }
+        std::fs::write(dir.join("snapshot-99.json.part"), "{").unwrap();
+        fails(1, &said(&["values"], &dir, &["67108864"]), &["freed"]);
+        run_well(GAME, &dir, &KEEP[..2]);
+        assert!(is_hole(&values(&dir), FREED), "{kill}");
+        same_where_kept(&dir, whole);
+        let snapshots: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|e| e.unwrap().file_name()).collect();
+        let snapshots: Vec<_> =
+            snapshots.iter().filter(|name| text(name.as_encoded_bytes()).contains("snap")).collect();
+        assert_eq!(snapshots, ["snapshot-83886080.json"], "{kill}");
+    }
+}
+
+/// A larger SIZE keeps more from now on; a smaller one frees a run that is finished already.
+#[test]
+fn the_size_may_change_and_what_is_freed_stays_freed() {
+    let (whole, _) = runs();
+    let (_parent, dir) = copied();
+    run_well(GAME, &dir, &["--to", "90000000", "--keep", "2^40"]);
+    assert_eq!(status(&dir).unwrap()["kept"], serde_json::json!([[0, FREED.start], [FREED.end, TO]]));
+    let other = dir.with_file_name("other");
+    std::fs::create_dir(&other).unwrap();
+    for name in ["values.npy", "escapes.npy", "journal.jsonl"] {
+        std::fs::copy(whole.join(name), other.join(name)).unwrap();
+    }
+    run_well(GAME, &other, &KEEP);
+    same_where_kept(&other, whole);
+    assert_eq!(status(&other).unwrap()["kept"], serde_json::json!([[0, FREED.start], [FREED.end, TO]]));
+    assert!(is_hole(&values(&other), FREED));
+}
+
+#[test]
+fn a_snapshot_that_is_altered_or_missing_is_damage_and_rollback_goes_back_to_the_head() {
+    let random = &mut Random::new("snapshot");
+    for missing in [false, true] {
+        let (_parent, dir) = copied();
+        let path = dir.join("snapshot-83886080.json");
+        let mut bytes = std::fs::read(&path).unwrap();
+        let at = random.below(bytes.len() as u64) as usize;
+        bytes[at] = random.other_byte(bytes[at]);
+        if missing {
+            std::fs::remove_file(&path).unwrap()
+        } else {
+            std::fs::write(&path, bytes).unwrap()
+        }
+        fails(3, &said(&["verify"], &dir, &[]), &["snapshot-83886080.json", "--rollback"]);
+        fails(3, &run(GAME, &dir, &["--to", "91000000"]), &["snapshot-83886080.json", "--rollback"]);
+        run_well(GAME, &dir, &["--to", "67200000", "--rollback"]);
+        assert_eq!(status(&dir).unwrap()["kept"], serde_json::json!([[0, 67_200_000]]));
+        assert!(part(&values(&dir), HEAD..67_200_000) == part(&values(runs().0), HEAD..67_200_000));
+        assert_eq!(said(&["verify"], &dir, &[]).status.code(), Some(0));
+    }
+}
+
+#[test]
+fn damage_in_the_last_values_or_in_the_head_is_told_and_mended_by_going_back() {
+    let tail = FREED.end + 100_000..TO - 4;
+    for (n, back) in [(TO - 5, tail), (FREED.end, HEAD..HEAD + 1), (1000, 0..1001)] {
+        let (_parent, dir) = copied();
+        let file = OpenOptions::new().read(true).write(true).open(values(&dir)).unwrap();
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, DATA + n).unwrap();
+        file.write_all_at(&[byte[0] ^ 1], DATA + n).unwrap();
+        fails(3, &said(&["verify"], &dir, &[]), &["values.npy"]);
+        fails(3, &run(GAME, &dir, &["--to", "91000000"]), &["--rollback"]);
+        run_well(GAME, &dir, &["--to", "1", "--rollback"]);
+        let count = status(&dir).unwrap()["count"].as_u64().unwrap();
+        assert!(back.contains(&count), "{n}: {count}");
+        assert_eq!(said(&["verify"], &dir, &[]).status.code(), Some(0), "{n}");
+    }
+}
+
+#[test]
+fn a_size_below_what_the_game_looks_back_at_is_refused_and_the_size_that_would_do_is_named() {
+    let dirs = tempfile::tempdir().unwrap();
+    let dir = dirs.path().join("run");
+    // 65536 heaps of the witness search, and what it learns from.
+    fails(
+        1,
+        &run("grundy", &dir, &["--to", "1000", "--keep", "65536"]),
+        &["--keep 65536 is too little", "--keep 82944"],
+    );
+    fails(1, &run("grundy", &dir, &["--to", "1000", "--keep", "1M", "--kernel", "definition"]), &["definition"]);
+    fails(1, &run(".3", &dir, &["--to", "1000", "--keep", "1M"]), &["definition"]);
+    assert!(!values(&dir).exists());
+    assert_eq!(run("grundy", &dir, &["--keep", "0"]).status.code(), Some(2));
+    // The rare position 82860 comes in the first second.
+    let begun = Instant::now();
+    fails(1, &run("grundy", &dir, &["--keep", "90000"]), &["82860", "--keep 165804"]);
+    assert!(begun.elapsed() < Duration::from_secs(30));
+    let count = status(&dir).unwrap()["count"].as_u64().unwrap();
+    assert!(count > 82_860, "what was computed is committed");
+    assert_eq!(said(&["verify"], &dir, &[]).status.code(), Some(0));
+    let more = (count + 1000).to_string();
+    fails(1, &run("grundy", &dir, &["--to", &more]), &["--keep 165804"]);
+    run_well("grundy", &dir, &["--to", &more, "--keep", "165804"]);
+}
+
+/// Some values of a sequence are gone.
+struct Holed {
+    values: Vec<u16>,
+    hole: Range<u64>,
+}
+
+impl Sequence for Holed {
+    fn len(&self) -> u64 {
+        self.values.len() as u64
+    }
+
+    fn freed(&self) -> Range<u64> {
+        self.hole.clone()
+    }
+
+    fn read(&self, from: u64, out: &mut [u16]) -> grundy::Result<()> {
+        self.require(from, from + out.len() as u64)?;
+        self.values.as_slice().read(from, out)
+    }
+}
+
+/// .034 has 1079 rare positions up to 71722, and one more, 374473.
+#[test]
+fn a_new_rare_position_stops_a_solver_that_cannot_look_back_at_all_and_what_came_before_is_right() {
+    let rule: Rule = ".034".parse().unwrap();
+    let method = Method::Sparse(Kernel::best());
+    let values = sparse::values(&rule, method, 380_000).unwrap();
+    let start = 370_000;
+    let mut first = Solver::new(&rule, method, None, &values[..start]).unwrap();
+    let mut past = values[..start].to_vec();
+    while first.space() == Space::NONE {
+        let mut more = Vec::new();
+        first.advance(past.as_slice(), start as u64 + 1, &mut more).unwrap();
+        past.append(&mut more);
+    }
+    let space = first.space();
+    past.truncate(start);
+    let rares: Vec<(u64, u16)> = (0..).zip(values.iter().copied()).filter(|&(n, v)| space.is_rare(v, n)).collect();
+    let (last, new) = (rares[rares.len() - 2].0, rares[rares.len() - 1].0);
+    assert!(last < 100_000 && (start as u64) < new, "{last}, {new}");
+    let hole = 1 << 16..start as u64 - sparse::lookback(&rule, last);
+    let inside = rares.iter().copied().filter(|(n, _)| hole.contains(n)).collect();
+    let known = Known { rares: inside, max_value: *values.iter().max().unwrap() };
+    let mut holed = Holed { values: past, hole: hole.clone() };
+    let mut solver = Solver::knowing(&rule, method, Some(space), &holed, &known).unwrap();
+    let error = loop {
+        let mut more = Vec::new();
+        let advanced = solver.advance(&holed, 380_000, &mut more);
+        holed.values.append(&mut more);
+        if let Err(error) = advanced {
+            break error;
+        }
+    };
+    assert!(matches!(error, Error::Freed { heap: Some(n), .. } if n == new), "{error}");
+    // The block in which it lies is not proved to its end.
+    assert!(holed.len() <= new && holed.len() > new - 20_000, "{}", holed.len());
+    assert!(holed.values == values[..holed.values.len()]);
+    assert_eq!(solver.rares(holed.len()), (rares.len() as u64 - 1, last));
+}
