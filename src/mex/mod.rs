@@ -387,6 +387,9 @@ impl Kernel {
     /// When a probe looks at bytes outside the window.
     pub fn strike(self, window: &[u8], at: usize, probes: &Probes, open: &mut Planes) {
         assert!(probes.are_far(at, window.len()), "a probe outside its window");
+        if probes.list().is_empty() {
+            return;
+        }
         dispatch!(
             self,
             scalar::strike(window, at, probes, open),

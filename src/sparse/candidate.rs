@@ -119,7 +119,10 @@ const DEBT: u64 = 64;
 const BANKRUPT: u64 = 1 << 14;
 
 /// What reaches back so far is marked ahead of time, for a block while the block before it is computed.
-const AHEAD: usize = 2 * super::BLOCK;
+const AHEAD: usize = 2 * SHORT_BLOCK;
+
+/// The longest block while something may be marked ahead: the shorter, the more may, and the more often threads meet.
+const SHORT_BLOCK: usize = 4096;
 
 /// How the look-ups are used, by their ranks in the order: before `marks` they are marked, then they are checked in stages
 /// `(keep, from)` that go up to where the next one begins.
@@ -426,7 +429,7 @@ impl Stream {
     fn reconsider(&mut self) {
         self.considered_at = self.end();
         let answers: Vec<usize> =
-            self.codes.items().iter().rev().take(1 << 14).map(|&code| usize::from(code)).collect();
+            self.codes.items().iter().rev().take(1 << 13).map(|&code| usize::from(code)).collect();
         let codes = order::codes_to_consider(&answers, CODE_PRICE, |_| LANE_LOSS);
         if codes != self.codes_considered {
             self.codes_considered = codes;
@@ -461,6 +464,11 @@ impl Stream {
         self.lookups = lookups;
         self.learnt_at = end;
         self.plan = Arc::new(Plan::none());
+    }
+
+    /// The longest block that is worth while.
+    pub(super) fn longest_block(&self) -> usize {
+        if self.plan.ahead.list().is_empty() { super::BLOCK } else { SHORT_BLOCK }
     }
 
     /// The look-ups of the next blocks, for marking ahead.

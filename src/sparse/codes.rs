@@ -13,9 +13,14 @@ use crate::mex::LANES;
 /// Stands for a rare heap.
 pub(super) const POISON: u8 = u8::MAX;
 
+/// More than all values that have a code.
+const TABLE: usize = 513;
+
 #[derive(Debug)]
 pub(super) struct Codes {
-    space: Space,
+    /// What stands for a value at even and at odd heaps; the last entry for all that have no code.
+    table: Box<[[u8; TABLE]; 2]>,
+    coded: u16,
     window: Window<u8>,
     /// From here on there are values that have no code.
     until: u64,
@@ -24,7 +29,13 @@ pub(super) struct Codes {
 impl Codes {
     /// No codes yet; the first will be that of heap `start`.
     pub(super) fn new(space: Space, start: u64) -> Codes {
-        Codes { space, window: Window::new(start, vec![POISON; LANES]), until: u64::MAX }
+        let coded = space.coded();
+        let code = |v: u16, n: u64| if v >= coded || space.is_rare(v, n) { POISON } else { space.code(v) };
+        let table = Box::new([2, 1].map(|n| {
+            let mut values = 0..;
+            std::array::from_fn(|_| code(values.next().expect("endless"), n))
+        }));
+        Codes { table, coded, window: Window::new(start, vec![POISON; LANES]), until: u64::MAX }
     }
 
     /// One past the last heap.
@@ -54,15 +65,19 @@ impl Codes {
     pub(super) fn push(&mut self, values: &[u16]) {
         let end = self.end();
         self.window.truncate(end);
-        let coded = self.space.coded();
+        let largest = values.iter().copied().max().unwrap_or(0);
         if self.until == u64::MAX
-            && let Some(i) = values.iter().position(|&v| v >= coded)
+            && largest >= self.coded
+            && let Some(i) = values.iter().position(|&v| v >= self.coded)
         {
             self.until = end + i as u64;
         }
-        let space = self.space;
-        let code = |(n, &v): (u64, &u16)| if v >= coded || space.is_rare(v, n) { POISON } else { space.code(v) };
+        let table = &self.table;
+        let code = |(n, &v): (u64, &u16)| table[usize::from(n % 2 == 1)][usize::from(v).min(TABLE - 1)];
         self.window.extend((end..).zip(values).map(code));
+        if end == 0 && !values.is_empty() {
+            self.window.items_mut()[0] = POISON;
+        }
         self.window.extend([POISON; LANES]);
     }
 

@@ -169,7 +169,7 @@ const WORTH: u64 = 8;
 const SMALLEST_BLOCK: usize = 64;
 
 /// The usual block: a multiple of the lanes of a kernel and of the groups of the witness search.
-pub const BLOCK: usize = 4096;
+pub const BLOCK: usize = 32768;
 
 impl Solver {
     /// A solver that continues `past`, whose values must be right; `space` is the one used so far, where one was.
@@ -461,7 +461,7 @@ impl Streams {
         let (next, stop) = next?;
         let nothing_waits = next.is_empty();
         self.block = next;
-        self.next_length = (self.next_length * 2).min(largest);
+        self.next_length = (self.next_length * 2).min(largest).min(self.candidates.longest_block());
         if stop == Stop::TooWide && nothing_waits {
             let first = out.len() - index(self.candidates.end() - start);
             self.candidates.widen(&Appended { first: past, more: &out[first..] })?;

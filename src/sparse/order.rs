@@ -55,7 +55,8 @@ pub(super) fn codes_to_consider(answers: &[usize], price: u64, loss: impl Fn(u64
 
 const WHOLE: u32 = 1 << 12;
 
-/// Puts the best `count` of `lookups` in front, best first; the others follow in no particular order.
+/// Puts the best `count` of `lookups` in front, best first; the others follow in no particular order, as do those that
+/// would gain less than one code in one heap.
 ///
 /// `below[i]` says that the codes below it matter at sample heap i, `option(lookup, i)` is the code of the option that the
 /// look-up gives there (at least [`MOST_CODES`] when there is none).
@@ -71,7 +72,7 @@ pub(super) fn learn<T: Copy>(lookups: &mut Vec<T>, count: usize, below: &[usize]
     let mut queue: BinaryHeap<(u64, usize)> = (0..lookups.len()).map(|i| (gain(&weight, i), i)).collect();
     let mut chosen = Vec::with_capacity(lookups.len());
     while let Some((bound, of)) = queue.pop() {
-        if chosen.len() >= count {
+        if chosen.len() >= count || bound < WHOLE.into() {
             chosen.push(of);
             continue;
         }

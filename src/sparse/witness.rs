@@ -98,8 +98,7 @@ pub(super) struct Witnesses {
     recent: Window<u16>,
     /// The last heaps with values above 255.
     large: Vec<(u64, u16)>,
-    /// The rare values common code by common code: how many of them are below the common value of a code, for even and odd
-    /// heaps. All rare values below a value are those whose codes are below this.
+    /// How many rare values are below a common one, for even and odd heaps: they are those with codes below this.
     rare_below: [Vec<u16>; 2],
     /// The parts that are marked, and those held against the least targets that stay open.
     marks: Probes,
@@ -138,9 +137,13 @@ impl Witnesses {
             recent: Window::new(start, recent),
             large,
             rare_below: [2, 1].map(|n| {
-                let codes = 0..=u8::MAX;
-                let rare: Vec<u16> = codes.clone().map(|code| space.decode_rare(code, n)).collect();
-                codes.map(|code| rare.partition_point(|&t| t < space.decode(code, n))).map(number).collect()
+                let mut rare = 0;
+                let below = |v: u16| {
+                    let before = rare;
+                    rare += u16::from(space.is_rare(v, n));
+                    before
+                };
+                (0..space.coded()).map(below).collect()
             }),
             marks: Probes::new(),
             strikes: Probes::new(),
@@ -168,14 +171,12 @@ impl Witnesses {
     /// Takes up the next values, proved or about to be checked.
     pub(super) fn push(&mut self, values: &[u16]) {
         let end = self.end();
-        for (n, &value) in (end..).zip(values) {
-            if n < HEAD {
-                self.head[index(HEAD - 1 - n)] = value;
-                self.head_codes[index(HEAD - 1 - n)] = code_of(self.space, n, value);
-            }
-            if value > 255 {
-                self.large.push((n, value));
-            }
+        for (n, &value) in (end..HEAD).zip(values) {
+            self.head[index(HEAD - 1 - n)] = value;
+            self.head_codes[index(HEAD - 1 - n)] = code_of(self.space, n, value);
+        }
+        if values.iter().copied().max().unwrap_or(0) > 255 {
+            self.large.extend((end..).zip(values.iter().copied()).filter(|&(_, value)| value > 255));
         }
         self.recent.extend(values.iter().copied());
         self.recent.forget_before(end.saturating_sub(HEAD + self.rule.max_remove() + order::SPAN + GROUP));
@@ -260,7 +261,7 @@ impl Witnesses {
         let mut below = [0; LANES];
         for (lane, &value) in self.recent.slice(first, first + lanes as u64).iter().enumerate() {
             let n = first + lane as u64;
-            let end = self.rare_below[index(n % 2)][usize::from(self.space.code(value))];
+            let end = self.rare_below[usize::from(n % 2 == 1)][usize::from(value)];
             let considered = usize::from(end).min(self.codes_considered);
             below[lane] = considered.to_le_bytes()[0];
             for code in considered..usize::from(end) {
@@ -339,16 +340,14 @@ impl Witnesses {
 
     /// The codes of the targets of heap `n` are those below this.
     fn targets(&self, n: u64, codes: &Codes) -> usize {
-        match self.recent.get(n) {
-            value if self.space.is_rare(value, n) => 0,
-            _ => usize::from(self.rare_below[index(n % 2)][usize::from(codes.get(n))]),
-        }
+        let below = self.rare_below[usize::from(n % 2 == 1)].get(usize::from(self.recent.get(n)));
+        if codes.get(n) == POISON { 0 } else { below.map_or(0, |&below| usize::from(below)) }
     }
 
     /// Considers as many codes as the last values make worth while.
     fn reconsider(&mut self, codes: &Codes) {
         self.considered_at = self.end();
-        let last = self.end().saturating_sub(1 << 14).max(self.recent.start());
+        let last = self.end().saturating_sub(1 << 12).max(self.recent.start());
         let below: Vec<usize> = (last..self.end()).map(|n| self.targets(n, codes)).collect();
         self.codes_considered = order::codes_to_consider(&below, CODE_PRICE, |more| more * TARGET_LOSS);
     }
@@ -356,7 +355,9 @@ impl Witnesses {
     /// Learns which parts to mark, from the heaps before `end`.
     fn learn(&mut self, end: u64, codes: &Codes) {
         let (heaps, others) = order::samples(end);
-        self.depth = DEPTH.min(end / 4);
+        // With few targets few parts will do.
+        let needed: usize = heaps.iter().map(|&n| self.targets(n, codes)).sum::<usize>() / heaps.len().max(1);
+        self.depth = DEPTH.min(end / 4).min(512 * (needed as u64 + 1));
         if !heaps.first().is_some_and(|&first| codes.hold(first, self.depth + self.rule.max_remove(), end)) {
             self.depth = 0;
             return;
@@ -533,7 +534,3 @@ fn code_of(space: Space, a: u64, value: u16) -> u8 {
     if value >= space.coded() || space.is_rare(value, a) { u8::MAX } else { space.code(value) }
 }
 
-/// A count of codes.
-fn number(count: usize) -> u16 {
-    u16::try_from(count).expect("at most 256")
-}
