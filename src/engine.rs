@@ -221,7 +221,10 @@ struct Run {
     solver: Solver,
     /// Proved, not given to the writer.
     pending: Vec<u16>,
+    /// Of all values, each entered when it was computed.
+    born: Chain,
     largest: Recount,
+    memory_checks: u64,
     /// `checks` of the record that this process started from.
     checks_before: BTreeMap<String, u64>,
     from: u64,
@@ -341,13 +344,17 @@ fn create(
     };
     let mut largest = Recount::default();
     largest.see_largest(0, &pending);
+    let mut born = Chain::new();
+    born.update(&pending);
     Ok(Run {
         dir: dir.into(),
         rule: rule.clone(),
         writer: Writer::new(Ledger::new(dir, journal, table, Chain::new(), &[], None, template))?,
         solver,
         pending,
+        born,
         largest,
+        memory_checks: 0,
         checks_before: BTreeMap::new(),
         from: 0,
     })
@@ -488,6 +495,7 @@ fn resume(
     };
     let known = snapshot.as_ref().map(Snapshot::known).unwrap_or_default();
     let same_keep = journal.last().is_some_and(|record| record.keep == last.keep);
+    let born = checked.chain.clone();
     let ledger = Ledger::new(dir, journal, table, checked.chain, &points, snapshot, template);
     if options.to.is_some_and(|to| to <= last.count) && same_keep {
         ledger.close()?;
@@ -505,7 +513,9 @@ fn resume(
         writer: Writer::new(ledger)?,
         solver,
         pending: Vec::new(),
+        born,
         largest: counted,
+        memory_checks: 0,
         checks_before,
         from: last.count,
     })))
@@ -613,6 +623,9 @@ impl Run {
             let boundary = count.is_multiple_of(SEGMENT) && !self.pending.is_empty();
             let due = last || boundary || (Instant::now() >= next_commit && !self.writer.is_busy());
             if due {
+                // What was computed from memory that changed is not written.
+                self.solver.check_memory()?;
+                self.memory_checks += 1;
                 self.commit()?;
                 next_commit = Instant::now() + COMMIT_EVERY;
             }
@@ -637,10 +650,12 @@ impl Run {
             let given = Appended { first: self.writer.published(), more: self.writer.in_flight() };
             let past = Appended { first: &given, more: &self.pending };
             let advanced = self.solver.advance(&past, to.min(segment_end), &mut more);
+            self.born.update(&more);
             self.largest.see_largest(count, &more);
             self.pending.append(&mut more);
             if let Err(error) = advanced {
                 // What was proved before the error is right, and stays.
+                self.solver.check_memory()?;
                 self.commit()?;
                 let error = self.explain(error);
                 self.writer.close()?;
@@ -704,11 +719,17 @@ impl Run {
         let (rares, last_rare) = self.solver.rares(self.count());
         let work = self.solver.work();
         let mut checks = self.checks_before.clone();
-        for (name, number) in [("witnessed", work.witnessed), ("definition", work.defined), ("walks", work.walks)] {
+        for (name, number) in [
+            ("witnessed", work.witnessed),
+            ("definition", work.defined),
+            ("walks", work.walks),
+            ("memory", self.memory_checks),
+        ] {
             *checks.entry(name.into()).or_default() += number;
         }
         let batch = Batch {
             values: Arc::new(std::mem::take(&mut self.pending)),
+            born: self.born.digest(),
             counted: Recount { rares, last_rare, ..self.largest },
             space: self.solver.space(),
             checks,

@@ -88,6 +88,20 @@ pub enum Error {
         /// Its size.
         bytes: u64,
     },
+    /// The memory of this machine changed under a run.
+    #[error(
+        "the memory of this machine changed under the run: {what} from heap {from} on, before {to}, is not what was \
+         computed. Nothing since the last commit was written; the same command goes on from there. When this happens \
+         again, test the memory"
+    )]
+    Flipped {
+        /// What changed.
+        what: &'static str,
+        /// First heap of the place.
+        from: u64,
+        /// One past the last heap of the place.
+        to: u64,
+    },
     /// An operating system call failed.
     #[error("{action} {}: {source}", path.display())]
     Io {
@@ -166,7 +180,7 @@ impl Error {
     pub fn kind(&self) -> Kind {
         match self {
             Error::Code { .. } | Error::Rule(_) => Kind::Usage,
-            Error::Damage { .. } | Error::Wrong { .. } => Kind::Damage,
+            Error::Damage { .. } | Error::Wrong { .. } | Error::Flipped { .. } => Kind::Damage,
             _ => Kind::Failed,
         }
     }

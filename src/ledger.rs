@@ -47,6 +47,8 @@ pub(crate) fn may_free(published: &Published, keep: Option<u64>) -> bool {
 pub(crate) struct Batch {
     /// The values that follow the committed ones.
     pub(crate) values: Arc<Vec<u16>>,
+    /// The digest of all values, these included, taken when each was computed.
+    pub(crate) born: Digest,
     /// Counted over all values, these included.
     pub(crate) counted: Recount,
     /// The space in use.
@@ -109,7 +111,11 @@ impl Ledger {
         if nothing_new && !may_free {
             return Ok(());
         }
+        let from = self.chain.count();
         self.chain.update(&batch.values);
+        if self.chain.digest() != batch.born {
+            return Err(Error::Flipped { what: "what waited to be written", from, to: self.chain.count() });
+        }
         self.table.write(&batch.values)?;
         self.table.sync()?;
         let (count, escapes) = self.table.written();

@@ -26,7 +26,7 @@ pub const CHAIN_CODES: u8 = 32;
 const GROUP: usize = 16;
 
 /// The look-ups of a chain.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub struct Chain {
     /// Ascending by offset; those that give the same options are there once.
     probes: Vec<Probe>,

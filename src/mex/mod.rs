@@ -60,7 +60,7 @@ pub const STRIKES: usize = 4;
 pub const NONE: u8 = u8::MAX;
 
 /// One look-up: `offset` back in the window, XOR `code`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Probe {
     /// How far back.
     pub offset: usize,
@@ -84,7 +84,7 @@ impl Probe {
 }
 
 /// A list of look-ups that knows how near and how far it reaches, so that a kernel need not look at each.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Probes {
     list: Vec<Probe>,
     nearest: usize,
@@ -176,7 +176,7 @@ impl Planes {
 }
 
 /// A stage of checking.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Stage {
     /// So many candidates enter it in each lane, the least ones; one of [`KEEP`].
     pub keep: usize,

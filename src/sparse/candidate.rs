@@ -26,11 +26,12 @@ use crate::nimber::index;
 use crate::rule::{Leaves, Rule, Split};
 use bitvec::vec::BitVec;
 use rayon::prelude::*;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// One rare part under one split: a heap of n has the option `value ^ G(n - offset)`. A move that leaves one heap is a
 /// look-up with part 0 where its options have the class of the heap that is left.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub(super) struct Lookup {
     /// s + r.
     pub(super) offset: u64,
@@ -43,7 +44,7 @@ pub(super) struct Lookup {
 }
 
 /// The look-ups of one block, sorted by how they are done.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Plan {
     /// The plan holds for blocks inside `from..until`.
     from: u64,
@@ -83,6 +84,9 @@ pub(super) struct Stream {
     shares: Shares,
     codes_considered: usize,
     plan: Arc<Plan>,
+    /// Hashes of the rares, the look-ups (the sum of theirs, since their order changes) and the plan, taken when each was
+    /// made.
+    born: Born,
     learnt_at: u64,
     considered_at: u64,
     /// Byte codes as far back as a look-up may reach; empty on the 16-bit path.
@@ -243,6 +247,21 @@ pub(super) enum Stop {
     TooWide,
 }
 
+/// Hashes of what is made once and read for long.
+#[derive(Clone, Copy, Debug, Default)]
+struct Born {
+    rares: u64,
+    lookups: u64,
+    plan: u64,
+}
+
+/// 64 bits that any change changes, but for one in 2^64.
+pub(super) fn hash(of: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
+}
+
 impl Stream {
     /// A stream that continues `past`, whose rare positions under `space` are `rares`.
     pub(super) fn new<S: Sequence + ?Sized>(
@@ -267,6 +286,7 @@ impl Stream {
             shares: Shares { marks: UNLEARNT, stages: vec![(mex::CANDIDATES, UNLEARNT)] },
             codes_considered: mex::MOST_CODES,
             plan: Arc::new(Plan::none()),
+            born: Born::default(),
             learnt_at: 0,
             considered_at: 0,
             codes: Window::new(past.len(), Vec::new()),
@@ -274,7 +294,7 @@ impl Stream {
             stamps: None,
         };
         for m in rule.moves().iter().filter(|m| m.leaves == Leaves::One && space.keeps_class(m.remove, m.constant)) {
-            stream.lookups.push(Lookup { offset: m.remove, value: m.constant, part: 0, min_difference: 0 });
+            stream.add(Lookup { offset: m.remove, value: m.constant, part: 0, min_difference: 0 });
         }
         rares.into_iter().for_each(|(n, value)| stream.enter(n, value));
         // A mask without a low bit leaves no byte code worth having.
@@ -306,17 +326,21 @@ impl Stream {
         self.rares.last().map_or(0, |rare| rare.0)
     }
 
+    fn add(&mut self, lookup: Lookup) {
+        self.born.lookups = self.born.lookups.wrapping_add(hash(lookup));
+        self.lookups.push(lookup);
+    }
+
     fn enter(&mut self, n: u64, value: u16) {
         self.rares.push((n, value));
+        self.born.rares = hash((self.born.rares, n, value));
         self.is_rare.resize(index(n), false);
         self.is_rare.push(true);
         if n > 0 {
-            self.lookups.extend(self.splits.iter().map(|split| Lookup {
-                offset: split.remove + n,
-                value: split.constant ^ value,
-                part: n,
-                min_difference: split.min_difference,
-            }));
+            for split in self.splits.clone() {
+                let (offset, value) = (split.remove + n, split.constant ^ value);
+                self.add(Lookup { offset, value, part: n, min_difference: split.min_difference });
+            }
         }
         self.plan = Arc::new(Plan::none());
     }
@@ -466,6 +490,25 @@ impl Stream {
         self.plan = Arc::new(Plan::none());
     }
 
+    /// Compares everything that later heaps look back at with what it was when it was computed: the codes with the other
+    /// copy of them, which was made on its own way, rares, look-ups and plan with their hashes.
+    pub(super) fn check_memory(&self, codes: &Codes) -> Result<()> {
+        let rares = self.rares.iter().fold(0, |born, &(n, value)| hash((born, n, value)));
+        let ones: u64 = self.is_rare.as_raw_slice().iter().map(|word| u64::from(word.count_ones())).sum();
+        let places = ones == self.rares.len() as u64 && self.rares.iter().all(|rare| self.rare_at(rare.0));
+        if rares != self.born.rares || !places {
+            return Err(Error::Flipped { what: "the list of rare heaps", from: 0, to: self.end() });
+        }
+        let lookups = self.lookups.iter().fold(0u64, |sum, lookup| sum.wrapping_add(hash(lookup)));
+        if lookups != self.born.lookups || (self.plan.until > 0 && hash(&*self.plan) != self.born.plan) {
+            return Err(Error::Flipped { what: "the list of look-ups", from: 0, to: self.end() });
+        }
+        if self.is_wide() {
+            return Ok(());
+        }
+        codes.compare(self.codes.start(), self.codes.items(), |n| self.rare_at(n))
+    }
+
     /// The longest block that is worth while.
     pub(super) fn longest_block(&self) -> usize {
         if self.plan.ahead.list().is_empty() { super::BLOCK } else { SHORT_BLOCK }
@@ -519,6 +562,7 @@ impl Stream {
         let settled = plan.is_settled() && self.chains;
         plan.chain = settled.then(|| Chain::new(plan.lists().flat_map(Probes::list).copied().collect()));
         plan.chain = plan.chain.filter(|chain| chain.len() <= CHAIN);
+        self.born.plan = hash(&plan);
         self.plan = Arc::new(plan);
     }
 
@@ -547,7 +591,9 @@ impl Stream {
         }
         if self.debt > BANKRUPT {
             self.chains = false;
-            self.plan = Arc::new(Plan { chain: None, ..Plan::clone(&self.plan) });
+            let plan = Plan { chain: None, ..Plan::clone(&self.plan) };
+            self.born.plan = hash(&plan);
+            self.plan = Arc::new(plan);
         }
         self.decode(start);
         if done == count { Stop::Done } else { Stop::TooWide }

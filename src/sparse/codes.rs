@@ -8,7 +8,10 @@
 
 use super::space::Space;
 use super::window::Window;
+use crate::error::{Error, Result};
 use crate::mex::LANES;
+use crate::nimber::index;
+use rayon::prelude::*;
 
 /// Stands for a rare heap.
 pub(super) const POISON: u8 = u8::MAX;
@@ -93,5 +96,41 @@ impl Codes {
     /// Allows the heaps before `n` to be dropped.
     pub(super) fn forget_before(&mut self, n: u64) {
         self.window.forget_before(n);
+    }
+
+    /// Compares these codes with another copy of those from `start` on, in parallel; rare heaps stand here as poison.
+    pub(super) fn compare(&self, start: u64, other: &[u8], is_rare: impl Fn(u64) -> bool + Sync) -> Result<()> {
+        /// Heaps compared at once.
+        const PIECE: usize = 1 << 18;
+        let from = start.max(self.window.start());
+        let to = self.end().min(start + other.len() as u64);
+        if from >= to {
+            return Ok(());
+        }
+        let ours = self.window.slice(from, to);
+        let theirs = &other[index(from - start)..index(to - start)];
+        ours.par_chunks(PIECE).zip(theirs.par_chunks(PIECE)).enumerate().try_for_each(|(i, (ours, theirs))| {
+            let first = from + (i * PIECE) as u64;
+            let differs = |(n, (ours, theirs)): (u64, (&u8, &u8))| {
+                (ours != theirs && !(*ours == POISON && is_rare(n))).then_some(n)
+            };
+            match ours == theirs {
+                true => Ok(()),
+                false => match (first..).zip(ours.iter().zip(theirs)).find_map(differs) {
+                    None => Ok(()),
+                    Some(n) => Err(Error::Flipped { what: "the code", from: n, to: n + 1 }),
+                },
+            }
+        })
+    }
+
+    /// Whether what stands for these values, of the heaps from `start` on, is what it should be.
+    pub(super) fn agree_with(&self, start: u64, values: &[u16]) -> Result<()> {
+        for (n, &value) in (start..self.end()).zip(values).filter(|(n, _)| *n >= self.window.start().max(1)) {
+            if self.get(n) != self.table[usize::from(n % 2 == 1)][usize::from(value).min(TABLE - 1)] {
+                return Err(Error::Flipped { what: "the value", from: n, to: n + 1 });
+            }
+        }
+        Ok(())
     }
 }

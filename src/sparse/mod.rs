@@ -262,6 +262,21 @@ impl Solver {
         }
     }
 
+    /// Compares what is held in memory, and what later values will be computed from, with what it was when it was
+    /// computed. A single changed bit would poison all that follows.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`].
+    pub fn check_memory(&self) -> Result<()> {
+        match &self.engine {
+            Engine::Definition(_) => Ok(()),
+            Engine::Sparse(streams) => {
+                streams.candidates.check_memory(&streams.codes)?;
+                streams.witnesses.check_memory(&streams.codes)
+            }
+        }
+    }
+
     /// What has been done since the solver was made.
     #[must_use]
     pub fn work(&self) -> Work {

@@ -19,6 +19,7 @@
 //! are at least 1 and far enough apart. Parts inside the block under test count, because the heaps are settled in
 //! ascending order: when one fails, all from there on are discarded.
 
+use super::candidate::hash;
 use super::codes::{Codes, POISON};
 use super::order;
 use super::space::Space;
@@ -109,6 +110,9 @@ pub(super) struct Witnesses {
     depth: u64,
     learnt_at: u64,
     considered_at: u64,
+    /// Hashes of the head, once it is whole, and of the parts that are asked, taken when they were made.
+    born_head: Option<u64>,
+    born_parts: u64,
 }
 
 impl Witnesses {
@@ -151,6 +155,8 @@ impl Witnesses {
             depth: 0,
             learnt_at: 0,
             considered_at: 0,
+            born_head: None,
+            born_parts: hash((&Probes::new(), &Probes::new())),
         })
     }
 
@@ -179,6 +185,9 @@ impl Witnesses {
             self.large.extend((end..).zip(values.iter().copied()).filter(|&(_, value)| value > 255));
         }
         self.recent.extend(values.iter().copied());
+        if self.born_head.is_none() && end >= HEAD {
+            self.born_head = Some(hash((&self.head, &self.head_codes)));
+        }
         self.recent.forget_before(end.saturating_sub(HEAD + self.rule.max_remove() + order::SPAN + GROUP));
         if self.large.len() > 4 * LARGE {
             self.large.drain(..self.large.len() - 2 * LARGE);
@@ -191,6 +200,17 @@ impl Witnesses {
         self.large.truncate(self.large.partition_point(|large| large.0 < end));
         self.learnt_at = self.learnt_at.min(end);
         self.considered_at = self.considered_at.min(end);
+    }
+
+    /// Compares everything that later heaps look back at with what it was when it was computed.
+    pub(super) fn check_memory(&self, codes: &Codes) -> Result<()> {
+        if self.born_head.is_some_and(|born| hash((&self.head, &self.head_codes)) != born) {
+            return Err(Error::Flipped { what: "the head of the table", from: 0, to: HEAD });
+        }
+        if hash((&self.marks, &self.strikes)) != self.born_parts {
+            return Err(Error::Flipped { what: "the list of parts", from: 0, to: self.depth });
+        }
+        codes.agree_with(self.recent.start(), self.recent.items())
     }
 
     /// Searches witnesses for the heaps from `start` to the end of the stream, whose codes end there as well. `past`
@@ -391,6 +411,7 @@ impl Witnesses {
         self.strikes.clear();
         parts.iter().take(marks).for_each(|part| self.marks.push(*part));
         parts.iter().skip(marks).take(strikes).for_each(|part| self.strikes.push(*part));
+        self.born_parts = hash((&self.marks, &self.strikes));
     }
 
     /// Searches witnesses of the targets at one heap, from the small end, then everywhere.
@@ -533,4 +554,3 @@ fn shares(parts: &[Probe], below: &[usize], considered: usize, option: impl Fn(&
 fn code_of(space: Space, a: u64, value: u16) -> u8 {
     if value >= space.coded() || space.is_rare(value, a) { u8::MAX } else { space.code(value) }
 }
-
