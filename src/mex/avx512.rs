@@ -6,9 +6,6 @@
 //! look-ups in. That is 2.9 ns a look-up for 72 codes, where masks by `pshufb` took 3.8 for 80 (Zen 4, 3.6 GHz): both
 //! are bound by one shuffle a cycle, but these need fewer of the other instructions.
 //!
-//! **Checking.** The least XOR of all options with a candidate is 0 exactly when one of them hits it: two instructions a
-//! candidate and 64 lanes.
-//!
 //! **Near.** Once the value of lane i is known, it is held against the candidates of all later lanes at once: the look-up
 //! table, shifted by i, tells which code of which later lane it hits.
 
@@ -189,10 +186,10 @@ pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut Plane
         _ => self::least::<20>(open.rows(), 0, rows),
     }
     let least: [__m512i; STRIKES] = load(&least);
-    let distance = distances(window, at, probes, &least);
+    let unhit = unhit(window, at, probes, &least);
     let one_hot = _mm512_set1_epi64(0x8040_2010_0804_0201_u64.cast_signed());
     for k in 0..STRIKES {
-        let hit = _mm512_testn_epi8_mask(distance[k], distance[k]);
+        let hit = !unhit[k];
         if hit == 0 {
             continue;
         }
@@ -209,18 +206,30 @@ pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut Plane
     }
 }
 
-/// The least XOR of any option with a candidate: 0 exactly when one of them hits it.
+/// For each candidate the lanes in which no probe hits it.
+///
+/// The least XOR of all options with a candidate is 0 exactly when one hits it: two instructions. With many candidates
+/// half of them are compared into masks instead, which is one instruction for fewer units: together they take a sixth
+/// less time than either way alone.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn distances<const N: usize>(window: &[u8], at: usize, probes: &Probes, candidates: &[__m512i; N]) -> [__m512i; N] {
+fn unhit<const N: usize>(window: &[u8], at: usize, probes: &Probes, candidates: &[__m512i; N]) -> [u64; N] {
+    let compared = if N < 6 { 0 } else { N / 2 };
+    let mut unhit = [u64::MAX; N];
     let mut distance = [_mm512_set1_epi8(NONE.cast_signed()); N];
     for probe in probes.list() {
         let option = options(window, at, probe);
-        for k in 0..N {
+        for k in 0..compared {
+            unhit[k] = _mm512_mask_cmpneq_epi8_mask(unhit[k], option, candidates[k]);
+        }
+        for k in compared..N {
             distance[k] = _mm512_min_epu8(distance[k], _mm512_xor_si512(option, candidates[k]));
         }
     }
-    distance
+    for k in compared..N {
+        unhit[k] = _mm512_test_epi8_mask(distance[k], distance[k]);
+    }
+    unhit
 }
 
 /// The first rows.
@@ -241,12 +250,11 @@ pub(super) fn check(window: &[u8], at: usize, probes: &Probes, lanes: &mut Lanes
 fn check_kept<const N: usize>(window: &[u8], at: usize, probes: &Probes, lanes: &mut Lanes) {
     let none = _mm512_set1_epi8(NONE.cast_signed());
     let candidates: [__m512i; N] = load(lanes);
-    let distance = distances(window, at, probes, &candidates);
+    let unhit = unhit(window, at, probes, &candidates);
     let mut kept = [none; N];
     let mut count = _mm512_setzero_si512();
     for k in 0..N {
-        let unhit = _mm512_test_epi8_mask(distance[k], distance[k]);
-        let left = _mm512_mask_cmpneq_epi8_mask(unhit, candidates[k], none);
+        let left = _mm512_mask_cmpneq_epi8_mask(unhit[k], candidates[k], none);
         // The k-th candidate moves to slot k at most.
         for (m, slot) in kept.iter_mut().enumerate().take(k + 1) {
             let here = _mm512_mask_cmpeq_epi8_mask(left, count, _mm512_set1_epi8(number(m)));
