@@ -32,7 +32,7 @@ use crate::rule::{Rule, Split};
 use rayon::prelude::*;
 
 /// Heaps checked by one task, a multiple of [`LANES`].
-const GROUP: u64 = 512;
+const GROUP: u64 = 256;
 
 /// Smaller parts that are marked reach up to here.
 const DEPTH: u64 = 16_384;
