@@ -737,6 +737,34 @@ impl Stream {
     }
 }
 
+/// Flips for a test, of what is chosen by a number.
+#[cfg(test)]
+impl Stream {
+    pub(super) fn flip_code(&mut self, draw: u64, bit: u8) {
+        // A rare heap is not looked back at, nor is what is not proved yet.
+        let heaps = self.end() - self.codes.start() - 2 * super::BLOCK as u64;
+        let n = self.codes.start() + draw % heaps;
+        let n = (n..).find(|&n| !self.rare_at(n)).expect("a common heap");
+        let at = self.codes.at(n);
+        self.codes.items_mut()[at] ^= bit;
+    }
+
+    pub(super) fn flip_rare(&mut self, draw: u64, bit: u8) {
+        let i = index(draw) % self.rares.len();
+        if draw % 2 == 0 { self.rares[i].0 ^= u64::from(bit) } else { self.rares[i].1 ^= u16::from(bit) }
+    }
+
+    pub(super) fn flip_plan(&mut self, draw: u64, bit: u8) {
+        let plan = Arc::make_mut(&mut self.plan);
+        let list = plan.mark.list().to_vec();
+        plan.mark.clear();
+        for (i, probe) in list.iter().enumerate() {
+            let flipped = if i == index(draw) % list.len() { bit } else { 0 };
+            plan.mark.push(Probe::new(probe.offset, probe.code() ^ flipped));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -64,6 +64,16 @@ impl Codes {
         self.window.items()
     }
 
+    #[cfg(test)]
+    pub(super) fn start(&self) -> u64 {
+        self.window.start()
+    }
+
+    #[cfg(test)]
+    pub(super) fn items_mut(&mut self) -> &mut Vec<u8> {
+        self.window.items_mut()
+    }
+
     /// Takes up the next values.
     pub(super) fn push(&mut self, values: &[u16]) {
         let end = self.end();

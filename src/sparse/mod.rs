@@ -514,3 +514,51 @@ pub fn extend(
     }
     Ok(values)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Flips one bit of one thing that later values are computed from; false when there is no such thing.
+    fn flip(streams: &mut Streams, what: usize, draw: u64) -> bool {
+        let bit = 1u8 << (draw % 8);
+        let at = |length: usize| usize::try_from(draw / 8).expect("64 bits") % length;
+        match what {
+            0 => streams.candidates.flip_code(draw / 8, bit),
+            1 => {
+                let end = index(streams.codes.end() - streams.codes.start());
+                streams.codes.items_mut()[at(end)] ^= bit;
+            }
+            2 => streams.witnesses.flip_recent(draw / 8, bit),
+            3 => streams.candidates.flip_rare(draw / 8, bit),
+            4 => streams.candidates.flip_plan(draw / 8, bit),
+            _ => return streams.witnesses.flip_head(draw / 8, bit),
+        }
+        true
+    }
+
+    #[test]
+    fn a_bit_that_flips_in_what_is_looked_back_at_is_noticed() {
+        let rule: Rule = "grundy".parse().unwrap();
+        let values = values(&rule, Method::Sparse(Kernel::best()), 100_000).unwrap();
+        let mut seed = 0x5eed_u64;
+        let mut noticed = [0; 6];
+        for round in 0..60 {
+            let solver = || Solver::new(&rule, Method::Sparse(Kernel::best()), None, values.as_slice()).unwrap();
+            let (mut solver, mut past) = (solver(), values.clone());
+            while past.len() < values.len() + 10_000 {
+                let mut more = Vec::new();
+                solver.advance(past.as_slice(), u64::MAX, &mut more).unwrap();
+                past.append(&mut more);
+            }
+            solver.check_memory().unwrap();
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let Engine::Sparse(streams) = &mut solver.engine else { panic!("Grundy's game has a space") };
+            if flip(streams, round % 6, seed >> 16) {
+                assert!(solver.check_memory().is_err(), "flip {} of seed {seed:#x} was not noticed", round % 6);
+                noticed[round % 6] += 1;
+            }
+        }
+        assert_eq!(noticed, [10; 6]);
+    }
+}

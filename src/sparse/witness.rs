@@ -554,3 +554,23 @@ fn shares(parts: &[Probe], below: &[usize], considered: usize, option: impl Fn(&
 fn code_of(space: Space, a: u64, value: u16) -> u8 {
     if value >= space.coded() || space.is_rare(value, a) { u8::MAX } else { space.code(value) }
 }
+
+/// Flips for a test, of what is chosen by a number.
+#[cfg(test)]
+impl Witnesses {
+    pub(super) fn flip_recent(&mut self, draw: u64, bit: u8) {
+        let values = self.recent.items_mut();
+        let i = index(draw) % values.len();
+        values[i] ^= u16::from(bit) << (draw % 8);
+    }
+
+    pub(super) fn flip_head(&mut self, draw: u64, bit: u8) -> bool {
+        let i = index(draw) % self.head.len();
+        if draw % 2 == 0 {
+            self.head[i] ^= u16::from(bit)
+        } else {
+            self.head_codes[i] ^= bit
+        }
+        self.born_head.is_some()
+    }
+}
