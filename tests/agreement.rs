@@ -263,6 +263,24 @@ fn values_that_leap_above_256_and_512_in_the_middle_of_a_block() {
     }
 }
 
+/// .004 comes to 512 by itself, at heap 65 759. Left alone the engine finds no good space there and computes it all by the
+/// definition; here it gets one in which the values from 512 on are the rares.
+#[test]
+fn values_that_grow_past_512_in_the_middle_of_a_block() {
+    const HELD: usize = 65_600;
+    let rule: Rule = ".004".parse().unwrap();
+    let expected = definition::values(&rule, HELD + 500).unwrap();
+    let first = expected.iter().position(|&v| v >= 512);
+    assert!(first.is_some_and(|n| n > HELD), "{first:?}");
+    let space = Some((Space::new(&rule, 0x200, 0).unwrap(), Keep::Always));
+    for kernel in Kernel::available() {
+        let past = expected[..HELD].to_vec();
+        let (found, work) = continued(&rule, kernel, space, past, expected.len(), 4096);
+        same(&rule, kernel.name(), &found, &expected);
+        assert!(work.witnessed > 0, "{kernel}: {work:?}");
+    }
+}
+
 /// Few look-ups, and now and then or most of the time more codes in use than the fast path for few look-ups knows.
 #[test]
 fn short_lists_with_codes_above_32() {

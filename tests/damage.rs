@@ -2,18 +2,17 @@
 
 mod support;
 
-use grundy::engine::{self, Observer, Options, Progress};
+use grundy::engine::{self, Options};
 use grundy::error::{Error, Kind};
 use grundy::journal::{RECORD, Width};
 use grundy::mex::Kernel;
-use grundy::rule::Rule;
 use grundy::sparse::Method;
 use grundy::verify;
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use support::{Random, grundy, run, status, text};
+use support::{Random, Silent, grundy, run, status, text};
 use tempfile::TempDir;
 
 const FILES: [&str; 3] = ["values.npy", "escapes.npy", "journal.jsonl"];
@@ -24,15 +23,6 @@ const ENDS: [u64; 3] = [5600, 14_700, 20_000];
 
 /// Each of the three ends is a commit and a clean stop.
 const RECORDS: usize = 6;
-
-struct Silent;
-
-impl Observer for Silent {
-    fn started(&mut self, _: &Rule, _: u64, _: Option<u64>) {}
-    fn rehashed(&mut self, _: u64, _: u64) {}
-    fn advanced(&mut self, _: &Progress) {}
-    fn note(&mut self, _: &str) {}
-}
 
 fn compute(dir: &Path, to: u64) {
     let method = Method::Sparse(Kernel::best());

@@ -3,17 +3,20 @@
 mod support;
 
 use grundy::definition;
-use grundy::engine::View;
-use grundy::journal::{RECORD, Width};
-use grundy::rule::Rule;
+use grundy::engine::{self, Options, View};
+use grundy::journal::{self, RECORD, Width};
+use grundy::mex::Kernel;
+use grundy::rule::{Leaves, Move, Rule};
+use grundy::sparse::Method;
 use grundy::table::Table;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-use support::{Random, grundy, run, run_well, status, text};
+use support::{Random, Silent, grundy, run, run_well, status, text};
 
 const DATA: [&str; 2] = ["values.npy", "escapes.npy"];
 
@@ -86,6 +89,23 @@ fn pieces_with_other_threads_and_kernels_give_the_same_bytes() {
     }
 }
 
+/// More threads than cores, so that blocks are finished in every order.
+#[test]
+fn any_number_of_threads_gives_the_same_bytes() {
+    for game in ["grundy", "0.6"] {
+        let dirs = tempfile::tempdir().unwrap();
+        let one = dirs.path().join("1");
+        for threads in ["1", "2", "3", "7", "16"] {
+            let dir = dirs.path().join(threads);
+            run_well(game, &dir, &["--to", "300000", "--width", "u8", "--threads", threads]);
+            assert_eq!(count(&dir), 300_000, "{game}, {threads} threads");
+            same_run(&dir, &one);
+        }
+        let escapes = status(&one).unwrap()["escapes"].as_u64().unwrap();
+        assert_eq!(escapes > 0, game == "0.6", "{game}: {escapes} escapes");
+    }
+}
+
 /// The formulas of the format, written down a second time, on values of the definition.
 #[test]
 fn a_table_of_bytes_with_escapes_holds_the_values_and_the_digest_that_the_definition_gives() {
@@ -103,6 +123,40 @@ fn a_table_of_bytes_with_escapes_holds_the_values_and_the_digest_that_the_defini
     let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
     let digest = blake3::hash(&[[0; 32], *blake3::hash(&bytes).as_bytes()].concat());
     assert_eq!(status(&dir).unwrap()["digest"], digest.to_hex().as_str());
+}
+
+/// From heap 4501 on, every value below 8192 is an option. A few heaps more are enough, and dear.
+#[test]
+fn a_table_of_values_above_6000_is_the_definition_with_every_kernel() {
+    const TAKEN: u64 = 4500;
+    let leap = (0..8192).map(|constant| Move { remove: TAKEN, constant, leaves: Leaves::One });
+    let moves = "0.77".parse::<Rule>().unwrap().moves().iter().copied().chain(leap).collect();
+    let rule = Rule::from_moves("leaping", moves).unwrap();
+    let values = definition::values(&rule, TAKEN as usize + 65).unwrap();
+    let large: Vec<(u64, u16)> = (0..).zip(values.iter().copied()).filter(|&(_, v)| v > 255).collect();
+    assert!(large.len() == 64 && large[0].1 > 6000);
+    let entries: Vec<u8> = large.iter().flat_map(|(n, v)| [&n.to_le_bytes()[..], &v.to_le_bytes()].concat()).collect();
+    for kernel in Kernel::available() {
+        for width in [Width::U8, Width::U16] {
+            let dirs = tempfile::tempdir().unwrap();
+            let dir = dirs.path().join("run");
+            let method = Method::Sparse(kernel);
+            let to = Some(values.len() as u64);
+            let options = Options { to, threads: 2, method, width: Some(width), keep: None, rollback: false };
+            engine::run(Some(&rule), &dir, &options, &mut Silent, &AtomicBool::new(false)).unwrap();
+            let last = journal::read(&dir).unwrap().last;
+            assert!(last.checks["witnessed"] > 0, "{kernel}, {width:?}: the rule is not sparse, no kernel was used");
+            let file = |name: &str| std::fs::read(dir.join(name)).unwrap();
+            let table: Vec<u8> = match width {
+                Width::U8 => values.iter().map(|v| v.to_le_bytes()[0]).collect(),
+                Width::U16 => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+            };
+            assert!(file("values.npy")[4096..] == table, "{kernel}, {width:?}");
+            if width == Width::U8 {
+                assert!(file("escapes.npy")[4096..] == entries, "{kernel}");
+            }
+        }
+    }
 }
 
 #[test]

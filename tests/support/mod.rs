@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+use grundy::engine::{Observer, Progress};
+use grundy::rule::Rule;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -47,6 +49,16 @@ impl Random {
     pub(crate) fn other_byte(&mut self, byte: u8) -> u8 {
         byte ^ (1 + self.below(255)) as u8
     }
+}
+
+/// Nobody who watches a run of the library.
+pub(crate) struct Silent;
+
+impl Observer for Silent {
+    fn started(&mut self, _: &Rule, _: u64, _: Option<u64>) {}
+    fn rehashed(&mut self, _: u64, _: u64) {}
+    fn advanced(&mut self, _: &Progress) {}
+    fn note(&mut self, _: &str) {}
 }
 
 /// The program under test, with an example's arguments.
