@@ -1,4 +1,4 @@
-//! The AVX-512 kernel (F, BW, VL, VBMI): 64 lanes are one register.
+//! The AVX-512 kernel (F, BW, VL, VBMI, VPOPCNTDQ): 64 lanes are one register.
 //!
 //! **Marking.** 2 to 20 planes of bits a lane (plane j, bit b: code 8j + b), all in registers. `vpermb` looks the low six
 //! bits of an option up in a table of 64 bytes, which holds 1 << b at 8j + b: the byte to put in plane j. A byte mask
@@ -17,6 +17,7 @@ pub(super) fn is_available() -> bool {
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512vbmi")
+        && is_x86_feature_detected!("avx512vpopcntdq") // the chain counts with it; the first chips with VBMI had it not
         && is_x86_feature_detected!("popcnt")
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")

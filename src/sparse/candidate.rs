@@ -494,8 +494,8 @@ impl Stream {
     /// copy of them, which was made on its own way, rares, look-ups and plan with their hashes.
     pub(super) fn check_memory(&self, codes: &Codes) -> Result<()> {
         let rares = self.rares.iter().fold(0, |born, &(n, value)| hash((born, n, value)));
-        let ones: u64 = self.is_rare.as_raw_slice().iter().map(|word| u64::from(word.count_ones())).sum();
-        let places = ones == self.rares.len() as u64 && self.rares.iter().all(|rare| self.rare_at(rare.0));
+        let places =
+            self.is_rare.count_ones() == self.rares.len() && self.rares.iter().all(|rare| self.rare_at(rare.0));
         if rares != self.born.rares || !places {
             return Err(Error::Flipped { what: "the list of rare heaps", from: 0, to: self.end() });
         }
@@ -751,7 +751,7 @@ impl Stream {
 
     pub(super) fn flip_rare(&mut self, draw: u64, bit: u8) {
         let i = index(draw) % self.rares.len();
-        if draw % 2 == 0 { self.rares[i].0 ^= u64::from(bit) } else { self.rares[i].1 ^= u16::from(bit) }
+        if draw.is_multiple_of(2) { self.rares[i].0 ^= u64::from(bit) } else { self.rares[i].1 ^= u16::from(bit) }
     }
 
     pub(super) fn flip_plan(&mut self, draw: u64, bit: u8) {

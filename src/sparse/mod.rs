@@ -81,7 +81,7 @@ pub struct Known {
 #[derive(Default)]
 struct Seen {
     rares: Vec<(u64, u16)>,
-    /// Values above 255.
+    /// The last values above 255.
     large: Vec<(u64, u16)>,
     max_value: u16,
 }
@@ -100,6 +100,7 @@ impl Seen {
                 }
                 seen.max_value = seen.max_value.max(v);
             }
+            witness::keep_last(&mut seen.large);
             Ok(())
         })?;
         seen.rares.extend(&known.rares);
@@ -136,6 +137,8 @@ pub struct Solver {
     work: Work,
     largest_block: usize,
     engine: Engine,
+    /// An error may have left the streams between two heaps.
+    failed: bool,
 }
 
 enum Engine {
@@ -207,6 +210,7 @@ impl Solver {
             work: Work::default(),
             largest_block: BLOCK,
             engine: Engine::Definition(Window::new(0, Vec::new())),
+            failed: false,
         };
         if past.len() >= BOOTSTRAP && solver.space != Space::NONE && method != Method::Definition {
             solver.engine = solver.sparse_engine(past, seen)?;
@@ -325,8 +329,18 @@ impl Solver {
     ///
     /// # Errors
     /// [`Error::ValueTooLarge`], or what reading `past` gives: [`Error::Freed`] when a heap needs values that are no longer
-    /// there. The values appended are right all the same.
+    /// there. The values appended are right all the same, but the solver is of no more use: make another one.
+    ///
+    /// # Panics
+    /// When it is asked again after an error.
     pub fn advance<S: Sequence + ?Sized>(&mut self, past: &S, limit: u64, out: &mut Vec<u16>) -> Result<()> {
+        assert!(!self.failed, "a solver was asked again after an error");
+        let advanced = self.go_on(past, limit, out);
+        self.failed = advanced.is_err();
+        advanced
+    }
+
+    fn go_on<S: Sequence + ?Sized>(&mut self, past: &S, limit: u64, out: &mut Vec<u16>) -> Result<()> {
         let before = out.len();
         while out.len() == before {
             self.review(past)?;
@@ -560,5 +574,14 @@ mod tests {
             }
         }
         assert_eq!(noticed, [10; 6]);
+    }
+
+    /// A table that a run is resumed on may hold billions of values above 255; the last ones will do.
+    #[test]
+    fn a_resumed_solver_keeps_only_the_last_large_values() {
+        let values = vec![300u16; 1 << 20];
+        let seen = Seen::of(values.as_slice(), Space::NONE, &Known::default()).unwrap();
+        assert!(seen.large.len() < 1 << 18, "{} values above 255 are held", seen.large.len());
+        assert_eq!(seen.large.last(), Some(&((1 << 20) - 1, 300)));
     }
 }

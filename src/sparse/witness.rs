@@ -189,9 +189,7 @@ impl Witnesses {
             self.born_head = Some(hash((&self.head, &self.head_codes)));
         }
         self.recent.forget_before(end.saturating_sub(HEAD + self.rule.max_remove() + order::SPAN + GROUP));
-        if self.large.len() > 4 * LARGE {
-            self.large.drain(..self.large.len() - 2 * LARGE);
-        }
+        keep_last(&mut self.large);
     }
 
     /// Forgets the values from `end` on.
@@ -438,7 +436,7 @@ impl Witnesses {
             return Ok(checked);
         }
         let all = Joined { past, recent: &self.recent, end: n };
-        self.search_large(n, &mut targets, &all)?;
+        checked.depth = checked.depth.max(self.search_large(n, &mut targets, &all)?);
         if !targets.is_empty() {
             checked.walks = 1;
             checked.depth = n / 2;
@@ -478,9 +476,11 @@ impl Witnesses {
         if targets.is_empty() { depth } else { reach }
     }
 
-    /// Removes the targets that splits with one of the last heaps of value above 255 give.
-    fn search_large<S: Sequence + ?Sized>(&self, n: u64, targets: &mut Vec<u16>, all: &S) -> Result<()> {
+    /// Removes the targets that splits with one of the last heaps of value above 255 give; the largest smaller part of
+    /// those that did.
+    fn search_large<S: Sequence + ?Sized>(&self, n: u64, targets: &mut Vec<u16>, all: &S) -> Result<u64> {
         const LAST: usize = 4096;
+        let mut depth = 0;
         let before = self.large.partition_point(|large| large.0 < n);
         for &(b, value) in self.large[..before].iter().rev().take(LAST) {
             for split in &self.splits {
@@ -491,14 +491,25 @@ impl Witnesses {
                         Err(Error::Freed { .. }) => continue, // another part may do
                         read => read?,
                     }
+                    let before = targets.len();
                     targets.retain(|&t| t != split.constant ^ value ^ other[0]);
+                    if targets.len() < before {
+                        depth = depth.max(a.min(b));
+                    }
                 }
             }
             if targets.is_empty() {
                 break;
             }
         }
-        Ok(())
+        Ok(depth)
+    }
+}
+
+/// Drops the first of many values above 255.
+pub(super) fn keep_last(large: &mut Vec<(u64, u16)>) {
+    if large.len() > 4 * LARGE {
+        large.drain(..large.len() - 2 * LARGE);
     }
 }
 
@@ -566,11 +577,32 @@ impl Witnesses {
 
     pub(super) fn flip_head(&mut self, draw: u64, bit: u8) -> bool {
         let i = index(draw) % self.head.len();
-        if draw % 2 == 0 {
+        if draw.is_multiple_of(2) {
             self.head[i] ^= u16::from(bit)
         } else {
             self.head_codes[i] ^= bit
         }
         self.born_head.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both parts of the only witnesses are beyond [`HEAD`]: one is found in the list of large values, and what is
+    /// reported must say how deep it was, for a period is proved with it.
+    #[test]
+    fn a_witness_found_by_a_large_value_is_as_deep_as_its_smaller_part() {
+        let rule: Rule = "grundy".parse().unwrap();
+        let space = Space::new(&rule, 0x1fe, 0).unwrap();
+        let mut past = vec![0u16; 320_000];
+        let large: Vec<(u64, u16)> = (150_000..).zip(258..262).collect();
+        large.iter().for_each(|&(n, v)| past[index(n)] = v);
+        let mut witnesses = Witnesses::new(&rule, space, Kernel::best(), large, past.as_slice()).unwrap();
+        witnesses.push(&[262]);
+        let checked = witnesses.search(320_000, (258..262).collect(), past.as_slice()).unwrap();
+        assert_eq!((checked.missing, checked.walks), (None, 0));
+        assert!(checked.depth >= 150_003, "a smaller part of 150003, and a depth of {}", checked.depth);
     }
 }
