@@ -766,3 +766,24 @@ def test_values_freed_by_the_program_are_refused_and_the_others_read(tmp_path):
         with pytest.raises(grundy_table.NotKept):
             run[n]
     assert json.loads(command(path, "--json").stdout)["searched"]["kept_from"] == start
+
+
+@pytest.mark.skipif("GRUNDY_BIN" not in os.environ, reason="GRUNDY_BIN is not set")
+def test_results_of_a_run_that_keeps_less_are_those_of_the_whole_one(tmp_path):
+    program, texts = os.environ["GRUNDY_BIN"], []
+    for name, keep in [("whole", []), ("kept", ["--keep", "100000"])]:
+        path = str(tmp_path / name)
+        subprocess.run([program, "run", ".106", "--to", "101000000", "--dir", path, "-q", *keep], check=True)
+        done = subprocess.run(
+            [sys.executable, os.path.join(SCRIPTS, "results.py"), path], check=True, capture_output=True, text=True
+        )
+        texts.append([line for line in done.stdout.splitlines() if not line.startswith(("- kept", "- checks"))])
+    assert texts[0] == texts[1]
+    run = grundy_table.open_run(str(tmp_path / "whole"))
+    values = run[: 1 << 20]
+    running = np.maximum.accumulate(values)
+    at = [0, *(np.flatnonzero(np.diff(running)) + 1).tolist()]
+    rows = [f"| {n} | {values[n]} |" for n in at]
+    assert rows == [row for row in texts[0] if row.startswith("| ") and row[2].isdigit()][: len(rows)]
+    zeros = sum(int((block == 0).sum()) for _, block in run.chunks())
+    assert any(line.startswith(f"- zeros: {zeros},") for line in texts[0])

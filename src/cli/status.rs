@@ -1,7 +1,7 @@
 //! `grundy status`: what a run holds and how far it may be trusted.
 
 use anyhow::Result;
-use grundy::journal;
+use grundy::journal::{self, Width};
 use std::path::PathBuf;
 
 /// Arguments of `grundy status`.
@@ -47,7 +47,13 @@ pub(crate) fn status(args: &Args) -> Result<()> {
         ("game", record.game.escape_default().to_string()),
         ("values", format!("{} (G(0) to G({}))", record.count, record.count.saturating_sub(1))),
         ("kept", format!("{}{keeps}", kept.join(" and "))),
-        ("width", format!("{}, {} values above 255", record.width.name(), record.escapes)),
+        (
+            "width",
+            match record.width {
+                Width::U8 => format!("u8, and {} values above 255", record.escapes),
+                Width::U16 => "u16".into(),
+            },
+        ),
         (
             "space",
             match record.mask {

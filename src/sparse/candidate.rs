@@ -204,8 +204,9 @@ const fn check_price(keep: usize) -> u64 {
     (500 + 240 * keep as u64) / LANES as u64
 }
 
-/// The cheapest shares, given how many candidates too many are left in each of some heaps after so many look-ups.
-fn shares(left: &[Vec<u8>], codes: usize) -> Shares {
+/// The cheapest shares that mark the look-ups `given`, if it is known how many candidates too many are left in each of some
+/// heaps after so many look-ups.
+fn shares(left: &[Vec<u8>], given: usize, codes: usize) -> Shares {
     /// One heap in so many may lose its answer where a stage begins.
     const LOST: usize = 2048;
     /// A stage of fewer look-ups costs more than it saves.
@@ -234,7 +235,7 @@ fn shares(left: &[Vec<u8>], codes: usize) -> Shares {
         let lost = lost(shares.marks, shares.stages[0].0) as u64 * LANE_LOSS / heaps as u64;
         shares.marks as u64 * mark_price(codes) + checks.sum::<u64>() + lost
     };
-    let choices = (0..mex::KEEP.len()).flat_map(|first| (0..=ranks).step_by(20).map(move |marks| (first, marks)));
+    let choices = (0..mex::KEEP.len()).flat_map(|first| (given..=ranks).step_by(20).map(move |marks| (first, marks)));
     choices.map(|(first, marks)| plan(first, marks)).min_by_key(cost).expect("there are choices")
 }
 
@@ -464,7 +465,7 @@ impl Stream {
     fn learn(&mut self) {
         let end = self.end();
         self.reconsider();
-        let (heaps, others) = order::samples(end);
+        let (heaps, mut others) = order::samples(end);
         // At a rare heap nothing is to be learnt.
         let answers = |heaps: &[u64]| -> Vec<usize> {
             heaps.iter().map(|&n| if self.rare_at(n) { 0 } else { usize::from(self.codes.get(n)) }).collect()
@@ -475,16 +476,24 @@ impl Stream {
             let other = n.checked_sub(lookup.offset).filter(|_| lookup.value < self.space.coded());
             other.map_or(u8::MAX, |other| self.codes.get(other) ^ self.space.code(lookup.value))
         };
-        let mut lookups = self.lookups.clone();
-        let all = lookups.len();
-        order::learn(&mut lookups, all, &below, |lookup, i| option(lookup, heaps[i]));
+        // With other threads at hand all that may be marked ahead is: it is not needed for the answer any more, and what is
+        // left to the one thread that must go heap after heap is shorter.
+        let helped = rayon::current_num_threads() > 1;
+        let is_ahead = |lookup: &&Lookup| helped && lookup.offset >= AHEAD as u64;
+        let mut lookups: Vec<Lookup> = self.lookups.iter().filter(is_ahead).copied().collect();
+        let mut rest: Vec<Lookup> = self.lookups.iter().filter(|lookup| !is_ahead(lookup)).copied().collect();
+        let (given, all) = (lookups.len(), rest.len());
+        order::learn(&mut rest, &lookups, all, &below, |lookup, i| option(lookup, heaps[i]));
+        lookups.append(&mut rest);
+        // In bounded memory, however many look-ups there are.
+        others.truncate((1 << 26) / lookups.len().max(1));
         // The near ones come too late to be counted on.
         let far = |lookup: &Lookup, i: usize| match lookup.offset < LANES as u64 {
             true => u8::MAX,
             false => option(lookup, others[i]),
         };
         let left = order::left(&lookups, &answers(&others), far);
-        self.shares = shares(&left, self.codes_considered);
+        self.shares = shares(&left, given, self.codes_considered);
         self.lookups = lookups;
         self.learnt_at = end;
         self.plan = Arc::new(Plan::none());

@@ -58,12 +58,24 @@ const WHOLE: u32 = 1 << 12;
 /// Puts the best `count` of `lookups` in front, best first; the others follow in no particular order, as do those that
 /// would gain less than one code in one heap.
 ///
-/// `below[i]` says that the codes below it matter at sample heap i, `option(lookup, i)` is the code of the option that the
+/// Those of `given` are used in any case. `below[i]` says that the codes below it matter at sample heap i, `option(lookup, i)` is the code of the option that the
 /// look-up gives there (at least [`MOST_CODES`] when there is none).
-pub(super) fn learn<T: Copy>(lookups: &mut Vec<T>, count: usize, below: &[usize], option: impl Fn(&T, usize) -> u8) {
+pub(super) fn learn<T: Copy>(
+    lookups: &mut Vec<T>,
+    given: &[T],
+    count: usize,
+    below: &[usize],
+    option: impl Fn(&T, usize) -> u8,
+) {
     // What a hit of code v at heap i is worth.
     let mut weight: Vec<[u32; 256]> =
         below.iter().map(|&end| std::array::from_fn(|v| if v < end.min(MOST_CODES) { WHOLE } else { 0 })).collect();
+    for lookup in given {
+        for (i, row) in weight.iter_mut().enumerate() {
+            let v = usize::from(option(lookup, i));
+            row[v] = row[v] * 3 / 8;
+        }
+    }
     let options: Vec<Vec<u8>> =
         lookups.iter().map(|lookup| (0..below.len()).map(|i| option(lookup, i)).collect()).collect();
     let gain = |weight: &[[u32; 256]], of: usize| -> u64 {

@@ -401,7 +401,7 @@ impl Witnesses {
             }
         }
         let option = |part: &Probe, at: usize| codes.items()[at - part.offset] ^ part.code();
-        order::learn(&mut parts, MOST_PARTS, &below, |part, i| option(part, ats[i]));
+        order::learn(&mut parts, &[], MOST_PARTS, &below, |part, i| option(part, ats[i]));
         parts.truncate(MOST_PARTS);
         let (ats, below) = needs(&others);
         let (marks, strikes) = shares(&parts, &below, self.codes_considered, |part, i| option(part, ats[i]));
