@@ -158,6 +158,16 @@ impl Planes {
         Planes { rows: [[0; LANES]; MOST_CODES / 8], codes }
     }
 
+    /// Forgets all options; those below `codes` will be entered from now on.
+    ///
+    /// # Panics
+    /// When `codes` is none of [`CODES`].
+    pub fn clear(&mut self, codes: usize) {
+        assert!(CODES.contains(&codes), "a number of codes that no kernel has");
+        self.codes = codes;
+        self.rows_mut().fill([0; LANES]);
+    }
+
     /// Codes below this are considered.
     #[must_use]
     pub fn codes(&self) -> usize {

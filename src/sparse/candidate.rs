@@ -143,6 +143,13 @@ pub(super) struct Ahead {
     planes: Vec<Planes>,
 }
 
+impl Ahead {
+    /// The planes, to be used again.
+    pub(super) fn into_planes(self) -> Vec<Planes> {
+        self.planes
+    }
+}
+
 impl Plan {
     /// A plan that holds nowhere.
     fn none() -> Plan {
@@ -178,7 +185,15 @@ impl Plan {
 
 /// Marks the far look-ups of the block of `length` heaps from `start` on. Any thread may do it while the block before
 /// `start`, of at most as many heaps as this one may have, is computed; `codes` ends where that one begins.
-pub(super) fn mark_ahead(plan: Arc<Plan>, kernel: Kernel, codes: &Codes, start: u64, length: usize) -> Option<Ahead> {
+/// `planes` are used again, whatever is in them: fresh memory for each block would cost more than what is done in it.
+pub(super) fn mark_ahead(
+    plan: Arc<Plan>,
+    kernel: Kernel,
+    codes: &Codes,
+    start: u64,
+    length: usize,
+    mut planes: Vec<Planes>,
+) -> Option<Ahead> {
     let groups = length / LANES;
     let end = start + (groups * LANES) as u64;
     let reach = plan.ahead.farthest() as u64;
@@ -186,12 +201,11 @@ pub(super) fn mark_ahead(plan: Arc<Plan>, kernel: Kernel, codes: &Codes, start: 
     if !useful || !codes.hold(start, reach, end.saturating_sub(AHEAD as u64)) {
         return None;
     }
-    let mark = |group: usize| {
-        let mut planes = Planes::new(plan.codes);
-        kernel.mark(codes.items(), codes.at(start) + group * LANES, &plan.ahead, &mut planes);
-        planes
-    };
-    let planes = (0..groups).into_par_iter().with_min_len(8).map(mark).collect();
+    planes.resize_with(groups, || Planes::new(plan.codes));
+    planes.par_iter_mut().enumerate().with_min_len(4).with_max_len(8).for_each(|(group, planes)| {
+        planes.clear(plan.codes);
+        kernel.mark(codes.items(), codes.at(start) + group * LANES, &plan.ahead, planes);
+    });
     Some(Ahead { plan, start, planes })
 }
 
@@ -411,7 +425,7 @@ impl Stream {
 
     /// Computes the candidates of the next `length` heaps; fewer when one has no byte code. The stream may yet be taken
     /// back to `proved`, so what a heap from there on looks back at is kept.
-    pub(super) fn block(&mut self, length: usize, proved: u64, ahead: Option<Ahead>) -> Result<(Vec<u16>, Stop)> {
+    pub(super) fn block(&mut self, length: usize, proved: u64, ahead: Option<&Ahead>) -> Result<(Vec<u16>, Stop)> {
         let start = self.end();
         let end = start + length as u64;
         let reach = self.reach();
@@ -438,7 +452,7 @@ impl Stream {
                 self.make_plan(start, end);
             }
             let ahead = ahead.filter(|ahead| ahead.start == start && Arc::ptr_eq(&ahead.plan, &self.plan));
-            let mut planes = ahead.into_iter().flat_map(|ahead| ahead.planes);
+            let mut planes = ahead.into_iter().flat_map(|ahead| &ahead.planes);
             while self.end() < end && stop == Stop::Done {
                 let left = index(end - self.end());
                 stop = match self.plan.chain {
@@ -634,14 +648,14 @@ impl Stream {
     }
 
     /// The next `count` heaps, at most [`LANES`], given the planes that were marked ahead, if any.
-    fn lanes(&mut self, count: usize, ahead: Option<Planes>) -> Stop {
+    fn lanes(&mut self, count: usize, ahead: Option<&Planes>) -> Stop {
         let start = self.end();
         let at = self.codes.at(start);
         // With many odd look-ups the kernel would leave most of the work undone.
         let use_kernel = count > LANES / 8 && self.plan.odd.len() * 4 < self.lookups.len();
         let lanes = use_kernel.then(|| {
             let codes = self.codes.items();
-            let mut planes = ahead.unwrap_or_else(|| {
+            let mut planes = ahead.cloned().unwrap_or_else(|| {
                 let mut planes = Planes::new(self.plan.codes);
                 self.kernel.mark(codes, at, &self.plan.ahead, &mut planes);
                 planes

@@ -25,7 +25,7 @@ pub use space::{Histogram, Space};
 
 use crate::definition::{self, Appended, Sequence, for_each_kept, for_each_piece};
 use crate::error::{Error, Result};
-use crate::mex::Kernel;
+use crate::mex::{Kernel, Planes};
 use crate::nimber::index;
 use crate::rule::{Leaves, Rule};
 use candidate::{Ahead, Stop, Stream, mark_ahead};
@@ -152,8 +152,10 @@ struct Streams {
     witnesses: Witnesses,
     /// Of everything up to the end of `block`.
     codes: Codes,
-    /// For the block after the one that is computed next.
+    /// For the block that is computed next.
     ahead: Option<Ahead>,
+    /// Of an earlier block, to be used again.
+    spare: Vec<Planes>,
     /// Candidates that wait for their witnesses, from the first unproved heap on.
     block: Vec<u16>,
     next_length: usize,
@@ -314,6 +316,7 @@ impl Solver {
             witnesses,
             codes,
             ahead: None,
+            spare: Vec::new(),
             block: Vec::new(),
             next_length: SMALLEST_BLOCK,
         })))
@@ -436,9 +439,16 @@ impl Streams {
         self.codes.forget_before(start.saturating_sub(self.candidates.reach().max(self.witnesses.lookback())));
         let (candidates, witnesses, block, codes) =
             (&mut self.candidates, &mut self.witnesses, &self.block, &self.codes);
-        let (kernel, plan, ahead) = (self.kernel, candidates.plan(), self.ahead.take());
+        let (kernel, plan, used) = (self.kernel, candidates.plan(), self.ahead.take());
+        let spare = std::mem::take(&mut self.spare);
         let (next, (checked, ahead)) = rayon::join(
-            || if length == 0 { Ok((Vec::new(), Stop::Done)) } else { candidates.block(index(length), start, ahead) },
+            || {
+                if length == 0 {
+                    Ok((Vec::new(), Stop::Done))
+                } else {
+                    candidates.block(index(length), start, used.as_ref())
+                }
+            },
             || {
                 let after = from + length;
                 let length = index(limit.saturating_sub(after).min(length));
@@ -451,12 +461,13 @@ impl Streams {
                             witnesses.check(start, codes, past)
                         }
                     },
-                    || mark_ahead(plan, kernel, codes, after, length),
+                    || mark_ahead(plan, kernel, codes, after, length, spare),
                 )
             },
         );
         let checked = checked?;
         self.ahead = ahead;
+        self.spare = used.map_or_else(Vec::new, Ahead::into_planes);
         work.walks += checked.walks;
         work.depth = work.depth.max(checked.depth);
         if let Some((n, value)) = checked.missing {

@@ -224,6 +224,7 @@ impl Witnesses {
         let this = &*self;
         groups
             .par_iter()
+            .with_max_len(1) // the thread that comes back from the candidates is to find something to do
             .map(|group| {
                 let from = start.max(group * GROUP);
                 this.check_group(from, this.end().min((group + 1) * GROUP), codes, past)
