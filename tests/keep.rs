@@ -25,12 +25,12 @@ use tempfile::TempDir;
 const GAME: &str = ".106";
 const TO: u64 = 90_000_000;
 
-/// The head, and the one whole segment that fits between it and the last 100 000 values committed before the end.
+/// The head, and the one whole segment that fits between it and the last 140 000 values committed before the end.
 const HEAD: u64 = 1 << 26;
 const SEGMENT: u64 = 1 << 24;
 const FREED: Range<u64> = HEAD..HEAD + SEGMENT;
 
-const KEEP: [&str; 4] = ["--to", "90000000", "--keep", "100000"];
+const KEEP: [&str; 4] = ["--to", "90000000", "--keep", "140000"];
 
 /// Where the header of values.npy ends.
 const DATA: u64 = 4096;
@@ -46,7 +46,7 @@ fn runs() -> (&'static Path, &'static Path) {
     let dirs = ONCE.get_or_init(|| {
         let dirs = tempfile::tempdir().unwrap();
         run_well(GAME, &dirs.path().join("whole"), &KEEP[..2]);
-        run_well(GAME, &dirs.path().join("kept"), &["--to", "85000000", "--keep", "100000"]);
+        run_well(GAME, &dirs.path().join("kept"), &["--to", "85000000", "--keep", "140000"]);
         run_well(GAME, &dirs.path().join("kept"), &KEEP[..2]);
         dirs
     });
@@ -181,8 +181,8 @@ fn stopped_killed_and_resumed_without_the_word_it_goes_on_keeping_and_ends_with_
     let (whole, _) = runs();
     let dirs = tempfile::tempdir().unwrap();
     let dir = dirs.path().join("run");
-    run_well(GAME, &dir, &["--to", "84500000", "--keep", "100000"]);
-    assert_eq!(journal::read(&dir).unwrap().last.keep, Some(100_000));
+    run_well(GAME, &dir, &["--to", "84500000", "--keep", "140000"]);
+    assert_eq!(journal::read(&dir).unwrap().last.keep, Some(140_000));
     let mut child =
         grundy(["run", GAME, "--dir"]).arg(&dir).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
@@ -201,7 +201,7 @@ fn stopped_killed_and_resumed_without_the_word_it_goes_on_keeping_and_ends_with_
     if count <= TO {
         same_where_kept(&dir, whole);
     }
-    assert_eq!(journal::read(&dir).unwrap().last.keep, Some(100_000));
+    assert_eq!(journal::read(&dir).unwrap().last.keep, Some(140_000));
 }
 
 /// The record says what is freed, and then the process is killed: the hole is not there yet.
@@ -295,7 +295,7 @@ fn a_size_below_what_the_game_looks_back_at_is_refused_and_the_size_that_would_d
     fails(
         1,
         &run("grundy", &dir, &["--to", "1000", "--keep", "65536"]),
-        &["--keep 65536 is too little", "--keep 82944"],
+        &["--keep 65536 is too little", "--keep 131328"],
     );
     fails(1, &run("grundy", &dir, &["--to", "1000", "--keep", "1M", "--kernel", "definition"]), &["definition"]);
     fails(1, &run(".3", &dir, &["--to", "1000", "--keep", "1M"]), &["definition"]);
@@ -303,14 +303,14 @@ fn a_size_below_what_the_game_looks_back_at_is_refused_and_the_size_that_would_d
     assert_eq!(run("grundy", &dir, &["--keep", "0"]).status.code(), Some(2));
     // The rare position 82860 comes in the first second.
     let begun = Instant::now();
-    fails(1, &run("grundy", &dir, &["--keep", "90000"]), &["82860", "--keep 165804"]);
+    fails(1, &run("grundy", &dir, &["--keep", "140000"]), &["82860", "--keep 148396"]);
     assert!(begun.elapsed() < Duration::from_secs(30));
     let count = status(&dir).unwrap()["count"].as_u64().unwrap();
     assert!(count > 82_860, "what was computed is committed");
     assert_eq!(said(&["verify"], &dir, &[]).status.code(), Some(0));
     let more = (count + 1000).to_string();
-    fails(1, &run("grundy", &dir, &["--to", &more]), &["--keep 165804"]);
-    run_well("grundy", &dir, &["--to", &more, "--keep", "165804"]);
+    fails(1, &run("grundy", &dir, &["--to", &more]), &["--keep 148396"]);
+    run_well("grundy", &dir, &["--to", &more, "--keep", "148396"]);
 }
 
 /// Some values of a sequence are gone.

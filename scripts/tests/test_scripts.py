@@ -752,11 +752,11 @@ def test_table_written_by_the_program(tmp_path):
 def test_values_freed_by_the_program_are_refused_and_the_others_read(tmp_path):
     program, path = os.environ["GRUNDY_BIN"], str(tmp_path / "kept")
     run = [program, "run", ".106", "--dir", path, "-q"]
-    subprocess.run([*run, "--to", "84000000", "--keep", "100000"], check=True)
-    subprocess.run([*run, "--to", "84100000"], check=True)
+    subprocess.run([*run, "--to", "84100000", "--keep", "140000"], check=True)
+    subprocess.run([*run, "--to", "84200000"], check=True)
     run = grundy_table.open_run(path)
     head, start = 1 << 26, 5 << 24  # the head of 2^26 values, and the end of the only segment that is freed
-    assert run.kept == [(0, head), (start, 84100000)]
+    assert run.kept == [(0, head), (start, 84200000)]
     for a, b in [(head - 5, head), (start, start + 5)]:
         printed = subprocess.run(
             [program, "values", path, f"{a}..{b}"], check=True, capture_output=True, text=True
@@ -771,7 +771,7 @@ def test_values_freed_by_the_program_are_refused_and_the_others_read(tmp_path):
 @pytest.mark.skipif("GRUNDY_BIN" not in os.environ, reason="GRUNDY_BIN is not set")
 def test_results_of_a_run_that_keeps_less_are_those_of_the_whole_one(tmp_path):
     program, texts = os.environ["GRUNDY_BIN"], []
-    for name, keep in [("whole", []), ("kept", ["--keep", "100000"])]:
+    for name, keep in [("whole", []), ("kept", ["--keep", "140000"])]:
         path = str(tmp_path / name)
         subprocess.run([program, "run", ".106", "--to", "101000000", "--dir", path, "-q", *keep], check=True)
         done = subprocess.run(

@@ -113,7 +113,7 @@ impl Seen {
 /// `last_rare`; the first 2^16 are read besides.
 #[must_use]
 pub fn lookback(rule: &Rule, last_rare: u64) -> u64 {
-    last_rare.saturating_add(rule.max_remove() + order::SPAN + witness::LOOKBACK)
+    last_rare.saturating_add(order::SPAN).max(witness::LOOKBACK).saturating_add(rule.max_remove())
 }
 
 /// Whether a space could ever be used; otherwise all values are looked back at.
