@@ -1,8 +1,11 @@
 //! The candidate stream: for each heap the least common value that is not an option.
 //!
 //! Only options with exactly one rare part can be common (`sparse::space`), so one look-up per rare position and split
-//! finds them all. Those that reach back at least [`LANES`] and the nearer ones are two jobs of a kernel, 64 heaps at a
-//! time; while there are odd ones, these and the near ones are done heap by heap. Where there are few look-ups and none
+//! finds them all. Those that reach back at least [`LANES`] and the nearer ones are jobs of a kernel, 64 heaps at a time:
+//! the far ones are marked, or checked in stages; their order is learnt ([`order`]), and how many are marked and what the
+//! stages keep is tried out on heaps that were not learnt from. What reaches back two blocks may be marked ahead of time by
+//! any thread ([`mark_ahead`]); with other threads at hand all of it is. While there are odd look-ups, these and the near
+//! ones are done heap by heap. Where there are few look-ups and none
 //! is odd, all of them are one job of a kernel ([`Chain`]), and no order is learnt: .106 makes 400 million candidates a
 //! second instead of 68. A game that often has codes which the chain does not know goes back to the other way for good.
 //!

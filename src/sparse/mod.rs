@@ -5,7 +5,7 @@
 //! it joins the list. This is exact: no hypothesis, no conjecture; the space decides only how fast it is.
 //!
 //! Two streams work side by side (`rayon::join`): the candidates (`candidate`) of one block, and the witnesses
-//! (`witness`) of the block before. A new rare heap takes both back to the heap after it; blocks then start small and
+//! (`witness`) of the block before, and what can be marked for the block after. Nothing runs farther ahead. A new rare heap takes both back to the heap after it; blocks then start small and
 //! double, so that the many rares of a young sequence cost little.
 //!
 //! Before a space is known, and for games that have none, values are computed by the definition. A space is found by the

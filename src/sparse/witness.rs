@@ -2,15 +2,16 @@
 //!
 //! The least common value m* that is not an option is G(n) if and only if every value below m* that is rare at n is an
 //! option too; each needs one option that has it, a witness. There is no serial dependency here: any part of the heaps
-//! before n may be used, so groups of 512 heaps are checked side by side.
+//! before n may be used, so groups of heaps are checked side by side.
 //!
 //! **Marks.** A pair of common parts gives a rare value, and most options are such pairs. So the kernel that marks the
-//! options of rare parts for the candidates marks here those of some hundred common parts, 64 heaps at a time; what stays
-//! open below the candidate is searched heap by heap from the small end, 64 splits at a time, and a search that fails ends
-//! in the exhaustive walk over all pairs ([`definition::first_missing`]), which is the only place where a value is ever
-//! called rare. Which parts are marked is learnt ([`order`]): of 35 targets a heap of Grundy's game near 10^7, 400 parts
-//! leave less than one. (Bit planes "G(n) = v" that settle 512 heaps of one target by one OR were tried first: with 320 of
-//! them a target they left as much and took four times as long, since every load crosses a cache line.)
+//! options of rare parts for the candidates marks here those of some hundred common parts, 64 heaps at a time. The least
+//! targets that stay open below the candidate are held against some hundred parts more; what is left is searched heap by
+//! heap from the small end, 128 splits at a time, and a search that fails ends in the exhaustive walk over all pairs
+//! ([`definition::first_missing`]), which is the only place where a value is ever called rare. Which parts are marked is
+//! learnt ([`order`]), and how many is tried out: of 35 targets a heap of Grundy's game near 10^7, 400 parts leave one in
+//! three heaps a target. (Bit planes "G(n) = v" that settle 512 heaps of one target by one OR were tried first. They left
+//! as much and took 88 ns a value with search and learning, where this takes 51: every load crosses a cache line.)
 //!
 //! **Values of 256 and more** are targets like all others. Their witnesses need a part whose value is itself above 255 (or
 //! a constant with such a bit), one heap in thousands, so those heaps are kept in a list.
