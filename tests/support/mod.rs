@@ -5,8 +5,11 @@
 use grundy::engine::{Observer, Progress};
 use grundy::rule::Rule;
 use std::ffi::OsStr;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Instant;
 
 /// SplitMix64 (Steele, Lea and Flood 2014): a printed seed repeats a failure on every machine.
 pub(crate) struct Random(u64);
@@ -48,6 +51,35 @@ impl Random {
     /// A byte that differs from this one.
     pub(crate) fn other_byte(&mut self, byte: u8) -> u8 {
         byte ^ (1 + self.below(255)) as u8
+    }
+}
+
+/// How many cases a test of a hazard tries: `often` in every run, `long` under `scripts/test --long` (GRUNDY_LONG=1).
+pub(crate) fn cases(often: u64, long: u64) -> u64 {
+    if std::env::var("GRUNDY_LONG").is_ok_and(|asked| asked == "1") { long } else { often }
+}
+
+/// What a test of a hazard did, for the table at the end of `scripts/test`: printed, and appended to the file that
+/// GRUNDY_TALLY names.
+pub(crate) struct Tally {
+    hazard: &'static str,
+    begun: Instant,
+}
+
+impl Tally {
+    /// Starts the clock.
+    pub(crate) fn begin(hazard: &'static str) -> Tally {
+        Tally { hazard, begun: Instant::now() }
+    }
+
+    /// Writes the line of the table: hazard, cases, what was seen in them, seconds.
+    pub(crate) fn end(self, cases: u64, seen: &str) {
+        let line = format!("{}\t{cases}\t{seen}\t{:.1}\n", self.hazard, self.begun.elapsed().as_secs_f64());
+        print!("{line}");
+        if let Ok(path) = std::env::var("GRUNDY_TALLY") {
+            let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
+            file.write_all(line.as_bytes()).unwrap();
+        }
     }
 }
 
