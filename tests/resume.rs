@@ -13,48 +13,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
-use support::{Random, Silent, grundy, run, run_well, status, text};
-
-const DATA: [&str; 2] = ["values.npy", "escapes.npy"];
-
-fn kernels() -> Vec<String> {
-    let cpu = grundy(["cpu", "--json"]).output().unwrap();
-    let cpu: serde_json::Value = serde_json::from_slice(&cpu.stdout).unwrap();
-    cpu["kernels"].as_array().unwrap().iter().map(|kernel| kernel.as_str().unwrap().to_owned()).collect()
-}
-
-fn count(dir: &Path) -> u64 {
-    status(dir).map_or(0, |status| status["count"].as_u64().unwrap())
-}
-
-/// Tables, digest and what is counted from the values are the same in both directories.
-fn same_run(one: &Path, other: &Path) {
-    for name in DATA {
-        assert!(std::fs::read(one.join(name)).ok() == std::fs::read(other.join(name)).ok(), "{name} differs");
-    }
-    let (one, other) = (status(one).unwrap(), status(other).unwrap());
-    for key in ["game", "count", "width", "escapes", "digest", "rares", "last_rare", "max_value", "max_at"] {
-        assert_eq!(one[key], other[key], "{key}");
-    }
-}
+use std::time::Duration;
+use support::{DATA, Random, Silent, count, grundy, kernels, run, run_well, same_run, start, status, text, wait_until};
 
 fn append(path: &Path, bytes: &[u8]) {
     OpenOptions::new().append(true).open(path).unwrap().write_all(bytes).unwrap();
-}
-
-fn start(command: &mut Command) -> Child {
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-}
-
-fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !happened() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "waited a minute until {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]

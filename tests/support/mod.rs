@@ -2,14 +2,17 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod mount;
+pub(crate) mod whole;
+
 use grundy::engine::{Observer, Progress};
 use grundy::rule::Rule;
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output};
-use std::time::Instant;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// SplitMix64 (Steele, Lea and Flood 2014): a printed seed repeats a failure on every machine.
 pub(crate) struct Random(u64);
@@ -118,6 +121,45 @@ pub(crate) fn status(dir: &Path) -> Option<serde_json::Value> {
     match output.status.code() {
         Some(0) => Some(serde_json::from_slice(&output.stdout).unwrap()),
         _ => None,
+    }
+}
+
+/// Committed values, as `status` tells them.
+pub(crate) fn count(dir: &Path) -> u64 {
+    status(dir).map_or(0, |status| status["count"].as_u64().unwrap())
+}
+
+/// The kernels of this machine, as `cpu` tells them.
+pub(crate) fn kernels() -> Vec<String> {
+    let cpu = grundy(["cpu", "--json"]).output().unwrap();
+    let cpu: serde_json::Value = serde_json::from_slice(&cpu.stdout).unwrap();
+    cpu["kernels"].as_array().unwrap().iter().map(|kernel| kernel.as_str().unwrap().to_owned()).collect()
+}
+
+/// The files of values.
+pub(crate) const DATA: [&str; 2] = ["values.npy", "escapes.npy"];
+
+/// Tables, digest and what is counted from the values are the same in both directories.
+pub(crate) fn same_run(one: &Path, other: &Path) {
+    for name in DATA {
+        assert!(std::fs::read(one.join(name)).ok() == std::fs::read(other.join(name)).ok(), "{name} differs");
+    }
+    let (one, other) = (status(one).unwrap(), status(other).unwrap());
+    for key in ["game", "count", "width", "escapes", "digest", "rares", "last_rare", "max_value", "max_at"] {
+        assert_eq!(one[key], other[key], "{key}");
+    }
+}
+
+/// Starts a process whose output is kept for later.
+pub(crate) fn start(command: &mut Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+pub(crate) fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !happened() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "waited a minute until {what}");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

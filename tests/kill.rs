@@ -1,0 +1,163 @@
+//! SIGKILL at any moment: nothing that was committed is lost, and the bytes are those of a run in one go in the end.
+//!
+//! Moments are drawn, many of them around what is hard: the start, the re-hash of a resumed run, and the commit, whose steps
+//! are seen from outside by files that grow.
+
+mod support;
+
+use std::path::Path;
+use std::process::Child;
+use std::time::{Duration, Instant};
+use support::whole::{Whole, length, recorded};
+use support::{Random, Tally, cases, count, grundy, kernels, same_run, start, text};
+
+/// When a run is killed.
+#[derive(Clone, Copy, Debug)]
+enum Moment {
+    /// So long after it was started.
+    After(Duration),
+    /// So long after a file became longer.
+    Grown(&'static str, Duration),
+}
+
+impl Moment {
+    fn random(random: &mut Random) -> Moment {
+        let after = |from: u64, to: u64, random: &mut Random| {
+            Moment::After(Duration::from_micros(1000 * from + random.below(1000 * (to - from))))
+        };
+        // Mostly at once; a commit takes from less than one to some hundred milliseconds.
+        let soon = Duration::from_micros(random.pick(&[0, 0, 100, 1000, 10_000]));
+        match random.below(8) {
+            0 => after(0, 30, random),
+            1 => after(0, 300, random),
+            2 => after(650, 900, random),
+            3 => after(300, 2000, random),
+            4 | 5 => Moment::Grown("values.npy", soon),
+            _ => Moment::Grown("journal.jsonl", soon),
+        }
+    }
+
+    /// Waits for the moment; whether it came before the run ended by itself.
+    fn comes(self, child: &mut Child, dir: &Path) -> bool {
+        let begun = Instant::now();
+        let running = |child: &mut Child| child.try_wait().unwrap().is_none();
+        match self {
+            Moment::After(delay) => std::thread::sleep(delay),
+            Moment::Grown(name, delay) => {
+                let path = dir.join(name);
+                // The header of a new table is no values yet.
+                let before = length(&path).max(if name == "values.npy" { 4096 } else { 0 });
+                while length(&path) <= before && begun.elapsed() < Duration::from_secs(20) {
+                    if !running(child) {
+                        return false;
+                    }
+                    std::thread::sleep(Duration::from_micros(50));
+                }
+                std::thread::sleep(delay);
+            }
+        }
+        running(child)
+    }
+}
+
+/// What became of the kills of one game.
+#[derive(Default)]
+struct Seen {
+    kills: u64,
+    runs: u64,
+    before_the_first_record: u64,
+    with_a_tail: u64,
+}
+
+/// Kills runs of one game, each up to seven times and then to its end.
+fn kill_runs(whole: &Whole, kernels: &[String], kills: u64, random: &mut Random) -> Seen {
+    let mut seen = Seen::default();
+    while seen.kills < kills {
+        let dirs = tempfile::tempdir().unwrap();
+        let dir = dirs.path().join("run");
+        let (mut committed, mut ended) = (0, false);
+        let most = 1 + random.below(7);
+        for _ in 0..most.min(kills - seen.kills) {
+            let moment = Moment::random(random);
+            let kernel = &kernels[usize::try_from(random.below(kernels.len() as u64)).unwrap()];
+            let threads = 1 + random.below(5);
+            let what = format!("{} to {}, {threads} threads, {kernel}, {moment:?}", whole.game, whole.to);
+            let mut child = start(whole_or_anew(whole, &dir, threads, committed).args(["--kernel", kernel]));
+            if !moment.comes(&mut child, &dir) {
+                let output = child.wait_with_output().unwrap();
+                assert_eq!(output.status.code(), Some(0), "{what}: {}", text(&output.stderr));
+                ended = true;
+                break;
+            }
+            let recorded = recorded(&dir);
+            child.kill().unwrap();
+            child.wait().unwrap();
+            seen.kills += 1;
+            let now = count(&dir);
+            assert!(now >= committed.max(recorded), "{what}: {committed}, then {recorded} were committed, now {now}");
+            committed = now;
+            let verified = grundy(["verify"]).arg(&dir).output().unwrap();
+            match (verified.status.code(), committed) {
+                (Some(0), 1..) => {}
+                (Some(1), 0) if text(&verified.stderr).contains("no run here") => seen.before_the_first_record += 1,
+                (code, _) => panic!("{what}: verify ends with {code:?}: {}", text(&verified.stderr)),
+            }
+            let bytes = if whole.width == "u16" { 2 } else { 1 };
+            seen.with_a_tail += u64::from(length(&dir.join("values.npy")) > 4096 + bytes * committed);
+        }
+        if !ended {
+            let output = whole_or_anew(whole, &dir, 0, committed).output().unwrap();
+            assert_eq!(output.status.code(), Some(0), "{}: {}", whole.game, text(&output.stderr));
+        }
+        assert_eq!(grundy(["verify"]).arg(&dir).output().unwrap().status.code(), Some(0), "{}", whole.game);
+        same_run(&dir, &whole.dir());
+        seen.runs += 1;
+    }
+    seen
+}
+
+/// Values that a kill left before the first record are thrown away only when asked.
+fn whole_or_anew(whole: &Whole, dir: &Path, threads: u64, committed: u64) -> std::process::Command {
+    let mut command = whole.command(dir, threads);
+    if committed == 0 && length(&dir.join("values.npy")) > 4096 {
+        command.arg("--rollback");
+    }
+    command
+}
+
+#[test]
+fn killed_at_any_moment_nothing_committed_is_lost_and_the_bytes_are_those_of_a_run_in_one_go() {
+    let random = &mut Random::new("kill -9");
+    let tally = Tally::begin("kill -9");
+    let kernels = kernels();
+    let games =
+        [("grundy", "u8", 2_000_000), ("0.6", "u8", 600_000), (".106", "u8", 30_000_000), ("kayles", "u16", 9_000_000)];
+    let each = cases(40, 2000).div_ceil(games.len() as u64);
+    // At the same time, so that a run also has to wait for others.
+    let seen: Vec<Seen> = std::thread::scope(|scope| {
+        let threads: Vec<_> = games
+            .map(|(game, width, most)| {
+                let (mut random, kernels) = (random.fork(), &kernels);
+                scope.spawn(move || {
+                    let whole = Whole::lasting(game, width, Duration::from_millis(1500), most);
+                    println!("{game}: {} values", whole.to);
+                    kill_runs(&whole, kernels, each, &mut random)
+                })
+            })
+            .into();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    let sum = |of: fn(&Seen) -> u64| seen.iter().map(of).sum::<u64>();
+    tally.end(
+        sum(|s| s.kills),
+        &format!(
+            "{} runs, {} kills before the first record, {} with values beyond the last; nothing lost, the same bytes",
+            sum(|s| s.runs),
+            sum(|s| s.before_the_first_record),
+            sum(|s| s.with_a_tail)
+        ),
+    );
+}
