@@ -1,0 +1,114 @@
+//! Many starts on one directory: one runs, the others are refused, and nobody is fooled into writing with another.
+
+mod support;
+
+use std::path::Path;
+use std::process::{Child, Output};
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+use support::whole::recorded;
+use support::{Random, Tally, cases, count, grundy, run, run_well, same_run, start, text, wait_until};
+
+const GAME: &str = "0.106";
+
+/// More than is computed in a minute.
+const FAR: &str = "1e11";
+
+fn start_run(dir: &Path) -> Child {
+    start(grundy(["run", GAME, "--keep", "2^26", "--to", FAR, "--threads", "1", "--dir"]).arg(dir))
+}
+
+fn kill(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Refused with the words that tell why.
+fn refused(output: &Output, dir: &Path) {
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("another process is writing to this run"), "{stderr}");
+    assert!(stderr.contains(dir.to_str().unwrap()) && !stderr.contains("panicked"), "{stderr}");
+}
+
+/// Starts eight at once, and gives the one that runs.
+fn one_of_eight(dir: &Path) -> Child {
+    const EIGHT: usize = 8;
+    let barrier = Barrier::new(EIGHT);
+    let started: Vec<Child> = std::thread::scope(|scope| {
+        let starting: Vec<_> = (0..EIGHT)
+            .map(|_| {
+                scope.spawn(|| {
+                    barrier.wait();
+                    start_run(dir)
+                })
+            })
+            .collect();
+        starting.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let begun = Instant::now();
+    let (mut running, mut ended) = (started, Vec::new());
+    while running.len() > 1 && begun.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(1));
+        for i in (0..running.len()).rev() {
+            if running[i].try_wait().unwrap().is_some() {
+                ended.push(running.swap_remove(i));
+            }
+        }
+    }
+    let count = running.len();
+    let Ok([holder]) = <[Child; 1]>::try_from(running.drain(count.min(1) - 1..).collect::<Vec<_>>()) else {
+        panic!("none runs")
+    };
+    for child in running {
+        kill(child);
+    }
+    assert_eq!(count, 1, "so many run at once");
+    ended.into_iter().for_each(|child| refused(&child.wait_with_output().unwrap(), dir));
+    holder
+}
+
+#[test]
+fn of_eight_starts_one_runs_and_after_its_kill_the_next() {
+    let random = &mut Random::new("eight starts");
+    let tally = Tally::begin("eight starts");
+    let rounds = cases(20, 1000);
+    let (mut fresh, mut resumed) = (0, 0);
+    let mut dirs = tempfile::tempdir().unwrap();
+    for _ in 0..rounds {
+        // A directory that is made by one of the eight, or one in which a holder was killed.
+        if random.below(3) == 0 {
+            dirs = tempfile::tempdir().unwrap();
+        }
+        let dir = dirs.path().join("run");
+        match dir.exists() {
+            true => resumed += 1,
+            false => fresh += 1,
+        }
+        let mut holder = one_of_eight(&dir);
+        if random.below(4) == 0 {
+            let before = recorded(&dir);
+            wait_until("the holder commits", || recorded(&dir) > before);
+        } else {
+            // Before the first commit, which is made after 700 ms.
+            std::thread::sleep(Duration::from_millis(random.below(300)));
+        }
+        assert_eq!(holder.try_wait().unwrap(), None, "the holder runs");
+        refused(&run(GAME, &dir, &[]), &dir);
+        kill(holder);
+    }
+    let dir = dirs.path().join("run");
+    let to = (count(&dir) + 5000).to_string();
+    run_well(GAME, &dir, &["--to", &to]);
+    let whole = dirs.path().join("whole");
+    run_well(GAME, &whole, &["--to", &to]);
+    assert_eq!(grundy(["verify"]).arg(&dir).output().unwrap().status.code(), Some(0));
+    // Nothing is freed yet, unless the machine is very fast.
+    if count(&dir) < 1 << 26 {
+        same_run(&dir, &whole);
+    }
+    tally.end(
+        rounds * 8,
+        &format!("{rounds} rounds, {fresh} in new directories, {resumed} after a kill: one ran, seven refused"),
+    );
+}
