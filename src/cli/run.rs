@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use grundy::engine::{self, Options};
 use grundy::journal::Width;
 use grundy::rule::Rule;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -120,6 +120,8 @@ fn stop_flag() -> Result<Arc<AtomicBool>> {
         signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
+    // A write beyond the limit of file sizes (`ulimit -f`) kills, unless somebody listens: then it is an error like others.
+    signal_hook::flag::register(SIGXFSZ, Arc::default())?;
     Ok(stop)
 }
 

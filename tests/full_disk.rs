@@ -1,0 +1,150 @@
+//! Disks that are really full, and files that may not grow: the run stops, says so, and goes on when there is room.
+
+mod support;
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Duration;
+use support::mount::Mount;
+use support::whole::{Whole, length, recorded};
+use support::{Random, Tally, cases, count, grundy, same_run, start, text, wait_until};
+
+const MEGA: u64 = 1 << 20;
+
+/// Stopped with a message that says how much is missing; what was committed is good.
+fn stopped(output: &Output, dir: &Path, what: &str) {
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{what}: {:?}, {stderr}", output.status);
+    let says = stderr.contains("are missing") || stderr.contains("journal.jsonl: No space left on device");
+    assert!(says && stderr.contains(" bytes") && !stderr.contains("panicked"), "{what}: {stderr}");
+    let verified = grundy(["verify"]).arg(dir).output().unwrap();
+    let expected = if count(dir) > 0 { 0 } else { 1 };
+    assert_eq!(verified.status.code(), Some(expected), "{what}: {}", text(&verified.stderr));
+}
+
+/// Fills the disk, but for so many bytes.
+fn fill(path: &Path, but: u64) {
+    let free = grundy::table::available(path).unwrap();
+    let mut file = OpenOptions::new().append(true).create(true).open(path.join("filler")).unwrap();
+    for _ in 0..free.saturating_sub(but) / 4096 {
+        file.write_all(&[1; 4096]).unwrap();
+    }
+}
+
+/// Resumes to the end; values that were written before the first record are thrown away only when asked.
+fn goes_on(whole: &Whole, dir: &Path, what: &str) {
+    let mut command = whole.command(dir, 0);
+    if count(dir) == 0 && length(&dir.join("values.npy")) > 4096 {
+        command.arg("--rollback");
+    }
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{what}: {}", text(&output.stderr));
+    assert_eq!(grundy(["verify"]).arg(dir).output().unwrap().status.code(), Some(0), "{what}");
+    same_run(dir, &whole.dir());
+}
+
+/// What is written next at the place where the disk ends.
+#[derive(Clone, Copy, Debug)]
+enum Full {
+    /// The disk is small from the start.
+    Small,
+    /// Another file takes the room while the run goes on, but for some pages.
+    Filled,
+    /// It takes all that the last commit does not need for its values: room is missing for escapes, record or headers.
+    Exactly,
+}
+
+#[test]
+fn on_a_full_disk_the_run_stops_and_goes_on_when_there_is_room() {
+    let random = &mut Random::new("full disk");
+    let tally = Tally::begin("full disk");
+    let sizes = cases(5, 60);
+    if let Err(why) = Mount::tmpfs(MEGA) {
+        return tally.end(0, &format!("skipped: no file system could be mounted ({why})"));
+    }
+    let wholes = [(".106", "u8", 24_000_000), ("kayles", "u16", 12_000_000), ("0.6", "u8", 400_000)]
+        .map(|(game, width, most)| Whole::lasting(game, width, Duration::from_millis(2500), most));
+    let (mut some, mut none, mut ended) = (0, 0, 0);
+    for case in 0..sizes {
+        let whole = &wholes[usize::try_from(random.below(3)).unwrap()];
+        let bytes = length(&whole.dir().join("values.npy")) + length(&whole.dir().join("escapes.npy"));
+        // Each way in every run.
+        let full = [Full::Small, Full::Filled, Full::Exactly][usize::try_from(case % 3).unwrap()];
+        let size = match full {
+            Full::Small => 4096 * (4 + random.below(bytes / 4096)),
+            _ => bytes + 4 * MEGA,
+        };
+        let what = format!("{} to {}, {size} bytes, {full:?}", whole.game, whole.to);
+        println!("{what}");
+        let mount = Mount::tmpfs(size).unwrap();
+        let dir = mount.path().join("run");
+        let output = match full {
+            // Without an end, since a disk too small for it is refused beforehand.
+            Full::Small => grundy(["run", whole.game, "--width", whole.width, "--dir"]).arg(&dir).output().unwrap(),
+            Full::Filled => {
+                let mut child = start(&mut whole.command(&dir, 0));
+                wait_until("something is committed", || recorded(&dir) > 0 || child.try_wait().unwrap().is_some());
+                fill(&mount.path(), random.below(4 * 4096));
+                // The last commit comes now.
+                let _ = kill_process(Pid::from_child(&child), Signal::INT);
+                child.wait_with_output().unwrap()
+            }
+            Full::Exactly => {
+                let child = start(&mut whole.command(&dir, 0));
+                wait_until("the table is there", || length(&dir.join("values.npy")) >= 4096);
+                let left = bytes.saturating_sub(length(&dir.join("values.npy")));
+                fill(&mount.path(), left + 4096 * random.below(3));
+                child.wait_with_output().unwrap()
+            }
+        };
+        // What was to be written may have had room.
+        if matches!(full, Full::Small) || !matches!(output.status.code(), Some(0 | 130)) {
+            stopped(&output, &dir, &what);
+            match count(&dir) {
+                0 => none += 1,
+                _ => some += 1,
+            }
+        } else {
+            ended += 1;
+        }
+        mount.resize(3 * bytes + 8 * MEGA);
+        let _ = std::fs::remove_file(mount.path().join("filler"));
+        goes_on(whole, &dir, &what);
+    }
+    tally.end(
+        sizes,
+        &format!(
+            "{some} stopped after a commit, {none} before the first, {ended} had just room; the same bytes when it grew"
+        ),
+    );
+}
+
+/// `ulimit -f` is in blocks of 512 or 1024 bytes, as the shell likes.
+#[test]
+fn a_limit_of_file_sizes_is_an_error_and_kills_nobody() {
+    let random = &mut Random::new("file size limit");
+    let tally = Tally::begin("file size limit");
+    let limits = cases(4, 60);
+    let whole = Whole::lasting(".106", "u8", Duration::from_millis(1500), 10_000_000);
+    for _ in 0..limits {
+        let dirs = tempfile::tempdir().unwrap();
+        let dir = dirs.path().join("run");
+        let blocks = 16 + random.below(length(&whole.dir().join("values.npy")) / 1024 - 16);
+        let limited = format!("ulimit -f {blocks}; exec \"$0\" run .106 --width u8 --dir \"$1\"");
+        let output =
+            Command::new("sh").args(["-c", &limited, env!("CARGO_BIN_EXE_grundy")]).arg(&dir).output().unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{blocks} blocks: {:?}, {stderr}", output.status);
+        assert!(stderr.contains("values.npy") && stderr.contains("File too large"), "{blocks} blocks: {stderr}");
+        if count(&dir) > 0 {
+            assert_eq!(grundy(["verify"]).arg(&dir).output().unwrap().status.code(), Some(0), "{blocks} blocks");
+        }
+        if count(&dir) <= whole.to {
+            goes_on(&whole, &dir, &format!("{blocks} blocks"));
+        }
+    }
+    tally.end(limits, "exit status 1, no signal; the same bytes without the limit");
+}
