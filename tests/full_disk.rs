@@ -66,7 +66,7 @@ fn on_a_full_disk_the_run_stops_and_goes_on_when_there_is_room() {
         return tally.end(0, &format!("skipped: no file system could be mounted ({why})"));
     }
     let wholes = [(".106", "u8", 24_000_000), ("kayles", "u16", 12_000_000), ("0.6", "u8", 400_000)]
-        .map(|(game, width, most)| Whole::lasting(game, width, Duration::from_millis(2500), most));
+        .map(|(game, width, most)| Whole::lasting(game, width, Duration::from_millis(1500), most));
     let (mut some, mut none, mut ended) = (0, 0, 0);
     for case in 0..sizes {
         let whole = &wholes[usize::try_from(random.below(3)).unwrap()];

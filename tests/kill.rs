@@ -1,7 +1,7 @@
 //! SIGKILL at any moment: nothing that was committed is lost, and the bytes are those of a run in one go in the end.
 //!
-//! Moments are drawn, many of them around what is hard: the start, the re-hash of a resumed run, and the commit, whose steps
-//! are seen from outside by files that grow.
+//! Moments are drawn, many of them around what is hard: the start, the re-hash of a resumed run, and the commit, whose
+//! steps are seen from outside by files that grow.
 
 mod support;
 

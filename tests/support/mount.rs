@@ -1,7 +1,7 @@
 //! File systems of a test's own: small ones, to be full, and ones on loop devices, to lose power.
 //!
-//! Mounting needs root and a kernel that allows it, so every function says why where it cannot; the test is skipped then,
-//! and its line of the table says so.
+//! Mounting needs root and a kernel that allows it, so every function says why where it cannot; the test is skipped
+//! then, and its line of the table says so.
 
 use super::text;
 use std::path::{Path, PathBuf};

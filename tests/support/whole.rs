@@ -17,8 +17,8 @@ pub(crate) struct Whole {
 }
 
 impl Whole {
-    /// As many values as this machine computes in the given time, so that commits fall on the way on every machine; but at
-    /// least a tenth of `most`, and no more.
+    /// As many values as this machine computes in the given time, so that commits fall on the way on every machine; but
+    /// at least a tenth of `most`, and no more.
     pub(crate) fn lasting(game: &'static str, width: &'static str, time: Duration, most: u64) -> Whole {
         let dirs = tempfile::tempdir().unwrap();
         let trial = dirs.path().join("trial");
