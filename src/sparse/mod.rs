@@ -91,15 +91,14 @@ impl Seen {
     fn of<S: Sequence + ?Sized>(past: &S, space: Space, known: &Known) -> Result<Seen> {
         let mut seen = Seen { max_value: known.max_value, ..Seen::default() };
         for_each_kept(past, |from, values| {
-            for (n, &v) in (from..).zip(values) {
-                if space != Space::NONE && space.is_rare(v, n) {
-                    seen.rares.push((n, v));
-                }
-                if v > 255 {
-                    seen.large.push((n, v));
-                }
-                seen.max_value = seen.max_value.max(v);
+            if space != Space::NONE {
+                seen.rares.extend(space.rares(from, values));
             }
+            let largest = values.iter().copied().max().unwrap_or(0);
+            if largest > 255 {
+                seen.large.extend((from..).zip(values.iter().copied()).filter(|&(_, v)| v > 255));
+            }
+            seen.max_value = seen.max_value.max(largest);
             witness::keep_last(&mut seen.large);
             Ok(())
         })?;
