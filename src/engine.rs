@@ -302,7 +302,7 @@ fn create(
         table::check_holes(dir)?;
     }
     observer.started(rule, 0, options.to);
-    let mut solver = Solver::new(rule, options.method, None, [].as_slice())?;
+    let mut solver = Solver::new(rule, options.method, None, [].as_slice())?.with_audit(random_seed());
     let mut pending = Vec::new();
     let sample = options.to.unwrap_or(u64::MAX).min(WIDTH_SAMPLE);
     while options.width.is_none() && (pending.len() as u64) < sample && !stop.load(Ordering::Relaxed) {
@@ -361,6 +361,11 @@ fn create(
 }
 
 /// 128 bits that tell one run from another; no secret.
+/// Another number in every run.
+fn random_seed() -> u64 {
+    std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0)
+}
+
 fn new_identity() -> String {
     let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let mut hasher = blake3::Hasher::new();
@@ -504,7 +509,7 @@ fn resume(
     }
     observer.started(&rule, last.count, options.to);
     let used = (space != Space::NONE).then_some(space);
-    let solver = Solver::knowing(&rule, options.method, used, ledger.table(), &known)?;
+    let solver = Solver::knowing(&rule, options.method, used, ledger.table(), &known)?.with_audit(random_seed());
     let mut checks_before = last.checks;
     *checks_before.entry("rehashed".into()).or_default() += last.kept.iter().map(|(from, to)| to - from).sum::<u64>();
     Ok(Prepared::Ready(Box::new(Run {
@@ -623,9 +628,7 @@ impl Run {
             let boundary = count.is_multiple_of(SEGMENT) && !self.pending.is_empty();
             let due = last || boundary || (Instant::now() >= next_commit && !self.writer.is_busy());
             if due {
-                // What was computed from memory that changed is not written.
-                self.solver.check_memory()?;
-                self.memory_checks += 1;
+                self.check_memory()?;
                 self.commit()?;
                 next_commit = Instant::now() + COMMIT_EVERY;
             }
@@ -655,13 +658,21 @@ impl Run {
             self.pending.append(&mut more);
             if let Err(error) = advanced {
                 // What was proved before the error is right, and stays.
-                self.solver.check_memory()?;
+                self.check_memory()?;
                 self.commit()?;
                 let error = self.explain(error);
                 self.writer.close()?;
                 return Err(error);
             }
         }
+    }
+
+    /// What was computed from memory that changed is not written.
+    fn check_memory(&mut self) -> Result<()> {
+        let given = Appended { first: self.writer.published(), more: self.writer.in_flight() };
+        self.solver.check_memory(&Appended { first: &given, more: &self.pending })?;
+        self.memory_checks += 1;
+        Ok(())
     }
 
     /// The values that are proved.
@@ -723,6 +734,8 @@ impl Run {
             ("witnessed", work.witnessed),
             ("definition", work.defined),
             ("walks", work.walks),
+            ("audited", work.audited),
+            ("settled", work.settled),
             ("memory", self.memory_checks),
         ] {
             *checks.entry(name.into()).or_default() += number;

@@ -22,3 +22,7 @@ pub mod engine;
 pub mod verify;
 
 pub use error::{Error, Result};
+
+#[cfg(test)]
+#[path = "../tests/support/hazard.rs"]
+mod support;
