@@ -306,7 +306,7 @@ impl Stream {
             shares: Shares { marks: UNLEARNT, stages: vec![(mex::CANDIDATES, UNLEARNT)] },
             codes_considered: mex::MOST_CODES,
             plan: Arc::new(Plan::none()),
-            born: Born { plan: hash(&Plan::none()), ..Born::default() },
+            born: Born { plan: hash(Plan::none()), ..Born::default() },
             flipped: false,
             learnt_at: 0,
             considered_at: 0,
