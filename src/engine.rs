@@ -14,6 +14,7 @@ use crate::digest::{Chain, SEGMENT};
 use crate::error::{Error, Result};
 use crate::journal::{self, Contents, Event, FORMAT, Journal, Point, Record, Width, kept, rule_digest};
 use crate::ledger::{Batch, HEAD, Ledger, SLACK, Writer, fill, may_free};
+use crate::places::Places;
 use crate::rule::Rule;
 use crate::snapshot::{Recount, Snapshot};
 use crate::sparse::{self, Method, Solver, Space};
@@ -224,6 +225,7 @@ struct Run {
     /// Of all values, each entered when it was computed.
     born: Chain,
     largest: Recount,
+    places: Places,
     memory_checks: u64,
     /// `checks` of the record that this process started from.
     checks_before: BTreeMap<String, u64>,
@@ -354,6 +356,7 @@ fn create(
         pending,
         born,
         largest,
+        places: Places::new(0, 0),
         memory_checks: 0,
         checks_before: BTreeMap::new(),
         from: 0,
@@ -520,6 +523,7 @@ fn resume(
         pending: Vec::new(),
         born,
         largest: counted,
+        places: Places::new(last.count, counted.last_rare),
         memory_checks: 0,
         checks_before,
         from: last.count,
@@ -628,7 +632,7 @@ impl Run {
             let boundary = count.is_multiple_of(SEGMENT) && !self.pending.is_empty();
             let due = last || boundary || (Instant::now() >= next_commit && !self.writer.is_busy());
             if due {
-                self.check_memory()?;
+                self.check()?;
                 self.commit()?;
                 next_commit = Instant::now() + COMMIT_EVERY;
             }
@@ -658,7 +662,7 @@ impl Run {
             self.pending.append(&mut more);
             if let Err(error) = advanced {
                 // What was proved before the error is right, and stays.
-                self.check_memory()?;
+                self.check()?;
                 self.commit()?;
                 let error = self.explain(error);
                 self.writer.close()?;
@@ -667,11 +671,15 @@ impl Run {
         }
     }
 
-    /// What was computed from memory that changed is not written.
-    fn check_memory(&mut self) -> Result<()> {
+    /// What was computed from memory that changed is not written, nor what is another value the second time.
+    fn check(&mut self) -> Result<()> {
         let given = Appended { first: self.writer.published(), more: self.writer.in_flight() };
-        self.solver.check_memory(&Appended { first: &given, more: &self.pending })?;
+        let past = Appended { first: &given, more: &self.pending };
+        self.solver.check_memory(&past)?;
         self.memory_checks += 1;
+        if self.solver.space() != Space::NONE {
+            self.places.look(&self.rule, &past, self.solver.rares(past.len()).1)?;
+        }
         Ok(())
     }
 
@@ -736,6 +744,7 @@ impl Run {
             ("walks", work.walks),
             ("audited", work.audited),
             ("settled", work.settled),
+            ("places", self.places.done()),
             ("memory", self.memory_checks),
         ] {
             *checks.entry(name.into()).or_default() += number;

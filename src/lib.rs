@@ -16,6 +16,7 @@ pub mod snapshot;
 pub mod table;
 
 mod ledger;
+mod places;
 
 pub mod engine;
 
