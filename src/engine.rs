@@ -14,6 +14,7 @@ use crate::digest::{Chain, SEGMENT};
 use crate::error::{Error, Result};
 use crate::journal::{self, Contents, Event, FORMAT, Journal, Point, Record, Width, kept, rule_digest};
 use crate::ledger::{Batch, HEAD, Ledger, SLACK, Writer, fill, may_free};
+use crate::places::Places;
 use crate::rule::Rule;
 use crate::snapshot::{Recount, Snapshot};
 use crate::sparse::{self, Method, Solver, Space};
@@ -224,6 +225,7 @@ struct Run {
     /// Of all values, each entered when it was computed.
     born: Chain,
     largest: Recount,
+    places: Places,
     memory_checks: u64,
     /// `checks` of the record that this process started from.
     checks_before: BTreeMap<String, u64>,
@@ -302,7 +304,7 @@ fn create(
         table::check_holes(dir)?;
     }
     observer.started(rule, 0, options.to);
-    let mut solver = Solver::new(rule, options.method, None, [].as_slice())?;
+    let mut solver = Solver::new(rule, options.method, None, [].as_slice())?.with_audit(random_seed());
     let mut pending = Vec::new();
     let sample = options.to.unwrap_or(u64::MAX).min(WIDTH_SAMPLE);
     while options.width.is_none() && (pending.len() as u64) < sample && !stop.load(Ordering::Relaxed) {
@@ -354,6 +356,7 @@ fn create(
         pending,
         born,
         largest,
+        places: Places::new(0, 0),
         memory_checks: 0,
         checks_before: BTreeMap::new(),
         from: 0,
@@ -361,6 +364,11 @@ fn create(
 }
 
 /// 128 bits that tell one run from another; no secret.
+/// Another number in every run.
+fn random_seed() -> u64 {
+    std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0)
+}
+
 fn new_identity() -> String {
     let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let mut hasher = blake3::Hasher::new();
@@ -504,7 +512,7 @@ fn resume(
     }
     observer.started(&rule, last.count, options.to);
     let used = (space != Space::NONE).then_some(space);
-    let solver = Solver::knowing(&rule, options.method, used, ledger.table(), &known)?;
+    let solver = Solver::knowing(&rule, options.method, used, ledger.table(), &known)?.with_audit(random_seed());
     let mut checks_before = last.checks;
     *checks_before.entry("rehashed".into()).or_default() += last.kept.iter().map(|(from, to)| to - from).sum::<u64>();
     Ok(Prepared::Ready(Box::new(Run {
@@ -515,6 +523,7 @@ fn resume(
         pending: Vec::new(),
         born,
         largest: counted,
+        places: Places::new(last.count, counted.last_rare),
         memory_checks: 0,
         checks_before,
         from: last.count,
@@ -623,9 +632,7 @@ impl Run {
             let boundary = count.is_multiple_of(SEGMENT) && !self.pending.is_empty();
             let due = last || boundary || (Instant::now() >= next_commit && !self.writer.is_busy());
             if due {
-                // What was computed from memory that changed is not written.
-                self.solver.check_memory()?;
-                self.memory_checks += 1;
+                self.check()?;
                 self.commit()?;
                 next_commit = Instant::now() + COMMIT_EVERY;
             }
@@ -655,13 +662,25 @@ impl Run {
             self.pending.append(&mut more);
             if let Err(error) = advanced {
                 // What was proved before the error is right, and stays.
-                self.solver.check_memory()?;
+                self.check()?;
                 self.commit()?;
                 let error = self.explain(error);
                 self.writer.close()?;
                 return Err(error);
             }
         }
+    }
+
+    /// What was computed from memory that changed is not written, nor what is another value the second time.
+    fn check(&mut self) -> Result<()> {
+        let given = Appended { first: self.writer.published(), more: self.writer.in_flight() };
+        let past = Appended { first: &given, more: &self.pending };
+        self.solver.check_memory(&past)?;
+        self.memory_checks += 1;
+        if self.solver.space() != Space::NONE {
+            self.places.look(&self.rule, &past, self.solver.rares(past.len()).1)?;
+        }
+        Ok(())
     }
 
     /// The values that are proved.
@@ -723,6 +742,9 @@ impl Run {
             ("witnessed", work.witnessed),
             ("definition", work.defined),
             ("walks", work.walks),
+            ("audited", work.audited),
+            ("settled", work.settled),
+            ("places", self.places.done()),
             ("memory", self.memory_checks),
         ] {
             *checks.entry(name.into()).or_default() += number;

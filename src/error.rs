@@ -102,6 +102,18 @@ pub enum Error {
         /// One past the last heap of the place.
         to: u64,
     },
+    /// A value was computed a second time on another way, and is another one.
+    #[error("a check failed: G({n}) was computed as {value}, but {how} gives {again}")]
+    Differs {
+        /// The heap.
+        n: u64,
+        /// The value.
+        value: u32,
+        /// What the second way gives.
+        again: u32,
+        /// The second way.
+        how: String,
+    },
     /// An operating system call failed.
     #[error("{action} {}: {source}", path.display())]
     Io {
@@ -180,7 +192,7 @@ impl Error {
     pub fn kind(&self) -> Kind {
         match self {
             Error::Code { .. } | Error::Rule(_) => Kind::Usage,
-            Error::Damage { .. } | Error::Wrong { .. } | Error::Flipped { .. } => Kind::Damage,
+            Error::Damage { .. } | Error::Wrong { .. } | Error::Differs { .. } | Error::Flipped { .. } => Kind::Damage,
             _ => Kind::Failed,
         }
     }

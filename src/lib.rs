@@ -16,9 +16,14 @@ pub mod snapshot;
 pub mod table;
 
 mod ledger;
+mod places;
 
 pub mod engine;
 
 pub mod verify;
 
 pub use error::{Error, Result};
+
+#[cfg(test)]
+#[path = "../tests/support/hazard.rs"]
+mod support;

@@ -29,11 +29,9 @@ pub(crate) struct Recount {
 impl Recount {
     pub(crate) fn see(&mut self, space: Space, from: u64, values: &[u16]) {
         self.see_largest(from, values);
-        for (n, &v) in (from..).zip(values) {
-            if space.is_rare(v, n) {
-                self.rares += 1;
-                self.last_rare = n;
-            }
+        for (n, _) in space.rares(from, values) {
+            self.rares += 1;
+            self.last_rare = n;
         }
     }
 
@@ -106,10 +104,8 @@ impl Snapshot {
 
     /// Takes up the next values, before they are freed.
     pub fn see(&mut self, space: Space, values: &[u16]) {
+        self.rares.extend(space.rares(self.to, values));
         for (n, &v) in (self.to..).zip(values) {
-            if space.is_rare(v, n) {
-                self.rares.push((n, v));
-            }
             if self.maxima.last().is_none_or(|&(_, largest)| v > largest) {
                 self.maxima.push((n, v));
             }

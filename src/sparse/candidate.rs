@@ -90,6 +90,8 @@ pub(super) struct Stream {
     /// Hashes of the rares, the look-ups (the sum of theirs, since their order changes) and the plan, taken when each was
     /// made.
     born: Born,
+    /// A plan that is no longer in use was another one in the end than when it was made.
+    flipped: bool,
     learnt_at: u64,
     considered_at: u64,
     /// Byte codes as far back as a look-up may reach; empty on the 16-bit path.
@@ -304,7 +306,8 @@ impl Stream {
             shares: Shares { marks: UNLEARNT, stages: vec![(mex::CANDIDATES, UNLEARNT)] },
             codes_considered: mex::MOST_CODES,
             plan: Arc::new(Plan::none()),
-            born: Born::default(),
+            born: Born { plan: hash(Plan::none()), ..Born::default() },
+            flipped: false,
             learnt_at: 0,
             considered_at: 0,
             codes: Window::new(past.len(), Vec::new()),
@@ -349,6 +352,13 @@ impl Stream {
         self.lookups.push(lookup);
     }
 
+    /// Goes over to another plan, after a last look at the old one.
+    fn adopt(&mut self, plan: Plan) {
+        self.flipped |= hash(&*self.plan) != self.born.plan;
+        self.born.plan = hash(&plan);
+        self.plan = Arc::new(plan);
+    }
+
     fn enter(&mut self, n: u64, value: u16) {
         self.rares.push((n, value));
         self.born.rares = hash((self.born.rares, n, value));
@@ -360,7 +370,7 @@ impl Stream {
                 self.add(Lookup { offset, value, part: n, min_difference: split.min_difference });
             }
         }
-        self.plan = Arc::new(Plan::none());
+        self.adopt(Plan::none());
     }
 
     /// Reads the windows anew from `past`, which holds everything up to the end of the stream.
@@ -426,18 +436,33 @@ impl Stream {
         self.considered_at = self.considered_at.min(end);
     }
 
-    /// Computes the candidates of the next `length` heaps; fewer when one has no byte code. The stream may yet be taken
-    /// back to `proved`, so what a heap from there on looks back at is kept.
-    pub(super) fn block(&mut self, length: usize, proved: u64, ahead: Option<&Ahead>) -> Result<(Vec<u16>, Stop)> {
+    /// Forgets what heaps from `proved` on do not look back at, but no code from `horizon` on, which the shared `codes`
+    /// are about to forget as well. A change in what is forgotten would never be seen later, so it is looked at before:
+    /// codes side by side, and values where they are looked back at (on the 16-bit path; else the last few are).
+    pub(super) fn forget<S: Sequence + ?Sized>(
+        &mut self,
+        proved: u64,
+        horizon: u64,
+        codes: &Codes,
+        past: &S,
+    ) -> Result<()> {
+        let short = self.rule.max_remove() + order::SPAN;
+        let values_from = proved.saturating_sub(if self.is_wide() { self.reach() } else { short });
+        if self.is_wide() {
+            self.values.doomed_agrees_with(values_from, past)?;
+        }
+        let ours = self.codes.start() + self.codes.doomed(horizon).len() as u64;
+        let end = codes.doomed(horizon).unwrap_or(0).clamp(ours, self.codes.end());
+        codes.compare(self.codes.start(), self.codes.slice(self.codes.start(), end), |n| self.rare_at(n))?;
+        self.codes.forget_before(horizon);
+        self.values.forget_before(values_from);
+        Ok(())
+    }
+
+    /// Computes the candidates of the next `length` heaps; fewer when one has no byte code.
+    pub(super) fn block(&mut self, length: usize, ahead: Option<&Ahead>) -> Result<(Vec<u16>, Stop)> {
         let start = self.end();
         let end = start + length as u64;
-        let reach = self.reach();
-        self.codes.forget_before(proved.saturating_sub(reach));
-        self.values.forget_before(proved.saturating_sub(if self.is_wide() {
-            reach
-        } else {
-            self.rule.max_remove() + order::SPAN
-        }));
         let mut stop = Stop::Done;
         if self.is_wide() {
             while self.end() < end {
@@ -475,7 +500,7 @@ impl Stream {
         let codes = order::codes_to_consider(&answers, CODE_PRICE, |_| LANE_LOSS);
         if codes != self.codes_considered {
             self.codes_considered = codes;
-            self.plan = Arc::new(Plan::none());
+            self.adopt(Plan::none());
         }
     }
 
@@ -513,12 +538,13 @@ impl Stream {
         self.shares = shares(&left, given, self.codes_considered);
         self.lookups = lookups;
         self.learnt_at = end;
-        self.plan = Arc::new(Plan::none());
+        self.adopt(Plan::none());
     }
 
     /// Compares everything that later heaps look back at with what it was when it was computed: the codes with the other
-    /// copy of them, which was made on its own way, rares, look-ups and plan with their hashes.
-    pub(super) fn check_memory(&self, codes: &Codes) -> Result<()> {
+    /// copy of them, which was made on its own way, the values with `past`, rares, look-ups and plan with their hashes.
+    pub(super) fn check_memory<S: Sequence + ?Sized>(&self, codes: &Codes, past: &S) -> Result<()> {
+        self.values.agrees_with(past)?;
         let rares = self.rares.iter().fold(0, |born, &(n, value)| hash((born, n, value)));
         let places =
             self.is_rare.count_ones() == self.rares.len() && self.rares.iter().all(|rare| self.rare_at(rare.0));
@@ -526,7 +552,7 @@ impl Stream {
             return Err(Error::Flipped { what: "the list of rare heaps", from: 0, to: self.end() });
         }
         let lookups = self.lookups.iter().fold(0u64, |sum, lookup| sum.wrapping_add(hash(lookup)));
-        if lookups != self.born.lookups || (self.plan.until > 0 && hash(&*self.plan) != self.born.plan) {
+        if lookups != self.born.lookups || self.flipped || hash(&*self.plan) != self.born.plan {
             return Err(Error::Flipped { what: "the list of look-ups", from: 0, to: self.end() });
         }
         if self.is_wide() {
@@ -588,8 +614,7 @@ impl Stream {
         let settled = plan.is_settled() && self.chains;
         plan.chain = settled.then(|| Chain::new(plan.lists().flat_map(Probes::list).copied().collect()));
         plan.chain = plan.chain.filter(|chain| chain.len() <= CHAIN);
-        self.born.plan = hash(&plan);
-        self.plan = Arc::new(plan);
+        self.adopt(plan);
     }
 
     /// The next `count` heaps, by the chain; a heap whose least code the chain does not know is done the exact way.
@@ -618,8 +643,7 @@ impl Stream {
         if self.debt > BANKRUPT {
             self.chains = false;
             let plan = Plan { chain: None, ..Plan::clone(&self.plan) };
-            self.born.plan = hash(&plan);
-            self.plan = Arc::new(plan);
+            self.adopt(plan);
         }
         self.decode(start);
         if done == count { Stop::Done } else { Stop::TooWide }
@@ -780,7 +804,19 @@ impl Stream {
         if draw.is_multiple_of(2) { self.rares[i].0 ^= u64::from(bit) } else { self.rares[i].1 ^= u16::from(bit) }
     }
 
-    pub(super) fn flip_plan(&mut self, draw: u64, bit: u8) {
+    pub(super) fn first_code(&self) -> u64 {
+        self.codes.start()
+    }
+
+    pub(super) fn flip_value(&mut self, draw: u64, bit: u8) {
+        // Of those that are proved.
+        let values = self.values.items_mut();
+        let i = index(draw) % (values.len() - 2 * super::BLOCK.min(values.len() / 4));
+        values[i] ^= u16::from(bit) << (draw % 8);
+    }
+
+    /// False when no look-up is marked.
+    pub(super) fn flip_plan(&mut self, draw: u64, bit: u8) -> bool {
         let plan = Arc::make_mut(&mut self.plan);
         let list = plan.mark.list().to_vec();
         plan.mark.clear();
@@ -788,6 +824,7 @@ impl Stream {
             let flipped = if i == index(draw) % list.len() { bit } else { 0 };
             plan.mark.push(Probe::new(probe.offset, probe.code() ^ flipped));
         }
+        !list.is_empty()
     }
 }
 
@@ -819,7 +856,7 @@ mod tests {
                 plain.chains = false;
                 for length in [1, 7, 63, 64, 65, 1000, 1024, 1025, 16384, 3, 16384, 2, 16384, 16384, 16384, 16384] {
                     let proved = chained.end();
-                    let (found, expected) = (chained.block(length, proved, None), plain.block(length, proved, None));
+                    let (found, expected) = (chained.block(length, None), plain.block(length, None));
                     assert!(found.unwrap() == expected.unwrap(), "{rule}, {kernel}, {length} from {proved}");
                     debts += u64::from(chained.debt > 0);
                 }

@@ -103,6 +103,12 @@ impl Codes {
         }
     }
 
+    /// The end of what [`Codes::forget_before`] would drop, when it would drop anything.
+    pub(super) fn doomed(&self, n: u64) -> Option<u64> {
+        let doomed = self.window.doomed(n).len() as u64;
+        (doomed > 0).then(|| self.window.start() + doomed)
+    }
+
     /// Allows the heaps before `n` to be dropped.
     pub(super) fn forget_before(&mut self, n: u64) {
         self.window.forget_before(n);

@@ -14,6 +14,7 @@
 //!
 //! Invariant: what [`Solver::advance`] hands out is proved, given that the values before it are right.
 
+mod audit;
 mod candidate;
 mod codes;
 mod order;
@@ -28,6 +29,7 @@ use crate::error::{Error, Result};
 use crate::mex::{Kernel, Planes};
 use crate::nimber::index;
 use crate::rule::{Leaves, Rule};
+use audit::Audit;
 use candidate::{Ahead, Stop, Stream, mark_ahead};
 use codes::Codes;
 use window::Window;
@@ -64,6 +66,10 @@ pub struct Work {
     pub walks: u64,
     /// Rare heaps found.
     pub found_rare: u64,
+    /// Heaps looked at again by another kernel ([`Solver::with_audit`]).
+    pub audited: u64,
+    /// New largest values settled by all pairs.
+    pub settled: u64,
     /// The largest smaller part of any witness (0 where the definition was used).
     pub depth: u64,
 }
@@ -91,15 +97,14 @@ impl Seen {
     fn of<S: Sequence + ?Sized>(past: &S, space: Space, known: &Known) -> Result<Seen> {
         let mut seen = Seen { max_value: known.max_value, ..Seen::default() };
         for_each_kept(past, |from, values| {
-            for (n, &v) in (from..).zip(values) {
-                if space != Space::NONE && space.is_rare(v, n) {
-                    seen.rares.push((n, v));
-                }
-                if v > 255 {
-                    seen.large.push((n, v));
-                }
-                seen.max_value = seen.max_value.max(v);
+            if space != Space::NONE {
+                seen.rares.extend(space.rares(from, values));
             }
+            let largest = values.iter().copied().max().unwrap_or(0);
+            if largest > 255 {
+                seen.large.extend((from..).zip(values.iter().copied()).filter(|&(_, v)| v > 255));
+            }
+            seen.max_value = seen.max_value.max(largest);
             witness::keep_last(&mut seen.large);
             Ok(())
         })?;
@@ -137,6 +142,8 @@ pub struct Solver {
     work: Work,
     largest_block: usize,
     engine: Engine,
+    /// What decides where a second look is taken; none without.
+    audit: Option<u64>,
     /// An error may have left the streams between two heaps.
     failed: bool,
 }
@@ -156,6 +163,7 @@ struct Streams {
     ahead: Option<Ahead>,
     /// Of an earlier block, to be used again.
     spare: Vec<Planes>,
+    audit: Option<Audit>,
     /// Candidates that wait for their witnesses, from the first unproved heap on.
     block: Vec<u16>,
     next_length: usize,
@@ -212,6 +220,7 @@ impl Solver {
             work: Work::default(),
             largest_block: BLOCK,
             engine: Engine::Definition(Window::new(0, Vec::new())),
+            audit: None,
             failed: false,
         };
         if past.len() >= BOOTSTRAP && solver.space != Space::NONE && method != Method::Definition {
@@ -234,6 +243,14 @@ impl Solver {
     #[must_use]
     pub fn with_fixed_space(mut self) -> Solver {
         self.fixed = true;
+        self
+    }
+
+    /// Takes a second look at a sample of the heaps, which `seed` decides; a value that is found to be another one then
+    /// is an error ([`Error::Differs`]).
+    #[must_use]
+    pub fn with_audit(mut self, seed: u64) -> Solver {
+        self.audit = Some(seed);
         self
     }
 
@@ -269,16 +286,16 @@ impl Solver {
     }
 
     /// Compares what is held in memory, and what later values will be computed from, with what it was when it was
-    /// computed. A single changed bit would poison all that follows.
+    /// computed. A single changed bit would poison all that follows. `past` holds all values handed out.
     ///
     /// # Errors
-    /// [`Error::Flipped`].
-    pub fn check_memory(&self) -> Result<()> {
+    /// [`Error::Flipped`], and what reading `past` gives.
+    pub fn check_memory<S: Sequence + ?Sized>(&self, past: &S) -> Result<()> {
         match &self.engine {
-            Engine::Definition(_) => Ok(()),
+            Engine::Definition(values) => values.agrees_with(past),
             Engine::Sparse(streams) => {
-                streams.candidates.check_memory(&streams.codes)?;
-                streams.witnesses.check_memory(&streams.codes)
+                streams.candidates.check_memory(&streams.codes, past)?;
+                streams.witnesses.check_memory(&streams.codes, past)
             }
         }
     }
@@ -317,6 +334,7 @@ impl Solver {
             codes,
             ahead: None,
             spare: Vec::new(),
+            audit: None,
             block: Vec::new(),
             next_length: SMALLEST_BLOCK,
         })))
@@ -354,11 +372,39 @@ impl Solver {
                     self.work.defined += (out.len() - before) as u64;
                 }
                 Engine::Sparse(streams) => {
+                    streams.look_again(&self.rule, self.space, self.audit);
                     streams.step(past, limit, self.largest_block, &mut self.work, out)?;
+                    self.settle_largest(past, before, out)?;
                 }
             }
         }
         self.max_value = out[before..].iter().fold(self.max_value, |max, &v| max.max(v));
+        Ok(())
+    }
+
+    /// A value larger than all before it is a surprise, and settled by all pairs, while all values are there.
+    fn settle_largest<S: Sequence + ?Sized>(&mut self, past: &S, before: usize, out: &mut Vec<u16>) -> Result<()> {
+        let from = past.len();
+        for i in before..out.len() {
+            let (value, n) = (out[i], from + (i - before) as u64);
+            if value <= self.max_value {
+                continue;
+            }
+            self.max_value = value;
+            if past.freed().is_empty() {
+                let again = definition::value_at(&self.rule, &Appended { first: past, more: &out[before..] }, n)?;
+                if again != value {
+                    out.truncate(i);
+                    return Err(Error::Differs {
+                        n,
+                        value: value.into(),
+                        again: again.into(),
+                        how: "all pairs".into(),
+                    });
+                }
+                self.work.settled += 1;
+            }
+        }
         Ok(())
     }
 
@@ -421,6 +467,14 @@ fn define(rule: &Rule, values: &mut Window<u16>, limit: u64, out: &mut Vec<u16>)
 }
 
 impl Streams {
+    /// Makes the second look ready, when one is to be taken: after every new rare heap anew.
+    fn look_again(&mut self, rule: &Rule, space: Space, seed: Option<u64>) {
+        let rares = self.candidates.rares();
+        if let Some(seed) = seed.filter(|_| self.audit.as_ref().is_none_or(|audit| audit.rares() != rares.len())) {
+            self.audit = Some(Audit::new(rule, space, audit::other_than(self.kernel), seed, rares));
+        }
+    }
+
     /// The candidates of one block and the witnesses of the block before, side by side.
     fn step<S: Sequence + ?Sized>(
         &mut self,
@@ -436,18 +490,18 @@ impl Streams {
         let mut length = self.next_length as u64 - from % self.next_length as u64;
         length = length.min(limit.saturating_sub(from));
         self.codes.push(&self.block);
-        self.codes.forget_before(start.saturating_sub(self.candidates.reach().max(self.witnesses.lookback())));
+        let horizon = start.saturating_sub(self.candidates.reach().max(self.witnesses.lookback()));
+        self.candidates.forget(start, horizon, &self.codes, past)?;
+        self.witnesses.forget(past)?;
+        self.codes.forget_before(horizon);
         let (candidates, witnesses, block, codes) =
             (&mut self.candidates, &mut self.witnesses, &self.block, &self.codes);
+        let audit = self.audit.as_ref();
         let (kernel, plan, used) = (self.kernel, candidates.plan(), self.ahead.take());
         let spare = std::mem::take(&mut self.spare);
         let (next, (checked, ahead)) = rayon::join(
             || {
-                if length == 0 {
-                    Ok((Vec::new(), Stop::Done))
-                } else {
-                    candidates.block(index(length), start, used.as_ref())
-                }
+                if length == 0 { Ok((Vec::new(), Stop::Done)) } else { candidates.block(index(length), used.as_ref()) }
             },
             || {
                 let after = from + length;
@@ -456,16 +510,18 @@ impl Streams {
                     || {
                         witnesses.push(block);
                         if block.is_empty() {
-                            Ok(witness::Checked::default())
-                        } else {
-                            witnesses.check(start, codes, past)
+                            return Ok((witness::Checked::default(), 0));
                         }
+                        let checked = witnesses.check(start, codes, past)?;
+                        let audit = audit.filter(|_| checked.missing.is_none());
+                        let audited = audit.map_or(Ok(0), |audit| audit.look(start, block, codes, witnesses, past))?;
+                        Ok((checked, audited))
                     },
                     || mark_ahead(plan, kernel, codes, after, length, spare),
                 )
             },
         );
-        let checked = checked?;
+        let (checked, audited) = checked?;
         self.ahead = ahead;
         self.spare = used.map_or_else(Vec::new, Ahead::into_planes);
         work.walks += checked.walks;
@@ -496,6 +552,7 @@ impl Streams {
             self.next_length = SMALLEST_BLOCK.min(largest);
             return Ok(());
         }
+        work.audited += audited;
         work.witnessed += self.block.len() as u64;
         out.extend_from_slice(&self.block);
         let (next, stop) = next?;
@@ -543,48 +600,94 @@ pub fn extend(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rule::Move;
+    use crate::support::{Random, Tally, cases};
 
-    /// Flips one bit of one thing that later values are computed from; false when there is no such thing.
+    /// Flips one bit of one thing that later values are computed from, and back when it is done again; false when there is
+    /// no such thing.
     fn flip(streams: &mut Streams, what: usize, draw: u64) -> bool {
         let bit = 1u8 << (draw % 8);
-        let at = |length: usize| usize::try_from(draw / 8).expect("64 bits") % length;
         match what {
             0 => streams.candidates.flip_code(draw / 8, bit),
             1 => {
-                let end = index(streams.codes.end() - streams.codes.start());
-                streams.codes.items_mut()[at(end)] ^= bit;
+                let from = streams.codes.start().max(streams.candidates.first_code());
+                let n = from + draw / 8 % (streams.codes.end() - from);
+                let at = streams.codes.at(n);
+                streams.codes.items_mut()[at] ^= bit;
             }
             2 => streams.witnesses.flip_recent(draw / 8, bit),
             3 => streams.candidates.flip_rare(draw / 8, bit),
-            4 => streams.candidates.flip_plan(draw / 8, bit),
-            _ => return streams.witnesses.flip_head(draw / 8, bit),
+            4 => return streams.candidates.flip_plan(draw / 8, bit),
+            5 => return streams.witnesses.flip_head(draw / 8, bit),
+            _ => streams.candidates.flip_value(draw / 8, bit),
         }
         true
     }
 
+    /// A flip stands until the check, whether something was computed from it meanwhile or not.
     #[test]
     fn a_bit_that_flips_in_what_is_looked_back_at_is_noticed() {
-        let rule: Rule = "grundy".parse().unwrap();
-        let values = values(&rule, Method::Sparse(Kernel::best()), 100_000).unwrap();
-        let mut seed = 0x5eed_u64;
-        let mut noticed = [0; 6];
-        for round in 0..60 {
-            let solver = || Solver::new(&rule, Method::Sparse(Kernel::best()), None, values.as_slice()).unwrap();
-            let (mut solver, mut past) = (solver(), values.clone());
-            while past.len() < values.len() + 10_000 {
-                let mut more = Vec::new();
-                solver.advance(past.as_slice(), u64::MAX, &mut more).unwrap();
-                past.append(&mut more);
-            }
-            solver.check_memory().unwrap();
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let Engine::Sparse(streams) = &mut solver.engine else { panic!("Grundy's game has a space") };
-            if flip(streams, round % 6, seed >> 16) {
-                assert!(solver.check_memory().is_err(), "flip {} of seed {seed:#x} was not noticed", round % 6);
-                noticed[round % 6] += 1;
+        let tally = Tally::begin("flips in memory");
+        let rounds = cases(500, 100_000);
+        let mut random = Random::new("flips in memory");
+        let mut noticed = [0u64; 7];
+        let leap = (0..600).map(|constant| Move { remove: 4500, constant, leaves: Leaves::One });
+        let wide = "0.77".parse::<Rule>().unwrap().moves().iter().copied().chain(leap).collect();
+        let game = |name: &str| name.parse::<Rule>().unwrap();
+        let all = &[0, 1, 2, 3, 4, 5, 6][..];
+        // The last game goes beyond the byte codes.
+        let games = [
+            (game("grundy"), 100_000, all),
+            (game("0.6"), 100_000, all),
+            (game(".106"), 80_000, all),
+            (Rule::from_moves("leaping", wide).unwrap(), 6_000, &[2, 3, 6]),
+        ];
+        let rounds_each = rounds / games.len() as u64;
+        for (rule, count, kinds) in games {
+            let values = values(&rule, Method::Sparse(Kernel::best()), count).unwrap();
+            let start = || {
+                let mut solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, values.as_slice()).unwrap();
+                let mut past = values.clone();
+                go_on(&mut solver, &mut past, count / 10).unwrap();
+                solver.check_memory(past.as_slice()).unwrap();
+                (solver, past)
+            };
+            let (mut solver, mut past) = start();
+            for _ in 0..rounds_each {
+                let (kind, draw) = (random.pick(kinds), random.next());
+                let Engine::Sparse(streams) = &mut solver.engine else { panic!("{rule} has a space") };
+                if !flip(streams, kind, draw) {
+                    continue;
+                }
+                // Of the values only the last few are looked back at, unless there are no codes.
+                if random.below(50) == 0 && (kind != 6 || count < 10_000) {
+                    // Either what was forgotten since, or what is there now.
+                    let seen =
+                        go_on(&mut solver, &mut past, count / 5).and_then(|()| solver.check_memory(past.as_slice()));
+                    assert!(seen.is_err(), "{rule}: flip {kind} of {draw:#x} was not noticed after going on");
+                    (solver, past) = start();
+                } else {
+                    let seen = solver.check_memory(past.as_slice());
+                    assert!(seen.is_err(), "{rule}: flip {kind} of {draw:#x} was not noticed");
+                    let Engine::Sparse(streams) = &mut solver.engine else { panic!("{rule} has a space") };
+                    flip(streams, kind, draw);
+                    solver.check_memory(past.as_slice()).unwrap();
+                }
+                noticed[kind] += 1;
             }
         }
-        assert_eq!(noticed, [10; 6]);
+        assert!(noticed.iter().all(|&kind| kind > rounds / 20), "{noticed:?}");
+        tally.end(noticed.iter().sum(), "all noticed before the commit");
+    }
+
+    fn go_on(solver: &mut Solver, past: &mut Vec<u16>, count: usize) -> Result<()> {
+        let end = past.len() + count;
+        while past.len() < end {
+            let mut more = Vec::new();
+            solver.advance(past.as_slice(), u64::MAX, &mut more)?;
+            past.append(&mut more);
+        }
+        Ok(())
     }
 
     /// A table that a run is resumed on may hold billions of values above 255; the last ones will do.

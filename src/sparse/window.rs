@@ -1,5 +1,7 @@
 //! The end of a sequence, held in memory: what the streams look back at.
 
+use crate::definition::{Sequence, for_each_piece};
+use crate::error::{Error, Result};
 use crate::nimber::index;
 
 /// Items of the positions `start()..end()` of a sequence.
@@ -67,13 +69,43 @@ impl<T: Copy> Window<T> {
         self.items.truncate(index(end - self.start));
     }
 
+    /// The first items, which [`Window::forget_before`] would drop.
+    pub(crate) fn doomed(&self, n: u64) -> &[T] {
+        let dead = n.saturating_sub(self.start);
+        let all = self.items.len() as u64;
+        &self.items[..if dead >= SLACK.max(all / 4) { index(dead.min(all)) } else { 0 }]
+    }
+
     /// Allows the positions before `n` to be dropped.
     pub(crate) fn forget_before(&mut self, n: u64) {
-        let dead = n.saturating_sub(self.start);
-        if dead >= SLACK.max((self.items.len() as u64) / 4) {
-            let dead = dead.min(self.items.len() as u64);
-            self.items.drain(..index(dead));
-            self.start += dead;
-        }
+        let dead = self.doomed(n).len();
+        self.items.drain(..dead);
+        self.start += dead as u64;
+    }
+}
+
+impl Window<u16> {
+    /// Compares the values that `past` holds as well with those.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`] at the first that differs, and what reading `past` gives.
+    pub(crate) fn agrees_with<S: Sequence + ?Sized>(&self, past: &S) -> Result<()> {
+        self.agrees_up_to(self.end(), past)
+    }
+
+    /// The same of what [`Window::forget_before`] would drop: a change in it would never be seen later.
+    pub(crate) fn doomed_agrees_with<S: Sequence + ?Sized>(&self, n: u64, past: &S) -> Result<()> {
+        self.agrees_up_to(self.start + self.doomed(n).len() as u64, past)
+    }
+
+    fn agrees_up_to<S: Sequence + ?Sized>(&self, end: u64, past: &S) -> Result<()> {
+        let from = self.start.max(past.freed().end);
+        for_each_piece(past, from, end.min(past.len()), |n, values| {
+            let to = n + values.len() as u64;
+            match self.slice(n, to).iter().zip(values).position(|(ours, theirs)| ours != theirs) {
+                None => Ok(()),
+                Some(i) => Err(Error::Flipped { what: "the value", from: n + i as u64, to }),
+            }
+        })
     }
 }

@@ -31,6 +31,7 @@ use crate::mex::{self, Kernel, LANES, Planes, Probe, Probes};
 use crate::nimber::{NimSet, index};
 use crate::rule::{Rule, Split};
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Heaps checked by one task, a multiple of [`LANES`].
 const GROUP: u64 = 256;
@@ -114,6 +115,8 @@ pub(super) struct Witnesses {
     /// Hashes of the head, once it is whole, and of the parts that are asked, taken when they were made.
     born_head: Option<u64>,
     born_parts: u64,
+    /// The parts that were asked before these were other ones in the end than when they were learnt.
+    flipped: bool,
 }
 
 impl Witnesses {
@@ -158,6 +161,7 @@ impl Witnesses {
             considered_at: 0,
             born_head: None,
             born_parts: hash((&Probes::new(), &Probes::new())),
+            flipped: false,
         })
     }
 
@@ -189,8 +193,15 @@ impl Witnesses {
         if self.born_head.is_none() && end >= HEAD {
             self.born_head = Some(hash((&self.head, &self.head_codes)));
         }
-        self.recent.forget_before(end.saturating_sub(HEAD + self.rule.max_remove() + order::SPAN + GROUP));
         keep_last(&mut self.large);
+    }
+
+    /// Forgets the values that heaps from the end on do not look back at, after a last look at them.
+    pub(super) fn forget<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
+        let horizon = self.end().saturating_sub(HEAD + self.rule.max_remove() + order::SPAN + GROUP);
+        self.recent.doomed_agrees_with(horizon, past)?;
+        self.recent.forget_before(horizon);
+        Ok(())
     }
 
     /// Forgets the values from `end` on.
@@ -202,11 +213,12 @@ impl Witnesses {
     }
 
     /// Compares everything that later heaps look back at with what it was when it was computed.
-    pub(super) fn check_memory(&self, codes: &Codes) -> Result<()> {
+    pub(super) fn check_memory<S: Sequence + ?Sized>(&self, codes: &Codes, past: &S) -> Result<()> {
+        self.recent.agrees_with(past)?;
         if self.born_head.is_some_and(|born| hash((&self.head, &self.head_codes)) != born) {
             return Err(Error::Flipped { what: "the head of the table", from: 0, to: HEAD });
         }
-        if hash((&self.marks, &self.strikes)) != self.born_parts {
+        if self.flipped || hash((&self.marks, &self.strikes)) != self.born_parts {
             return Err(Error::Flipped { what: "the list of parts", from: 0, to: self.depth });
         }
         codes.agree_with(self.recent.start(), self.recent.items())
@@ -228,7 +240,7 @@ impl Witnesses {
             .with_max_len(1) // the thread that comes back from the candidates is to find something to do
             .map(|group| {
                 let from = start.max(group * GROUP);
-                this.check_group(from, this.end().min((group + 1) * GROUP), codes, past)
+                this.check_group(this.kernel, from, this.end().min((group + 1) * GROUP), codes, past)
             })
             .try_reduce(Checked::default, |a, b| Ok(a.and(b)))
     }
@@ -241,12 +253,20 @@ impl Witnesses {
             && codes.hold(from, self.depth + removed, to)
     }
 
-    fn check_group<S: Sequence + ?Sized>(&self, from: u64, to: u64, codes: &Codes, past: &S) -> Result<Checked> {
+    /// Searches witnesses for the heaps `from..to` by this kernel.
+    pub(super) fn check_group<S: Sequence + ?Sized>(
+        &self,
+        kernel: Kernel,
+        from: u64,
+        to: u64,
+        codes: &Codes,
+        past: &S,
+    ) -> Result<Checked> {
         let mut checked = Checked::default();
         if !self.uses_marks(from, to, codes) {
             for n in from..to {
                 let targets = (0..self.recent.get(n)).filter(|&t| self.space.is_rare(t, n)).collect();
-                checked = checked.and(self.search(n, targets, past)?);
+                checked = checked.and(self.search(kernel, n, targets, past)?);
                 if checked.missing.is_some() {
                     break;
                 }
@@ -257,7 +277,7 @@ impl Witnesses {
         let mut hard = Vec::new();
         for first in (from..to).step_by(LANES) {
             let lanes = index(to - first).min(LANES);
-            self.open_targets(first, lanes, codes, |n, target| match self.find(n, target, codes) {
+            self.open_targets(kernel, first, lanes, codes, |n, target| match self.find(kernel, n, target, codes) {
                 Some(depth) => checked.depth = checked.depth.max(depth),
                 None => hard.push((n, target)),
             });
@@ -265,7 +285,8 @@ impl Witnesses {
         // In ascending order of heaps: the first that fails ends the search, since what follows builds on it.
         hard.sort_unstable();
         for same in hard.chunk_by(|a, b| a.0 == b.0) {
-            checked = checked.and(self.search(same[0].0, same.iter().map(|&(_, t)| t).collect(), past)?);
+            let targets = same.iter().map(|&(_, t)| t).collect();
+            checked = checked.and(self.search(kernel, same[0].0, targets, past)?);
             if checked.missing.is_some() {
                 break;
             }
@@ -274,10 +295,10 @@ impl Witnesses {
     }
 
     /// Shows the targets, rare values below the values of `lanes` heaps from `first` on, that no marked part has.
-    fn open_targets(&self, first: u64, lanes: usize, codes: &Codes, mut see: impl FnMut(u64, u16)) {
+    fn open_targets(&self, kernel: Kernel, first: u64, lanes: usize, codes: &Codes, mut see: impl FnMut(u64, u16)) {
         let at = codes.at(first);
         let mut planes = Planes::new(self.codes_considered);
-        self.kernel.mark(codes.items(), at, &self.marks, &mut planes);
+        kernel.mark(codes.items(), at, &self.marks, &mut planes);
         let mut below = [0; LANES];
         for (lane, &value) in self.recent.slice(first, first + lanes as u64).iter().enumerate() {
             let n = first + lane as u64;
@@ -288,8 +309,8 @@ impl Witnesses {
                 see(n, self.space.decode_rare(code.to_le_bytes()[0], n));
             }
         }
-        self.kernel.open(&mut planes, &below);
-        self.kernel.strike(codes.items(), at, &self.strikes, &mut planes);
+        kernel.open(&mut planes, &below);
+        kernel.strike(codes.items(), at, &self.strikes, &mut planes);
         for (row, bytes) in planes.rows().iter().enumerate() {
             for (word, bytes) in bytes.chunks_exact(8).enumerate() {
                 let mut bits = u64::from_le_bytes(bytes.try_into().expect("eight"));
@@ -305,7 +326,7 @@ impl Witnesses {
 
     /// The depth at which a split of `n` has the value `target`, when one with a part below [`HEAD`] has. All splits are
     /// asked near the small end before any is asked farther out: one of them may never have the value.
-    fn find(&self, n: u64, target: u16, codes: &Codes) -> Option<u64> {
+    fn find(&self, kernel: Kernel, n: u64, target: u16, codes: &Codes) -> Option<u64> {
         const ENDS: [u64; 4] = [1, 1 << 10, 1 << 13, HEAD];
         ENDS.windows(2).find_map(|ends| {
             self.splits.iter().find_map(|split| {
@@ -313,7 +334,7 @@ impl Witnesses {
                 if to <= ends[0] {
                     return None;
                 }
-                self.find_between(n, split, target, codes, ends[0], to)
+                self.find_between(kernel, n, split, target, codes, ends[0]..to)
             })
         })
     }
@@ -321,17 +342,25 @@ impl Witnesses {
     /// The same for one split and the smaller parts `from..to`: by the codes, each find looked at again by the values,
     /// since rare heaps and large values have no codes of their own.
     #[inline]
-    fn find_between(&self, n: u64, split: &Split, target: u16, codes: &Codes, from: u64, to: u64) -> Option<u64> {
+    fn find_between(
+        &self,
+        kernel: Kernel,
+        n: u64,
+        split: &Split,
+        target: u16,
+        codes: &Codes,
+        parts: Range<u64>,
+    ) -> Option<u64> {
         let wanted = target ^ split.constant;
-        let (mut from, last) = (from, n - split.remove);
+        let (mut from, to, last) = (parts.start, parts.end, n - split.remove);
         while wanted < self.space.coded() && codes.hold(last, to, last) {
             let small = &self.head_codes[index(HEAD - to)..index(HEAD - from)];
             let large = &codes.items()[codes.at(last - to + 1)..codes.at(last - from + 1)];
-            let looked = self.kernel.find(small, large, self.space.code(wanted))? as u64;
+            let looked = kernel.find(small, large, self.space.code(wanted))? as u64;
             let seen_to = from + looked;
             let seen_from = from.max(seen_to.saturating_sub(mex::STEP as u64));
             let (small, large) = self.parts(n, split, seen_from, seen_to);
-            if self.kernel.find_value(small, large, wanted).is_some() {
+            if kernel.find_value(small, large, wanted).is_some() {
                 return Some(seen_to - 1);
             }
             from = seen_to;
@@ -340,7 +369,7 @@ impl Witnesses {
             }
         }
         let (small, large) = self.parts(n, split, from, to);
-        let looked = self.kernel.find_value(small, large, wanted)? as u64;
+        let looked = kernel.find_value(small, large, wanted)? as u64;
         Some(from - 1 + looked)
     }
 
@@ -407,6 +436,7 @@ impl Witnesses {
         parts.truncate(MOST_PARTS);
         let (ats, below) = needs(&others);
         let (marks, strikes) = shares(&parts, &below, self.codes_considered, |part, i| option(part, ats[i]));
+        self.flipped |= hash((&self.marks, &self.strikes)) != self.born_parts;
         self.marks.clear();
         self.strikes.clear();
         parts.iter().take(marks).for_each(|part| self.marks.push(*part));
@@ -415,7 +445,7 @@ impl Witnesses {
     }
 
     /// Searches witnesses of the targets at one heap, from the small end, then everywhere.
-    fn search<S: Sequence + ?Sized>(&self, n: u64, mut targets: Vec<u16>, past: &S) -> Result<Checked> {
+    fn search<S: Sequence + ?Sized>(&self, kernel: Kernel, n: u64, mut targets: Vec<u16>, past: &S) -> Result<Checked> {
         let mut checked = Checked::default();
         for option in self.rule.single_options(n, |m| self.recent.get(m)) {
             targets.retain(|&t| t != option);
@@ -427,7 +457,7 @@ impl Witnesses {
             if reach == 0 {
                 continue;
             }
-            let depth = self.search_small(n, split, reach, &mut targets);
+            let depth = self.search_small(kernel, n, split, reach, &mut targets);
             checked.depth = checked.depth.max(depth);
             if targets.is_empty() {
                 return Ok(checked);
@@ -451,7 +481,7 @@ impl Witnesses {
     }
 
     /// Removes the targets that splits with smaller part 1..=reach give; the largest part looked at.
-    fn search_small(&self, n: u64, split: &Split, reach: u64, targets: &mut Vec<u16>) -> u64 {
+    fn search_small(&self, kernel: Kernel, n: u64, split: &Split, reach: u64, targets: &mut Vec<u16>) -> u64 {
         /// With more targets than this, options are entered in a set instead of being compared.
         const FEW: usize = 16;
         /// Splits entered between two questions whether all is found.
@@ -468,7 +498,7 @@ impl Witnesses {
             depth = to - 1;
         }
         let (small, large) = self.parts(n, split, a, reach + 1);
-        targets.retain(|&t| match self.kernel.find_value(small, large, t ^ split.constant) {
+        targets.retain(|&t| match kernel.find_value(small, large, t ^ split.constant) {
             Some(pairs) => {
                 depth = depth.max(a - 1 + pairs as u64);
                 false
@@ -572,8 +602,9 @@ fn code_of(space: Space, a: u64, value: u16) -> u8 {
 #[cfg(test)]
 impl Witnesses {
     pub(super) fn flip_recent(&mut self, draw: u64, bit: u8) {
+        // Of those that are proved.
         let values = self.recent.items_mut();
-        let i = index(draw) % values.len();
+        let i = index(draw) % (values.len() - super::BLOCK.min(values.len() / 2));
         values[i] ^= u16::from(bit) << (draw % 8);
     }
 
@@ -603,7 +634,7 @@ mod tests {
         large.iter().for_each(|&(n, v)| past[index(n)] = v);
         let mut witnesses = Witnesses::new(&rule, space, Kernel::best(), large, past.as_slice()).unwrap();
         witnesses.push(&[262]);
-        let checked = witnesses.search(320_000, (258..262).collect(), past.as_slice()).unwrap();
+        let checked = witnesses.search(Kernel::best(), 320_000, (258..262).collect(), past.as_slice()).unwrap();
         assert_eq!((checked.missing, checked.walks), (None, 0));
         assert!(checked.depth >= 150_003, "a smaller part of 150003, and a depth of {}", checked.depth);
     }
