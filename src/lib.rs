@@ -21,4 +21,6 @@ pub mod engine;
 
 pub mod verify;
 
+pub mod selftest;
+
 pub use error::{Error, Result};
