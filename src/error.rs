@@ -163,7 +163,7 @@ pub enum Error {
         what: String,
     },
     /// Two values in the table that cannot both be right, or one that an option without two heaps has.
-    #[error("damage: the table says G({n}) = {value}, but {} has this value too, so one of them is wrong", option(*rest))]
+    #[error("damage: the table says G({n}) = {value}, but {} has this value too: one of them is wrong", option(*rest))]
     Excluded {
         /// The heap.
         n: u64,
@@ -174,8 +174,8 @@ pub enum Error {
     },
     /// A run without a sparse space cannot be checked by one.
     #[error(
-        "{game}: no sparse space of this game is known here, and only with one can values be excluded by options with one \
-         rare part; '--level recompute' and '--level definition' check any game"
+        "{game}: no sparse space of this game is known here, and only with one can values be excluded by options with \
+         one rare part; '--level recompute' and '--level definition' check any game"
     )]
     NoSpace {
         /// The game.

@@ -1,8 +1,9 @@
 //! The self-test of this build on this machine: what a user runs before trusting it with a long computation.
 //!
 //! Four questions, a [`Check`] for each part: do the kernels of this processor keep their contract, held against the
-//! portable one; are the values those of the definition, whichever kernel and however many threads; are they the published
-//! ones (`data/`); does a run that is stopped, torn and resumed end as it should, and does `verify` find what is altered.
+//! portable one; are the values those of the definition, whichever kernel and however many threads; are they the
+//! published ones (`data/`); does a run that is stopped, torn and resumed end as it should, and does `verify` find what
+//! is altered.
 //!
 //! It draws from a fixed seed, so that a failure can be repeated, and writes into a directory of its own below that for
 //! temporary files, which it removes.
@@ -294,8 +295,8 @@ impl Observer for StopAt<'_> {
     fn note(&mut self, _: &str) {}
 }
 
-/// A run that is stopped half-way, whose files are left as a kill would leave them, and that is resumed; then verified at
-/// all levels, also with altered bytes.
+/// A run that is stopped half-way, whose files are left as a kill would leave them, and that is resumed; then verified
+/// at all levels, also with altered bytes.
 fn a_run(game: &str, width: Width) -> Outcome {
     const TO: u64 = 20_000;
     let rule: Rule = game.parse().map_err(said)?;

@@ -1,18 +1,18 @@
 //! Independent checks of a finished table, by range; no lock, no write permission, all cores.
 //!
-//! [`digest`] asks whether the files are what the journal says: every record hashes and follows the one before, the
+//! [`digest()`] asks whether the files are what the journal says: every record hashes and follows the one before, the
 //! headers are this program's to the last byte, escapes and table agree, every commit's digest holds, rares and largest
 //! value counted anew are those of the last record. Any altered byte of table, escapes or journal is found.
 //!
 //! The other levels ask whether the values are right, each given those before. [`exclusion()`]: no value is that of an
-//! option with one rare part, and rare heaps are as defined; finds every value too low and most of those too high
-//! ([`mod@exclusion`] has the statement). [`recompute()`]: each value anew by the solver with another kernel than that of
-//! the run; finds every wrong value. [`definition()`]: a sample of them by the mex over all pairs.
+//! option with one rare part, and rare heaps are as defined; finds every value too low and many of those too high
+//! ([`mod@exclusion`] has the statement). [`recompute()`]: each value anew by the solver with another kernel than that
+//! of the run; finds every wrong value. [`definition()`]: a sample of them by the mex over all pairs.
 //!
-//! What a run has freed can be checked no more. Without a range, the rest is checked, and the report says what was not; a
-//! range that needs freed values is refused. The head is hashed from the start, the last values from the digest at the end
-//! of the freed ones; these are counted as their snapshot says, which the journal vouches for. Of escapes of freed heaps
-//! only the order is checked. Values whose options lie among freed ones are not checked either.
+//! What a run has freed can be checked no more. Without a range, the rest is checked, and the report says what was not;
+//! a range that needs freed values is refused. The head is hashed from the start, the last values from the digest at
+//! the end of the freed ones; these are counted as their snapshot says, which the journal vouches for. Of escapes of
+//! freed heaps only the order is checked. Values whose options lie among freed ones are not checked either.
 //!
 //! A range of the digest starts at a segment boundary, where a record says the digest of all before; so ranges can be
 //! checked on different machines. The other levels look at the values before a range as well, to find the rare heaps.
@@ -109,8 +109,8 @@ fn counted(view: &View, recount: Recount) -> Result<()> {
     Ok(())
 }
 
-/// The run with headers that fit the journal. A run that goes on may commit between the two looks, so a header that does
-/// not fit is believed only when the journal has not changed meanwhile.
+/// The run with headers that fit the journal. A run that goes on may commit between the two looks, so a header that
+/// does not fit is believed only when the journal has not changed meanwhile.
 fn settled(dir: &Path) -> Result<View> {
     loop {
         let view = View::open(dir)?;
@@ -168,8 +168,8 @@ fn hash(view: &View, range: Range<u64>, mut progress: impl FnMut(u64, u64)) -> R
                         path: view.table.path().into(),
                         offset: HEADER + before * view.table.width().bytes(),
                         what: format!(
-                            "the values {before}..{} are not those that the journal speaks of; 'grundy run --rollback' goes \
-                             back",
+                            "the values {before}..{} are not those that the journal speaks of; 'grundy run --rollback' \
+                             goes back",
                             point.count
                         ),
                     });
@@ -294,8 +294,8 @@ impl Suspect {
         self.known.rares.last().map_or(0, |rare| rare.0)
     }
 
-    /// What can be checked of the range, or of all, when the options of a heap need values at most `reach` back: before and
-    /// behind what cannot.
+    /// What can be checked of the range, or of all, when the options of a heap need values at most `reach` back: before
+    /// and behind what cannot.
     fn ranges(&self, range: Option<Range<u64>>, reach: u64) -> Result<([Range<u64>; 2], Report)> {
         let (freed, count) = (self.view.freed(), self.view.len());
         // Behind the freed values some heaps have options among them.
@@ -330,9 +330,9 @@ fn further(progress: &mut impl FnMut(u64, u64), before: u64, all: u64) -> impl F
 /// the values of the definition ([`mod@exclusion`]).
 ///
 /// # Errors
-/// [`Error::Excluded`] and [`Error::Wrong`] at the first value that contradicts others; [`Error::NoSpace`] for a game that
-/// has no sparse space; [`Error::Damage`] when rare heaps are not those of the journal; [`Error::Range`] when the range is
-/// not committed, [`Error::Freed`] when it holds heaps whose options need freed values.
+/// [`Error::Excluded`] and [`Error::Wrong`] at the first value that contradicts others; [`Error::NoSpace`] for a game
+/// that has no sparse space; [`Error::Damage`] when rare heaps are not those of the journal; [`Error::Range`] when the
+/// range is not committed, [`Error::Freed`] when it holds heaps whose options need freed values.
 pub fn exclusion(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut(u64, u64)) -> Result<Report> {
     let mut suspect = Suspect::open(dir)?;
     if suspect.space == Space::NONE {
@@ -395,8 +395,8 @@ fn compare(n: u64, found: u16, expected: u16) -> Result<()> {
 /// from `seed`.
 ///
 /// # Errors
-/// [`Error::Wrong`] at the first value that differs; [`Error::Range`] when the range is not committed, [`Error::Freed`] when
-/// it holds heaps whose options need freed values.
+/// [`Error::Wrong`] at the first value that differs; [`Error::Range`] when the range is not committed, [`Error::Freed`]
+/// when it holds heaps whose options need freed values.
 pub fn definition(
     dir: &Path,
     range: Option<Range<u64>>,

@@ -220,14 +220,14 @@ fn a_wrong_value_is_found_as_each_level_states() {
     }
     assert!(low > 100 && high_found * 100 > high * 60, "{low} too low, {high_found} of {high} too high");
     let seen = format!(
-        "exclusion found all {low} too low and {high_found} of {high} too high ({} %), as stated; recompute and definition all",
+        "exclusion found all {low} too low and {high_found} of {high} too high ({} %), as stated; the others all",
         high_found * 100 / high
     );
     tally.end(low + high, &seen);
 }
 
-/// A run without witnesses writes the least common value where a smaller rare one is right: exclusion says nothing of it,
-/// as it states; recomputing finds it.
+/// A run without witnesses writes the least common value where a smaller rare one is right: exclusion says nothing of
+/// it, as it states; recomputing finds it.
 #[test]
 fn a_missed_rare_heap_is_found_by_recomputing_only() {
     let rule = rule("grundy");

@@ -43,7 +43,7 @@ enum Level {
     /// Every byte against the journal.
     Digest,
     /// Each value against all its options with one rare part, rare heaps by all pairs: finds every value that is too
-    /// low, and most of those too high. Only games with a sparse space.
+    /// low, and many of those too high. Only games with a sparse space.
     Exclusion,
     /// Each value computed anew from those before, by another kernel than that of the run: finds every wrong value.
     Recompute,

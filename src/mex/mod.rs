@@ -15,8 +15,8 @@
 //! - [`Kernel::open`], [`Kernel::strike`]: the codes below a bound that are still open after marking, and which of the
 //!   least of them some more look-ups hit; what the witnesses ask.
 //! - [`Kernel::find`], [`Kernel::find_value`]: the search for one witness of one heap.
-//! - [`Kernel::repeats`], [`Kernel::repeats_value`]: whether a finished value is an option of its own heap; what a check
-//!   of a table asks.
+//! - [`Kernel::repeats`], [`Kernel::repeats_value`]: whether a finished value is an option of its own heap; what a
+//!   check of a table asks.
 //! - [`Kernel::chain`]: all look-ups, near and far, of any number of heaps, where the look-ups are few: see `chain`.
 //!
 //! A [`Kernel`] value can be had from [`Kernel::available`] only, so holding one proves that this processor has it.
@@ -433,8 +433,8 @@ impl Kernel {
 }
 
 impl Kernel {
-    /// Whether `window[n - offset] ^ item == window[n]` for a look-up `(offset, item)` and one of the [`HEAPS`] heaps from
-    /// `at` on.
+    /// Whether `window[n - offset] ^ item == window[n]` for a look-up `(offset, item)` and one of the [`HEAPS`] heaps
+    /// from `at` on.
     ///
     /// # Panics
     /// When the heaps, or what a look-up looks at, are outside the window.

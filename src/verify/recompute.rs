@@ -1,13 +1,14 @@
-//! Recomputing: every value anew by the solver, witnesses included, from the values before it as they stand in the table.
+//! Recomputing: every value anew by the solver, witnesses included, from the values before it as they stand in the
+//! table.
 //!
 //! The range is cut into parts, each with a solver of its own that begins behind the table's values before the part. A
-//! solver goes on from the values it has handed out, which are those of the table until the first that differs; so, when
-//! all before the range are right, the lowest heap that differs has the first wrong value, and the other parts, which may
-//! have begun behind it, are not asked any more. Every wrong value of the range is found that does not follow from a wrong
-//! one before the range.
+//! solver goes on from the values it has handed out, which are those of the table until the first that differs; so,
+//! when all before the range are right, the lowest heap that differs has the first wrong value, and the other parts,
+//! which may have begun behind it, are not asked any more. Every wrong value of the range is found that does not follow
+//! from a wrong one before the range.
 //!
-//! A solver looks for rare heaps in all values before it. They are counted once for all ([`super::count`]), and the values
-//! far behind a part are shown to it as freed while it is made. While it computes it may read all of them.
+//! A solver looks for rare heaps in all values before it. They are counted once for all ([`super::count`]), and the
+//! values far behind a part are shown to it as freed while it is made. While it computes it may read all of them.
 
 use crate::definition::Sequence;
 use crate::error::{Error, Result};
@@ -59,8 +60,8 @@ struct Recomputing<'a, S: ?Sized> {
     wrong: AtomicUsize,
 }
 
-/// Computes the values of `range` anew; `known` has the rare heaps of the whole sequence under `space`. All threads of the
-/// calling rayon pool are used. The answer is what the solvers did.
+/// Computes the values of `range` anew; `known` has the rare heaps of the whole sequence under `space`. All threads of
+/// the calling rayon pool are used. The answer is what the solvers did.
 ///
 /// # Errors
 /// [`Error::Wrong`] at the first value that differs; what the solver and reading `past` give.
