@@ -34,6 +34,9 @@ const FIRST_COMMIT: Duration = Duration::from_millis(700);
 /// How many values decide the width of the table.
 const WIDTH_SAMPLE: u64 = 1 << 16;
 
+/// So many checks may fail in one process before it gives up.
+const FAILURES: usize = 8;
+
 /// Characters of a game's name that a record of 4096 bytes has room for, with all else in it.
 const LONGEST_NAME: usize = 2048;
 
@@ -65,6 +68,8 @@ pub struct Conduct {
     pub commit_every: Option<u64>,
     /// Compute values anew that do not agree with the journal, and put them back when they are those that it speaks of.
     pub repair: bool,
+    /// Decides at which heaps a second look is taken; chance, when it is left out.
+    pub seed: Option<u64>,
 }
 
 /// How far a run is.
@@ -242,10 +247,43 @@ pub fn run_in(
     observer: &mut (dyn Observer + Send),
     stop: &AtomicBool,
 ) -> Result<Outcome> {
-    match prepare(rule, dir, options, conduct, observer, stop)? {
-        Prepared::Nothing(outcome) => Ok(outcome),
-        Prepared::Ready(run) => run.go_on(options, conduct, observer, stop),
+    let seed = conduct.seed.unwrap_or_else(random_seed);
+    let mut failures: Vec<String> = Vec::new();
+    loop {
+        let attempt = Attempt { conduct, seed, failed: !failures.is_empty() };
+        let done = prepare(rule, dir, options, attempt, observer, stop).and_then(|prepared| match prepared {
+            Prepared::Nothing(outcome) => Ok(outcome),
+            Prepared::Ready(run) => run.go_on(options, conduct, observer, stop),
+        });
+        match done {
+            Err(error @ (Error::Differs { .. } | Error::Flipped { .. })) => {
+                let text = error.to_string();
+                if failures.contains(&text) {
+                    observer.note(
+                        "the same came out again: this is no accident, but a mistake of this program; please report it",
+                    );
+                    return Err(error);
+                }
+                if failures.len() == FAILURES {
+                    observer.note("checks fail again and again: test the memory and the processor of this machine");
+                    return Err(error);
+                }
+                observer.note(&format!("{text}. The run is opened again, and goes on from what is committed"));
+                failures.push(text);
+            }
+            done => return done,
+        }
     }
+}
+
+/// One way through a run, from opening it.
+#[derive(Clone, Copy)]
+struct Attempt {
+    conduct: Conduct,
+    /// Decides where a second look is taken, the same in each attempt.
+    seed: u64,
+    /// A check failed in the attempt before.
+    failed: bool,
 }
 
 struct Run {
@@ -274,7 +312,7 @@ fn prepare(
     rule: Option<&Rule>,
     dir: &Dir,
     options: &Options,
-    conduct: Conduct,
+    attempt: Attempt,
     observer: &mut (dyn Observer + Send),
     stop: &AtomicBool,
 ) -> Result<Prepared> {
@@ -303,16 +341,14 @@ fn prepare(
             if let Some(rule) = rule {
                 check_rule(dir.path(), rule, &contents.last)?;
             }
-            resume(dir, journal, contents, options, conduct, observer, stop)
+            resume(dir, journal, contents, options, attempt, observer, stop)
         }
         (None, None) => Err(no_run("the journal holds no whole record, and no game was named")),
         (None, Some(rule)) => {
-            // A kill before the first record leaves empty tables, or values that are said to be uncommitted; others are
-            // somebody's loss to decide on.
-            let expected = options.rollback || table::is_uncommitted(dir)?;
+            // A kill before the first record leaves empty tables; values without a record are somebody's loss to decide on.
             for name in [table::VALUES, table::ESCAPES] {
                 let path = dir.join(name);
-                if length(name)?.unwrap_or(0) > HEADER && !expected {
+                if length(name)?.unwrap_or(0) > HEADER && !options.rollback {
                     let what = "values are here, but no record of the journal is good; 'grundy run --rollback' of the \
                                 same game and directory throws them away and starts anew";
                     return Err(Error::Damage { path, offset: HEADER, what: what.into() });
@@ -322,16 +358,17 @@ fn prepare(
                 observer.note("the journal holds no whole record: the run starts anew");
                 journal.drop_torn_tail()?;
             }
-            create(dir, journal, rule, options, observer, stop).map(|run| Prepared::Ready(Box::new(run)))
+            create(dir, journal, rule, options, attempt, observer, stop).map(|run| Prepared::Ready(Box::new(run)))
         }
     }
 }
 
 fn create(
     dir: &Dir,
-    journal: Journal,
+    mut journal: Journal,
     rule: &Rule,
     options: &Options,
+    attempt: Attempt,
     observer: &mut (dyn Observer + Send),
     stop: &AtomicBool,
 ) -> Result<Run> {
@@ -340,7 +377,7 @@ fn create(
         table::check_holes(dir)?;
     }
     observer.started(rule, 0, options.to);
-    let mut solver = Solver::new(rule, options.method, None, [].as_slice())?.with_audit(random_seed());
+    let mut solver = Solver::new(rule, options.method, None, [].as_slice())?.with_audit(attempt.seed);
     let mut pending = Vec::new();
     let sample = options.to.unwrap_or(u64::MAX).min(WIDTH_SAMPLE);
     while options.width.is_none() && (pending.len() as u64) < sample && !stop.load(Ordering::Relaxed) {
@@ -359,27 +396,30 @@ fn create(
         game: rule.name().into(),
         rule: rule_digest(rule),
         sequence: 0,
-        event: Event::Commit,
+        event: Event::Open,
         count: 0,
         escapes: 0,
         width,
         mask: 0,
         position: 0,
-        kept: Vec::new(),
+        kept: kept(0, &(0..0)),
         keep: options.keep,
         snapshot: None,
-        digest: String::new(),
+        digest: Chain::new().digest().to_string(),
         rares: 0,
         last_rare: 0,
         max_value: 0,
         max_at: 0,
         checks: BTreeMap::new(),
-        errors: 0,
+        errors: u64::from(attempt.failed),
         kernel: options.method.name().into(),
         program: concat!("grundy ", env!("CARGO_PKG_VERSION")).into(),
         previous: String::new(),
         blake3: String::new(),
     };
+    // Before any value is: from now on it is clear whose they are.
+    journal.append(template.clone())?;
+    let template = Record { event: Event::Commit, ..template };
     let mut largest = Recount::default();
     largest.see_largest(0, &pending);
     let mut born = Chain::new();
@@ -419,7 +459,7 @@ fn resume(
     mut journal: Journal,
     contents: Contents,
     options: &Options,
-    conduct: Conduct,
+    attempt: Attempt,
     observer: &mut (dyn Observer + Send),
     stop: &AtomicBool,
 ) -> Result<Prepared> {
@@ -487,7 +527,7 @@ fn resume(
     let is_whole =
         |good: usize, points: &[Point]| good == points.len() && points.last().map(|p| p.count) == Some(last.count);
     let mut repaired = 0;
-    while conduct.repair && !options.rollback && !is_whole(checked.good, &points) {
+    while attempt.conduct.repair && !options.rollback && !is_whole(checked.good, &points) {
         let Some(wrong) = points.get(checked.good) else { break };
         let damaged = Damaged { last: &last, before: &points[..checked.good], wrong, chain: &checked.chain };
         drop(table);
@@ -559,6 +599,7 @@ fn resume(
             ),
         });
     }
+    last.errors += u64::from(attempt.failed);
     let template = Record {
         event: Event::Commit,
         kernel: options.method.name().into(),
@@ -568,15 +609,20 @@ fn resume(
     let known = snapshot.as_ref().map(Snapshot::known).unwrap_or_default();
     let same_keep = journal.last().is_some_and(|record| record.keep == last.keep);
     let born = checked.chain.clone();
+    let nothing_to_do = options.to.is_some_and(|to| to <= last.count) && same_keep;
+    // Before anything is written: the files no longer end where the last record says, or a check failed.
+    if !nothing_to_do && (attempt.failed || journal.last().is_some_and(|last| last.event == Event::Close)) {
+        journal.append(Record { event: Event::Open, ..template.clone() })?;
+    }
     let ledger = Ledger::new(dir, journal, table, checked.chain, &points, snapshot, template);
-    if options.to.is_some_and(|to| to <= last.count) && same_keep {
+    if nothing_to_do {
         ledger.close()?;
         observer.note(&format!("nothing is left to do: {} values are there", last.count));
         return Ok(as_it_is(&last, false));
     }
     observer.started(&rule, last.count, options.to);
     let used = (space != Space::NONE).then_some(space);
-    let solver = Solver::knowing(&rule, options.method, used, ledger.table(), &known)?.with_audit(random_seed());
+    let solver = Solver::knowing(&rule, options.method, used, ledger.table(), &known)?.with_audit(attempt.seed);
     let mut checks_before = last.checks;
     *checks_before.entry("rehashed".into()).or_default() += last.kept.iter().map(|(from, to)| to - from).sum::<u64>();
     Ok(Prepared::Ready(Box::new(Run {

@@ -38,14 +38,16 @@ pub const NAME: &str = "journal.jsonl";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Event {
-    /// Values were added (or, with the same count, a run was made).
+    /// A process is about to write more values: a run was made, was reopened after a clean stop, or starts again from
+    /// what is committed because a check failed.
+    Open,
+    /// Values were added.
     Commit,
     /// The run was taken back to an earlier count.
     Rollback,
     /// Values that were altered on the disk were computed anew, found to be those of the journal, and put back.
     Repair,
-    /// The run was stopped cleanly: headers and lengths of the files are exactly those of the commit before,
-    /// until the next process says that it writes more ([`crate::table::UNCOMMITTED`]).
+    /// The run was stopped cleanly: headers and lengths of the files are exactly those of the commit before.
     Close,
 }
 
@@ -342,6 +344,7 @@ fn accept(contents: &mut Option<Contents>, record: Record, offset: u64, path: &P
                     return Err(damaged("a commit with a smaller count than before"));
                 }
                 Event::Rollback if record.count > last => return Err(damaged("a rollback to a larger count")),
+                Event::Open if record.count != last => return Err(damaged("reopened at another count than before")),
                 Event::Close if record.count != last => {
                     return Err(damaged("a clean stop at another count than before"));
                 }

@@ -20,7 +20,7 @@ use crate::journal::{Attached, Event, Journal, Point, Record, kept};
 use crate::snapshot::{self, Recount, Snapshot};
 use crate::sparse::Space;
 use crate::storage::Dir;
-use crate::table::{self, HEADER, Published, Table};
+use crate::table::{HEADER, Published, Table};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, channel, sync_channel};
@@ -116,11 +116,6 @@ impl Ledger {
         if self.chain.digest() != batch.born {
             return Err(Error::Flipped { what: "what waited to be written", from, to: self.chain.count() });
         }
-        // The journal is new, or says that the files end where the last process left them.
-        let uncommitted = before.as_ref().is_none_or(|last| last.event == Event::Close);
-        if uncommitted {
-            table::say_uncommitted(&self.dir)?;
-        }
         self.table.write(&batch.values)?;
         self.table.sync()?;
         let (count, escapes) = self.table.written();
@@ -143,9 +138,6 @@ impl Ledger {
         };
         fill(&mut record, &self.chain, batch.counted);
         self.journal.append(record)?;
-        if uncommitted {
-            table::unsay_uncommitted(&self.dir)?;
-        }
         self.table.free(freed);
         self.table.publish()?;
         before.map_or(Ok(()), |before| self.settle(&before))
@@ -201,7 +193,6 @@ impl Ledger {
         if last.event != Event::Close {
             self.journal.append(Record { event: Event::Close, ..last.clone() })?;
         }
-        table::unsay_uncommitted(&self.dir)?;
         // A clean stop repeats the record before it, so two say the same in either case.
         self.settle(&last)
     }
@@ -337,6 +328,7 @@ pub(crate) fn fill(record: &mut Record, chain: &Chain, counted: Recount) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table;
     use crate::journal::{self, Width};
     use crate::nimber::index;
     use crate::rule::Rule;

@@ -179,8 +179,7 @@ impl Column {
     fn check_length(&self, length: u64) -> Result<()> {
         let there = self.length()?;
         let offset = HEADER + length * self.unit;
-        // Looked at after the length: a run that writes more says so before it does.
-        if there > offset && !is_uncommitted(&self.dir)? {
+        if there > offset {
             let what = format!("{} bytes too many for a run that was stopped cleanly", there - offset);
             return Err(Error::Damage { path: self.path.clone(), offset, what });
         }
@@ -208,40 +207,6 @@ impl Column {
         self.file.set_length(HEADER + length * self.unit).map_err(Error::io("truncating", &self.path))?;
         self.file.sync_all().map_err(Error::io("syncing", &self.path))
     }
-}
-
-/// The file that says that values may have been written of which the journal does not speak: its last record says that the
-/// run was stopped cleanly, or there is none. It is durable before they are written, and removed after the next record.
-pub const UNCOMMITTED: &str = "uncommitted";
-
-/// Whether values may be there of which the journal does not speak, although its last record looks like the end.
-///
-/// # Errors
-/// [`Error::Io`].
-pub(crate) fn is_uncommitted(dir: &Dir) -> Result<bool> {
-    let length = dir.length(UNCOMMITTED).map_err(Error::io("reading the state of", dir.join(UNCOMMITTED)))?;
-    Ok(length.is_some())
-}
-
-/// Says, durably, that values follow of which the journal does not speak.
-///
-/// # Errors
-/// [`Error::Io`].
-pub(crate) fn say_uncommitted(dir: &Dir) -> Result<()> {
-    dir.open(UNCOMMITTED, Mode::Make).map_err(Error::io("making", dir.join(UNCOMMITTED)))?;
-    dir.sync().map_err(Error::io("syncing", dir.path()))
-}
-
-/// Takes that back, after a record that speaks of them, or when they are cut off.
-///
-/// # Errors
-/// [`Error::Io`].
-pub(crate) fn unsay_uncommitted(dir: &Dir) -> Result<()> {
-    if is_uncommitted(dir)? {
-        dir.remove(UNCOMMITTED).map_err(Error::io("removing", dir.join(UNCOMMITTED)))?;
-        dir.sync().map_err(Error::io("syncing", dir.path()))?;
-    }
-    Ok(())
 }
 
 /// Gives the blocks of a file back; they read as zeros then. The length stays.

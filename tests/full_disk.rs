@@ -27,7 +27,7 @@ fn stopped(output: &Output, dir: &Path, what: &str) {
 
 /// Fills the disk, but for so many bytes.
 fn fill(path: &Path, but: u64) {
-    let free = grundy::table::available(path).unwrap();
+    let free = grundy::storage::Dir::at(path).free_space().unwrap();
     let mut file = OpenOptions::new().append(true).create(true).open(path.join("filler")).unwrap();
     for _ in 0..free.saturating_sub(but) / 4096 {
         file.write_all(&[1; 4096]).unwrap();
