@@ -18,10 +18,11 @@ use crate::places::Places;
 use crate::rule::Rule;
 use crate::snapshot::{Recount, Snapshot};
 use crate::sparse::{self, Method, Solver, Space};
+use crate::storage::Dir;
 use crate::table::{self, HEADER, Table};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -55,6 +56,15 @@ pub struct Options {
     pub keep: Option<u64>,
     /// Go back to the last good record when the table does not agree with the journal.
     pub rollback: bool,
+}
+
+/// What is left to the program, as a rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Conduct {
+    /// Commit after every so many values and wait for it, whatever the clock says (for tests).
+    pub commit_every: Option<u64>,
+    /// Compute values anew that do not agree with the journal, and put them back when they are those that it speaks of.
+    pub repair: bool,
 }
 
 /// How far a run is.
@@ -111,7 +121,7 @@ pub struct View {
     pub contents: Contents,
     /// The table.
     pub table: Table,
-    dir: PathBuf,
+    dir: Dir,
     /// How long the journal was when it was last read, and what it says is freed.
     followed: Mutex<(u64, Range<u64>)>,
 }
@@ -122,22 +132,30 @@ impl View {
     /// # Errors
     /// What reading journal and table gives; [`Error::Damage`] when the journal's game is none.
     pub fn open(dir: &Path) -> Result<View> {
-        let length = journal::length(dir).unwrap_or(0); // before it is read, so that what is added meanwhile is noticed
-        let contents = journal::read(dir)?;
-        let rule = rule_of(dir, &contents.last)?;
+        View::open_in(&Dir::at(dir))
+    }
+
+    /// [`View::open`] on any storage.
+    ///
+    /// # Errors
+    /// As [`View::open`].
+    pub fn open_in(dir: &Dir) -> Result<View> {
+        let length = journal::length_in(dir).unwrap_or(0); // before it is read, so that what is added meanwhile is noticed
+        let contents = journal::read_in(dir)?;
+        let rule = rule_of(dir.path(), &contents.last)?;
         let Record { width, count, escapes, .. } = contents.last;
-        let mut table = Table::open(dir, width, count, escapes, false)?;
+        let mut table = Table::open_in(dir, width, count, escapes, false)?;
         let freed = contents.last.freed().unwrap_or(0..0);
         table.free(freed.clone());
-        Ok(View { rule, contents, table, dir: dir.into(), followed: Mutex::new((length, freed)) })
+        Ok(View { rule, contents, table, dir: dir.clone(), followed: Mutex::new((length, freed)) })
     }
 
     /// Checks that the run has not freed these values since it was opened.
     fn still_there(&self, from: u64, to: u64) -> Result<()> {
-        let length = journal::length(&self.dir)?;
+        let length = journal::length_in(&self.dir)?;
         let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
         if length != followed.0 {
-            let last = journal::read(&self.dir)?.last;
+            let last = journal::read_in(&self.dir)?.last;
             if last.count < self.table.len() {
                 let what = format!("the run went back to {} values while it was read; read it again", last.count);
                 return Err(Error::Damage { path: self.dir.join(journal::NAME), offset: 0, what });
@@ -209,14 +227,29 @@ pub fn run(
         path: dir.into(),
         source: std::io::Error::other(e),
     })?;
-    pool.install(|| match prepare(rule, dir, options, observer, stop)? {
+    pool.install(|| run_in(&Dir::at(dir), rule, options, Conduct::default(), observer, stop))
+}
+
+/// [`run`] on any storage, with the threads of the pool that it is called in.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_in(
+    dir: &Dir,
+    rule: Option<&Rule>,
+    options: &Options,
+    conduct: Conduct,
+    observer: &mut (dyn Observer + Send),
+    stop: &AtomicBool,
+) -> Result<Outcome> {
+    match prepare(rule, dir, options, conduct, observer, stop)? {
         Prepared::Nothing(outcome) => Ok(outcome),
-        Prepared::Ready(run) => run.go_on(options, observer, stop),
-    })
+        Prepared::Ready(run) => run.go_on(options, conduct, observer, stop),
+    }
 }
 
 struct Run {
-    dir: PathBuf,
+    dir: Dir,
     rule: Rule,
     writer: Writer,
     solver: Solver,
@@ -239,13 +272,15 @@ enum Prepared {
 
 fn prepare(
     rule: Option<&Rule>,
-    dir: &Path,
+    dir: &Dir,
     options: &Options,
+    conduct: Conduct,
     observer: &mut (dyn Observer + Send),
     stop: &AtomicBool,
 ) -> Result<Prepared> {
-    let fresh = !dir.join(journal::NAME).exists();
-    let no_run = |why: &str| Error::NoRun { path: dir.into(), why: why.into() };
+    let length = |name: &str| dir.length(name).map_err(Error::io("reading the state of", dir.join(name)));
+    let fresh = length(journal::NAME)?.is_none();
+    let no_run = |why: &str| Error::NoRun { path: dir.path().into(), why: why.into() };
     if let Some(rule) = rule.filter(|rule| rule.name().len() > LONGEST_NAME) {
         let length = rule.name().len();
         return Err(Error::Rule(format!(
@@ -256,27 +291,28 @@ fn prepare(
         if rule.is_none() {
             return Err(no_run("and no game was named"));
         }
-        if [table::VALUES, table::ESCAPES].iter().any(|name| dir.join(name).exists()) {
+        if length(table::VALUES)?.is_some() || length(table::ESCAPES)?.is_some() {
             return Err(no_run("but data files without a journal, which are left untouched"));
         }
         check_room(dir, options, None, options.width.unwrap_or(Width::U8), 0)?;
-        std::fs::create_dir_all(dir).map_err(Error::io("making", dir))?;
+        dir.make().map_err(Error::io("making", dir.path()))?;
     }
-    let (mut journal, contents) = Journal::open(dir)?;
+    let (mut journal, contents) = Journal::open_in(dir)?;
     match (contents, rule) {
         (Some(contents), rule) => {
             if let Some(rule) = rule {
-                check_rule(dir, rule, &contents.last)?;
+                check_rule(dir.path(), rule, &contents.last)?;
             }
-            resume(dir, journal, contents, options, observer, stop)
+            resume(dir, journal, contents, options, conduct, observer, stop)
         }
         (None, None) => Err(no_run("the journal holds no whole record, and no game was named")),
         (None, Some(rule)) => {
-            // A kill in the first second leaves empty tables; values without a record are somebody's loss to decide on.
+            // A kill before the first record leaves empty tables, or values that are said to be uncommitted; others are
+            // somebody's loss to decide on.
+            let expected = options.rollback || table::is_uncommitted(dir)?;
             for name in [table::VALUES, table::ESCAPES] {
                 let path = dir.join(name);
-                let length = std::fs::metadata(&path).map_or(0, |m| m.len());
-                if length > HEADER && !options.rollback {
+                if length(name)?.unwrap_or(0) > HEADER && !expected {
                     let what = "values are here, but no record of the journal is good; 'grundy run --rollback' of the \
                                 same game and directory throws them away and starts anew";
                     return Err(Error::Damage { path, offset: HEADER, what: what.into() });
@@ -292,7 +328,7 @@ fn prepare(
 }
 
 fn create(
-    dir: &Path,
+    dir: &Dir,
     journal: Journal,
     rule: &Rule,
     options: &Options,
@@ -300,7 +336,7 @@ fn create(
     stop: &AtomicBool,
 ) -> Result<Run> {
     if let Some(keep) = options.keep {
-        check_keep(dir, rule, options.method, keep, 0)?;
+        check_keep(dir.path(), rule, options.method, keep, 0)?;
         table::check_holes(dir)?;
     }
     observer.started(rule, 0, options.to);
@@ -316,7 +352,7 @@ fn create(
     let decided = if large * ESCAPES_WORTH > pending.len() { Width::U16 } else { Width::U8 };
     let width = options.width.unwrap_or(decided);
     check_room(dir, options, None, width, 0)?;
-    let table = Table::create(dir, width)?;
+    let table = Table::create_in(dir, width)?;
     let template = Record {
         format: FORMAT,
         run: new_identity(),
@@ -349,7 +385,7 @@ fn create(
     let mut born = Chain::new();
     born.update(&pending);
     Ok(Run {
-        dir: dir.into(),
+        dir: dir.clone(),
         rule: rule.clone(),
         writer: Writer::new(Ledger::new(dir, journal, table, Chain::new(), &[], None, template))?,
         solver,
@@ -379,18 +415,19 @@ fn new_identity() -> String {
 }
 
 fn resume(
-    dir: &Path,
+    dir: &Dir,
     mut journal: Journal,
     contents: Contents,
     options: &Options,
+    conduct: Conduct,
     observer: &mut (dyn Observer + Send),
     stop: &AtomicBool,
 ) -> Result<Prepared> {
     let mut last = contents.last.clone();
-    let rule = rule_of(dir, &last)?;
+    let rule = rule_of(dir.path(), &last)?;
     if let Some(width) = options.width.filter(|&width| width != last.width) {
         let (found, expected) = (last.width.name().into(), width.name().into());
-        return Err(Error::Mismatch { path: dir.into(), what: "the width of the table", found, expected });
+        return Err(Error::Mismatch { path: dir.path().into(), what: "the width of the table", found, expected });
     }
     if let Some(offset) = contents.torn {
         observer.note(&format!("the last record of the journal (byte {offset}) broke off and is dropped"));
@@ -409,13 +446,13 @@ fn resume(
     };
     last.keep = options.keep.or(last.keep);
     if let Some(keep) = last.keep {
-        check_keep(dir, &rule, options.method, keep, last.last_rare)?;
+        check_keep(dir.path(), &rule, options.method, keep, last.last_rare)?;
         table::check_holes(dir)?;
     }
     check_room(dir, options, Some(&last), last.width, sparse::lookback(&rule, last.last_rare))?;
     let space = space_of(&rule, &last);
-    let mut points = contents.points;
-    let mut snapshot = match Snapshot::read(dir, &last) {
+    let mut points = contents.points.clone();
+    let mut snapshot = match Snapshot::read_in(dir, &last) {
         Err(Error::Damage { .. }) if options.rollback => None,
         read => read?,
     };
@@ -447,28 +484,55 @@ fn resume(
     let Some(mut checked) = rehash(&table, &points, snapshot.as_ref(), space, observer, stop)? else {
         return Ok(as_it_is(&last, true)); // a second thought during the re-hash
     };
-    let whole = checked.good == points.len() && points.last().is_some_and(|p| p.count == last.count);
+    let is_whole =
+        |good: usize, points: &[Point]| good == points.len() && points.last().map(|p| p.count) == Some(last.count);
+    let mut repaired = 0;
+    while conduct.repair && !options.rollback && !is_whole(checked.good, &points) {
+        let Some(wrong) = points.get(checked.good) else { break };
+        let damaged = Damaged { last: &last, before: &points[..checked.good], wrong, chain: &checked.chain };
+        drop(table);
+        let mended = damaged.repair(dir, &rule, options.method, snapshot.as_ref(), observer, stop)?;
+        table = open_at(dir, &last, points.last(), snapshot.as_ref())?;
+        let Some(again) = rehash(&table, &points, snapshot.as_ref(), space, observer, stop)? else {
+            return Ok(as_it_is(&last, true));
+        };
+        let progress = again.good > checked.good;
+        checked = again;
+        if !mended || !progress {
+            break;
+        }
+        repaired += 1;
+    }
+    let whole = is_whole(checked.good, &points);
     if whole && !options.rollback {
         table.header_shapes()?;
     }
-    if whole && (!options.rollback || snapshot.is_some()) {
-        table.check_escapes()?;
+    if whole && repaired > 0 {
+        last.event = Event::Repair;
+        last.errors += repaired;
+        *last.checks.entry("repaired".into()).or_default() += repaired;
+        journal.append(last.clone())?;
     }
     if !whole {
         let next = points.get(checked.good).map_or(last.count, |p| p.count);
         points.truncate(checked.good);
+        let wrong = first_wrong(&contents.points, points.last());
         drop_unusable(&mut points, &mut snapshot);
         let count = points.last().map_or(0, |p| p.count);
         if !options.rollback {
+            table.check_escapes()?; // which tells more
             return Err(Error::Damage {
                 path: table.path().into(),
                 offset: HEADER + count * last.width.bytes(),
                 what: format!(
                     "the values {count}..{next} are not those that the journal speaks of; 'grundy run --dir {} --rollback' \
                      goes back to {count} values",
-                    dir.display(),
+                    dir.path().display(),
                 ),
             });
+        }
+        for name in table.put_aside(last.sequence, wrong.0, wrong.1)? {
+            observer.note(&format!("the damaged bytes are kept in {name}"));
         }
         drop(table);
         table = open_at(dir, &last, points.last(), snapshot.as_ref())?;
@@ -516,7 +580,7 @@ fn resume(
     let mut checks_before = last.checks;
     *checks_before.entry("rehashed".into()).or_default() += last.kept.iter().map(|(from, to)| to - from).sum::<u64>();
     Ok(Prepared::Ready(Box::new(Run {
-        dir: dir.into(),
+        dir: dir.clone(),
         rule,
         writer: Writer::new(ledger)?,
         solver,
@@ -531,15 +595,86 @@ fn resume(
 }
 
 /// Opens the table of a record as far as a point says; what is freed is refused.
-fn open_at(dir: &Path, last: &Record, point: Option<&Point>, snapshot: Option<&Snapshot>) -> Result<Table> {
+fn open_at(dir: &Dir, last: &Record, point: Option<&Point>, snapshot: Option<&Snapshot>) -> Result<Table> {
     let (count, escapes) = point.map_or((0, 0), |p| (p.count, p.escapes));
-    let mut table = Table::open(dir, last.width, count, escapes, true)?;
+    let mut table = Table::open_in(dir, last.width, count, escapes, true)?;
     table.free(snapshot.map_or(0..0, Snapshot::freed));
     Ok(table)
 }
 
+/// The values, and the escapes, between the last point that agrees and the next one.
+fn first_wrong(points: &[Point], good: Option<&Point>) -> (Range<u64>, Range<u64>) {
+    let (count, escapes) = good.map_or((0, 0), |good| (good.count, good.escapes));
+    let next = points.iter().find(|point| point.count > count);
+    // Longer only where a snapshot is damaged, and what it stands for is a hole.
+    let end = next.map_or(count, |next| next.count.min(count.saturating_add(SEGMENT)));
+    (count..end, escapes..next.map_or(escapes, |next| next.escapes.max(escapes)))
+}
+
+/// Values that are not those that a point of the journal speaks of.
+struct Damaged<'a> {
+    last: &'a Record,
+    /// The points that agree.
+    before: &'a [Point],
+    /// The first that does not.
+    wrong: &'a Point,
+    /// Of the values before.
+    chain: &'a Chain,
+}
+
+impl Damaged<'_> {
+    /// Computes the values anew from those before, and puts them back when they are those that the journal speaks of;
+    /// what stood there is kept. `false`, and nothing is written, when they are not, or the escapes are damaged as well.
+    fn repair(
+        &self,
+        dir: &Dir,
+        rule: &Rule,
+        method: Method,
+        snapshot: Option<&Snapshot>,
+        observer: &mut (dyn Observer + Send),
+        stop: &AtomicBool,
+    ) -> Result<bool> {
+        let (from, to) = (self.chain.count(), self.wrong.count);
+        let escapes = match self.before.last() {
+            None if from == 0 => 0,
+            Some(point) if from == point.count => point.escapes,
+            _ => return Ok(false), // the end of what is freed, of which no record says how many escapes there were
+        };
+        let start = Point { count: from, escapes, digest: self.chain.digest() };
+        let table = open_at(dir, self.last, Some(&start), snapshot)?;
+        let space = Some(space_of(rule, self.last)).filter(|&space| space != Space::NONE);
+        let known = snapshot.map(Snapshot::known).unwrap_or_default();
+        let mut solver = Solver::knowing(rule, method, space, &table, &known)?;
+        let mut values = Vec::new();
+        while from + (values.len() as u64) < to && !stop.load(Ordering::Relaxed) {
+            let mut more = Vec::new();
+            let past = Appended { first: &table, more: &values };
+            match solver.advance(&past, to, &mut more) {
+                Err(Error::Freed { .. } | Error::ValueTooLarge { .. }) => return Ok(false),
+                advanced => advanced?,
+            }
+            values.append(&mut more);
+        }
+        let mut chain = self.chain.clone();
+        chain.update(&values);
+        let escapes = escapes..self.wrong.escapes.max(escapes);
+        if chain.digest() != self.wrong.digest || !table.has_escapes(from, &values, escapes.clone())? {
+            return Ok(false);
+        }
+        for name in table.put_aside(self.last.sequence, from..to, 0..0)? {
+            observer.note(&format!("the damaged bytes are kept in {name}"));
+        }
+        table.restore(from, &values)?;
+        observer.note(&format!(
+            "the values {from}..{to} were not those that the journal speaks of; computed anew they are, and were put back"
+        ));
+        Ok(true)
+    }
+}
+
 /// What hashing and counting the values anew came to.
 struct Checked {
+    /// Of all values that agree.
     chain: Chain,
     counted: Recount,
     /// How many points agree before the first that does not.
@@ -557,6 +692,7 @@ fn rehash(
     stop: &AtomicBool,
 ) -> Result<Option<Checked>> {
     let mut checked = Checked { chain: Chain::new(), counted: Recount::default(), good: points.len() };
+    let mut escapes = 0;
     for (good, point) in points.iter().enumerate() {
         if let Some(snapshot) = snapshot.filter(|s| s.from < point.count) {
             if point.count < snapshot.to {
@@ -567,6 +703,7 @@ fn rehash(
                 checked.counted = checked.counted.and(snapshot.recount());
             }
         }
+        let before = checked.chain.clone();
         for_each_piece(table, checked.chain.count(), point.count, |from, values| {
             checked.chain.update(values);
             checked.counted.see(space, from, values);
@@ -576,9 +713,11 @@ fn rehash(
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        if checked.chain.digest() != point.digest {
-            return Ok(Some(Checked { good, ..checked }));
+        let agree = checked.chain.digest() == point.digest && table.check_some_escapes(escapes..point.escapes).is_ok();
+        if !agree {
+            return Ok(Some(Checked { good, chain: before, ..checked }));
         }
+        escapes = point.escapes;
     }
     Ok(Some(checked))
 }
@@ -601,26 +740,31 @@ fn looks_back(last_rare: u64, needed: u64) -> String {
 }
 
 /// Refuses a run that does not fit the disk, before anything is written. `lookback` bounds what may be kept from below.
-fn check_room(dir: &Path, options: &Options, last: Option<&Record>, width: Width, lookback: u64) -> Result<()> {
+fn check_room(dir: &Dir, options: &Options, last: Option<&Record>, width: Width, lookback: u64) -> Result<()> {
     /// For the journal, the escapes and the files of others.
     const RESERVE: u64 = 1 << 20;
     let count = last.map_or(0, |last| last.count);
     let Some(to) = options.to.filter(|&to| to > count) else { return Ok(()) };
-    let existing = dir.ancestors().find(|d| !d.as_os_str().is_empty() && d.exists()).unwrap_or(Path::new("."));
-    let available = table::available(existing)?;
+    let available = dir.free_space().map_err(Error::io("reading the free space of", dir.path()))?;
     let held: u64 = last.map_or(0, |last| last.kept.iter().map(|(from, to)| to - from).sum());
     let most = last.map_or(options.keep, |last| last.keep).map_or(u64::MAX, |keep| keep.saturating_add(HEAD + SLACK));
     let needed = (to - count).min(most.saturating_sub(held)).saturating_mul(width.bytes()).saturating_add(RESERVE);
     if needed > available {
         let room = available.saturating_sub(RESERVE) / width.bytes();
         let keep = (held + room).checked_sub(HEAD + SLACK).filter(|&keep| keep >= lookback.max(HEAD));
-        return Err(Error::NoRoom { path: dir.into(), needed, available, fits: Some(count + room), keep });
+        return Err(Error::NoRoom { path: dir.path().into(), needed, available, fits: Some(count + room), keep });
     }
     Ok(())
 }
 
 impl Run {
-    fn go_on(mut self, options: &Options, observer: &mut (dyn Observer + Send), stop: &AtomicBool) -> Result<Outcome> {
+    fn go_on(
+        mut self,
+        options: &Options,
+        conduct: Conduct,
+        observer: &mut (dyn Observer + Send),
+        stop: &AtomicBool,
+    ) -> Result<Outcome> {
         let to = options.to.unwrap_or(u64::MAX);
         let mut next_commit = Instant::now() + FIRST_COMMIT;
         loop {
@@ -630,10 +774,18 @@ impl Run {
             let stopping = stop.load(Ordering::Relaxed);
             let last = count >= to || stopping;
             let boundary = count.is_multiple_of(SEGMENT) && !self.pending.is_empty();
-            let due = last || boundary || (Instant::now() >= next_commit && !self.writer.is_busy());
+            let due = last
+                || boundary
+                || match conduct.commit_every {
+                    Some(every) => count.is_multiple_of(every) && !self.pending.is_empty(),
+                    None => Instant::now() >= next_commit && !self.writer.is_busy(),
+                };
             if due {
                 self.check()?;
                 self.commit()?;
+                if conduct.commit_every.is_some() {
+                    self.writer.wait()?;
+                }
                 next_commit = Instant::now() + COMMIT_EVERY;
             }
             if last {
@@ -652,7 +804,9 @@ impl Run {
                 self.writer.close()?;
                 return Err(error);
             }
-            let segment_end = (count / SEGMENT + 1).saturating_mul(SEGMENT);
+            let every = conduct.commit_every.unwrap_or(SEGMENT);
+            let segment_end =
+                (count / SEGMENT + 1).saturating_mul(SEGMENT).min((count / every + 1).saturating_mul(every));
             let mut more = Vec::new();
             let given = Appended { first: self.writer.published(), more: self.writer.in_flight() };
             let past = Appended { first: &given, more: &self.pending };
@@ -712,14 +866,14 @@ impl Run {
             }
             _ => return Ok(()),
         };
-        Err(Error::Keep { path: self.dir.clone(), keep, needed, freed: false, why })
+        Err(Error::Keep { path: self.dir.path().into(), keep, needed, freed: false, why })
     }
 
     /// Says what freed values were needed for, and with how many it would have gone on.
     fn explain(&self, error: Error) -> Error {
         match (error, self.writer.keep()) {
             (Error::Freed { hole, heap: Some(n), .. }, Some(keep)) => Error::Keep {
-                path: self.dir.clone(),
+                path: self.dir.path().into(),
                 keep,
                 needed: Some(sparse::lookback(&self.rule, n)),
                 freed: true,

@@ -16,12 +16,11 @@
 use crate::digest::{Digest, SEGMENT};
 use crate::error::{Error, Result};
 use crate::rule::{Leaves, Rule};
+use crate::storage::{Dir, File, Mode};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The version of the files of a run directory.
@@ -43,7 +42,10 @@ pub enum Event {
     Commit,
     /// The run was taken back to an earlier count.
     Rollback,
-    /// The run was stopped cleanly: headers and lengths of the files are exactly those of the commit before.
+    /// Values that were altered on the disk were computed anew, found to be those of the journal, and put back.
+    Repair,
+    /// The run was stopped cleanly: headers and lengths of the files are exactly those of the commit before,
+    /// until the next process says that it writes more ([`crate::table::UNCOMMITTED`]).
     Close,
 }
 
@@ -237,8 +239,17 @@ impl Contents {
 /// # Errors
 /// [`Error::Io`].
 pub fn length(dir: &Path) -> Result<u64> {
-    let path = dir.join(NAME);
-    Ok(std::fs::metadata(&path).map_err(Error::io("reading the state of", &path))?.len())
+    length_in(&Dir::at(dir))
+}
+
+/// [`length`] on any storage.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn length_in(dir: &Dir) -> Result<u64> {
+    let missing = || ErrorKind::NotFound.into();
+    let length = dir.length(NAME).and_then(|length| length.ok_or_else(missing));
+    length.map_err(Error::io("reading the state of", dir.join(NAME)))
 }
 
 /// Reads the journal of a run directory; no lock is needed.
@@ -247,24 +258,34 @@ pub fn length(dir: &Path) -> Result<u64> {
 /// [`Error::NoRun`] without a good record, [`Error::Damage`] for a broken record before good ones,
 /// [`Error::Mismatch`] for another format.
 pub fn read(dir: &Path) -> Result<Contents> {
+    read_in(&Dir::at(dir))
+}
+
+/// [`read`] on any storage.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_in(dir: &Dir) -> Result<Contents> {
     let path = dir.join(NAME);
-    let file = File::open(&path).map_err(|source| match source.kind() {
-        std::io::ErrorKind::NotFound if !dir.exists() => {
-            Error::NoRun { path: dir.into(), why: "no such directory".into() }
-        }
-        std::io::ErrorKind::NotFound => Error::NoRun { path: dir.into(), why: format!("no {NAME}") },
+    let no_run = |why: String| Error::NoRun { path: dir.path().into(), why };
+    let file = dir.open(NAME, Mode::Read).map_err(|source| match source.kind() {
+        ErrorKind::NotFound if !dir.exists().unwrap_or(true) => no_run("no such directory".into()),
+        ErrorKind::NotFound => no_run(format!("no {NAME}")),
         _ => Error::io("opening", &path)(source),
     })?;
-    let length = file.metadata().map_err(Error::io("reading the state of", &path))?.len();
-    parse(dir, &file)?.ok_or_else(|| match length {
-        0..RECORD_BYTES => Error::NoRun { path: dir.into(), why: format!("{NAME} holds no whole record") },
+    let length = file.length().map_err(Error::io("reading the state of", &path))?;
+    parse(dir.path(), &file)?.ok_or_else(|| match length {
+        0..RECORD_BYTES => no_run(format!("{NAME} holds no whole record")),
         _ => Error::Damage { path, offset: 0, what: "no record is good".into() },
     })
 }
 
 fn parse(dir: &Path, file: &File) -> Result<Option<Contents>> {
     let path = dir.join(NAME);
-    let mut reader = std::io::BufReader::with_capacity(1 << 20, file);
+    let length = file.length().map_err(Error::io("reading the state of", &path))?;
+    // The length only saves memory where there is little to read.
+    let capacity = usize::try_from(length).unwrap_or(usize::MAX).clamp(RECORD, 1 << 20);
+    let mut reader = std::io::BufReader::with_capacity(capacity, file.reader());
     let mut contents: Option<Contents> = None;
     let mut broken: Option<(u64, String)> = None;
     let mut offset = 0;
@@ -324,6 +345,7 @@ fn accept(contents: &mut Option<Contents>, record: Record, offset: u64, path: &P
                 Event::Close if record.count != last => {
                     return Err(damaged("a clean stop at another count than before"));
                 }
+                Event::Repair if record.count != last => return Err(damaged("a repair at another count than before")),
                 _ => {}
             }
             while contents.points.last().is_some_and(|p| p.count >= record.count) {
@@ -412,27 +434,39 @@ impl Journal {
     /// # Errors
     /// [`Error::Locked`] when another process has it, and what [`read`] gives.
     pub fn open(dir: &Path) -> Result<(Journal, Option<Contents>)> {
+        Journal::open_in(&Dir::at(dir))
+    }
+
+    /// [`Journal::open`] on any storage.
+    ///
+    /// # Errors
+    /// As [`Journal::open`].
+    pub fn open_in(dir: &Dir) -> Result<(Journal, Option<Contents>)> {
         let path = dir.join(NAME);
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        let file = options
-            .custom_flags(crate::table::no_follow())
-            .open(&path)
-            .map_err(Error::io("opening for writing", &path))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Error::Locked { path: dir.into() }),
-            Err(TryLockError::Error(source)) => return Err(Error::io("locking", &path)(source)),
+        let locked = || Error::Locked { path: dir.path().into() };
+        let file = dir.open(NAME, Mode::Make).map_err(Error::io("opening for writing", &path))?;
+        if !file.try_lock().map_err(Error::io("locking", &path))? {
+            return Err(locked());
         }
-        let ours = file.metadata().map_err(Error::io("reading the state of", &path))?;
-        let there = std::fs::metadata(&path).map_err(Error::io("reading the state of", &path))?;
-        if (ours.dev(), ours.ino()) != (there.dev(), there.ino()) {
-            return Err(Error::Locked { path: dir.into() });
+        if !file.is_named(NAME).map_err(Error::io("reading the state of", &path))? {
+            return Err(locked());
+        }
+        let contents = parse(dir.path(), &file)?;
+        let records = contents.as_ref().map_or(0, |c| c.records);
+        if let Some(before) = records.checked_sub(1) {
+            // When the sync of the last record failed, the kernel shows it but will not write it: only what is written
+            // again is. Those before it were synced well, or it would not be there.
+            let mut line = vec![0; RECORD];
+            let at = before * RECORD_BYTES;
+            file.read_exact_at(&mut line, at).map_err(Error::io("reading", &path))?;
+            file.write_all_at(&line, at).map_err(Error::io("writing", &path))?;
         }
         // What a killed process left in the page cache becomes durable before anything is built on it.
         file.sync_all().map_err(Error::io("syncing", &path))?;
-        let contents = parse(dir, &file)?;
-        let records = contents.as_ref().map_or(0, |c| c.records);
+        if contents.is_none() {
+            // A new one: no table may ever be found without its journal.
+            dir.sync().map_err(Error::io("syncing", dir.path()))?;
+        }
         let last = contents.as_ref().map(|c| c.last.clone());
         Ok((Journal { path, file, end: records * RECORD as u64, last }, contents))
     }
@@ -442,7 +476,7 @@ impl Journal {
     /// # Errors
     /// [`Error::Io`].
     pub fn has_torn_tail(&self) -> Result<bool> {
-        let length = self.file.metadata().map_err(Error::io("reading the state of", &self.path))?.len();
+        let length = self.file.length().map_err(Error::io("reading the state of", &self.path))?;
         Ok(length > self.end)
     }
 
@@ -451,7 +485,7 @@ impl Journal {
     /// # Errors
     /// [`Error::Io`].
     pub fn drop_torn_tail(&mut self) -> Result<()> {
-        self.file.set_len(self.end).map_err(Error::io("truncating", &self.path))?;
+        self.file.set_length(self.end).map_err(Error::io("truncating", &self.path))?;
         self.file.sync_all().map_err(Error::io("syncing", &self.path))
     }
 

@@ -19,9 +19,9 @@ use crate::error::{Error, Result};
 use crate::journal::{Attached, Event, Journal, Point, Record, kept};
 use crate::snapshot::{self, Recount, Snapshot};
 use crate::sparse::Space;
-use crate::table::{HEADER, Published, Table};
+use crate::storage::Dir;
+use crate::table::{self, HEADER, Published, Table};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, channel, sync_channel};
 use std::thread::JoinHandle;
@@ -61,7 +61,7 @@ pub(crate) struct Batch {
 
 /// Table, journal and snapshot of a run that this process writes.
 pub(crate) struct Ledger {
-    dir: PathBuf,
+    dir: Dir,
     journal: Journal,
     table: Table,
     chain: Chain,
@@ -79,7 +79,7 @@ impl Ledger {
     /// Takes up what was checked: `chain` has digested the table, `points` speak of it, `template.keep` is what shall be
     /// kept from now on.
     pub(crate) fn new(
-        dir: &Path,
+        dir: &Dir,
         journal: Journal,
         table: Table,
         chain: Chain,
@@ -89,7 +89,7 @@ impl Ledger {
     ) -> Ledger {
         let ends = points.iter().filter(|p| p.count.is_multiple_of(SEGMENT)).map(|p| (p.count, p.digest));
         let snapshot = snapshot.zip(template.snapshot.clone());
-        Ledger { dir: dir.into(), journal, table, chain, template, snapshot, ends: ends.collect(), punched: HEAD }
+        Ledger { dir: dir.clone(), journal, table, chain, template, snapshot, ends: ends.collect(), punched: HEAD }
     }
 
     /// The committed values.
@@ -116,6 +116,11 @@ impl Ledger {
         if self.chain.digest() != batch.born {
             return Err(Error::Flipped { what: "what waited to be written", from, to: self.chain.count() });
         }
+        // The journal is new, or says that the files end where the last process left them.
+        let uncommitted = before.as_ref().is_none_or(|last| last.event == Event::Close);
+        if uncommitted {
+            table::say_uncommitted(&self.dir)?;
+        }
         self.table.write(&batch.values)?;
         self.table.sync()?;
         let (count, escapes) = self.table.written();
@@ -138,6 +143,9 @@ impl Ledger {
         };
         fill(&mut record, &self.chain, batch.counted);
         self.journal.append(record)?;
+        if uncommitted {
+            table::unsay_uncommitted(&self.dir)?;
+        }
         self.table.free(freed);
         self.table.publish()?;
         before.map_or(Ok(()), |before| self.settle(&before))
@@ -193,6 +201,7 @@ impl Ledger {
         if last.event != Event::Close {
             self.journal.append(Record { event: Event::Close, ..last.clone() })?;
         }
+        table::unsay_uncommitted(&self.dir)?;
         // A clean stop repeats the record before it, so two say the same in either case.
         self.settle(&last)
     }
@@ -228,7 +237,7 @@ impl Writer {
             ledger
         };
         let thread = std::thread::Builder::new().name("commit".into()).spawn(work);
-        let thread = Some(thread.map_err(Error::io("starting a thread for", dir))?);
+        let thread = Some(thread.map_err(Error::io("starting a thread for", dir.path()))?);
         Ok(Writer { keep, published, in_flight: Arc::default(), busy: false, orders: Some(orders), done, thread })
     }
 
@@ -323,4 +332,107 @@ pub(crate) fn fill(record: &mut Record, chain: &Chain, counted: Recount) {
     record.digest = chain.digest().to_string();
     (record.rares, record.last_rare) = (counted.rares, counted.last_rare);
     (record.max_value, record.max_at) = (counted.max_value, counted.max_at);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::{self, Width};
+    use crate::nimber::index;
+    use crate::rule::Rule;
+    use crate::storage::faults::Faults;
+    use crate::storage::memory::Memory;
+    use crate::storage::{Mode, Storage};
+    use std::ops::Range;
+    use std::path::Path;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+    /// A power cut after every operation of the commits that free a segment: what the journal then says is kept is there,
+    /// and what it says is freed is told by the snapshot that it names.
+    #[test]
+    fn a_power_cut_while_values_are_freed_leaves_what_the_journal_says() {
+        const FREED: Range<u64> = HEAD..HEAD + SEGMENT;
+        let rule: Rule = "grundy".parse().unwrap();
+        let space = Space::new(&rule, 0x1fe, 0).unwrap();
+        // None is rare, and none is what a hole reads as.
+        let common: Vec<u16> = (1..256).filter(|&v| !space.is_rare(v, 1)).collect();
+        let value = move |n: u64| common[index(n) % common.len()];
+        let disk = Memory::new();
+        let (watching, tried, seed) =
+            (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)), AtomicU64::new(1));
+        let watch = {
+            let (disk, watching, tried, value) =
+                (disk.clone(), Arc::clone(&watching), Arc::clone(&tried), value.clone());
+            move |_| {
+                if !watching.load(Ordering::SeqCst) {
+                    return;
+                }
+                let mut choose = |bound| {
+                    let next = seed.load(Ordering::SeqCst).wrapping_mul(6_364_136_223_846_793_005).wrapping_add(11);
+                    seed.store(next, Ordering::SeqCst);
+                    (next >> 33) % bound
+                };
+                let image: Arc<dyn Storage> = Arc::new(disk.image(&mut choose));
+                let dir = Dir::on(image, Path::new("image"));
+                let last = journal::read_in(&dir).unwrap().last;
+                let freed = last.freed().unwrap();
+                assert_eq!(Snapshot::read_in(&dir, &last).unwrap().map_or(0..0, |s| s.freed()), freed);
+                let file = dir.open(table::VALUES, Mode::Read).unwrap();
+                let places = [FREED.start, FREED.end - 1, FREED.end, last.count - 1];
+                for n in (0..last.count).step_by(40_009).chain(places).filter(|&n| n < last.count) {
+                    let mut byte = [0];
+                    file.read_exact_at(&mut byte, HEADER + n).unwrap();
+                    assert!(freed.contains(&n) || u16::from(byte[0]) == value(n), "G({n}) = {} is kept", byte[0]);
+                }
+                tried.fetch_add(1, Ordering::SeqCst);
+            }
+        };
+        let dir = Dir::on(Arc::new(Faults::watched(Arc::new(disk.clone()), watch)), Path::new("run"));
+        let journal = Journal::open_in(&dir).unwrap().0;
+        let table = Table::create_in(&dir, Width::U8).unwrap();
+        let text = |length: usize| "0".repeat(length);
+        let template = Record {
+            format: journal::FORMAT,
+            run: text(32),
+            game: rule.name().into(),
+            rule: text(64),
+            sequence: 0,
+            event: Event::Commit,
+            count: 0,
+            escapes: 0,
+            width: Width::U8,
+            mask: space.mask,
+            position: space.position,
+            kept: Vec::new(),
+            keep: Some(1000),
+            snapshot: None,
+            digest: text(64),
+            rares: 0,
+            last_rare: 0,
+            max_value: 0,
+            max_at: 0,
+            checks: BTreeMap::new(),
+            errors: 0,
+            kernel: text(0),
+            program: text(0),
+            previous: text(0),
+            blake3: text(0),
+        };
+        let mut ledger = Ledger::new(&dir, journal, table, Chain::new(), &[], None, template);
+        let mut chain = Chain::new();
+        for length in [SEGMENT; 5].into_iter().chain([2000; 4]) {
+            watching.store(length < SEGMENT, Ordering::SeqCst);
+            let values: Vec<u16> = (chain.count()..chain.count() + length).map(&value).collect();
+            chain.update(&values);
+            let (born, counted) = (chain.digest(), Recount::default());
+            let values = Arc::new(values);
+            let batch = Batch { values, born, counted, space, checks: BTreeMap::new(), lookback: Some(1000) };
+            ledger.commit(&batch).unwrap();
+        }
+        ledger.close().unwrap();
+        let mut hole = [7; 4096];
+        dir.open(table::VALUES, Mode::Read).unwrap().read_exact_at(&mut hole, HEADER + FREED.start).unwrap();
+        assert_eq!(hole, [0; 4096], "the segment was freed");
+        assert!(tried.load(Ordering::SeqCst) > 40);
+    }
 }

@@ -10,6 +10,8 @@ pub mod mex;
 
 pub mod sparse;
 
+pub mod storage;
+
 pub mod digest;
 pub mod journal;
 pub mod snapshot;

@@ -11,9 +11,9 @@ use crate::digest::Digest;
 use crate::error::{Error, Result};
 use crate::journal::{Attached, Record};
 use crate::sparse::{Known, Space};
+use crate::storage::{Dir, Mode};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
-use std::io::Write;
+use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 
@@ -146,19 +146,12 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn write(&self, dir: &Path) -> Result<Attached> {
+    pub fn write(&self, dir: &Dir) -> Result<Attached> {
         let name = name(self.to);
-        let path = dir.join(&name);
-        let part = path.with_added_extension("part");
-        let io = |action: &'static str| Error::io(action, &path);
-        let mut bytes = serde_json::to_vec(self).map_err(|e| io("writing")(e.into()))?;
+        let io = |source: std::io::Error| Error::io("writing", dir.join(&name))(source);
+        let mut bytes = serde_json::to_vec(self).map_err(|e| io(e.into()))?;
         bytes.push(b'\n');
-        let _ = std::fs::remove_file(&part); // of a process that was killed just here; or a link that leads elsewhere
-        let mut file = File::create_new(&part).map_err(io("making"))?;
-        file.write_all(&bytes).map_err(io("writing"))?;
-        file.sync_all().map_err(io("syncing"))?;
-        std::fs::rename(&part, &path).map_err(io("renaming"))?;
-        File::open(dir).and_then(|dir| dir.sync_all()).map_err(io("syncing the directory of"))?;
+        dir.write_whole(&name, &bytes).map_err(io)?;
         Ok(Attached { name, blake3: blake3::hash(&bytes).to_hex().to_string() })
     }
 
@@ -167,9 +160,17 @@ impl Snapshot {
     /// # Errors
     /// [`Error::Damage`] when it is missing, altered, or does not fit the record; [`Error::Io`].
     pub fn read(dir: &Path, record: &Record) -> Result<Option<Snapshot>> {
+        Snapshot::read_in(&Dir::at(dir), record)
+    }
+
+    /// [`Snapshot::read`] on any storage.
+    ///
+    /// # Errors
+    /// As [`Snapshot::read`].
+    pub fn read_in(dir: &Dir, record: &Record) -> Result<Option<Snapshot>> {
         let freed = record.freed().unwrap_or(0..0);
         let Some(attached) = &record.snapshot else { return Ok(None) };
-        let path = dir.join(name(freed.end));
+        let path = dir.join(&name(freed.end));
         let damaged = |what: &str| Error::Damage {
             path: path.clone(),
             offset: 0,
@@ -180,16 +181,16 @@ impl Snapshot {
         }
         // Hashed before it is held in memory: nothing else in the file is believed to be of a sensible size.
         let mut hasher = blake3::Hasher::new();
-        File::open(&path).and_then(|file| hasher.update_reader(file).map(|_| ())).map_err(|source| {
-            match source.kind() {
-                std::io::ErrorKind::NotFound => damaged("the file is missing, but the journal speaks of it"),
-                _ => Error::io("reading", &path)(source),
-            }
+        let file = dir.open(&attached.name, Mode::Read).map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => damaged("the file is missing, but the journal speaks of it"),
+            _ => Error::io("reading", &path)(source),
         })?;
+        hasher.update_reader(file.reader()).map_err(Error::io("reading", &path))?;
         if hasher.finalize().to_hex().as_str() != attached.blake3 {
             return Err(damaged("the file is not the one that the journal speaks of"));
         }
-        let bytes = std::fs::read(&path).map_err(Error::io("reading", &path))?;
+        let mut bytes = Vec::new();
+        file.reader().read_to_end(&mut bytes).map_err(Error::io("reading", &path))?;
         let snapshot: Snapshot = serde_json::from_slice(&bytes).map_err(|_| damaged("the file is no snapshot"))?;
         let fits = snapshot.freed() == freed
             && snapshot.run == record.run
@@ -203,16 +204,13 @@ impl Snapshot {
 ///
 /// # Errors
 /// [`Error::Io`].
-pub fn remove_others(dir: &Path, named: &[&Attached]) -> Result<()> {
-    for entry in std::fs::read_dir(dir).map_err(Error::io("reading", dir))? {
-        let entry = entry.map_err(Error::io("reading", dir))?;
-        let file = entry.file_name();
-        let Some(text) = file.to_str() else { continue };
+pub fn remove_others(dir: &Dir, named: &[&Attached]) -> Result<()> {
+    for text in dir.names().map_err(Error::io("reading", dir.path()))? {
         let number = text.strip_prefix("snapshot-").and_then(|rest| rest.split_once(".json"));
         let ours = number
             .is_some_and(|(digits, rest)| digits.bytes().all(|c| c.is_ascii_digit()) && matches!(rest, "" | ".part"));
         if ours && named.iter().all(|attached| attached.name != text) {
-            std::fs::remove_file(entry.path()).map_err(Error::io("removing", entry.path()))?;
+            dir.remove(&text).map_err(Error::io("removing", dir.join(&text)))?;
         }
     }
     Ok(())
@@ -263,7 +261,7 @@ mod tests {
             ["snapshot-1.json", "snapshot-2.json", "snapshot-2.json.part", "snapshot-3.json", "snapshot-x.json", "s"];
         all.iter().for_each(|name| std::fs::write(dir.path().join(name), "").unwrap());
         let named = Attached { name: "snapshot-2.json".into(), blake3: String::new() };
-        remove_others(dir.path(), &[&named]).unwrap();
+        remove_others(&Dir::at(dir.path()), &[&named]).unwrap();
         let mut left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
         left.sort();
         assert_eq!(left, ["s", "snapshot-2.json", "snapshot-x.json"]);

@@ -15,20 +15,19 @@
 //! refused by [`Table::free`] before a hole is punched. `escapes.npy` is kept whole: it takes 10 bytes for each value above
 //! 255 (a thousandth of the table in Grundy's game, a 25th at most), and stays ascending, so that it can be searched.
 //!
+//! **Put aside.** Before bytes that do not agree with the journal are written over, they are copied to a file of their own,
+//! `quarantine-SEQUENCE-OFFSET.bin` (`quarantine-SEQUENCE-escapes-OFFSET.bin`), durable: whatever was wrong can be looked at
+//! later. SEQUENCE is that of the last record then, OFFSET where they stood.
+//!
 //! Invariant: [`Table::len`] values are durable and said to be so by the journal. The order is the engine's:
 //! [`Table::write`], [`Table::sync`], a record in the journal, [`Table::publish`].
-
-#![allow(unsafe_code)] // one place: mapping a file
 
 use crate::definition::Sequence;
 use crate::error::{Error, Result};
 use crate::journal::Width;
 use crate::nimber::index;
-use memmap2::{Mmap, MmapOptions};
-use rustix::fs::{FallocateFlags, fallocate};
-use std::fs::{File, OpenOptions};
+use crate::storage::{Bytes, Dir, File, Mode};
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -43,11 +42,6 @@ pub const ESCAPES: &str = "escapes.npy";
 
 const ESCAPE_BYTES: u64 = 10;
 const ESCAPE_TYPE: &str = "[('n', '<u8'), ('v', '<u2')]";
-
-/// The flag that makes opening a symbolic link fail.
-pub(crate) fn no_follow() -> i32 {
-    rustix::fs::OFlags::NOFOLLOW.bits().cast_signed()
-}
 
 /// The header of a one-dimensional NumPy file: magic, version 1.0, length, dictionary, spaces, newline; `size` bytes.
 ///
@@ -71,6 +65,7 @@ pub fn npy_header(descr: &str, length: u64, size: u64) -> Vec<u8> {
 /// One of the two files.
 #[derive(Debug)]
 struct Column {
+    dir: Dir,
     path: PathBuf,
     file: File,
     /// The type as NumPy writes it.
@@ -80,23 +75,19 @@ struct Column {
 }
 
 impl Column {
-    fn create(path: PathBuf, descr: String, unit: u64) -> Result<Column> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(true).custom_flags(no_follow());
-        let file = options.open(&path).map_err(Error::io("making", &path))?;
-        let column = Column { path, file, descr, unit };
+    fn create(dir: &Dir, name: &str, descr: &str, unit: u64) -> Result<Column> {
+        let path = dir.join(name);
+        let file = dir.open(name, Mode::Empty).map_err(Error::io("making", &path))?;
+        let column = Column { dir: dir.clone(), path, file, descr: descr.into(), unit };
         column.write_header(0)?;
         column.file.sync_all().map_err(Error::io("syncing", &column.path))?;
         Ok(column)
     }
 
-    fn open(path: PathBuf, descr: String, unit: u64, writable: bool) -> Result<Column> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(writable);
-        if writable {
-            options.custom_flags(no_follow());
-        }
-        let file = options.open(&path).map_err(|source| match source.kind() {
+    fn open(dir: &Dir, name: &str, descr: &str, unit: u64, writable: bool) -> Result<Column> {
+        let path = dir.join(name);
+        let mode = if writable { Mode::Write } else { Mode::Read };
+        let file = dir.open(name, mode).map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => Error::Damage {
                 path: path.clone(),
                 offset: 0,
@@ -104,7 +95,7 @@ impl Column {
             },
             _ => Error::io("opening", &path)(source),
         })?;
-        Ok(Column { path, file, descr, unit })
+        Ok(Column { dir: dir.clone(), path, file, descr: descr.into(), unit })
     }
 
     fn write_header(&self, length: u64) -> Result<()> {
@@ -144,9 +135,9 @@ impl Column {
     }
 
     /// Maps the first `length` units.
-    fn map(&self, length: u64) -> Result<Arc<Mmap>> {
+    fn map(&self, length: u64) -> Result<Arc<Bytes>> {
         let bytes = self.unit.checked_mul(length).and_then(|b| b.checked_add(HEADER));
-        let there = self.file.metadata().map_err(Error::io("reading the state of", &self.path))?.len();
+        let there = self.length()?;
         let Some(bytes) = bytes.filter(|&b| b <= there) else {
             return Err(Error::Damage {
                 path: self.path.clone(),
@@ -157,13 +148,14 @@ impl Column {
                 ),
             });
         };
-        let bytes = usize::try_from(bytes).map_err(|_| Error::Memory { what: "the map of the table", bytes })?;
-        // SAFETY: the map is read-only, covers committed bytes only, which no process of this program changes (but for
-        // holes in what is freed, which the owner of the map refuses to read before they are punched, and another process
-        // finds refused once it has read: `engine::View`), and the file is not shrunk below them while it is mapped. Another program that truncates the file would make reads
-        // fail with SIGBUS; that cannot be excluded by any reader of files and loses no data.
-        let map = unsafe { MmapOptions::new().len(bytes).map(&self.file) };
-        map.map(Arc::new).map_err(Error::io("mapping", &self.path))
+        if usize::try_from(bytes).is_err() {
+            return Err(Error::Memory { what: "the map of the table", bytes });
+        }
+        self.file.map(bytes).map(Arc::new).map_err(Error::io("mapping", &self.path))
+    }
+
+    fn length(&self) -> Result<u64> {
+        self.file.length().map_err(Error::io("reading the state of", &self.path))
     }
 
     fn write(&self, bytes: &[u8], at: u64) -> Result<()> {
@@ -172,7 +164,7 @@ impl Column {
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Error::NoRoom {
                 path: self.path.clone(),
                 needed: bytes.len() as u64,
-                available: available(&self.path).unwrap_or(0).min(bytes.len() as u64),
+                available: self.dir.free_space().unwrap_or(0).min(bytes.len() as u64),
                 fits: None,
                 keep: None,
             },
@@ -185,18 +177,35 @@ impl Column {
     }
 
     fn check_length(&self, length: u64) -> Result<()> {
-        let there = self.file.metadata().map_err(Error::io("reading the state of", &self.path))?.len();
+        let there = self.length()?;
         let offset = HEADER + length * self.unit;
-        if there > offset {
+        // Looked at after the length: a run that writes more says so before it does.
+        if there > offset && !is_uncommitted(&self.dir)? {
             let what = format!("{} bytes too many for a run that was stopped cleanly", there - offset);
             return Err(Error::Damage { path: self.path.clone(), offset, what });
         }
         Ok(())
     }
 
+    /// Copies what is there of some units to a file of its own, durable, and gives its name.
+    fn put_aside(&self, name: &str, units: &Range<u64>) -> Result<Option<String>> {
+        let offset = HEADER + units.start * self.unit;
+        let end = self.length()?.min(HEADER + units.end * self.unit);
+        let name = format!("{name}-{offset}.bin");
+        let io = |action: &'static str| Error::io(action, self.dir.join(&name));
+        // A file of that name is from a process that was killed later than here: it holds what was there at first.
+        if end <= offset || self.dir.length(&name).map_err(io("reading the state of"))?.is_some() {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; index(end - offset)];
+        self.file.read_exact_at(&mut bytes, offset).map_err(Error::io("reading", &self.path))?;
+        self.dir.write_whole(&name, &bytes).map_err(io("writing"))?;
+        Ok(Some(name))
+    }
+
     /// Cuts the file to its shape, after which nothing but the committed part is left.
     fn cut(&self, length: u64) -> Result<()> {
-        self.file.set_len(HEADER + length * self.unit).map_err(Error::io("truncating", &self.path))?;
+        self.file.set_length(HEADER + length * self.unit).map_err(Error::io("truncating", &self.path))?;
         self.file.sync_all().map_err(Error::io("syncing", &self.path))
     }
 }
@@ -206,36 +215,68 @@ impl Column {
 /// # Errors
 /// [`Error::Io`].
 pub fn available(path: &Path) -> Result<u64> {
-    let stat = rustix::fs::statvfs(path).map_err(|e| Error::io("reading the free space of", path)(e.into()))?;
-    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    Dir::at(path).free_space().map_err(Error::io("reading the free space of", path))
+}
+
+/// The file that says that values may have been written of which the journal does not speak: its last record says that the
+/// run was stopped cleanly, or there is none. It is durable before they are written, and removed after the next record.
+pub const UNCOMMITTED: &str = "uncommitted";
+
+/// Whether values may be there of which the journal does not speak, although its last record looks like the end.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(crate) fn is_uncommitted(dir: &Dir) -> Result<bool> {
+    let length = dir.length(UNCOMMITTED).map_err(Error::io("reading the state of", dir.join(UNCOMMITTED)))?;
+    Ok(length.is_some())
+}
+
+/// Says, durably, that values follow of which the journal does not speak.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(crate) fn say_uncommitted(dir: &Dir) -> Result<()> {
+    dir.open(UNCOMMITTED, Mode::Make).map_err(Error::io("making", dir.join(UNCOMMITTED)))?;
+    dir.sync().map_err(Error::io("syncing", dir.path()))
+}
+
+/// Takes that back, after a record that speaks of them, or when they are cut off.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(crate) fn unsay_uncommitted(dir: &Dir) -> Result<()> {
+    if is_uncommitted(dir)? {
+        dir.remove(UNCOMMITTED).map_err(Error::io("removing", dir.join(UNCOMMITTED)))?;
+        dir.sync().map_err(Error::io("syncing", dir.path()))?;
+    }
+    Ok(())
 }
 
 /// Gives the blocks of a file back; they read as zeros then. The length stays.
 fn punch(file: &File, path: &Path, offset: u64, length: u64) -> Result<()> {
-    fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, length)
-        .map_err(|e| Error::io(format!("freeing {length} bytes at offset {offset} of"), path)(e.into()))
+    let action = || format!("freeing {length} bytes at offset {offset} of");
+    file.punch(offset, length).map_err(|e| Error::io(action(), path)(e))
 }
 
 /// Finds out whether holes can be punched into files of this directory, on a scratch file.
 ///
 /// # Errors
 /// [`Error::Io`] when not.
-pub fn check_holes(dir: &Path) -> Result<()> {
+pub fn check_holes(dir: &Dir) -> Result<()> {
     const PAGE: u64 = 4096;
-    let path = dir.join("holes.tmp");
-    let _ = std::fs::remove_file(&path); // of a process that was killed just here
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true).custom_flags(no_follow());
-    let file = options.open(&path).map_err(Error::io("making", &path))?;
-    std::fs::remove_file(&path).map_err(Error::io("removing", &path))?;
+    const NAME: &str = "holes.tmp";
+    let path = dir.join(NAME);
+    dir.remove(NAME).map_err(Error::io("removing", &path))?; // of a process that was killed just here
+    let file = dir.open(NAME, Mode::New).map_err(Error::io("making", &path))?;
+    dir.remove(NAME).map_err(Error::io("removing", &path))?;
     file.write_all_at(&vec![1; index(2 * PAGE)], 0).map_err(Error::io("writing", &path))?;
-    punch(&file, &path, PAGE, PAGE).map_err(|error| no_holes(dir, &error.to_string()))?;
+    punch(&file, &path, PAGE, PAGE).map_err(|error| no_holes(dir.path(), &error.to_string()))?;
     let mut bytes = vec![2; index(2 * PAGE)];
     file.read_exact_at(&mut bytes, 0).map_err(Error::io("reading", &path))?;
     let (before, hole) = bytes.split_at(index(PAGE));
     match before.iter().all(|&b| b == 1) && hole.iter().all(|&b| b == 0) {
         true => Ok(()),
-        false => Err(no_holes(dir, "a hole does not read as zeros")),
+        false => Err(no_holes(dir.path(), "a hole does not read as zeros")),
     }
 }
 
@@ -251,8 +292,8 @@ fn no_holes(dir: &Path, why: &str) -> Error {
 pub struct Published {
     width: Width,
     /// The files up to their committed ends, headers included.
-    values: Arc<Mmap>,
-    escapes: Option<Arc<Mmap>>,
+    values: Arc<Bytes>,
+    escapes: Option<Arc<Bytes>>,
     count: u64,
     escape_count: u64,
     /// Values that are refused, whether their hole is punched or not.
@@ -275,13 +316,21 @@ impl Table {
     /// # Errors
     /// [`Error::Io`].
     pub fn create(dir: &Path, width: Width) -> Result<Table> {
+        Table::create_in(&Dir::at(dir), width)
+    }
+
+    /// [`Table::create`] on any storage.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn create_in(dir: &Dir, width: Width) -> Result<Table> {
         let (descr, unit) = value_type(width);
-        let values = Column::create(dir.join(VALUES), descr, unit)?;
+        let values = Column::create(dir, VALUES, descr, unit)?;
         let escapes = match width {
-            Width::U8 => Some(Column::create(dir.join(ESCAPES), ESCAPE_TYPE.into(), ESCAPE_BYTES)?),
+            Width::U8 => Some(Column::create(dir, ESCAPES, ESCAPE_TYPE, ESCAPE_BYTES)?),
             Width::U16 => None,
         };
-        File::open(dir).and_then(|d| d.sync_all()).map_err(Error::io("syncing", dir))?;
+        dir.sync().map_err(Error::io("syncing", dir.path()))?;
         Table::published_at(values, escapes, width, 0, 0)
     }
 
@@ -290,10 +339,18 @@ impl Table {
     /// # Errors
     /// [`Error::Damage`] when a file is missing, of another type or too short; [`Error::Io`].
     pub fn open(dir: &Path, width: Width, count: u64, escapes: u64, writable: bool) -> Result<Table> {
+        Table::open_in(&Dir::at(dir), width, count, escapes, writable)
+    }
+
+    /// [`Table::open`] on any storage.
+    ///
+    /// # Errors
+    /// [`Error::Damage`] when a file is missing, of another type or too short; [`Error::Io`].
+    pub fn open_in(dir: &Dir, width: Width, count: u64, escapes: u64, writable: bool) -> Result<Table> {
         let (descr, unit) = value_type(width);
-        let values = Column::open(dir.join(VALUES), descr, unit, writable)?;
+        let values = Column::open(dir, VALUES, descr, unit, writable)?;
         let column = match width {
-            Width::U8 => Some(Column::open(dir.join(ESCAPES), ESCAPE_TYPE.into(), ESCAPE_BYTES, writable)?),
+            Width::U8 => Some(Column::open(dir, ESCAPES, ESCAPE_TYPE, ESCAPE_BYTES, writable)?),
             Width::U16 => None,
         };
         if writable {
@@ -337,20 +394,65 @@ impl Table {
     /// # Errors
     /// [`Error::NoRoom`] on a full disk, [`Error::Io`].
     pub fn write(&mut self, values: &[u16]) -> Result<()> {
-        let bytes: Vec<u8> = match self.published.width {
-            Width::U8 => values.iter().map(|v| v.to_le_bytes()[0]).collect(),
-            Width::U16 => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
-        };
+        let (bytes, entries) = self.units(self.written, values);
         self.values.write(&bytes, self.written)?;
         if let Some(column) = &self.escapes {
-            let large = (self.written..).zip(values).filter(|(_, v)| **v > 255);
-            let entries: Vec<u8> =
-                large.flat_map(|(n, v)| n.to_le_bytes().into_iter().chain(v.to_le_bytes())).collect();
             column.write(&entries, self.written_escapes)?;
             self.written_escapes += entries.len() as u64 / ESCAPE_BYTES;
         }
         self.written += values.len() as u64;
         Ok(())
+    }
+
+    /// The bytes of the values from heap `from` on, and of their escapes.
+    fn units(&self, from: u64, values: &[u16]) -> (Vec<u8>, Vec<u8>) {
+        match self.published.width {
+            Width::U8 => {
+                let large = (from..).zip(values).filter(|(_, v)| **v > 255);
+                let entries = large.flat_map(|(n, v)| n.to_le_bytes().into_iter().chain(v.to_le_bytes()));
+                (values.iter().map(|v| v.to_le_bytes()[0]).collect(), entries.collect())
+            }
+            Width::U16 => (values.iter().flat_map(|v| v.to_le_bytes()).collect(), Vec::new()),
+        }
+    }
+
+    /// Copies units that do not agree with the journal to files of their own, durable, and gives the names of these;
+    /// `sequence` is that of the last record.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn put_aside(&self, sequence: u64, values: Range<u64>, escapes: Range<u64>) -> Result<Vec<String>> {
+        let values = self.values.put_aside(&format!("quarantine-{sequence}"), &values)?;
+        let column = self.escapes.as_ref();
+        let escapes =
+            column.map(|column| column.put_aside(&format!("quarantine-{sequence}-escapes"), &escapes)).transpose()?;
+        Ok(values.into_iter().chain(escapes.flatten()).collect())
+    }
+
+    /// Whether the escapes of the values from heap `from` on stand where they should, and are these.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn has_escapes(&self, from: u64, values: &[u16], escapes: Range<u64>) -> Result<bool> {
+        let Some(column) = &self.escapes else { return Ok(true) };
+        let entries = self.units(from, values).1;
+        let fits = (escapes.end - escapes.start) * ESCAPE_BYTES == entries.len() as u64;
+        if !fits || column.length()? < HEADER + escapes.end * ESCAPE_BYTES {
+            return Ok(false);
+        }
+        let mut there = vec![0; entries.len()];
+        let offset = HEADER + escapes.start * ESCAPE_BYTES;
+        column.file.read_exact_at(&mut there, offset).map_err(Error::io("reading", &column.path))?;
+        Ok(there == entries)
+    }
+
+    /// Writes committed values that were altered on the disk anew, durably, from heap `from` on.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn restore(&self, from: u64, values: &[u16]) -> Result<()> {
+        self.values.write(&self.units(from, values).0, from)?;
+        self.values.sync()
     }
 
     /// Makes durable what was written. After an error the run must stop: a second try would succeed without having
@@ -391,7 +493,7 @@ impl Table {
         &self.published
     }
 
-    /// Writes the headers anew.
+    /// Writes the headers anew. Also right ones: when a sync of them failed, only what is written again becomes durable.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -452,33 +554,48 @@ impl Table {
     /// # Errors
     /// [`Error::Damage`] at the first that does not.
     pub fn check_escapes(&self) -> Result<()> {
+        self.check_some_escapes(0..self.published.escape_count)
+    }
+
+    /// [`Table::check_escapes`] of some of them, the first of which also follows the one before it. Reading a value looks
+    /// at its escape alone, so a digest does not show that the low byte in the table is another.
+    ///
+    /// # Errors
+    /// [`Error::Damage`] at the first that does not, or that is not there.
+    pub fn check_some_escapes(&self, range: Range<u64>) -> Result<()> {
         let Some(column) = &self.escapes else { return Ok(()) };
-        let mut least = 0;
         let there = &self.published;
-        for i in 0..there.escape_count {
+        let damage = |i: u64, what: String| {
+            Err(Error::Damage { path: column.path.clone(), offset: HEADER + i * ESCAPE_BYTES, what })
+        };
+        if range.start > range.end || range.end > there.escape_count {
+            let what = format!("the journal speaks of the escapes {}..{}", range.start, range.end);
+            return damage(there.escape_count, what);
+        }
+        let mut least = range.start.checked_sub(1).map_or(0, |before| there.escape(before).0.saturating_add(1));
+        for i in range {
             let (n, v) = there.escape(i);
             let low = usize::try_from(n).ok().and_then(|n| data(&there.values).get(n));
             let fits = there.freed.contains(&n) || low == Some(&v.to_le_bytes()[0]);
             if n < least || v <= 255 || !fits {
-                let what = format!("the escape ({n}, {v}) contradicts the table or the escape before it");
-                return Err(Error::Damage { path: column.path.clone(), offset: HEADER + i * ESCAPE_BYTES, what });
+                return damage(i, format!("the escape ({n}, {v}) contradicts the table or the escape before it"));
             }
-            least = n + 1;
+            least = n.saturating_add(1);
         }
         Ok(())
     }
 }
 
-fn value_type(width: Width) -> (String, u64) {
+fn value_type(width: Width) -> (&'static str, u64) {
     let descr = match width {
         Width::U8 => "'|u1'",
         Width::U16 => "'<u2'",
     };
-    (descr.into(), width.bytes())
+    (descr, width.bytes())
 }
 
 /// The committed bytes after the header.
-fn data(map: &Mmap) -> &[u8] {
+fn data(map: &Bytes) -> &[u8] {
     &map[index(HEADER)..]
 }
 
@@ -560,10 +677,10 @@ mod tests {
     #[test]
     fn a_file_system_without_holes_is_told_and_the_check_leaves_nothing_behind() {
         let dir = tempfile::tempdir().unwrap();
-        check_holes(dir.path()).unwrap();
+        check_holes(&Dir::at(dir.path())).unwrap();
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
         // A file that cannot have holes.
-        let null = OpenOptions::new().write(true).open("/dev/null").unwrap();
+        let null = Dir::at(Path::new("/dev")).open("null", Mode::Write).unwrap();
         let refused = punch(&null, Path::new("/dev/null"), 4096, 4096).unwrap_err();
         let told = no_holes(dir.path(), &refused.to_string()).to_string();
         assert!(told.contains("--keep") && told.contains("freeing 4096 bytes at offset 4096"), "{told}");

@@ -1,0 +1,165 @@
+//! The file system.
+//!
+//! A map is the only place where a file is read without a call: it is read-only and covers committed bytes, which are not
+//! cut off while they are mapped.
+
+#![allow(unsafe_code)] // one place: mapping a file
+
+use super::{Bytes, Handle, Mode, Storage};
+use memmap2::MmapOptions;
+use rustix::fs::{FallocateFlags, fallocate, statvfs};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Error, ErrorKind, Result};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// A directory of the file system.
+#[derive(Clone, Debug)]
+pub struct Files {
+    dir: PathBuf,
+}
+
+impl Files {
+    /// The directory of this path, whether it is there or not.
+    #[must_use]
+    pub fn new(dir: &Path) -> Files {
+        Files { dir: dir.into() }
+    }
+}
+
+impl Storage for Files {
+    fn exists(&self) -> Result<bool> {
+        Ok(self.dir.exists())
+    }
+
+    fn make(&self) -> Result<()> {
+        let missing: Vec<&Path> =
+            self.dir.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists()).collect();
+        std::fs::create_dir_all(&self.dir)?;
+        // A directory is named by the one above it.
+        for made in missing {
+            let above = made.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            File::open(above)?.sync_all()?;
+        }
+        Ok(())
+    }
+
+    fn open(&self, name: &str, mode: Mode) -> Result<Box<dyn Handle>> {
+        let mut options = OpenOptions::new();
+        options.read(true);
+        if mode != Mode::Read {
+            options.write(true).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+        }
+        match mode {
+            Mode::Read | Mode::Write => {}
+            Mode::Make => _ = options.create(true).truncate(false),
+            Mode::Empty => _ = options.create(true).truncate(true),
+            Mode::New => _ = options.create_new(true),
+        }
+        let file = options.open(self.dir.join(name))?;
+        Ok(Box::new(Opened { dir: self.dir.clone(), file }))
+    }
+
+    fn length(&self, name: &str) -> Result<Option<u64>> {
+        match std::fs::metadata(self.dir.join(name)) {
+            Ok(metadata) => Ok(Some(metadata.len())),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        std::fs::remove_file(self.dir.join(name))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        std::fs::rename(self.dir.join(from), self.dir.join(to))
+    }
+
+    fn names(&self) -> Result<Vec<String>> {
+        let entries = std::fs::read_dir(&self.dir)?;
+        // Files of this program have names in Unicode.
+        entries.filter_map(|entry| entry.map(|entry| entry.file_name().into_string().ok()).transpose()).collect()
+    }
+
+    fn sync(&self) -> Result<()> {
+        File::open(&self.dir)?.sync_all()
+    }
+
+    fn free_space(&self) -> Result<u64> {
+        let existing = self.dir.ancestors().find(|dir| !dir.as_os_str().is_empty() && dir.exists());
+        let stat = statvfs(existing.unwrap_or(Path::new(".")))?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+}
+
+#[derive(Debug)]
+struct Opened {
+    dir: PathBuf,
+    file: File,
+}
+
+impl Handle for Opened {
+    fn length(&self) -> Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read_at(&self, out: &mut [u8], at: u64) -> Result<usize> {
+        self.file.read_at(out, at)
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> Result<usize> {
+        self.file.write_at(bytes, at)
+    }
+
+    fn set_length(&self, length: u64) -> Result<()> {
+        self.file.set_len(length)
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        self.file.sync_data()
+    }
+
+    fn sync_all(&self) -> Result<()> {
+        self.file.sync_all()
+    }
+
+    fn try_lock(&self) -> Result<bool> {
+        match self.file.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn is_named(&self, name: &str) -> Result<bool> {
+        let (ours, there) = (self.file.metadata()?, std::fs::metadata(self.dir.join(name))?);
+        Ok((ours.dev(), ours.ino()) == (there.dev(), there.ino()))
+    }
+
+    fn punch(&self, at: u64, length: u64) -> Result<()> {
+        Ok(fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, at, length)?)
+    }
+
+    fn map(&self, length: u64) -> Result<Bytes> {
+        let length = usize::try_from(length).map_err(|_| Error::from(ErrorKind::OutOfMemory))?;
+        // SAFETY: the map is read-only, covers committed bytes only, which no process of this program changes (but for
+        // holes in what is freed, which the owner of the map refuses to read before they are punched, and another process
+        // finds refused once it has read: `engine::View`; and for what a repair puts back before anything was read), and
+        // the file is not shrunk below them while it is mapped. Another program that truncates the file would make reads
+        // fail with SIGBUS; that cannot be excluded by any reader of files and loses no data.
+        let map = unsafe { MmapOptions::new().len(length).map(&self.file) };
+        map.map(Bytes::Mapped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_have_holes_says_so() {
+        let file = OpenOptions::new().write(true).open("/dev/null").unwrap();
+        assert!(Opened { dir: "/dev".into(), file }.punch(4096, 4096).is_err());
+    }
+}
