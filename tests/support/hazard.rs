@@ -22,6 +22,11 @@ impl Random {
         Random(seed)
     }
 
+    /// Repeats the numbers of a seed that came from another generator.
+    pub(crate) fn seeded(seed: u64) -> Random {
+        Random(seed)
+    }
+
     /// A generator of its own for the `case`-th of many cases.
     pub(crate) fn fork(&mut self) -> Random {
         Random(self.next())
