@@ -328,13 +328,13 @@ pub(crate) fn fill(record: &mut Record, chain: &Chain, counted: Recount) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table;
     use crate::journal::{self, Width};
     use crate::nimber::index;
     use crate::rule::Rule;
     use crate::storage::faults::Faults;
     use crate::storage::memory::Memory;
     use crate::storage::{Mode, Storage};
+    use crate::table;
     use std::ops::Range;
     use std::path::Path;
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

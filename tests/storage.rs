@@ -112,7 +112,7 @@ impl Process {
     ) -> grundy::Result<Outcome> {
         let Process { to, every, width, rollback, repair } = self;
         let options = Options { to: Some(to), threads: 1, method, width: Some(width), keep: None, rollback };
-        let conduct = Conduct { commit_every: Some(every), repair };
+        let conduct = Conduct { commit_every: Some(every), repair, ..Conduct::default() };
         engine::run_in(&dir(storage), Some(&game.rule), &options, conduct, observer, stop)
     }
 }
