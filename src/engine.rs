@@ -232,7 +232,9 @@ pub fn run(
         path: dir.into(),
         source: std::io::Error::other(e),
     })?;
-    pool.install(|| run_in(&Dir::at(dir), rule, options, Conduct::default(), observer, stop))
+    pool.install(|| {
+        run_in(&Dir::at(dir), rule, options, Conduct { repair: true, ..Conduct::default() }, observer, stop)
+    })
 }
 
 /// [`run`] on any storage, with the threads of the pool that it is called in.
@@ -317,6 +319,8 @@ fn prepare(
     stop: &AtomicBool,
 ) -> Result<Prepared> {
     let length = |name: &str| dir.length(name).map_err(Error::io("reading the state of", dir.join(name)));
+    // Asked in this order: who makes a run makes the journal before the data.
+    let has_data = length(table::VALUES)?.is_some() || length(table::ESCAPES)?.is_some();
     let fresh = length(journal::NAME)?.is_none();
     let no_run = |why: &str| Error::NoRun { path: dir.path().into(), why: why.into() };
     if let Some(rule) = rule.filter(|rule| rule.name().len() > LONGEST_NAME) {
@@ -329,7 +333,7 @@ fn prepare(
         if rule.is_none() {
             return Err(no_run("and no game was named"));
         }
-        if length(table::VALUES)?.is_some() || length(table::ESCAPES)?.is_some() {
+        if has_data {
             return Err(no_run("but data files without a journal, which are left untouched"));
         }
         check_room(dir, options, None, options.width.unwrap_or(Width::U8), 0)?;
@@ -686,11 +690,16 @@ impl Damaged<'_> {
             Some(point) if from == point.count => point.escapes,
             _ => return Ok(false), // the end of what is freed, of which no record says how many escapes there were
         };
+        // What is freed lies behind what is computed anew, or before it.
+        let snapshot = snapshot.filter(|snapshot| snapshot.from < from);
         let start = Point { count: from, escapes, digest: self.chain.digest() };
         let table = open_at(dir, self.last, Some(&start), snapshot)?;
         let space = Some(space_of(rule, self.last)).filter(|&space| space != Space::NONE);
         let known = snapshot.map(Snapshot::known).unwrap_or_default();
-        let mut solver = Solver::knowing(rule, method, space, &table, &known)?;
+        let mut solver = match Solver::knowing(rule, method, space, &table, &known) {
+            Err(Error::Freed { .. }) => return Ok(false),
+            made => made?,
+        };
         let mut values = Vec::new();
         while from + (values.len() as u64) < to && !stop.load(Ordering::Relaxed) {
             let mut more = Vec::new();

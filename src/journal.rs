@@ -425,6 +425,7 @@ fn refuse_format(dir: &Path, found: u64) -> Broken {
 /// The journal of a run that this process writes; holds the lock.
 #[derive(Debug)]
 pub struct Journal {
+    dir: Dir,
     path: PathBuf,
     file: File,
     end: u64,
@@ -448,7 +449,7 @@ impl Journal {
         let path = dir.join(NAME);
         let locked = || Error::Locked { path: dir.path().into() };
         let file = dir.open(NAME, Mode::Make).map_err(Error::io("opening for writing", &path))?;
-        if !file.try_lock().map_err(Error::io("locking", &path))? {
+        if !file.lock_soon().map_err(Error::io("locking", &path))? {
             return Err(locked());
         }
         if !file.is_named(NAME).map_err(Error::io("reading the state of", &path))? {
@@ -471,7 +472,7 @@ impl Journal {
             dir.sync().map_err(Error::io("syncing", dir.path()))?;
         }
         let last = contents.as_ref().map(|c| c.last.clone());
-        Ok((Journal { path, file, end: records * RECORD as u64, last }, contents))
+        Ok((Journal { dir: dir.clone(), path, file, end: records * RECORD as u64, last }, contents))
     }
 
     /// Whether the file is longer than its good records.
@@ -511,9 +512,16 @@ impl Journal {
         line.push(b'\n');
         let hash = blake3::hash(&line).to_hex();
         line[hash_at..hash_at + BLANK.len()].copy_from_slice(hash.as_bytes());
-        self.file
-            .write_all_at(&line, self.end)
-            .map_err(Error::io(format!("writing {RECORD} bytes at offset {} of", self.end), &self.path))?;
+        if !self.file.is_named(NAME).map_err(Error::io("reading the state of", &self.path))? {
+            let what = "another file was put in its place while this run held it; nothing more is written";
+            return Err(Error::io("writing", &self.path)(std::io::Error::other(what)));
+        }
+        self.file.write_all_at(&line, self.end).map_err(|source| match source.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                self.dir.no_room(&self.path, RECORD_BYTES)
+            }
+            _ => Error::io(format!("writing {RECORD} bytes at offset {} of", self.end), &self.path)(source),
+        })?;
         self.file.sync_data().map_err(Error::io("syncing", &self.path))?;
         self.end += RECORD as u64;
         record.blake3 = hash.to_string();

@@ -77,8 +77,10 @@ struct Column {
 impl Column {
     fn create(dir: &Dir, name: &str, descr: &str, unit: u64) -> Result<Column> {
         let path = dir.join(name);
-        let file = dir.open(name, Mode::Empty).map_err(Error::io("making", &path))?;
+        let file = dir.open(name, Mode::Make).map_err(Error::io("making", &path))?;
         let column = Column { dir: dir.clone(), path, file, descr: descr.into(), unit };
+        column.lock()?;
+        column.file.set_length(0).map_err(Error::io("truncating", &column.path))?;
         column.write_header(0)?;
         column.file.sync_all().map_err(Error::io("syncing", &column.path))?;
         Ok(column)
@@ -95,7 +97,19 @@ impl Column {
             },
             _ => Error::io("opening", &path)(source),
         })?;
-        Ok(Column { dir: dir.clone(), path, file, descr: descr.into(), unit })
+        let column = Column { dir: dir.clone(), path, file, descr: descr.into(), unit };
+        if writable {
+            column.lock()?;
+        }
+        Ok(column)
+    }
+
+    /// The lock on the journal does not hold when another file is put in its place; nobody writes here all the same.
+    fn lock(&self) -> Result<()> {
+        match self.file.lock_soon().map_err(Error::io("locking", &self.path))? {
+            true => Ok(()),
+            false => Err(Error::Locked { path: self.dir.path().into() }),
+        }
     }
 
     fn write_header(&self, length: u64) -> Result<()> {
@@ -161,13 +175,12 @@ impl Column {
     fn write(&self, bytes: &[u8], at: u64) -> Result<()> {
         let offset = HEADER + at * self.unit;
         self.file.write_all_at(bytes, offset).map_err(|source| match source.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Error::NoRoom {
-                path: self.path.clone(),
-                needed: bytes.len() as u64,
-                available: self.dir.free_space().unwrap_or(0).min(bytes.len() as u64),
-                fits: None,
-                keep: None,
-            },
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                // A part may have been written.
+                let end = offset + bytes.len() as u64;
+                let needed = end - self.file.length().unwrap_or(offset).clamp(offset, end);
+                self.dir.no_room(&self.path, needed)
+            }
             _ => Error::io(format!("writing {} bytes at offset {offset} of", bytes.len()), &self.path)(source),
         })
     }

@@ -22,8 +22,8 @@ const FILES: [&str; 3] = ["values.npy", "escapes.npy", "journal.jsonl"];
 const GAME: &str = "0.6";
 const ENDS: [u64; 3] = [5600, 14_700, 20_000];
 
-/// Each of the three ends is a commit and a clean stop.
-const RECORDS: usize = 6;
+/// Each of the three ends is a run that opens, commits, and stops cleanly.
+const RECORDS: usize = 9;
 
 fn compute(dir: &Path, to: u64) {
     resumed(dir, to).unwrap();
@@ -51,7 +51,7 @@ fn finished() -> (TempDir, PathBuf) {
                 compute(dir.path(), end);
                 read(dir.path())
             });
-            let made = tries.into_iter().find(|files| files[2].1.len() == 2 * (i + 1) * RECORD);
+            let made = tries.into_iter().find(|files| files[2].1.len() == 3 * (i + 1) * RECORD);
             files = made.expect("a commit and a clean stop");
         }
         files.to_vec()
@@ -182,14 +182,14 @@ fn verify_finds_every_flipped_bit() {
     tally.end(bits.len() as u64, "each told: every bit of a header and of a record, others in table, escapes, journal");
 }
 
-/// A kill before the second record leaves a journal of one.
+/// A kill after the first commit leaves a journal of two.
 #[test]
-fn an_altered_byte_in_the_only_record_is_told() {
-    let random = &mut Random::new("only record");
+fn an_altered_byte_in_the_first_two_records_is_told() {
+    let random = &mut Random::new("first records");
     let dir = tempfile::tempdir().unwrap();
     compute(dir.path(), 3000);
     let path = dir.path().join("journal.jsonl");
-    set_length(&path, RECORD as u64);
+    set_length(&path, 2 * RECORD as u64);
     let good = std::fs::read(&path).unwrap();
     for (at, &now) in good.iter().enumerate() {
         let byte = random.other_byte(now);
@@ -216,7 +216,7 @@ fn verify_exits_3_and_names_file_and_place() {
 }
 
 #[test]
-fn damage_is_refused_on_resume_and_mended_by_rollback_only() {
+fn damage_is_refused_on_resume_unless_the_journal_vouches_for_what_is_computed_anew() {
     let random = &mut Random::new("resume");
     let places = [
         ("values.npy", 0, "magic"),
@@ -238,9 +238,34 @@ fn damage_is_refused_on_resume_and_mended_by_rollback_only() {
         bytes[at] = random.other_byte(bytes[at]);
         println!("{name}, byte {at} is now {}", bytes[at]);
         std::fs::write(&path, bytes).unwrap();
-        refused_untouched(&dir, what);
-        rolls_back(&dir, &good, what);
+        if name == "values.npy" && at >= 4096 {
+            repairs(&dir, &good, what);
+        } else {
+            refused_untouched(&dir, what);
+            rolls_back(&dir, &good, what);
+        }
     }
+}
+
+/// The run computes the altered values anew, finds those that the journal speaks of, keeps what stood there, and goes on.
+fn repairs(dir: &Path, good: &[Option<Vec<u8>>; 3], what: &str) {
+    assert_eq!(grundy(["verify"]).arg(dir).output().unwrap().status.code(), Some(3), "{what}: verify");
+    let bad = std::fs::read(dir.join("values.npy")).unwrap();
+    let output = run(GAME, dir, &["--to", "20000"]);
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{what}: {stderr}");
+    assert!(stderr.contains("were put back") && stderr.contains("quarantine-"), "{what}: {stderr}");
+    let now = contents(dir);
+    assert!(now[..2] == good[..2], "{what}: the bytes are right again");
+    assert!(now[2].as_ref().unwrap().starts_with(good[2].as_ref().unwrap()), "{what}: the journal only grows");
+    assert_eq!(verified(dir).unwrap().checked, 20_000, "{what}");
+    assert_eq!(status(dir).unwrap()["errors"], 1, "{what}");
+    let aside = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let aside: Vec<PathBuf> = aside.filter(|path| path.to_str().unwrap().contains("quarantine-")).collect();
+    assert_eq!(aside.len(), 1, "{what}: {aside:?}");
+    let kept = std::fs::read(&aside[0]).unwrap();
+    assert!(bad.windows(kept.len()).any(|bytes| bytes == kept), "{what}: what stood there is kept");
+    assert!(!good[0].as_ref().unwrap().windows(kept.len()).any(|bytes| bytes == kept), "{what}");
 }
 
 #[test]
@@ -259,10 +284,13 @@ fn rolling_back_goes_to_the_last_good_record_and_says_so_in_the_journal() {
     assert_eq!(
         counts,
         [
+            ("open", 0),
             ("commit", 5600),
             ("close", 5600),
+            ("open", 5600),
             ("commit", 14_700),
             ("close", 14_700),
+            ("open", 14_700),
             ("commit", 20_000),
             ("close", 20_000),
             ("rollback", 14_700),
@@ -358,8 +386,12 @@ fn a_journal_cut_at_every_length_never_gives_a_wrong_value() {
         set_length(&path, length as u64);
         let what = format!("the journal cut to {length}");
         let there = readable(&dir);
-        // Records come in pairs: a commit, its clean stop.
-        let count = (length / RECORD).checked_sub(1).map(|last| usize::try_from(ENDS[last / 2]).unwrap());
+        // Records come in threes: opened, a commit, its clean stop.
+        let count = (length / RECORD).checked_sub(1).map(|last| match (last / 3, last % 3) {
+            (0, 0) => 0,
+            (run, 0) => usize::try_from(ENDS[run - 1]).unwrap(),
+            (run, _) => usize::try_from(ENDS[run]).unwrap(),
+        });
         assert!(there.as_deref() == count.map(|count| &values[..count]), "{what}: readers see what is committed");
         let seen = verified(&dir);
         // Without the last clean stop it is a run that was killed; without more, its headers say too much.

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
 use support::whole::{Whole, length, recorded};
-use support::{Random, Tally, cases, count, grundy, kernels, same_run, start, text};
+use support::{Random, Tally, cases, count, grundy, kernels, run_well, same_run, start, text};
 
 /// When a run is killed.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +82,7 @@ fn kill_runs(whole: &Whole, kernels: &[String], kills: u64, random: &mut Random)
             let kernel = &kernels[usize::try_from(random.below(kernels.len() as u64)).unwrap()];
             let threads = 1 + random.below(5);
             let what = format!("{} to {}, {threads} threads, {kernel}, {moment:?}", whole.game, whole.to);
-            let mut child = start(whole_or_anew(whole, &dir, threads, committed).args(["--kernel", kernel]));
+            let mut child = start(whole.command(&dir, threads).args(["--kernel", kernel]));
             if !moment.comes(&mut child, &dir) {
                 let output = child.wait_with_output().unwrap();
                 assert_eq!(output.status.code(), Some(0), "{what}: {}", text(&output.stderr));
@@ -98,7 +98,7 @@ fn kill_runs(whole: &Whole, kernels: &[String], kills: u64, random: &mut Random)
             committed = now;
             let verified = grundy(["verify"]).arg(&dir).output().unwrap();
             match (verified.status.code(), committed) {
-                (Some(0), 1..) => {}
+                (Some(0), _) => {}
                 (Some(1), 0) if text(&verified.stderr).contains("no run here") => seen.before_the_first_record += 1,
                 (code, _) => panic!("{what}: verify ends with {code:?}: {}", text(&verified.stderr)),
             }
@@ -106,7 +106,7 @@ fn kill_runs(whole: &Whole, kernels: &[String], kills: u64, random: &mut Random)
             seen.with_a_tail += u64::from(length(&dir.join("values.npy")) > 4096 + bytes * committed);
         }
         if !ended {
-            let output = whole_or_anew(whole, &dir, 0, committed).output().unwrap();
+            let output = whole.command(&dir, 0).output().unwrap();
             assert_eq!(output.status.code(), Some(0), "{}: {}", whole.game, text(&output.stderr));
         }
         assert_eq!(grundy(["verify"]).arg(&dir).output().unwrap().status.code(), Some(0), "{}", whole.game);
@@ -114,15 +114,6 @@ fn kill_runs(whole: &Whole, kernels: &[String], kills: u64, random: &mut Random)
         seen.runs += 1;
     }
     seen
-}
-
-/// Values that a kill left before the first record are thrown away only when asked.
-fn whole_or_anew(whole: &Whole, dir: &Path, threads: u64, committed: u64) -> std::process::Command {
-    let mut command = whole.command(dir, threads);
-    if committed == 0 && length(&dir.join("values.npy")) > 4096 {
-        command.arg("--rollback");
-    }
-    command
 }
 
 #[test]
@@ -159,5 +150,72 @@ fn killed_at_any_moment_nothing_committed_is_lost_and_the_bytes_are_those_of_a_r
             sum(|s| s.before_the_first_record),
             sum(|s| s.with_a_tail)
         ),
+    );
+}
+
+/// A clean stop makes the lengths of the files exact; the next process makes them longer before it says so.
+#[test]
+fn a_kill_after_a_clean_stop_and_before_the_next_record_is_no_damage() {
+    let random = &mut Random::new("kill after a clean stop");
+    let tally = Tally::begin("kill after a clean stop");
+    let kills = cases(4, 200);
+    let mut with_a_tail = 0;
+    for _ in 0..kills {
+        let dirs = tempfile::tempdir().unwrap();
+        let (dir, whole) = (dirs.path().join("run"), dirs.path().join("whole"));
+        let before = 20_000 + random.below(10_000);
+        run_well("kayles", &dir, &["--to", &before.to_string(), "--width", "u8"]);
+        let table = dir.join("values.npy");
+        let long = length(&table);
+        let mut child = start(grundy(["run", "kayles", "--dir"]).arg(&dir));
+        wait_until_soon(|| length(&table) > long);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        with_a_tail += u64::from(count(&dir) == before && length(&table) > long);
+        let verified = grundy(["verify"]).arg(&dir).output().unwrap();
+        assert_eq!(verified.status.code(), Some(0), "{}", text(&verified.stderr));
+        let to = (count(&dir) + 1000).to_string();
+        run_well("kayles", &dir, &["--to", &to]);
+        run_well("kayles", &whole, &["--to", &to, "--width", "u8"]);
+        same_run(&dir, &whole);
+    }
+    tally.end(
+        kills,
+        &format!("{with_a_tail} with values beyond the clean stop; verify says it is good, the same bytes"),
+    );
+}
+
+/// Looks more often than `wait_until`.
+fn wait_until_soon(happened: impl Fn() -> bool) {
+    let begun = std::time::Instant::now();
+    while !happened() {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_micros(50));
+    }
+}
+
+/// Nobody asked for what the first commit had begun to write, so the same command goes on.
+#[test]
+fn a_kill_in_the_first_commit_does_not_ask_for_a_rollback() {
+    let tally = Tally::begin("kill in the first commit");
+    let kills = cases(4, 200);
+    let mut with_a_tail = 0;
+    for _ in 0..kills {
+        let dirs = tempfile::tempdir().unwrap();
+        let (dir, whole) = (dirs.path().join("run"), dirs.path().join("whole"));
+        let table = dir.join("values.npy");
+        let mut child = start(grundy(["run", "kayles", "--width", "u8", "--dir"]).arg(&dir));
+        wait_until_soon(|| length(&table) > 4096);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        with_a_tail += u64::from(count(&dir) == 0);
+        let to = (count(&dir) + 1000).to_string();
+        run_well("kayles", &dir, &["--to", &to, "--width", "u8"]);
+        run_well("kayles", &whole, &["--to", &to, "--width", "u8"]);
+        same_run(&dir, &whole);
+    }
+    tally.end(
+        kills,
+        &format!("{with_a_tail} with values before the first record; the same command went on, the same bytes"),
     );
 }

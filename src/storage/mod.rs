@@ -27,6 +27,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// How a file is opened. For writing, a symbolic link is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -272,6 +273,13 @@ impl Dir {
         self.poison.look(|| self.storage.free_space())
     }
 
+    /// The error when this many bytes of a file do not fit the device any more.
+    #[must_use]
+    pub(crate) fn no_room(&self, path: &Path, needed: u64) -> crate::Error {
+        let available = self.free_space().unwrap_or(0).min(needed.saturating_sub(1));
+        crate::Error::NoRoom { path: path.into(), needed, available, fits: None, keep: None }
+    }
+
     /// All bytes of a file.
     ///
     /// # Errors
@@ -372,11 +380,19 @@ impl File {
         self.poison.sync(|| self.handle.sync_all())
     }
 
-    /// Locks the file until it is closed; `false` when another has it.
+    /// Locks the file until it is closed; `false` when another has it, and keeps it for a while. (A process that has just
+    /// ended may live on for a moment in a child that it was about to start.)
     ///
     /// # Errors
     /// What the system says.
-    pub fn try_lock(&self) -> Result<bool> {
+    pub fn lock_soon(&self) -> Result<bool> {
+        const TRIES: u32 = 10;
+        for _ in 1..TRIES {
+            if self.poison.look(|| self.handle.try_lock())? {
+                return Ok(true);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
         self.poison.look(|| self.handle.try_lock())
     }
 
