@@ -40,7 +40,25 @@ pub(crate) fn status(args: &Args) -> Result<()> {
         super::export::print(|out| Ok(writeln!(out, "{object}")?))?;
         return Ok(());
     }
-    let checks: Vec<String> = record.checks.iter().map(|(name, number)| format!("{number} {name}")).collect();
+    let some = |names: &[(&str, &str)]| -> Vec<String> {
+        let number = |name: &str| record.checks.get(name).copied().unwrap_or(0);
+        let lines = names.iter().map(|&(name, what)| (number(name), what)).filter(|line| line.0 > 0);
+        lines.map(|(number, what)| format!("{number} {what}")).collect()
+    };
+    let proved = some(&[("witnessed", "values by witnesses"), ("definition", "by the definition")]);
+    let again = some(&[
+        ("audited", "values by another kernel"),
+        ("places", "by the definition"),
+        ("settled", "new maxima by all pairs"),
+        ("walks", "surprises by all pairs"),
+        ("memory", "times the memory"),
+        ("rehashed", "values read back from the disk"),
+        ("repaired", "pieces of the table put back"),
+    ]);
+    let failed = match record.errors {
+        0 => "0".to_owned(),
+        errors => format!("{errors}, each followed by computing anew; test the memory and the disk of this machine"),
+    };
     let kept: Vec<String> = record.kept.iter().map(|(from, to)| format!("{from}..{to}")).collect();
     let keeps = record.keep.map_or_else(String::new, |keep| format!(" (the head, and at least the last {keep})"));
     let lines = [
@@ -64,17 +82,18 @@ pub(crate) fn status(args: &Args) -> Result<()> {
         ("rares", format!("{}, the last at {}", record.rares, record.last_rare)),
         ("largest value", format!("{} at {}", record.max_value, record.max_at)),
         ("digest", record.digest.escape_default().to_string()),
-        ("checks", checks.join(", ")),
-        ("failed checks", record.errors.to_string()),
+        ("proved", proved.join(", ")),
+        ("looked at again", again.join(", ")),
+        ("failed checks", failed),
         ("written by", format!("{}, kernel {}", record.program.escape_default(), record.kernel.escape_default())),
         ("commits", contents.records.to_string()),
     ];
     super::export::print(|out| {
         for (name, value) in lines {
-            writeln!(out, "{name:>14}  {value}")?;
+            writeln!(out, "{name:>15}  {value}")?;
         }
         if contents.torn.is_some() {
-            writeln!(out, "{:>14}  the last record broke off; the next run drops it", "note")?;
+            writeln!(out, "{:>15}  the last record broke off; the next run drops it", "note")?;
         }
         Ok(())
     })
