@@ -210,6 +210,14 @@ impl Column {
     }
 }
 
+/// Bytes free for this process on the file system of `path`.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn available(path: &Path) -> Result<u64> {
+    Dir::at(path).free_space().map_err(Error::io("reading the free space of", path))
+}
+
 /// The file that says that values may have been written of which the journal does not speak: its last record says that the
 /// run was stopped cleanly, or there is none. It is durable before they are written, and removed after the next record.
 pub const UNCOMMITTED: &str = "uncommitted";
