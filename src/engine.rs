@@ -553,8 +553,8 @@ fn resume(
     }
     if whole && repaired > 0 {
         last.event = Event::Repair;
-        last.errors += repaired;
-        *last.checks.entry("repaired".into()).or_default() += repaired;
+        last.errors = last.errors.saturating_add(repaired);
+        more(&mut last.checks, "repaired", repaired);
         journal.append(last.clone())?;
     }
     if !whole {
@@ -588,7 +588,7 @@ fn resume(
         last.kept = kept(count, &table.freed());
         last.snapshot = last.snapshot.filter(|_| snapshot.is_some());
         fill(&mut last, &checked.chain, checked.counted);
-        last.errors += 1;
+        last.errors = last.errors.saturating_add(1);
         journal.append(last.clone())?;
         observer.note(&format!("the table was damaged: the run went back to {count} values"));
     }
@@ -628,7 +628,7 @@ fn resume(
     let used = (space != Space::NONE).then_some(space);
     let solver = Solver::knowing(&rule, options.method, used, ledger.table(), &known)?.with_audit(attempt.seed);
     let mut checks_before = last.checks;
-    *checks_before.entry("rehashed".into()).or_default() += last.kept.iter().map(|(from, to)| to - from).sum::<u64>();
+    more(&mut checks_before, "rehashed", last.kept.iter().map(|(from, to)| to - from).sum());
     Ok(Prepared::Ready(Box::new(Run {
         dir: dir.clone(),
         rule,
@@ -642,6 +642,12 @@ fn resume(
         checks_before,
         from: last.count,
     })))
+}
+
+/// Counts more of a check; what was counted before is what a file says.
+fn more(checks: &mut BTreeMap<String, u64>, name: &str, number: u64) {
+    let count = checks.entry(name.into()).or_default();
+    *count = count.saturating_add(number);
 }
 
 /// Opens the table of a record as far as a point says; what is freed is refused.
@@ -956,7 +962,7 @@ impl Run {
             ("places", self.places.done()),
             ("memory", self.memory_checks),
         ] {
-            *checks.entry(name.into()).or_default() += number;
+            more(&mut checks, name, number);
         }
         let batch = Batch {
             values: Arc::new(std::mem::take(&mut self.pending)),

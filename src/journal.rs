@@ -400,8 +400,9 @@ fn check_line(dir: &Path, line: &[u8], before: Option<&Record>) -> std::result::
         Some(format) => return Err(refuse_format(dir, format)),
         None => return Err(broken("the record says no format")),
     }
-    let record: Record =
-        serde_json::from_value(value).map_err(|e| Broken::Record(format!("the record is no record: {e}")))?;
+    // What the error says of the record may quote it.
+    let record: Record = serde_json::from_value(value)
+        .map_err(|e| Broken::Record(format!("the record is no record: {}", e.to_string().escape_debug())))?;
     let (previous, sequence) = before.map_or((ZEROS, 0), |b| (b.blake3.as_str(), b.sequence + 1));
     if record.previous != previous || record.sequence != sequence {
         return Err(broken("the record does not follow the one before it"));
@@ -409,7 +410,9 @@ fn check_line(dir: &Path, line: &[u8], before: Option<&Record>) -> std::result::
     if before.is_some_and(|b| b.run != record.run || b.rule != record.rule || b.width != record.width) {
         return Err(broken("the record is of another run"));
     }
-    debug_assert_eq!(record.blake3, hash);
+    if record.blake3 != hash {
+        return Err(broken("the record's own hash is not its last field"));
+    }
     Ok(record)
 }
 
@@ -506,7 +509,11 @@ impl Journal {
             path: self.path.clone(),
             source: e.into(),
         })?;
-        assert!(line.len() < RECORD, "a record that does not fit its line");
+        if line.len() >= RECORD {
+            // The program's own do: only a record that another has made leaves too little room for what follows it.
+            let what = format!("{} bytes are to follow, which do not fit a record", line.len());
+            return Err(Error::Damage { path: self.path.clone(), offset: self.end, what });
+        }
         let hash_at = line.len() - 2 - BLANK.len();
         line.resize(RECORD - 1, b' ');
         line.push(b'\n');

@@ -24,8 +24,6 @@ pub mod engine;
 
 pub mod verify;
 
-pub mod selftest;
-
 pub use error::{Error, Result};
 
 #[cfg(test)]

@@ -202,7 +202,8 @@ impl Column {
     /// Copies what is there of some units to a file of its own, durable, and gives its name.
     fn put_aside(&self, name: &str, units: &Range<u64>) -> Result<Option<String>> {
         let offset = HEADER + units.start * self.unit;
-        let end = self.length()?.min(HEADER + units.end * self.unit);
+        // Where the units end is what a record says that does not agree with the files.
+        let end = self.length()?.min(units.end.saturating_mul(self.unit).saturating_add(HEADER));
         let name = format!("{name}-{offset}.bin");
         let io = |action: &'static str| Error::io(action, self.dir.join(&name));
         // A file of that name is from a process that was killed later than here: it holds what was there at first.
@@ -406,7 +407,7 @@ impl Table {
     pub fn has_escapes(&self, from: u64, values: &[u16], escapes: Range<u64>) -> Result<bool> {
         let Some(column) = &self.escapes else { return Ok(true) };
         let entries = self.units(from, values).1;
-        let fits = (escapes.end - escapes.start) * ESCAPE_BYTES == entries.len() as u64;
+        let fits = escapes.end - escapes.start == entries.len() as u64 / ESCAPE_BYTES;
         if !fits || column.length()? < HEADER + escapes.end * ESCAPE_BYTES {
             return Ok(false);
         }

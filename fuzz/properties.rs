@@ -1,0 +1,363 @@
+//! What holds of every input of a parser, whoever wrote it: one function for each, which the fuzzers of `fuzz_targets`
+//! call with what they make up, and `tests/fuzz.rs` with what is in `corpus`.
+//!
+//! Text is taken as it is. The files of a run are put into memory around an input: [`mould`] is a run as the program
+//! left it, of which the input is, or changes, one file. A journal is hashed, so that nearly every change of it is
+//! refused at once; therefore [`journal`] has a form in which fields are set and every record is linked and hashed
+//! again.
+//!
+//! Every error is printed as well: what comes from a file must not reach a terminal unescaped.
+
+#![allow(dead_code, reason = "a fuzzer has one of the functions")]
+
+use grundy::definition::Sequence;
+use grundy::engine::{self, Conduct, Observer, Options, Progress, View};
+use grundy::journal::{self, RECORD, Record, Width};
+use grundy::rule::Rule;
+use grundy::snapshot::Snapshot;
+use grundy::sparse::Method;
+use grundy::storage::{Dir, Memory};
+use grundy::table::{ESCAPES, HEADER, Table, VALUES, npy_header};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+#[path = "../src/cli/number.rs"]
+mod parser;
+
+/// A function that panics when something does not hold of an input.
+pub(crate) type Property = fn(&[u8]);
+
+/// All of them, with the names of their corpora.
+pub(crate) const ALL: [(&str, Property); 5] =
+    [("rule", rule), ("number", number), ("header", header), ("journal", journal), ("escapes", escapes)];
+
+/// A rule prints to a name that is read as the same rule and makes a plain directory name.
+pub(crate) fn rule(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let Some(rule) = told(text.parse::<Rule>()) else { return };
+    assert_eq!(told(rule.name().parse()).as_ref(), Some(&rule), "{text:?}");
+    assert_eq!(rule.to_string(), rule.name());
+    let (name, plain) =
+        (rule.directory_name(), |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c));
+    assert!(name.chars().all(plain) && !name.starts_with(['.', '-']), "{text:?} makes {name:?}");
+    for n in [0, 1, 2, rule.max_remove().saturating_add(rule.max_difference()).saturating_add(2), u64::MAX] {
+        for split in rule.splits() {
+            let (a, whole) = (split.largest_small_part(n), n.saturating_sub(split.remove));
+            let allowed = |a: u64| a <= whole / 2 && whole - 2 * a >= split.min_difference;
+            assert!((a == 0 || allowed(a)) && !allowed(a + 1), "{text:?}: a heap of {n} with a part of {a}");
+        }
+        assert!(rule.single_options(n, |_| 0).count() <= rule.moves().len());
+    }
+}
+
+/// A number is the one that is written there, and is read again from its digits; a range is not empty.
+pub(crate) fn number(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let read = told(parser::number(text));
+    if let Some(n) = read {
+        let digits = n.to_string();
+        assert_eq!(written_out(text).as_ref(), Some(&digits), "{text:?}");
+        for same in [format!("{digits}e0"), format!("{digits}^1"), format!("_{digits}_"), digits] {
+            assert_eq!(parser::number(&same), Ok(n), "{text:?} as {same:?}");
+        }
+    }
+    assert_eq!(told(parser::positive(text)), read.filter(|&n| n > 0), "{text:?}");
+    if let Some(range) = told(parser::range(text)) {
+        assert!(!range.is_empty(), "{text:?}");
+        assert_eq!(parser::range(&format!("{}..{}", range.start, range.end)), Ok(range), "{text:?}");
+    }
+}
+
+/// The digits of a number, without arithmetic but for powers; nothing for what is none, or is too large for one.
+fn written_out(text: &str) -> Option<String> {
+    let text = text.replace('_', "");
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    let digits = |text: &str| match text.trim_start_matches('0') {
+        _ if !is_digits(text) => None,
+        "" => Some("0".to_owned()),
+        rest => Some(rest.to_owned()),
+    };
+    if let Some((base, exponent)) = text.split_once('^') {
+        let (base, exponent) = (digits(base)?, digits(exponent)?);
+        let power = match (base.as_str(), exponent.as_str()) {
+            (_, "0") | ("1", _) => 1,
+            ("0", _) => 0,
+            _ => {
+                let (base, exponent): (u128, u64) = (base.parse().ok()?, exponent.parse().ok()?);
+                (0..exponent).try_fold(1u128, |product, _| product.checked_mul(base))?
+            }
+        };
+        return Some(power.to_string());
+    }
+    let suffixes = [("k", 3), ("K", 3), ("M", 6), ("G", 9), ("T", 12)];
+    let suffix = suffixes.iter().find_map(|&(suffix, zeros)| Some((text.strip_suffix(suffix)?, zeros)));
+    let (mantissa, zeros) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, digits(exponent)?.parse().ok()?),
+        None => suffix.unwrap_or((text.as_str(), 0usize)),
+    };
+    let (whole, fraction) = match mantissa.split_once('.') {
+        Some((whole, fraction)) if is_digits(fraction) => (whole, fraction),
+        Some(_) => return None,
+        None => (mantissa, ""),
+    };
+    let zeros = zeros.checked_sub(fraction.len()).filter(|&zeros| zeros < 100 && is_digits(whole))?;
+    digits(&format!("{whole}{fraction}{}", "0".repeat(zeros)))
+}
+
+/// A header is accepted when it is, to the last byte, what the program writes for its shape. The first byte says how
+/// the rest is to be taken: `v`, `e`: changes of the header of the values, the escapes ([`changed`]); `V`, `E`: a
+/// dictionary, between the magic and the padding of one; others: a file.
+pub(crate) fn header(input: &[u8]) {
+    let Some((&how, rest)) = input.split_first() else { return };
+    let name = if matches!(how, b'e' | b'E') { ESCAPES } else { VALUES };
+    let run = mould();
+    let good = run.files.get(name).expect("a file of the run");
+    let file = match how {
+        b'v' | b'e' => changed(good.clone(), rest),
+        b'V' | b'E' => {
+            let text = &rest[..rest.len().min(4085)];
+            [&good[..10], text, &vec![b' '; 4085 - text.len()], b"\n", &good[4096..]].concat()
+        }
+        _ => rest.to_vec(),
+    };
+    let dir = run.with(name, file.clone());
+    let last = &run.last;
+    let Some(table) = told(Table::open_in(&dir, last.width, last.count, last.escapes, false)) else { return };
+    // Only the part that the journal speaks of counts.
+    let ends = if name == VALUES { last.count } else { last.escapes * 10 };
+    assert!(file.len() as u64 >= HEADER + ends);
+    let _ = told(table.check_lengths());
+    let Some((values, escapes)) = told(table.header_shapes()) else { return };
+    let (descr, shape) = if name == VALUES { ("'|u1'", values) } else { ("[('n', '<u8'), ('v', '<u2')]", escapes) };
+    assert!(file.starts_with(&npy_header(descr, shape, HEADER)), "the shapes {values} and {escapes}");
+}
+
+/// Escapes are accepted when they are those of the table, and are what is read then; others are refused, and reading
+/// them does no harm. The first byte as in [`header`]: `e` changes of the file; others: entries.
+pub(crate) fn escapes(input: &[u8]) {
+    let Some((&how, rest)) = input.split_first() else { return };
+    let run = mould();
+    let good = run.files.get(ESCAPES).expect("a file of the run");
+    let file = if how == b'e' { changed(good.clone(), rest) } else { [&good[..4096], rest].concat() };
+    let entries = file.get(4096..).unwrap_or_default();
+    let entries: Vec<(u64, u16)> = entries
+        .chunks_exact(10)
+        .map(|entry| entry.split_at(8))
+        .map(|(n, v)| (u64::from_le_bytes(n.try_into().expect("8")), u16::from_le_bytes(v.try_into().expect("2"))))
+        .collect();
+    let dir = run.with(ESCAPES, file.clone());
+    let count = run.last.count;
+    let low: Vec<u8> = run.files[VALUES][4096..].to_vec();
+    let open = |escapes: usize| told(Table::open_in(&dir, Width::U8, count, escapes as u64, false));
+    assert!(open(entries.len() + 1).is_none(), "an escape behind the end");
+    let Some(table) = open(entries.len()) else { return };
+    let belongs = |&(n, v): &(u64, u16)| v > 255 && n < count && low.get(n as usize) == Some(&v.to_le_bytes()[0]);
+    let right = entries.is_sorted_by(|a, b| a.0 < b.0) && entries.iter().all(belongs);
+    assert_eq!(told(table.check_escapes()).is_some(), right, "{entries:?}");
+    let half = entries.len() as u64 / 2;
+    let halves = [0..half, half..entries.len() as u64].map(|part| told(table.check_some_escapes(part)).is_some());
+    assert_eq!(halves == [true, true], right, "{entries:?} by halves");
+    for (from, to) in [(0, count), (count / 3, count / 2), (count, count)] {
+        let mut values = vec![0; (to - from) as usize];
+        assert!(told(table.read(from, &mut values)).is_some());
+        let expected = |n: u64| {
+            let escape = entries.iter().find(|entry| entry.0 == n);
+            escape.map_or(u16::from(low[n as usize]), |escape| escape.1)
+        };
+        assert!(!right || values == (from..to).map(expected).collect::<Vec<u16>>(), "{from}..{to} of {entries:?}");
+    }
+    assert!(told(table.read(count, &mut [0])).is_none() && told(table.read(u64::MAX, &mut [0, 0])).is_none());
+}
+
+/// What is read of a journal holds together, twice the same; its run can be read, resumed, and taken back, or is
+/// refused. The first byte says how the rest is to be taken: `p`: changes of the bytes ([`changed`]); `s`: fields to be
+/// set, with links and hashes made right again ([`Mould::set`]); others: a file.
+pub(crate) fn journal(input: &[u8]) {
+    let Some((&how, rest)) = input.split_first() else { return };
+    let run = mould();
+    let file = match how {
+        b'p' => changed(run.files[journal::NAME].clone(), rest),
+        b's' => match std::str::from_utf8(rest).ok().and_then(|text| run.set(text)) {
+            Some(file) => file,
+            None => return,
+        },
+        _ => rest.to_vec(),
+    };
+    let dir = run.with(journal::NAME, file.clone());
+    let contents = told(journal::read_in(&dir));
+    if let Some(contents) = &contents {
+        let last = &contents.last;
+        let again = told(journal::read_in(&dir)).expect("the same file");
+        assert_eq!((&again.last, &again.points, again.torn), (last, &contents.points, contents.torn));
+        assert!(contents.points.is_sorted_by(|a, b| a.count < b.count));
+        assert_eq!(contents.points.last().map(|p| (p.count, p.escapes)), Some((last.count, last.escapes)));
+        assert_eq!(last.sequence + 1, contents.records);
+        let good = contents.records * RECORD as u64;
+        assert_eq!(contents.torn, (file.len() as u64 > good).then_some(good));
+        assert!(last.digest().is_some() && last.freed().is_some());
+        assert!(file[..good as usize].ends_with(b"\n") && blake3::Hash::from_hex(&last.blake3).is_ok());
+        let _ = told(contents.whole(dir.path()));
+        let _ = told(Snapshot::read_in(&dir, last));
+    }
+    if let Some(view) = told(View::open_in(&dir)) {
+        let contents = contents.as_ref().expect("a view has a journal");
+        assert_eq!(view.len(), contents.last.count);
+        assert_eq!((view.rule.name(), view.freed()), (&*contents.last.game, contents.last.freed().unwrap_or_default()));
+        let _ = (told(view.table.header_shapes()), told(view.table.check_escapes()), told(view.table.check_lengths()));
+        for from in [0, view.len().saturating_sub(64), view.len()] {
+            let _ = told(view.read(from, &mut [0; 64]));
+        }
+    }
+    for (repair, rollback) in [(false, false), (true, false), (false, true)] {
+        resumed(&run.with(journal::NAME, file.clone()), repair, rollback);
+    }
+}
+
+/// Resumes a run that has nothing left to do. When that succeeds, it succeeds again, and there is a run of the same
+/// count.
+fn resumed(dir: &Dir, repair: bool, rollback: bool) {
+    let resume = |repair: bool, rollback: bool| {
+        let (method, conduct) = (Method::Definition, Conduct { commit_every: None, repair, seed: Some(1) });
+        let options = Options { to: Some(1), threads: 1, method, width: None, keep: None, rollback };
+        told(engine::run_in(dir, None, &options, conduct, &mut Silent, &AtomicBool::new(false)))
+    };
+    let Some(outcome) = resume(repair, rollback) else { return };
+    let last = told(journal::read_in(dir)).expect("a journal").last;
+    assert_eq!((last.count, last.max_value), (outcome.progress.count, outcome.progress.max_value));
+    let again = resume(false, false).expect("a run that was resumed is whole");
+    assert_eq!(again.progress, outcome.progress);
+}
+
+/// Changes of a file: each is an offset in two bytes, little-endian, a number, and so many bytes that are put there;
+/// none cut the file off.
+fn changed(mut file: Vec<u8>, mut changes: &[u8]) -> Vec<u8> {
+    while let [low, high, count, rest @ ..] = changes {
+        let at = usize::from(u16::from_le_bytes([*low, *high]));
+        let (bytes, rest) = rest.split_at(rest.len().min(usize::from(*count)));
+        if bytes.is_empty() {
+            file.truncate(at);
+        } else {
+            file.resize(file.len().max(at + bytes.len()), 0);
+            file[at..at + bytes.len()].copy_from_slice(bytes);
+        }
+        changes = rest;
+    }
+    file
+}
+
+/// A run as the program left it.
+struct Mould {
+    files: BTreeMap<&'static str, Vec<u8>>,
+    last: Record,
+    /// The fields of its records, as JSON.
+    records: Vec<BTreeMap<String, String>>,
+}
+
+/// Take up to 290 tokens, or 291 and leave two heaps: values above 255 early. Five commits, and a clean stop.
+fn mould() -> &'static Mould {
+    static ONCE: OnceLock<Mould> = OnceLock::new();
+    ONCE.get_or_init(|| {
+        let disk = Memory::new();
+        let dir = Dir::on(Arc::new(disk.clone()), Path::new("run"));
+        let rule: Rule = format!("0.{}7", "3".repeat(290)).parse().expect("a game");
+        let (width, method) = (Some(Width::U8), Method::Definition);
+        let options = Options { to: Some(400), threads: 1, method, width, keep: None, rollback: false };
+        let conduct = Conduct { commit_every: Some(100), repair: false, seed: Some(1) };
+        engine::run_in(&dir, Some(&rule), &options, conduct, &mut Silent, &AtomicBool::new(false)).expect("a run");
+        let last = journal::read_in(&dir).expect("a journal").last;
+        assert!(last.escapes > 0);
+        let file = |name| (name, disk.get(name).expect("a file of the run"));
+        let files = BTreeMap::from([VALUES, ESCAPES, journal::NAME].map(file));
+        let fields = |line: &[u8]| {
+            let fields: BTreeMap<String, serde_json::Value> = serde_json::from_slice(line).expect("a record");
+            fields.into_iter().map(|(key, value)| (key, value.to_string())).collect()
+        };
+        let records = files[journal::NAME].chunks(RECORD).map(fields).collect();
+        Mould { files, last, records }
+    })
+}
+
+impl Mould {
+    /// The run with another file.
+    fn with(&self, name: &str, file: Vec<u8>) -> Dir {
+        let disk = Memory::new();
+        for (other, bytes) in self.files.iter().filter(|(other, _)| **other != name) {
+            disk.put(other, bytes.clone());
+        }
+        disk.put(name, file);
+        Dir::on(Arc::new(disk), Path::new("run"))
+    }
+
+    /// The journal with other fields, one a line: `RECORD KEY JSON` sets one, `RECORD KEY` leaves it out, `RECORD`
+    /// leaves the record out; records after the last one are copies of it. Sequence, link and hash are made right
+    /// unless they are set; where `blake3` is set, the hash has another key. Nothing for a record that does not fit its
+    /// line.
+    fn set(&self, text: &str) -> Option<Vec<u8>> {
+        const MOST: usize = 12;
+        let mut records: BTreeMap<usize, BTreeMap<String, String>> = self
+            .records
+            .iter()
+            .cloned()
+            .map(|record| without(record, &["sequence", "previous", "blake3"]))
+            .enumerate()
+            .collect();
+        let copied = records.values().last().cloned().unwrap_or_default();
+        for line in text.lines() {
+            let mut words = line.splitn(3, ' ');
+            let number: usize = words.next()?.parse().ok().filter(|&number| number < MOST)?;
+            let Some(key) = words.next() else {
+                records.remove(&number);
+                continue;
+            };
+            let record = records.entry(number).or_insert_with(|| copied.clone());
+            match words.next() {
+                Some(json) => _ = record.insert(key.into(), json.into()),
+                None => _ = record.remove(key),
+            }
+        }
+        let mut file = Vec::new();
+        let mut previous = "0".repeat(64);
+        for (sequence, mut record) in records.into_values().enumerate() {
+            record.entry("sequence".into()).or_insert_with(|| sequence.to_string());
+            record.entry("previous".into()).or_insert_with(|| format!("\"{previous}\""));
+            let hash = if record.contains_key("blake3") { "hash" } else { "blake3" };
+            let fields = record.iter().map(|(key, json)| format!("{}:{json},", serde_json::Value::from(&**key)));
+            let mut line = format!("{{{}\"{hash}\":\"", fields.collect::<String>()).into_bytes();
+            let at = line.len();
+            line.extend([b' '; 64]);
+            line.extend(b"\"}");
+            if line.len() >= RECORD {
+                return None;
+            }
+            line.resize(RECORD - 1, b' ');
+            line.push(b'\n');
+            previous = blake3::hash(&line).to_hex().to_string();
+            line[at..at + 64].copy_from_slice(previous.as_bytes());
+            file.extend(line);
+        }
+        Some(file)
+    }
+}
+
+fn without(mut record: BTreeMap<String, String>, keys: &[&str]) -> BTreeMap<String, String> {
+    record.retain(|key, _| !keys.contains(&key.as_str()));
+    record
+}
+
+/// What came of it; an error is printed, and must not move a cursor.
+fn told<T, E: std::fmt::Display>(result: Result<T, E>) -> Option<T> {
+    result.map_err(|error| assert!(!error.to_string().contains(char::is_control), "{:?}", error.to_string())).ok()
+}
+
+struct Silent;
+
+impl Observer for Silent {
+    fn started(&mut self, _: &Rule, _: u64, _: Option<u64>) {}
+    fn rehashed(&mut self, _: u64, _: u64) {}
+    fn advanced(&mut self, _: &Progress) {}
+    fn note(&mut self, text: &str) {
+        assert!(!text.contains(char::is_control), "{text:?}");
+    }
+}
