@@ -1,8 +1,8 @@
 //! Deliberate faults, one at a time, that the tests must find (private).
 //!
-//! A test that is green says little before it was seen to be red. So at ten places stands the mistake that the code around
-//! it is there to prevent, in a line or two behind [`is`], and `scripts/faults` shows that each of them turns tests red.
-//! (The disk that fails, [`crate::storage::faults`], is something else: there the program is right, and its disk is not.)
+//! A test that is green says little before it was seen to be red. So at ten places stands the mistake that the code
+//! around it is there to prevent, in a few lines behind [`is`], and `scripts/faults` shows that a test finds it.
+//! (What fails in [`crate::storage::faults`] is something else: there the program is right, and its disk is not.)
 //!
 //! | fault | what is then wrong |
 //! |---|---|
@@ -17,8 +17,8 @@
 //! | `use-unproved` | candidates are handed out before their witnesses are found |
 //! | `skip-rehash` | a resumed run believes the table, whatever its hash |
 //!
-//! Which one is in a build is decided by the variable `GRUNDY_FAULT` when it is compiled; cargo notices when it changes.
-//! Nothing can switch a fault on later, and what is not chosen the compiler removes.
+//! The variable `GRUNDY_FAULT` decides when the crate is compiled, and cargo notices when it changes. Nothing can
+//! switch a fault on later, and what is not chosen the compiler removes.
 //!
 //! Invariant: a build without debug assertions, as a release is, contains none: it does not compile with one.
 
