@@ -12,6 +12,7 @@
 use crate::definition::{Appended, Sequence, for_each_piece};
 use crate::digest::{Chain, SEGMENT};
 use crate::error::{Error, Result};
+use crate::fault;
 use crate::journal::{self, Contents, Event, FORMAT, Journal, Point, Record, Width, kept, rule_digest};
 use crate::ledger::{Batch, HEAD, Ledger, SLACK, Writer, fill, may_free};
 use crate::places::Places;
@@ -775,7 +776,8 @@ fn rehash(
             return Ok(None);
         }
         let agree = checked.chain.digest() == point.digest && table.check_some_escapes(escapes..point.escapes).is_ok();
-        if !agree {
+        let believed = fault::is("skip-rehash"); // deliberate fault, see fault.rs
+        if !agree && !believed {
             return Ok(Some(Checked { good, chain: before, ..checked }));
         }
         escapes = point.escapes;

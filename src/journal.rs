@@ -15,6 +15,7 @@
 
 use crate::digest::{Digest, SEGMENT};
 use crate::error::{Error, Result};
+use crate::fault;
 use crate::rule::{Leaves, Rule};
 use crate::storage::{Dir, File, Mode};
 use serde::{Deserialize, Serialize};
@@ -380,7 +381,17 @@ fn own_hash(line: &[u8]) -> Option<String> {
     let written = std::str::from_utf8(&line[start..end - 1]).ok()?;
     let mut blanked = line.to_vec();
     blanked[start..end - 1].copy_from_slice(BLANK.as_bytes());
-    (blake3::hash(&blanked).to_hex().as_str() == written).then(|| written.to_owned())
+    (blake3::hash(hashed(&blanked)).to_hex().as_str() == written).then(|| written.to_owned())
+}
+
+/// What the hash of a line with blanks in its place is taken of: all of it.
+fn hashed(line: &[u8]) -> &[u8] {
+    if fault::is("hash-digest-only") {
+        // Deliberate fault, see fault.rs.
+        let digest = line.windows(10).position(|key| key == b"\"digest\":\"");
+        return digest.and_then(|at| line.get(at..at + 10 + BLANK.len())).unwrap_or(line);
+    }
+    line
 }
 
 fn check_line(dir: &Path, line: &[u8], before: Option<&Record>) -> std::result::Result<Record, Broken> {
@@ -404,10 +415,11 @@ fn check_line(dir: &Path, line: &[u8], before: Option<&Record>) -> std::result::
     let record: Record = serde_json::from_value(value)
         .map_err(|e| Broken::Record(format!("the record is no record: {}", e.to_string().escape_debug())))?;
     let (previous, sequence) = before.map_or((ZEROS, 0), |b| (b.blake3.as_str(), b.sequence + 1));
-    if record.previous != previous || record.sequence != sequence {
+    let foreign = fault::is("accept-foreign-record"); // deliberate fault, see fault.rs
+    if (record.previous != previous && !foreign) || record.sequence != sequence {
         return Err(broken("the record does not follow the one before it"));
     }
-    if before.is_some_and(|b| b.run != record.run || b.rule != record.rule || b.width != record.width) {
+    if !foreign && before.is_some_and(|b| b.run != record.run || b.rule != record.rule || b.width != record.width) {
         return Err(broken("the record is of another run"));
     }
     if record.blake3 != hash {
@@ -517,7 +529,7 @@ impl Journal {
         let hash_at = line.len() - 2 - BLANK.len();
         line.resize(RECORD - 1, b' ');
         line.push(b'\n');
-        let hash = blake3::hash(&line).to_hex();
+        let hash = blake3::hash(hashed(&line)).to_hex();
         line[hash_at..hash_at + BLANK.len()].copy_from_slice(hash.as_bytes());
         if !self.file.is_named(NAME).map_err(Error::io("reading the state of", &self.path))? {
             let what = "another file was put in its place while this run held it; nothing more is written";

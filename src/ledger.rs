@@ -16,6 +16,7 @@
 use crate::definition::{Sequence, for_each_piece};
 use crate::digest::{Chain, Digest, SEGMENT};
 use crate::error::{Error, Result};
+use crate::fault;
 use crate::journal::{Attached, Event, Journal, Point, Record, kept};
 use crate::snapshot::{self, Recount, Snapshot};
 use crate::sparse::Space;
@@ -117,7 +118,10 @@ impl Ledger {
             return Err(Error::Flipped { what: "what waited to be written", from, to: self.chain.count() });
         }
         self.table.write(&batch.values)?;
-        self.table.sync()?;
+        let swapped = fault::is("swap-syncs"); // deliberate fault, see fault.rs
+        if !swapped {
+            self.table.sync()?;
+        }
         let (count, escapes) = self.table.written();
         if count.is_multiple_of(SEGMENT) {
             self.ends.insert(count, self.chain.digest());
@@ -138,6 +142,9 @@ impl Ledger {
         };
         fill(&mut record, &self.chain, batch.counted);
         self.journal.append(record)?;
+        if swapped {
+            self.table.sync()?;
+        }
         self.table.free(freed);
         self.table.publish()?;
         before.map_or(Ok(()), |before| self.settle(&before))

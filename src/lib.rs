@@ -1,5 +1,7 @@
 #![doc = include_str!("README.md")]
 
+mod fault;
+
 pub mod error;
 pub mod rule;
 

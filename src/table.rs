@@ -24,6 +24,7 @@
 
 use crate::definition::Sequence;
 use crate::error::{Error, Result};
+use crate::fault;
 use crate::journal::Width;
 use crate::nimber::index;
 use crate::storage::{Bytes, Dir, File, Mode};
@@ -379,7 +380,8 @@ impl Table {
     fn units(&self, from: u64, values: &[u16]) -> (Vec<u8>, Vec<u8>) {
         match self.published.width {
             Width::U8 => {
-                let large = (from..).zip(values).filter(|(_, v)| **v > 255);
+                let cut = fault::is("cut-to-byte"); // deliberate fault, see fault.rs
+                let large = (from..).zip(values).filter(|(_, v)| **v > 255 && !cut);
                 let entries = large.flat_map(|(n, v)| n.to_le_bytes().into_iter().chain(v.to_le_bytes()));
                 (values.iter().map(|v| v.to_le_bytes()[0]).collect(), entries.collect())
             }
@@ -432,6 +434,9 @@ impl Table {
     /// # Errors
     /// [`Error::Io`].
     pub fn sync(&self) -> Result<()> {
+        if fault::is("drop-sync") {
+            return Ok(()); // deliberate fault, see fault.rs
+        }
         self.values.sync()?;
         self.escapes.as_ref().map_or(Ok(()), Column::sync)
     }

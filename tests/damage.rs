@@ -553,6 +553,36 @@ fn forged(journal: &[u8], record: usize, key: &str, value: &str) -> Vec<u8> {
     bytes
 }
 
+/// Two runs of one game have the same tables; their records hash, count on and tell the truth, but not of each other.
+#[test]
+fn a_record_of_another_run_is_damage_although_it_hashes_and_its_numbers_are_right() {
+    let dirs = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let [good, others] = dirs.each_ref().map(|dir| {
+        ENDS.into_iter().for_each(|end| compute(dir.path(), end));
+        std::fs::read(dir.path().join("journal.jsonl")).unwrap()
+    });
+    let dir = dirs[0].path();
+    let last = good.len() / RECORD - 1;
+    let spliced = |at: usize| [&good[..at * RECORD], &others[at * RECORD..]].concat();
+    let mut cases: Vec<(String, Vec<u8>)> =
+        (1..=last).map(|at| (format!("another run's from record {at} on"), spliced(at))).collect();
+    // Each of what is compared tells by itself.
+    let zeros = |digits: usize| format!("\"{}\"", "0".repeat(digits));
+    for (key, value) in [("run", zeros(32)), ("rule", zeros(64)), ("previous", zeros(64)), ("width", "\"u16\"".into())]
+    {
+        cases.push((format!("a last record with another {key}"), forged(&good, last, key, &value)));
+    }
+    for (what, bytes) in cases {
+        assert!(bytes != good, "{what}");
+        std::fs::write(dir.join("journal.jsonl"), &bytes).unwrap();
+        for seen in [verified(dir).map(|_| ()), resumed(dir, 21_000).map(|_| ())] {
+            assert!(matches!(&seen, Err(error) if error.kind() == Kind::Damage), "{what}: {seen:?}");
+        }
+        assert!(readable(dir).is_none(), "{what}: readers refuse");
+        assert!(std::fs::read(dir.join("journal.jsonl")).unwrap() == bytes, "{what}: untouched");
+    }
+}
+
 #[test]
 fn another_format_version_is_refused_untouched() {
     for record in [0, RECORDS - 1] {

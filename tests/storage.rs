@@ -473,6 +473,29 @@ fn what_does_not_agree_is_kept_durably_before_it_is_written_over() {
     }
 }
 
+/// The lowest bit makes digits of digits and letters of letters: what it alters still reads like a record.
+#[test]
+fn a_record_with_any_digit_or_letter_changed_into_another_is_not_believed() {
+    let game = Game::quick();
+    let disk = after(game, &Memory::new(), Process { to: 1000, every: 500, ..USUAL });
+    let journal = disk.get("journal.jsonl").unwrap();
+    let last = journal.len() / RECORD - 1;
+    for at in 0..journal.len() {
+        let mut bytes = journal.clone();
+        bytes[at] ^= 1;
+        disk.put("journal.jsonl", bytes);
+        // Of the last record it may be a kill that broke it off; then the one before it is what counts.
+        match journal::read_in(&dir(on(&disk))) {
+            Err(_) => assert!(at / RECORD < last, "byte {at}: a torn tail was taken for damage"),
+            Ok(contents) => assert!(
+                contents.torn == Some((last * RECORD) as u64) && at / RECORD == last,
+                "byte {at}: the journal is believed up to record {}",
+                contents.last.sequence
+            ),
+        }
+    }
+}
+
 /// What could not be proved to be what the journal speaks of is not touched without `--rollback`.
 #[test]
 fn damage_that_cannot_be_repaired_is_refused_untouched() {

@@ -24,6 +24,7 @@ use super::space::Space;
 use super::window::Window;
 use crate::definition::{Sequence, for_each_piece};
 use crate::error::{Error, Result};
+use crate::fault;
 use crate::mex::{self, Chain, Kernel, LANES, Lanes, Planes, Probe, Probes, Stage};
 use crate::nimber::index;
 use crate::rule::{Leaves, Rule, Split};
@@ -364,7 +365,8 @@ impl Stream {
         self.born.rares = hash((self.born.rares, n, value));
         self.is_rare.resize(index(n), false);
         self.is_rare.push(true);
-        if n > 0 {
+        let frozen = fault::is("freeze-rares") && n == self.end(); // deliberate fault, see fault.rs
+        if n > 0 && !frozen {
             for split in self.splits.clone() {
                 let (offset, value) = (split.remove + n, split.constant ^ value);
                 self.add(Lookup { offset, value, part: n, min_difference: split.min_difference });

@@ -26,6 +26,7 @@ pub use space::{Histogram, Space};
 
 use crate::definition::{self, Appended, Sequence, for_each_kept, for_each_piece};
 use crate::error::{Error, Result};
+use crate::fault;
 use crate::mex::{Kernel, Planes};
 use crate::nimber::index;
 use crate::rule::{Leaves, Rule};
@@ -509,7 +510,8 @@ impl Streams {
                 rayon::join(
                     || {
                         witnesses.push(block);
-                        if block.is_empty() {
+                        // The second is a deliberate fault, see fault.rs.
+                        if block.is_empty() || fault::is("use-unproved") {
                             return Ok((witness::Checked::default(), 0));
                         }
                         let checked = witnesses.check(start, codes, past)?;

@@ -27,6 +27,7 @@ use super::space::Space;
 use super::window::Window;
 use crate::definition::{self, Sequence};
 use crate::error::{Error, Result};
+use crate::fault;
 use crate::mex::{self, Kernel, LANES, Planes, Probe, Probes};
 use crate::nimber::{NimSet, index};
 use crate::rule::{Rule, Split};
@@ -447,6 +448,9 @@ impl Witnesses {
     /// Searches witnesses of the targets at one heap, from the small end, then everywhere.
     fn search<S: Sequence + ?Sized>(&self, kernel: Kernel, n: u64, mut targets: Vec<u16>, past: &S) -> Result<Checked> {
         let mut checked = Checked::default();
+        if fault::is("skip-large-targets") {
+            targets.retain(|&t| t <= 255); // deliberate fault, see fault.rs
+        }
         for option in self.rule.single_options(n, |m| self.recent.get(m)) {
             targets.retain(|&t| t != option);
         }
