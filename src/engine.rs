@@ -251,14 +251,25 @@ pub fn run_in(
     stop: &AtomicBool,
 ) -> Result<Outcome> {
     let seed = conduct.seed.unwrap_or_else(random_seed);
-    let mut failures: Vec<String> = Vec::new();
-    loop {
-        let attempt = Attempt { conduct, seed, failed: !failures.is_empty() };
-        let done = prepare(rule, dir, options, attempt, observer, stop).and_then(|prepared| match prepared {
+    again_and_again(seed, conduct, observer, |attempt, observer| {
+        match prepare(rule, dir, options, attempt, observer, stop)? {
             Prepared::Nothing(outcome) => Ok(outcome),
             Prepared::Ready(run) => run.go_on(options, conduct, observer, stop),
-        });
-        match done {
+        }
+    })
+}
+
+/// Attempts a run, and once more when a check failed: another result then was an accident, which the next attempt counts;
+/// the same wrong one is a mistake of this program.
+fn again_and_again(
+    seed: u64,
+    conduct: Conduct,
+    observer: &mut (dyn Observer + Send),
+    mut run: impl FnMut(Attempt, &mut (dyn Observer + Send)) -> Result<Outcome>,
+) -> Result<Outcome> {
+    let mut failures: Vec<String> = Vec::new();
+    loop {
+        match run(Attempt { conduct, seed, failed: !failures.is_empty() }, observer) {
             Err(error @ (Error::Differs { .. } | Error::Flipped { .. })) => {
                 let text = error.to_string();
                 if failures.contains(&text) {
@@ -975,5 +986,113 @@ impl Run {
             lookback: self.solver.lookback(),
         };
         self.writer.commit(batch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition;
+    use crate::mex::Kernel;
+    use crate::storage::Memory;
+
+    /// Remembers what it is told.
+    #[derive(Default)]
+    struct Notes(Vec<String>);
+
+    impl Observer for Notes {
+        fn started(&mut self, _: &Rule, _: u64, _: Option<u64>) {}
+        fn rehashed(&mut self, _: u64, _: u64) {}
+        fn advanced(&mut self, _: &Progress) {}
+        fn note(&mut self, text: &str) {
+            self.0.push(text.into());
+        }
+    }
+
+    const TO: u64 = 20_000;
+
+    fn options(to: u64) -> Options {
+        let method = Method::Sparse(Kernel::best());
+        Options { to: Some(to), threads: 1, method, width: Some(Width::U8), keep: None, rollback: false }
+    }
+
+    /// Runs to [`TO`]; what `harm` does to each attempt comes after some values and before the next check.
+    fn run_with(dir: &Dir, notes: &mut Notes, mut harm: impl FnMut(u64, &mut Run)) -> Result<Outcome> {
+        let (rule, conduct) =
+            ("0.6".parse::<Rule>().unwrap(), Conduct { commit_every: Some(1000), ..Conduct::default() });
+        let stop = AtomicBool::new(false);
+        run_in(dir, Some(&rule), &options(12_000), conduct, notes, &stop).unwrap();
+        let mut attempts = 0;
+        again_and_again(7, conduct, notes, |attempt, observer| {
+            attempts += 1;
+            match prepare(Some(&rule), dir, &options(TO), attempt, observer, &stop)? {
+                Prepared::Nothing(outcome) => Ok(outcome),
+                Prepared::Ready(mut run) => {
+                    harm(attempts, &mut run);
+                    run.go_on(&options(TO), conduct, observer, &stop)
+                }
+            }
+        })
+    }
+
+    fn last_record(dir: &Dir) -> Record {
+        journal::read_in(dir).unwrap().last
+    }
+
+    #[test]
+    fn a_flip_in_memory_opens_the_run_again_is_counted_and_leaves_no_trace() {
+        let values = definition::values(&"0.6".parse().unwrap(), 20_000).unwrap();
+        let mut chain = Chain::new();
+        chain.update(&values);
+        // What later values are computed from; and what waits to be written.
+        for harm in [|run: &mut Run| run.solver.flip(), |run: &mut Run| run.born.update(&[7])] {
+            let (dir, mut notes) = (Dir::on(Arc::new(Memory::new()), Path::new("run")), Notes::default());
+            let outcome = run_with(&dir, &mut notes, |attempt, run| {
+                if attempt <= 2 {
+                    harm(run)
+                }
+            });
+            // Twice the same place is a mistake; these are two accidents, or one.
+            let last = last_record(&dir);
+            match outcome {
+                Ok(outcome) => {
+                    assert_eq!((outcome.progress.count, last.errors), (TO, 2), "{:?}", notes.0);
+                    assert_eq!(last.digest, chain.digest().to_string());
+                }
+                Err(error) => {
+                    assert!(matches!(error, Error::Flipped { .. }), "{error}");
+                    assert!(notes.0.last().unwrap().contains("came out again"), "{:?}", notes.0);
+                    assert_eq!((last.count, last.errors), (12_000, 1), "nothing was written");
+                    run_with(&dir, &mut notes, |_, _| ()).unwrap();
+                    assert_eq!(last_record(&dir).digest, chain.digest().to_string());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn another_result_the_second_time_is_an_accident_and_the_same_one_is_not() {
+        let differs = |n: u64| Error::Differs { n, value: 1, again: 2, how: "a test".into() };
+        let done = || {
+            Ok(Outcome { rule: "kayles".parse().unwrap(), progress: Progress::default(), computed: 0, stopped: false })
+        };
+        let attempt = |failing: &dyn Fn(u64) -> Option<Error>| {
+            let (mut attempts, mut notes) = (0, Notes::default());
+            let outcome = again_and_again(0, Conduct::default(), &mut notes, |attempt, _| {
+                attempts += 1;
+                assert_eq!(attempt.failed, attempts > 1, "the next attempt counts the failure");
+                failing(attempts).map_or_else(done, Err)
+            });
+            (outcome.map(|_| ()), attempts, notes.0.last().cloned().unwrap_or_default())
+        };
+        assert!(matches!(attempt(&|_| None), (Ok(()), 1, _)));
+        assert!(matches!(attempt(&|n| (n == 1).then(|| differs(5))), (Ok(()), 2, _)));
+        assert!(matches!(attempt(&|n| (n < 4).then(|| differs(n))), (Ok(()), 4, _)));
+        let (outcome, attempts, note) = attempt(&|_| Some(differs(5)));
+        assert!(matches!(outcome, Err(Error::Differs { n: 5, .. })) && attempts == 2 && note.contains("please report"));
+        let (outcome, attempts, note) = attempt(&|n| Some(differs(n)));
+        assert!(outcome.is_err() && attempts == 1 + FAILURES as u64 && note.contains("test the memory"), "{attempts}, {note}");
+        let (outcome, attempts, _) = attempt(&|_| Some(Error::ValueTooLarge { n: 1 }));
+        assert!(matches!(outcome, Err(Error::ValueTooLarge { .. })) && attempts == 1, "no check failed");
     }
 }

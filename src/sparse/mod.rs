@@ -599,6 +599,15 @@ pub fn extend(
     Ok(values)
 }
 
+/// A bit that flips, for a test of who uses a solver.
+#[cfg(test)]
+impl Solver {
+    pub(crate) fn flip(&mut self) {
+        let Engine::Sparse(streams) = &mut self.engine else { panic!("nothing is flipped without a space") };
+        streams.candidates.flip_rare(1, 1);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
