@@ -1091,7 +1091,10 @@ mod tests {
         let (outcome, attempts, note) = attempt(&|_| Some(differs(5)));
         assert!(matches!(outcome, Err(Error::Differs { n: 5, .. })) && attempts == 2 && note.contains("please report"));
         let (outcome, attempts, note) = attempt(&|n| Some(differs(n)));
-        assert!(outcome.is_err() && attempts == 1 + FAILURES as u64 && note.contains("test the memory"), "{attempts}, {note}");
+        assert!(
+            outcome.is_err() && attempts == 1 + FAILURES as u64 && note.contains("test the memory"),
+            "{attempts}, {note}"
+        );
         let (outcome, attempts, _) = attempt(&|_| Some(Error::ValueTooLarge { n: 1 }));
         assert!(matches!(outcome, Err(Error::ValueTooLarge { .. })) && attempts == 1, "no check failed");
     }

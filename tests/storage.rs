@@ -12,7 +12,7 @@ use grundy::rule::Rule;
 use grundy::sparse::Method;
 use grundy::storage::faults::{Fault, Faults, Plan};
 use grundy::storage::memory::Memory;
-use grundy::storage::{Dir, Storage};
+use grundy::storage::{Dir, Mode, Storage};
 use grundy::verify;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -747,6 +747,19 @@ fn looks_right_if_there(game: &Game, disk: &Memory, committed: u64) {
     if committed > 0 {
         looks_right(game, disk, committed);
     }
+}
+
+/// A file that is altered before its name is durable is the altered one afterwards: once the simulated disk gave the
+/// first one back.
+#[test]
+fn a_file_that_is_put_in_the_place_of_a_new_one_stays() {
+    let disk = Memory::new();
+    let dir = dir(on(&disk));
+    dir.make().unwrap();
+    dir.open("values.npy", Mode::Make).unwrap().write_all_at(b"first", 0).unwrap();
+    disk.put("values.npy", b"second".to_vec());
+    dir.sync().unwrap();
+    assert_eq!(disk.image(&mut |_| 0).get("values.npy").unwrap(), b"second");
 }
 
 #[test]

@@ -222,6 +222,8 @@ impl Memory {
         disk.inodes.push(Arc::new(Inode::settled(content)));
         disk.names.insert(name.into(), inode);
         disk.durable.insert(name.into(), inode);
+        // What was to become of the name before is over.
+        disk.namings.retain(|naming| !matches!(naming, Naming::Made(made, _) if made == name));
     }
 }
 
