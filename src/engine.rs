@@ -6,8 +6,15 @@
 //! ended; when a commit fails, the run ends at the next block.
 //!
 //! On opening, the journal is read, all of the table that is kept is hashed again and compared with every record that
-//! still speaks of it, and rares and largest value are counted anew, for freed values from their snapshot. A table that does not agree stops the run; with
-//! `rollback` it goes back to the last record that agrees, and says so in the journal before anything is written over.
+//! still speaks of it, and rares and largest value are counted anew, for freed values from their snapshot. Values that do
+//! not agree are computed anew from those before, and put back when they are then what the journal speaks of; what stood
+//! there is kept. Else the table stops the run; with `rollback` it goes back to the last record that agrees, and says so
+//! in the journal before anything is written over.
+//!
+//! While it goes on, memory is compared before every commit, and some heaps are computed twice (`sparse::audit`,
+//! `places`). When something differs the run is opened again, and goes on from what is committed ([`run`]).
+//!
+//! Invariant: before a process writes to the tables, a record of its own is durable that says so.
 
 use crate::definition::{Appended, Sequence, for_each_piece};
 use crate::digest::{Chain, SEGMENT};
@@ -217,10 +224,12 @@ pub(crate) fn space_of(rule: &Rule, record: &Record) -> Space {
 
 /// Makes or resumes the run in `dir`; `rule` may be left out when the directory holds one.
 ///
-/// `stop` is looked at between blocks; when it is set the run commits what it has and returns.
+/// `stop` is looked at between blocks; when it is set the run commits what it has and returns. When a check fails (memory,
+/// a second look), the run is opened again and goes on from what is committed; `errors` of the record counts it.
 ///
 /// # Errors
-/// Everything in [`Error`]; what was committed before stays.
+/// Everything in [`Error`]; what was committed before stays. [`Error::Differs`] or [`Error::Flipped`] when a check fails
+/// the same way twice, or again and again.
 pub fn run(
     rule: Option<&Rule>,
     dir: &Path,
@@ -455,12 +464,12 @@ fn create(
     })
 }
 
-/// 128 bits that tell one run from another; no secret.
 /// Another number in every run.
 fn random_seed() -> u64 {
     std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0)
 }
 
+/// 128 bits that tell one run from another; no secret.
 fn new_identity() -> String {
     let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let mut hasher = blake3::Hasher::new();
