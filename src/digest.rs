@@ -70,12 +70,10 @@ impl Chain {
             let room = SEGMENT - self.count % SEGMENT;
             let length = values.len().min(1 << 16).min(usize::try_from(room).unwrap_or(usize::MAX));
             let (piece, rest) = values.split_at(length);
-            bytes.clear();
-            bytes.extend(piece.iter().flat_map(|v| v.to_le_bytes()));
-            self.segment.update(&bytes);
+            enter(&mut self.segment, piece, &mut bytes);
             self.count += length as u64;
             if self.count.is_multiple_of(SEGMENT) {
-                self.closed = link(self.closed, &self.segment);
+                self.closed = link(self.closed, self.segment.finalize());
                 self.segment = Hasher::new();
             }
             values = rest;
@@ -85,14 +83,22 @@ impl Chain {
     /// The digest of all values so far.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        if self.count.is_multiple_of(SEGMENT) { self.closed } else { link(self.closed, &self.segment) }
+        if self.count.is_multiple_of(SEGMENT) { self.closed } else { link(self.closed, self.segment.finalize()) }
     }
 }
 
-fn link(before: Digest, segment: &Hasher) -> Digest {
+/// Enters values in the hash of a segment; `bytes` is room to be used again.
+pub(crate) fn enter(segment: &mut Hasher, values: &[u16], bytes: &mut Vec<u8>) {
+    bytes.clear();
+    bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+    segment.update(bytes);
+}
+
+/// The digest after a segment, given that before it and the hash of its values.
+pub(crate) fn link(before: Digest, segment: blake3::Hash) -> Digest {
     let mut hasher = Hasher::new();
     hasher.update(&before.0);
-    hasher.update(segment.finalize().as_bytes());
+    hasher.update(segment.as_bytes());
     Digest(*hasher.finalize().as_bytes())
 }
 

@@ -174,6 +174,25 @@ pub enum Error {
         /// What is wrong, and what to do.
         what: String,
     },
+    /// Two values in the table that cannot both be right, or one that an option without two heaps has.
+    #[error("damage: the table says G({n}) = {value}, but {} has this value too: one of them is wrong", option(*rest))]
+    Excluded {
+        /// The heap.
+        n: u64,
+        /// Its value in the table, and that of one of its options.
+        value: u32,
+        /// The heaps that the option leaves; 0 stands for none.
+        rest: (u64, u64),
+    },
+    /// A run without a sparse space cannot be checked by one.
+    #[error(
+        "{game}: no sparse space of this game is known here, and only with one can values be excluded by options with \
+         one rare part; '--level recompute' and '--level definition' check any game"
+    )]
+    NoSpace {
+        /// The game.
+        game: String,
+    },
     /// A value in the table contradicts the definition.
     #[error("damage: the table says G({n}) = {found}, but the definition gives {expected}")]
     Wrong {
@@ -192,7 +211,11 @@ impl Error {
     pub fn kind(&self) -> Kind {
         match self {
             Error::Code { .. } | Error::Rule(_) => Kind::Usage,
-            Error::Damage { .. } | Error::Wrong { .. } | Error::Differs { .. } | Error::Flipped { .. } => Kind::Damage,
+            Error::Damage { .. }
+            | Error::Wrong { .. }
+            | Error::Differs { .. }
+            | Error::Excluded { .. }
+            | Error::Flipped { .. } => Kind::Damage,
             _ => Kind::Failed,
         }
     }
@@ -220,6 +243,14 @@ fn no_room(path: &std::path::Path, needed: u64, available: u64, fits: Option<u64
         "{}: no room: {needed} bytes are still to be written, {available} are free, {missing} are missing{fits}{keep}",
         path.display()
     )
+}
+
+fn option((a, b): (u64, u64)) -> String {
+    match (a, b) {
+        (0, 0) => "the option that leaves nothing".into(),
+        (0, n) | (n, 0) => format!("its option {n}"),
+        (a, b) => format!("its option {a} + {b}"),
+    }
 }
 
 fn freed(from: u64, to: u64, hole: (u64, u64), heap: Option<u64>) -> String {

@@ -13,6 +13,7 @@ mod generate;
 mod number;
 mod progress;
 mod run;
+mod selftest;
 mod source;
 mod status;
 mod values;
@@ -57,6 +58,8 @@ enum Command {
     Games(games::Args),
     /// The kernels that this processor can run.
     Cpu(cpu::Args),
+    /// Whether this build works on this machine: kernels, values, a run, what verify finds.
+    Selftest(selftest::Args),
     /// Man pages and shell completions.
     Generate(generate::Args),
 }
@@ -112,6 +115,7 @@ pub(crate) fn main() -> ExitCode {
 fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(args) => return run::run(&args, quiet),
+        Command::Selftest(args) => return selftest::selftest(&args),
         Command::Status(args) => status::status(&args),
         Command::Values(args) => values::values(&args, quiet),
         Command::Export(args) => export::export(&args),

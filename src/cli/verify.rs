@@ -11,9 +11,13 @@ use std::path::PathBuf;
 /// Arguments of `grundy verify`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy verify runs/grundy\n         \
-                        grundy verify runs/grundy --level definition --samples 20 --range 47e6..49e6\n\
+                        grundy verify runs/grundy --level exclusion\n         \
+                        grundy verify runs/grundy --level recompute --range 47e6..49e6\n         \
+                        grundy verify runs/grundy --level definition --samples 20\n\
+                        All levels can run beside the run that is checked, on all cores, without permission to write.\n\
                         Exit status 3 when something is wrong. JSON keys: level from to checked records seed unchecked\n\
-                        ('unchecked' is null, or the range that cannot be checked because values are freed)")]
+                        kernel ('unchecked' is null, or the range that cannot be checked because values are freed;\n\
+                        'kernel' is what computed values anew: a kernel, 'definition', or null)")]
 pub(crate) struct Args {
     /// The run directory.
     dir: PathBuf,
@@ -38,6 +42,11 @@ pub(crate) struct Args {
 enum Level {
     /// Every byte against the journal.
     Digest,
+    /// Each value against all its options with one rare part, rare heaps by all pairs: finds every value that is too
+    /// low, and many of those too high. Only games with a sparse space.
+    Exclusion,
+    /// Each value computed anew from those before, by another kernel than that of the run: finds every wrong value.
+    Recompute,
     /// A sample of the values by all pairs.
     Definition,
 }
@@ -53,25 +62,31 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<()> {
     };
     let report = match args.level {
         Level::Digest => verify::digest(&args.dir, args.range.clone(), progress),
+        Level::Exclusion => verify::exclusion(&args.dir, args.range.clone(), progress),
+        Level::Recompute => verify::recompute(&args.dir, args.range.clone(), progress),
         Level::Definition => verify::definition(&args.dir, args.range.clone(), args.samples, args.seed, progress),
     };
     meter.end();
-    let Report { from, to, checked, records, unchecked } = report?;
+    let Report { from, to, checked, records, unchecked, kernel } = report?;
     let level = match args.level {
         Level::Digest => "digest",
+        Level::Exclusion => "exclusion",
+        Level::Recompute => "recompute",
         Level::Definition => "definition",
     };
     super::export::print(|out| {
         if args.json {
             let object = serde_json::json!({
                 "level": level, "from": from, "to": to, "checked": checked, "records": records, "seed": args.seed,
-                "unchecked": unchecked,
+                "unchecked": unchecked, "kernel": kernel,
             });
             writeln!(out, "{object}")?;
         } else {
             let what = match args.level {
-                Level::Digest => "hashed, all as the journal says",
-                Level::Definition => "computed anew by all pairs, all right",
+                Level::Digest => "hashed, all as the journal says".to_owned(),
+                Level::Exclusion => "held against their options with one rare part, none contradicts".to_owned(),
+                Level::Recompute => format!("computed anew ({}), all right", kernel.unwrap_or_default()),
+                Level::Definition => "computed anew by all pairs, all right".to_owned(),
             };
             writeln!(out, "{from}..{to}: {checked} values {what}; {records} journal records good")?;
             if let Some((from, to)) = unchecked {

@@ -15,6 +15,8 @@
 //! - [`Kernel::open`], [`Kernel::strike`]: the codes below a bound that are still open after marking, and which of the
 //!   least of them some more look-ups hit; what the witnesses ask.
 //! - [`Kernel::find`], [`Kernel::find_value`]: the search for one witness of one heap.
+//! - [`Kernel::repeats`], [`Kernel::repeats_value`]: whether a finished value is an option of its own heap; what a
+//!   check of a table asks.
 //! - [`Kernel::chain`]: all look-ups, near and far, of any number of heaps, where the look-ups are few: see `chain`.
 //!
 //! A [`Kernel`] value can be had from [`Kernel::available`] only, so holding one proves that this processor has it.
@@ -55,6 +57,9 @@ pub const CANDIDATES: usize = KEEP[0];
 
 /// Open codes per lane that more look-ups may strike at once.
 pub const STRIKES: usize = 4;
+
+/// Heaps that one question for repeats is about.
+pub const HEAPS: usize = 256;
 
 /// Stands for "no candidate"; at least [`MOST_CODES`].
 pub const NONE: u8 = u8::MAX;
@@ -427,6 +432,37 @@ impl Kernel {
     }
 }
 
+impl Kernel {
+    /// Whether `window[n - offset] ^ item == window[n]` for a look-up `(offset, item)` and one of the [`HEAPS`] heaps
+    /// from `at` on.
+    ///
+    /// # Panics
+    /// When the heaps, or what a look-up looks at, are outside the window.
+    #[must_use]
+    pub fn repeats(self, window: &[u8], at: usize, lookups: &[(usize, u8)]) -> bool {
+        dispatch!(
+            self,
+            portable::repeats(window, at, lookups),
+            portable::repeats_avx2(window, at, lookups),
+            portable::repeats_avx512(window, at, lookups)
+        )
+    }
+
+    /// The same for values.
+    ///
+    /// # Panics
+    /// As [`Kernel::repeats`].
+    #[must_use]
+    pub fn repeats_value(self, window: &[u16], at: usize, lookups: &[(usize, u16)]) -> bool {
+        dispatch!(
+            self,
+            portable::repeats(window, at, lookups),
+            portable::repeats_value_avx2(window, at, lookups),
+            portable::repeats_value_avx512(window, at, lookups)
+        )
+    }
+}
+
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -645,6 +681,29 @@ mod tests {
                 assert!(refused.is_err(), "{kernel}: {offset} back, heaps {at}..{to}");
             }
         }
+    }
+
+    #[test]
+    fn every_kernel_says_whether_an_item_repeats_an_option() {
+        let mut repeated = 0;
+        for seed in 0..400 {
+            let random = &mut Random(seed);
+            let at = 1 + random.below(3000);
+            let window: Vec<u8> = (0..at + HEAPS + random.below(50)).map(|_| random.below(200) as u8).collect();
+            let count = random.below(4);
+            let lookups: Vec<(usize, u8)> =
+                (0..count).map(|_| (1 + random.below(at), 200 + random.below(56) as u8)).collect();
+            let repeats = |n: usize| lookups.iter().any(|&(offset, item)| window[n - offset] ^ item == window[n]);
+            let expected = (at..at + HEAPS).any(repeats);
+            repeated += usize::from(expected);
+            let wide: Vec<u16> = window.iter().map(|&v| u16::from(v) * 257).collect();
+            let values: Vec<(usize, u16)> = lookups.iter().map(|&(at, item)| (at, u16::from(item) * 257)).collect();
+            for kernel in Kernel::available() {
+                assert_eq!(kernel.repeats(&window, at, &lookups), expected, "{kernel}, seed {seed}");
+                assert_eq!(kernel.repeats_value(&wide, at, &values), expected, "{kernel}, seed {seed}");
+            }
+        }
+        assert!((40..360).contains(&repeated), "{repeated} of 400: not the cases that were meant");
     }
 
     #[test]

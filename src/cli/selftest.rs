@@ -1,0 +1,47 @@
+//! `grundy selftest`: does this build work on this machine?
+
+use anyhow::Result;
+use std::process::ExitCode;
+
+/// Arguments of `grundy selftest`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: grundy selftest\n\
+                        Takes some 10 to 20 seconds and writes below TMPDIR. Exit status 3 when a check fails.\n\
+                        JSON keys: ok checks; each of checks: name ok said milliseconds")]
+pub(crate) struct Args {
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn selftest(args: &Args) -> Result<ExitCode> {
+    let mut checks = Vec::new();
+    let mut printed = Ok(());
+    let well = grundy::selftest::run(|check| {
+        let ok = check.outcome.is_ok();
+        let said = match &check.outcome {
+            Ok(said) | Err(said) => said,
+        };
+        if args.json {
+            checks.push(serde_json::json!({
+                "name": check.name, "ok": ok, "said": said,
+                "milliseconds": u64::try_from(check.time.as_millis()).unwrap_or(u64::MAX),
+            }));
+        } else if printed.is_ok() {
+            let word = if ok { "ok    " } else { "FAILED" };
+            let seconds = check.time.as_secs_f64();
+            printed = super::export::print(|out| {
+                writeln!(out, "{word} {seconds:5.1} s  {}: {said}", check.name)?;
+                Ok(())
+            });
+        }
+    });
+    printed?;
+    if args.json {
+        super::export::print(|out| {
+            writeln!(out, "{}", serde_json::json!({ "ok": well, "checks": checks }))?;
+            Ok(())
+        })?;
+    }
+    Ok(if well { ExitCode::SUCCESS } else { ExitCode::from(3) })
+}

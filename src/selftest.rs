@@ -1,0 +1,364 @@
+//! The self-test of this build on this machine: what a user runs before trusting it with a long computation.
+//!
+//! Four questions, a [`Check`] for each part: do the kernels of this processor keep their contract, held against the
+//! portable one; are the values those of the definition, whichever kernel and however many threads; are they the
+//! published ones (`data/`); does a run that is stopped, torn and resumed end as it should, and does `verify` find what
+//! is altered.
+//!
+//! It draws from a fixed seed, so that a failure can be repeated, and writes into a directory of its own below that for
+//! temporary files, which it removes.
+
+use crate::definition;
+use crate::engine::{self, Observer, Options, Progress};
+use crate::error::{Error, Result};
+use crate::journal::{self, Width};
+use crate::mex::{Chain, HEAPS, KEEP, Kernel, LANES, Planes, Probe, Probes, Stage};
+use crate::nimber::index;
+use crate::rule::Rule;
+use crate::sparse::{self, Method};
+use crate::verify;
+use std::fs::OpenOptions;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// One check that was made.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// What was asked.
+    pub name: String,
+    /// What was seen when all was well, else what went wrong.
+    pub outcome: std::result::Result<String, String>,
+    /// How long it took.
+    pub time: Duration,
+}
+
+/// Makes all checks; `each` sees every one when it has been made. The answer is whether all went well.
+pub fn run(mut each: impl FnMut(&Check)) -> bool {
+    let mut well = true;
+    let mut check = |name: String, ask: &mut dyn FnMut() -> std::result::Result<String, String>| {
+        let begun = Instant::now();
+        // A check that panics has failed like any other.
+        let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(ask));
+        let outcome = asked.unwrap_or_else(|_| Err("it panicked".into()));
+        well &= outcome.is_ok();
+        each(&Check { name, outcome, time: begun.elapsed() });
+    };
+    for kernel in Kernel::available().into_iter().filter(|&kernel| kernel != Kernel::scalar()) {
+        check(format!("kernel {kernel} against scalar"), &mut || kernel_keeps_contract(kernel));
+    }
+    for (game, count) in GAMES {
+        check(format!("{game} by the definition"), &mut || values_are_defined(game, count));
+    }
+    check("published values".into(), &mut published);
+    check("published periods".into(), &mut periods);
+    check("first value above 255 of grundy".into(), &mut above_a_byte);
+    for (game, width) in [("grundy", Width::U8), ("0.6", Width::U8), ("0.6", Width::U16)] {
+        check(format!("run of {game} in {}", width.name()), &mut || a_run(game, width));
+    }
+    well
+}
+
+type Outcome = std::result::Result<String, String>;
+
+/// Games of all kinds, with as many values as the definition has soon.
+const GAMES: [(&str, usize); 8] = [
+    ("grundy", 12_000),
+    ("0.6", 12_000),
+    ("kayles", 9000),
+    ("0.106", 12_000),
+    ("remove-a-square", 9000),
+    ("grundy:d=3", 9000),
+    ("0.004", 9000),
+    ("0.034", 9000),
+];
+
+/// Values that kernels and numbers of threads must agree on.
+const FAR: usize = 25_000;
+
+fn said(error: Error) -> String {
+    error.to_string()
+}
+
+/// SplitMix64 (Steele, Lea and Flood 2014).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        let drawn = crate::verify::split_mix(&mut self.0) % bound as u64;
+        index(drawn)
+    }
+
+    fn byte(&mut self) -> u8 {
+        crate::verify::split_mix(&mut self.0).to_le_bytes()[0]
+    }
+
+    fn probes(&mut self, offsets: std::ops::Range<usize>) -> Vec<Probe> {
+        let count = [0, 1, 7, 64, 300][self.below(5)];
+        (0..count).map(|_| Probe::new(offsets.start + self.below(offsets.len()), self.byte() & 63)).collect()
+    }
+}
+
+fn list(probes: &[Probe]) -> Probes {
+    let mut list = Probes::new();
+    probes.iter().for_each(|probe| list.push(*probe));
+    list
+}
+
+/// All jobs of a kernel on random data, next to the portable kernel.
+fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
+    const ROUNDS: u64 = 10_000;
+    for seed in 0..ROUNDS {
+        let random = &mut Random(seed);
+        let at = 2 * HEAPS + random.below(2000);
+        let window: Vec<u8> = (0..at + HEAPS).map(|_| random.byte() & 63).collect();
+        let (mark, far, near) = (random.probes(LANES..at), random.probes(LANES..at), random.probes(1..LANES));
+        let codes = crate::mex::CODES[random.below(crate::mex::CODES.len())];
+        let keep = KEEP[random.below(KEEP.len())];
+        let below: [u8; LANES] = std::array::from_fn(|_| random.byte());
+        let wanted = random.byte() & 63;
+        let split = random.below(at);
+        let jobs = |kernel: Kernel| {
+            let mut planes = Planes::new(codes);
+            kernel.mark(&window, at, &list(&mark), &mut planes);
+            let lanes = kernel.refine(&window, at, &planes, &[Stage { keep, check: list(&far) }]);
+            let mut filled = window.clone();
+            let to = kernel.near(&mut filled, at, &list(&near), &lanes, 0, LANES);
+            filled.truncate(at + to);
+            kernel.open(&mut planes, &below);
+            kernel.strike(&window, at, &list(&far), &mut planes);
+            let mut chained = window.clone();
+            let end = kernel.chain(&mut chained, at, at + LANES, &Chain::new([&near[..], &far[..]].concat()));
+            chained.truncate(end);
+            let (a, b) = (&window[..split], &window[split..]);
+            let wide = |list: &[u8]| -> Vec<u16> { list.iter().map(|&v| u16::from(v) * 257).collect() };
+            let found = kernel.find(a, b, wanted);
+            let found_value = kernel.find_value(&wide(a), &wide(b), u16::from(wanted) * 257);
+            let lookups: Vec<(usize, u8)> = mark.iter().take(2).map(|p| (p.offset, 128 | p.code())).collect();
+            let values: Vec<(usize, u16)> = lookups.iter().map(|&(o, code)| (o, u16::from(code) * 257)).collect();
+            let mut items = window.clone();
+            items[at + split % HEAPS] |= 128;
+            let repeats = kernel.repeats(&items, at, &lookups);
+            let repeats_value = kernel.repeats_value(&wide(&items), at, &values);
+            (lanes, filled, planes, chained, found, found_value, repeats, repeats_value)
+        };
+        if jobs(kernel) != jobs(Kernel::scalar()) {
+            return Err(format!("the kernel does not do what the portable one does (seed {seed})"));
+        }
+    }
+    Ok(format!("{ROUNDS} rounds of all its jobs"))
+}
+
+/// G(0), …, G(count - 1) on so many threads.
+fn values(rule: &Rule, kernel: Kernel, threads: usize, count: usize) -> Result<Vec<u16>> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|e| Error::io("starting threads for", "the self-test")(std::io::Error::other(e)))?;
+    pool.install(|| sparse::values(rule, Method::Sparse(kernel), count))
+}
+
+/// Every kernel on one, two and more threads than there are cores.
+fn values_are_defined(game: &str, count: usize) -> Outcome {
+    let rule: Rule = game.parse().map_err(said)?;
+    let defined = definition::values(&rule, count).map_err(said)?;
+    let far = if rule.known().is_some_and(|known| known.space.is_some()) { FAR } else { count };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut expected: Option<Vec<u16>> = None;
+    for kernel in Kernel::available() {
+        for threads in [1, 2, cores + 3] {
+            let setting = format!("{kernel} on {threads} threads");
+            let found = values(&rule, kernel, threads, far).map_err(said)?;
+            if let Some(n) = (0..count).find(|&n| found[n] != defined[n]) {
+                return Err(format!("{setting}: G({n}) = {}, but by the definition {}", found[n], defined[n]));
+            }
+            match &expected {
+                Some(expected) if *expected != found => return Err(format!("{setting}: other values than before")),
+                Some(_) => {}
+                None => expected = Some(found),
+            }
+        }
+    }
+    let found = expected.unwrap_or_default();
+    let random = &mut Random(1);
+    let mut heaps: Vec<u64> = (0..100).map(|_| random.below(far) as u64).chain([far as u64 - 1]).collect();
+    heaps.sort_unstable();
+    verify::sample(&rule, found.as_slice(), &heaps, |_, _| {}).map_err(said)?;
+    Ok(format!("{count} values, and a sample below {far}, with every kernel on 1, 2 and {} threads", cores + 3))
+}
+
+/// The lines of a file of `data/` without its comments.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| !line.starts_with('#'))
+}
+
+fn published() -> Outcome {
+    let mut compared = 0;
+    let mut compare = |game: &str, source: &str, printed: &[(usize, u16)]| -> std::result::Result<(), String> {
+        let rule: Rule = game.parse().map_err(said)?;
+        let computed = sparse::values(&rule, Method::Sparse(Kernel::best()), 200).map_err(said)?;
+        let wrong = printed.iter().find(|&&(n, value)| computed.get(n) != Some(&value));
+        compared += printed.len();
+        wrong.map_or(Ok(()), |(n, value)| Err(format!("{source} says {value} at {n} for {game}, not {}", computed[*n])))
+    };
+    for (source, text) in [
+        ("Eureka 2 (1939)", include_str!("../data/grundy-1939.txt")),
+        ("Eureka 16", include_str!("../data/guy-eureka16.txt")),
+        ("Schrage (1983)", include_str!("../data/schrage-1983-table1.txt")),
+    ] {
+        let mut printed = Vec::new();
+        for (first, digits) in lines(text).filter_map(|line| line.split_once(' ')) {
+            let first = first.parse().map_err(|_| format!("{source}: no first heap in '{first}'"))?;
+            printed.extend((first..).zip(digits.chars().filter_map(|c| c.to_digit(10)?.try_into().ok())));
+        }
+        compare("grundy", source, &printed)?;
+    }
+    let squares = lines(include_str!("../data/remove-a-square-a286332.txt")).flat_map(str::split_whitespace);
+    let squares: Vec<(usize, u16)> = (0..).zip(squares.filter_map(|value| value.parse().ok())).collect();
+    compare("remove-a-square", "OEIS A286332", &squares)?;
+    if compared < 17 + 38 + 100 + 96 {
+        return Err(format!("only {compared} published values are in this build"));
+    }
+    Ok(format!("{compared} values"))
+}
+
+/// The published periods of games that repeat early.
+fn periods() -> Outcome {
+    let mut seen = 0;
+    for line in lines(include_str!("../data/periods.csv")).skip(1) {
+        let fields: Vec<&str> = line.split(',').collect();
+        let [game, period, preperiod, _] = fields[..] else { return Err(format!("'{line}' is no period")) };
+        let number = |text: &str| text.parse::<usize>().map_err(|_| format!("'{line}' is no period"));
+        let (period, preperiod) = (number(period)?, number(preperiod)?);
+        if preperiod > 1000 {
+            continue;
+        }
+        let rule: Rule = game.parse().map_err(said)?;
+        let count = 2 * preperiod + 3 * period + 5000;
+        let values = sparse::values(&rule, Method::Sparse(Kernel::best()), count).map_err(said)?;
+        let repeats = |from: usize| values[from..count - period] == values[from + period..];
+        if !repeats(preperiod) || (preperiod > 0 && repeats(preperiod - 1)) {
+            return Err(format!("{game} has not period {period} from {preperiod} on"));
+        }
+        seen += 1;
+    }
+    Ok(format!("{seen} games"))
+}
+
+/// Whoever cuts this value to a byte poisons all that follow.
+fn above_a_byte() -> Outcome {
+    let rule: Rule = "grundy".parse().map_err(said)?;
+    let fact = lines(include_str!("../data/facts.csv")).find_map(|line| line.strip_prefix("grundy,first above 255,"));
+    let fact = fact.and_then(|numbers| numbers.split_once(','));
+    let fact = fact.and_then(|(n, value)| Some((n.parse::<usize>().ok()?, value.parse::<u16>().ok()?)));
+    let (n, value) = fact.ok_or("the fact is not in this build")?;
+    let values = sparse::values(&rule, Method::Sparse(Kernel::best()), n + 1).map_err(said)?;
+    match values.iter().position(|&v| v > 255) {
+        Some(first) if first == n && values[n] == value => Ok(format!("G({n}) = {value}")),
+        first => Err(format!("the first is at {first:?}, not G({n}) = {value}")),
+    }
+}
+
+/// A directory for one run, removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> std::io::Result<Scratch> {
+        let mut tries = 0;
+        loop {
+            let name = format!("grundy-selftest-{}-{tries}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            match std::fs::create_dir(&path) {
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && tries < 100 => tries += 1,
+                made => return made.map(|()| Scratch(path)),
+            }
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0); // nothing to be done when the system refuses
+    }
+}
+
+/// Sets the flag when there are so many values.
+struct StopAt<'a>(u64, &'a AtomicBool);
+
+impl Observer for StopAt<'_> {
+    fn started(&mut self, _: &Rule, _: u64, _: Option<u64>) {}
+    fn rehashed(&mut self, _: u64, _: u64) {}
+    fn advanced(&mut self, progress: &Progress) {
+        if progress.count >= self.0 {
+            self.1.store(true, Ordering::Relaxed);
+        }
+    }
+    fn note(&mut self, _: &str) {}
+}
+
+/// A run that is stopped half-way, whose files are left as a kill would leave them, and that is resumed; then verified
+/// at all levels, also with altered bytes.
+fn a_run(game: &str, width: Width) -> Outcome {
+    const TO: u64 = 20_000;
+    let rule: Rule = game.parse().map_err(said)?;
+    let scratch = Scratch::new().map_err(|e| format!("no directory below {}: {e}", std::env::temp_dir().display()))?;
+    let dir = &scratch.0.join("run");
+    let go_on = |until: u64| {
+        let method = Method::Sparse(Kernel::best());
+        let options = Options { to: Some(TO), threads: 0, method, width: Some(width), keep: None, rollback: false };
+        let stop = AtomicBool::new(false);
+        engine::run(Some(&rule), dir, &options, &mut StopAt(until, &stop), &stop).map_err(said)
+    };
+    let stopped = go_on(TO / 3)?.progress.count;
+    if stopped >= TO {
+        return Err("the run did not stop when it was asked to".into());
+    }
+    for (name, torn) in [("values.npy", &[7u8; 999][..]), (journal::NAME, &b"{\"format\":1,\"run\":\""[..])] {
+        let file = OpenOptions::new().append(true).open(dir.join(name));
+        file.and_then(|mut file| file.write_all(torn)).map_err(|e| format!("writing {name}: {e}"))?;
+    }
+    go_on(u64::MAX)?;
+    let expected = sparse::values(&rule, Method::Sparse(Kernel::scalar()), index(TO)).map_err(said)?;
+    let mut chain = crate::digest::Chain::new();
+    chain.update(&expected);
+    let record = journal::read(dir).map_err(said)?.last;
+    if record.count != TO || record.digest != chain.digest().to_string() {
+        return Err("a resumed run has other values than one in memory".into());
+    }
+    let digest = || verify::digest(dir, None, |_, _| {});
+    digest().map_err(said)?;
+    verify::exclusion(dir, None, |_, _| {}).map_err(said)?;
+    verify::recompute(dir, None, |_, _| {}).map_err(said)?;
+    verify::definition(dir, None, 50, 1, |_, _| {}).map_err(said)?;
+    let found = altered_bytes(dir, width, || digest().is_err())?;
+    digest().map_err(said)?;
+    Ok(format!("stopped at {stopped}, torn, resumed to {TO}, verified at all levels; {found} altered bytes found"))
+}
+
+/// Alters bytes here and there, one at a time, and asks whether that is told. The answer is how many there were.
+fn altered_bytes(dir: &Path, width: Width, is_told: impl Fn() -> bool) -> std::result::Result<usize, String> {
+    const EACH: usize = 60;
+    let random = &mut Random(2);
+    let escapes = (width == Width::U8).then_some("escapes.npy");
+    let mut altered = 0;
+    for name in ["values.npy", journal::NAME].into_iter().chain(escapes) {
+        let path = dir.join(name);
+        let io = |e: std::io::Error| format!("altering {name}: {e}");
+        let good = std::fs::read(&path).map_err(io)?;
+        let mut file = OpenOptions::new().write(true).open(&path).map_err(io)?;
+        let mut put = |at: usize, byte: u8| {
+            file.seek(SeekFrom::Start(at as u64)).and_then(|_| file.write_all(&[byte])).map_err(io)
+        };
+        for _ in 0..EACH {
+            let at = random.below(good.len());
+            let bit = 1u8 << random.below(8);
+            put(at, good[at] ^ bit)?;
+            let told = is_told();
+            put(at, good[at])?;
+            if !told {
+                return Err(format!("bit {bit:#04x} of byte {at} of {name} was altered and not told"));
+            }
+            altered += 1;
+        }
+    }
+    Ok(altered)
+}
