@@ -379,13 +379,18 @@ impl Solver {
                 }
             }
         }
-        self.max_value = out[before..].iter().fold(self.max_value, |max, &v| max.max(v));
+        let largest = out[before..].iter().copied().max().unwrap_or(0);
+        self.max_value = self.max_value.max(largest);
         Ok(())
     }
 
     /// A value larger than all before it is a surprise, and settled by all pairs, while all values are there.
     fn settle_largest<S: Sequence + ?Sized>(&mut self, past: &S, before: usize, out: &mut Vec<u16>) -> Result<()> {
         let from = past.len();
+        // Nearly always there is none, and then it is a vector instruction or two.
+        if out[before..].iter().copied().max().is_none_or(|largest| largest <= self.max_value) {
+            return Ok(());
+        }
         for i in before..out.len() {
             let (value, n) = (out[i], from + (i - before) as u64);
             if value <= self.max_value {

@@ -9,7 +9,7 @@
 //! Gains only fall as look-ups are chosen, so the best of a heap whose gain is up to date is the best of all (lazy
 //! greedy). An order keeps well: learnt at 2·10^6 and used at 10^7 it left Grundy's game as many false candidates, and as
 //! few witnesses to search, as one learnt on the spot. From 10^8 to 7·10^8 it does not keep: the search heap by heap took
-//! twice the time. So it is learnt when the sequence has grown fourfold, or by 2^26 heaps, which costs 2 % of the time.
+//! twice the time. So it is learnt when the sequence has grown fourfold, or by 2^27 heaps, which costs 1 % of the time.
 
 use crate::mex::{CODES, MOST_CODES};
 use std::collections::BinaryHeap;
@@ -26,7 +26,7 @@ const TRIED: u64 = 8;
 
 /// A new order is learnt whenever the sequence has grown so many times as long, or by so many heaps.
 pub(super) fn next_learning(learnt_at: u64) -> u64 {
-    (learnt_at * 4).min(learnt_at + (1 << 26))
+    (learnt_at * 4).min(learnt_at + (1 << 27))
 }
 
 /// The heaps before `end` to learn from, and others to try what was learnt; all after `end - SPAN` and in the last
