@@ -8,7 +8,7 @@
 //! (`witness`) of the block before, and what can be marked for the block after. Nothing runs farther ahead. A new rare heap takes both back to the heap after it; blocks then start small and
 //! double, so that the many rares of a young sequence cost little.
 //!
-//! Before a space is known, and for games that have none, values are computed by the definition. A space is found by the
+//! Before a space is known, and for games that have none, all pairs are compared (`dense`). A space is found by the
 //! Walsh–Hadamard transform of the histogram ([`Histogram::best_space`]) and reviewed whenever the sequence has doubled
 //! or the rares have grown by a quarter. Of the named games it is built in.
 //!
@@ -17,6 +17,7 @@
 mod audit;
 mod candidate;
 mod codes;
+mod dense;
 mod order;
 mod space;
 mod window;
@@ -33,6 +34,7 @@ use crate::rule::{Leaves, Rule};
 use audit::Audit;
 use candidate::{Ahead, Stop, Stream, mark_ahead};
 use codes::Codes;
+use dense::Dense;
 use window::Window;
 use witness::Witnesses;
 
@@ -150,7 +152,10 @@ pub struct Solver {
 }
 
 enum Engine {
+    /// One pair after the other.
     Definition(Window<u16>),
+    /// All pairs, many at once.
+    Dense(Dense),
     Sparse(Box<Streams>),
 }
 
@@ -259,7 +264,7 @@ impl Solver {
     #[must_use]
     pub fn space(&self) -> Space {
         match self.engine {
-            Engine::Definition(_) => Space::NONE,
+            Engine::Definition(_) | Engine::Dense(_) => Space::NONE,
             Engine::Sparse(_) => self.space,
         }
     }
@@ -268,7 +273,7 @@ impl Solver {
     #[must_use]
     pub fn rares(&self, handed_out: u64) -> (u64, u64) {
         match &self.engine {
-            Engine::Definition(_) => (handed_out, handed_out.saturating_sub(1)),
+            Engine::Definition(_) | Engine::Dense(_) => (handed_out, handed_out.saturating_sub(1)),
             Engine::Sparse(streams) => {
                 let rares = streams.candidates.rares();
                 (rares.len() as u64, rares.last().map_or(0, |rare| rare.0))
@@ -281,7 +286,7 @@ impl Solver {
     #[must_use]
     pub fn lookback(&self) -> Option<u64> {
         match &self.engine {
-            Engine::Definition(_) => None,
+            Engine::Definition(_) | Engine::Dense(_) => None,
             Engine::Sparse(_) => Some(lookback(&self.rule, self.rares(0).1)),
         }
     }
@@ -294,6 +299,7 @@ impl Solver {
     pub fn check_memory<S: Sequence + ?Sized>(&self, past: &S) -> Result<()> {
         match &self.engine {
             Engine::Definition(values) => values.agrees_with(past),
+            Engine::Dense(dense) => dense.check_memory(past),
             Engine::Sparse(streams) => {
                 streams.candidates.check_memory(&streams.codes, past)?;
                 streams.witnesses.check_memory(&streams.codes, past)
@@ -307,9 +313,13 @@ impl Solver {
         self.work
     }
 
+    /// All pairs; the definition as it is written when it is asked for, and when there are no pairs.
     fn definition_engine<S: Sequence + ?Sized>(&self, past: &S) -> Result<Engine> {
-        let start =
-            if self.rule.splits().next().is_some() { 0 } else { past.len().saturating_sub(self.rule.max_remove()) };
+        let has_splits = self.rule.splits().next().is_some();
+        if let (Method::Sparse(kernel), true) = (self.method, has_splits) {
+            return Ok(Engine::Dense(Dense::new(kernel, past)?));
+        }
+        let start = if has_splits { 0 } else { past.len().saturating_sub(self.rule.max_remove()) };
         let mut values = vec![0; index(past.len() - start)];
         past.read(start, &mut values)?;
         Ok(Engine::Definition(Window::new(start, values)))
@@ -372,6 +382,11 @@ impl Solver {
                     define(&self.rule, values, limit, out)?;
                     self.work.defined += (out.len() - before) as u64;
                 }
+                Engine::Dense(dense) => {
+                    let limit = limit.min(if past.len() < self.next_review { self.next_review } else { limit });
+                    compare(&self.rule, dense, limit, out)?;
+                    self.work.defined += (out.len() - before) as u64;
+                }
                 Engine::Sparse(streams) => {
                     streams.look_again(&self.rule, self.space, self.audit);
                     streams.step(past, limit, self.largest_block, &mut self.work, out)?;
@@ -420,7 +435,7 @@ impl Solver {
         let rares = match &self.engine {
             Engine::Sparse(streams) if !streams.block.is_empty() => return Ok(()),
             Engine::Sparse(streams) => streams.candidates.rares().len() as u64,
-            Engine::Definition(_) => n,
+            Engine::Definition(_) | Engine::Dense(_) => n,
         };
         let sparse = matches!(self.engine, Engine::Sparse(_));
         let grown = sparse && rares > self.rares_at_review + self.rares_at_review / 4 + 64;
@@ -445,6 +460,19 @@ impl Solver {
         }
         Ok(())
     }
+}
+
+/// The next values by all pairs at once: one batch.
+fn compare(rule: &Rule, dense: &mut Dense, limit: u64, out: &mut Vec<u16>) -> Result<()> {
+    /// Pairs of heaps per batch; a fraction of a second.
+    const BATCH: u64 = 1 << 30;
+    let splits = rule.splits().count() as u64;
+    let mut pairs = 0;
+    while dense.end() < limit && pairs < BATCH {
+        pairs += 4096 + dense.end() * splits / 2;
+        out.push(dense.next(rule)?);
+    }
+    Ok(())
 }
 
 /// The next values by the definition: one batch, small enough that a stop is noticed soon.
