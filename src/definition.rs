@@ -36,6 +36,11 @@ pub trait Sequence: Sync {
     /// [`Error::Range`] when they are not all there, [`Error::Freed`] when some are no longer.
     fn read(&self, from: u64, out: &mut [u16]) -> Result<()>;
 
+    /// The low bytes of all values, where they stand so in memory; those of freed values mean nothing.
+    fn low_bytes(&self) -> Option<&[u8]> {
+        None
+    }
+
     /// Checks that the values of `from..to` can be read.
     ///
     /// # Errors
@@ -90,6 +95,34 @@ impl<S: Sequence + ?Sized> Sequence for Appended<'_, S> {
             self.first.read(from, old)?;
         }
         if new.is_empty() { Ok(()) } else { self.more.read(from.max(length) - length, new) }
+    }
+}
+
+/// The first values of a sequence.
+pub struct First<'a, S: ?Sized> {
+    /// The sequence.
+    pub of: &'a S,
+    /// How many of its values; at most as many as there are.
+    pub count: u64,
+}
+
+impl<S: Sequence + ?Sized> Sequence for First<'_, S> {
+    fn len(&self) -> u64 {
+        self.count
+    }
+
+    fn freed(&self) -> Range<u64> {
+        let freed = self.of.freed();
+        freed.start.min(self.count)..freed.end.min(self.count)
+    }
+
+    fn low_bytes(&self) -> Option<&[u8]> {
+        self.of.low_bytes().map(|low| &low[..index(self.count)])
+    }
+
+    fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
+        self.require(from, from.saturating_add(out.len() as u64))?;
+        self.of.read(from, out)
     }
 }
 

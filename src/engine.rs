@@ -25,7 +25,7 @@ use crate::ledger::{Batch, HEAD, Ledger, SLACK, Writer, fill, may_free};
 use crate::places::Places;
 use crate::rule::Rule;
 use crate::snapshot::{Recount, Snapshot};
-use crate::sparse::{self, Method, Solver, Space};
+use crate::sparse::{self, Known, Method, Solver, Space};
 use crate::storage::Dir;
 use crate::table::{self, HEADER, Table};
 use std::collections::BTreeMap;
@@ -163,6 +163,21 @@ impl View {
         Ok(View { rule, contents, table, dir: dir.clone(), followed: Mutex::new((length, freed)) })
     }
 
+    /// The sparse space that the run uses.
+    #[must_use]
+    pub fn space(&self) -> Space {
+        space_of(&self.rule, &self.contents.last)
+    }
+
+    /// What is known of the values that the run has freed.
+    ///
+    /// # Errors
+    /// What reading the snapshot gives.
+    pub fn freed_known(&self) -> Result<Known> {
+        let snapshot = Snapshot::read_in(&self.dir, &self.contents.last)?;
+        Ok(snapshot.as_ref().map(Snapshot::known).unwrap_or_default())
+    }
+
     /// Checks that the run has not freed these values since it was opened.
     fn still_there(&self, from: u64, to: u64) -> Result<()> {
         let length = journal::length_in(&self.dir)?;
@@ -190,6 +205,10 @@ impl Sequence for View {
 
     fn freed(&self) -> Range<u64> {
         self.table.freed()
+    }
+
+    fn low_bytes(&self) -> Option<&[u8]> {
+        self.table.low_bytes()
     }
 
     fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {

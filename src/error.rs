@@ -193,6 +193,12 @@ pub enum Error {
         /// The game.
         game: String,
     },
+    /// A certificate that says something that is not so.
+    #[error("the certificate is refused: {what}")]
+    Certificate {
+        /// What is not so.
+        what: String,
+    },
     /// A value in the table contradicts the definition.
     #[error("damage: the table says G({n}) = {found}, but the definition gives {expected}")]
     Wrong {
@@ -215,6 +221,7 @@ impl Error {
             | Error::Wrong { .. }
             | Error::Differs { .. }
             | Error::Excluded { .. }
+            | Error::Certificate { .. }
             | Error::Flipped { .. } => Kind::Damage,
             _ => Kind::Failed,
         }

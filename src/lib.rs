@@ -26,6 +26,8 @@ pub mod engine;
 
 pub mod verify;
 
+pub mod period;
+
 pub mod selftest;
 
 pub use error::{Error, Result};

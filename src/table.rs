@@ -604,6 +604,10 @@ impl Sequence for Table {
         self.published.freed()
     }
 
+    fn low_bytes(&self) -> Option<&[u8]> {
+        self.published.low_bytes()
+    }
+
     fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
         self.published.read(from, out)
     }
@@ -616,6 +620,13 @@ impl Sequence for Published {
 
     fn freed(&self) -> Range<u64> {
         self.freed.clone()
+    }
+
+    fn low_bytes(&self) -> Option<&[u8]> {
+        match self.width {
+            Width::U8 => Some(&data(&self.values)[..index(self.count)]),
+            Width::U16 => None,
+        }
     }
 
     fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {

@@ -8,7 +8,7 @@ use grundy::engine::View;
 use grundy::table::npy_header;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `grundy export`.
 #[derive(Debug, clap::Args)]
@@ -44,11 +44,15 @@ pub(crate) fn export(args: &Args) -> Result<()> {
     let range = args.range.clone().unwrap_or(0..view.len());
     view.require(range.start, range.end)?;
     let Some(path) = &args.output else { return print(|out| write(&view, args.format, range, out)) };
-    // Under another name until it is whole, so that a file that is there is a whole one.
+    whole_file(path, |out| write(&view, args.format, range, out))
+}
+
+/// Writes a file under another name until it is whole, so that a file that is there is a whole one.
+pub(super) fn whole_file(path: &Path, body: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let part = path.with_added_extension("part");
     let file = std::fs::File::create(&part).with_context(|| format!("making {}", part.display()))?;
     let mut out = BufWriter::with_capacity(1 << 20, file);
-    let written = write(&view, args.format, range, &mut out).and_then(|()| {
+    let written = body(&mut out).and_then(|()| {
         out.flush()?;
         out.get_ref().sync_all()?;
         std::fs::rename(&part, path)?;

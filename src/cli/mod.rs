@@ -11,6 +11,7 @@ mod export;
 mod games;
 mod generate;
 mod number;
+mod period;
 mod progress;
 mod run;
 mod selftest;
@@ -54,6 +55,8 @@ enum Command {
     Export(export::Args),
     /// Check a run independently of the process that made it.
     Verify(verify::Args),
+    /// Find the period of a game, and prove it.
+    Period(period::Args),
     /// The games that have names here, with what is known of them.
     Games(games::Args),
     /// The kernels that this processor can run.
@@ -115,6 +118,7 @@ pub(crate) fn main() -> ExitCode {
 fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(args) => return run::run(&args, quiet),
+        Command::Period(args) => return period::period(&args, quiet),
         Command::Selftest(args) => return selftest::selftest(&args),
         Command::Status(args) => status::status(&args),
         Command::Values(args) => values::values(&args, quiet),

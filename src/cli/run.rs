@@ -111,7 +111,7 @@ fn resume_command(rule: &Rule, dir: &Path, to: Option<u64>) -> String {
 
 /// A flag that INT, TERM and HUP set; a second signal leaves at once. HUP stays ignored where it was inherited so
 /// (nohup).
-fn stop_flag() -> Result<Arc<AtomicBool>> {
+pub(super) fn stop_flag() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         if signal == SIGHUP && is_ignored(SIGHUP) {

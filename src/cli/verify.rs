@@ -19,7 +19,8 @@ use std::path::PathBuf;
                         kernel ('unchecked' is null, or the range that cannot be checked because values are freed;\n\
                         'kernel' is what computed values anew: a kernel, 'definition', or null)")]
 pub(crate) struct Args {
-    /// The run directory.
+    /// The run directory, or the file of a certificate (grundy period --certificate).
+    #[arg(value_name = "DIR|CERTIFICATE")]
     dir: PathBuf,
     /// Which heaps; left out: all. A digest check starts at the segment (2^24 values) that holds A.
     #[arg(long, value_name = "A..B", value_parser = number::range)]
@@ -52,6 +53,9 @@ enum Level {
 }
 
 pub(crate) fn verify(args: &Args, quiet: bool) -> Result<()> {
+    if args.dir.is_file() {
+        return super::period::verify(&args.dir, args.json, quiet);
+    }
     let mut meter = Meter::new(quiet);
     let mut begun = false;
     let progress = |done, all| {

@@ -1,0 +1,475 @@
+//! Periods: found, and proved.
+//!
+//! A sequence has period p and preperiod n0 when G(n + p) = G(n) for all n >= n0, with p and n0 the least such; n0 is the
+//! last exception + 1. A table shows this for n < N - p, N being its length. That it goes on for ever needs a theorem.
+//! Below, a rule's moves are (s, c, k, d) as in [`crate::rule`]; t is the greatest s of all moves, d the greatest
+//! difference; a part is a heap that a split leaves, a <= b the two of them. The proofs show, by induction on N, that the
+//! options of N and N + p have the same values; the mex of equal sets is equal, and constants c ride along.
+//!
+//! **P1** (Guy and Smith, *The G-values of various games*, 1956). Rules whose splits all have d = 0. If n0 >= 1 and
+//! G(n+p) = G(n) for n0 <= n < 2 n0 + p + t, then for all n >= n0.
+//!
+//! *Proof.* Let N >= 2 n0 + p + t, and let it hold for n0 <= n < N. k = 0: N > t, so neither N nor N + p has such an
+//! option. k = 1: N - s >= n0. k = 2: an option (a, b) of N has b >= (N - s)/2 >= n0 and b < N, so G(b+p) = G(b), and
+//! (a, b+p) is an option of N + p. An option (a, b) of N + p has b >= (N + p - s)/2 >= n0 + p; so b - p >= n0 >= 1 is a
+//! heap, b - p = N - s - a < N, and (a, b-p) is an option of N with the same value. ∎ (With n0 = 0 the heap b - p may
+//! be empty, and leaving one heap may not be allowed.)
+//!
+//! **P2**, Grundy's game: one split, s = 0, c = 0, d = 1. If G(n) != 0 for n0 <= n < n0 + p and G(n+p) = G(n) for
+//! n0 <= n <= 2 n0 + p - 2, then for all n >= n0.
+//!
+//! *Proof.* Let N >= 2 n0 + p - 1, and let it hold for n0 <= n < N. An option (a, b) of N, a < b, has b >= (N+1)/2 >= n0, so
+//! (a, b+p) is an option of N + p with the same value. An option (a, b) of N + p, a < b, has b >= (N+p+1)/2 >= n0 + p, so
+//! b - p >= n0 (which is not 0, since G(0) = 0), G(b-p) = G(b), and (a, b-p) is an option of N with the same value, unless
+//! a = b - p. In that case the value is G(b) ^ G(b-p) = 0; and 0 is the value of an option of N, because
+//! G(N) = G(N-p) = … is one of the period, none of which is 0. ∎
+//!
+//! **P3**, any rule. Let M be the greatest s + d (d = 0 for k < 2). If n0 >= 1 and G(n+p) = G(n) for
+//! n0 <= n <= 2 n0 + 2 p + M - 2, then for all n >= n0.
+//!
+//! *Proof.* Let N >= 2 n0 + 2 p + M - 1, and let it hold for n0 <= n < N. k = 0 and k = 1 as in P1, since M >= s. k = 2: an
+//! option (a, b) of N, a <= b, has n0 <= b < N, and (a, b+p) is an option of N + p, whose parts differ by more. An option
+//! (a, b) of N + p, a <= b: b >= (N+p-s)/2 >= n0 + p, so G(b-p) = G(b). If |b - p - a| >= d, use (a, b-p). Else
+//! b - a <= p + d - 1, so a = (N + p - s - (b-a))/2 >= (N - s - d + 1)/2 >= n0 + p; use (a-p, b), whose parts differ by
+//! p more than those of (a, b), and G(a-p) = G(a). ∎
+//!
+//! **P4**, the window theorem: about n0 + p values instead of 2 (n0 + p). Fix a space (m, e) (`sparse::Space`; statement S
+//! of the crate's front page). Let r be the last rare heap below n2. Let every n with n1 <= n < n2 be common, and let each
+//! value below G(n) that is rare at n be that of an option of n with smaller part <= D, or with k < 2. Let q = max(r, D) and
+//! W = q + t. If n1 >= 2 q + t + d, n1 > W, n2 - n1 is even when e = 1, and G(n1 - j) = G(n2 - j) for 1 <= j <= W, then
+//! G(n1 + k) = G(n2 + k) for all k >= 0.
+//!
+//! *Proof.* Let p = n2 - n1 and n >= n1; let G(x) = G(x+p) for n1 - W <= x < n, and let all heaps from n1 to n + p - 1 be
+//! common and settled like those of [n1, n2), n itself among them (n < n + p). To show: G(n+p) = G(n), and n + p is common
+//! and settled likewise. Which values are rare is the same at n and n + p, because p is even when e = 1. A *common* option
+//! of n or n + p that comes from a split has exactly one rare part a <= r. For n the other part is b = n - s - a with
+//! n - W <= n - t - r <= b < n, so G(b) = G(b+p); and it is the larger one, by at least d, because b - a >= n - t - 2r >= d.
+//! For n + p it is b + p, and the same holds. b is common exactly if b + p is, having the same value. So n and n + p have
+//! the same common options from splits. Options with k = 1 leave n - s, within the window as s <= t <= W; k = 0 needs
+//! n = s <= t, and n > W >= t. So the least common value m* that is no option is the same. Each value below it that is rare
+//! at n is that of an option of n with smaller part a <= D (or k = 1, as before); there b = n - s - a >= n - W, and
+//! (a, b+p) is an option of n + p with the same value, whose parts differ by at least n - t - 2D >= d. So
+//! G(n+p) = m* = G(n), which is common at n + p, with witnesses as deep as those of n. ∎
+//!
+//! When e = 1 and p is odd, P4 shows that 2p is a period from n1 on; if also G(n+p) = G(n) for n1 <= n < n1 + p, then p is
+//! one: for n1 + p <= n < n1 + 2p, G(n+p) = G(n-p+2p) = G(n-p) = G(n); and so on.
+//!
+//! **The least ones.** From n0 on p is the least period if none of its divisors p/f, f prime, is one; for each there is an
+//! n >= n0 with G(n + p/f) != G(n). n0 is the least if it is 0 or G(n0 - 1 + p) != G(n0 - 1). Both are looked up.
+//!
+//! Why a search by string matching: it takes one linear pass and no memory beside the table. .104 (preperiod 197 769 598):
+//! see `data/results/periods.md` for what each of the published periods took.
+//!
+//! Invariant: what is called proved follows from one of the statements above and from values that were compared. A repeat
+//! that was seen but not carried so far is *observed*, never a period.
+
+pub mod certificate;
+mod hunt;
+mod search;
+pub mod zeros;
+
+pub use hunt::{Hunt, hunt, hunt_in};
+
+pub use search::{exceptions, last_difference};
+
+use crate::definition::{First, Sequence, for_each_piece};
+use crate::error::Result;
+use crate::nimber::index;
+use crate::rule::{Leaves, Rule};
+use crate::sparse::{self, Known, Method, Space};
+use crate::verify;
+use search::Stretch;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The shortest end of a sequence whose repeat is worth being called observed, where there are so many values.
+const SHORTEST: u64 = 64;
+
+/// What a proof is based on; the module head has statements and proofs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Theorem {
+    /// Guy and Smith: splits without a least difference.
+    P1,
+    /// Grundy's game without zeros in the period.
+    P2,
+    /// Any rule.
+    P3,
+    /// The window theorem: rules with a sparse space.
+    P4,
+}
+
+impl fmt::Display for Theorem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+impl Theorem {
+    /// The length of a table that shows enough for P1, P2 or P3: all n < N - p with N this number. `None` when the theorem
+    /// does not speak of the rule, or of `n0` = 0; P4 has no such bound.
+    #[must_use]
+    pub fn length(self, rule: &Rule, n0: u64, p: u64) -> Option<u64> {
+        let twice = n0.checked_mul(2)?.checked_add(p.checked_mul(2)?)?;
+        match self {
+            Theorem::P1 if rule.max_difference() == 0 && n0 >= 1 => twice.checked_add(rule.max_remove()),
+            Theorem::P2 if is_grundys_game(rule) => twice.checked_sub(1),
+            Theorem::P3 if n0 >= 1 => twice.checked_add(p)?.checked_add(largest_step(rule))?.checked_sub(1),
+            _ => None,
+        }
+    }
+}
+
+/// M of P3: the greatest s + d.
+fn largest_step(rule: &Rule) -> u64 {
+    let difference = |leaves| if let Leaves::Two { min_difference } = leaves { min_difference } else { 0 };
+    rule.moves().iter().map(|m| m.remove + difference(m.leaves)).max().unwrap_or(0)
+}
+
+fn is_grundys_game(rule: &Rule) -> bool {
+    Rule::grundy(1).is_ok_and(|grundy| grundy.moves() == rule.moves())
+}
+
+/// What P4 was applied to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// n1.
+    pub from: u64,
+    /// n2.
+    pub to: u64,
+    /// The space (m, e).
+    pub space: Space,
+    /// The number of rare heaps below n2, n = 0 included.
+    pub rares: u64,
+    /// r, the last of them.
+    pub last_rare: u64,
+    /// D, the greatest smaller part of a witness.
+    pub depth: u64,
+}
+
+impl Window {
+    /// W, the number of values before n1 and n2 that must agree.
+    #[must_use]
+    pub fn width(&self, rule: &Rule) -> u64 {
+        self.last_rare.max(self.depth) + rule.max_remove()
+    }
+
+    /// The conditions of P4 on n1 and n2, but for the values.
+    #[must_use]
+    pub fn is_placed(&self, rule: &Rule) -> bool {
+        let (q, t, d) = (self.last_rare.max(self.depth), rule.max_remove(), rule.max_difference());
+        let far = q.checked_mul(2).and_then(|q| q.checked_add(t)).and_then(|q| q.checked_add(d));
+        far.is_some_and(|far| self.from >= far)
+            && self.from > self.width(rule)
+            && (self.space.position == 0 || (self.to - self.from).is_multiple_of(2))
+    }
+}
+
+/// Why a period is one for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// The statement.
+    pub theorem: Theorem,
+    /// What it is applied with: n0 (at least 1 for P1 and P3), or n1.
+    pub from: u64,
+    /// The values below this one were needed.
+    pub length: u64,
+    /// For P4.
+    pub window: Option<Window>,
+    /// Each prime factor f of the period with an n >= preperiod for which G(n + p/f) != G(n).
+    pub least: Vec<(u64, u64)>,
+}
+
+/// How sure a period is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// By a theorem.
+    Proved,
+    /// The sequence repeats as far as it was looked at.
+    Observed,
+    /// No period was seen.
+    None,
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Status::Proved => "proved",
+            Status::Observed => "observed",
+            Status::None => "none",
+        })
+    }
+}
+
+/// What repeats.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repeat {
+    /// p: the least.
+    pub period: u64,
+    /// n0: the last exception + 1; when values are freed and none is among the others, the first of these.
+    pub preperiod: u64,
+    /// Whether that is the least: false only when values before it are freed.
+    pub exact: bool,
+    /// G(n + p) = G(n) + saltus; not 0 only for what is arithmetic-periodic, which is never more than observed.
+    pub saltus: u16,
+    /// When it is proved.
+    pub proof: Option<Proof>,
+}
+
+/// What a search found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The repeat, if there is one.
+    pub repeat: Option<Repeat>,
+    /// How many values there were.
+    pub count: u64,
+    /// The largest of them.
+    pub max_value: u16,
+    /// The least number of values at the end that had to repeat.
+    pub shortest: u64,
+}
+
+impl Finding {
+    /// How sure it is.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        match &self.repeat {
+            None => Status::None,
+            Some(repeat) if repeat.proof.is_some() => Status::Proved,
+            Some(_) => Status::Observed,
+        }
+    }
+
+    /// How many values P1, P2 or P3 would need, for what is only observed.
+    #[must_use]
+    pub fn needed(&self, rule: &Rule) -> Option<u64> {
+        let repeat = self.repeat.as_ref().filter(|repeat| repeat.saltus == 0)?;
+        let from = repeat.preperiod.max(1);
+        [Theorem::P1, Theorem::P2, Theorem::P3].into_iter().find_map(|t| t.length(rule, from, repeat.period))
+    }
+}
+
+/// A sequence and what is known of it beside its values.
+pub struct Subject<'a, S: ?Sized> {
+    /// The game.
+    pub rule: &'a Rule,
+    /// How heaps are computed anew for P4.
+    pub method: Method,
+    /// Its sparse space, or none.
+    pub space: Space,
+    /// G(0), G(1), …
+    pub values: &'a S,
+    /// What is known of freed values.
+    pub freed: &'a Known,
+}
+
+impl<S: ?Sized> Clone for Subject<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S: ?Sized> Copy for Subject<'_, S> {}
+
+impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
+    /// Looks for the period that the end of the sequence shows, and proves it where the values reach.
+    ///
+    /// # Errors
+    /// What reading the values gives; [`Error::Wrong`] when P4 computes heaps anew and finds others.
+    pub fn find(self) -> Result<Finding> {
+        let known = verify::count(self.values, self.space, self.freed)?;
+        let stretch = Stretch::new(self.values)?;
+        let length = stretch.length();
+        let shortest = (length / 16).max(SHORTEST).min(length / 2);
+        let mut finding = Finding { repeat: None, count: self.values.len(), max_value: known.max_value, shortest };
+        if shortest == 0 {
+            return Ok(finding);
+        }
+        let mut ends: Vec<u64> = [length / 2, length / 4, length / 8, shortest].into_iter().collect();
+        if self.space != Space::NONE {
+            let last_rare = known.rares.last().map_or(0, |rare| rare.0);
+            let window = sparse::lookback(self.rule, last_rare);
+            ends.extend((window < length / 2).then_some(window));
+        }
+        ends.retain(|&h| h >= 1);
+        ends.sort_unstable();
+        ends.dedup();
+        finding.shortest = ends[0];
+        let mut shifts: Vec<(u64, u64)> = Vec::new();
+        for h in ends {
+            let least = shifts.last().map_or(1, |shift| shift.1);
+            match stretch.shift(h, least)? {
+                Some(p) => shifts.push((h, p)),
+                None => break, // and no longer end repeats
+            }
+        }
+        let mut tried = 0;
+        for &(h, p) in shifts.iter().rev().filter(|shift| shift.1 > 0) {
+            if p == tried {
+                continue;
+            }
+            tried = p;
+            let repeat = self.examine(&known, stretch.start, p)?;
+            let proved = repeat.proof.is_some();
+            let seen_twice = h >= shortest && p <= h;
+            if proved || (finding.repeat.is_none() && seen_twice) {
+                finding.repeat = Some(repeat);
+            }
+            if proved {
+                break;
+            }
+        }
+        if finding.repeat.is_none() && stretch.start == 0 {
+            finding.repeat = self.find_arithmetic(&known)?;
+        }
+        Ok(finding)
+    }
+
+    /// The period p, or the divisor of it that is one, with its preperiod, and a proof where one is reached.
+    fn examine(self, known: &Known, start: u64, p: u64) -> Result<Repeat> {
+        let count = self.values.len();
+        let difference = last_difference(self.values, p, start, count - p)?;
+        let preperiod = difference.map_or(start, |n| n + 1);
+        let mut least = Vec::new();
+        for f in prime_factors(p) {
+            let q = p / f;
+            match last_difference(self.values, q, preperiod, (preperiod + p - q).min(count - q))? {
+                Some(n) => least.push((f, n)),
+                None if preperiod + p <= count => return self.examine(known, start, q),
+                None => {}
+            }
+        }
+        let exact = difference.is_some() || start == 0;
+        let repeat = Repeat { period: p, preperiod, exact, saltus: 0, proof: None };
+        let proof = match self.by_bound(preperiod, p)? {
+            None => self.by_window(known, start, preperiod, p)?,
+            found => found,
+        };
+        Ok(Repeat { proof: proof.map(|proof| Proof { least, ..proof }), ..repeat })
+    }
+
+    /// P1, P2 or P3. The values from `n0` on repeat with p.
+    fn by_bound(self, n0: u64, p: u64) -> Result<Option<Proof>> {
+        for theorem in [Theorem::P1, Theorem::P2, Theorem::P3] {
+            let from = if theorem == Theorem::P2 { n0 } else { n0.max(1) };
+            let Some(length) = theorem.length(self.rule, from, p).filter(|&length| length <= self.values.len()) else {
+                continue;
+            };
+            if theorem == Theorem::P2 && has_zero(self.values, from, from + p)? {
+                continue;
+            }
+            return Ok(Some(Proof { theorem, from, length, window: None, least: Vec::new() }));
+        }
+        Ok(None)
+    }
+
+    /// P4: heaps from n1 to n2 are computed anew, which tells how deep their witnesses lie. The values from `n0` on repeat
+    /// with p.
+    fn by_window(self, known: &Known, start: u64, n0: u64, p: u64) -> Result<Option<Proof>> {
+        let (rule, count) = (self.rule, self.values.len());
+        let Some(&(last_rare, _)) = known.rares.last() else { return Ok(None) };
+        let shift = if self.space.position == 1 && p % 2 == 1 { 2 * p } else { p };
+        if self.space == Space::NONE || !sparse::may_be_sparse(rule, self.method) || shift >= count {
+            return Ok(None);
+        }
+        // Far enough behind n0 for the window of any usual depth.
+        let usual = sparse::lookback(rule, last_rare);
+        let from = (n0.max(usual) + usual + rule.max_difference()).min(count - shift);
+        let to = from + shift;
+        let rares = known.rares.len() as u64;
+        let mut window = Window { from, to, space: self.space, rares, last_rare, depth: 0 };
+        if last_rare >= from || !self.windows_agree(&window, start)? {
+            return Ok(None);
+        }
+        let first = First { of: self.values, count: to };
+        let work = verify::recompute::check(rule, self.method, self.space, &first, known, from..to, |_, _| ())?;
+        window.depth = work.depth;
+        if work.defined > 0 || work.found_rare > 0 || !self.windows_agree(&window, start)? {
+            return Ok(None);
+        }
+        if shift != p && last_difference(self.values, p, from, from + p)?.is_some() {
+            return Ok(None);
+        }
+        Ok(Some(Proof { theorem: Theorem::P4, from, length: to, window: Some(window), least: Vec::new() }))
+    }
+
+    /// P4 alone, for values that repeat with p from `n0` on; `None` when its conditions are not met.
+    ///
+    /// # Errors
+    /// As [`Subject::find`].
+    pub fn prove_by_window(self, n0: u64, p: u64) -> Result<Option<Proof>> {
+        let known = verify::count(self.values, self.space, self.freed)?;
+        let freed = self.values.freed();
+        self.by_window(&known, if freed.is_empty() { 0 } else { freed.end }, n0, p)
+    }
+
+    /// Whether n1 and n2 are placed as P4 asks, and the values before them are there and agree.
+    fn windows_agree(self, window: &Window, start: u64) -> Result<bool> {
+        let width = window.width(self.rule);
+        if !window.is_placed(self.rule) || window.from < start + width {
+            return Ok(false);
+        }
+        let shift = window.to - window.from;
+        Ok(last_difference(self.values, shift, window.from - width, window.from)?.is_none())
+    }
+
+    /// G(n + p) = G(n) + saltus > G(n) throughout the last half: only where the values still grow.
+    fn find_arithmetic(self, known: &Known) -> Result<Option<Repeat>> {
+        let count = self.values.len();
+        if count < SHORTEST || largest(self.values, count / 2)? == largest(self.values, count)? {
+            return Ok(None);
+        }
+        let mut values = vec![0; index(count)];
+        self.values.read(0, &mut values)?;
+        let steps: Vec<u16> = values.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect();
+        let subject = Subject { values: steps.as_slice(), space: Space::NONE, ..self.of(steps.as_slice()) };
+        let Some(p) = Stretch::new(subject.values)?.shift(steps.len() as u64 / 2, 1)? else { return Ok(None) };
+        let saltus =
+            |n: u64| values[index(n + p)].checked_sub(values[index(n)]).filter(|&s| s > 0 && s <= known.max_value);
+        let last = count - p - 1;
+        let Some(step) = saltus(last) else { return Ok(None) };
+        let preperiod = (0..last).rev().find(|&n| saltus(n) != Some(step)).map_or(0, |n| n + 1);
+        let seen = preperiod <= count / 2;
+        Ok(seen.then_some(Repeat { period: p, preperiod, exact: true, saltus: step, proof: None }))
+    }
+
+    fn of<T: ?Sized>(self, values: &'a T) -> Subject<'a, T> {
+        Subject { rule: self.rule, method: self.method, space: self.space, values, freed: self.freed }
+    }
+}
+
+/// The prime factors of p, ascending, each once.
+fn prime_factors(p: u64) -> Vec<u64> {
+    let (mut rest, mut f, mut factors) = (p, 2, Vec::new());
+    while f * f <= rest {
+        if rest.is_multiple_of(f) {
+            factors.push(f);
+            while rest.is_multiple_of(f) {
+                rest /= f;
+            }
+        }
+        f += 1;
+    }
+    if rest > 1 {
+        factors.push(rest);
+    }
+    factors
+}
+
+fn has_zero<S: Sequence + ?Sized>(values: &S, from: u64, to: u64) -> Result<bool> {
+    let mut found = false;
+    for_each_piece(values, from, to, |_, piece| {
+        found |= piece.contains(&0);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+fn largest<S: Sequence + ?Sized>(values: &S, to: u64) -> Result<u16> {
+    let mut largest = 0;
+    for_each_piece(values, 0, to, |_, piece| {
+        largest = piece.iter().fold(largest, |a, &b| a.max(b));
+        Ok(())
+    })?;
+    Ok(largest)
+}

@@ -1,0 +1,275 @@
+//! Periods: published ones are found, proved and minimal; near misses are not believed; games without a period have none.
+
+mod support;
+
+use grundy::definition;
+use grundy::mex::Kernel;
+use grundy::period::certificate::Certificate;
+use grundy::period::{self, Finding, Status, Subject, Theorem};
+use grundy::rule::{Leaves, Move, Rule};
+use grundy::sparse::{self, Known, Method, Space};
+use support::Random;
+
+fn rule(game: &str) -> Rule {
+    game.parse().unwrap()
+}
+
+fn best() -> Method {
+    Method::Sparse(Kernel::best())
+}
+
+fn find(rule: &Rule, space: Space, values: &[u16]) -> Finding {
+    Subject { rule, method: best(), space, values, freed: &Known::default() }.find().unwrap()
+}
+
+/// (period, preperiod) of a sequence as far as it goes, by the definition: the least p for which the values repeat from
+/// the least n0 on, among those for which `enough(n0, p)` values are there.
+fn plainly(values: &[u16], enough: impl Fn(usize, usize) -> usize) -> Option<(u64, u64)> {
+    let n = values.len();
+    (1..n).find_map(|p| {
+        let n0 = (0..n - p).rev().find(|&i| values[i] != values[i + p]).map_or(0, |i| i + 1);
+        (enough(n0, p) <= n).then_some((p as u64, n0 as u64))
+    })
+}
+
+fn found(finding: &Finding) -> Option<(u64, u64)> {
+    finding.repeat.as_ref().map(|repeat| (repeat.period, repeat.preperiod))
+}
+
+#[test]
+fn published_periods_are_found_and_proved() {
+    let text = std::fs::read_to_string("data/periods.csv").unwrap();
+    let mut games = 0;
+    for line in text.lines().filter(|line| !line.starts_with('#') && !line.starts_with("game")) {
+        let field: Vec<&str> = line.split(',').collect();
+        let hunt = period::hunt(&rule(field[0]), best(), 1 << 20, |_| true, |_, _| false).unwrap();
+        let expected = (field[1].parse().unwrap(), field[2].parse().unwrap());
+        assert_eq!(hunt.finding.status(), Status::Proved, "{line}");
+        assert_eq!(found(&hunt.finding), Some(expected), "{line}");
+        if field[3] != "-1" {
+            assert_eq!(hunt.finding.max_value.to_string(), field[3], "{line}");
+        }
+        games += 1;
+    }
+    assert!(games >= 30, "{games} games");
+}
+
+#[test]
+fn games_without_a_known_period_have_none() {
+    for game in [".007", ".6", "grundy", "grundy:d=3"] {
+        let hunt = period::hunt(&rule(game), best(), 1 << 17, |_| true, |_, _| false).unwrap();
+        assert_eq!(hunt.finding.status(), Status::None, "{game}");
+        assert!(hunt.finding.shortest <= 1 << 13, "{game}: ends of {} values", hunt.finding.shortest);
+    }
+}
+
+/// Planted sequences of any shape, against a search by the definition: what is proved is exactly what the bound of P1
+/// allows, with the least period and preperiod.
+#[test]
+fn a_planted_period_is_proved_exactly_when_the_bound_is_reached() {
+    let mut random = Random::new("planted periods");
+    let game = rule("0.77");
+    let (mut proved, mut not) = (0, 0);
+    for _ in 0..4000 {
+        let (p, n0) = (1 + random.below(40), random.below(60));
+        let letters = 1 + random.below(4);
+        let word: Vec<u16> = (0..n0 + p).map(|_| u16::try_from(random.below(letters)).unwrap() * 255).collect();
+        let length = (2 * (n0 + p) + 2 + random.below(9)).saturating_sub(random.below(9)).max(1);
+        let mut values: Vec<u16> = Vec::new();
+        for i in 0..usize::try_from(length).unwrap() {
+            let back = usize::try_from(p).unwrap();
+            values.push(if i < word.len() { word[i] } else { values[i - back] });
+        }
+        if random.below(3) == 0 {
+            // One value off: just inside the bound, or anywhere.
+            let at = usize::try_from(random.below(length)).unwrap();
+            values[at] ^= random.pick(&[1, 256]);
+        }
+        let expected = plainly(&values, |n0, p| 2 * n0.max(1) + 2 * p + 2);
+        let finding = find(&game, Space::NONE, &values);
+        match (expected, finding.status()) {
+            (Some(expected), Status::Proved) => {
+                assert_eq!(found(&finding), Some(expected), "{values:?}");
+                assert_eq!(finding.repeat.unwrap().proof.unwrap().theorem, Theorem::P1);
+                proved += 1;
+            }
+            (None, Status::Proved) => panic!("not proved by the definition: {finding:?} of {values:?}"),
+            (Some(expected), _) => panic!("{expected:?} was not found in {values:?}"),
+            (None, _) => not += 1,
+        }
+    }
+    assert!(proved > 1000 && not > 1000, "{proved} proved, {not} not");
+}
+
+/// The bounds themselves, against the mex: random rules, whose values are continued far beyond the bound.
+#[test]
+fn what_the_bounds_call_proved_goes_on() {
+    let mut random = Random::new("bounds");
+    let mut theorems = std::collections::BTreeMap::new();
+    for i in 0..1500 {
+        let least_difference = random.pick(&[0, 0, 1, 2, 5]);
+        let moves = (0..1 + random.below(4)).map(|_| {
+            let remove = random.below(4);
+            let constant = u16::try_from(random.pick(&[0, 0, 0, 1, 2, 7])).unwrap();
+            let kinds = [Leaves::Nothing, Leaves::One, Leaves::Two { min_difference: least_difference }];
+            let leaves = if remove == 0 { kinds[2] } else { random.pick(&kinds) };
+            Move { remove, constant, leaves }
+        });
+        let rule = Rule::from_moves(format!("random {i}"), moves.collect()).unwrap();
+        let values = definition::values(&rule, 1200).unwrap();
+        // Each length at which something is proved first, not only a long one.
+        for length in [20, 40, 80, 150, 300] {
+            let finding = find(&rule, Space::NONE, &values[..length]);
+            let Some(repeat) = finding.repeat.filter(|repeat| repeat.proof.is_some()) else { continue };
+            let (p, n0) = (usize::try_from(repeat.period).unwrap(), usize::try_from(repeat.preperiod).unwrap());
+            assert!((n0..1200 - p).all(|n| values[n] == values[n + p]), "{:?}: {repeat:?} at {length}", rule.moves());
+            *theorems.entry(repeat.proof.unwrap().theorem).or_insert(0) += 1;
+        }
+    }
+    assert!(theorems[&Theorem::P1] > 300 && theorems[&Theorem::P3] > 50, "{theorems:?}");
+}
+
+/// A sequence whose end is constant, or equal throughout, or whose period is half of it.
+#[test]
+fn constant_sequences_and_periods_of_half_the_table() {
+    let game = rule("0.77");
+    for length in 1..40 {
+        let zeros = vec![0; length];
+        let expected = plainly(&zeros, |n0, p| 2 * n0.max(1) + 2 * p + 2);
+        assert_eq!(found(&find(&game, Space::NONE, &zeros)).filter(|_| length >= 6), expected, "{length} zeros");
+    }
+    let mut random = Random::new("halves");
+    for half in [10usize, 64, 100, 1000] {
+        let word: Vec<u16> = (0..half).map(|_| u16::try_from(random.below(9)).unwrap()).collect();
+        let twice = [word.clone(), word].concat();
+        let finding = find(&game, Space::NONE, &twice);
+        // P1 needs 2 n0 + 2 p + t values, two more than there are.
+        assert_ne!(finding.status(), Status::Proved, "{half}");
+        assert_eq!(finding.status(), Status::Observed, "{half}");
+        assert_eq!(found(&finding), Some((half as u64, 0)), "{half}");
+        assert_eq!(finding.needed(&game), Some(2 + 2 * half as u64 + 2));
+    }
+}
+
+#[test]
+fn values_that_grow_by_a_step_each_period_are_observed_as_such() {
+    let game = rule("0.77");
+    let values: Vec<u16> = (0..600u16).map(|n| if n < 17 { 0 } else { (n / 5) * 3 + n % 5 }).collect();
+    let finding = find(&game, Space::NONE, &values);
+    let repeat = finding.repeat.as_ref().unwrap();
+    assert_eq!((finding.status(), repeat.period, repeat.saltus), (Status::Observed, 5, 3));
+    assert_eq!(repeat.preperiod, 17);
+}
+
+/// P4 proves with about n0 + p values what P1 proves with twice as many; both say the same. The e = 1 games among them
+/// have even and odd shifts.
+#[test]
+fn the_window_theorem_agrees_with_the_other() {
+    for (game, mask, position) in [("0.77", 0xf, 0), ("remove-a-square", 0x3, 1), ("0.156", 0, 0), ("0.16", 0, 0)] {
+        let rule = rule(game);
+        let hunt = period::hunt(&rule, best(), 1 << 20, |_| true, |_, _| false).unwrap();
+        let whole = hunt.finding.repeat.unwrap();
+        let space = Space::new(&rule, mask, position).unwrap_or(hunt.space);
+        assert_ne!(space, Space::NONE, "{game}");
+        // Long enough for the windows, too short for P1 where that can be.
+        let lookback = sparse::lookback(&rule, whole.preperiod);
+        let count = whole.preperiod + 3 * whole.period + 3 * lookback;
+        let values = sparse::values(&rule, best(), usize::try_from(count).unwrap()).unwrap();
+        let freed = Known::default();
+        let subject = Subject { rule: &rule, method: best(), space, values: values.as_slice(), freed: &freed };
+        let repeat = subject.find().unwrap().repeat.unwrap();
+        assert_eq!((repeat.period, repeat.preperiod), (whole.period, whole.preperiod), "{game}");
+        let proof = repeat.proof.as_ref().unwrap();
+        let by_window = subject.prove_by_window(whole.preperiod, whole.period).unwrap();
+        let window = by_window.unwrap_or_else(|| panic!("{game}: P1 by {}, P4 not", proof.length));
+        assert_eq!(window.theorem, Theorem::P4);
+        let w = window.window.unwrap();
+        assert!(w.is_placed(&rule) && w.from >= w.width(&rule) + whole.preperiod.min(1), "{w:?}");
+        // What it is about: all heaps behind the window go on likewise.
+        let p = usize::try_from(whole.period).unwrap();
+        assert!((usize::try_from(w.from).unwrap()..values.len() - p).all(|n| values[n] == values[n + p]));
+        // One value off in the window, or a rare value in between, and there is no proof.
+        let mut random = Random::new("windows");
+        for _ in 0..20 {
+            let at = w.from - 1 - random.below(w.width(&rule));
+            let mut off = values.clone();
+            off[usize::try_from(at).unwrap()] ^= 1;
+            let subject = Subject { values: off.as_slice(), ..subject };
+            let proof = subject.prove_by_window(whole.preperiod, whole.period);
+            assert!(!matches!(proof, Ok(Some(_))), "{game}: G({at}) is off, and it is proved");
+        }
+    }
+}
+
+fn certificate(game: &str, to: u64) -> (Certificate, Vec<u16>) {
+    let rule = rule(game);
+    let hunt = period::hunt(&rule, best(), to, |_| true, |_, _| false).unwrap();
+    let freed = Known::default();
+    let subject =
+        Subject { rule: &rule, method: best(), space: hunt.space, values: hunt.values.as_slice(), freed: &freed };
+    let repeat = hunt.finding.repeat.unwrap();
+    let certificate = Certificate::new(subject, &repeat).unwrap().unwrap();
+    (certificate, hunt.values)
+}
+
+#[test]
+fn a_certificate_passes_and_with_any_number_changed_it_is_refused() {
+    for game in ["kayles", ".156", "remove-a-square", "4.3", "0.0"] {
+        let (certificate, values) = certificate(game, 1 << 16);
+        certificate.check(best(), values.as_slice()).unwrap();
+        let text = certificate.to_json();
+        assert_eq!(Certificate::parse(&text).unwrap(), certificate);
+        let mut changed = 0;
+        for (at, digit) in text.char_indices().filter(|(_, c)| c.is_ascii_hexdigit()) {
+            for other in ["0", "1", "7", "9"] {
+                if other == digit.to_string() {
+                    continue;
+                }
+                let mut altered = text.clone();
+                altered.replace_range(at..=at, other);
+                assert!(Certificate::parse(&altered).is_err(), "{game}: {at} of {text}");
+                changed += 1;
+            }
+        }
+        assert!(changed > 500, "{changed}");
+    }
+}
+
+/// Whoever changes a number can compute the seal anew; then what it says is looked at, and is not so.
+#[test]
+fn a_certificate_that_is_sealed_anew_is_still_refused_when_it_is_wrong() {
+    let (good, values) = certificate(".156", 1 << 16);
+    type Change = fn(&mut Certificate);
+    let changes: [(&str, Change); 15] = [
+        ("period doubled", |c| c.period *= 2),
+        ("period + 1", |c| c.period += 1),
+        ("period 0", |c| c.period = 0),
+        ("preperiod + 1", |c| c.preperiod += 1),
+        ("preperiod - 1", |c| c.preperiod -= 1),
+        ("from + 1", |c| c.from += 1),
+        ("from 0", |c| c.from = 0),
+        ("fewer values", |c| c.checked_through -= 1),
+        ("more values", |c| c.checked_through += 1),
+        ("largest", |c| c.max_value += 1),
+        ("where", |c| c.max_at += 1),
+        ("digest", |c| c.digest = c.digest.replace('a', "b")),
+        ("no witness", |c| c.least.clear()),
+        ("witness", |c| c.least[0].1 = 0),
+        ("another game", |c| c.game = "0.77".into()),
+    ];
+    for (what, change) in changes {
+        let mut wrong = good.clone();
+        change(&mut wrong);
+        let wrong = wrong.sealed();
+        let wrong = Certificate::parse(&wrong.to_json()).unwrap();
+        assert!(wrong.check(best(), values.as_slice()).is_err(), "{what}");
+    }
+    for theorem in [Theorem::P2, Theorem::P3, Theorem::P4] {
+        let wrong = Certificate { theorem, ..good.clone() }.sealed();
+        assert!(wrong.check(best(), values.as_slice()).is_err(), "{theorem}");
+    }
+    // Values that are not the game's.
+    let mut off = values.clone();
+    off[100] ^= 1;
+    assert!(good.check(best(), off.as_slice()).is_err());
+}
