@@ -28,6 +28,8 @@ pub mod verify;
 
 pub mod period;
 
+pub mod survey;
+
 pub mod selftest;
 
 pub use error::{Error, Result};

@@ -42,7 +42,7 @@ fn published_periods_are_found_and_proved() {
     let mut games = 0;
     for line in text.lines().filter(|line| !line.starts_with('#') && !line.starts_with("game")) {
         let field: Vec<&str> = line.split(',').collect();
-        let hunt = period::hunt(&rule(field[0]), best(), 1 << 20, |_| true, |_, _| false).unwrap();
+        let hunt = period::hunt(&rule(field[0]), best(), |_, _| 1 << 20, |_| true).unwrap();
         let expected = (field[1].parse().unwrap(), field[2].parse().unwrap());
         assert_eq!(hunt.finding.status(), Status::Proved, "{line}");
         assert_eq!(found(&hunt.finding), Some(expected), "{line}");
@@ -57,7 +57,7 @@ fn published_periods_are_found_and_proved() {
 #[test]
 fn games_without_a_known_period_have_none() {
     for game in [".007", ".6", "grundy", "grundy:d=3"] {
-        let hunt = period::hunt(&rule(game), best(), 1 << 17, |_| true, |_, _| false).unwrap();
+        let hunt = period::hunt(&rule(game), best(), |_, _| 1 << 17, |_| true).unwrap();
         assert_eq!(hunt.finding.status(), Status::None, "{game}");
         assert!(hunt.finding.shortest <= 1 << 13, "{game}: ends of {} values", hunt.finding.shortest);
     }
@@ -167,7 +167,7 @@ fn values_that_grow_by_a_step_each_period_are_observed_as_such() {
 fn the_window_theorem_agrees_with_the_other() {
     for (game, mask, position) in [("0.77", 0xf, 0), ("remove-a-square", 0x3, 1), ("0.156", 0, 0), ("0.16", 0, 0)] {
         let rule = rule(game);
-        let hunt = period::hunt(&rule, best(), 1 << 20, |_| true, |_, _| false).unwrap();
+        let hunt = period::hunt(&rule, best(), |_, _| 1 << 20, |_| true).unwrap();
         let whole = hunt.finding.repeat.unwrap();
         let space = Space::new(&rule, mask, position).unwrap_or(hunt.space);
         assert_ne!(space, Space::NONE, "{game}");
@@ -203,7 +203,7 @@ fn the_window_theorem_agrees_with_the_other() {
 
 fn certificate(game: &str, to: u64) -> (Certificate, Vec<u16>) {
     let rule = rule(game);
-    let hunt = period::hunt(&rule, best(), to, |_| true, |_, _| false).unwrap();
+    let hunt = period::hunt(&rule, best(), |_, _| to, |_| true).unwrap();
     let freed = Known::default();
     let subject =
         Subject { rule: &rule, method: best(), space: hunt.space, values: hunt.values.as_slice(), freed: &freed };

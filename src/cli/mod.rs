@@ -17,6 +17,7 @@ mod run;
 mod selftest;
 mod source;
 mod status;
+mod survey;
 mod values;
 mod verify;
 
@@ -57,6 +58,10 @@ enum Command {
     Verify(verify::Args),
     /// Find the period of a game, and prove it.
     Period(period::Args),
+    /// Find the periods of many games; one record a game, and a table.
+    Survey(survey::SurveyArgs),
+    /// One table of the records of several surveys.
+    Merge(survey::MergeArgs),
     /// The games that have names here, with what is known of them.
     Games(games::Args),
     /// The kernels that this processor can run.
@@ -119,11 +124,13 @@ fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(args) => return run::run(&args, quiet),
         Command::Period(args) => return period::period(&args, quiet),
+        Command::Survey(args) => return survey::survey(&args, quiet),
         Command::Selftest(args) => return selftest::selftest(&args),
         Command::Status(args) => status::status(&args),
         Command::Values(args) => values::values(&args, quiet),
         Command::Export(args) => export::export(&args),
         Command::Verify(args) => verify::verify(&args, quiet),
+        Command::Merge(args) => survey::merge(&args),
         Command::Games(args) => games::games(&args),
         Command::Cpu(args) => cpu::cpu(&args),
         Command::Generate(args) => generate::generate(&args),

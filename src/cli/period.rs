@@ -15,6 +15,7 @@ use grundy::sparse::{Known, Method};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 
 /// Up to so many values are held in memory, two bytes each; more go to a directory.
 const IN_MEMORY: u64 = 1 << 28;
@@ -90,29 +91,23 @@ pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
 }
 
 fn in_memory(rule: &Rule, to: u64, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {
-    let hunt = compute(rule, to, method, quiet)?;
-    let known = Known::default();
-    let subject = Subject { rule, method, space: hunt.space, values: hunt.values.as_slice(), freed: &known };
-    tell(subject, &hunt.finding, args)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Computes until a period is proved, in memory.
-fn compute(rule: &Rule, to: u64, method: Method, quiet: bool) -> Result<period::Hunt> {
+    let stop = stop_flag()?;
     let mut meter = Meter::new(quiet);
     meter.begin(rule.name(), 0, Some(to));
-    let hunt = period::hunt(
-        rule,
-        method,
-        to,
-        |n| {
-            meter.at(n, String::new);
-            true
-        },
-        |_, _| false,
-    )?;
+    let go_on = |n| {
+        meter.at(n, String::new);
+        !stop.load(Ordering::Relaxed)
+    };
+    let hunt = period::hunt(rule, method, |_, _| to, go_on)?;
     meter.end();
-    Ok(hunt)
+    let freed = Known::default();
+    let subject = Subject { rule, method, space: hunt.space, values: hunt.values.as_slice(), freed: &freed };
+    tell(subject, &hunt.finding, args)?;
+    if hunt.stopped {
+        eprintln!("stopped; with --dir the same command goes on where it was");
+        return Ok(ExitCode::from(130));
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn on_disk(rule: &Rule, to: u64, dir: &Path, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {

@@ -1,14 +1,19 @@
 //! `grundy status`: what a run holds and how far it may be trusted.
 
 use anyhow::Result;
+use grundy::definition::Sequence;
+use grundy::engine::View;
 use grundy::journal::{self, Width};
-use std::path::PathBuf;
+use grundy::period::zeros::{self, Excluded};
+use std::path::{Path, PathBuf};
 
 /// Arguments of `grundy status`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy status runs/grundy --json\n\
                         Keys: game count width mask position rares last_rare max_value max_at escapes digest checks errors\n\
-                        kept ('kept' lists the half-open ranges of values that are there)")]
+                        kept excluded ('kept' lists the half-open ranges of values that are there; 'excluded' has the\n\
+                        count and the largest of the numbers no divisor of which is a period, the least_left that no\n\
+                        zero excludes, and looked, how many values were searched for zeros)")]
 pub(crate) struct Args {
     /// The run directory.
     dir: PathBuf,
@@ -20,6 +25,7 @@ pub(crate) struct Args {
 pub(crate) fn status(args: &Args) -> Result<()> {
     let contents = journal::read(&args.dir)?;
     let record = &contents.last;
+    let excluded = excluded(&args.dir);
     if args.json {
         let object = serde_json::json!({
             "game": record.game,
@@ -36,6 +42,12 @@ pub(crate) fn status(args: &Args) -> Result<()> {
             "checks": record.checks,
             "errors": record.errors,
             "kept": record.kept,
+            "excluded": excluded.as_ref().map(|excluded| serde_json::json!({
+                "count": excluded.multiples.len(),
+                "largest": excluded.multiples.last(),
+                "least_left": excluded.least_left,
+                "looked": excluded.looked,
+            })),
         });
         super::export::print(|out| Ok(writeln!(out, "{object}")?))?;
         return Ok(());
@@ -59,6 +71,17 @@ pub(crate) fn status(args: &Args) -> Result<()> {
         0 => "0".to_owned(),
         errors => format!("{errors}, each followed by computing anew; test the memory and the disk of this machine"),
     };
+    let periods = match &excluded {
+        None => "no table to look at".to_owned(),
+        Some(e) if e.multiples.is_empty() => format!("none is excluded by a zero below {}", e.looked),
+        Some(e) => format!(
+            "no divisor of {} numbers up to {}, by zeros below {}; the least left is {}",
+            e.multiples.len(),
+            e.multiples.last().copied().unwrap_or(0),
+            e.looked,
+            e.least_left
+        ),
+    };
     let kept: Vec<String> = record.kept.iter().map(|(from, to)| format!("{from}..{to}")).collect();
     let keeps = record.keep.map_or_else(String::new, |keep| format!(" (the head, and at least the last {keep})"));
     let lines = [
@@ -81,6 +104,7 @@ pub(crate) fn status(args: &Args) -> Result<()> {
         ),
         ("rares", format!("{}, the last at {}", record.rares, record.last_rare)),
         ("largest value", format!("{} at {}", record.max_value, record.max_at)),
+        ("periods", periods),
         ("digest", record.digest.escape_default().to_string()),
         ("proved", proved.join(", ")),
         ("looked at again", again.join(", ")),
@@ -97,4 +121,14 @@ pub(crate) fn status(args: &Args) -> Result<()> {
         }
         Ok(())
     })
+}
+
+/// What the first values exclude; `None` when they cannot be read, which is for `verify` to explain.
+fn excluded(dir: &Path) -> Option<Excluded> {
+    /// Zeros get rare soon, and status shall be quick.
+    const LOOKED: u64 = 1 << 22;
+    let view = View::open(dir).ok()?;
+    let freed = view.freed();
+    let there = if freed.is_empty() { view.len() } else { freed.start };
+    zeros::excluded(&view.rule, &view, there.min(LOOKED)).ok()
 }

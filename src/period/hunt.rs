@@ -20,49 +20,51 @@ pub struct Hunt {
     pub finding: Finding,
     /// The sparse space in use at the end.
     pub space: Space,
+    /// Whether `go_on` ended it.
+    pub stopped: bool,
 }
 
 /// The first length at which a period is looked for.
 const FIRST_LOOK: u64 = 1 << 10;
 
 /// The length at which to look again: twice as many values, or as many as a proof of what is observed needs.
-fn next_look(rule: &Rule, finding: &Finding, to: u64) -> u64 {
+fn next_look(rule: &Rule, finding: &Finding) -> u64 {
     let doubled = finding.count.saturating_mul(2).max(FIRST_LOOK);
-    finding.needed(rule).filter(|&n| n > finding.count).map_or(doubled, |needed| needed.min(doubled)).min(to)
+    finding.needed(rule).filter(|&n| n > finding.count).map_or(doubled, |needed| needed.min(doubled))
 }
 
-/// Computes a sequence in doublings and looks for its period each time, until it is proved or there are `to` values, or
-/// `enough` says so, which sees each finding; `go_on` sees the number of values now and then.
+/// Computes a sequence in doublings and looks for its period each time, until it is proved or there are as many values as
+/// `limit` says, which sees what was found last and the space in use; `go_on` sees the number of values now and then.
 ///
 /// # Errors
-/// [`Error::ValueTooLarge`], and [`Error::Memory`] when `to` values of two bytes are more than this machine can address.
+/// [`Error::ValueTooLarge`], and [`Error::Memory`] when there is not enough for two bytes a value.
 pub fn hunt(
     rule: &Rule,
     method: Method,
-    to: u64,
+    mut limit: impl FnMut(Option<&Finding>, Space) -> u64,
     mut go_on: impl FnMut(u64) -> bool,
-    mut enough: impl FnMut(&Finding, Space) -> bool,
 ) -> Result<Hunt> {
     let mut values: Vec<u16> = Vec::new();
     let mut solver = Solver::new(rule, method, None, values.as_slice())?;
     let mut fresh = Vec::new();
-    let mut goal = FIRST_LOOK.min(to);
+    let mut goal = FIRST_LOOK.min(limit(None, solver.space()));
     loop {
-        while (values.len() as u64) < goal && go_on(values.len() as u64) {
+        let mut going = true;
+        while (values.len() as u64) < goal && going {
             fresh.clear();
-            solver.advance(values.as_slice(), to, &mut fresh)?;
-            values.try_reserve(fresh.len()).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * to })?;
+            solver.advance(values.as_slice(), goal, &mut fresh)?;
+            values.try_reserve(fresh.len()).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * goal })?;
             values.extend_from_slice(&fresh);
+            going = go_on(values.len() as u64);
         }
         let space = solver.space();
         let subject = Subject { rule, method, space, values: values.as_slice(), freed: &Known::default() };
         let finding = subject.find()?;
-        let count = finding.count;
-        let done = finding.status() == Status::Proved || count >= to || count < goal || enough(&finding, space);
-        goal = next_look(rule, &finding, to);
-        if done {
-            return Ok(Hunt { values, finding, space });
+        let limit = limit(Some(&finding), space);
+        if !going || finding.status() == Status::Proved || finding.count >= limit {
+            return Ok(Hunt { values, finding, space, stopped: !going });
         }
+        goal = next_look(rule, &finding).min(limit);
     }
 }
 
@@ -92,6 +94,6 @@ pub fn hunt_in(
         if stopped || finding.status() == Status::Proved || finding.count >= to {
             return Ok((view, finding, stopped));
         }
-        goal = next_look(rule, &finding, to);
+        goal = next_look(rule, &finding).min(to);
     }
 }

@@ -1,10 +1,10 @@
 //! Games without a good space: every pair of heaps, but not one by one.
 //!
-//! G(n) is the mex over all options. The values of the options with a small part up to [`MARKED`] are entered in a set; as
-//! a rule that leaves the right value as the least that is missing, or one of a few below it. What remains is to ask of
-//! the least missing value whether any other pair has it, until one has not. That is a comparison of two rows of values,
-//! one of them backwards, with one wanted value ([`Kernel::find`]): 64 pairs an instruction instead of one after the
-//! other. So the values are held forwards and backwards. 2^17 values of .4 take 0.4 s instead of 9.3; of .007, where some
+//! G(n) is the mex over all options. The values of the options with the smallest parts are entered in a set; as a rule that
+//! leaves the right value as the least that is missing, or one of a few below it. What remains is to ask of the least
+//! missing value whether any other pair has it, until one has not. That is a comparison of two rows of values, one of them
+//! backwards, with one wanted value ([`Kernel::find`]): 64 pairs an instruction instead of three pairs a nanosecond. So the
+//! values are held forwards and backwards. How many pairs are entered first is set by how many values were found late. 2^17 values of .4 take 0.4 s instead of 9.3; of .007, where some
 //! thirty of the 300 to 700 values below the right one are found late, 2.9 instead of 7.4.
 //!
 //!
@@ -13,13 +13,16 @@
 use crate::definition::Sequence;
 use crate::error::{Error, Result};
 use crate::mex::Kernel;
-use crate::nimber::{NimSet, index};
+use crate::nimber::index;
 use crate::rule::{Rule, Split};
 use crate::sparse::window::Window;
 use rayon::prelude::*;
 
-/// Small parts whose options are entered in the set.
-const MARKED: u64 = 1024;
+/// The least number of small parts whose options are entered in the set.
+const MARKED: u64 = 256;
+
+/// Pairs that are compared in the time in which one is entered.
+const SPEED: u64 = 24;
 
 /// Pairs that one task compares; fewer are not worth a second thread.
 const TASK: u64 = 1 << 17;
@@ -78,6 +81,10 @@ pub(super) struct Dense {
     kernel: Kernel,
     values: Window<u16>,
     rows: Rows,
+    /// The larger of all values and constants, or a little more: 2^k - 1.
+    mask: u16,
+    /// Small parts whose options are entered in the set before others are compared.
+    marked: u64,
 }
 
 impl Dense {
@@ -87,7 +94,8 @@ impl Dense {
         past.read(0, &mut values)?;
         let bytes: Option<Vec<u8>> = values.iter().map(|&v| u8::try_from(v).ok()).collect();
         let rows = bytes.map_or_else(|| Rows::Values(Row::new(values.clone())), |bytes| Rows::Bytes(Row::new(bytes)));
-        Ok(Dense { kernel, values: Window::new(0, values), rows })
+        let mask = values.iter().fold(0, |all, v| all | v);
+        Ok(Dense { kernel, values: Window::new(0, values), rows, mask, marked: MARKED })
     }
 
     /// Compares all that is held with the values that `past` holds.
@@ -113,6 +121,7 @@ impl Dense {
     pub(super) fn next(&mut self, rule: &Rule) -> Result<u16> {
         let value = self.value(rule, self.end())?;
         self.values.push(value);
+        self.mask |= value;
         match (&mut self.rows, u8::try_from(value)) {
             (Rows::Bytes(row), Ok(byte)) => row.push(byte),
             (Rows::Bytes(_), Err(_)) => self.rows = Rows::Values(Row::new(self.values.items().to_vec())),
@@ -121,29 +130,44 @@ impl Dense {
         Ok(value)
     }
 
-    fn value(&self, rule: &Rule, n: u64) -> Result<u16> {
-        let mut seen = NimSet::new();
+    fn value(&mut self, rule: &Rule, n: u64) -> Result<u16> {
+        let all = rule.moves().iter().fold(self.mask, |all, m| all | m.constant);
+        // No option is above this, so the least value missing is at most one more.
+        let largest = (usize::from(all) + 1).next_power_of_two() - 1;
+        let mut seen = vec![false; largest + 2];
         for option in rule.single_options(n, |m| self.values.get(m)) {
-            seen.insert(option);
+            seen[usize::from(option)] = true;
         }
-        let mut rest = Vec::new();
+        let (mut rest, mut pairs) = (Vec::new(), 0);
         for split in rule.splits() {
             let last = split.largest_small_part(n);
-            let marked = last.min(MARKED);
-            for a in 1..=marked {
-                seen.insert(split.constant ^ self.values.get(a) ^ self.values.get(n - split.remove - a));
+            let marked = last.min(self.marked);
+            match &self.rows {
+                Rows::Bytes(row) => mark(&mut seen, row.parts(n, split, 1, marked), split.constant),
+                Rows::Values(row) => mark(&mut seen, row.parts(n, split, 1, marked), split.constant),
             }
             let tasks = (marked..last).step_by(index(TASK)).map(|from| (split, from + 1, last.min(from + TASK)));
             rest.extend(tasks);
+            pairs += last - marked;
         }
+        let mut late = 0;
         loop {
-            let least = u16::try_from(seen.mex()).map_err(|_| Error::ValueTooLarge { n })?;
+            let least = seen.iter().position(|seen| !seen).unwrap_or(seen.len());
+            let least = u16::try_from(least).map_err(|_| Error::ValueTooLarge { n })?;
             let has = |&(split, first, last): &(Split, u64, u64)| self.has(n, split, first, last, least);
             let found = if rest.len() > 1 { rest.par_iter().any(has) } else { rest.iter().any(has) };
             if !found {
+                // Twice as many entered would find about half of the late ones; each costs half the pairs compared.
+                let (saved, cost) = (late * pairs / 4, self.marked * SPEED);
+                if saved > cost {
+                    self.marked *= 2;
+                } else if saved < cost / 8 {
+                    self.marked = (self.marked / 2).max(MARKED);
+                }
                 return Ok(least);
             }
-            seen.insert(least);
+            seen[usize::from(least)] = true;
+            late += 1;
         }
     }
 
@@ -161,6 +185,13 @@ impl Dense {
                 self.kernel.find_value(small, large, wanted).is_some()
             }
         }
+    }
+}
+
+/// Enters the values of pairs of parts in a set.
+fn mark<T: Copy + Into<u16>>(seen: &mut [bool], (small, large): (&[T], &[T]), constant: u16) {
+    for (&a, &b) in small.iter().zip(large) {
+        seen[usize::from(constant ^ a.into() ^ b.into())] = true;
     }
 }
 
@@ -230,10 +261,10 @@ mod tests {
             // All parts are 0 but for one, so options are 0, and one is 1.
             let mut values = vec![0u16; index(n)];
             values[index(at)] = 1;
-            let dense = Dense::new(Kernel::best(), values.as_slice()).unwrap();
+            let mut dense = Dense::new(Kernel::best(), values.as_slice()).unwrap();
             assert_eq!(dense.value(&rule, n).unwrap(), 2, "{at} of {n}");
             values[index(at)] = 2;
-            let dense = Dense::new(Kernel::best(), values.as_slice()).unwrap();
+            let mut dense = Dense::new(Kernel::best(), values.as_slice()).unwrap();
             assert_eq!(dense.value(&rule, n).unwrap(), 1, "{at} of {n}");
         }
     }
