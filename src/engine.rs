@@ -97,6 +97,19 @@ pub struct Progress {
     pub max_at: u64,
 }
 
+/// How values were settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// The sparse space in use.
+    pub space: Space,
+    /// Rare heaps up to and with these values.
+    pub rares: u64,
+    /// The last of them.
+    pub last_rare: u64,
+    /// No witness of them has a greater smaller part.
+    pub depth: u64,
+}
+
 /// Is told how a run goes on.
 pub trait Observer {
     /// The run has this game and directory and starts at `from`.
@@ -105,6 +118,8 @@ pub trait Observer {
     fn rehashed(&mut self, count: u64, of: u64);
     /// Some values more; called after every block.
     fn advanced(&mut self, progress: &Progress);
+    /// These values, from heap `from` on, were computed and proved. Not called for those that were there.
+    fn proved(&mut self, _from: u64, _values: &[u16], _settled: &Settled) {}
     /// Something that a person should know.
     fn note(&mut self, text: &str);
 }
@@ -915,6 +930,9 @@ impl Run {
             let advanced = self.solver.advance(&past, to.min(segment_end), &mut more);
             self.born.update(&more);
             self.largest.see_largest(count, &more);
+            let (rares, last_rare) = self.solver.rares(count + more.len() as u64);
+            let depth = self.solver.take_depth();
+            observer.proved(count, &more, &Settled { space: self.solver.space(), rares, last_rare, depth });
             self.pending.append(&mut more);
             if let Err(error) = advanced {
                 // What was proved before the error is right, and stays.

@@ -8,7 +8,9 @@ use grundy::period::certificate::Certificate;
 use grundy::period::{self, Finding, Status, Subject, Theorem};
 use grundy::rule::{Leaves, Move, Rule};
 use grundy::sparse::{self, Known, Method, Space};
-use support::Random;
+use std::process::Stdio;
+use std::time::Duration;
+use support::{Random, grundy, text};
 
 fn rule(game: &str) -> Rule {
     game.parse().unwrap()
@@ -272,4 +274,198 @@ fn a_certificate_that_is_sealed_anew_is_still_refused_when_it_is_wrong() {
     let mut off = values.clone();
     off[100] ^= 1;
     assert!(good.check(best(), off.as_slice()).is_err());
+}
+
+fn said(arguments: &[&str]) -> (i32, String, String) {
+    let output = grundy(arguments).output().unwrap();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+fn json(arguments: &[&str]) -> serde_json::Value {
+    let (status, stdout, stderr) = said(arguments);
+    assert_eq!(status, 0, "{arguments:?}: {stderr}");
+    serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{arguments:?}: {e}: {stdout}"))
+}
+
+#[test]
+fn the_command_says_what_is_published_and_keeps_its_keys() {
+    for (game, period, preperiod, largest) in [(".77", 12, 71, 8), (".156", 349, 3479, 23), ("4.3", 2, 2, 2)] {
+        let said = json(&["-q", "period", game, "--json"]);
+        assert_eq!(said["status"], "proved", "{said}");
+        assert_eq!((&said["period"], &said["preperiod"]), (&period.into(), &preperiod.into()), "{said}");
+        assert_eq!((&said["max_value"], &said["theorem"]), (&largest.into(), &"P1".into()), "{said}");
+        assert!(said["checked_through"].as_u64().unwrap() >= 2 * (period + preperiod), "{said}");
+    }
+    let none = json(&["-q", "period", ".007", "--to", "2^14", "--json"]);
+    assert_eq!((&none["status"], &none["checked_through"]), (&"none".into(), &(1 << 14).into()), "{none}");
+    assert!(none["period"].is_null() && none["preperiod"].is_null() && none["theorem"].is_null(), "{none}");
+    // One value fewer than P1 needs, and just enough.
+    let needed = 2 * (71 + 12) + 2;
+    let few = json(&["-q", "period", "kayles", "--to", &(needed - 1).to_string(), "--json"]);
+    assert_eq!((&few["status"], &few["needed"]), (&"observed".into(), &needed.into()), "{few}");
+    assert_eq!((&few["period"], &few["preperiod"]), (&12.into(), &71.into()), "{few}");
+    let enough = json(&["-q", "period", "kayles", "--to", &needed.to_string(), "--json"]);
+    assert_eq!(enough["status"], "proved", "{enough}");
+    // Fourteen exceptions: Winning Ways, chapter 4.
+    let heaps = [0, 3, 6, 9, 11, 15, 18, 21, 22, 28, 34, 39, 57, 70];
+    assert_eq!(enough["exception_heaps"], serde_json::json!(heaps), "{enough}");
+}
+
+#[test]
+fn a_run_directory_is_looked_at_and_one_that_is_named_is_resumed() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("run");
+    let at = dir.to_str().unwrap();
+    for (kernel, status) in [("auto", "proved"), ("scalar", "proved")] {
+        let found = json(&["-q", "period", ".156", "--dir", at, "--kernel", kernel, "--json"]);
+        assert_eq!((&found["status"], &found["period"]), (&status.into(), &349.into()), "{found}");
+    }
+    let count = json(&["status", at, "--json"])["count"].as_u64().unwrap();
+    assert!(count <= 1 << 20, "{count} values for a period that shows at 8000");
+    let found = json(&["-q", "period", at, "--json"]);
+    assert_eq!((&found["period"], &found["preperiod"]), (&349.into(), &3479.into()), "{found}");
+    assert_eq!(found["checked_through"], count, "{found}");
+    let found = json(&["-q", "period", at, "--to", "4000", "--json"]);
+    assert_eq!((&found["status"], &found["checked_through"]), (&"none".into(), &4000.into()), "{found}");
+    let (status, _, stderr) = said(&["-q", "period", ".077", "--dir", at]);
+    assert_eq!(status, 1, "another game's directory: {stderr}");
+}
+
+#[test]
+fn mistakes_and_altered_certificates_have_their_exit_status() {
+    let home = tempfile::tempdir().unwrap();
+    let path = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    let certificate = path("kayles.json");
+    assert_eq!(said(&["-q", "period", "kayles", "--certificate", &certificate]).0, 0);
+    let (status, stdout, _) = said(&["-q", "verify", &certificate]);
+    assert!(status == 0 && stdout.contains("period 12, preperiod 71"), "{stdout}");
+    assert_eq!(json(&["-q", "verify", &certificate, "--json"])["theorem"], "P1");
+    let text = std::fs::read_to_string(&certificate).unwrap();
+    for (name, altered) in [
+        ("altered.json", text.replace("\"period\": 12", "\"period\": 24")),
+        ("cut.json", text[..text.len() / 2].to_owned()),
+        ("other.json", "{\"format\": 1}".to_owned()),
+        ("empty.json", String::new()),
+    ] {
+        std::fs::write(path(name), altered).unwrap();
+        let (status, stdout, stderr) = said(&["-q", "verify", &path(name)]);
+        assert_eq!((status, stdout.as_str()), (3, ""), "{name}: {stderr}");
+        assert!(stderr.contains("refused"), "{name}: {stderr}");
+    }
+    // Nothing proved, nothing written; what was found is said all the same.
+    let (status, stdout, stderr) = said(&["-q", "period", ".007", "--to", "2000", "--certificate", &path("none.json")]);
+    assert!(status == 1 && stdout.contains("none") && stderr.contains("no certificate"), "{stdout}{stderr}");
+    assert!(!home.path().join("none.json").exists());
+    for (arguments, expected) in [
+        (&["period", ".8"][..], 2),
+        (&["period", "kayles", "--to", "0"], 2),
+        (&["period", "kayles", "--to", "-5"], 2),
+        (&["period", "./nowhere"], 1),
+        (&["period"], 2),
+        (&["survey", "-o", "x"], 2),
+        (&["survey", "--digits", "1"], 2),
+        (&["survey", "--digits", "1", "--shard", "2/2", "-o", "x"], 2),
+        (&["survey", "nowhere.txt", "-o", "x"], 1),
+        (&["merge"], 2),
+        (&["merge", "nowhere"], 1),
+    ] {
+        let (status, stdout, stderr) = said(arguments);
+        assert_eq!((status, stdout.as_str()), (expected, ""), "{arguments:?}: {stderr}");
+        assert!(!stderr.contains("panicked"), "{stderr}");
+    }
+}
+
+#[test]
+fn shards_of_a_survey_make_the_table_of_the_whole_and_what_is_missing_is_made_again() {
+    let home = tempfile::tempdir().unwrap();
+    let path = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    let (whole, a, b) = (path("whole"), path("a"), path("b"));
+    let survey = |more: &[&str]| {
+        let (status, stdout, stderr) = said(&[&["-q", "survey", "--digits", "1", "--to", "2^15"][..], more].concat());
+        assert_eq!(status, 0, "{more:?}: {stderr}");
+        stdout
+    };
+    assert!(survey(&["-o", &whole]).contains("16 games, 16 of them new"));
+    survey(&["-o", &a, "--shard", "0/2"]);
+    survey(&["-o", &b, "--shard", "1/2", "--threads", "1", "--kernel", "scalar"]);
+    let table = std::fs::read_to_string(home.path().join("whole/survey.csv")).unwrap();
+    let (status, merged, _) = said(&["merge", &b, &a, "--format", "csv"]);
+    assert_eq!((status, merged.as_str()), (0, table.as_str()));
+    assert_eq!(table.lines().count(), 17);
+    assert!(table.contains("\n0.4,proved,34,54,9,"), "{table}");
+    let markdown = std::fs::read_to_string(home.path().join("whole/survey.md")).unwrap();
+    assert_eq!(said(&["merge", &a, &b]).1, markdown);
+    assert_eq!(said(&["merge", &a, &b, "--json"]).1.lines().count(), 16);
+    // Each record is that of the single command.
+    for line in said(&["merge", &whole, "--json"]).1.lines() {
+        let record: serde_json::Value = serde_json::from_str(line).unwrap();
+        let game = record["game"].as_str().unwrap();
+        let single = json(&["-q", "period", game, "--to", "2^13", "--json"]);
+        for key in ["status", "period", "preperiod"] {
+            assert_eq!(record[key], single[key], "{game}");
+        }
+    }
+    std::fs::remove_file(home.path().join("whole/0.4.json")).unwrap();
+    assert!(survey(&["-o", &whole]).contains("16 games, 1 of them new"));
+    assert!(survey(&["-o", &whole]).contains("16 games, 0 of them new"));
+    assert_eq!(std::fs::read_to_string(home.path().join("whole/survey.csv")).unwrap(), table);
+    // A record that was altered, and one of another game under this name.
+    let record = std::fs::read_to_string(home.path().join("whole/0.4.json")).unwrap();
+    let wrong = [record.replace("34", "17"), record[1..].to_owned(), record.replace("0.4", "0.6")];
+    for (i, wrong) in wrong.iter().enumerate() {
+        std::fs::write(home.path().join("a/0.4.json"), wrong).unwrap();
+        let (status, stdout, stderr) = said(&["merge", &whole, &a]);
+        assert_eq!((status, stdout.as_str()), (3, ""), "{i}: {stderr}");
+        assert!(stderr.contains("0.4.json"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_list_of_games_may_have_comments_and_its_mistakes_have_a_line() {
+    let home = tempfile::tempdir().unwrap();
+    let list = home.path().join("games.txt");
+    let (list_name, out) = (list.to_str().unwrap(), home.path().join("out"));
+    let arguments = ["-q", "survey", list_name, "-o", out.to_str().unwrap(), "--to", "4096"];
+    std::fs::write(&list, "# octal games\nkayles   # .77\n\n.77\ngrundy:d=2\nremove-a-square\n").unwrap();
+    let (status, stdout, stderr) = said(&arguments);
+    assert!(status == 0 && stdout.contains("3 games, 3 of them new; 3 periods proved"), "{stdout}{stderr}");
+    std::fs::write(&list, "kayles\n# fine\n0.78\n").unwrap();
+    let (status, stdout, stderr) = said(&arguments);
+    assert_eq!((status, stdout.as_str()), (2, ""));
+    assert!(stderr.contains("line 3") && stderr.contains("position 4"), "{stderr}");
+    std::fs::write(&list, "# nothing\n").unwrap();
+    assert_eq!(said(&arguments).0, 2);
+}
+
+/// Ctrl-C: what was found so far is said, and the exit status is that of a stop.
+#[test]
+fn a_search_that_is_stopped_says_so() {
+    for more in [&[][..], &["--dir"]] {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("run");
+        let mut arguments = vec!["-q", "period", ".007", "--to", "2^26"];
+        if let [dir_flag] = more {
+            arguments.extend([*dir_flag, dir.to_str().unwrap()]);
+        }
+        let child = grundy(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(1500));
+        rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{more:?}: {}", text(&output.stderr));
+        assert!(text(&output.stdout).contains("none"), "{}", text(&output.stdout));
+        assert!(text(&output.stderr).contains("stopped"), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn status_tells_which_periods_zeros_exclude() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("run");
+    support::run_well("grundy", &dir, &["--to", "20000"]);
+    let excluded = &json(&["status", dir.to_str().unwrap(), "--json"])["excluded"];
+    // OEIS A036685 has 42 known zeros, the last 1222; n = 0 is no part.
+    assert_eq!(
+        (&excluded["count"], &excluded["largest"], &excluded["looked"]),
+        (&41.into(), &1222.into(), &20000.into())
+    );
 }

@@ -32,9 +32,11 @@ const LISTED: usize = 100;
                         grundy period .104 --to 2^29 --certificate 104.json\n         \
                         grundy verify 104.json\n         \
                         grundy period runs/grundy --json\n\
-                        JSON keys: game status period preperiod max_value theorem checked_through saltus needed\n\
-                        exceptions exception_heaps searched_end. 'status' is proved, observed or none; numbers that\n\
-                        there are not are null. 'saltus' is not 0 when G(n+period) = G(n) + saltus. 'needed' is how many\n\
+                        grundy period .106 --to 2^40 --keep 1G --dir runs/106\n\
+                        JSON keys: game status period preperiod max_value theorem checked_through preperiod_at_most\n\
+                        saltus needed exceptions exception_heaps searched_end. 'status' is proved, observed or none;\n\
+                        numbers that there are not are null, the preperiod too when values are freed that would tell.\n\
+                        'saltus' is not 0 when G(n+period) = G(n) + saltus. 'needed' is how many\n\
                         values a proof of what is observed would need. 'exception_heaps' are the first 100 heaps before\n\
                         the preperiod that do not fit the period. 'searched_end': no period shows in the last so many\n\
                         values, when none is found.")]
@@ -48,6 +50,10 @@ pub(crate) struct Args {
     /// Compute in this directory, which can be resumed; without it in memory, or in a temporary directory.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Keep the first 2^26 values and at least the last SIZE, free the others (with --dir, or beyond 2^28 values). The
+    /// period then shows when it comes round, and of the preperiod only a bound.
+    #[arg(long, value_name = "SIZE", value_parser = number::positive)]
+    keep: Option<u64>,
     /// Write what was proved to a file that 'grundy verify FILE' checks.
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
@@ -114,7 +120,7 @@ fn on_disk(rule: &Rule, to: u64, dir: &Path, args: &Args, method: Method, quiet:
     let stop = stop_flag()?;
     let mut meter = Meter::new(quiet);
     let threads = args.threads.map_or(0, usize::from);
-    let options = Options { to: Some(to), threads, method, width: None, keep: None, rollback: false };
+    let options = Options { to: Some(to), threads, method, width: None, keep: args.keep, rollback: false };
     let found = period::hunt_in(rule, dir, &options, &mut meter, &stop);
     meter.end();
     let (view, finding, stopped) = found?;
@@ -154,6 +160,7 @@ fn tell<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, args: 
                 "max_value": finding.max_value,
                 "theorem": proof.map(|proof| proof.theorem),
                 "checked_through": finding.count,
+                "preperiod_at_most": repeat.map(|r| r.preperiod),
                 "saltus": repeat.map(|r| r.saltus),
                 "needed": if proof.is_none() { finding.needed(subject.rule) } else { None },
                 "exceptions": odd.as_ref().map(|odd| odd.0),
@@ -218,11 +225,17 @@ fn in_words<S: Sequence + ?Sized>(
                 Theorem::P3 => "P3 (splits with a least difference)",
                 Theorem::P4 => "P4 (windows)",
             };
-            writeln!(
-                out,
-                "  proved by {by}: G(n + {period}) = G(n) was compared for all n from {preperiod} to {}",
-                count - period - 1
-            )?;
+            match (exact, count.checked_sub(*period)) {
+                (true, Some(end)) => writeln!(
+                    out,
+                    "  proved by {by}: G(n + {period}) = G(n) was compared for all n from {preperiod} to {}",
+                    end.saturating_sub(1)
+                )?,
+                _ => writeln!(
+                    out,
+                    "  proved by {by}, from {preperiod} on; values that would tell the preperiod are freed"
+                )?,
+            }
             match proof.window {
                 Some(w) => writeln!(
                     out,

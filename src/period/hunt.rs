@@ -3,9 +3,11 @@
 //! In doublings: at each length the period is looked for ([`super::Subject::find`]). When one is observed, the next length
 //! is the one that a proof needs, if that is nearer than the double. In memory, two bytes a value, or in a run directory.
 
+use super::watch::Watch;
 use super::{Finding, Status, Subject};
-use crate::engine::{self, Observer, Options, View};
+use crate::engine::{self, Observer, Options, Progress, Settled, View};
 use crate::error::{Error, Result};
+use crate::ledger::HEAD;
 use crate::rule::Rule;
 use crate::sparse::{Known, Method, Solver, Space};
 use std::path::Path;
@@ -71,8 +73,45 @@ pub fn hunt(
 /// The first length at which a run directory is looked at.
 const FIRST_LOOK_ON_DISK: u64 = 1 << 20;
 
+/// Passes on what an observer is told, and watches for a period meanwhile.
+struct Watching<'a> {
+    inner: &'a mut (dyn Observer + Send),
+    watch: Watch,
+    /// Ends the run; set when the outer flag is, and when a period is found.
+    stop: &'a AtomicBool,
+    outer: &'a AtomicBool,
+}
+
+impl Observer for Watching<'_> {
+    fn started(&mut self, rule: &Rule, from: u64, to: Option<u64>) {
+        self.inner.started(rule, from, to);
+    }
+
+    fn rehashed(&mut self, count: u64, of: u64) {
+        self.inner.rehashed(count, of);
+        self.stop.fetch_or(self.outer.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    fn advanced(&mut self, progress: &Progress) {
+        self.inner.advanced(progress);
+        let done = self.outer.load(Ordering::Relaxed) || self.watch.found.is_some();
+        self.stop.fetch_or(done, Ordering::Relaxed);
+    }
+
+    fn proved(&mut self, from: u64, values: &[u16], settled: &Settled) {
+        self.watch.see(from, values, settled);
+    }
+
+    fn note(&mut self, text: &str) {
+        self.inner.note(text);
+    }
+}
+
 /// [`hunt`] in a run directory, which is made, or resumed; at most to `options.to` values. The answer is the run and what
-/// was found of all that is there, and whether `stop` ended it.
+/// was found, and whether `stop` ended it.
+///
+/// While all values are kept the period is looked for at each doubling. A run that frees values is watched ([`super::watch`]):
+/// its period shows when it comes round, and the preperiod is then only bounded.
 ///
 /// # Errors
 /// What [`engine::run`] and the search give.
@@ -86,14 +125,23 @@ pub fn hunt_in(
     let to = options.to.unwrap_or(u64::MAX);
     let mut goal = FIRST_LOOK_ON_DISK.min(to);
     loop {
-        let outcome = engine::run(Some(rule), dir, &Options { to: Some(goal), ..options.clone() }, observer, stop)?;
+        let ended = AtomicBool::new(false);
+        let mut watching = Watching { inner: observer, watch: Watch::new(rule), stop: &ended, outer: stop };
+        let options = Options { to: Some(goal), ..options.clone() };
+        let outcome = engine::run(Some(rule), dir, &options, &mut watching, &ended)?;
+        let seen = watching.watch.found;
         let view = View::open(dir)?;
         let (space, freed) = (view.space(), view.freed_known()?);
-        let finding = Subject { rule, method: options.method, space, values: &view, freed: &freed }.find()?;
-        let stopped = outcome.stopped || stop.load(Ordering::Relaxed);
+        let mut finding = Subject { rule, method: options.method, space, values: &view, freed: &freed }.find()?;
+        if finding.status() != Status::Proved && seen.is_some() {
+            finding.repeat = seen;
+        }
+        let stopped = outcome.stopped && stop.load(Ordering::Relaxed);
         if stopped || finding.status() == Status::Proved || finding.count >= to {
             return Ok((view, finding, stopped));
         }
-        goal = next_look(rule, &finding).min(to);
+        // Beyond what is always kept a run that frees values goes on in one piece, which can be watched.
+        let frees = options.keep.is_some() && finding.count >= HEAD;
+        goal = if frees { to } else { next_look(rule, &finding).min(to) };
     }
 }

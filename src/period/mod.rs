@@ -66,6 +66,7 @@
 pub mod certificate;
 mod hunt;
 mod search;
+mod watch;
 pub mod zeros;
 
 pub use hunt::{Hunt, hunt, hunt_in};
@@ -73,7 +74,7 @@ pub use hunt::{Hunt, hunt, hunt_in};
 pub use search::{exceptions, last_difference};
 
 use crate::definition::{First, Sequence, for_each_piece};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::nimber::index;
 use crate::rule::{Leaves, Rule};
 use crate::sparse::{self, Known, Method, Space};
@@ -382,7 +383,10 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
             return Ok(None);
         }
         let first = First { of: self.values, count: to };
-        let work = verify::recompute::check(rule, self.method, self.space, &first, known, from..to, |_, _| ())?;
+        let work = match verify::recompute::check(rule, self.method, self.space, &first, known, from..to, |_, _| ()) {
+            Err(Error::Freed { .. }) => return Ok(None),
+            work => work?,
+        };
         window.depth = work.depth;
         if work.defined > 0 || work.found_rare > 0 || !self.windows_agree(&window, start)? {
             return Ok(None);

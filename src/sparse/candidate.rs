@@ -775,9 +775,12 @@ impl Stream {
     fn wide_value(&mut self, n: u64) -> Result<u16> {
         let mut stamps = self.stamps.take().unwrap_or_default();
         stamps.resize(1 << 16, 0);
+        let (values, start) = (self.values.items(), self.values.start());
         for lookup in &self.lookups {
-            if let Some(other) = self.other_part(lookup, n) {
-                stamps[usize::from(lookup.value ^ self.values.get(other))] = n;
+            // The option of a rare other part is rare, and no rare value is asked for: it need not be told apart.
+            let other = n.saturating_sub(lookup.offset);
+            if other > 0 && other.abs_diff(lookup.part) >= lookup.min_difference {
+                stamps[usize::from(lookup.value ^ values[index(other - start)])] = n;
             }
         }
         for option in self.rule.single_options(n, |m| self.values.get(m)) {

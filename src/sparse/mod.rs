@@ -313,6 +313,11 @@ impl Solver {
         self.work
     }
 
+    /// [`Work::depth`] since this was asked last.
+    pub fn take_depth(&mut self) -> u64 {
+        std::mem::take(&mut self.work.depth)
+    }
+
     /// All pairs; the definition as it is written when it is asked for, and when there are no pairs.
     fn definition_engine<S: Sequence + ?Sized>(&self, past: &S) -> Result<Engine> {
         let has_splits = self.rule.splits().next().is_some();
