@@ -787,3 +787,21 @@ def test_results_of_a_run_that_keeps_less_are_those_of_the_whole_one(tmp_path):
     assert rows == [row for row in texts[0] if row.startswith("| ") and row[2].isdigit()][: len(rows)]
     zeros = sum(int((block == 0).sum()) for _, block in run.chunks())
     assert any(line.startswith(f"- zeros: {zeros},") for line in texts[0])
+
+
+@pytest.mark.skipif("GRUNDY_BIN" not in os.environ, reason="GRUNDY_BIN is not set")
+@pytest.mark.parametrize(
+    ("game", "count"),
+    [("kayles", 400), (".07", 4096), (".45", 5000), (".055", 3000), (".156", 20000), (".116", 999), ("4.3", 64), (".007", 8000), ("grundy", 30000)],
+)
+def test_the_script_and_the_program_find_the_same_period(tmp_path, game, count):
+    program, path = os.environ["GRUNDY_BIN"], str(tmp_path / "run")
+    subprocess.run([program, "run", game, "--to", str(count), "--dir", path, "-q"], check=True)
+    theirs = subprocess.run([program, "period", path, "--json"], check=True, capture_output=True, text=True)
+    theirs, ours = json.loads(theirs.stdout), json.loads(command(path, "--json").stdout)
+    for key in ("game", "period", "preperiod", "max_value", "checked_through"):
+        assert ours[key] == theirs[key], key
+    # The script proves nothing; it says that the bound is reached where the program proves.
+    assert ours["status"] == ("none" if theirs["status"] == "none" else "observed")
+    if theirs["theorem"] == "P1":
+        assert "reached" in command(path).stdout
