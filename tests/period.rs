@@ -10,7 +10,7 @@ use grundy::rule::{Leaves, Move, Rule};
 use grundy::sparse::{self, Known, Method, Space};
 use std::process::Stdio;
 use std::time::Duration;
-use support::{Random, grundy, text};
+use support::{Random, Tally, cases, grundy, text};
 
 fn rule(game: &str) -> Rule {
     game.parse().unwrap()
@@ -106,9 +106,10 @@ fn a_planted_period_is_proved_exactly_when_the_bound_is_reached() {
 /// The bounds themselves, against the mex: random rules, whose values are continued far beyond the bound.
 #[test]
 fn what_the_bounds_call_proved_goes_on() {
+    let tally = Tally::begin("periods: P1 and P3 against the mex");
     let mut random = Random::new("bounds");
     let mut theorems = std::collections::BTreeMap::new();
-    for i in 0..1500 {
+    for i in 0..cases(1500, 120_000) {
         let least_difference = random.pick(&[0, 0, 1, 2, 5]);
         let moves = (0..1 + random.below(4)).map(|_| {
             let remove = random.below(4);
@@ -129,6 +130,7 @@ fn what_the_bounds_call_proved_goes_on() {
         }
     }
     assert!(theorems[&Theorem::P1] > 300 && theorems[&Theorem::P3] > 50, "{theorems:?}");
+    tally.end(theorems.values().sum(), "lengths of random rules at which a period is called proved; each goes on to 1200");
 }
 
 /// A sequence whose end is constant, or equal throughout, or whose period is half of it.
@@ -468,4 +470,77 @@ fn status_tells_which_periods_zeros_exclude() {
         (&excluded["count"], &excluded["largest"], &excluded["looked"]),
         (&41.into(), &1222.into(), &20000.into())
     );
+}
+
+/// For each heap, the least smaller part among the options of each value; 0 for options that leave less than two heaps.
+fn depths(rule: &Rule, values: &[u16]) -> Vec<std::collections::HashMap<u16, u64>> {
+    let value = |n: u64| values[usize::try_from(n).unwrap()];
+    let depth = |n: u64| {
+        let mut least = std::collections::HashMap::new();
+        for option in rule.single_options(n, value) {
+            least.insert(option, 0);
+        }
+        for split in rule.splits() {
+            for a in 1..=split.largest_small_part(n) {
+                let option = split.constant ^ value(a) ^ value(n - split.remove - a);
+                least.entry(option).and_modify(|d: &mut u64| *d = a.min(*d)).or_insert(a);
+            }
+        }
+        least
+    };
+    (0..values.len() as u64).map(depth).collect()
+}
+
+/// P4 itself, against the mex: random rules and spaces, every pair of windows that meets its conditions, with the depths
+/// taken from the definition.
+#[test]
+fn what_the_window_theorem_calls_a_period_goes_on() {
+    const COUNT: u64 = 700;
+    let tally = Tally::begin("periods: P4 against the mex");
+    let mut random = Random::new("window theorem");
+    let (mut pairs, mut rules, mut odd) = (0u64, 0, 0);
+    for i in 0..cases(250, 25_000) {
+        let difference = random.pick(&[0, 0, 0, 1, 3]);
+        let moves = (0..1 + random.below(5)).map(|_| {
+            let remove = random.below(5);
+            let constant = u16::try_from(random.pick(&[0, 0, 0, 1, 2, 3, 4])).unwrap();
+            let kinds = [Leaves::Nothing, Leaves::One, Leaves::Two { min_difference: difference }];
+            let leaves = if remove == 0 { kinds[2] } else { random.pick(&kinds) };
+            Move { remove, constant, leaves }
+        });
+        let rule = Rule::from_moves(format!("random {i}"), moves.collect()).unwrap();
+        let values = definition::values(&rule, usize::try_from(COUNT).unwrap()).unwrap();
+        let value = |n: u64| values[usize::try_from(n).unwrap()];
+        let least = depths(&rule, &values);
+        let mut used = false;
+        for (mask, position) in (1..16).flat_map(|mask| [(mask, 0), (mask, 1)]) {
+            let Some(space) = Space::new(&rule, mask, position) else { continue };
+            let rare: Vec<u64> = (0..COUNT).filter(|&n| space.is_rare(value(n), n)).collect();
+            let depth = |n: u64| {
+                let targets = (0..value(n)).filter(|&t| space.is_rare(t, n));
+                targets.map(|t| least[usize::try_from(n).unwrap()][&t]).max().unwrap_or(0)
+            };
+            for n1 in (1..COUNT / 2).step_by(7) {
+                let last_rare = *rare.iter().rev().find(|&&r| r < n1).unwrap();
+                let end = rare.iter().copied().find(|&r| r >= n1).unwrap_or(COUNT);
+                let mut deepest = 0;
+                for n2 in n1 + 1..=end.min(COUNT - 50) {
+                    deepest = deepest.max(depth(n2 - 1));
+                    let w = period::Window { from: n1, to: n2, space, rares: 0, last_rare, depth: deepest };
+                    let width = w.width(&rule);
+                    if !w.is_placed(&rule) || (1..=width).any(|j| value(n1 - j) != value(n2 - j)) {
+                        continue;
+                    }
+                    pairs += 1;
+                    odd += u64::from((n2 - n1) % 2 == 1);
+                    used = true;
+                    let wrong = (n2..COUNT).find(|&n| value(n) != value(n - (n2 - n1)));
+                    assert_eq!(wrong, None, "{:?}, {space:?}, {n1}, {n2}, depth {deepest}", rule.moves());
+                }
+            }
+        }
+        rules += u64::from(used);
+    }
+    assert!(pairs > 10_000 && rules > 30 && odd > 1000, "{pairs} pairs of {rules} rules, {odd} odd");
+    tally.end(pairs, &format!("pairs of windows of {rules} random rules; each goes on to the end"));
 }
