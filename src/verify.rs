@@ -170,8 +170,8 @@ fn hash(view: &View, range: Range<u64>, mut progress: impl FnMut(u64, u64)) -> R
                         path: view.table.path().into(),
                         offset: HEADER + before * view.table.width().bytes(),
                         what: format!(
-                            "the values {before}..{} are not those that the journal speaks of; 'grundy run --rollback' \
-                             goes back",
+                            "the values {before}..{} are not those that the journal speaks of; 'grundy run' computes \
+                             them anew, 'grundy run --rollback' goes back",
                             point.count
                         ),
                     });
