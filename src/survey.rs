@@ -16,13 +16,14 @@ use crate::error::{Error, Result};
 use crate::period::{self, Status, Theorem};
 use crate::rule::Rule;
 use crate::sparse::{Known, Method, Space};
-use crate::storage::Dir;
+use crate::storage::{Dir, Mode};
 use crate::verify;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// The format of a record that this program writes and reads.
 const FORMAT: &str = "grundy-survey-1";
@@ -124,7 +125,7 @@ pub fn examine(rule: &Rule, method: Method, to: u64, stop: &AtomicBool) -> Resul
 }
 
 /// How a survey ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Records that were there already.
     pub found: usize,
@@ -132,12 +133,15 @@ pub struct Outcome {
     pub made: usize,
     /// Whether `stop` ended it.
     pub stopped: bool,
+    /// Games that could not be examined, and why.
+    pub failed: Vec<(String, String)>,
 }
 
 /// Makes the records of these games in `dir` that are not there, `threads` at a time; `progress` is told the number done.
 ///
 /// # Errors
-/// What [`examine`], reading and writing records give. Records written before an error stay.
+/// What reading and writing records give, and [`Error::Io`] when another survey writes there. Records written before an
+/// error stay. A game that cannot be examined is no error of the survey.
 pub fn survey(
     rules: &[Rule],
     dir: &Path,
@@ -149,12 +153,18 @@ pub fn survey(
 ) -> Result<Outcome> {
     let dir = Dir::at(dir);
     dir.make().map_err(Error::io("making", dir.path()))?;
+    let lock = dir.open("lock", Mode::Make).map_err(Error::io("making", dir.join("lock")))?;
+    if !lock.lock_soon().map_err(Error::io("locking", dir.join("lock")))? {
+        let held =
+            std::io::Error::new(std::io::ErrorKind::WouldBlock, "another survey writes here; wait for it or stop it");
+        return Err(Error::io("locking", dir.join("lock"))(held));
+    }
     let there = read(&[dir.path()])?;
     let is_done = |record: &Record| record.status == Status::Proved || record.to >= to;
     let missing: Vec<&Rule> =
         rules.iter().filter(|rule| !there.get(&order(rule.name())).is_some_and(is_done)).collect();
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let failed = AtomicBool::new(false);
+    let (failed, bad) = (AtomicBool::new(false), Mutex::new(Vec::new()));
     let work = || -> Result<()> {
         // A pool of one: what a game does in parallel stays here, and other games are not taken up in between.
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
@@ -163,7 +173,19 @@ pub fn survey(
             if stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
                 break;
             }
-            let Some(record) = pool.install(|| examine(rule, method, to, stop))? else { break };
+            let mut record = match pool.install(|| examine(rule, method, to, stop)) {
+                Ok(Some(record)) => record,
+                Ok(None) => break,
+                Err(error) => {
+                    let mut bad = bad.lock().unwrap_or_else(PoisonError::into_inner);
+                    bad.push((rule.name().to_owned(), error.to_string()));
+                    continue;
+                }
+            };
+            // One that looked further, when a period was near, stays.
+            if let Some(before) = there.get(&order(rule.name())).filter(|before| !further(&record, before)) {
+                record = Record { to, ..before.clone() };
+            }
             let text = serde_json::to_string_pretty(&record).expect("numbers and text are JSON") + "\n";
             let name = file_name(rule);
             dir.write_whole(&name, text.as_bytes()).map_err(Error::io("writing", dir.join(&name)))?;
@@ -184,12 +206,19 @@ pub fn survey(
         workers.into_iter().map(|worker| worker.join().expect("a worker does not panic")).collect()
     });
     results.into_iter().collect::<Result<()>>()?;
-    let made = done.into_inner();
-    Ok(Outcome { found: rules.len() - missing.len(), made, stopped: made < missing.len() })
+    let (made, failed) = (done.into_inner(), bad.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let stopped = made + failed.len() < missing.len();
+    Ok(Outcome { found: rules.len() - missing.len(), made, stopped, failed })
 }
 
+/// The code; of a very long one its first digits and a hash.
 fn file_name(rule: &Rule) -> String {
-    format!("{}.json", rule.directory_name())
+    const LONGEST: usize = 100;
+    let name = rule.directory_name();
+    match name.get(..LONGEST) {
+        Some(start) if name.len() > LONGEST => format!("{start}-{}.json", blake3::hash(name.as_bytes()).to_hex()),
+        _ => format!("{name}.json"),
+    }
 }
 
 /// What sorts games as tables do: by what stands before the point, then digit by digit, names that are no codes last.
@@ -211,8 +240,11 @@ pub fn read(dirs: &[&Path]) -> Result<BTreeMap<Order, Record>> {
         for name in names.iter().filter(|name| name.ends_with(".json")) {
             let bytes = dir.read(name).map_err(Error::io("reading", dir.join(name)))?;
             let damage = |what: String| Error::Damage { path: dir.join(name), offset: 0, what };
-            let record: Record = serde_json::from_slice(&bytes)
-                .map_err(|e| damage(format!("this is no record of a survey ({e}); remove it, and it is made anew")))?;
+            let record: Record = serde_json::from_slice(&bytes).map_err(|e| {
+                damage(format!(
+                    "this is no record of a survey ({e}); if it was one, remove it, and it is made anew; else move it"
+                ))
+            })?;
             let rule: Option<Rule> = record.game.parse().ok();
             if record.format != FORMAT || rule.is_none_or(|rule| file_name(&rule) != *name) {
                 return Err(damage("this is no record of the game that it is named after".into()));
@@ -222,9 +254,7 @@ pub fn read(dirs: &[&Path]) -> Result<BTreeMap<Order, Record>> {
                 if contradict(before, &record) {
                     return Err(damage(format!("it contradicts another record of {}", record.game)));
                 }
-                if (before.status, std::cmp::Reverse(before.checked_through))
-                    <= (record.status, std::cmp::Reverse(record.checked_through))
-                {
+                if !further(&record, before) {
                     continue;
                 }
             }
@@ -234,12 +264,20 @@ pub fn read(dirs: &[&Path]) -> Result<BTreeMap<Order, Record>> {
     Ok(records)
 }
 
+/// Whether the first of two records of a game says more: a proof, or more values looked at.
+fn further(a: &Record, b: &Record) -> bool {
+    let rank = |r: &Record| (r.status == Status::Proved, r.checked_through);
+    rank(a) > rank(b)
+}
+
 /// Whether not both of two records of one game can be right.
 fn contradict(a: &Record, b: &Record) -> bool {
+    let result = |r: &Record| (r.period, r.preperiod, r.saltus);
     let both_proved = a.status == Status::Proved && b.status == Status::Proved;
-    let periods = both_proved && (a.period, a.preperiod) != (b.period, b.preperiod);
-    let digests = a.checked_through == b.checked_through && a.digest != b.digest;
-    periods || digests
+    let same_values = a.checked_through == b.checked_through;
+    let values = |r: &Record| (r.digest.clone(), r.max_value, r.max_at);
+    (both_proved || (same_values && a.status == b.status)) && result(a) != result(b)
+        || same_values && values(a) != values(b)
 }
 
 const COLUMNS: &str =

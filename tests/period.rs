@@ -557,3 +557,120 @@ fn what_the_window_theorem_calls_a_period_goes_on() {
     assert!(pairs > 10_000 && rules > 30 && odd > 1000, "{pairs} pairs of {rules} rules, {odd} odd");
     tally.end(pairs, &format!("pairs of windows of {rules} random rules; each goes on to the end"));
 }
+
+/// A run that freed values: what is kept tells the period, and what is freed is never taken for read.
+#[test]
+fn freed_values_are_not_searched_and_their_absence_is_said() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("run");
+    let at = dir.to_str().unwrap();
+    support::run_well("kayles", &dir, &["--to", "110000000", "--keep", "1000000"]);
+    let start = json(&["status", at, "--json"])["kept"][1][0].as_u64().unwrap();
+    assert!(start > 1 << 26);
+    let found = json(&["-q", "period", at, "--json"]);
+    assert_eq!((&found["status"], &found["period"], &found["theorem"]), (&"proved".into(), &12.into(), &"P4".into()));
+    assert!(found["preperiod"].is_null() && found["exceptions"].is_null(), "{found}");
+    assert_eq!((&found["preperiod_at_most"], &found["searched_from"]), (&start.into(), &start.into()), "{found}");
+    let (status, stdout, _) = said(&["-q", "period", at]);
+    assert!(status == 0 && stdout.contains(&format!("preperiod at most {start}")), "{stdout}");
+    // All of these are there.
+    let few = json(&["-q", "period", at, "--to", "20", "--json"]);
+    let largest = definition::values(&rule("kayles"), 20).unwrap().into_iter().max().unwrap();
+    assert_eq!((&few["max_value"], &few["status"]), (&largest.into(), &"none".into()), "{few}");
+    assert_eq!(json(&["-q", "period", at, "--to", "2000", "--json"])["preperiod"], 71);
+    // The last of these are not.
+    let (status, stdout, stderr) = said(&["-q", "period", at, "--to", &(start - 5).to_string()]);
+    assert!(status == 1 && stdout.is_empty() && stderr.contains("freed"), "{stdout}{stderr}");
+    let certificate = home.path().join("c.json");
+    let (status, _, stderr) = said(&["-q", "period", at, "--certificate", certificate.to_str().unwrap()]);
+    assert!(status == 1 && stderr.contains("freed") && !certificate.exists(), "{stderr}");
+}
+
+#[test]
+fn too_few_values_are_told_and_no_number_makes_a_certificate_panic() {
+    for to in ["1", "2", "3"] {
+        let (status, stdout, stderr) = said(&["-q", "period", "kayles", "--to", to]);
+        assert!(status == 0 && stdout.contains("none"), "{to}: {stdout}{stderr}");
+    }
+    let (certificate, values) = certificate(".56", 1 << 20);
+    assert_eq!(certificate.theorem, Theorem::P4);
+    certificate.check(best(), values.as_slice()).unwrap();
+    let window = certificate.window.clone().unwrap();
+    // Looked for deeper or less deep, it is the same proof, as long as the windows agree.
+    for (depth, good) in
+        [(0, true), (window.depth + 1, true), (1 << 40, false), (u64::MAX - 1, false), (u64::MAX, false)]
+    {
+        let other = Certificate {
+            window: Some(grundy::period::certificate::WindowFacts { depth, ..window.clone() }),
+            ..certificate.clone()
+        };
+        assert_eq!(other.sealed().check(best(), values.as_slice()).is_ok(), good, "depth {depth}");
+    }
+    for (rares, last_rare, to) in [
+        (window.rares + 1, window.last_rare, window.to),
+        (window.rares, window.last_rare + 1, window.to),
+        (window.rares, window.last_rare, window.to + 1),
+    ] {
+        let facts = grundy::period::certificate::WindowFacts { rares, last_rare, to, ..window.clone() };
+        let wrong = Certificate { window: Some(facts), ..certificate.clone() }.sealed();
+        assert!(wrong.check(best(), values.as_slice()).is_err());
+    }
+}
+
+/// What looked further counts; a game that cannot be examined does not end a survey; a name may be long.
+#[test]
+fn a_survey_forgets_nothing_and_goes_on_when_a_game_fails() {
+    let home = tempfile::tempdir().unwrap();
+    let path = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    let long = format!("0.{}", "3".repeat(300));
+    std::fs::write(path("games"), format!("4.364\n{long}\nkayles\n")).unwrap();
+    let survey = |to: &str, out: &str| said(&["-q", "survey", &path("games"), "--to", to, "-o", &path(out)]);
+    let row = |dirs: &[&str]| {
+        let all: Vec<String> = dirs.iter().map(|dir| path(dir)).collect();
+        let arguments: Vec<&str> =
+            ["merge", "--format", "csv"].into_iter().chain(all.iter().map(String::as_str)).collect();
+        said(&arguments).1.lines().find(|line| line.starts_with("4.364")).unwrap().to_owned()
+    };
+    assert_eq!(survey("500", "near").0, 0);
+    assert_eq!(survey("24000", "far").0, 0);
+    assert_eq!(row(&["near", "far"]), row(&["far"]));
+    assert_eq!(row(&["far", "near"]), row(&["far"]));
+    let before = row(&["near"]);
+    assert_eq!(survey("600", "near").0, 0);
+    let through = |row: &str| row.rsplit(',').next().unwrap().parse::<u64>().unwrap();
+    assert!(through(&row(&["near"])) >= through(&before), "{before} became {}", row(&["near"]));
+    // A value above 65535 soon: no record of it, but of the others.
+    std::fs::write(path("games"), "grundy:d=100000\nkayles\n").unwrap();
+    assert_eq!(survey("2000", "other").0, 0);
+    // The lock of another survey.
+    let lock = std::fs::File::open(home.path().join("other/lock")).unwrap();
+    lock.lock().unwrap();
+    let (status, _, stderr) = survey("2000", "other");
+    assert!(status == 1 && stderr.contains("another survey"), "{stderr}");
+    drop(lock);
+    // A file of somebody else.
+    std::fs::write(home.path().join("other/notes.json"), "{}").unwrap();
+    let (status, _, stderr) = survey("2000", "other");
+    assert!(status == 3 && stderr.contains("notes.json"), "{stderr}");
+}
+
+#[test]
+fn what_is_no_file_is_written_to_and_not_replaced() {
+    let home = tempfile::tempdir().unwrap();
+    let (target, link) = (home.path().join("target"), home.path().join("link"));
+    std::fs::write(&target, "old").unwrap();
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    assert_eq!(said(&["-q", "period", "kayles", "--certificate", link.to_str().unwrap()]).0, 0);
+    assert!(link.is_symlink() && std::fs::read_to_string(&target).unwrap().contains("grundy-certificate-1"));
+    assert_eq!(said(&["-q", "period", "kayles", "--certificate", "/dev/null"]).0, 0);
+    let null = std::fs::metadata("/dev/null").unwrap();
+    assert!(!null.is_file() && null.len() == 0, "/dev/null is a file now");
+    // Told before anything is computed.
+    let begun = std::time::Instant::now();
+    let (status, stdout, _) = said(&["-q", "period", "grundy", "--to", "2^27", "--certificate", "/nowhere/x.json"]);
+    assert!(status == 1 && stdout.is_empty() && begun.elapsed() < Duration::from_secs(2));
+    let (status, _, stderr) = said(&["verify", target.to_str().unwrap(), "--level", "recompute"]);
+    assert!(status == 2 && stderr.contains("certificate"), "{stderr}");
+    std::fs::write(&target, [0xff, 0xfe, 0x00]).unwrap();
+    assert_eq!(said(&["verify", target.to_str().unwrap()]).0, 3);
+}

@@ -47,8 +47,25 @@ pub(crate) fn export(args: &Args) -> Result<()> {
     whole_file(path, |out| write(&view, args.format, range, out))
 }
 
-/// Writes a file under another name until it is whole, so that a file that is there is a whole one.
+/// Writes a file under another name until it is whole, so that a file that is there is a whole one. What is there and is
+/// no file (a pipe, a device) is written to; a link is followed.
 pub(super) fn whole_file(path: &Path, body: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let written = match std::fs::metadata(&real) {
+        Ok(there) if !there.is_file() => {
+            let file = std::fs::OpenOptions::new().write(true).open(&real);
+            file.map_err(anyhow::Error::from).and_then(|file| {
+                let mut out = BufWriter::with_capacity(1 << 20, file);
+                body(&mut out)?;
+                Ok(out.flush()?)
+            })
+        }
+        _ => by_another_name(&real, body),
+    };
+    written.with_context(|| format!("writing {}", path.display()))
+}
+
+fn by_another_name(path: &Path, body: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let part = path.with_added_extension("part");
     let file = std::fs::File::create(&part).with_context(|| format!("making {}", part.display()))?;
     let mut out = BufWriter::with_capacity(1 << 20, file);
@@ -61,7 +78,19 @@ pub(super) fn whole_file(path: &Path, body: impl FnOnce(&mut dyn Write) -> Resul
     if written.is_err() {
         let _ = std::fs::remove_file(&part);
     }
-    written.with_context(|| format!("writing {}", path.display()))
+    written
+}
+
+/// Whether [`whole_file`] could write there: asked before hours of work.
+pub(super) fn can_write(path: &Path) -> Result<()> {
+    let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let part = match std::fs::metadata(&real) {
+        Ok(there) if there.is_dir() => anyhow::bail!("{} is a directory", path.display()),
+        Ok(there) if !there.is_file() => return Ok(()),
+        _ => real.with_added_extension("part"),
+    };
+    std::fs::File::create(&part).with_context(|| format!("making {}", part.display()))?;
+    Ok(std::fs::remove_file(&part)?)
 }
 
 fn write(view: &View, format: Format, range: Range<u64>, out: &mut dyn Write) -> Result<()> {

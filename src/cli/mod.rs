@@ -123,13 +123,13 @@ pub(crate) fn main() -> ExitCode {
 fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(args) => return run::run(&args, quiet),
+        Command::Verify(args) => return verify::verify(&args, quiet),
         Command::Period(args) => return period::period(&args, quiet),
         Command::Survey(args) => return survey::survey(&args, quiet),
         Command::Selftest(args) => return selftest::selftest(&args),
         Command::Status(args) => status::status(&args),
         Command::Values(args) => values::values(&args, quiet),
         Command::Export(args) => export::export(&args),
-        Command::Verify(args) => verify::verify(&args, quiet),
         Command::Merge(args) => survey::merge(&args),
         Command::Games(args) => games::games(&args),
         Command::Cpu(args) => cpu::cpu(&args),

@@ -34,12 +34,12 @@ const LISTED: usize = 100;
                         grundy period runs/grundy --json\n\
                         grundy period .106 --to 2^40 --keep 1G --dir runs/106\n\
                         JSON keys: game status period preperiod max_value theorem checked_through preperiod_at_most\n\
-                        saltus needed exceptions exception_heaps searched_end. 'status' is proved, observed or none;\n\
+                        saltus needed exceptions exception_heaps searched_end searched_from. 'status' is proved, observed or none;\n\
                         numbers that there are not are null, the preperiod too when values are freed that would tell.\n\
                         'saltus' is not 0 when G(n+period) = G(n) + saltus. 'needed' is how many\n\
                         values a proof of what is observed would need. 'exception_heaps' are the first 100 heaps before\n\
                         the preperiod that do not fit the period. 'searched_end': no period shows in the last so many\n\
-                        values, when none is found.")]
+                        values, when none is found, among those from 'searched_from' on.")]
 pub(crate) struct Args {
     /// A game, or the directory of a run (./x is always a directory).
     #[arg(value_name = "GAME|DIR")]
@@ -70,6 +70,7 @@ pub(crate) struct Args {
 
 pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
     let method = args.kernel.method()?;
+    args.certificate.as_deref().map_or(Ok(()), super::export::can_write)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.map_or(0, usize::from)).build()?;
     pool.install(|| match Source::find(&args.source)? {
         Source::Directory(dir) => {
@@ -146,7 +147,9 @@ fn look_at(view: &View, args: &Args, method: Method) -> Result<()> {
 fn tell<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, args: &Args) -> Result<()> {
     let repeat = finding.repeat.as_ref();
     let odd = match repeat {
-        Some(r) if r.exact && r.saltus == 0 => Some(exceptions(subject.values, r.period, r.preperiod, LISTED)?),
+        Some(r) if r.exact && r.saltus == 0 && subject.values.freed().is_empty() => {
+            Some(exceptions(subject.values, r.period, r.preperiod, LISTED)?)
+        }
         _ => None,
     };
     let proof = repeat.and_then(|repeat| repeat.proof.as_ref());
@@ -166,6 +169,7 @@ fn tell<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, args: 
                 "exceptions": odd.as_ref().map(|odd| odd.0),
                 "exception_heaps": odd.as_ref().map(|odd| &odd.1),
                 "searched_end": repeat.is_none().then_some(finding.shortest),
+                "searched_from": finding.start,
             });
             return Ok(writeln!(out, "{object}")?);
         }
@@ -188,13 +192,20 @@ fn in_words<S: Sequence + ?Sized>(
 ) -> Result<()> {
     let (rule, count) = (subject.rule, finding.count);
     let Some(repeat) = &finding.repeat else {
-        writeln!(
-            out,
-            "{rule}: none: G(0) to G({}), the largest {}, show no period: the last {} values stand nowhere before",
-            count - 1,
-            finding.max_value,
-            finding.shortest
-        )?;
+        let (largest, shortest, start) = (finding.max_value, finding.shortest, finding.start);
+        match (shortest, start) {
+            (0, _) => writeln!(out, "{rule}: none: {count} values are too few to look for a period")?,
+            (_, 0) => writeln!(
+                out,
+                "{rule}: none: {count} values, the largest {largest}, show no period: the last {shortest} stand nowhere \
+                 before"
+            )?,
+            _ => writeln!(
+                out,
+                "{rule}: none: of {count} values, the largest {largest}, those from {start} on are kept and show no \
+                 period: the last {shortest} stand nowhere before among them"
+            )?,
+        }
         return Ok(());
     };
     let Repeat { period, preperiod, exact, saltus, proof } = repeat;
@@ -263,8 +274,8 @@ fn in_words<S: Sequence + ?Sized>(
 }
 
 /// Checks a certificate, computing the game's values anew.
-pub(super) fn verify(path: &Path, json: bool, quiet: bool) -> Result<()> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+pub(super) fn verify(path: &Path, json: bool, quiet: bool) -> Result<ExitCode> {
+    let text = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
     let certificate = Certificate::parse(&text)?;
     let rule = certificate.the_rule()?;
     let method = KernelChoice::Auto.method()?;
@@ -277,7 +288,8 @@ pub(super) fn verify(path: &Path, json: bool, quiet: bool) -> Result<()> {
         let outcome = grundy::engine::run(Some(&rule), dir.path(), &options, &mut meter, &stop);
         meter.end();
         if outcome?.stopped {
-            return Err(anyhow::anyhow!("stopped before the certificate was checked"));
+            eprintln!("stopped before the certificate was checked");
+            return Ok(ExitCode::from(130));
         }
         certificate.check(method, &View::open(dir.path())?)?;
     } else {
@@ -307,5 +319,6 @@ pub(super) fn verify(path: &Path, json: bool, quiet: bool) -> Result<()> {
             )?;
         }
         Ok(())
-    })
+    })?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use grundy::rule::Rule;
 use grundy::survey::{self, Record};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -101,14 +102,14 @@ fn shard(text: &str) -> Result<(usize, usize), String> {
 /// One game a line.
 fn games_of(path: &Path) -> Result<Vec<Rule>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-    let mut games: Vec<Rule> = Vec::new();
+    let (mut games, mut names): (Vec<Rule>, _) = (Vec::new(), BTreeSet::new());
     for (number, line) in (1..).zip(text.lines()) {
         let game = line.split('#').next().unwrap_or_default().trim();
         if game.is_empty() {
             continue;
         }
         let rule: Rule = game.parse().map_err(|e| Usage(format!("{}, line {number}: {e}", path.display())))?;
-        if !games.contains(&rule) {
+        if names.insert(rule.name().to_owned()) {
             games.push(rule);
         }
     }
@@ -156,6 +157,12 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
         )?;
         Ok(())
     })?;
+    for (game, why) in &outcome.failed {
+        eprintln!("grundy: error: {game}: {why}");
+    }
+    if !outcome.failed.is_empty() {
+        return Ok(ExitCode::FAILURE);
+    }
     if outcome.stopped {
         eprintln!("stopped; the same command goes on with the games that are missing");
         return Ok(ExitCode::from(130));

@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use grundy::verify::{self, Report};
 use std::ops::Range;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 /// Arguments of `grundy verify`.
 #[derive(Debug, clap::Args)]
@@ -25,15 +26,15 @@ pub(crate) struct Args {
     /// Which heaps; left out: all. A digest check starts at the segment (2^24 values) that holds A.
     #[arg(long, value_name = "A..B", value_parser = number::range)]
     range: Option<Range<u64>>,
-    /// What is checked.
-    #[arg(long, value_enum, default_value = "digest")]
-    level: Level,
-    /// How many values are computed anew (level definition), besides the first and the last.
-    #[arg(long, value_name = "K", default_value = "30", value_parser = number::number)]
-    samples: u64,
-    /// Chooses the sample.
-    #[arg(long, value_name = "S", default_value = "1", value_parser = number::number)]
-    seed: u64,
+    /// What is checked; left out: digest.
+    #[arg(long, value_enum)]
+    level: Option<Level>,
+    /// How many values are computed anew (level definition), besides the first and the last; left out: 30.
+    #[arg(long, value_name = "K", value_parser = number::number)]
+    samples: Option<u64>,
+    /// Chooses the sample; left out: 1.
+    #[arg(long, value_name = "S", value_parser = number::number)]
+    seed: Option<u64>,
     /// One JSON object.
     #[arg(long)]
     json: bool,
@@ -52,10 +53,16 @@ enum Level {
     Definition,
 }
 
-pub(crate) fn verify(args: &Args, quiet: bool) -> Result<()> {
+pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
     if args.dir.is_file() {
+        if args.level.is_some() || args.range.is_some() || args.samples.is_some() || args.seed.is_some() {
+            let text = "a certificate is checked as a whole: --level, --range, --samples and --seed are for runs";
+            return Err(super::Usage(text.into()).into());
+        }
         return super::period::verify(&args.dir, args.json, quiet);
     }
+    let level = args.level.unwrap_or(Level::Digest);
+    let seed = args.seed.unwrap_or(1);
     let mut meter = Meter::new(quiet);
     let mut begun = false;
     let progress = |done, all| {
@@ -64,15 +71,17 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<()> {
         }
         meter.at(done, String::new);
     };
-    let report = match args.level {
+    let report = match level {
         Level::Digest => verify::digest(&args.dir, args.range.clone(), progress),
         Level::Exclusion => verify::exclusion(&args.dir, args.range.clone(), progress),
         Level::Recompute => verify::recompute(&args.dir, args.range.clone(), progress),
-        Level::Definition => verify::definition(&args.dir, args.range.clone(), args.samples, args.seed, progress),
+        Level::Definition => {
+            verify::definition(&args.dir, args.range.clone(), args.samples.unwrap_or(30), seed, progress)
+        }
     };
     meter.end();
     let Report { from, to, checked, records, unchecked, kernel } = report?;
-    let level = match args.level {
+    let name = match level {
         Level::Digest => "digest",
         Level::Exclusion => "exclusion",
         Level::Recompute => "recompute",
@@ -81,12 +90,12 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<()> {
     super::export::print(|out| {
         if args.json {
             let object = serde_json::json!({
-                "level": level, "from": from, "to": to, "checked": checked, "records": records, "seed": args.seed,
+                "level": name, "from": from, "to": to, "checked": checked, "records": records, "seed": seed,
                 "unchecked": unchecked, "kernel": kernel,
             });
             writeln!(out, "{object}")?;
         } else {
-            let what = match args.level {
+            let what = match level {
                 Level::Digest => "hashed, all as the journal says".to_owned(),
                 Level::Exclusion => "held against their options with one rare part, none contradicts".to_owned(),
                 Level::Recompute => format!("computed anew ({}), all right", kernel.unwrap_or_default()),
@@ -98,5 +107,6 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<()> {
             }
         }
         Ok(())
-    })
+    })?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -164,9 +164,9 @@ impl Certificate {
     ///
     /// # Errors
     /// [`Error::Certificate`] when it is none, or was altered.
-    pub fn parse(text: &str) -> Result<Certificate> {
-        let certificate: Certificate =
-            serde_json::from_str(text).map_err(|e| refused(format!("it is no certificate of this program: {e}")))?;
+    pub fn parse(text: impl AsRef<[u8]>) -> Result<Certificate> {
+        let certificate: Certificate = serde_json::from_slice(text.as_ref())
+            .map_err(|e| refused(format!("it is no certificate of this program: {e}")))?;
         if certificate.format != FORMAT {
             let found = certificate.format.escape_default();
             return Err(refused(format!("its format is '{found}', not '{FORMAT}'")));
@@ -280,7 +280,9 @@ impl Certificate {
         }
         let known = Known { rares: counted.rares.clone(), max_value: self.max_value };
         let work = verify::recompute::check(rule, method, space, values, &known, self.from..to, |_, _| ())?;
-        if work.depth > facts.depth || work.defined > 0 || work.found_rare > 0 {
+        // How deep they are looked for is learnt, and may be another depth than that of the certificate; it has to do.
+        let window = Window { depth: window.depth.max(work.depth), ..window };
+        if work.defined > 0 || work.found_rare > 0 || !subject.windows_agree(&window, 0)? {
             return Err(refused(format!("witnesses lie as deep as {}, not {}", work.depth, facts.depth)));
         }
         Ok(())

@@ -151,7 +151,7 @@ impl Window {
     /// W, the number of values before n1 and n2 that must agree.
     #[must_use]
     pub fn width(&self, rule: &Rule) -> u64 {
-        self.last_rare.max(self.depth) + rule.max_remove()
+        self.last_rare.max(self.depth).saturating_add(rule.max_remove())
     }
 
     /// The conditions of P4 on n1 and n2, but for the values.
@@ -226,8 +226,10 @@ pub struct Finding {
     pub count: u64,
     /// The largest of them.
     pub max_value: u16,
-    /// The least number of values at the end that had to repeat.
+    /// The least number of values at the end that had to repeat; 0 when there were too few to look.
     pub shortest: u64,
+    /// Where the values begin that were searched: 0, or behind those that are freed.
+    pub start: u64,
 }
 
 impl Finding {
@@ -278,11 +280,17 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
     /// # Errors
     /// What reading the values gives; [`Error::Wrong`] when P4 computes heaps anew and finds others.
     pub fn find(self) -> Result<Finding> {
-        let known = verify::count(self.values, self.space, self.freed)?;
+        let known = self.known()?;
         let stretch = Stretch::new(self.values)?;
         let length = stretch.length();
         let shortest = (length / 16).max(SHORTEST).min(length / 2);
-        let mut finding = Finding { repeat: None, count: self.values.len(), max_value: known.max_value, shortest };
+        let mut finding = Finding {
+            repeat: None,
+            count: self.values.len(),
+            max_value: known.max_value,
+            shortest,
+            start: stretch.start,
+        };
         if shortest == 0 {
             return Ok(finding);
         }
@@ -321,9 +329,19 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
             }
         }
         if finding.repeat.is_none() && stretch.start == 0 {
-            finding.repeat = self.find_arithmetic(&known)?;
+            finding.repeat = self.find_arithmetic()?;
         }
         Ok(finding)
+    }
+
+    /// Rares and largest value. What is known of freed values counts when all of them are among these.
+    fn known(self) -> Result<Known> {
+        let (freed, count) = (self.values.freed(), self.values.len());
+        if !freed.is_empty() && freed.end >= count {
+            return Err(Error::Freed { from: 0, to: count, hole: (freed.start, freed.end), heap: None });
+        }
+        let none = Known::default();
+        verify::count(self.values, self.space, if freed.is_empty() { &none } else { self.freed })
     }
 
     /// The period p, or the divisor of it that is one, with its preperiod, and a proof where one is reached.
@@ -402,7 +420,7 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
     /// # Errors
     /// As [`Subject::find`].
     pub fn prove_by_window(self, n0: u64, p: u64) -> Result<Option<Proof>> {
-        let known = verify::count(self.values, self.space, self.freed)?;
+        let known = self.known()?;
         let freed = self.values.freed();
         self.by_window(&known, if freed.is_empty() { 0 } else { freed.end }, n0, p)
     }
@@ -417,28 +435,32 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
         Ok(last_difference(self.values, shift, window.from - width, window.from)?.is_none())
     }
 
-    /// G(n + p) = G(n) + saltus > G(n) throughout the last half: only where the values still grow.
-    fn find_arithmetic(self, known: &Known) -> Result<Option<Repeat>> {
+    /// G(n + p) = G(n) + saltus > G(n) throughout the last half, for p up to a quarter of [`ENOUGH`]: only where the values
+    /// still grow.
+    fn find_arithmetic(self) -> Result<Option<Repeat>> {
+        /// So many of the last values show the period.
+        const ENOUGH: u64 = 1 << 18;
         let count = self.values.len();
         if count < SHORTEST || largest(self.values, count / 2)? == largest(self.values, count)? {
             return Ok(None);
         }
-        let mut values = vec![0; index(count)];
-        self.values.read(0, &mut values)?;
-        let steps: Vec<u16> = values.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect();
-        let subject = Subject { values: steps.as_slice(), space: Space::NONE, ..self.of(steps.as_slice()) };
-        let Some(p) = Stretch::new(subject.values)?.shift(steps.len() as u64 / 2, 1)? else { return Ok(None) };
-        let saltus =
-            |n: u64| values[index(n + p)].checked_sub(values[index(n)]).filter(|&s| s > 0 && s <= known.max_value);
-        let last = count - p - 1;
-        let Some(step) = saltus(last) else { return Ok(None) };
-        let preperiod = (0..last).rev().find(|&n| saltus(n) != Some(step)).map_or(0, |n| n + 1);
+        let mut last = vec![0; index(count.min(ENOUGH))];
+        self.values.read(count - last.len() as u64, &mut last)?;
+        let steps: Vec<u16> = last.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect();
+        let Some(p) = Stretch::new(steps.as_slice())?.shift(steps.len() as u64 / 2, 1)? else { return Ok(None) };
+        let (first, again) = (last[last.len() - 1 - index(p)], last[last.len() - 1]);
+        let Some(saltus) = again.checked_sub(first).filter(|&saltus| saltus > 0) else { return Ok(None) };
+        let mut preperiod = 0;
+        let mut there = Vec::new();
+        for_each_piece(self.values, 0, count - p, |from, here| {
+            there.resize(here.len(), 0);
+            self.values.read(from + p, &mut there)?;
+            let odd = here.iter().zip(&there).rposition(|(&a, &b)| a.checked_add(saltus) != Some(b));
+            preperiod = odd.map_or(preperiod, |i| from + i as u64 + 1);
+            Ok(())
+        })?;
         let seen = preperiod <= count / 2;
-        Ok(seen.then_some(Repeat { period: p, preperiod, exact: true, saltus: step, proof: None }))
-    }
-
-    fn of<T: ?Sized>(self, values: &'a T) -> Subject<'a, T> {
-        Subject { rule: self.rule, method: self.method, space: self.space, values, freed: self.freed }
+        Ok(seen.then_some(Repeat { period: p, preperiod, exact: true, saltus, proof: None }))
     }
 }
 

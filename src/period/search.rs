@@ -4,21 +4,21 @@
 //! the search is string matching: the last h values are looked for in all before them, from the end, and the nearest
 //! place at which they stand is the least p. Two-Way matching backwards (Crochemore and Perrin, *Two-way string-matching*,
 //! JACM 38, 1991; `memchr::memmem`) takes linear time and no memory; it works on the low bytes of the values, which a
-//! table of bytes has mapped as they are. What agrees in the low bytes is compared in whole, so nothing is invented; and
-//! nothing is missed but where low bytes repeat in [`TRIES`] ways and whole values do not.
+//! table of bytes has mapped as they are. What agrees in the low bytes is compared in whole, so nothing is invented; where
+//! low bytes repeat in [`TRIES`] ways and whole values do not, the search begins again with whole values.
 //!
 //! Which h: with h = N/2 the theorems of [`super`] can say more. Less, down to N/16, makes an observation, and a few
 //! thousand values are enough for the window theorem. What repeats for a long end repeats for a short one, so the search
 //! begins with the shortest, which nearly always ends it at once.
 
 use crate::definition::Sequence;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::nimber::index;
 use memchr::memmem::FinderRev;
 use rayon::prelude::*;
 use std::borrow::Cow;
 
-/// So many shifts are compared in whole before the search gives up.
+/// So many shifts are compared in whole before all is searched by whole values.
 const TRIES: usize = 1 << 10;
 
 /// Values compared by one task.
@@ -40,7 +40,9 @@ impl<'a, S: Sequence + ?Sized> Stretch<'a, S> {
         let low = match values.low_bytes() {
             Some(low) => Cow::Borrowed(&low[index(start)..]),
             None => {
-                let mut low = Vec::with_capacity(index(values.len() - start));
+                let (mut low, bytes) = (Vec::new(), values.len() - start);
+                let none = |_| Error::Memory { what: "a byte of each value, to be searched,", bytes };
+                low.try_reserve_exact(index(bytes)).map_err(none)?;
                 crate::definition::for_each_piece(values, start, values.len(), |_, piece| {
                     low.extend(piece.iter().map(|v| v.to_le_bytes()[0]));
                     Ok(())
@@ -65,13 +67,38 @@ impl<'a, S: Sequence + ?Sized> Stretch<'a, S> {
         }
         let count = self.values.len();
         let finder = FinderRev::new(&self.low[length - h..]);
-        for _ in 0..TRIES {
-            let Some(at) = finder.rfind(&self.low[..end]) else { break };
+        let mut tries = 0;
+        while let Some(at) = finder.rfind(&self.low[..end]) {
             let p = (length - h - at) as u64;
             if last_difference(self.values, p, count - h as u64 - p, count - p)?.is_none() {
                 return Ok(Some(p));
             }
             end = at + h - 1;
+            tries += 1;
+            if tries == TRIES {
+                return self.shift_of_values(h, p + 1);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The same by whole values, two bytes each: for the sequences whose low bytes repeat and whose values do not.
+    fn shift_of_values(&self, h: usize, least: u64) -> Result<Option<u64>> {
+        let bytes = 2 * self.length();
+        let mut pairs = Vec::new();
+        let none = |_| Error::Memory { what: "the sequence, to be searched,", bytes };
+        pairs.try_reserve_exact(index(bytes)).map_err(none)?;
+        crate::definition::for_each_piece(self.values, self.start, self.values.len(), |_, piece| {
+            pairs.extend(piece.iter().flat_map(|v| v.to_le_bytes()));
+            Ok(())
+        })?;
+        let finder = FinderRev::new(&pairs[pairs.len() - 2 * h..]);
+        let mut end = pairs.len().saturating_sub(2 * index(least));
+        while let Some(at) = finder.rfind(&pairs[..end]) {
+            if at % 2 == 0 {
+                return Ok(Some(((pairs.len() - at) / 2 - h) as u64));
+            }
+            end = at + 2 * h - 1;
         }
         Ok(None)
     }
@@ -160,6 +187,17 @@ mod tests {
                     assert_eq!(found, plainly(&values, h, index(least)), "{values:?}, {h}, {least}");
                 }
             }
+        }
+    }
+
+    /// Low bytes that repeat with every shift, and values that repeat with one beyond all tries.
+    #[test]
+    fn values_are_searched_in_whole_when_low_bytes_say_nothing() {
+        for period in [1000u64, 1025, 1500] {
+            let values: Vec<u16> = (0..3 * period + 10).map(|i| if i % period == 0 { 256 } else { 0 }).collect();
+            let stretch = Stretch::new(values.as_slice()).unwrap();
+            assert_eq!(stretch.shift(2 * period, 1).unwrap(), Some(period));
+            assert_eq!(stretch.shift(3 * period, 1).unwrap(), None);
         }
     }
 

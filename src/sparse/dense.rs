@@ -85,6 +85,8 @@ pub(super) struct Dense {
     mask: u16,
     /// Small parts whose options are entered in the set before others are compared.
     marked: u64,
+    /// Pairs compared and [`SPEED`] times those entered, since the start.
+    work: u64,
 }
 
 impl Dense {
@@ -95,7 +97,7 @@ impl Dense {
         let bytes: Option<Vec<u8>> = values.iter().map(|&v| u8::try_from(v).ok()).collect();
         let rows = bytes.map_or_else(|| Rows::Values(Row::new(values.clone())), |bytes| Rows::Bytes(Row::new(bytes)));
         let mask = values.iter().fold(0, |all, v| all | v);
-        Ok(Dense { kernel, values: Window::new(0, values), rows, mask, marked: MARKED })
+        Ok(Dense { kernel, values: Window::new(0, values), rows, mask, marked: MARKED, work: 0 })
     }
 
     /// Compares all that is held with the values that `past` holds.
@@ -110,6 +112,11 @@ impl Dense {
             None => Ok(()),
             Some(n) => Err(Error::Flipped { what: "the row of values", from: n as u64, to: values.len() as u64 }),
         }
+    }
+
+    /// What was done so far, in pairs that are compared.
+    pub(super) fn work(&self) -> u64 {
+        self.work
     }
 
     /// One past the last heap whose value is known.
@@ -138,7 +145,7 @@ impl Dense {
         for option in rule.single_options(n, |m| self.values.get(m)) {
             seen[usize::from(option)] = true;
         }
-        let (mut rest, mut pairs) = (Vec::new(), 0);
+        let (mut rest, mut pairs, mut entered) = (Vec::new(), 0, 0);
         for split in rule.splits() {
             let last = split.largest_small_part(n);
             let marked = last.min(self.marked);
@@ -149,11 +156,12 @@ impl Dense {
             let tasks = (marked..last).step_by(index(TASK)).map(|from| (split, from + 1, last.min(from + TASK)));
             rest.extend(tasks);
             pairs += last - marked;
+            entered += marked;
         }
-        let mut late = 0;
+        let (mut late, mut place) = (0, 0);
         loop {
-            let least = seen.iter().position(|seen| !seen).unwrap_or(seen.len());
-            let least = u16::try_from(least).map_err(|_| Error::ValueTooLarge { n })?;
+            place += seen[place..].iter().position(|seen| !seen).unwrap_or(seen.len() - place);
+            let least = u16::try_from(place).map_err(|_| Error::ValueTooLarge { n })?;
             let has = |&(split, first, last): &(Split, u64, u64)| self.has(n, split, first, last, least);
             let found = if rest.len() > 1 { rest.par_iter().any(has) } else { rest.iter().any(has) };
             if !found {
@@ -161,9 +169,10 @@ impl Dense {
                 let (saved, cost) = (late * pairs / 4, self.marked * SPEED);
                 if saved > cost {
                     self.marked *= 2;
-                } else if saved < cost / 8 {
+                } else if saved < cost / 8 && pairs > 0 {
                     self.marked = (self.marked / 2).max(MARKED);
                 }
+                self.work += entered * SPEED + (late + 1) * pairs + seen.len() as u64;
                 return Ok(least);
             }
             seen[usize::from(least)] = true;

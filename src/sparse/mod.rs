@@ -467,14 +467,12 @@ impl Solver {
     }
 }
 
-/// The next values by all pairs at once: one batch.
+/// The next values by all pairs at once: one batch, small enough that a stop is noticed soon.
 fn compare(rule: &Rule, dense: &mut Dense, limit: u64, out: &mut Vec<u16>) -> Result<()> {
     /// Pairs of heaps per batch; a fraction of a second.
     const BATCH: u64 = 1 << 30;
-    let splits = rule.splits().count() as u64;
-    let mut pairs = 0;
-    while dense.end() < limit && pairs < BATCH {
-        pairs += 4096 + dense.end() * splits / 2;
+    let until = dense.work().saturating_add(BATCH);
+    while dense.end() < limit && dense.work() < until {
         out.push(dense.next(rule)?);
     }
     Ok(())
