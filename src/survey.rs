@@ -281,7 +281,7 @@ fn contradict(a: &Record, b: &Record) -> bool {
 }
 
 const COLUMNS: &str =
-    "game,status,period,preperiod,max_value,max_at,rares,last_rare,mask,position,theorem,checked_through";
+    "game,status,period,preperiod,max_value,max_at,rares,last_rare,mask,position,theorem,checked_through,digest";
 
 /// The table as comma-separated values, with a header line.
 #[must_use]
@@ -301,6 +301,7 @@ pub fn csv<'a>(records: impl Iterator<Item = &'a Record>) -> String {
             r.position.to_string(),
             known(r.theorem),
             r.checked_through.to_string(),
+            r.digest.clone(),
         ];
         text.push_str(&row.join(","));
         text.push('\n');
