@@ -49,7 +49,7 @@ fn every_command_has_help_with_an_example() {
     // Names stand two columns in; what is further in is the rest of a description.
     let names = commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names: BTreeSet<&str> = names.map(|line| line.split_whitespace().next().unwrap()).collect();
-    for name in ["run", "status", "values", "export", "verify", "games", "cpu", "selftest", "generate"] {
+    for name in ["run", "status", "values", "export", "verify", "games", "cpu", "selftest", "generate", "period", "survey", "merge"] {
         assert!(names.contains(name), "{name} is not in {names:?}");
     }
     for name in names.into_iter().filter(|&name| name != "help") {
@@ -242,7 +242,7 @@ fn status_as_json_has_the_documented_keys_and_integers() {
     let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&out).unwrap();
     let keys: BTreeSet<&str> = object.keys().map(String::as_str).collect();
     let documented =
-        "game count width mask position rares last_rare max_value max_at escapes digest checks errors kept";
+        "game count width mask position rares last_rare max_value max_at escapes digest checks errors kept excluded";
     assert_eq!(keys, documented.split(' ').collect());
     let numbers = ["count", "mask", "position", "rares", "last_rare", "max_value", "max_at", "escapes", "errors"];
     assert!(numbers.iter().all(|&key| object[key].is_u64()), "{out}");
