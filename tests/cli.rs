@@ -49,7 +49,9 @@ fn every_command_has_help_with_an_example() {
     // Names stand two columns in; what is further in is the rest of a description.
     let names = commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names: BTreeSet<&str> = names.map(|line| line.split_whitespace().next().unwrap()).collect();
-    for name in ["run", "status", "values", "export", "verify", "games", "cpu", "selftest", "generate"] {
+    for name in
+        ["run", "status", "values", "export", "verify", "games", "cpu", "selftest", "generate", "play", "rectangle"]
+    {
         assert!(names.contains(name), "{name} is not in {names:?}");
     }
     for name in names.into_iter().filter(|&name| name != "help") {
