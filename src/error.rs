@@ -38,6 +38,9 @@ pub enum Error {
     /// A list of moves that is no rule (a move that removes nothing and splits nothing, say).
     #[error("not a rule of a heap game: {0}")]
     Rule(String),
+    /// A position that its game does not have, or one that is too large to be searched.
+    #[error("not a position that can be searched: {0}")]
+    Position(String),
     /// A nim-value that does not fit 16 bits; nothing is cut, the computation stops.
     #[error("G({n}) is above 65535, the largest value that this program stores; the values below n = {n} are right")]
     ValueTooLarge {
@@ -216,7 +219,7 @@ impl Error {
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
-            Error::Code { .. } | Error::Rule(_) => Kind::Usage,
+            Error::Code { .. } | Error::Rule(_) | Error::Position(_) => Kind::Usage,
             Error::Damage { .. }
             | Error::Wrong { .. }
             | Error::Differs { .. }

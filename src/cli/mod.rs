@@ -12,7 +12,9 @@ mod games;
 mod generate;
 mod number;
 mod period;
+mod play;
 mod progress;
+mod rectangle;
 mod run;
 mod selftest;
 mod source;
@@ -62,6 +64,10 @@ enum Command {
     Survey(survey::SurveyArgs),
     /// One table of the records of several surveys.
     Merge(survey::MergeArgs),
+    /// The nim-value of heaps on the table, and every winning move.
+    Play(play::Args),
+    /// Schrage's game: break a bar into two unequal rectangles, in any number of dimensions.
+    Rectangle(rectangle::Args),
     /// The games that have names here, with what is known of them.
     Games(games::Args),
     /// The kernels that this processor can run.
@@ -131,6 +137,8 @@ fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Values(args) => values::values(&args, quiet),
         Command::Export(args) => export::export(&args),
         Command::Merge(args) => survey::merge(&args),
+        Command::Play(args) => play::play(&args, quiet),
+        Command::Rectangle(args) => rectangle::rectangle(&args, quiet),
         Command::Games(args) => games::games(&args),
         Command::Cpu(args) => cpu::cpu(&args),
         Command::Generate(args) => generate::generate(&args),

@@ -1,0 +1,226 @@
+//! `grundy play`: what a position of heaps is worth, and every move that wins it.
+
+use super::source::Source;
+use super::values::computed;
+use super::{Usage, number};
+use anyhow::Result;
+use grundy::definition::First;
+use grundy::engine::View;
+use grundy::games::play::{Game, Heap, Winning, value, winning_moves};
+use grundy::rule::Rule;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// So many values are computed on the spot, of all games of a position together.
+const MOST: u64 = 1 << 28;
+
+/// Arguments of `grundy play`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: grundy play nim 39 35 25 14\n         \
+                        grundy play grundy 17 10 4\n         \
+                        grundy play kayles:12 nim:5 grundy:d=2:100\n         \
+                        grundy play runs/grundy 1e9 1000\n         \
+                        grundy play --table 8\n\
+                        GAME is a game of 'grundy games', an octal code, the directory of a run (./x is always one), or\n\
+                        'nim'. Heaps from 2^28 on need the directory of a run. Who cannot move loses.\n\
+                        Prints the nim-value and the winning moves: 'heap 3: 25 -> 10 (take 15)', 'heap 1: 17 -> 5 + 12'.\n\
+                        '*1' among what is left is something of nim-value 1 beside the heaps, in remove-a-square the other\n\
+                        cell of a column; to play on, it is the heap 'nim:1'.\n\
+                        JSON keys: value lost heaps moves. A heap has game (a directory as it was typed), size and value;\n\
+                        a move has heap (from 1), from, to (the heaps left), take and constant (the 1 of '*1', else 0).\n\
+                        With --table JSON Lines, one a row: {\"row\":0,\"values\":[0,1,2]}.")]
+pub(crate) struct Args {
+    /// GAME HEAP HEAP …, all of one game; or GAME:HEAP GAME:HEAP …
+    #[arg(value_name = "GAME|HEAP|GAME:HEAP", required_unless_present = "table", conflicts_with = "table")]
+    position: Vec<String>,
+    /// The nim-addition table of 0 to N-1.
+    #[arg(long, value_name = "N", value_parser = number::positive)]
+    table: Option<u64>,
+    /// One JSON object; of a table one a row.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The heaps as they were typed: the name of a game, and a size.
+fn heaps(position: &[String]) -> Result<Vec<(&str, u64)>> {
+    let bad = |why: String| anyhow::Error::from(Usage(why));
+    if let [game, sizes @ ..] = position
+        && let Some(first) = sizes.first()
+        && (number::number(first).is_ok() || !first.contains(':'))
+    {
+        let size = |text: &String| number::number(text).map_err(|why| bad(format!("heap '{text}': {why}")));
+        return sizes.iter().map(|text| Ok((game.as_str(), size(text)?))).collect();
+    }
+    let heap = |text: &'_ String| -> Result<(usize, u64)> {
+        let at = text.rfind(':').ok_or_else(|| bad(format!("'{text}' has no heap; write GAME HEAP… or GAME:HEAP…")))?;
+        let size = number::number(&text[at + 1..]).map_err(|why| bad(format!("the heap of '{text}': {why}")))?;
+        Ok((at, size))
+    };
+    position.iter().map(|text| heap(text).map(|(at, size)| (&text[..at], size))).collect()
+}
+
+/// A game of the position, and the values of its heaps.
+enum Known {
+    Nim,
+    Memory(Rule, Vec<u16>),
+    /// As it was typed, and what is there.
+    Directory(String, Box<View>),
+}
+
+impl Known {
+    fn name(&self) -> &str {
+        match self {
+            Known::Nim => "nim",
+            Known::Memory(rule, _) => rule.name(),
+            Known::Directory(typed, _) => typed,
+        }
+    }
+
+    /// The values that are held in memory, all of them; none of a directory, which reads them itself.
+    fn in_memory(&self) -> First<'_, [u16]> {
+        let values = match self {
+            Known::Memory(_, values) => values.as_slice(),
+            Known::Nim | Known::Directory(..) => &[],
+        };
+        First { of: values, count: values.len() as u64 }
+    }
+}
+
+/// What a game's name stands for, before anything is computed.
+enum Named {
+    Nim,
+    Rule(Rule),
+    Directory(PathBuf),
+}
+
+fn named(text: &str) -> Result<Named> {
+    if text == "nim" {
+        return Ok(Named::Nim);
+    }
+    Ok(match Source::find(text)? {
+        Source::Game(rule) => Named::Rule(rule),
+        Source::Directory(dir) => Named::Directory(dir),
+    })
+}
+
+/// The games of the position, each once, and which of them each heap belongs to.
+fn games(heaps: &[(&str, u64)], quiet: bool) -> Result<(Vec<Known>, Vec<usize>)> {
+    let mut found: Vec<(&str, Named, u64)> = Vec::new();
+    let mut of = Vec::new();
+    for &(text, size) in heaps {
+        let at = found.iter().position(|(known, ..)| *known == text).unwrap_or(found.len());
+        match found.get_mut(at) {
+            Some((.., largest)) => *largest = size.max(*largest),
+            None => found.push((text, named(text)?, size)),
+        }
+        of.push(at);
+    }
+    let mut room = MOST;
+    for (_, game, largest) in &found {
+        if let Named::Rule(rule) = game {
+            let count = largest.saturating_add(1);
+            let too_many = || {
+                Usage(format!(
+                    "heap {largest}: so many values are not computed on the spot (at most 2^28, of all games together); \
+                     'grundy run {rule} --to {count} --dir DIR' makes a table, and DIR:{largest} is a heap then"
+                ))
+            };
+            room = room.checked_sub(count).ok_or_else(too_many)?;
+        }
+    }
+    let known = found.into_iter().map(|(text, game, largest)| match game {
+        Named::Nim => Ok(Known::Nim),
+        Named::Directory(dir) => Ok(Known::Directory(text.to_owned(), Box::new(View::open(&dir)?))),
+        Named::Rule(rule) => {
+            let values = computed(&rule, largest + 1, quiet)?;
+            Ok(Known::Memory(rule, values))
+        }
+    });
+    let known: Result<Vec<Known>> = known.collect();
+    Ok((known?, of))
+}
+
+pub(crate) fn play(args: &Args, quiet: bool) -> Result<()> {
+    if let Some(size) = args.table {
+        return super::export::print(|out| print_table(out, args.json, size));
+    }
+    let typed = heaps(&args.position)?;
+    let (games, of) = games(&typed, quiet)?;
+    // Values in memory as a sequence, beside what owns them.
+    let firsts: Vec<First<'_, [u16]>> = games.iter().map(Known::in_memory).collect();
+    let position: Vec<Heap<'_>> = typed
+        .iter()
+        .zip(&of)
+        .map(|(&(_, size), &at)| {
+            let game = match &games[at] {
+                Known::Nim => Game::Nim,
+                Known::Memory(rule, _) => Game::Heap { rule, values: &firsts[at] },
+                Known::Directory(_, view) => Game::Heap { rule: &view.rule, values: view.as_ref() },
+            };
+            Heap { game, size }
+        })
+        .collect();
+    let names: Vec<&str> = of.iter().map(|&at| games[at].name()).collect();
+    let total = value(&position)?;
+    super::export::print(|out| match args.json {
+        true => print_json(out, &position, &names, total),
+        false => print_moves(out, &position, total),
+    })
+}
+
+fn print_moves(out: &mut dyn Write, position: &[Heap<'_>], total: u64) -> Result<()> {
+    if total == 0 {
+        return Ok(writeln!(out, "nim-value 0: lost for who is to move")?);
+    }
+    writeln!(out, "nim-value {total}: won by")?;
+    winning_moves(position, |win| -> Result<()> { Ok(writeln!(out, "{}", sentence(&win))?) })
+}
+
+/// `heap 3: 25 -> 10 (take 15)`
+fn sentence(win: &Winning) -> String {
+    let constant = (win.constant != 0).then(|| format!("*{}", win.constant));
+    let left: Vec<String> = win.parts().map(|part| part.to_string()).chain(constant).collect();
+    let left = if left.is_empty() { "0".to_owned() } else { left.join(" + ") };
+    let take = if win.taken() > 0 { format!(" (take {})", win.taken()) } else { String::new() };
+    format!("heap {}: {} -> {left}{take}", win.heap + 1, win.from)
+}
+
+/// One object, written as it is found: a large heap may have millions of winning moves.
+fn print_json(out: &mut dyn Write, position: &[Heap<'_>], names: &[&str], total: u64) -> Result<()> {
+    let heaps: Result<Vec<serde_json::Value>> = position
+        .iter()
+        .zip(names)
+        .map(|(heap, game)| Ok(serde_json::json!({ "game": game, "size": heap.size, "value": heap.value()? })))
+        .collect();
+    let heaps = serde_json::Value::from(heaps?);
+    write!(out, "{{\"value\":{total},\"lost\":{},\"heaps\":{heaps},\"moves\":[", total == 0)?;
+    let mut comma = "";
+    winning_moves(position, |win| -> Result<()> {
+        let to: Vec<u64> = win.parts().collect();
+        let object = serde_json::json!({
+            "heap": win.heap + 1, "from": win.from, "to": to, "take": win.taken(), "constant": win.constant,
+        });
+        write!(out, "{comma}{object}")?;
+        comma = ",";
+        Ok(())
+    })?;
+    Ok(writeln!(out, "]}}")?)
+}
+
+/// The nim-addition table; without spaces, as it was printed in 1939, while all its numbers have one digit.
+fn print_table(out: &mut dyn Write, json: bool, size: u64) -> Result<()> {
+    // No sum has a bit above those of the largest number.
+    let largest = u64::MAX.checked_shr((size - 1).leading_zeros()).unwrap_or(0);
+    let (width, space) = if largest < 8 { (1, "") } else { (largest.to_string().len(), " ") };
+    for x in 0..size {
+        if json {
+            write!(out, "{{\"row\":{x},\"values\":[")?;
+            (0..size).try_for_each(|y| write!(out, "{}{}", if y == 0 { "" } else { "," }, x ^ y))?;
+            writeln!(out, "]}}")?;
+        } else {
+            (0..size).try_for_each(|y| write!(out, "{}{:width$}", if y == 0 { "" } else { space }, x ^ y))?;
+            writeln!(out)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! `grundy rectangle`: Schrage's game, by the theorem or by direct recursion.
+
+use super::values::computed;
+use super::{Usage, number};
+use anyhow::Result;
+use grundy::games::rectangle::{Bars, by_theorem, name};
+use grundy::rule::Rule;
+use std::io::Write;
+
+/// Values of single sides that are computed on the spot.
+const MOST: u64 = 1 << 28;
+
+/// Arguments of `grundy rectangle`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: grundy rectangle 17 23\n         \
+                        grundy rectangle 5 8 13 --min-difference 2 --direct\n         \
+                        grundy rectangle --table 20x20\n\
+                        Of the values of the sides those that are not 0 decide: none: 0; one: that value; two or more: 1\n\
+                        (G. Schrage, 1983). For sides from 2^28 on: 'grundy run' makes a table and 'grundy values' tells\n\
+                        the values of the sides.\n\
+                        JSON keys: sides min_difference side_values value method ('theorem' or 'direct'); with --table\n\
+                        JSON Lines, one a row: {\"row\":1,\"values\":[0,0,1]}, where values are those of columns 1, 2, …")]
+pub(crate) struct Args {
+    /// The sides of the bar, in any number of dimensions.
+    #[arg(value_name = "SIDE", value_parser = number::positive, required_unless_present = "table", conflicts_with = "table")]
+    sides: Vec<u64>,
+    /// All bars of up to M by N, a row for each of the first sides.
+    #[arg(long, value_name = "MxN", value_parser = table)]
+    table: Option<(u64, u64)>,
+    /// How much the parts of the broken side must differ at least; 0 allows equal halves.
+    #[arg(long, value_name = "D", default_value = "1", value_parser = number::number)]
+    min_difference: u64,
+    /// By recursion over all smaller bars, not by the theorem: for sides of up to a thousand or so.
+    #[arg(long)]
+    direct: bool,
+    /// One JSON object; of a table one a row.
+    #[arg(long)]
+    json: bool,
+}
+
+/// `MxN`, neither of them 0.
+fn table(text: &str) -> Result<(u64, u64), String> {
+    let (rows, columns) = text.split_once('x').ok_or("a table is MxN, for example 20x20")?;
+    Ok((number::positive(rows)?, number::positive(columns)?))
+}
+
+/// What knows the values of bars: of `sides`, and of bars that fit into it.
+enum Values {
+    /// G of single sides.
+    Theorem(Vec<u16>),
+    Direct(Bars),
+}
+
+impl Values {
+    fn new(args: &Args, sides: &[u64], quiet: bool) -> Result<Values> {
+        let rule = Rule::grundy(args.min_difference)?;
+        if args.direct {
+            return Ok(Values::Direct(Bars::compute(sides, args.min_difference)?));
+        }
+        let longest = sides.iter().copied().max().unwrap_or(0);
+        if longest >= MOST {
+            let text = format!(
+                "a side of {longest}: values of sides are computed below 2^28; 'grundy run {rule}' makes a table, 'grundy \
+                 values' tells the values of the sides, and the theorem (--help) needs no more"
+            );
+            return Err(Usage(text).into());
+        }
+        Ok(Values::Theorem(computed(&rule, longest + 1, quiet)?))
+    }
+
+    /// G of one side.
+    fn side(&self, axis: usize, side: u64) -> Result<u16> {
+        let value = match self {
+            Values::Theorem(values) => usize::try_from(side).ok().and_then(|side| values.get(side).copied()),
+            Values::Direct(bars) => bars.side_value(axis, side),
+        };
+        value.ok_or_else(|| anyhow::anyhow!("no value of a side of {side} is there"))
+    }
+
+    /// The value of a bar.
+    fn bar(&self, bar: &[u64]) -> Result<u16> {
+        match self {
+            Values::Theorem(_) => {
+                let sides: Result<Vec<u16>> = bar.iter().enumerate().map(|(axis, &s)| self.side(axis, s)).collect();
+                Ok(by_theorem(sides?))
+            }
+            Values::Direct(bars) => {
+                bars.value(bar).ok_or_else(|| anyhow::anyhow!("no value of {} is there", name(bar)))
+            }
+        }
+    }
+}
+
+pub(crate) fn rectangle(args: &Args, quiet: bool) -> Result<()> {
+    match args.table {
+        Some((rows, columns)) => {
+            let values = Values::new(args, &[rows, columns], quiet)?;
+            super::export::print(|out| print_table(out, args.json, (rows, columns), |m, n| values.bar(&[m, n])))
+        }
+        None => {
+            let values = Values::new(args, &args.sides, quiet)?;
+            let sides: Result<Vec<u16>> =
+                args.sides.iter().enumerate().map(|(axis, &side)| values.side(axis, side)).collect();
+            let (sides, value) = (sides?, values.bar(&args.sides)?);
+            super::export::print(|out| print_bar(out, args, &sides, value))
+        }
+    }
+}
+
+fn print_bar(out: &mut dyn Write, args: &Args, side_values: &[u16], value: u16) -> Result<()> {
+    let method = if args.direct { "direct" } else { "theorem" };
+    if args.json {
+        let object = serde_json::json!({
+            "sides": args.sides, "min_difference": args.min_difference, "side_values": side_values, "value": value,
+            "method": method,
+        });
+        return Ok(writeln!(out, "{object}")?);
+    }
+    let sides: Vec<String> = args.sides.iter().zip(side_values).map(|(s, v)| format!("G({s}) = {v}")).collect();
+    let by = if args.direct { "by direct recursion" } else { "by the theorem" };
+    Ok(writeln!(out, "{}: nim-value {value}, {by}; {}", name(&args.sides), sides.join(", "))?)
+}
+
+/// Rows and columns from 1 on, with their numbers in front and above.
+fn print_table(
+    out: &mut dyn Write,
+    json: bool,
+    (rows, columns): (u64, u64),
+    value: impl Fn(u64, u64) -> Result<u16>,
+) -> Result<()> {
+    let width = columns.to_string().len().max(rows.to_string().len());
+    if !json {
+        write!(out, "{:width$} ", "")?;
+        (1..=columns).try_for_each(|n| write!(out, " {n:width$}"))?;
+        writeln!(out)?;
+    }
+    for m in 1..=rows {
+        let row: Result<Vec<u16>> = (1..=columns).map(|n| value(m, n)).collect();
+        let row = row?;
+        if json {
+            writeln!(out, "{}", serde_json::json!({ "row": m, "values": row }))?;
+        } else {
+            write!(out, "{m:width$} ")?;
+            row.iter().try_for_each(|value| write!(out, " {value:width$}"))?;
+            writeln!(out)?;
+        }
+    }
+    Ok(())
+}

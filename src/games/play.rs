@@ -1,0 +1,178 @@
+//! Sums of heaps as they are played: the nim-value of a position and every winning move.
+//!
+//! A position is a list of heaps, each of its own game: a rule of a heap game, or Nim, where a heap of x has value x and
+//! a move takes any number of tokens (which is no rule of the normal form, because it has no bound on what is removed).
+//! The value of the position is the nim-sum of the values of its heaps, and who moves from value 0 loses (P. M. Grundy,
+//! *Mathematics and Games*, Eureka 2, 1939, who calls such a position won, for who moved to it). So a move in a heap of
+//! value g wins if and only if its option has the value total ^ g; there is one as soon as the total is not 0, by the
+//! digital-sum theorem: some heap has total ^ g < g, and the mex says that it has an option of that value.
+//!
+//! Every option of every heap is looked at, splits included, in the order of heaps, tokens taken, constants, heaps left,
+//! smaller part. Moves of a rule that lead to the same heaps are one: splits that take the same and XOR the same constant
+//! differ in their least difference only, so the one with the least has all of them, and two parts are looked at as
+//! smaller and larger, once.
+
+use crate::definition::Sequence;
+use crate::error::{Error, Result};
+use crate::nimber::index;
+use crate::rule::{Leaves, Rule};
+
+/// The game that a heap belongs to.
+#[derive(Clone, Copy)]
+pub enum Game<'a> {
+    /// Take any number of tokens, at least one.
+    Nim,
+    /// A heap game; `values` must be those of `rule`, and hold the heaps that are played with.
+    Heap {
+        /// The rule.
+        rule: &'a Rule,
+        /// G(0), G(1), … of it.
+        values: &'a dyn Sequence,
+    },
+}
+
+/// One heap of a position.
+#[derive(Clone, Copy)]
+pub struct Heap<'a> {
+    /// Its game.
+    pub game: Game<'a>,
+    /// Its tokens.
+    pub size: u64,
+}
+
+impl Heap<'_> {
+    /// Its nim-value.
+    ///
+    /// # Errors
+    /// What reading the values gives.
+    pub fn value(&self) -> Result<u64> {
+        match self.game {
+            Game::Nim => Ok(self.size),
+            Game::Heap { values, .. } => Ok(one(values, self.size)?.into()),
+        }
+    }
+}
+
+/// A winning move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Winning {
+    /// Which heap it changes, counted from 0.
+    pub heap: usize,
+    /// The tokens of this heap before the move.
+    pub from: u64,
+    /// What is left of it, the smaller part first, 0 for a heap that is not left: `[0, 0]`, `[0, b]` or `[a, b]`.
+    pub left: [u64; 2],
+    /// The value of what is left besides, which no heap of this game stands for (remove-a-square: a lone cell, 1).
+    pub constant: u16,
+}
+
+impl Winning {
+    /// The heaps that are left, none, one or two.
+    pub fn parts(&self) -> impl Iterator<Item = u64> {
+        self.left.into_iter().filter(|&part| part > 0)
+    }
+
+    /// Tokens taken away.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.from - self.left[0] - self.left[1]
+    }
+}
+
+/// The nim-value of a position: 0 when who is to move loses.
+///
+/// # Errors
+/// What reading the values gives: [`Error::Range`] for a heap that they do not reach.
+pub fn value(position: &[Heap<'_>]) -> Result<u64> {
+    position.iter().try_fold(0, |sum, heap| Ok(sum ^ heap.value()?))
+}
+
+/// Pairs of parts that are read at a time.
+const PIECE: u64 = 1 << 16;
+
+/// Calls `see` for every winning move of a position, each once, in order; for none when the position is lost.
+///
+/// # Errors
+/// What reading the values gives, before anything is seen, and what `see` gives.
+pub fn winning_moves<E: From<Error>>(
+    position: &[Heap<'_>],
+    mut see: impl FnMut(Winning) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    for heap in position {
+        if let Game::Heap { values, .. } = heap.game {
+            values.require(0, heap.size.saturating_add(1)).map_err(|error| error.for_heap(heap.size))?;
+        }
+    }
+    let total = value(position)?;
+    if total == 0 {
+        return Ok(());
+    }
+    for (number, heap) in position.iter().enumerate() {
+        let target = total ^ heap.value()?;
+        let mut win = |left, constant| see(Winning { heap: number, from: heap.size, left, constant });
+        match (heap.game, u16::try_from(target)) {
+            (Game::Nim, _) if target < heap.size => win([0, target], 0)?,
+            (Game::Heap { rule, values }, Ok(target)) => options_of_value(rule, values, heap.size, target, win)?,
+            // No heap game of this program has a value above 65535.
+            (Game::Nim, _) | (Game::Heap { .. }, Err(_)) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Calls `see(left, constant)` for every option of a heap of `n` that has the value `target`.
+fn options_of_value<E: From<Error>>(
+    rule: &Rule,
+    values: &dyn Sequence,
+    n: u64,
+    target: u16,
+    mut see: impl FnMut([u64; 2], u16) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let mut split_before = None;
+    for m in rule.moves() {
+        let Some(left) = n.checked_sub(m.remove) else { continue };
+        match m.leaves {
+            Leaves::Nothing if left == 0 && m.constant == target => see([0, 0], m.constant)?,
+            Leaves::One if left > 0 && m.constant ^ one(values, left)? == target => see([0, left], m.constant)?,
+            // Moves are sorted: of splits that differ in nothing else the one with the least difference comes first.
+            Leaves::Two { min_difference } if split_before != Some((m.remove, m.constant)) => {
+                split_before = Some((m.remove, m.constant));
+                splits_of_value(values, left, min_difference, m.constant ^ target, |a| see([a, left - a], m.constant))?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Calls `see(a)` for every smaller part a of `left` with G(a) ^ G(left - a) = `wanted`, ascending.
+fn splits_of_value<E: From<Error>>(
+    values: &dyn Sequence,
+    left: u64,
+    min_difference: u64,
+    wanted: u16,
+    mut see: impl FnMut(u64) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let last = left.saturating_sub(min_difference) / 2;
+    let mut first = 1;
+    while first <= last {
+        let end = last.min(first + PIECE - 1);
+        let length = index(end - first + 1);
+        let (mut small, mut large) = (vec![0; length], vec![0; length]);
+        values.read(first, &mut small)?;
+        values.read(left - end, &mut large)?;
+        for (a, (small, large)) in (first..).zip(small.iter().zip(large.iter().rev())) {
+            if small ^ large == wanted {
+                see(a)?;
+            }
+        }
+        first = end + 1;
+    }
+    Ok(())
+}
+
+fn one(values: &dyn Sequence, n: u64) -> Result<u16> {
+    let mut value = [0];
+    values.read(n, &mut value)?;
+    Ok(value[0])
+}
