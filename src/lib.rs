@@ -30,6 +30,8 @@ pub mod period;
 
 pub mod survey;
 
+pub mod games;
+
 pub mod selftest;
 
 pub use error::{Error, Result};

@@ -6,10 +6,12 @@
 //! **To add a command**: a variant of [`Command`] with its arguments and an example in `after_help`, a file with one
 //! function that takes them, a line in [`dispatch`], and an example in `tests/cli.rs`.
 
+mod board;
 mod cpu;
 mod export;
 mod games;
 mod generate;
+mod graph;
 mod number;
 mod period;
 mod progress;
@@ -62,6 +64,10 @@ enum Command {
     Survey(survey::SurveyArgs),
     /// One table of the records of several surveys.
     Merge(survey::MergeArgs),
+    /// Losing positions and nim-values of a finite game given as a graph, and of sums of such games.
+    Graph(graph::Args),
+    /// Small games on boards and graphs, searched: nim-value, and who wins.
+    Board(board::Args),
     /// The games that have names here, with what is known of them.
     Games(games::Args),
     /// The kernels that this processor can run.
@@ -131,6 +137,8 @@ fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Export(args) => export::export(&args),
         Command::Verify(args) => verify::verify(&args, quiet),
         Command::Merge(args) => survey::merge(&args),
+        Command::Graph(args) => graph::graph(&args),
+        Command::Board(args) => board::board(&args),
         Command::Games(args) => games::games(&args),
         Command::Cpu(args) => cpu::cpu(&args),
         Command::Generate(args) => generate::generate(&args),
