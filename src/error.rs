@@ -103,6 +103,9 @@ pub enum Error {
     /// A board or graph that cannot be, or is too large.
     #[error("{0}")]
     Board(String),
+    /// A tune that no MIDI file can be.
+    #[error("{0}")]
+    Tune(String),
     /// A shape with a character that does not belong there.
     #[error("row {row}, column {column} of the shape: '{}'; a shape has '#' and '.' only", found.escape_default())]
     Shape {

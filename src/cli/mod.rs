@@ -20,6 +20,7 @@ mod selftest;
 mod source;
 mod status;
 mod survey;
+mod tune;
 mod values;
 mod verify;
 
@@ -68,6 +69,8 @@ enum Command {
     Graph(graph::Args),
     /// Small games on boards and graphs, searched: nim-value, and who wins.
     Board(board::Args),
+    /// A sequence as a tune, in a MIDI file.
+    Tune(tune::Args),
     /// The games that have names here, with what is known of them.
     Games(games::Args),
     /// The kernels that this processor can run.
@@ -139,6 +142,7 @@ fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Merge(args) => survey::merge(&args),
         Command::Graph(args) => graph::graph(&args),
         Command::Board(args) => board::board(&args),
+        Command::Tune(args) => tune::tune(&args, quiet),
         Command::Games(args) => games::games(&args),
         Command::Cpu(args) => cpu::cpu(&args),
         Command::Generate(args) => generate::generate(&args),

@@ -7,6 +7,7 @@ use super::{KernelChoice, Usage};
 use anyhow::Result;
 use grundy::definition::{Sequence, for_each_piece};
 use grundy::engine::View;
+use grundy::rule::Rule;
 use grundy::{Error, sparse};
 use std::ops::Range;
 
@@ -36,25 +37,29 @@ pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
         }
         Source::Game(rule) => {
             let count = args.ranges.iter().map(|r| r.end).max().unwrap_or(0);
-            if count > MOST {
-                let text = format!(
-                    "values up to {count} do not fit the memory; 'grundy run {rule} --to {count}' puts them on disk"
-                );
-                return Err(Usage(text).into());
-            }
-            let mut meter = Meter::new(quiet);
-            meter.begin(rule.name(), 0, Some(count));
-            let length =
-                usize::try_from(count).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * count })?;
-            let method = KernelChoice::Auto.method()?;
-            let values = sparse::extend(&rule, method, Vec::new(), length, sparse::BLOCK, |n| {
-                meter.at(n, String::new);
-                true
-            })?;
-            meter.end();
+            let values = computed(&rule, count, quiet)?;
             print(values.as_slice(), args)
         }
     }
+}
+
+/// The first values of a game, in memory.
+pub(super) fn computed(rule: &Rule, count: u64, quiet: bool) -> Result<Vec<u16>> {
+    if count > MOST {
+        let text =
+            format!("values up to {count} do not fit the memory; 'grundy run {rule} --to {count}' puts them on disk");
+        return Err(Usage(text).into());
+    }
+    let mut meter = Meter::new(quiet);
+    meter.begin(rule.name(), 0, Some(count));
+    let length = usize::try_from(count).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * count })?;
+    let method = KernelChoice::Auto.method()?;
+    let values = sparse::extend(rule, method, Vec::new(), length, sparse::BLOCK, |n| {
+        meter.at(n, String::new);
+        true
+    })?;
+    meter.end();
+    Ok(values)
 }
 
 fn print<S: Sequence + ?Sized>(values: &S, args: &Args) -> Result<()> {
