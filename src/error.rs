@@ -91,6 +91,44 @@ pub enum Error {
         /// Its size.
         bytes: u64,
     },
+    /// A search that would hold more positions than it may.
+    #[error(
+        "more than {bound} positions would have to be held, and the search stops there; take a smaller position, or a \
+         greater bound with --positions"
+    )]
+    Positions {
+        /// How many it may hold.
+        bound: usize,
+    },
+    /// A nim-value of a position that does not fit 16 bits.
+    #[error("the nim-value of a position is above 65535, the largest value that this program stores")]
+    PositionValue,
+    /// A board or graph that cannot be, or is too large.
+    #[error("{0}")]
+    Board(String),
+    /// A tune that no MIDI file can be.
+    #[error("{0}")]
+    Tune(String),
+    /// A shape with a character that does not belong there.
+    #[error("row {row}, column {column} of the shape: '{}'; a shape has '#' and '.' only", found.escape_default())]
+    Shape {
+        /// The row, counted from 1.
+        row: usize,
+        /// The column, counted from 1.
+        column: usize,
+        /// What stands there.
+        found: char,
+    },
+    /// A line of a text that is not understood, or says what cannot be.
+    #[error("{}, line {line}: {what}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong there, and what was expected.
+        what: String,
+    },
     /// The memory of this machine changed under a run.
     #[error(
         "the memory of this machine changed under the run: {what} from heap {from} on, before {to}, is not what was \
@@ -219,7 +257,7 @@ impl Error {
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
-            Error::Code { .. } | Error::Rule(_) | Error::Position(_) => Kind::Usage,
+            Error::Code { .. } | Error::Rule(_) | Error::Position(_) | Error::Shape { .. } => Kind::Usage,
             Error::Damage { .. }
             | Error::Wrong { .. }
             | Error::Differs { .. }

@@ -32,6 +32,8 @@ pub mod survey;
 
 pub mod games;
 
+pub mod tune;
+
 pub mod selftest;
 
 pub use error::{Error, Result};

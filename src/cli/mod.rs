@@ -6,10 +6,12 @@
 //! **To add a command**: a variant of [`Command`] with its arguments and an example in `after_help`, a file with one
 //! function that takes them, a line in [`dispatch`], and an example in `tests/cli.rs`.
 
+mod board;
 mod cpu;
 mod export;
 mod games;
 mod generate;
+mod graph;
 mod number;
 mod period;
 mod play;
@@ -20,6 +22,7 @@ mod selftest;
 mod source;
 mod status;
 mod survey;
+mod tune;
 mod values;
 mod verify;
 
@@ -68,6 +71,12 @@ enum Command {
     Play(play::Args),
     /// Schrage's game: break a bar into two unequal rectangles, in any number of dimensions.
     Rectangle(rectangle::Args),
+    /// Losing positions and nim-values of a finite game given as a graph, and of sums of such games.
+    Graph(graph::Args),
+    /// Small games on boards and graphs, searched: nim-value, and who wins.
+    Board(board::Args),
+    /// A sequence as a tune, in a MIDI file.
+    Tune(tune::Args),
     /// The games that have names here, with what is known of them.
     Games(games::Args),
     /// The kernels that this processor can run.
@@ -139,6 +148,9 @@ fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Merge(args) => survey::merge(&args),
         Command::Play(args) => play::play(&args, quiet),
         Command::Rectangle(args) => rectangle::rectangle(&args, quiet),
+        Command::Graph(args) => graph::graph(&args),
+        Command::Board(args) => board::board(&args),
+        Command::Tune(args) => tune::tune(&args, quiet),
         Command::Games(args) => games::games(&args),
         Command::Cpu(args) => cpu::cpu(&args),
         Command::Generate(args) => generate::generate(&args),

@@ -1,0 +1,140 @@
+//! `grundy graph`: finite games given as graphs, and their sums.
+
+use super::Usage;
+use anyhow::{Context, Result};
+use grundy::games::edges::{Direction, Edges};
+use grundy::games::graph::Graph;
+use grundy::nimber::nim_sum;
+use serde_json::json;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Arguments of `grundy graph`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: grundy graph game.dot\n         \
+                        grundy graph heap.txt heap.txt --sum 3 5\n\
+                        A file is DOT (digraph, '->', sets, attributes passed over; no subgraphs) or has a move 'a b' a\n\
+                        line, a vertex 'a' alone, and # before comments. Who has no move loses.\n\
+                        Prints 'vertex outcome value' a line: outcome P (previous player wins: lost for who has to\n\
+                        move, value 0) or N (next player wins). --sum adds the position of the sum, 'sum outcome value'\n\
+                        (the digital sum of the values), and every winning move, 'move game: vertex -> vertex'.\n\
+                        --json: {\"graphs\":[{\"file\",\"vertices\":[{\"vertex\",\"outcome\",\"value\"}]}],\n\
+                        \"sum\":{\"position\",\"outcome\",\"value\",\"moves\":[{\"game\",\"from\",\"to\"}]}}; sum is null\n\
+                        without --sum, games count from 1.")]
+pub(crate) struct Args {
+    /// Files with a graph each.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The position of the sum of these games: a vertex of each, in their order.
+    #[arg(long, num_args = 1.., value_name = "VERTEX")]
+    sum: Option<Vec<String>>,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A winning move in a sum.
+struct Winning {
+    /// Which game, from 0.
+    game: usize,
+    from: usize,
+    to: usize,
+}
+
+pub(crate) fn graph(args: &Args) -> Result<()> {
+    if args.sum.as_ref().is_some_and(|names| names.len() != args.files.len()) {
+        return Err(Usage(format!("--sum takes a vertex of each game, {} in all", args.files.len())).into());
+    }
+    let graphs = args.files.iter().map(|path| read(path)).collect::<Result<Vec<Graph>>>()?;
+    let position = args.sum.as_ref().map(|names| position(args, &graphs, names)).transpose()?;
+    super::export::print(|out| match args.json {
+        true => print_json(out, args, &graphs, position.as_deref()),
+        false => print(out, args, &graphs, position.as_deref()),
+    })
+}
+
+fn read(path: &Path) -> Result<Graph> {
+    Ok(Graph::new(edges(path, Direction::Directed)?)?)
+}
+
+/// The edges of a file.
+pub(super) fn edges(path: &Path, direction: Direction) -> Result<Edges> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    Ok(Edges::read(path, &text, direction)?)
+}
+
+/// The vertices of these names, one in each game.
+fn position(args: &Args, graphs: &[Graph], names: &[String]) -> Result<Vec<usize>> {
+    let find = |((path, graph), name): ((&PathBuf, &Graph), &String)| {
+        let missing = || Usage(format!("{} has no vertex '{}'", path.display(), name.escape_debug()));
+        Ok(graph.find(name).ok_or_else(missing)?)
+    };
+    args.files.iter().zip(graphs).zip(names).map(find).collect()
+}
+
+fn value(graphs: &[Graph], position: &[usize]) -> u16 {
+    nim_sum(graphs.iter().zip(position).map(|(graph, &at)| graph.values()[at]))
+}
+
+fn winning<'a>(graphs: &'a [Graph], position: &'a [usize]) -> impl Iterator<Item = Winning> + 'a {
+    let sum = value(graphs, position);
+    graphs.iter().zip(position).enumerate().flat_map(move |(game, (graph, &from))| {
+        let target = graph.values()[from] ^ sum; // its own value when the sum is 0, which no option has
+        let to = graph.options(from).into_iter().filter(move |&to| graph.values()[to] == target);
+        to.map(move |to| Winning { game, from, to })
+    })
+}
+
+/// P when the player who has moved wins, N when the next one does.
+pub(super) fn outcome(value: u16) -> &'static str {
+    if value == 0 { "P" } else { "N" }
+}
+
+/// A name as a word of a line.
+fn word(name: &str) -> String {
+    let plain = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control() || c == '"');
+    if plain { name.to_owned() } else { format!("{name:?}") }
+}
+
+fn print(out: &mut dyn Write, args: &Args, graphs: &[Graph], position: Option<&[usize]>) -> Result<()> {
+    for (path, graph) in args.files.iter().zip(graphs) {
+        if graphs.len() > 1 {
+            writeln!(out, "{}:", path.display())?;
+        }
+        for (name, &value) in graph.names().iter().zip(graph.values()) {
+            writeln!(out, "{} {} {value}", word(name), outcome(value))?;
+        }
+    }
+    let Some(position) = position else { return Ok(()) };
+    let sum = value(graphs, position);
+    writeln!(out, "sum {} {sum}", outcome(sum))?;
+    for Winning { game, from, to } in winning(graphs, position) {
+        let [from, to] = [from, to].map(|at| word(&graphs[game].names()[at]));
+        writeln!(out, "move {}: {from} -> {to}", game + 1)?;
+    }
+    Ok(())
+}
+
+fn print_json(out: &mut dyn Write, args: &Args, graphs: &[Graph], position: Option<&[usize]>) -> Result<()> {
+    let vertices = |graph: &Graph| -> Vec<serde_json::Value> {
+        let all = graph.names().iter().zip(graph.values());
+        all.map(|(name, &value)| json!({"vertex": name, "outcome": outcome(value), "value": value})).collect()
+    };
+    let listed: Vec<_> = args
+        .files
+        .iter()
+        .zip(graphs)
+        .map(|(path, graph)| json!({"file": path.display().to_string(), "vertices": vertices(graph)}))
+        .collect();
+    let sum = position.map(|position| {
+        let name = |game: usize, at: usize| &graphs[game].names()[at];
+        let names: Vec<_> = position.iter().enumerate().map(|(game, &at)| name(game, at)).collect();
+        let moves: Vec<_> = winning(graphs, position)
+            .map(|w| json!({"game": w.game + 1, "from": name(w.game, w.from), "to": name(w.game, w.to)}))
+            .collect();
+        let value = value(graphs, position);
+        json!({"position": names, "outcome": outcome(value), "value": value, "moves": moves})
+    });
+    writeln!(out, "{}", json!({"graphs": listed, "sum": sum}))?;
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! `grundy tune`: a sequence as Guy heard it.
+
+use super::{Usage, number};
+use anyhow::Result;
+use grundy::rule::Rule;
+use grundy::tune::{self, HIGHEST, Playing};
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// Arguments of `grundy tune`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: grundy tune grundy --range 0..301 -o grundy.mid\n         \
+                        grundy tune .6 -o waltz.mid\n\
+                        0 is middle C, 1 is D, 2 is E: the white keys. Values above 39, the highest key of MIDI, are\n\
+                        folded by octaves into the seven highest keys.\n\
+                        --json: {\"game\",\"from\",\"to\",\"notes\",\"folded\",\"tempo\",\"bar\",\"file\"}; from..to is half open,\n\
+                        folded counts the notes that were.")]
+pub(crate) struct Args {
+    /// A game.
+    #[arg(value_name = "GAME", default_value = "grundy")]
+    game: Rule,
+    /// Which heaps; left out: 0 to 300, as far as Guy went, and from 1 on for .6.
+    #[arg(long, value_name = "A..B", value_parser = number::range)]
+    range: Option<Range<u64>>,
+    /// Where to.
+    #[arg(short, value_name = "FILE")]
+    output: PathBuf,
+    /// Beats, that is notes, a minute.
+    #[arg(long, value_name = "BEATS", default_value = "180", value_parser = clap::value_parser!(u32).range(4..=6000))]
+    tempo: u32,
+    /// Beats in a bar; left out: 3 for .6, a waltz, and 4 for others.
+    #[arg(long, value_name = "BEATS", value_parser = clap::value_parser!(u8).range(1..=16))]
+    bar: Option<u8>,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn tune(args: &Args, quiet: bool) -> Result<()> {
+    let waltz = args.game.name() == "0.6";
+    let range = args.range.clone().unwrap_or(if waltz { 1..301 } else { 0..301 });
+    let playing = Playing { tempo: args.tempo, bar: args.bar.unwrap_or(if waltz { 3 } else { 4 }) };
+    let notes = range.end - range.start;
+    if notes > tune::MOST as u64 {
+        return Err(Usage(format!("{notes} notes; a tune has at most {}", tune::MOST)).into());
+    }
+    let values = super::values::computed(&args.game, range.end, quiet)?;
+    let played = &values[usize::try_from(range.start)?..];
+    let folded = played.iter().filter(|&&value| value > HIGHEST).count();
+    let (Range { start: from, end: to }, Playing { tempo, bar }) = (range, playing);
+    let bytes = tune::file(&format!("{}, heaps {from} to {}", args.game, to - 1), played, playing)?;
+    super::export::whole_file(&args.output, |out| Ok(out.write_all(&bytes)?))?;
+    let file = args.output.display().to_string();
+    super::export::print(|out| {
+        if args.json {
+            let game = args.game.name();
+            let object = serde_json::json!({
+                "game": game, "from": from, "to": to, "notes": notes, "folded": folded, "tempo": tempo, "bar": bar,
+                "file": file
+            });
+            writeln!(out, "{object}")?;
+        } else {
+            let folded = if folded == 0 { String::new() } else { format!("; {folded} of them folded") };
+            writeln!(out, "{file}: {notes} notes of {}, {bar} beats a bar, {tempo} a minute{folded}", args.game)?;
+        }
+        Ok(())
+    })
+}

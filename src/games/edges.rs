@@ -1,0 +1,336 @@
+//! Edges as people write them: lines of two names, or the part of DOT that says the same.
+//!
+//! A text is DOT when its first word is `strict`, `graph` or `digraph` and it has a brace; else each line is an edge
+//! `a b`, or a vertex `a` alone, and what follows `#` is a comment. Of DOT everything is read that a graph without
+//! drawings has: chains `a -> b -> c`, sets `a -> {b c}`, quoted names, comments; attributes are passed over; subgraphs,
+//! ports and HTML are refused rather than misunderstood.
+//!
+//! A reader of our own, since every edge has to know its line (a cycle is refused with one) and the parser that comes
+//! with petgraph knows none, and stands under a licence that is not ours.
+
+use crate::error::{Error, Result};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// One edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// The vertex it comes from, as a place among the names.
+    pub from: usize,
+    /// The vertex it goes to.
+    pub to: usize,
+    /// The line it was read from, counted from 1.
+    pub line: usize,
+}
+
+/// Whether edges have a direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// `digraph` and `->`.
+    Directed,
+    /// `graph` and `--`.
+    Undirected,
+}
+
+/// Named vertices and the edges between them, in the order in which they were read.
+#[derive(Clone, Debug, Default)]
+pub struct Edges {
+    /// Where they were read from.
+    pub path: PathBuf,
+    /// The names of the vertices, each once.
+    pub names: Vec<String>,
+    /// The edges; the same may be there twice.
+    pub edges: Vec<Edge>,
+    places: HashMap<String, usize>,
+}
+
+impl Edges {
+    /// Reads a text; `path` is what errors call it.
+    ///
+    /// # Errors
+    /// [`Error::Line`] at the first line that is not understood.
+    ///
+    /// ```
+    /// use grundy::games::edges::{Direction, Edges};
+    /// let lines = Edges::read("x".as_ref(), "a b\nb c # the end\n", Direction::Directed)?;
+    /// let dot = Edges::read("x".as_ref(), "digraph { a -> b -> c }", Direction::Directed)?;
+    /// assert_eq!((lines.names, lines.edges.len()), (dot.names, dot.edges.len()));
+    /// # Ok::<(), grundy::Error>(())
+    /// ```
+    pub fn read(path: &Path, text: &str, direction: Direction) -> Result<Edges> {
+        let mut edges = Edges { path: path.to_owned(), ..Edges::default() };
+        let first = text.lines().map(str::trim_start).find(|line| !is_comment(line)).unwrap_or("");
+        let word: String = first.chars().take_while(|c| c.is_ascii_alphabetic()).collect();
+        if ["strict", "graph", "digraph"].contains(&word.to_ascii_lowercase().as_str()) && text.contains('{')
+            || first.starts_with("/*")
+        {
+            let tokens = tokens(path, text)?;
+            Dot { tokens: tokens.into_iter().peekable(), last: 1, direction, edges: &mut edges }.graph()?;
+        } else {
+            edges.lines(text)?;
+        }
+        Ok(edges)
+    }
+
+    /// The place of a name among the vertices.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.places.get(name).copied()
+    }
+
+    fn lines(&mut self, text: &str) -> Result<()> {
+        for (line, content) in (1..).zip(text.lines()) {
+            let words: Vec<&str> = content.split('#').next().unwrap_or_default().split_whitespace().collect();
+            match words[..] {
+                [] => {}
+                [name] => {
+                    self.vertex(name);
+                }
+                [from, to] => {
+                    let (from, to) = (self.vertex(from), self.vertex(to));
+                    self.edges.push(Edge { from, to, line });
+                }
+                _ => {
+                    let what = format!("{} words; a line is an edge 'a b' or a vertex 'a'", words.len());
+                    return Err(self.at(line, what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn vertex(&mut self, name: &str) -> usize {
+        if let Some(&place) = self.places.get(name) {
+            return place;
+        }
+        self.places.insert(name.to_owned(), self.names.len());
+        self.names.push(name.to_owned());
+        self.names.len() - 1
+    }
+
+    /// An error about a line of this text.
+    pub(super) fn at(&self, line: usize, what: String) -> Error {
+        Error::Line { path: self.path.clone(), line, what }
+    }
+}
+
+fn is_comment(line: &str) -> bool {
+    line.is_empty() || line.starts_with('#') || line.starts_with("//")
+}
+
+/// What DOT is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Token {
+    /// A name without quotes, which may be a keyword.
+    Word(String),
+    /// A name in quotes.
+    Quoted(String),
+    /// A brace, an arrow, …
+    Mark(&'static str),
+}
+
+const MARKS: [&str; 9] = ["->", "--", "{", "}", "[", "]", ";", ",", "="];
+
+/// The tokens of a DOT text, each with its line.
+fn tokens(path: &Path, text: &str) -> Result<Vec<(usize, Token)>> {
+    let at = |line, what: String| Err(Error::Line { path: path.to_owned(), line, what });
+    let (mut rest, mut line, mut line_begins) = (text, 1, true);
+    let mut tokens = Vec::new();
+    while let Some(c) = rest.chars().next() {
+        let was_begin = std::mem::replace(&mut line_begins, false);
+        if c.is_whitespace() {
+            line_begins = c == '\n' || was_begin;
+            line += usize::from(c == '\n');
+            rest = &rest[c.len_utf8()..];
+        } else if rest.starts_with("//") || (c == '#' && was_begin) {
+            rest = &rest[rest.find('\n').unwrap_or(rest.len())..];
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            let Some(length) = comment.find("*/") else { return at(line, "a comment that does not end".into()) };
+            line += comment[..length].matches('\n').count();
+            rest = &comment[length + 2..];
+        } else if let Some(quoted) = rest.strip_prefix('"') {
+            let (mut name, mut escaped, mut end) = (String::new(), false, None);
+            for (place, c) in quoted.char_indices() {
+                match (escaped, c) {
+                    (false, '"') => {
+                        end = Some(place);
+                        break;
+                    }
+                    (false, '\\') => escaped = true,
+                    (true, '"') => (escaped, _) = (false, name.push('"')),
+                    (true, '\n') => escaped = false,
+                    (true, c) => (escaped, _) = (false, name.extend(['\\', c])),
+                    (false, c) => name.push(c),
+                }
+            }
+            let Some(end) = end else { return at(line, "a name in quotes that does not end".into()) };
+            tokens.push((line, Token::Quoted(name)));
+            line += quoted[..end].matches('\n').count();
+            rest = &quoted[end + 1..];
+        } else if let Some(mark) = MARKS.into_iter().find(|mark| rest.starts_with(mark)) {
+            tokens.push((line, Token::Mark(mark)));
+            rest = &rest[mark.len()..];
+        } else {
+            let part = |c: char| c.is_alphanumeric() || c == '_';
+            // A minus sign and a point belong to numbers only: a-b is no name, and a.b is two.
+            let number = rest.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit() || c == '.');
+            let length = match number {
+                true => rest[1..].find(|c: char| !(c.is_ascii_digit() || c == '.')).map_or(rest.len(), |end| end + 1),
+                false => rest.find(|c| !part(c)).unwrap_or(rest.len()),
+            };
+            if length == 0 {
+                return at(line, format!("'{}' is not read here; a name with it stands in quotes", c.escape_debug()));
+            }
+            tokens.push((line, Token::Word(rest[..length].to_owned())));
+            rest = &rest[length..];
+            if number && rest.starts_with(part) {
+                return at(line, "a name that begins with a digit and is no number; it has to stand in quotes".into());
+            }
+        }
+    }
+    Ok(tokens)
+}
+
+/// Reads the statements of a DOT text.
+struct Dot<'a, I: Iterator<Item = (usize, Token)>> {
+    tokens: std::iter::Peekable<I>,
+    /// The line of the last token taken.
+    last: usize,
+    direction: Direction,
+    edges: &'a mut Edges,
+}
+
+impl<I: Iterator<Item = (usize, Token)>> Dot<'_, I> {
+    fn graph(&mut self) -> Result<()> {
+        let (expected, arrow) = match self.direction {
+            Direction::Directed => ("digraph", "->"),
+            Direction::Undirected => ("graph", "--"),
+        };
+        if self.peek_keyword("strict") {
+            self.next();
+        }
+        if !self.peek_keyword(expected) {
+            return self.unexpected(&format!("'{expected}', with '{arrow}' between vertices"));
+        }
+        self.next();
+        if !self.take("{") {
+            self.name("the name of the graph or '{'")?;
+            if !self.take("{") {
+                return self.unexpected("'{'");
+            }
+        }
+        while !self.take("}") {
+            self.statement(arrow)?;
+        }
+        match self.tokens.peek() {
+            None => Ok(()),
+            Some(_) => self.unexpected("nothing after the last '}'"),
+        }
+    }
+
+    fn statement(&mut self, arrow: &'static str) -> Result<()> {
+        if self.take(";") {
+            return Ok(());
+        }
+        if ["node", "edge", "graph"].into_iter().any(|word| self.peek_keyword(word)) {
+            self.next();
+            return if self.peek_mark("[") { self.attributes() } else { self.unexpected("'[' or quotes") };
+        }
+        let named = !self.peek_mark("{");
+        let name = if named { self.name("a vertex, '{' or '}'")? } else { String::new() };
+        if named && self.take("=") {
+            return self.name("a value").map(drop);
+        }
+        let mut from = if named { vec![self.edges.vertex(&name)] } else { self.set()? };
+        loop {
+            if self.take(arrow) {
+                let line = self.last;
+                let to = match self.peek_mark("{") {
+                    true => self.set()?,
+                    false => {
+                        let name = self.name("a vertex or '{'")?;
+                        vec![self.edges.vertex(&name)]
+                    }
+                };
+                for &from in &from {
+                    self.edges.edges.extend(to.iter().map(|&to| Edge { from, to, line }));
+                }
+                from = to;
+            } else if self.peek_mark("->") || self.peek_mark("--") {
+                return self.unexpected(&format!("'{arrow}'"));
+            } else {
+                return self.attributes();
+            }
+        }
+    }
+
+    /// `{a b c}`.
+    fn set(&mut self) -> Result<Vec<usize>> {
+        self.next();
+        let mut vertices = Vec::new();
+        while !self.take("}") {
+            if !self.take(";") && !self.take(",") {
+                let name = self.name("a vertex or '}'")?;
+                vertices.push(self.edges.vertex(&name));
+            }
+        }
+        Ok(vertices)
+    }
+
+    /// Passes over `[a = b, …]`, if there is one.
+    fn attributes(&mut self) -> Result<()> {
+        while self.take("[") {
+            while !self.take("]") {
+                self.name("an attribute or ']'")?;
+                if self.take("=") {
+                    self.name("a value")?;
+                }
+                let _ = self.take(",") || self.take(";");
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&mut self, expected: &str) -> Result<String> {
+        match self.tokens.peek() {
+            Some((_, Token::Quoted(_))) => {}
+            Some((_, Token::Word(word))) if !word.eq_ignore_ascii_case("subgraph") => {}
+            _ => return self.unexpected(expected),
+        }
+        match self.next() {
+            Some(Token::Word(name) | Token::Quoted(name)) => Ok(name),
+            _ => self.unexpected(expected),
+        }
+    }
+
+    fn next(&mut self) -> Option<Token> {
+        let (line, token) = self.tokens.next()?;
+        self.last = line;
+        Some(token)
+    }
+
+    fn take(&mut self, mark: &str) -> bool {
+        let there = self.peek_mark(mark);
+        if there {
+            self.next();
+        }
+        there
+    }
+
+    fn peek_mark(&mut self, mark: &str) -> bool {
+        matches!(self.tokens.peek(), Some((_, Token::Mark(found))) if *found == mark)
+    }
+
+    fn peek_keyword(&mut self, word: &str) -> bool {
+        matches!(self.tokens.peek(), Some((_, Token::Word(found))) if found.eq_ignore_ascii_case(word))
+    }
+
+    fn unexpected<T>(&mut self, expected: &str) -> Result<T> {
+        let (line, found) = match self.tokens.peek() {
+            Some((line, Token::Word(name) | Token::Quoted(name))) => (*line, format!("'{}'", name.escape_debug())),
+            Some((line, Token::Mark(mark))) => (*line, format!("'{mark}'")),
+            None => (self.last, "the end of the text".to_owned()),
+        };
+        Err(self.edges.at(line, format!("{found} where {expected} is expected")))
+    }
+}

@@ -1,0 +1,151 @@
+//! Remove an edge: of a simple graph a move takes two neighbours and all edges that they have. (P. Alladi et al.,
+//! *PRIMES STEP Plays Games*; paths are Dawson's Kayles, OEIS A215721 has its zeros, A274161 those of cycles.)
+//!
+//! Connected parts are independent and vertices without edges play no role, so a position is the list of its edges. Each
+//! part is numbered by breadth from a vertex of least degree: all paths of one length become the same list, and so do
+//! cycles, stars and complete graphs.
+
+use super::edges::Edges;
+use super::finite::Game;
+use crate::error::{Error, Result};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+/// The game.
+#[derive(Clone, Copy, Debug)]
+pub struct RemoveEdge;
+
+/// A simple graph: its edges, sorted, each once, the smaller vertex first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SimpleGraph {
+    edges: Vec<(u16, u16)>,
+}
+
+/// The most edges of a graph; no search comes near.
+const MOST: u64 = 1 << 20;
+
+impl SimpleGraph {
+    /// A path of `n` vertices.
+    ///
+    /// # Errors
+    /// [`Error::Board`] when it is too large, as with the others.
+    pub fn path(n: u64) -> Result<SimpleGraph> {
+        SimpleGraph::of(n, n, |n| (1..n).map(|v| (v - 1, v)).collect())
+    }
+
+    /// A cycle of `n` vertices, at least 3.
+    ///
+    /// # Errors
+    /// [`Error::Board`] when it is too large or too small.
+    pub fn cycle(n: u64) -> Result<SimpleGraph> {
+        if n < 3 {
+            return Err(Error::Board(format!("a cycle of {n} vertices is no simple graph; it needs at least 3")));
+        }
+        SimpleGraph::of(n, n, |n| (1..n).map(|v| (v - 1, v)).chain([(0, n - 1)]).collect())
+    }
+
+    /// A star of `n` vertices: one in the middle, joined to all others.
+    ///
+    /// # Errors
+    /// [`Error::Board`] when it is too large.
+    pub fn star(n: u64) -> Result<SimpleGraph> {
+        SimpleGraph::of(n, n, |n| (1..n).map(|v| (0, v)).collect())
+    }
+
+    /// A complete graph of `n` vertices.
+    ///
+    /// # Errors
+    /// [`Error::Board`] when it is too large.
+    pub fn complete(n: u64) -> Result<SimpleGraph> {
+        SimpleGraph::of(n, n.saturating_mul(n), |n| (1..n).flat_map(|b| (0..b).map(move |a| (a, b))).collect())
+    }
+
+    fn of(n: u64, edges: u64, make: impl Fn(u16) -> Vec<(u16, u16)>) -> Result<SimpleGraph> {
+        let vertices = u16::try_from(n).ok().filter(|_| edges <= MOST).ok_or_else(too_large)?;
+        let mut edges = make(vertices);
+        edges.sort_unstable();
+        Ok(SimpleGraph { edges })
+    }
+
+    /// The graph of these edges.
+    ///
+    /// # Errors
+    /// [`Error::Line`] at a loop or an edge that is there twice, [`Error::Board`] when it is too large.
+    pub fn new(read: &Edges) -> Result<SimpleGraph> {
+        if read.edges.len() as u64 > MOST {
+            return Err(too_large());
+        }
+        let mut edges = HashSet::new();
+        for edge in &read.edges {
+            let name = |at: usize| read.names[at].escape_debug();
+            if edge.from == edge.to {
+                let what = format!("an edge from '{0}' to '{0}'; the graph has to be simple", name(edge.from));
+                return Err(read.at(edge.line, what));
+            }
+            let ends = [edge.from.min(edge.to), edge.from.max(edge.to)].map(u16::try_from);
+            let [Ok(from), Ok(to)] = ends else { return Err(too_large()) };
+            if !edges.insert((from, to)) {
+                let (from, to) = (name(edge.from), name(edge.to));
+                let what = format!("the edge between '{from}' and '{to}' a second time; the graph has to be simple");
+                return Err(read.at(edge.line, what));
+            }
+        }
+        let mut edges: Vec<(u16, u16)> = edges.into_iter().collect();
+        edges.sort_unstable();
+        Ok(SimpleGraph { edges })
+    }
+
+    /// Its edges.
+    #[must_use]
+    pub fn edges(&self) -> &[(u16, u16)] {
+        &self.edges
+    }
+}
+
+fn too_large() -> Error {
+    Error::Board(format!("a graph here has at most {MOST} edges and 65535 vertices"))
+}
+
+impl Game for RemoveEdge {
+    type Position = SimpleGraph;
+
+    fn options(&self, graph: &SimpleGraph) -> impl Iterator<Item = SimpleGraph> {
+        graph.edges.iter().map(|&(a, b)| {
+            let apart = |&&(c, d): &&(u16, u16)| c != a && c != b && d != a && d != b;
+            SimpleGraph { edges: graph.edges.iter().filter(apart).copied().collect() }
+        })
+    }
+
+    fn components(&self, graph: SimpleGraph) -> Vec<SimpleGraph> {
+        let mut neighbours: BTreeMap<u16, Vec<u16>> = BTreeMap::new();
+        for &(a, b) in &graph.edges {
+            neighbours.entry(a).or_default().push(b);
+            neighbours.entry(b).or_default().push(a);
+        }
+        let mut starts: Vec<u16> = neighbours.keys().copied().collect();
+        starts.sort_by_key(|vertex| neighbours[vertex].len());
+        let mut numbers: HashMap<u16, u16> = HashMap::new();
+        let mut parts = Vec::new();
+        for start in starts {
+            if numbers.contains_key(&start) {
+                continue;
+            }
+            let (mut next, mut queue, mut edges) = (1, VecDeque::from([start]), Vec::new());
+            numbers.insert(start, 0);
+            while let Some(vertex) = queue.pop_front() {
+                for &neighbour in &neighbours[&vertex] {
+                    let number = *numbers.entry(neighbour).or_insert_with(|| {
+                        queue.push_back(neighbour);
+                        next += 1;
+                        next - 1
+                    });
+                    if number > numbers[&vertex] {
+                        edges.push((numbers[&vertex], number));
+                    }
+                }
+            }
+            edges.sort_unstable();
+            parts.push(SimpleGraph { edges });
+        }
+        parts
+    }
+}

@@ -1,0 +1,152 @@
+//! Shapes: sets of cells of the square grid, of which tokens or squares are taken.
+//!
+//! Written as rows of `#` (there) and `.` (not there), with `/` or a new line between rows; rows may differ in length.
+//! A shape knows its cells and not where it lies: [`Shape::placed`] moves it into the corner.
+
+use crate::error::{Error, Result};
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+/// A row and a column, from 0.
+pub type Cell = (u16, u16);
+
+/// A finite set of cells, sorted, each once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Shape {
+    cells: Vec<Cell>,
+}
+
+/// The most cells of a shape; no search comes near.
+const MOST: usize = 1 << 20;
+
+impl Shape {
+    /// The shape of these cells.
+    #[must_use]
+    pub fn new(mut cells: Vec<Cell>) -> Shape {
+        cells.sort_unstable();
+        cells.dedup();
+        Shape { cells }
+    }
+
+    /// Its cells, sorted by row and column.
+    #[must_use]
+    pub fn cells(&self) -> &[Cell] {
+        &self.cells
+    }
+
+    /// A rectangle; empty when a side is 0.
+    ///
+    /// # Errors
+    /// [`Error::Board`] when it has too many cells.
+    pub fn rectangle(rows: u64, columns: u64) -> Result<Shape> {
+        Shape::filled(rows, columns, |_, _| true)
+    }
+
+    /// The cells with |a| + |b| <= c around a centre: 2c² + 2c + 1 of them.
+    ///
+    /// # Errors
+    /// [`Error::Board`] when it has too many cells.
+    pub fn diamond(c: u64) -> Result<Shape> {
+        let side = c.checked_mul(2).and_then(|twice| twice.checked_add(1)).ok_or_else(too_large)?;
+        Shape::filled(side, side, |a, b| a.abs_diff(c) + b.abs_diff(c) <= c)
+    }
+
+    /// A row of `m` and a column of `n` cells through a common cell in the middle of both: m + n - 1 cells.
+    ///
+    /// # Errors
+    /// [`Error::Board`] when it has too many cells, or `m` or `n` is 0.
+    pub fn cross(m: u64, n: u64) -> Result<Shape> {
+        if m == 0 || n == 0 {
+            return Err(Error::Board("both lines of a cross have at least the cell where they meet".into()));
+        }
+        Shape::filled(n, m, |row, column| row == n / 2 || column == m / 2)
+    }
+
+    fn filled(rows: u64, columns: u64, there: impl Fn(u64, u64) -> bool) -> Result<Shape> {
+        let all = usize::try_from(rows.max(1).saturating_mul(columns.max(1))).unwrap_or(usize::MAX);
+        if all > MOST || rows.max(columns) > u64::from(u16::MAX) {
+            return Err(too_large());
+        }
+        let (rows, columns) = (u16::try_from(rows), u16::try_from(columns));
+        let (Ok(rows), Ok(columns)) = (rows, columns) else { return Err(too_large()) };
+        let cells = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
+        Ok(Shape { cells: cells.filter(|&(row, column)| there(row.into(), column.into())).collect() })
+    }
+
+    /// The shape of some rows, one text each.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] with row and column of a character that is neither `#` nor `.`, [`Error::Board`] when it is too
+    /// large.
+    pub fn from_rows<'a>(rows: impl Iterator<Item = &'a str>) -> Result<Shape> {
+        let mut cells = Vec::new();
+        for (row, text) in rows.enumerate() {
+            for (column, found) in text.chars().enumerate() {
+                match found {
+                    '#' => {
+                        let place = (u16::try_from(row), u16::try_from(column));
+                        let (Ok(row), Ok(column)) = place else { return Err(too_large()) };
+                        cells.push((row, column));
+                    }
+                    '.' => {}
+                    _ => return Err(Error::Shape { row: row + 1, column: column + 1, found }),
+                }
+            }
+            if cells.len() > MOST {
+                return Err(too_large());
+            }
+        }
+        Ok(Shape { cells })
+    }
+
+    /// The cells for which this holds.
+    #[must_use]
+    pub fn filter(&self, keep: impl Fn(Cell) -> bool) -> Shape {
+        Shape { cells: self.cells.iter().copied().filter(|&cell| keep(cell)).collect() }
+    }
+
+    /// Its parts, where cells with the same mark are one part.
+    pub(super) fn parts(&self, mark: impl Fn(usize) -> usize) -> Vec<Shape> {
+        let mut parts: BTreeMap<usize, Shape> = BTreeMap::new();
+        for (at, &cell) in self.cells.iter().enumerate() {
+            parts.entry(mark(at)).or_default().cells.push(cell);
+        }
+        parts.into_values().collect()
+    }
+
+    /// With rows and columns exchanged.
+    #[must_use]
+    pub fn transposed(&self) -> Shape {
+        Shape::new(self.cells.iter().map(|&(row, column)| (column, row)).collect())
+    }
+
+    /// Moved into the corner, turned and mirrored so that of all eight ways the least stands for them.
+    #[must_use]
+    pub fn placed(&self) -> Shape {
+        let low = |of: fn(&Cell) -> u16| self.cells.iter().map(of).min().unwrap_or(0);
+        let high = |of: fn(&Cell) -> u16| self.cells.iter().map(of).max().unwrap_or(0);
+        let (top, bottom) = (low(|c| c.0), high(|c| c.0));
+        let (left, right) = (low(|c| c.1), high(|c| c.1));
+        let mirrored = |rows: bool, columns: bool| {
+            let row = move |row: u16| if rows { bottom - row } else { row - top };
+            let column = move |column: u16| if columns { right - column } else { column - left };
+            Shape::new(self.cells.iter().map(|&(r, c)| (row(r), column(c))).collect())
+        };
+        let ways = [(false, false), (false, true), (true, false), (true, true)].map(|(r, c)| mirrored(r, c));
+        let turned = ways.each_ref().map(Shape::transposed);
+        ways.into_iter().chain(turned).min().unwrap_or_default()
+    }
+}
+
+fn too_large() -> Error {
+    Error::Board(format!("a shape has at most {MOST} cells in at most 65535 rows and columns"))
+}
+
+impl FromStr for Shape {
+    type Err = Error;
+
+    /// Reads `###/#.#`.
+    fn from_str(text: &str) -> Result<Shape> {
+        Shape::from_rows(text.split('/'))
+    }
+}

@@ -1,0 +1,79 @@
+//! Sequences as tunes: R. K. Guy suggested that the values of Grundy's game be played on a piano, 0 as middle C, 1 as D,
+//! 2 as E, and so on; the values of .6 made a waltz. (The article in Eureka 16 on Grundy's theorem.)
+//!
+//! So a value v is the v-th white key from middle C upwards, seven to the octave. The last white key that MIDI has, the
+//! G that is note 127, is v = 39; a larger value is folded by octaves into the seven highest keys, those of 33 to 39, and so
+//! keeps the name of its note. Every value is a note of one beat.
+//!
+//! The file is a Standard MIDI File of format 0, one track: name, tempo, time signature, notes.
+
+use crate::error::{Error, Result};
+use midly::num::{u4, u7, u15, u24, u28};
+use midly::{Format, Header, MetaMessage, MidiMessage, Smf, Timing, TrackEvent, TrackEventKind};
+
+/// The largest value with a key of its own.
+pub const HIGHEST: u16 = 39;
+
+/// The most notes of a tune: a few days of music, and a file that players open.
+pub const MOST: usize = 1 << 20;
+
+/// Ticks of a beat.
+const BEAT: u16 = 480;
+
+/// How a tune is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Playing {
+    /// Beats a minute, at least 4.
+    pub tempo: u32,
+    /// Beats, that is quarter notes, in a bar; 3 is a waltz.
+    pub bar: u8,
+}
+
+/// The MIDI note of a value, in 60..=127: 60 is middle C.
+///
+/// ```
+/// use grundy::tune::note;
+/// assert_eq!([0, 1, 2, 3, 7].map(note), [60, 62, 64, 65, 72]); // C D E F, and C an octave up
+/// assert_eq!(note(40), note(33));
+/// ```
+#[must_use]
+pub fn note(value: u16) -> u8 {
+    const KEYS: [u8; 7] = [0, 2, 4, 5, 7, 9, 11];
+    let lowest_of_seven = HIGHEST - 6;
+    let key = if value > HIGHEST { lowest_of_seven + (value - lowest_of_seven) % 7 } else { value };
+    let octave = u8::try_from(key / 7).expect("at most 5");
+    60 + 12 * octave + KEYS[usize::from(key % 7)]
+}
+
+/// The bytes of a MIDI file that plays the values.
+///
+/// # Errors
+/// [`Error::Tune`] for more than [`MOST`] values, or a tempo that the format cannot say.
+pub fn file(name: &str, values: &[u16], playing: Playing) -> Result<Vec<u8>> {
+    if values.len() > MOST {
+        return Err(Error::Tune(format!("{} notes; a tune has at most {MOST}", values.len())));
+    }
+    let beat = 60_000_000u32.checked_div(playing.tempo).and_then(u24::try_from).filter(|beat| beat.as_int() > 0);
+    let Some(beat) = beat else {
+        return Err(Error::Tune(format!("{} beats a minute; a tune has 4 to 60000000", playing.tempo)));
+    };
+    let meta = |message| TrackEvent { delta: u28::new(0), kind: TrackEventKind::Meta(message) };
+    let sound = |delta, message| TrackEvent { delta, kind: TrackEventKind::Midi { channel: u4::new(0), message } };
+    let mut track = vec![
+        meta(MetaMessage::TrackName(name.as_bytes())),
+        meta(MetaMessage::Tempo(beat)),
+        // Quarters (2^2), 24 clocks of the metronome a beat, 8 thirty-seconds a quarter.
+        meta(MetaMessage::TimeSignature(playing.bar, 2, 24, 8)),
+        sound(u28::new(0), MidiMessage::ProgramChange { program: u7::new(0) }),
+    ];
+    for &value in values {
+        let (key, vel) = (u7::new(note(value)), u7::new(80));
+        track.push(sound(u28::new(0), MidiMessage::NoteOn { key, vel }));
+        track.push(sound(u28::new(BEAT.into()), MidiMessage::NoteOff { key, vel: u7::new(0) }));
+    }
+    track.push(meta(MetaMessage::EndOfTrack));
+    let header = Header::new(Format::SingleTrack, Timing::Metrical(u15::new(BEAT)));
+    let mut bytes = Vec::new();
+    Smf { header, tracks: vec![track] }.write_std(&mut bytes).map_err(Error::io("writing", name))?;
+    Ok(bytes)
+}

@@ -1,0 +1,572 @@
+//! Finite games: what M. Dufour (2007) and *PRIMES STEP Plays Games* print of them, and what a search must not do.
+
+mod support;
+
+use grundy::definition;
+use grundy::error::Error;
+use grundy::games::edges::{Direction, Edges};
+use grundy::games::finite::{Game, Solver, bound};
+use grundy::games::graph::Graph;
+use grundy::games::no_factor::NoFactor;
+use grundy::games::remove_edge::{RemoveEdge, SimpleGraph};
+use grundy::games::remove_square::RemoveSquare;
+use grundy::games::rows_columns::RowsColumns;
+use grundy::games::shape::Shape;
+use grundy::games::sum::lowered;
+use grundy::nimber::{mex, nim_sum};
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use support::{Random, data, grundy, text};
+
+fn value<G: Game>(game: &G, position: G::Position) -> u16 {
+    Solver::new(game, 1 << 20).value(position).unwrap()
+}
+
+fn defined(game: &str, count: usize) -> Vec<u16> {
+    definition::values(&game.parse().unwrap(), count).unwrap()
+}
+
+fn shape(rows: &str) -> Shape {
+    rows.parse().unwrap()
+}
+
+fn path(n: u64) -> SimpleGraph {
+    SimpleGraph::path(n).unwrap()
+}
+
+/// The definition and nothing else: recursion over whole positions, no components, no normal forms.
+fn plainly<G: Game>(game: &G, position: &G::Position, known: &mut HashMap<G::Position, u16>) -> u16 {
+    if let Some(&value) = known.get(position) {
+        return value;
+    }
+    let options: Vec<u16> = game.options(position).map(|option| plainly(game, &option, known)).collect();
+    let value = u16::try_from(mex(options)).unwrap();
+    known.insert(position.clone(), value);
+    value
+}
+
+// ---- The solver.
+
+#[test]
+fn parts_and_normal_forms_change_no_value_of_random_positions() {
+    let mut random = Random::new("parts_and_normal_forms");
+    let mut several = 0;
+    for _ in 0..60 {
+        let (rows, columns) = (2 + random.below(3), 2 + random.below(3));
+        let cells = Shape::rectangle(rows, columns).unwrap();
+        let drawn: Vec<_> = cells.cells().iter().copied().filter(|_| random.below(4) > 0).collect();
+        let drawn = Shape::new(drawn);
+        let expected = plainly(&RemoveSquare, &drawn, &mut HashMap::new());
+        assert_eq!(value(&RemoveSquare, drawn.clone()), expected, "{drawn:?}");
+        assert_eq!(value(&RowsColumns, drawn.clone()), plainly(&RowsColumns, &drawn, &mut HashMap::new()), "{drawn:?}");
+        several += usize::from(RemoveSquare.components(drawn).len() > 1);
+    }
+    assert!(several > 10, "enough of them had parts");
+    for _ in 0..60 {
+        let n = 3 + random.below(5);
+        let lines: String = (0..n)
+            .flat_map(|b| (0..b).map(move |a| (a, b)))
+            .filter(|_| random.below(3) == 0)
+            .map(|(a, b)| format!("{b} {a}\n"))
+            .collect();
+        let graph = SimpleGraph::new(&Edges::read(Path::new("x"), &lines, Direction::Undirected).unwrap()).unwrap();
+        let expected = plainly(&RemoveEdge, &graph, &mut HashMap::new());
+        assert_eq!(value(&RemoveEdge, graph), expected, "{lines}");
+    }
+}
+
+#[test]
+fn a_search_too_large_ends_with_its_bound_and_not_with_the_memory() {
+    let eight = Shape::rectangle(8, 8).unwrap();
+    let refused = |result| matches!(result, Err(Error::Positions { bound: 100 }));
+    assert!(refused(Solver::new(&RowsColumns, 100).value(Shape::diamond(5).unwrap())));
+    assert!(refused(Solver::new(&RemoveSquare, 100).value(eight)));
+    assert!(refused(Solver::new(&RemoveEdge, 100).value(SimpleGraph::new(&grid(8)).unwrap())));
+    // 2^17 options of one position alone.
+    let game = NoFactor::new(60).unwrap();
+    let primes = game.start() & !1;
+    assert!(refused(Solver::new(&game, 100).value(primes)));
+    // Positions of a million parts: 256 of them are a gigabyte.
+    assert_eq!((bound(1), bound(1 << 20), bound(usize::MAX)), (1 << 21, 256, 0));
+}
+
+/// An n×n grid as a graph.
+fn grid(n: u64) -> Edges {
+    let across = (0..n * n).filter(|v| v % n > 0).map(|v| format!("{} {v}\n", v - 1));
+    let down = (n..n * n).map(|v| format!("{} {v}\n", v - n));
+    Edges::read(Path::new("grid"), &across.chain(down).collect::<String>(), Direction::Undirected).unwrap()
+}
+
+/// A game that never ends is none; the solver must notice before the machine does.
+#[test]
+fn a_game_in_circles_is_refused() {
+    struct Circle;
+    impl Game for Circle {
+        type Position = u64;
+        fn options(&self, position: &u64) -> impl Iterator<Item = u64> {
+            std::iter::once((position + 1) % 3)
+        }
+    }
+    assert!(matches!(Solver::new(&Circle, 1000).value(0), Err(Error::Positions { bound: 1000 })));
+}
+
+// ---- Graphs (Dufour).
+
+fn graph(lines: &str) -> Graph {
+    Graph::new(Edges::read(Path::new("x"), lines, Direction::Directed).unwrap()).unwrap()
+}
+
+/// A random acyclic graph of `n` vertices named by numbers; edges go to smaller ones.
+fn random_game(random: &mut Random, n: u64) -> (String, Graph) {
+    let mut lines: String = (0..n).map(|v| format!("{v}\n")).collect();
+    for from in 0..n {
+        for to in 0..from {
+            if random.below(3) == 0 {
+                lines += &format!("{from} {to}\n");
+            }
+        }
+    }
+    let graph = graph(&lines);
+    (lines, graph)
+}
+
+#[test]
+fn the_partition_has_the_properties_p1_and_p2_and_values_are_the_mex() {
+    let mut random = Random::new("partition");
+    for _ in 0..200 {
+        let (lines, game) = random_game(&mut random, 12);
+        let values = game.values();
+        for vertex in 0..12 {
+            let options = game.options(vertex);
+            let to_losing = options.iter().any(|&option| values[option] == 0);
+            assert_eq!(values[vertex] > 0, to_losing, "vertex {vertex} of\n{lines}");
+            assert_eq!(
+                u32::from(values[vertex]),
+                mex(options.iter().map(|&option| values[option])),
+                "{vertex}\n{lines}"
+            );
+        }
+    }
+}
+
+/// The main theorem, against the sum as one graph of pairs.
+#[test]
+fn the_value_of_a_sum_is_the_digital_sum() {
+    let mut random = Random::new("sum");
+    for _ in 0..20 {
+        let ((_, one), (_, two)) = (random_game(&mut random, 7), random_game(&mut random, 6));
+        let mut lines = String::new();
+        for a in 0..7 {
+            for b in 0..6 {
+                lines += &format!("{a},{b}\n");
+                lines.extend(one.options(a).iter().map(|to| format!("{a},{b} {to},{b}\n")));
+                lines.extend(two.options(b).iter().map(|to| format!("{a},{b} {a},{to}\n")));
+            }
+        }
+        let both = graph(&lines);
+        for a in 0..7 {
+            for b in 0..6 {
+                let found = both.values()[both.find(&format!("{a},{b}")).unwrap()];
+                assert_eq!(found, nim_sum([one.values()[a], two.values()[b]]), "{a},{b}\n{lines}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_heap_of_nim_has_its_size_as_value() {
+    let lines: String = (0..46).flat_map(|x| (0..x).map(move |y| format!("{x} {y}\n"))).collect();
+    let nim = graph(&lines);
+    for x in 0..46 {
+        assert_eq!(nim.values()[nim.find(&x.to_string()).unwrap()], x);
+    }
+}
+
+#[test]
+fn the_mex_of_the_example_is_4() {
+    assert_eq!(mex([0, 1, 2, 3, 5, 7, 8, 9, 10, 13]), 4);
+}
+
+#[test]
+fn the_digital_sums_and_lowered_values_are_as_printed() {
+    assert_eq!((nim_sum([13, 17]), nim_sum([1, 2])), (28, 3));
+    assert_eq!(nim_sum([45, 39, 25, 30]), 13);
+    // "We have three choices: 45, 25 and 30. Choose 45", which becomes 38.
+    assert_eq!(lowered(&[45, 39, 25, 30], 6), [(0, 38), (2, 18), (3, 21)]);
+    assert_eq!(nim_sum([38, 39, 25, 30]), 6);
+    // Nim with 39, 35, 25, 14: the unique correct move takes 15 chips of the third heap.
+    assert_eq!(nim_sum([39, 35, 25, 14]), 19);
+    assert_eq!(lowered(&[39, 35, 25, 14], 0), [(2, 10)]);
+    assert_eq!(nim_sum([39, 35, 10, 14]), 0);
+    assert_eq!(lowered(&[39, 35, 10, 14], 0), []);
+}
+
+/// For every d below the sum some value can be lowered so that the sum is d; tried against all lower values.
+#[test]
+fn the_theorem_of_lowered_values_finds_all_of_them() {
+    let mut random = Random::new("lowered");
+    for _ in 0..300 {
+        let values: Vec<u16> = (0..1 + random.below(5)).map(|_| random.below(40) as u16).collect();
+        let sum = nim_sum(values.iter().copied());
+        for target in 0..64 {
+            let mut all = Vec::new();
+            for (at, &value) in values.iter().enumerate() {
+                let fits = |&lower: &u16| sum ^ value ^ lower == target;
+                all.extend((0..value).filter(fits).map(|lower| (at, lower)));
+            }
+            assert_eq!(lowered(&values, target), all, "{values:?} to {target}");
+            assert!(target >= sum || all.len() % 2 == 1, "{values:?} to {target}");
+        }
+    }
+}
+
+#[test]
+fn a_game_of_200_000_moves_does_not_overflow_the_stack() {
+    let lines: String = (1..200_000).map(|v| format!("{v} {}\n", v - 1)).collect();
+    let long = graph(&lines);
+    let last = long.find("199999").unwrap();
+    assert_eq!(long.values()[last], 1, "an odd number of moves is left");
+    let refused = Edges::read(Path::new("x"), &(lines + "0 199999\n"), Direction::Directed).map(Graph::new).unwrap();
+    let message = refused.unwrap_err().to_string();
+    assert!(message.contains("line 200000") && message.len() < 300, "{message}");
+}
+
+#[test]
+fn dot_and_lines_mean_the_same_game() {
+    let lines = "D H\nD M\nD I\nH Q\nI Q # the end\n\nM H\nalone\n";
+    let dots = [
+        "digraph { D -> {H M I}; {H I} -> Q; M -> H; alone }",
+        "strict digraph \"a game\" {\n rankdir = LR; node [shape=circle, color=\"red\"]\n D -> H; D -> M [label=\"x -> y\"]\n \
+         /* two\n lines */ D -> I -> Q // there\n# a line\n H -> \"Q\";\n M -> H alone [pos=\"1,2\"; a=b]\n}\n",
+    ];
+    let by_name = |game: &Graph| -> HashMap<String, u16> {
+        game.names().iter().cloned().zip(game.values().iter().copied()).collect()
+    };
+    let expected = by_name(&graph(lines));
+    assert_eq!((expected["Q"], expected["D"], expected["H"], expected["M"]), (0, 2, 1, 0));
+    for dot in dots {
+        assert_eq!(by_name(&graph(dot)), expected, "{dot}");
+    }
+    let quoted = graph("digraph { \"a \\\"b\\\" c\" -> \"-> }\" -> -1.5 }");
+    assert_eq!(quoted.names(), ["a \"b\" c", "-> }", "-1.5"]);
+}
+
+#[test]
+fn what_is_no_game_is_refused_with_its_line() {
+    for (bad, line, words) in [
+        ("a b\nb c d\n", 2, "3 words"),
+        ("a b\nb c\nc d\nc a\n", 4, "c -> a -> b -> c"),
+        ("x y\n\n# x\nz z\n", 4, "z -> z"),
+        ("digraph {\n a -> b\n b -> a }", 3, "->"),
+        ("digraph {\n a -- b }", 2, "'->'"),
+        ("graph {\n a -- b }", 1, "digraph"),
+        ("digraph {\n a -> \n}", 3, "'}'"),
+        ("digraph {\n a -> b\n", 2, "end"),
+        ("digraph {\n a -> b\n} x", 3, "nothing after"),
+        ("digraph {\n subgraph x { a } }", 2, "subgraph"),
+        ("digraph {\n a:n -> b }", 2, "':'"),
+        ("digraph {\n a -> <b> }", 2, "'<'"),
+        ("digraph {\n\n a [x }", 3, "'}'"),
+        ("digraph {\n \"a", 2, "quotes"),
+        ("digraph {\n /* a", 2, "comment"),
+        ("digraph {\n a -> 3b }", 2, "digit"),
+        ("digraph {\n\"a\nb\" -> \n c d -> d }", 4, "d -> d"),
+    ] {
+        let error = Edges::read(Path::new("bad.txt"), bad, Direction::Directed).and_then(Graph::new).unwrap_err();
+        let message = error.to_string();
+        assert!(message.starts_with(&format!("bad.txt, line {line}: ")) && message.contains(words), "{bad}: {message}");
+    }
+}
+
+// ---- Rows and columns.
+
+#[test]
+fn a_diamond_is_lost_for_the_first_player_unless_it_is_one_token() {
+    assert_eq!(Shape::diamond(2).unwrap(), shape("..#../.###./#####/.###./..#.."));
+    for c in 0..4 {
+        let value = value(&RowsColumns, Shape::diamond(c).unwrap());
+        assert_eq!(value == 0, c > 0, "|a| + |b| <= {c}");
+    }
+}
+
+#[test]
+fn a_cross_is_a_p_position_exactly_when_m_plus_n_is_even_and_both_are_above_1() {
+    assert_eq!(Shape::cross(3, 5).unwrap(), shape(".#./.#./###/.#./.#."));
+    let mut solver = Solver::new(&RowsColumns, 1 << 20);
+    for m in 1..12 {
+        for n in 1..12 {
+            let value = solver.value(Shape::cross(m, n).unwrap()).unwrap();
+            assert_eq!(value == 0, (m + n) % 2 == 0 && m > 1 && n > 1, "{m} and {n}");
+        }
+    }
+}
+
+#[test]
+fn shapes_symmetric_to_both_axes_without_tokens_on_them_are_p_positions() {
+    let mut random = Random::new("symmetric");
+    for _ in 0..40 {
+        let quarter: Vec<(u16, u16)> =
+            (0..3).flat_map(|r| (0..3).map(move |c| (r, c))).filter(|_| random.below(2) == 0).collect();
+        let all = quarter.iter().flat_map(|&(r, c)| [(r, c), (6 - r, c), (r, 6 - c), (6 - r, 6 - c)]);
+        let whole = Shape::new(all.collect());
+        assert_eq!(value(&RowsColumns, whole.clone()), 0, "{whole:?}");
+    }
+}
+
+// ---- Remove a square.
+
+#[test]
+fn the_squares_and_the_five_block_have_the_printed_values() {
+    assert_eq!(value(&RemoveSquare, shape("#")), 1);
+    assert_eq!(value(&RemoveSquare, shape("##")), 0);
+    assert_eq!(value(&RemoveSquare, shape("##/##")), 2);
+    assert_eq!(value(&RemoveSquare, shape("#.../..##/..##")), 3, "1 and 2 make 3");
+    assert_eq!(value(&RemoveSquare, shape("##./###")), 3, "the five-block of figure 3");
+    assert_eq!(RemoveSquare.options(&shape("##./###")).count(), 6, "one 2x2 and five 1x1");
+    // 2x3: taking a 2x2 wins, and taking a cell of the first column is answered in the middle one.
+    assert_eq!(value(&RemoveSquare, shape("###/###")), 2);
+    assert_eq!(value(&RemoveSquare, shape("#/#")), 0);
+    assert_eq!(value(&RemoveSquare, shape("..#/#.#")), 1);
+    assert_eq!(value(&RemoveSquare, shape(".##/#.#")), 0);
+}
+
+/// Three ways: the search of boards, the heap rule by its definition, and Table 1.
+#[test]
+fn the_board_the_heap_rule_and_the_printed_table_agree_on_2_by_n() {
+    let printed: Vec<u16> =
+        data("remove-a-square-a286332.txt").split_whitespace().map(|v| v.parse().unwrap()).collect();
+    let heaps = defined("remove-a-square", 96);
+    let mut solver = Solver::new(&RemoveSquare, 1 << 20);
+    for n in 0..96 {
+        let board = solver.value(Shape::rectangle(2, n as u64).unwrap()).unwrap();
+        assert_eq!((board, heaps[n]), (printed[n], printed[n]), "2x{n}");
+        // The zeros are 12a + 1, so the first player wins 2x2k; n = 0 is no game.
+        assert_eq!(board == 0, n == 0 || n % 12 == 1, "2x{n}");
+    }
+}
+
+/// The recurrence as it is printed, with i from 1 on, leaves out the 2x2 square at the end and has no option for n = 2.
+#[test]
+fn the_printed_recurrence_of_2_by_n_needs_i_from_0_on() {
+    let by = |first: usize| {
+        let mut g: Vec<u16> = vec![0, 0];
+        for n in 2..96 {
+            let squares = (first..n - 1).map(|i| g[i] ^ g[n - i - 2]);
+            let cells = (first..n).map(|j| g[j] ^ 1 ^ g[n - j - 1]);
+            let next = mex(squares.chain(cells).collect::<Vec<_>>());
+            g.push(u16::try_from(next).unwrap());
+        }
+        g
+    };
+    let heaps = defined("remove-a-square", 96);
+    assert_eq!(by(0), heaps);
+    assert_eq!((by(1)[2], heaps[2]), (0, 2), "as printed, 2x2 would be lost");
+}
+
+// ---- Remove an edge.
+
+#[test]
+fn stars_are_won_and_complete_graphs_by_their_remainder() {
+    for n in 0..30 {
+        let star = value(&RemoveEdge, SimpleGraph::star(n).unwrap());
+        assert_eq!(star > 0, n > 1, "a star of {n}");
+    }
+    for n in 0..16 {
+        let complete = value(&RemoveEdge, SimpleGraph::complete(n).unwrap());
+        assert_eq!(complete > 0, n % 4 >= 2, "complete, {n}");
+    }
+}
+
+/// OEIS A215721 with its recurrence, up to below `end`.
+fn a215721(end: usize) -> BTreeSet<usize> {
+    let mut zeros: Vec<usize> =
+        data("dawson-kayles-a215721.txt").split_whitespace().map(|heap| heap.parse().unwrap()).collect();
+    while *zeros.last().unwrap() < end {
+        zeros.push(zeros[zeros.len() - 5] + 34);
+    }
+    zeros.into_iter().filter(|&n| n < end).collect()
+}
+
+#[test]
+fn paths_are_dawsons_kayles_and_lost_at_a215721_and_cycles_won_two_above() {
+    const END: usize = 110;
+    let (heaps, zeros) = (defined("dawson-kayles", END), a215721(END));
+    let mut solver = Solver::new(&RemoveEdge, 1 << 20);
+    for (n, &heap) in heaps.iter().enumerate() {
+        let found = solver.value(path(n as u64)).unwrap();
+        assert_eq!(found, heap, "a path of {n}");
+        assert_eq!(found == 0, zeros.contains(&n), "a path of {n}");
+        assert!(n == 0 || n % 2 == 1 || found > 0, "even paths are won");
+        if n >= 3 {
+            let cycle = solver.value(SimpleGraph::cycle(n as u64).unwrap()).unwrap();
+            assert_eq!(cycle > 0, zeros.contains(&(n - 2)), "a cycle of {n}: A274161");
+        }
+    }
+}
+
+/// The recurrence for paths is printed with a 1 that is not there, and from i = 1; the printed P-positions decide.
+#[test]
+fn the_printed_recurrence_of_paths_has_a_spurious_1() {
+    let by = |first: usize, constant: u16| -> BTreeSet<usize> {
+        let mut g: Vec<u16> = vec![0, 0];
+        for n in 2..80 {
+            let next = mex((first..n - 1).map(|i| g[i] ^ constant ^ g[n - i - 2]).collect::<Vec<_>>());
+            g.push(u16::try_from(next).unwrap());
+        }
+        (0..80).filter(|&n| g[n] == 0).collect()
+    };
+    assert_eq!(by(0, 0), a215721(80));
+    assert_ne!(by(0, 1), a215721(80));
+    assert_ne!(by(1, 1), a215721(80));
+}
+
+/// Another game of the article: a move deletes one edge and must isolate no vertex.
+struct EdgeDelete;
+
+impl Game for EdgeDelete {
+    type Position = Vec<(u64, u64)>;
+
+    fn options(&self, edges: &Self::Position) -> impl Iterator<Item = Self::Position> {
+        let degree = |v: u64| edges.iter().filter(|&&(a, b)| a == v || b == v).count();
+        let allowed = edges.iter().filter(move |&&(a, b)| degree(a) > 1 && degree(b) > 1);
+        allowed.map(|gone| edges.iter().copied().filter(|edge| edge != gone).collect())
+    }
+}
+
+#[test]
+fn the_edge_delete_game_on_paths_is_lost_at_a274161() {
+    let zeros = a215721(100);
+    let mut solver = Solver::new(&EdgeDelete, 1 << 20);
+    let mut known = Solver::new(&RemoveEdge, 1 << 20);
+    for n in 2..17 {
+        let found = solver.value((1..n).map(|v| (v - 1, v)).collect()).unwrap();
+        assert_eq!(found == 0, zeros.contains(&(n as usize - 2)), "a path of {n}");
+        assert_eq!(found, known.value(path(n - 2)).unwrap(), "dominoes on 1x{}", n - 2);
+    }
+}
+
+#[test]
+fn graphs_that_are_not_simple_are_refused_with_their_line() {
+    for (bad, line, words) in [("a b\nb b\n", 2, "'b' to 'b'"), ("a b\nc d\nb a\n", 3, "second time")] {
+        let read = Edges::read(Path::new("bad.txt"), bad, Direction::Undirected).unwrap();
+        let message = SimpleGraph::new(&read).unwrap_err().to_string();
+        assert!(message.starts_with(&format!("bad.txt, line {line}: ")) && message.contains(words), "{message}");
+    }
+    assert!(
+        SimpleGraph::cycle(2).is_err()
+            && SimpleGraph::complete(1 << 40).is_err()
+            && path(65_535).edges().len() == 65_534
+    );
+    assert!(SimpleGraph::path(65_536).is_err());
+}
+
+// ---- No factor.
+
+#[test]
+fn the_second_player_wins_no_factor_above_1() {
+    for n in 1..22 {
+        let game = NoFactor::new(n).unwrap();
+        let found = value(&game, game.start());
+        assert_eq!(found > 0, n == 1, "n = {n}");
+        assert!(game.options(&game.start()).eq([game.start() - 1]), "the first move takes 1");
+    }
+}
+
+/// Moves by the words: all sets of numbers, tried one by one.
+#[test]
+fn the_moves_of_no_factor_are_all_sets_without_proper_factors_left() {
+    let game = NoFactor::new(10).unwrap();
+    for left in 0..1u64 << 10 {
+        let is_left = |set: u64, i: u64| set >> (i - 1) & 1 == 1;
+        let may = |i: u64| (1..i).all(|j| !(i.is_multiple_of(j) && is_left(left, j)));
+        let sets = (1..1u64 << 10).filter(|&set| set & !left == 0 && (1..=10).all(|i| !is_left(set, i) || may(i)));
+        let expected: BTreeSet<u64> = sets.map(|set| left & !set).collect();
+        let options: Vec<u64> = game.options(&left).collect();
+        assert_eq!(options.len(), expected.len(), "each once");
+        assert_eq!(options.into_iter().collect::<BTreeSet<u64>>(), expected, "{left:b}");
+    }
+}
+
+// ---- The command line.
+
+fn said(status: i32, arguments: &[&str]) -> (String, String) {
+    let output = grundy(arguments).output().unwrap();
+    let (out, error) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {out}{error}");
+    assert!((status == 0) == error.is_empty() && (status == 0 || out.is_empty()), "{arguments:?}: {out}{error}");
+    (out, error)
+}
+
+#[test]
+fn the_board_command_prints_values_and_winners() {
+    let board = |arguments: &[&str]| said(0, &[&["board"], arguments].concat()).0;
+    assert_eq!(
+        board(&["remove-square", "##./###", "2x2..4"]),
+        "##./###: nim-value 3, player 1 wins\n2x2: nim-value 2, player 1 wins\n2x3: nim-value 2, player 1 wins\n"
+    );
+    assert_eq!(board(&["rows-columns", "diamond:2"]), "diamond:2: nim-value 0, player 2 wins\n");
+    assert_eq!(board(&["rows-columns", "cross:2x2"]), "cross:2x2: nim-value 0, player 2 wins\n");
+    assert_eq!(
+        board(&["remove-edge", "path:5", "edges:a-b,b-c,c-a"]),
+        "path:5: nim-value 0, player 2 wins\nedges:a-b,b-c,c-a: nim-value 1, player 1 wins\n"
+    );
+    assert_eq!(board(&["no-factor", "1..3"]), "1: nim-value 1, player 1 wins\n2: nim-value 0, player 2 wins\n");
+    assert_eq!(
+        board(&["remove-edge", "star:4", "--json"]),
+        "{\"game\":\"remove-edge\",\"outcome\":\"N\",\"position\":\"star:4\",\"value\":1,\"winner\":1}\n"
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &str| {
+        std::fs::write(dir.path().join(name), content).unwrap();
+        dir.path().join(name).to_str().unwrap().to_owned()
+    };
+    let (rows, dot) = (file("rows", "##.\n###\n"), file("dot", "graph { a -- b -- c -- a }"));
+    assert_eq!(board(&["remove-square", &rows]), format!("{rows}: nim-value 3, player 1 wins\n"));
+    assert_eq!(board(&["remove-edge", &dot]), format!("{dot}: nim-value 1, player 1 wins\n"));
+    let (bad_rows, bad_edges) = (file("bad", "##\n#x\n"), file("bad2", "a b\na a\n"));
+    for (status, arguments, words) in [
+        (2, ["remove-square", "##/#?"], "row 2, column 2"),
+        (2, ["remove-square", "2y3"], "MxN"),
+        (2, ["remove-edge", "path:x"], "number"),
+        (2, ["remove-edge", "edges:a-b,b"], "'b'"),
+        (2, ["remove-edge", "edges:a-b,b-a"], "second time"),
+        (1, ["remove-edge", "cycle:2"], "at least 3"),
+        (1, ["remove-square", &bad_rows], "bad, line 2"),
+        (1, ["remove-edge", &bad_edges], "bad2, line 2"),
+        (1, ["remove-edge", "/nowhere"], "/nowhere"),
+        (1, ["no-factor", "65"], "64"),
+    ] {
+        let (_, error) = said(status, &[&["board"], &arguments[..]].concat());
+        assert!(error.contains(words), "{arguments:?}: {error}");
+    }
+    let (_, error) = said(1, &["board", "rows-columns", "diamond:4", "--positions", "100"]);
+    assert!(error.contains("100 positions") && error.contains("--positions"), "{error}");
+}
+
+#[test]
+fn the_graph_command_prints_partition_values_sums_and_winning_moves() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &str| {
+        std::fs::write(dir.path().join(name), content).unwrap();
+        dir.path().join(name).to_str().unwrap().to_owned()
+    };
+    let game = file("game.dot", "digraph { D -> {H M}; H -> Q; \"M x\" -> H }");
+    assert_eq!(said(0, &["graph", &game]).0, "D N 2\nH N 1\nM P 0\nQ P 0\n\"M x\" P 0\n");
+    let lines: String = (0..40).flat_map(|x| (0..x).map(move |y| format!("{x} {y}\n"))).collect();
+    let nim = file("nim.txt", &lines);
+    // The example of Nim with 39, 35, 25 and 14.
+    let heaps = [&nim[..]; 4];
+    let (out, _) = said(0, &[&["graph"], &heaps[..], &["--sum", "39", "35", "25", "14"]].concat());
+    assert!(out.ends_with("\nsum N 19\nmove 3: 25 -> 10\n"), "{out}");
+    let (out, _) = said(0, &["graph", &nim, &game, "--json", "--sum", "2", "D"]);
+    let object: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(object["graphs"][1]["vertices"][0], serde_json::json!({"vertex": "D", "outcome": "N", "value": 2}));
+    assert_eq!(object["graphs"][0]["file"], nim);
+    let lost = serde_json::json!({"position": ["2", "D"], "outcome": "P", "value": 0, "moves": []});
+    assert_eq!(object["sum"], lost);
+    let circle = file("circle", "a b\nb a\n");
+    assert!(said(1, &["graph", &circle]).1.contains("circle, line 2: a cycle"));
+    assert!(said(1, &["graph", "/nowhere"]).1.contains("/nowhere"));
+    assert!(said(2, &["graph", &nim, "--sum", "99"]).1.contains("no vertex '99'"));
+    assert!(said(2, &["graph", &nim, "--sum", "1", "2"]).1.contains("1 in all"));
+}
