@@ -278,7 +278,7 @@ fn a_certificate_that_is_sealed_anew_is_still_refused_when_it_is_wrong() {
         let mut wrong = good.clone();
         change(&mut wrong);
         let wrong = wrong.sealed();
-        let wrong = Certificate::parse(&wrong.to_json()).unwrap();
+        let wrong = Certificate::parse(wrong.to_json()).unwrap();
         assert!(wrong.check(best(), values.as_slice()).is_err(), "{what}");
     }
     for theorem in [Theorem::P2, Theorem::P3, Theorem::P4] {
