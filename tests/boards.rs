@@ -87,7 +87,7 @@ fn a_search_too_large_ends_with_its_bound_and_not_with_the_memory() {
     let primes = game.start() & !1;
     assert!(refused(Solver::new(&game, 100).value(primes)));
     // Positions of a million parts: 256 of them are a gigabyte.
-    assert_eq!((bound(1), bound(1 << 20), bound(usize::MAX)), (1 << 21, 256, 0));
+    assert_eq!((bound(1), bound(1 << 10), bound(usize::MAX)), (1 << 21, 1 << 12, 0));
 }
 
 /// An n×n grid as a graph.

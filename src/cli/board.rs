@@ -55,7 +55,7 @@ struct Positions {
     /// Positions to search.
     #[arg(required = true, value_name = "POSITION")]
     positions: Vec<String>,
-    /// The most positions to hold; left out: 2^21, fewer for large boards (1 GiB).
+    /// The most positions to hold; left out: 2^21, fewer for large boards (1 GiB, minutes).
     #[arg(long = "positions", value_name = "N", value_parser = number::positive)]
     bound: Option<u64>,
     /// JSON Lines.

@@ -32,10 +32,12 @@ pub trait Game {
 }
 
 /// The most positions that a search should hold when the first one has this many parts (cells, edges) of a few bytes,
-/// and no other has more: 2^21, less when 2^28 parts (1 GiB) would be exceeded.
+/// and no other has more: 2^21, less when 2^28 parts (1 GiB) would be exceeded, or 2^32 parts of options, which take
+/// minutes to look at.
 #[must_use]
 pub fn bound(parts: usize) -> usize {
-    (1 << 21).min((1 << 28) / parts.max(1))
+    let parts = parts.max(1);
+    (1 << 21).min((1 << 28) / parts).min((1 << 32) / parts.saturating_mul(parts))
 }
 
 /// Finds nim-values, and remembers them.
