@@ -32,8 +32,8 @@ pub trait Game {
 }
 
 /// The most positions that a search should hold when the first one has this many parts (cells, edges) of a few bytes,
-/// and no other has more: 2^21, less when 2^28 parts (1 GiB) would be exceeded, or 2^32 parts of options, which take
-/// minutes to look at.
+/// and no other has more: 2^21, less when 2^28 parts (1 GiB) would be exceeded, or 2^32 when each
+/// position has as many options as parts, so that a search too large ends soon.
 #[must_use]
 pub fn bound(parts: usize) -> usize {
     let parts = parts.max(1);

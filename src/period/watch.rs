@@ -7,7 +7,7 @@
 //! same window sooner. (With e = 1 only even distances count. Half of one, if odd, would have shown the window too, at an
 //! odd distance; where it has, the half must be looked at value by value.)
 //!
-//! That costs a copy of the values and a search for the last [`NEEDLE`] of the window among them: 0.2 ns a value. A run that is
+//! That costs a copy of the values and a search for the last [`NEEDLE`] of the window among them. A run that is
 //! stopped forgets the window, and takes a new one when it is resumed: it then sees the period one period later.
 //!
 //! Invariant: between n1 and the last value seen every heap is common, and `depth` bounds how deep its witnesses lie.
@@ -241,7 +241,7 @@ mod tests {
         assert!(seen(&cycle(6), &|from| Settled { rares: 10 + from, last_rare: from + 999, ..good }).is_none());
         assert!(seen(&cycle(6), &|_| Settled { depth: 1 << 40, ..good }).is_none());
         // Never the same 131 000 values again.
-        let grows: Vec<u16> = (0..count).map(|n| if n % 50_021 == 0 { (n / 50_021) as u16 + 9 } else { 3 }).collect();
+        let grows: Vec<u16> = (0..count).map(|n| if n % 50_021 == 0 { u16::try_from(n / 50_021).unwrap() + 9 } else { 3 }).collect();
         assert!(seen(&grows, &|_| good).is_none());
     }
 }

@@ -3,7 +3,7 @@
 //! G(n) is the mex over all options. The values of the options with the smallest parts are entered in a set; as a rule that
 //! leaves the right value as the least that is missing, or one of a few below it. What remains is to ask of the least
 //! missing value whether any other pair has it, until one has not. That is a comparison of two rows of values, one of them
-//! backwards, with one wanted value ([`Kernel::find`]): 64 pairs an instruction instead of three pairs a nanosecond. So the
+//! backwards, with one wanted value ([`Kernel::find`]): 64 pairs an instruction. So the
 //! values are held forwards and backwards. How many pairs are entered first is set by how many values were found late.
 //!
 //! 2^17 values of .4 take 0.4 s instead of 9.3 by the definition; 2^16 of .007, where some thirty of the 300 to 700 values
@@ -22,7 +22,7 @@ use rayon::prelude::*;
 /// The least number of small parts whose options are entered in the set.
 const MARKED: u64 = 256;
 
-/// Pairs that are compared in the time in which one is entered.
+/// Pairs that are taken to be compared in the time in which one is entered; decides speed only.
 const SPEED: u64 = 24;
 
 /// Pairs that one task compares; fewer are not worth a second thread.
