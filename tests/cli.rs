@@ -7,31 +7,8 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Output, Stdio};
-use support::{grundy, run, run_well, status, text};
-
-fn said(arguments: &[&str]) -> Output {
-    grundy(arguments).output().unwrap()
-}
-
-/// What goes to stdout when all is well.
-fn result(arguments: &[&str]) -> String {
-    let output = said(arguments);
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
-    text(&output.stdout)
-}
-
-/// A failure with this exit status: nothing on stdout, a message with these words, no panic.
-fn fails(status: i32, arguments: &[&str], words: &[&str]) {
-    let output = said(arguments);
-    let stderr = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {stderr}");
-    assert!(output.stdout.is_empty(), "{arguments:?}: {}", text(&output.stdout));
-    for word in words {
-        assert!(stderr.contains(word), "{arguments:?} says nothing of {word}: {stderr}");
-    }
-    assert!(!stderr.contains("panicked"), "{stderr}");
-}
+use std::process::Stdio;
+use support::{fails, grundy, result, run, run_well, said, status, text};
 
 fn defined(game: &str, count: usize) -> Vec<u16> {
     definition::values(&game.parse().unwrap(), count).unwrap()

@@ -9,30 +9,7 @@ use grundy::games::rectangle::{Bars, by_theorem};
 use grundy::nimber::mex;
 use grundy::rule::{Leaves, Move, Rule};
 use std::collections::BTreeSet;
-use std::process::Output;
-use support::{Random, cases, data, grundy, run_well, text};
-
-fn said(arguments: &[&str]) -> Output {
-    grundy(arguments).output().unwrap()
-}
-
-/// What goes to stdout when all is well.
-fn result(arguments: &[&str]) -> String {
-    let output = said(arguments);
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
-    text(&output.stdout)
-}
-
-fn fails(status: i32, arguments: &[&str], words: &[&str]) {
-    let output = said(arguments);
-    let stderr = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {stderr}");
-    assert!(output.stdout.is_empty(), "{arguments:?}: {}", text(&output.stdout));
-    for word in words {
-        assert!(stderr.contains(word), "{arguments:?} says nothing of {word}: {stderr}");
-    }
-    assert!(!stderr.contains("panicked"), "{stderr}");
-}
+use support::{Random, cases, data, fails, grundy, result, run_well};
 
 fn json(arguments: &[&str]) -> serde_json::Value {
     serde_json::from_str(&result(&[arguments, &["--json"]].concat())).unwrap()

@@ -118,6 +118,24 @@ impl KernelChoice {
     }
 }
 
+/// How a command computes.
+#[derive(Clone, Copy, Debug, clap::Args)]
+struct Compute {
+    /// Threads; left out: one a core.
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// How values are computed.
+    #[arg(long, value_enum, default_value = "auto")]
+    kernel: KernelChoice,
+}
+
+impl Compute {
+    /// Threads; 0 for one a core.
+    fn threads(self) -> usize {
+        self.threads.map_or(0, usize::from)
+    }
+}
+
 /// Parses the command line, does what it says and returns the exit status.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();

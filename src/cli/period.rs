@@ -1,10 +1,10 @@
 //! `grundy period`: find a period, and prove it.
 
-use super::KernelChoice;
 use super::number;
 use super::progress::Meter;
 use super::run::stop_flag;
 use super::source::Source;
+use super::{Compute, KernelChoice};
 use anyhow::{Context, Result};
 use grundy::definition::{First, Sequence};
 use grundy::engine::{Options, View};
@@ -57,21 +57,17 @@ pub(crate) struct Args {
     /// Write what was proved to a file that 'grundy verify FILE' checks.
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
-    /// Threads; left out: one a core.
-    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
-    /// How values are computed.
-    #[arg(long, value_enum, default_value = "auto")]
-    kernel: KernelChoice,
+    #[command(flatten)]
+    compute: Compute,
     /// One JSON object.
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
-    let method = args.kernel.method()?;
+    let method = args.compute.kernel.method()?;
     args.certificate.as_deref().map_or(Ok(()), super::export::can_write)?;
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.map_or(0, usize::from)).build()?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.compute.threads()).build()?;
     pool.install(|| match Source::find(&args.source)? {
         Source::Directory(dir) => {
             if args.dir.is_some() {
@@ -120,7 +116,7 @@ fn in_memory(rule: &Rule, to: u64, args: &Args, method: Method, quiet: bool) -> 
 fn on_disk(rule: &Rule, to: u64, dir: &Path, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {
     let stop = stop_flag()?;
     let mut meter = Meter::new(quiet);
-    let threads = args.threads.map_or(0, usize::from);
+    let threads = args.compute.threads();
     let options = Options { to: Some(to), threads, method, width: None, keep: args.keep, rollback: false };
     let found = period::hunt_in(rule, dir, &options, &mut meter, &stop);
     meter.end();

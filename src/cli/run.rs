@@ -2,7 +2,7 @@
 
 use super::number;
 use super::progress::Meter;
-use super::{KernelChoice, default_directory};
+use super::{Compute, default_directory};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use grundy::engine::{self, Options};
@@ -33,12 +33,8 @@ pub(crate) struct Args {
     /// is freed stays freed. Refused when the game looks back farther.
     #[arg(long, value_name = "SIZE", value_parser = number::positive)]
     keep: Option<u64>,
-    /// Threads; left out: one a core.
-    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
-    /// How values are computed.
-    #[arg(long, value_enum, default_value = "auto")]
-    kernel: KernelChoice,
+    #[command(flatten)]
+    compute: Compute,
     /// Bytes a value in a new table.
     #[arg(long, value_enum, default_value = "auto")]
     width: WidthChoice,
@@ -67,8 +63,8 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     let rule = if has_run { args.game.clone() } else { Some(args.game.clone().unwrap_or_else(grundy)) };
     let options = Options {
         to: args.to,
-        threads: args.threads.map_or(0, usize::from),
-        method: args.kernel.method()?,
+        threads: args.compute.threads(),
+        method: args.compute.kernel.method()?,
         width: match args.width {
             WidthChoice::Auto => None,
             WidthChoice::U8 => Some(Width::U8),

@@ -3,7 +3,7 @@
 use super::number;
 use super::progress::Meter;
 use super::run::stop_flag;
-use super::{KernelChoice, Usage};
+use super::{Compute, Usage};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use grundy::rule::Rule;
@@ -37,12 +37,8 @@ pub(crate) struct SurveyArgs {
     /// The directory of the records.
     #[arg(short, value_name = "DIR")]
     output: PathBuf,
-    /// Games side by side; left out: one a core.
-    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
-    /// How values are computed.
-    #[arg(long, value_enum, default_value = "auto")]
-    kernel: KernelChoice,
+    #[command(flatten)]
+    compute: Compute,
     /// The records as JSON Lines on stdout.
     #[arg(long)]
     json: bool,
@@ -120,7 +116,7 @@ fn games_of(path: &Path) -> Result<Vec<Rule>> {
 }
 
 pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
-    let method = args.kernel.method()?;
+    let method = args.compute.kernel.method()?;
     let games = match (&args.games, args.digits) {
         (Some(path), _) => games_of(path)?,
         (None, digits) => survey::codes(digits.unwrap_or(1)),
@@ -128,7 +124,10 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
     let (first, step) = args.shard;
     let games: Vec<Rule> = games.into_iter().skip(first).step_by(step).collect();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = args.threads.map_or(cores, usize::from);
+    let threads = match args.compute.threads() {
+        0 => cores,
+        threads => threads,
+    };
     let stop = stop_flag()?;
     let meter = Mutex::new(Meter::new(quiet));
     let with_meter = |show: &mut dyn FnMut(&mut Meter)| show(&mut meter.lock().unwrap_or_else(|e| e.into_inner()));

@@ -241,7 +241,8 @@ mod tests {
         assert!(seen(&cycle(6), &|from| Settled { rares: 10 + from, last_rare: from + 999, ..good }).is_none());
         assert!(seen(&cycle(6), &|_| Settled { depth: 1 << 40, ..good }).is_none());
         // Never the same 131 000 values again.
-        let grows: Vec<u16> = (0..count).map(|n| if n % 50_021 == 0 { u16::try_from(n / 50_021).unwrap() + 9 } else { 3 }).collect();
+        let grows: Vec<u16> =
+            (0..count).map(|n| if n % 50_021 == 0 { u16::try_from(n / 50_021).unwrap() + 9 } else { 3 }).collect();
         assert!(seen(&grows, &|_| good).is_none());
     }
 }

@@ -33,6 +33,30 @@ pub(crate) fn grundy<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) ->
     command
 }
 
+/// The program with these arguments.
+pub(crate) fn said(arguments: &[&str]) -> Output {
+    grundy(arguments).output().unwrap()
+}
+
+/// What goes to stdout when all is well.
+pub(crate) fn result(arguments: &[&str]) -> String {
+    let output = said(arguments);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// A failure with this exit status: nothing on stdout, a message with these words, no panic.
+pub(crate) fn fails(status: i32, arguments: &[&str], words: &[&str]) {
+    let output = said(arguments);
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {stderr}");
+    assert!(output.stdout.is_empty(), "{arguments:?}: {}", text(&output.stdout));
+    for word in words {
+        assert!(stderr.contains(word), "{arguments:?} says nothing of {word}: {stderr}");
+    }
+    assert!(!stderr.contains("panicked"), "{stderr}");
+}
+
 /// `grundy run GAME --dir DIR` with more arguments, to its end.
 pub(crate) fn run(game: &str, dir: &Path, more: &[&str]) -> Output {
     grundy(["run", game, "--dir"]).arg(dir).args(more).output().unwrap()
