@@ -3,11 +3,11 @@
 //! Only options with exactly one rare part can be common (`sparse::space`), so one look-up per rare position and split
 //! finds them all. Those that reach back at least [`LANES`] and the nearer ones are jobs of a kernel, 64 heaps at a time:
 //! the far ones are marked, or checked in stages; their order is learnt ([`order`]), and how many are marked and what the
-//! stages keep is tried out on heaps that were not learnt from. What reaches back two blocks may be marked ahead of time by
-//! any thread ([`mark_ahead`]); with other threads at hand all of it is. While there are odd look-ups, these and the near
-//! ones are done heap by heap. Where there are few look-ups and none
-//! is odd, all of them are one job of a kernel ([`Chain`]), and no order is learnt: .106 makes 400 million candidates a
-//! second instead of 68. A game that often has codes which the chain does not know goes back to the other way for good.
+//! stages keep is tried out on heaps that were not learnt from. What reaches back [`AHEAD`] may be marked ahead of time by
+//! any thread ([`relay`](super::relay)); with other threads at hand all of it is. While there are odd look-ups, these and
+//! the near ones are done heap by heap. Where there are few look-ups and none is odd, all of them are one job of a kernel
+//! ([`Chain`]), and no order is learnt: .106 makes 400 million candidates a second instead of 68. A game that often has
+//! codes which the chain does not know goes back to the other way for good.
 //!
 //! A look-up is **odd** for a block of heaps when, for one of them, the other part would not exist, would be rare itself
 //! (a pair of rares gives a rare value, which the code cannot express), or would be too near for the difference rule.
@@ -20,6 +20,7 @@
 
 use super::codes::Codes;
 use super::order;
+use super::relay::{AHEAD, Front, PIECE};
 use super::space::Space;
 use super::window::Window;
 use crate::definition::{Sequence, for_each_piece};
@@ -29,7 +30,6 @@ use crate::mex::{self, Chain, Kernel, LANES, Lanes, Planes, Probe, Probes, Stage
 use crate::nimber::index;
 use crate::rule::{Leaves, Rule, Split};
 use bitvec::vec::BitVec;
-use rayon::prelude::*;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -128,32 +128,12 @@ const DEBT: u64 = 64;
 /// The chain is given up when its debt is so high.
 const BANKRUPT: u64 = 1 << 14;
 
-/// What reaches back so far is marked ahead of time, for a block while the block before it is computed.
-const AHEAD: usize = 2 * SHORT_BLOCK;
-
-/// The longest block while something may be marked ahead: the shorter, the more may, and the more often threads meet.
-const SHORT_BLOCK: usize = 4096;
-
 /// How the look-ups are used, by their ranks in the order: before `marks` they are marked, then they are checked in stages
 /// `(keep, from)` that go up to where the next one begins.
 #[derive(Clone, Debug)]
 struct Shares {
     marks: usize,
     stages: Vec<(usize, usize)>,
-}
-
-/// Planes of a whole block in which the look-ups `ahead` of a plan are entered.
-pub(super) struct Ahead {
-    plan: Arc<Plan>,
-    start: u64,
-    planes: Vec<Planes>,
-}
-
-impl Ahead {
-    /// The planes, to be used again.
-    pub(super) fn into_planes(self) -> Vec<Planes> {
-        self.planes
-    }
 }
 
 impl Plan {
@@ -173,8 +153,23 @@ impl Plan {
         }
     }
 
-    /// Whether the plan holds for the block `start..end`.
-    fn holds(&self, start: u64, end: u64) -> bool {
+    /// Codes below this are considered.
+    pub(super) fn codes(&self) -> usize {
+        self.codes
+    }
+
+    /// The look-ups that may be marked ahead of time, if any.
+    pub(super) fn ahead(&self) -> &Probes {
+        &self.ahead
+    }
+
+    /// Whether it is worth while to mark ahead of time.
+    pub(super) fn has_ahead(&self) -> bool {
+        self.is_settled() && self.chain.is_none() && !self.ahead.list().is_empty()
+    }
+
+    /// Whether the plan holds for the heaps `start..end`.
+    pub(super) fn holds(&self, start: u64, end: u64) -> bool {
         self.from <= start && end <= self.until
     }
 
@@ -187,32 +182,6 @@ impl Plan {
     fn is_settled(&self) -> bool {
         self.odd.is_empty() && !self.singles
     }
-}
-
-/// Marks the far look-ups of the block of `length` heaps from `start` on. Any thread may do it while the block before
-/// `start`, of at most as many heaps as this one may have, is computed; `codes` ends where that one begins.
-/// `planes` are used again, whatever is in them: fresh memory for each block would cost more than what is done in it.
-pub(super) fn mark_ahead(
-    plan: Arc<Plan>,
-    kernel: Kernel,
-    codes: &Codes,
-    start: u64,
-    length: usize,
-    mut planes: Vec<Planes>,
-) -> Option<Ahead> {
-    let groups = length / LANES;
-    let end = start + (groups * LANES) as u64;
-    let reach = plan.ahead.farthest() as u64;
-    let useful = plan.is_settled() && plan.chain.is_none() && plan.holds(start, end) && !plan.ahead.list().is_empty();
-    if !useful || !codes.hold(start, reach, end.saturating_sub(AHEAD as u64)) {
-        return None;
-    }
-    planes.resize_with(groups, || Planes::new(plan.codes));
-    planes.par_iter_mut().enumerate().with_min_len(4).with_max_len(8).for_each(|(group, planes)| {
-        planes.clear(plan.codes);
-        kernel.mark(codes.items(), codes.at(start) + group * LANES, &plan.ahead, planes);
-    });
-    Some(Ahead { plan, start, planes })
 }
 
 /// What a look-up costs a heap that is marked, with so many codes considered, or checked, with so many candidates kept;
@@ -461,8 +430,9 @@ impl Stream {
         Ok(())
     }
 
-    /// Computes the candidates of the next `length` heaps; fewer when one has no byte code.
-    pub(super) fn block(&mut self, length: usize, ahead: Option<&Ahead>) -> Result<(Vec<u16>, Stop)> {
+    /// Computes the candidates of the next `length` heaps, and sends them over piece by piece; fewer when one has no byte
+    /// code.
+    pub(super) fn block(&mut self, length: usize, front: &mut Front) -> Result<(Vec<u16>, Stop)> {
         let start = self.end();
         let end = start + length as u64;
         let mut stop = Stop::Done;
@@ -471,6 +441,7 @@ impl Stream {
                 let value = self.wide_value(self.end())?;
                 self.values.push(value);
             }
+            front.send(self.values.slice(start, end), &self.plan, Vec::new());
         } else {
             if self.plan.chain.is_none() && start >= order::next_learning(self.learnt_at).max(YOUNG) {
                 self.learn();
@@ -478,17 +449,22 @@ impl Stream {
             if start >= self.considered_at + order::RECONSIDER {
                 self.reconsider();
             }
-            if !self.plan.holds(start, end) {
-                self.make_plan(start, end);
-            }
-            let ahead = ahead.filter(|ahead| ahead.start == start && Arc::ptr_eq(&ahead.plan, &self.plan));
-            let mut planes = ahead.into_iter().flat_map(|ahead| &ahead.planes);
             while self.end() < end && stop == Stop::Done {
-                let left = index(end - self.end());
-                stop = match self.plan.chain {
-                    Some(_) => self.chained(left),
-                    None => self.lanes(left.min(LANES), planes.next()),
-                };
+                let from = self.end();
+                let to = end.min((from + 1).next_multiple_of(PIECE as u64));
+                if !self.plan.holds(from, to) {
+                    self.make_plan(from, to);
+                }
+                let mut planes = front.ahead(&self.plan, from);
+                let mut ahead = planes.iter_mut();
+                while self.end() < to && stop == Stop::Done {
+                    let left = index(to - self.end());
+                    stop = match self.plan.chain {
+                        Some(_) => self.chained(left),
+                        None => self.lanes(left.min(LANES), ahead.next()),
+                    };
+                }
+                front.send(self.values.slice(from, self.end()), &self.plan, planes);
             }
         }
         Ok((self.values.slice(start, self.end()).to_vec(), stop))
@@ -561,11 +537,6 @@ impl Stream {
             return Ok(());
         }
         codes.compare(self.codes.start(), self.codes.items(), |n| self.rare_at(n))
-    }
-
-    /// The longest block that is worth while.
-    pub(super) fn longest_block(&self) -> usize {
-        if self.plan.ahead.list().is_empty() { super::BLOCK } else { SHORT_BLOCK }
     }
 
     /// The look-ups of the next blocks, for marking ahead.
@@ -677,20 +648,23 @@ impl Stream {
     }
 
     /// The next `count` heaps, at most [`LANES`], given the planes that were marked ahead, if any.
-    fn lanes(&mut self, count: usize, ahead: Option<&Planes>) -> Stop {
+    fn lanes(&mut self, count: usize, ahead: Option<&mut Planes>) -> Stop {
         let start = self.end();
         let at = self.codes.at(start);
         // With many odd look-ups the kernel would leave most of the work undone.
         let use_kernel = count > LANES / 8 && self.plan.odd.len() * 4 < self.lookups.len();
         let lanes = use_kernel.then(|| {
             let codes = self.codes.items();
-            let mut planes = ahead.cloned().unwrap_or_else(|| {
-                let mut planes = Planes::new(self.plan.codes);
-                self.kernel.mark(codes, at, &self.plan.ahead, &mut planes);
-                planes
-            });
-            self.kernel.mark(codes, at, &self.plan.mark, &mut planes);
-            self.kernel.refine(codes, at, &planes, &self.plan.check)
+            let mut own = Planes::new(self.plan.codes);
+            let planes = match ahead {
+                Some(planes) => planes,
+                None => {
+                    self.kernel.mark(codes, at, &self.plan.ahead, &mut own);
+                    &mut own
+                }
+            };
+            self.kernel.mark(codes, at, &self.plan.mark, planes);
+            self.kernel.refine(codes, at, planes, &self.plan.check)
         });
         let mut done = 0;
         while done < count {
@@ -836,7 +810,9 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sparse::relay::relay;
     use crate::sparse::{Histogram, Method, values};
+    use std::collections::VecDeque;
 
     /// A stream behind the first values of a game, with the rares that its space has among them.
     fn stream(rule: &Rule, kernel: Kernel, past: &[u16]) -> Stream {
@@ -861,8 +837,12 @@ mod tests {
                 plain.chains = false;
                 for length in [1, 7, 63, 64, 65, 1000, 1024, 1025, 16384, 3, 16384, 2, 16384, 16384, 16384, 16384] {
                     let proved = chained.end();
-                    let (found, expected) = (chained.block(length, None), plain.block(length, None));
-                    assert!(found.unwrap() == expected.unwrap(), "{rule}, {kernel}, {length} from {proved}");
+                    let [found, expected] = [&mut chained, &mut plain].map(|stream| {
+                        let mut codes = Codes::new(stream.space, stream.end());
+                        let (mut front, _) = relay(&mut codes, kernel, stream.plan(), u64::MAX, VecDeque::new());
+                        stream.block(length, &mut front).unwrap()
+                    });
+                    assert!(found == expected, "{rule}, {kernel}, {length} from {proved}");
                     debts += u64::from(chained.debt > 0);
                 }
                 assert!(plain.plan.chain.is_none());

@@ -4,9 +4,9 @@
 //! every value below m* that is rare at n is an option as well; if some are not, G(n) is the least of them, n is rare, and
 //! it joins the list. This is exact: no hypothesis, no conjecture; the space decides only how fast it is.
 //!
-//! Two streams work side by side (`rayon::join`): the candidates (`candidate`) of one block, and the witnesses
-//! (`witness`) of the block before, and what can be marked for the block after. Nothing runs farther ahead. A new rare heap takes both back to the heap after it; blocks then start small and
-//! double, so that the many rares of a young sequence cost little.
+//! Two streams work side by side (`rayon::join`): the candidates (`candidate`) of one block, and the witnesses (`witness`)
+//! of the block before; `relay` says how they talk meanwhile. Nothing runs farther ahead. A new rare heap takes both back to
+//! the heap after it; blocks then start small and double, so that the many rares of a young sequence cost little.
 //!
 //! Before a space is known, and for games that have none, all pairs are compared (`dense`). A space is found by the
 //! Walsh–Hadamard transform of the histogram ([`Histogram::best_space`]) and reviewed whenever the sequence has doubled
@@ -19,6 +19,7 @@ mod candidate;
 mod codes;
 mod dense;
 mod order;
+mod relay;
 mod space;
 mod window;
 mod witness;
@@ -28,13 +29,15 @@ pub use space::{Histogram, Space};
 use crate::definition::{self, Appended, Sequence, for_each_kept, for_each_piece};
 use crate::error::{Error, Result};
 use crate::fault;
-use crate::mex::{Kernel, Planes};
+use crate::mex::Kernel;
 use crate::nimber::index;
 use crate::rule::{Leaves, Rule};
 use audit::Audit;
-use candidate::{Ahead, Stop, Stream, mark_ahead};
+use candidate::{Stop, Stream};
 use codes::Codes;
 use dense::Dense;
+use relay::{Ahead, Back, relay};
+use std::collections::VecDeque;
 use window::Window;
 use witness::Witnesses;
 
@@ -166,9 +169,7 @@ struct Streams {
     /// Of everything up to the end of `block`.
     codes: Codes,
     /// For the block that is computed next.
-    ahead: Option<Ahead>,
-    /// Of an earlier block, to be used again.
-    spare: Vec<Planes>,
+    ahead: VecDeque<Ahead>,
     audit: Option<Audit>,
     /// Candidates that wait for their witnesses, from the first unproved heap on.
     block: Vec<u16>,
@@ -348,8 +349,7 @@ impl Solver {
             candidates,
             witnesses,
             codes,
-            ahead: None,
-            spare: Vec::new(),
+            ahead: VecDeque::new(),
             audit: None,
             block: Vec::new(),
             next_length: SMALLEST_BLOCK,
@@ -503,6 +503,32 @@ fn define(rule: &Rule, values: &mut Window<u16>, limit: u64, out: &mut Vec<u16>)
     Ok(())
 }
 
+/// Searches witnesses for the heaps from `start` to the end of their stream, and lends a hand to the candidates meanwhile.
+fn check<S: Sequence + ?Sized>(
+    witnesses: &mut Witnesses,
+    start: u64,
+    back: &mut Back,
+    past: &S,
+) -> Result<witness::Checked> {
+    /// Groups searched by each thread before the candidates are asked for again.
+    const GROUPS: u64 = 4;
+    let end = witnesses.end();
+    let mut checked = witness::Checked::default();
+    // The second is a deliberate fault, see fault.rs.
+    if start == end || fault::is("use-unproved") {
+        return Ok(checked);
+    }
+    witnesses.prepare(start, back.codes());
+    let mut from = start;
+    while from < end && checked.missing.is_none() {
+        let groups = if back.serve() { GROUPS * rayon::current_num_threads() as u64 } else { u64::MAX };
+        let to = (from / witness::GROUP).saturating_add(groups).saturating_mul(witness::GROUP).min(end);
+        checked = checked.and(witnesses.check(from..to, back.codes(), past)?);
+        from = to;
+    }
+    Ok(checked)
+}
+
 impl Streams {
     /// Makes the second look ready, when one is to be taken: after every new rare heap anew.
     fn look_again(&mut self, rule: &Rule, space: Space, seed: Option<u64>) {
@@ -526,42 +552,33 @@ impl Streams {
         // Blocks end on multiples of their length, so that groups of lanes and witnesses are whole ones.
         let mut length = self.next_length as u64 - from % self.next_length as u64;
         length = length.min(limit.saturating_sub(from));
-        self.codes.push(&self.block);
         let horizon = start.saturating_sub(self.candidates.reach().max(self.witnesses.lookback()));
         self.candidates.forget(start, horizon, &self.codes, past)?;
         self.witnesses.forget(past)?;
         self.codes.forget_before(horizon);
-        let (candidates, witnesses, block, codes) =
-            (&mut self.candidates, &mut self.witnesses, &self.block, &self.codes);
-        let audit = self.audit.as_ref();
-        let (kernel, plan, used) = (self.kernel, candidates.plan(), self.ahead.take());
-        let spare = std::mem::take(&mut self.spare);
-        let (next, (checked, ahead)) = rayon::join(
+        let (candidates, witnesses, block) = (&mut self.candidates, &mut self.witnesses, &self.block);
+        let (audit, ahead) = (self.audit.as_ref(), std::mem::take(&mut self.ahead));
+        let (mut front, mut back) = relay(&mut self.codes, self.kernel, candidates.plan(), limit, ahead);
+        let ((next, rest), checked) = rayon::join(
             || {
-                if length == 0 { Ok((Vec::new(), Stop::Done)) } else { candidates.block(index(length), used.as_ref()) }
+                let next = if length == 0 {
+                    Ok((Vec::new(), Stop::Done))
+                } else {
+                    candidates.block(index(length), &mut front)
+                };
+                (next, front.close())
             },
             || {
-                let after = from + length;
-                let length = index(limit.saturating_sub(after).min(length));
-                rayon::join(
-                    || {
-                        witnesses.push(block);
-                        // The second is a deliberate fault, see fault.rs.
-                        if block.is_empty() || fault::is("use-unproved") {
-                            return Ok((witness::Checked::default(), 0));
-                        }
-                        let checked = witnesses.check(start, codes, past)?;
-                        let audit = audit.filter(|_| checked.missing.is_none());
-                        let audited = audit.map_or(Ok(0), |audit| audit.look(start, block, codes, witnesses, past))?;
-                        Ok((checked, audited))
-                    },
-                    || mark_ahead(plan, kernel, codes, after, length, spare),
-                )
+                witnesses.push(block);
+                let checked = check(witnesses, start, &mut back, past)?;
+                let audit = audit.filter(|_| checked.missing.is_none());
+                let audited = audit.map_or(Ok(0), |audit| audit.look(start, block, back.codes(), witnesses, past))?;
+                back.finish();
+                Ok::<_, Error>((checked, audited))
             },
         );
         let (checked, audited) = checked?;
-        self.ahead = ahead;
-        self.spare = used.map_or_else(Vec::new, Ahead::into_planes);
+        self.ahead = rest.into_waiting();
         work.walks += checked.walks;
         work.depth = work.depth.max(checked.depth);
         if let Some((n, value)) = checked.missing {
@@ -578,7 +595,7 @@ impl Streams {
             work.witnessed += 1;
             work.found_rare += 1;
             self.block.clear();
-            self.ahead = None;
+            self.ahead.clear();
             self.candidates.truncate(n);
             self.codes.truncate(n);
             self.witnesses.truncate(n);
@@ -596,7 +613,7 @@ impl Streams {
         let (next, stop) = next?;
         let nothing_waits = next.is_empty();
         self.block = next;
-        self.next_length = (self.next_length * 2).min(largest).min(self.candidates.longest_block());
+        self.next_length = (self.next_length * 2).min(largest);
         if stop == Stop::TooWide && nothing_waits {
             let first = out.len() - index(self.candidates.end() - start);
             self.candidates.widen(&Appended { first: past, more: &out[first..] })?;

@@ -35,7 +35,7 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 /// Heaps checked by one task, a multiple of [`LANES`].
-const GROUP: u64 = 256;
+pub(super) const GROUP: u64 = 256;
 
 /// Smaller parts that are marked reach up to here.
 const DEPTH: u64 = 16_384;
@@ -80,7 +80,7 @@ pub(super) struct Checked {
 
 impl Checked {
     /// Both parts of a block; `missing` is that of the lower heap.
-    fn and(self, later: Checked) -> Checked {
+    pub(super) fn and(self, later: Checked) -> Checked {
         Checked {
             missing: self.missing.or(later.missing),
             depth: self.depth.max(later.depth),
@@ -166,7 +166,8 @@ impl Witnesses {
         })
     }
 
-    fn end(&self) -> u64 {
+    /// One past the last heap.
+    pub(super) fn end(&self) -> u64 {
         self.recent.end()
     }
 
@@ -225,23 +226,26 @@ impl Witnesses {
         codes.agree_with(self.recent.start(), self.recent.items())
     }
 
-    /// Searches witnesses for the heaps from `start` to the end of the stream, whose codes end there as well. `past`
-    /// holds at least the values before the oldest one held here, for the exhaustive walk.
-    pub(super) fn check<S: Sequence + ?Sized>(&mut self, start: u64, codes: &Codes, past: &S) -> Result<Checked> {
-        debug_assert_eq!(codes.end(), self.end());
+    /// Learns for the heaps from `start` on what has to be learnt, from the codes before them.
+    pub(super) fn prepare(&mut self, start: u64, codes: &Codes) {
         if start >= order::next_learning(self.learnt_at).max(YOUNG) {
             self.learn(start, codes);
         } else if self.depth > 0 && start >= self.considered_at + order::RECONSIDER {
             self.reconsider(codes);
         }
-        let groups: Vec<u64> = (start / GROUP..self.end().div_ceil(GROUP)).collect();
-        let this = &*self;
+    }
+
+    /// Searches witnesses for these heaps of the stream, whose codes are there as well. `past` holds at least the values
+    /// before the oldest one held here, for the exhaustive walk.
+    pub(super) fn check<S: Sequence + ?Sized>(&self, heaps: Range<u64>, codes: &Codes, past: &S) -> Result<Checked> {
+        debug_assert!(codes.end() >= heaps.end && heaps.end <= self.end());
+        let groups: Vec<u64> = (heaps.start / GROUP..heaps.end.div_ceil(GROUP)).collect();
         groups
             .par_iter()
             .with_max_len(1) // the thread that comes back from the candidates is to find something to do
             .map(|group| {
-                let from = start.max(group * GROUP);
-                this.check_group(this.kernel, from, this.end().min((group + 1) * GROUP), codes, past)
+                let (from, to) = (heaps.start.max(group * GROUP), heaps.end.min((group + 1) * GROUP));
+                self.check_group(self.kernel, from, to, codes, past)
             })
             .try_reduce(Checked::default, |a, b| Ok(a.and(b)))
     }
