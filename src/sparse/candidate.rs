@@ -769,9 +769,9 @@ impl Stream {
 /// Flips for a test, of what is chosen by a number.
 #[cfg(test)]
 impl Stream {
-    pub(super) fn flip_code(&mut self, draw: u64, bit: u8) {
+    pub(super) fn flip_code(&mut self, draw: u64, bit: u8, unproved: usize) {
         // A rare heap is not looked back at, nor is what is not proved yet.
-        let heaps = self.end() - self.codes.start() - 2 * super::BLOCK as u64;
+        let heaps = self.end() - self.codes.start() - unproved as u64;
         let n = self.codes.start() + draw % heaps;
         let n = (n..).find(|&n| !self.rare_at(n)).expect("a common heap");
         let at = self.codes.at(n);
@@ -787,10 +787,9 @@ impl Stream {
         self.codes.start()
     }
 
-    pub(super) fn flip_value(&mut self, draw: u64, bit: u8) {
-        // Of those that are proved.
+    pub(super) fn flip_value(&mut self, draw: u64, bit: u8, unproved: usize) {
         let values = self.values.items_mut();
-        let i = index(draw) % (values.len() - 2 * super::BLOCK.min(values.len() / 4));
+        let i = index(draw) % (values.len() - unproved);
         values[i] ^= u16::from(bit) << (draw % 8);
     }
 

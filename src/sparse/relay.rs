@@ -81,12 +81,9 @@ impl Front {
     pub(super) fn ahead(&mut self, plan: &Arc<Plan>, start: u64) -> Vec<Planes> {
         let Rest { marked, waiting } = &mut self.rest;
         waiting.extend(marked.try_iter());
-        while let Some(ahead) = waiting.pop_front_if(|ahead| ahead.start <= start) {
-            if ahead.start == start && Arc::ptr_eq(&ahead.plan, plan) {
-                return ahead.planes;
-            }
-        }
-        Vec::new()
+        waiting.retain(|ahead| ahead.start >= start);
+        let fits = |ahead: &Ahead| ahead.start == start && Arc::ptr_eq(&ahead.plan, plan);
+        waiting.iter().position(fits).and_then(|at| waiting.remove(at)).map_or_else(Vec::new, |ahead| ahead.planes)
     }
 
     /// Sends candidates over, and the planes that were used for them.
