@@ -127,6 +127,14 @@ fn every_reader_refuses_what_is_freed_and_reads_the_rest() {
     fails(1, &said(&["export", "--format", "npy"], dir, &[]), &places);
     // A heap above the freed ones has options in them.
     fails(1, &said(&["verify", "--level", "definition"], dir, &["--range", "89999999"]), &places);
+    // A game is not half told, and then found to be without its moves.
+    for json in [&[][..], &["--json"]] {
+        let heap = format!("{}:89999999", dir.display());
+        fails(1, &grundy(["play", &heap, "nim:60000"]).args(json).output().unwrap(), &places);
+        let heap = format!("{}:67108863", dir.display());
+        let told = grundy(["play", &heap, "nim:60000"]).args(json).output().unwrap();
+        assert!(told.status.success() && text(&told.stdout).contains("60000"), "{}", text(&told.stderr));
+    }
     for range in ["67108800..67108864", "83886080..83886090", "89999999"] {
         assert_eq!(said(&["values"], dir, &[range]).stdout, said(&["values"], whole, &[range]).stdout, "{range}");
         assert!(said(&["verify"], dir, &["--range", range]).status.success(), "{range}");

@@ -56,6 +56,15 @@ fn published_periods_are_found_and_proved() {
     assert!(games >= 30, "{games} games");
 }
 
+/// PRIMES STEP: period 12 from 71 on, shown by the values up to G(167).
+#[test]
+fn the_period_of_remove_a_square_is_proved_by_as_many_values_as_its_article_computed() {
+    let hunt = period::hunt(&rule("remove-a-square"), best(), |_, _| 1 << 12, |_| true).unwrap();
+    assert_eq!((hunt.finding.status(), found(&hunt.finding)), (Status::Proved, Some((12, 71))));
+    let proof = hunt.finding.repeat.unwrap().proof.unwrap();
+    assert_eq!((proof.theorem, proof.length), (Theorem::P1, 168));
+}
+
 #[test]
 fn games_without_a_known_period_have_none() {
     for game in [".007", ".6", "grundy", "grundy:d=3"] {

@@ -30,25 +30,36 @@ pub(crate) struct Args {
     game: Game,
 }
 
+/// What --help of the games on shapes says, after an example.
+macro_rules! shapes_help {
+    ($example:expr) => {
+        concat!(
+            "Example: grundy board ",
+            $example,
+            "\n\
+             Positions: rows such as '##./###', MxN (rows x columns), diamond:C, cross:MxN (a row of M and a\n\
+             column of N); the last number may be a range A..B. Or a file with rows of # and ."
+        )
+    };
+}
+
 #[derive(Debug, Subcommand)]
 enum Game {
     /// Tokens on a grid; take all of one row or one column.
-    #[command(after_help = SHAPES)]
+    #[command(after_help = shapes_help!("rows-columns diamond:2 cross:3x5 '##./###'"))]
     RowsColumns(Positions),
     /// A shape of cells; take a square of them, of any size.
-    #[command(after_help = SHAPES)]
+    #[command(after_help = shapes_help!("remove-square '###/#.#' 2x0..20"))]
     RemoveSquare(Positions),
     /// A simple graph; take two neighbours and all their edges.
-    #[command(after_help = "Positions: path:N, cycle:N, star:N, complete:N with N vertices (or a range of N);\n\
+    #[command(after_help = "Example: grundy board remove-edge path:0..60 cycle:7 edges:a-b,b-c,c-a\n\
+                            Positions: path:N, cycle:N, star:N, complete:N with N vertices (or a range of N);\n\
                             edges:a-b,b-c; or a file, in DOT (graph, '--') or an edge 'a b' a line.")]
     RemoveEdge(Positions),
     /// The numbers 1 to N; take any that have no proper factor left.
-    #[command(after_help = "Positions: N or a range of N.")]
+    #[command(after_help = "Example: grundy board no-factor 1..20\nPositions: N or a range of N, at most 64.")]
     NoFactor(Positions),
 }
-
-const SHAPES: &str = "Positions: rows such as '##./###', MxN (rows x columns), diamond:C, cross:MxN (a row of M and a\n\
-                      column of N); the last number may be a range A..B. Or a file with rows of # and .";
 
 #[derive(Debug, clap::Args)]
 struct Positions {
@@ -76,8 +87,12 @@ pub(crate) fn board(args: &Args) -> Result<()> {
             args.search(&RemoveEdge, "remove-edge", graphs, |graph| graph.edges().len(), &mut lines)?;
         }
         Game::NoFactor(args) => {
-            for text in &args.positions {
-                for n in number::range(text).map_err(Usage)? {
+            let ranges = args.positions.iter().map(|text| number::range(text).map_err(Usage));
+            let ranges = ranges.collect::<Result<Vec<Range<u64>>, Usage>>()?;
+            // The largest first: a range that ends too far out is refused at once.
+            ranges.iter().try_for_each(|range| NoFactor::new(range.end.saturating_sub(1)).map(drop))?;
+            for range in ranges {
+                for n in range {
                     let game = NoFactor::new(n)?;
                     let value = Solver::new(&game, args.bound(2)?).value(game.start())?;
                     args.show("no-factor", &n.to_string(), value, &mut lines)?;
@@ -129,15 +144,32 @@ impl Positions {
     }
 }
 
-/// The most positions that a range may name.
+/// The most positions that a range may name, and the most cells or edges that these have together.
 const MOST: u64 = 10_000;
+const MOST_PARTS: usize = 1 << 22;
 
-/// One position for each number of a range, called `before` and the number.
-fn each<P>(before: &str, range: Range<u64>, make: impl Fn(u64) -> grundy::Result<P>) -> Result<Vec<(String, P)>> {
+/// One position for each number of a range, called `before` and the number; `parts` counts its cells or edges.
+fn each<P>(
+    before: &str,
+    range: Range<u64>,
+    make: impl Fn(u64) -> grundy::Result<P>,
+    parts: impl Fn(&P) -> usize,
+) -> Result<Vec<(String, P)>> {
+    let called = format!("{before}{}..{}", range.start, range.end);
     if range.end - range.start > MOST {
-        return Err(Usage(format!("{before}{}..{}: a range has at most {MOST} numbers", range.start, range.end)).into());
+        return Err(Usage(format!("{called}: a range has at most {MOST} numbers")).into());
     }
-    range.map(|n| Ok((format!("{before}{n}"), make(n)?))).collect()
+    let (mut all, mut positions) = (0, Vec::new());
+    for n in range {
+        let position = make(n)?;
+        all += parts(&position);
+        if all > MOST_PARTS {
+            let what = format!("the positions {called} have more than {MOST_PARTS} cells or edges together");
+            return Err(Error::Board(what).into());
+        }
+        positions.push((format!("{before}{n}"), position));
+    }
+    Ok(positions)
 }
 
 /// What comes before an `x`, and the range after it.
@@ -147,16 +179,17 @@ fn sides(text: &str) -> Result<(u64, Range<u64>), String> {
 }
 
 fn shapes(text: &str) -> Result<Vec<(String, Shape)>> {
+    let cells = |shape: &Shape| shape.cells().len();
     if let Some(c) = text.strip_prefix("diamond:") {
-        return each("diamond:", number::range(c).map_err(Usage)?, Shape::diamond);
+        return each("diamond:", number::range(c).map_err(Usage)?, Shape::diamond, cells);
     }
     if let Some(arms) = text.strip_prefix("cross:") {
         let (m, n) = sides(arms).map_err(Usage)?;
-        return each(&format!("cross:{m}x"), n, |n| Shape::cross(m, n));
+        return each(&format!("cross:{m}x"), n, |n| Shape::cross(m, n), cells);
     }
     if text.starts_with(|c: char| c.is_ascii_digit()) && !Path::new(text).exists() {
         let (m, n) = sides(text).map_err(Usage)?;
-        return each(&format!("{m}x"), n, |n| Shape::rectangle(m, n));
+        return each(&format!("{m}x"), n, |n| Shape::rectangle(m, n), cells);
     }
     let rows = text.chars().all(|c| matches!(c, '#' | '.' | '/'));
     if !text.is_empty() && (rows || text.contains('#') && !Path::new(text).exists()) {
@@ -186,7 +219,7 @@ fn graphs(text: &str) -> Result<Vec<(String, SimpleGraph)>> {
     ];
     for (name, make) in families {
         if let Some(n) = text.strip_prefix(name) {
-            return each(name, number::range(n).map_err(Usage)?, make);
+            return each(name, number::range(n).map_err(Usage)?, make, |graph| graph.edges().len());
         }
     }
     let Some(typed) = text.strip_prefix("edges:") else {

@@ -172,8 +172,11 @@ fn print_moves(out: &mut dyn Write, position: &[Heap<'_>], total: u64) -> Result
     if total == 0 {
         return Ok(writeln!(out, "nim-value 0: lost for who is to move")?);
     }
-    writeln!(out, "nim-value {total}: won by")?;
-    winning_moves(position, |win| -> Result<()> { Ok(writeln!(out, "{}", sentence(&win))?) })
+    // Written with the first move, of which there is one: what is missing of a run is told before that.
+    let mut head = Some(format!("nim-value {total}: won by\n"));
+    winning_moves(position, |win| -> Result<()> {
+        Ok(writeln!(out, "{}{}", head.take().unwrap_or_default(), sentence(&win))?)
+    })
 }
 
 /// `heap 3: 25 -> 10 (take 15)`
@@ -193,18 +196,18 @@ fn print_json(out: &mut dyn Write, position: &[Heap<'_>], names: &[&str], total:
         .map(|(heap, game)| Ok(serde_json::json!({ "game": game, "size": heap.size, "value": heap.value()? })))
         .collect();
     let heaps = serde_json::Value::from(heaps?);
-    write!(out, "{{\"value\":{total},\"lost\":{},\"heaps\":{heaps},\"moves\":[", total == 0)?;
-    let mut comma = "";
+    let head = format!("{{\"value\":{total},\"lost\":{},\"heaps\":{heaps},\"moves\":[", total == 0);
+    let mut before = head.as_str(); // written with the first move: what is missing of a run is told before that
     winning_moves(position, |win| -> Result<()> {
         let to: Vec<u64> = win.parts().collect();
         let object = serde_json::json!({
             "heap": win.heap + 1, "from": win.from, "to": to, "take": win.taken(), "constant": win.constant,
         });
-        write!(out, "{comma}{object}")?;
-        comma = ",";
+        write!(out, "{before}{object}")?;
+        before = ",";
         Ok(())
     })?;
-    Ok(writeln!(out, "]}}")?)
+    Ok(writeln!(out, "{}]}}", if total == 0 { before } else { "" })?)
 }
 
 /// The nim-addition table; without spaces, as it was printed in 1939, while all its numbers have one digit.

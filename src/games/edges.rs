@@ -59,6 +59,7 @@ impl Edges {
     /// ```
     pub fn read(path: &Path, text: &str, direction: Direction) -> Result<Edges> {
         let mut edges = Edges { path: path.to_owned(), ..Edges::default() };
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text); // what some editors put before UTF-8
         let first = text.lines().map(str::trim_start).find(|line| !is_comment(line)).unwrap_or("");
         let word: String = first.chars().take_while(|c| c.is_ascii_alphabetic()).collect();
         if ["strict", "graph", "digraph"].contains(&word.to_ascii_lowercase().as_str()) && text.contains('{')
@@ -81,6 +82,10 @@ impl Edges {
     fn lines(&mut self, text: &str) -> Result<()> {
         for (line, content) in (1..).zip(text.lines()) {
             let words: Vec<&str> = content.split('#').next().unwrap_or_default().split_whitespace().collect();
+            if let Some(word) = words.iter().find(|word| word.contains("->") || word.contains("--")) {
+                let what = format!("an arrow in '{}'; a line is an edge 'a b' or a vertex 'a'", word.escape_debug());
+                return Err(self.at(line, what));
+            }
             match words[..] {
                 [] => {}
                 [name] => {

@@ -431,43 +431,69 @@ impl Stream {
     }
 
     /// Computes the candidates of the next `length` heaps, and sends them over piece by piece; fewer when one has no byte
-    /// code.
+    /// code, or when nobody asks for more.
     pub(super) fn block(&mut self, length: usize, front: &mut Front) -> Result<(Vec<u16>, Stop)> {
         let start = self.end();
         let end = start + length as u64;
         let mut stop = Stop::Done;
-        if self.is_wide() {
-            while self.end() < end {
-                let value = self.wide_value(self.end())?;
-                self.values.push(value);
-            }
-            front.send(self.values.slice(start, end), &self.plan, Vec::new());
-        } else {
+        if !self.is_wide() {
             if self.plan.chain.is_none() && start >= order::next_learning(self.learnt_at).max(YOUNG) {
                 self.learn();
             }
             if start >= self.considered_at + order::RECONSIDER {
                 self.reconsider();
             }
-            while self.end() < end && stop == Stop::Done {
-                let from = self.end();
-                let to = end.min((from + 1).next_multiple_of(PIECE as u64));
-                if !self.plan.holds(from, to) {
-                    self.make_plan(from, to);
-                }
-                let mut planes = front.ahead(&self.plan, from);
-                let mut ahead = planes.iter_mut();
-                while self.end() < to && stop == Stop::Done {
-                    let left = index(to - self.end());
-                    stop = match self.plan.chain {
-                        Some(_) => self.chained(left),
-                        None => self.lanes(left.min(LANES), ahead.next()),
-                    };
-                }
-                front.send(self.values.slice(from, self.end()), &self.plan, planes);
+        }
+        while self.end() < end && stop == Stop::Done {
+            let from = self.end();
+            let to = end.min((from + 1).next_multiple_of(PIECE as u64));
+            let used = if self.is_wide() {
+                self.wide_piece(to)?;
+                Vec::new()
+            } else {
+                let (stopped, used) = self.piece(to, front);
+                stop = stopped;
+                used
+            };
+            if !front.send(self.values.slice(from, self.end()), &self.plan, used) {
+                break;
             }
         }
         Ok((self.values.slice(start, self.end()).to_vec(), stop))
+    }
+
+    /// The candidates up to `to`, and the planes that were marked ahead for them.
+    fn piece(&mut self, to: u64, front: &mut Front) -> (Stop, Vec<Planes>) {
+        let (from, mut stop) = (self.end(), Stop::Done);
+        if !self.plan.holds(from, to) {
+            self.make_plan(from, to);
+        }
+        let mut planes = front.ahead(&self.plan, from);
+        let mut ahead = planes.iter_mut();
+        while self.end() < to && stop == Stop::Done {
+            let left = index(to - self.end());
+            stop = match self.plan.chain {
+                Some(_) => self.chained(left),
+                None => self.lanes(left.min(LANES), ahead.next()),
+            };
+        }
+        (stop, planes)
+    }
+
+    /// The same on 16-bit values.
+    fn wide_piece(&mut self, to: u64) -> Result<()> {
+        while self.end() < to {
+            let value = self.wide_value(self.end())?;
+            self.values.push(value);
+        }
+        Ok(())
+    }
+
+    /// The longest block whose look-ups are done within a fraction of a second.
+    pub(super) fn longest_block(&self) -> usize {
+        /// Look-ups, at about a nanosecond each where it goes slowly.
+        const BATCH: usize = 1 << 28;
+        1 << (BATCH / self.lookups.len().max(1)).max(LANES).ilog2()
     }
 
     /// Considers as many codes as the last values make worth while.
@@ -838,7 +864,7 @@ mod tests {
                     let proved = chained.end();
                     let [found, expected] = [&mut chained, &mut plain].map(|stream| {
                         let mut codes = Codes::new(stream.space, stream.end());
-                        let (mut front, _) = relay(&mut codes, kernel, stream.plan(), u64::MAX, VecDeque::new());
+                        let (mut front, _back) = relay(&mut codes, kernel, stream.plan(), u64::MAX, VecDeque::new());
                         stream.block(length, &mut front).unwrap()
                     });
                     assert!(found == expected, "{rule}, {kernel}, {length} from {proved}");

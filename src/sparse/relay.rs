@@ -3,8 +3,11 @@
 //! Candidates are a serial chain, so the thread that runs them ([`Front`]) is to do nothing that others could. Look-ups that
 //! reach back [`AHEAD`] can be marked for a piece while the three pieces before it are not there yet; whoever searches the
 //! witnesses ([`Back`]) does so whenever a piece has come over, and both meet only at the end of a block. (Meeting
-//! after every 4096 heaps instead takes 3 % longer for Grundy's game and 10 % for .6, with two threads.) Nobody waits for marks: those that come too late
-//! are made by the front itself, so one thread does all of it one after the other.
+//! after every 4096 heaps instead takes 3 % longer for Grundy's game and 10 % for .6, with two threads.) Marks that come too late are made by the
+//! front itself, so one thread does all of it one after the other.
+//!
+//! A front never waits: not for marks, and not for anything that other threads do. So the thread that has begun it ends it, and
+//! the back, which waits for the front, comes to an end. When the back is gone the front is told so, and stops.
 //!
 //! The back makes the codes of what comes over anew, from values. So they are there twice, made on different ways, and can
 //! be compared.
@@ -86,10 +89,10 @@ impl Front {
         waiting.iter().position(fits).and_then(|at| waiting.remove(at)).map_or_else(Vec::new, |ahead| ahead.planes)
     }
 
-    /// Sends candidates over, and the planes that were used for them.
-    pub(super) fn send(&mut self, values: &[u16], plan: &Arc<Plan>, used: Vec<Planes>) {
-        // Where the other end has failed, nobody asks for them.
-        let _ = self.pieces.send(Piece { values: values.to_vec(), plan: Arc::clone(plan), used });
+    /// Sends candidates over, and the planes that were used for them; false when nobody asks for more, since the other end
+    /// has met a new rare heap before them, or an error.
+    pub(super) fn send(&mut self, values: &[u16], plan: &Arc<Plan>, used: Vec<Planes>) -> bool {
+        self.pieces.send(Piece { values: values.to_vec(), plan: Arc::clone(plan), used }).is_ok()
     }
 
     /// Tells the other end that this was all.
@@ -231,6 +234,25 @@ mod tests {
         }
     }
 
+    /// What a front does behind a new rare heap is thrown away, so it stops as soon as it can.
+    #[test]
+    fn a_front_stops_when_nobody_asks_for_more() {
+        for (game, largest) in [("grundy", 255), ("grundy", 60_000)] {
+            let rule: Rule = game.parse().unwrap();
+            let past = values(&rule, Method::Sparse(Kernel::best()), 200_000).unwrap();
+            let space = Space::new(&rule, 0x1fe, 0).unwrap();
+            let rares = space.rares(0, &past).collect();
+            // A large value among those before sends the stream the wide way.
+            let mut stream = Stream::new(&rule, space, Kernel::best(), rares, largest, past.as_slice()).unwrap();
+            let mut codes = Codes::new(space, 0);
+            codes.push(&past);
+            let (mut front, back) = relay(&mut codes, Kernel::best(), stream.plan(), u64::MAX, VecDeque::new());
+            drop(back);
+            let (found, _) = stream.block(1 << 17, &mut front).unwrap();
+            assert!(found.len() <= PIECE, "{} candidates that nobody asks for", found.len());
+        }
+    }
+
     /// A front that fails, or panics, ends the relay: who waits for the next piece is told that there is none.
     #[test]
     fn nobody_waits_for_a_front_that_is_gone() {
@@ -243,7 +265,7 @@ mod tests {
         let mut codes = Codes::new(space, 0);
         codes.push(&past);
         let (mut front, back) = relay(&mut codes, Kernel::best(), stream.plan(), u64::MAX, VecDeque::new());
-        front.send(&[1, 2, 3], &stream.plan(), Vec::new());
+        assert!(front.send(&[1, 2, 3], &stream.plan(), Vec::new()));
         let waiter = std::thread::scope(|scope| {
             scope.spawn(|| {
                 let front = front;

@@ -481,8 +481,11 @@ impl Witnesses {
             checked.walks = 1;
             checked.depth = n / 2;
             let missing = definition::first_missing(&self.rule, &all, n, u32::from(self.recent.get(n)))?;
-            // A common value that is missing would mean that the candidate was not the least one: a wrong kernel.
-            assert!(missing.is_none_or(|t| self.space.is_rare(t, n)), "the candidate of heap {n} is not the least");
+            if let Some(least) = missing.filter(|&t| !self.space.is_rare(t, n)) {
+                // The candidate was not the least common one: a wrong kernel, or a bit that has flipped.
+                let (value, again) = (self.recent.get(n).into(), least.into());
+                return Err(Error::Differs { n, value, again, how: "all pairs".into() });
+            }
             checked.missing = missing.map(|t| (n, t));
         }
         Ok(checked)
@@ -644,5 +647,24 @@ mod tests {
         let checked = witnesses.search(Kernel::best(), 320_000, (258..262).collect(), past.as_slice()).unwrap();
         assert_eq!((checked.missing, checked.walks), (None, 0));
         assert!(checked.depth >= 150_003, "a smaller part of 150003, and a depth of {}", checked.depth);
+    }
+
+    /// A bit that flips can make the candidate too large. The walk for its targets then meets a smaller common value that is
+    /// no option: a failed check, after which a run starts again from what is committed.
+    #[test]
+    fn a_candidate_that_is_not_the_least_is_a_failed_check() {
+        let rule: Rule = "grundy".parse().unwrap();
+        let space = Space::new(&rule, 0x1fe, 0).unwrap();
+        let past = crate::sparse::values(&rule, crate::sparse::Method::Sparse(Kernel::best()), 200_001).unwrap();
+        let (past, truth) = past.split_at(200_000);
+        let wrong = (truth[0] + 1..512).rev().find(|&v| !space.is_rare(v, 200_000)).unwrap();
+        let mut witnesses = Witnesses::new(&rule, space, Kernel::best(), Vec::new(), past).unwrap();
+        witnesses.push(&[wrong]);
+        let targets = (0..wrong).filter(|&t| space.is_rare(t, 200_000)).collect();
+        let seen = witnesses.search(Kernel::best(), 200_000, targets, past);
+        let (value, least) = (u32::from(wrong), u32::from(truth[0]));
+        let told =
+            matches!(&seen, Err(Error::Differs { n: 200_000, value: v, again, .. }) if (*v, *again) == (value, least));
+        assert!(told, "{seen:?}");
     }
 }
