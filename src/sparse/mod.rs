@@ -721,8 +721,12 @@ mod tests {
             };
             let (mut solver, mut past) = start();
             let mut flipped = 0;
-            while flipped < rounds_each {
-                let (kind, draw) = (random.pick(kinds), random.next());
+            // In turn, so that each kind has its share whatever is drawn.
+            for &kind in kinds.iter().cycle() {
+                if flipped == rounds_each {
+                    break;
+                }
+                let draw = random.next();
                 let Engine::Sparse(streams) = &mut solver.engine else { panic!("{rule} has a space") };
                 if !flip(streams, kind, draw) {
                     continue;

@@ -60,8 +60,9 @@ const WHOLE: u32 = 1 << 12;
 /// Puts the best `count` of `lookups` in front, best first; the others follow in no particular order, as do those that
 /// would gain less than one code in one heap.
 ///
-/// Those of `given` are used in any case. `below[i]` says that the codes below it matter at sample heap i, `option(lookup, i)` is the code of the option that the
-/// look-up gives there (at least [`MOST_CODES`] when there is none).
+/// Those of `given` are used in any case. `below[i]` says that the codes below it matter at sample heap i,
+/// `option(lookup, i)` is the code of the option that the look-up gives there (at least [`MOST_CODES`] when there is
+/// none).
 pub(super) fn learn<T: Copy>(
     lookups: &mut Vec<T>,
     given: &[T],

@@ -1,13 +1,14 @@
 //! The relay between the streams: candidates come over piece by piece, and what was marked for later pieces goes back.
 //!
-//! Candidates are a serial chain, so the thread that runs them ([`Front`]) is to do nothing that others could. Look-ups that
-//! reach back [`AHEAD`] can be marked for a piece while the three pieces before it are not there yet; whoever searches the
-//! witnesses ([`Back`]) does so whenever a piece has come over, and both meet only at the end of a block. (Meeting
-//! after every 4096 heaps instead takes 3 % longer for Grundy's game and 10 % for .6, with two threads.) Marks that come too late are made by the
-//! front itself, so one thread does all of it one after the other.
+//! Candidates are a serial chain, so the thread that runs them ([`Front`]) is to do nothing that others could. Look-ups
+//! that reach back [`AHEAD`] can be marked for a piece while the three pieces before it are not there yet; whoever
+//! searches the witnesses ([`Back`]) does so whenever a piece has come over, and both meet only at the end of a block.
+//! (Meeting after every 4096 heaps instead takes 3 % longer for Grundy's game and 10 % for .6, with two threads.) Marks
+//! that come too late are made by the front itself, so one thread does all of it one after the other.
 //!
-//! A front never waits: not for marks, and not for anything that other threads do. So the thread that has begun it ends it, and
-//! the back, which waits for the front, comes to an end. When the back is gone the front is told so, and stops.
+//! A front never waits: not for marks, and not for anything that other threads do (so it calls no part of rayon). So the
+//! thread that has begun it ends it, and the back, which waits for the front, comes to an end. When the back is gone the
+//! front is told so, and stops.
 //!
 //! The back makes the codes of what comes over anew, from values. So they are there twice, made on different ways, and can
 //! be compared.
