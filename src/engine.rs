@@ -120,6 +120,8 @@ pub trait Observer {
     fn advanced(&mut self, progress: &Progress);
     /// These values, from heap `from` on, were computed and proved. Not called for those that were there.
     fn proved(&mut self, _from: u64, _values: &[u16], _settled: &Settled) {}
+    /// `done` of `of` values have been computed a second time, after a run, where freed ones are asked for.
+    fn again(&mut self, _done: u64, _of: u64) {}
     /// Something that a person should know.
     fn note(&mut self, text: &str);
 }

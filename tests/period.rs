@@ -234,7 +234,7 @@ fn certificate(game: &str, to: u64) -> (Certificate, Vec<u16>) {
     let subject =
         Subject { rule: &rule, method: best(), space: hunt.space, values: hunt.values.as_slice(), freed: &freed };
     let repeat = hunt.finding.repeat.unwrap();
-    let certificate = Certificate::new(subject, &repeat).unwrap().unwrap();
+    let certificate = Certificate::new(subject, &repeat, None).unwrap().unwrap();
     (certificate, hunt.values)
 }
 
@@ -593,6 +593,13 @@ fn freed_values_are_not_searched_and_their_absence_is_said() {
     let certificate = home.path().join("c.json");
     let (status, _, stderr) = said(&["-q", "period", at, "--certificate", certificate.to_str().unwrap()]);
     assert!(status == 1 && stderr.contains("freed") && !certificate.exists(), "{stderr}");
+    // Asked for the game, the program computes them again.
+    let found =
+        json(&["-q", "period", "kayles", "--dir", at, "--certificate", certificate.to_str().unwrap(), "--json"]);
+    assert_eq!((&found["preperiod"], &found["theorem"]), (&71.into(), &"P4".into()), "{found}");
+    assert!(found["exceptions"].is_null(), "a period does not reach from 0 to 71: {found}");
+    let (status, stdout, stderr) = said(&["-q", "verify", certificate.to_str().unwrap()]);
+    assert!(status == 0 && stdout.contains("preperiod 71"), "{stdout}{stderr}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use grundy::definition::{First, Sequence};
 use grundy::engine::{Options, View};
 use grundy::period::certificate::Certificate;
-use grundy::period::{self, Finding, Repeat, Status, Subject, Theorem, exceptions};
+use grundy::period::{self, Finding, LISTED, Repeat, Status, Subject, Theorem, exceptions};
 use grundy::rule::Rule;
 use grundy::sparse::{Known, Method};
 use std::io::Write;
@@ -22,9 +22,6 @@ const IN_MEMORY: u64 = 1 << 28;
 
 /// How far a search goes unless it is told otherwise.
 const TO: u64 = 1 << 24;
-
-/// So many exceptions are listed.
-const LISTED: usize = 100;
 
 /// Arguments of `grundy period`.
 #[derive(Debug, clap::Args)]
@@ -51,7 +48,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Keep the first 2^26 values and at least the last SIZE, free the others (with --dir, or beyond 2^28 values). The
-    /// period then shows when it comes round, and of the preperiod only a bound.
+    /// period then shows when it comes round; for the preperiod the values are computed again.
     #[arg(long, value_name = "SIZE", value_parser = number::positive)]
     keep: Option<u64>,
     /// Write what was proved to a file that 'grundy verify FILE' checks.
@@ -118,7 +115,7 @@ fn on_disk(rule: &Rule, to: u64, dir: &Path, args: &Args, method: Method, quiet:
     let mut meter = Meter::new(quiet);
     let threads = args.compute.threads();
     let options = Options { to: Some(to), threads, method, width: None, keep: args.keep, rollback: false };
-    let found = period::hunt_in(rule, dir, &options, &mut meter, &stop);
+    let found = period::hunt_in(rule, dir, &options, args.certificate.is_some(), &mut meter, &stop);
     meter.end();
     let (view, finding, stopped) = found?;
     let freed = view.freed_known()?;
@@ -143,6 +140,7 @@ fn look_at(view: &View, args: &Args, method: Method) -> Result<()> {
 fn tell<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, args: &Args) -> Result<()> {
     let repeat = finding.repeat.as_ref();
     let odd = match repeat {
+        _ if finding.lag.is_some() => finding.lag.as_ref().and_then(|lag| lag.exceptions.clone()),
         Some(r) if r.exact && r.saltus == 0 && subject.values.freed().is_empty() => {
             Some(exceptions(subject.values, r.period, r.preperiod, LISTED)?)
         }
@@ -172,11 +170,18 @@ fn tell<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, args: 
         in_words(out, subject, finding, odd.as_ref())
     })?;
     let Some(path) = &args.certificate else { return Ok(()) };
-    match repeat.map(|repeat| Certificate::new(subject, repeat)).transpose()?.flatten() {
+    match repeat.map(|repeat| Certificate::new(subject, repeat, finding.lag.as_ref())).transpose()?.flatten() {
         Some(certificate) => {
             super::export::whole_file(path, |out| Ok(out.write_all(certificate.to_json().as_bytes())?))
         }
-        None => Err(anyhow::anyhow!("{}: no certificate is written, since no period is proved", path.display())),
+        None if proof.is_none() => {
+            Err(anyhow::anyhow!("{}: no certificate is written, since no period is proved", path.display()))
+        }
+        None => Err(anyhow::anyhow!(
+            "{}: no certificate is written, since it would speak of values that are freed; 'grundy period GAME --keep SIZE --dir DIR --certificate FILE' \
+             computes them again",
+            path.display()
+        )),
     }
 }
 
@@ -240,7 +245,8 @@ fn in_words<S: Sequence + ?Sized>(
                 )?,
                 _ => writeln!(
                     out,
-                    "  proved by {by}, from {preperiod} on; values that would tell the preperiod are freed"
+                    "  proved by {by}, from {preperiod} on; values that would tell the preperiod are freed ('grundy period {rule} \
+                     --dir DIR' computes them again)"
                 )?,
             }
             match proof.window {

@@ -141,6 +141,13 @@ impl Observer for Meter {
         });
     }
 
+    fn again(&mut self, done: u64, of: u64) {
+        if self.what != "computing again" {
+            self.begin("computing again", 0, Some(of));
+        }
+        self.at(done, String::new);
+    }
+
     fn note(&mut self, text: &str) {
         self.say(text);
     }

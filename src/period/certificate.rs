@@ -19,7 +19,7 @@
 //!
 //! Invariant: a certificate that passes states a theorem's premises, each of which was found true.
 
-use super::{Proof, Repeat, Subject, Theorem, Window, has_zero, last_difference, prime_factors};
+use super::{Lag, Proof, Repeat, Subject, Theorem, Window, has_zero, last_difference, prime_factors};
 use crate::definition::{First, Sequence, for_each_piece};
 use crate::digest::Chain;
 use crate::error::{Error, Result};
@@ -69,7 +69,8 @@ pub struct WindowFacts {
 }
 
 /// What a certificate says of all values that it speaks of.
-struct Counted {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counted {
     digest: String,
     max_value: u16,
     max_at: u64,
@@ -77,25 +78,48 @@ struct Counted {
     rares: Vec<(u64, u16)>,
 }
 
+/// Counts values as they go by.
+pub(super) struct Counting {
+    chain: Chain,
+    space: Space,
+    to: u64,
+    counted: Counted,
+}
+
+impl Counting {
+    /// Of rare values those below `to` in `space` will be counted.
+    pub(super) fn new(space: Space, to: u64) -> Counting {
+        Counting { chain: Chain::new(), space, to, counted: Counted::default() }
+    }
+
+    /// Takes the next values, those from heap `from` on.
+    pub(super) fn see(&mut self, from: u64, values: &[u16]) {
+        self.chain.update(values);
+        for (n, &v) in (from..).zip(values) {
+            if v > self.counted.max_value {
+                (self.counted.max_value, self.counted.max_at) = (v, n);
+            }
+        }
+        if self.space != Space::NONE {
+            let to = self.to;
+            self.counted.rares.extend(self.space.rares(from, values).filter(|rare| rare.0 < to));
+        }
+    }
+
+    pub(super) fn done(self) -> Counted {
+        Counted { digest: self.chain.digest().to_string(), ..self.counted }
+    }
+}
+
 impl Counted {
     /// Counts the first `length` values, and the rare ones below `to` in `space`.
-    fn of<S: Sequence + ?Sized>(values: &S, length: u64, space: Space, to: u64) -> Result<Counted> {
-        let mut chain = Chain::new();
-        let mut counted = Counted { digest: String::new(), max_value: 0, max_at: 0, rares: Vec::new() };
+    pub(super) fn of<S: Sequence + ?Sized>(values: &S, length: u64, space: Space, to: u64) -> Result<Counted> {
+        let mut counting = Counting::new(space, to);
         for_each_piece(values, 0, length, |from, piece| {
-            chain.update(piece);
-            for (n, &v) in (from..).zip(piece) {
-                if v > counted.max_value {
-                    (counted.max_value, counted.max_at) = (v, n);
-                }
-            }
-            if space != Space::NONE {
-                counted.rares.extend(space.rares(from, piece).filter(|rare| rare.0 < to));
-            }
+            counting.see(from, piece);
             Ok(())
         })?;
-        counted.digest = chain.digest().to_string();
-        Ok(counted)
+        Ok(counting.done())
     }
 
     fn rares_digest(&self) -> String {
@@ -109,14 +133,26 @@ impl Counted {
 }
 
 impl Certificate {
-    /// The certificate of a repeat that is proved; `None` when it is not.
+    /// The certificate of a repeat that is proved; `None` when it is not, or when of freed values no copy was looked at
+    /// ([`Lag`]) that shows all that a certificate says.
     ///
     /// # Errors
-    /// What reading the values gives: all of them from 0 on are digested.
-    pub fn new<S: Sequence + ?Sized>(subject: Subject<'_, S>, repeat: &Repeat) -> Result<Option<Certificate>> {
+    /// What reading the values gives: all of them from 0 on are digested, unless a copy was.
+    pub fn new<S: Sequence + ?Sized>(
+        subject: Subject<'_, S>,
+        repeat: &Repeat,
+        lag: Option<&Lag>,
+    ) -> Result<Option<Certificate>> {
         let Some(Proof { theorem, from, length, window, least }) = repeat.proof.clone() else { return Ok(None) };
         let space = window.map_or(Space::NONE, |window| window.space);
-        let counted = Counted::of(subject.values, length, space, window.map_or(0, |window| window.to))?;
+        let counted = match lag {
+            Some(lag) => lag.counted.clone(),
+            None if !subject.values.freed().is_empty() => return Ok(None),
+            None => Counted::of(subject.values, length, space, window.map_or(0, |window| window.to))?,
+        };
+        if least.len() < prime_factors(repeat.period).len() {
+            return Ok(None);
+        }
         let window = window.map(|window| WindowFacts {
             to: window.to,
             mask: window.space.mask,

@@ -3,8 +3,10 @@
 //! In doublings: at each length the period is looked for ([`super::Subject::find`]). When one is observed, the next length
 //! is the one that a proof needs, if that is nearer than the double. In memory, two bytes a value, or in a run directory.
 
+use super::lag::lag;
 use super::watch::Watch;
 use super::{Finding, Status, Subject};
+use crate::definition::Sequence;
 use crate::engine::{self, Observer, Options, Progress, Settled, View};
 use crate::error::{Error, Result};
 use crate::ledger::HEAD;
@@ -98,6 +100,10 @@ impl Observer for Watching<'_> {
         self.stop.fetch_or(done, Ordering::Relaxed);
     }
 
+    fn again(&mut self, done: u64, of: u64) {
+        self.inner.again(done, of);
+    }
+
     fn proved(&mut self, from: u64, values: &[u16], settled: &Settled) {
         self.watch.see(from, values, settled);
     }
@@ -107,11 +113,43 @@ impl Observer for Watching<'_> {
     }
 }
 
+/// Finds the least preperiod of what is proved by windows, and what a certificate says, while values before are freed; false
+/// when `stop` ended it.
+fn compute_again(
+    rule: &Rule,
+    method: Method,
+    finding: &mut Finding,
+    observer: &mut (dyn Observer + Send),
+    stop: &AtomicBool,
+) -> Result<bool> {
+    let Some(repeat) = finding.repeat.as_mut() else { return Ok(true) };
+    let Some(proof) = &mut repeat.proof else { return Ok(true) };
+    let Some(window) = proof.window else { return Ok(true) };
+    observer.note("computing all again, two copies side by side, for what freed values would tell");
+    let lag = lag(rule, method, repeat.period, proof, &window, |done, of| {
+        observer.again(done, of);
+        !stop.load(Ordering::Relaxed)
+    });
+    match lag {
+        Ok(None) => return Ok(false),
+        Ok(Some(lag)) => {
+            (repeat.preperiod, repeat.exact) = (lag.preperiod, true);
+            proof.least.clone_from(&lag.least);
+            finding.lag = Some(lag);
+        }
+        Err(e @ Error::Freed { .. }) => observer.note(&format!("the preperiod is only bounded: {e}")),
+        Err(e) => return Err(e),
+    }
+    Ok(true)
+}
+
 /// [`hunt`] in a run directory, which is made, or resumed; at most to `options.to` values. The answer is the run and what
 /// was found, and whether `stop` ended it.
 ///
 /// While all values are kept the period is looked for at each doubling. A run that frees values is watched ([`super::watch`]):
-/// its period shows when it comes round, and the preperiod is then only bounded.
+/// its period shows when it comes round. The preperiod, which freed values would tell, is then found by computing them
+/// again ([`super::lag`]), as is what a certificate says of them, if one is wanted; when `stop` ends that, or it needs more
+/// than it may keep, the preperiod is only bounded.
 ///
 /// # Errors
 /// What [`engine::run`] and the search give.
@@ -119,6 +157,7 @@ pub fn hunt_in(
     rule: &Rule,
     dir: &Path,
     options: &Options,
+    certify: bool,
     observer: &mut (dyn Observer + Send),
     stop: &AtomicBool,
 ) -> Result<(View, Finding, bool)> {
@@ -137,7 +176,13 @@ pub fn hunt_in(
             finding.repeat = seen;
         }
         let stopped = outcome.stopped && stop.load(Ordering::Relaxed);
-        if stopped || finding.status() == Status::Proved || finding.count >= to {
+        if !stopped && finding.status() == Status::Proved {
+            let exact = finding.repeat.as_ref().is_some_and(|repeat| repeat.exact);
+            let again = !exact || (certify && !view.freed().is_empty());
+            let stopped = again && !compute_again(rule, options.method, &mut finding, observer, stop)?;
+            return Ok((view, finding, stopped));
+        }
+        if stopped || finding.count >= to {
             return Ok((view, finding, stopped));
         }
         // Beyond what is always kept a run that frees values goes on in one piece, which can be watched.

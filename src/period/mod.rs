@@ -65,11 +65,13 @@
 
 pub mod certificate;
 mod hunt;
+mod lag;
 mod search;
 mod watch;
 pub mod zeros;
 
 pub use hunt::{Hunt, hunt, hunt_in};
+pub use lag::Lag;
 
 pub use search::{exceptions, last_difference};
 
@@ -82,6 +84,9 @@ use crate::verify;
 use search::Stretch;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+
+/// So many exceptions are listed.
+pub const LISTED: usize = 100;
 
 /// The shortest end of a sequence whose repeat is worth being called observed, where there are so many values.
 const SHORTEST: u64 = 64;
@@ -209,7 +214,7 @@ pub struct Repeat {
     pub period: u64,
     /// n0: the last exception + 1; when values are freed and none is among the others, the first of these.
     pub preperiod: u64,
-    /// Whether that is the least: false only when values before it are freed.
+    /// Whether that is the least: false only when values before it are freed and were not computed again ([`Lag`]).
     pub exact: bool,
     /// G(n + p) = G(n) + saltus; not 0 only for what is arithmetic-periodic, which is never more than observed.
     pub saltus: u16,
@@ -230,6 +235,8 @@ pub struct Finding {
     pub shortest: u64,
     /// Where the values begin that were searched: 0, or behind those that are freed.
     pub start: u64,
+    /// What two copies of the sequence showed of freed values.
+    pub lag: Option<Lag>,
 }
 
 impl Finding {
@@ -290,6 +297,7 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
             max_value: known.max_value,
             shortest,
             start: stretch.start,
+            lag: None,
         };
         if shortest == 0 {
             return Ok(finding);
