@@ -163,19 +163,31 @@ pub fn hunt_in(
 ) -> Result<(View, Finding, bool)> {
     let to = options.to.unwrap_or(u64::MAX);
     let mut goal = FIRST_LOOK_ON_DISK.min(to);
+    // What is there is looked at first.
+    let there = View::open(dir).map_or(0, |view| if view.rule.name() == rule.name() { view.len() } else { 0 });
     loop {
-        let ended = AtomicBool::new(false);
-        let mut watching = Watching { inner: observer, watch: Watch::new(rule), stop: &ended, outer: stop };
-        let options = Options { to: Some(goal), ..options.clone() };
-        let outcome = engine::run(Some(rule), dir, &options, &mut watching, &ended)?;
-        let seen = watching.watch.found;
+        let (mut watch, mut stopped) = (Watch::new(rule), false);
+        if goal > there {
+            let ended = AtomicBool::new(false);
+            // A run that cannot be read now is told of, or mended, by the engine.
+            if let Ok(resumed) = View::open(dir).and_then(|view| Watch::resume(rule, dir, &view)) {
+                watch = resumed;
+            }
+            let mut watching = Watching { inner: observer, watch, stop: &ended, outer: stop };
+            let options = Options { to: Some(goal), ..options.clone() };
+            stopped =
+                engine::run(Some(rule), dir, &options, &mut watching, &ended)?.stopped && stop.load(Ordering::Relaxed);
+            watch = watching.watch;
+        }
         let view = View::open(dir)?;
         let (space, freed) = (view.space(), view.freed_known()?);
         let mut finding = Subject { rule, method: options.method, space, values: &view, freed: &freed }.find()?;
-        if finding.status() != Status::Proved && seen.is_some() {
-            finding.repeat = seen;
+        if stopped || watch.found.is_some() {
+            watch.write_down(dir, &view)?;
         }
-        let stopped = outcome.stopped && stop.load(Ordering::Relaxed);
+        if finding.status() != Status::Proved && watch.found.is_some() {
+            finding.repeat = watch.found;
+        }
         if !stopped && finding.status() == Status::Proved {
             let exact = finding.repeat.as_ref().is_some_and(|repeat| repeat.exact);
             let again = !exact || (certify && !view.freed().is_empty());
@@ -186,7 +198,7 @@ pub fn hunt_in(
             return Ok((view, finding, stopped));
         }
         // Beyond what is always kept a run that frees values goes on in one piece, which can be watched.
-        let frees = options.keep.is_some() && finding.count >= HEAD;
+        let frees = view.contents.last.keep.is_some() && finding.count >= HEAD;
         goal = if frees { to } else { next_look(rule, &finding).min(to) };
     }
 }

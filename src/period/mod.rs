@@ -63,6 +63,7 @@
 //! Invariant: what is called proved follows from one of the statements above and from values that were compared. A repeat
 //! that was seen but not carried so far is *observed*, never a period.
 
+mod bookmark;
 pub mod certificate;
 mod hunt;
 mod lag;

@@ -7,35 +7,59 @@
 //! same window sooner. (With e = 1 only even distances count. Half of one, if odd, would have shown the window too, at an
 //! odd distance; where it has, the half must be looked at value by value.)
 //!
-//! That costs a copy of the values and a search for the last [`NEEDLE`] of the window among them. A run that is
-//! stopped forgets the window, and takes a new one when it is resumed: it then sees the period one period later.
+//! That costs a copy of the values and a search for the last [`NEEDLE`] of the window among them. A run that is stopped has
+//! its window written down ([`super::bookmark`]); one that was killed takes a new window where it is resumed, and then
+//! sees the period one period later.
 //!
 //! Invariant: between n1 and the last value seen every heap is common, and `depth` bounds how deep its witnesses lie.
 
-use super::{Proof, Repeat, Theorem, Window};
-use crate::engine::Settled;
+use super::{Proof, Repeat, Theorem, Window, bookmark};
+use crate::definition::Sequence;
+use crate::engine::{Settled, View};
+use crate::error::Result;
 use crate::nimber::index;
 use crate::rule::Rule;
 use crate::sparse::{self, Space};
 use memchr::memmem::Finder;
+use std::path::Path;
 
 /// So many values of the window are searched for; the others are compared where these are found.
 const NEEDLE: usize = 64;
 
+/// A run that has found its period does not go much farther.
+const SEEN_AGAIN: u64 = 1 << 20;
+
 /// What is remembered of n1.
-struct Mark {
-    n1: u64,
+pub(super) struct Mark {
+    pub(super) n1: u64,
     space: Space,
-    rares: u64,
-    last_rare: u64,
+    pub(super) rares: u64,
+    pub(super) last_rare: u64,
     /// The greatest smaller part of a witness since.
-    depth: u64,
+    pub(super) depth: u64,
     /// The values before n1.
-    window: Vec<u16>,
+    pub(super) window: Vec<u16>,
     /// Low bytes of the last of them.
     needle: Finder<'static>,
     /// Odd distances at which the window was seen, when e = 1.
-    odd: Vec<u64>,
+    pub(super) odd: Vec<u64>,
+}
+
+impl Mark {
+    /// A mark at n1; `None` when the window is too short to be searched for. Of the rare heaps number and last are known.
+    pub(super) fn new(
+        n1: u64,
+        space: Space,
+        (rares, last_rare): (u64, u64),
+        depth: u64,
+        window: Vec<u16>,
+        odd: Vec<u64>,
+    ) -> Option<Mark> {
+        let last = &window[window.len().checked_sub(NEEDLE)?..];
+        let low: Vec<u8> = last.iter().map(|v| v.to_le_bytes()[0]).collect();
+        let needle = Finder::new(&low).into_owned();
+        Some(Mark { n1, space, rares, last_rare, depth, window, needle, odd })
+    }
 }
 
 /// Sees the values of a run go by.
@@ -55,6 +79,33 @@ impl Watch {
         Watch { rule: rule.clone(), recent: Vec::new(), end: 0, mark: None, found: None }
     }
 
+    /// A watch that goes on where a run was stopped, with what was written down then.
+    ///
+    /// # Errors
+    /// What reading the last values gives.
+    pub(super) fn resume(rule: &Rule, dir: &Path, view: &View) -> Result<Watch> {
+        let (end, mut watch) = (view.len(), Watch::new(rule));
+        let wide = sparse::lookback(rule, view.contents.last.last_rare);
+        // Far enough back to see again what was found just before.
+        let start = end.saturating_sub(wide.saturating_mul(2).saturating_add(SEEN_AGAIN)).max(view.freed().end);
+        watch.recent = vec![0; index(end - start)];
+        view.read(start, &mut watch.recent)?;
+        (watch.end, watch.mark) = (end, bookmark::read(dir, view));
+        watch.compare(watch.recent.len());
+        Ok(watch)
+    }
+
+    /// Writes down what is remembered, for [`Watch::resume`].
+    ///
+    /// # Errors
+    /// What writing gives.
+    pub(super) fn write_down(&self, dir: &Path, view: &View) -> Result<()> {
+        match &self.mark {
+            Some(mark) if self.end == view.len() => bookmark::write(dir, view, mark),
+            _ => Ok(()),
+        }
+    }
+
     /// Takes the values of `from..from + values.len()`, and what is known of how they were settled.
     pub(super) fn see(&mut self, from: u64, values: &[u16], settled: &Settled) {
         if from != self.end {
@@ -69,17 +120,20 @@ impl Watch {
             }
         }
         let mut rest = values;
-        while !rest.is_empty() && self.found.is_none() {
+        while !rest.is_empty() {
             // Up to the next power of two.
             let next = (self.end + 1).next_power_of_two();
             let (piece, later) = rest.split_at(index(next - self.end).min(rest.len()));
             self.take(piece);
+            rest = later;
+            if self.found.is_some() {
+                continue; // what was found stays, and its window
+            }
             self.compare(piece.len());
-            if settled.space != Space::NONE && (self.mark.is_none() || self.end == next) && settled.last_rare < self.end
-            {
+            let due = self.mark.is_none() || self.end == next;
+            if settled.space != Space::NONE && due && settled.last_rare < self.end && self.found.is_none() {
                 self.mark(wide, settled);
             }
-            rest = later;
         }
         let keep = index(wide);
         if self.recent.len() > 4 * keep + (1 << 20) {
@@ -95,18 +149,8 @@ impl Watch {
     /// Remembers the last values, when there are enough of them.
     fn mark(&mut self, wide: u64, settled: &Settled) {
         let Some(start) = self.recent.len().checked_sub(index(wide)) else { return };
-        let window = self.recent[start..].to_vec();
-        let low: Vec<u8> = window[window.len() - NEEDLE..].iter().map(|v| v.to_le_bytes()[0]).collect();
-        self.mark = Some(Mark {
-            n1: self.end,
-            space: settled.space,
-            rares: settled.rares,
-            last_rare: settled.last_rare,
-            depth: settled.depth,
-            window,
-            needle: Finder::new(&low).into_owned(),
-            odd: Vec::new(),
-        });
+        let (rares, window) = ((settled.rares, settled.last_rare), self.recent[start..].to_vec());
+        self.mark = Mark::new(self.end, settled.space, rares, settled.depth, window, Vec::new());
     }
 
     /// Holds each of the last `fresh` ends against the window.
@@ -167,9 +211,24 @@ fn halves_agree(values: &[u16], p: u64) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::{self, Observer, Options, Progress};
     use crate::mex::Kernel;
     use crate::sparse::{Method, Solver};
     use crate::support::Random;
+    use std::sync::atomic::AtomicBool;
+
+    /// Shows a watch what a run proves.
+    struct Seeing(Watch);
+
+    impl Observer for Seeing {
+        fn started(&mut self, _: &Rule, _: u64, _: Option<u64>) {}
+        fn rehashed(&mut self, _: u64, _: u64) {}
+        fn advanced(&mut self, _: &Progress) {}
+        fn proved(&mut self, from: u64, values: &[u16], settled: &Settled) {
+            self.0.see(from, values, settled);
+        }
+        fn note(&mut self, _: &str) {}
+    }
 
     /// Runs a solver under a watch, which sees pieces of all lengths, from `from` on.
     fn watched(game: &str, from: u64, to: u64, random: &mut Random) -> (Option<Repeat>, Vec<u16>) {
@@ -216,6 +275,45 @@ mod tests {
         for game in ["grundy", ".6"] {
             assert_eq!(watched(game, 0, 1 << 19, &mut random).0, None, "{game}");
         }
+    }
+
+    /// Stopped behind n1 a run goes on with its window; one that was gone on with by other means, or whose note was altered,
+    /// takes a new one, and sees the period one period later.
+    #[test]
+    fn a_stop_does_not_lose_the_window_and_a_gap_does() {
+        let (rule, p): (Rule, u64) = (".16".parse().unwrap(), 149_459);
+        let method = Method::Sparse(Kernel::best());
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("run");
+        let advance = |to: u64, watch: Watch| {
+            let mut seeing = Seeing(watch);
+            let options = Options { to: Some(to), threads: 2, method, width: None, keep: None, rollback: false };
+            engine::run(Some(&rule), &dir, &options, &mut seeing, &AtomicBool::new(false)).unwrap();
+            (seeing.0, View::open(&dir).unwrap())
+        };
+        let n1 = 1 << 18;
+        let (watch, view) = advance(n1 + 10_000, Watch::new(&rule));
+        assert_eq!(watch.mark.as_ref().map(|mark| mark.n1), Some(n1));
+        watch.write_down(&dir, &view).unwrap();
+        let again = Watch::resume(&rule, &dir, &view).unwrap();
+        let same = |a: &Mark, b: &Mark| (a.n1, a.depth, &a.window, &a.odd) == (b.n1, b.depth, &b.window, &b.odd);
+        assert!(same(again.mark.as_ref().unwrap(), watch.mark.as_ref().unwrap()));
+        let note = std::fs::read(dir.join("watch.bin")).unwrap();
+        for at in (0..note.len()).step_by(997) {
+            let mut altered = note.clone();
+            altered[at] ^= 1;
+            std::fs::write(dir.join("watch.bin"), altered).unwrap();
+            assert!(Watch::resume(&rule, &dir, &view).unwrap().mark.is_none(), "byte {at}");
+        }
+        std::fs::write(dir.join("watch.bin"), &note).unwrap();
+        let (seen, view) = advance(n1 + p + 1000, again);
+        let found = seen.found.as_ref().expect("the period shows");
+        assert_eq!((found.period, found.preperiod), (p, n1));
+        // The note is of another length now.
+        let late = Watch::resume(&rule, &dir, &view).unwrap();
+        assert!(
+            late.mark.is_none() && late.recent.len() as u64 >= sparse::lookback(&rule, view.contents.last.last_rare)
+        );
     }
 
     /// A window that comes back is not enough: not after a rare heap, not with deep witnesses, not one value off.
