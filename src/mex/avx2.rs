@@ -1,6 +1,10 @@
-//! The AVX2 kernel: two halves of 32 lanes, the planes of codes in two passes of eight registers.
+//! The AVX2 kernel: two halves of 32 lanes, up to ten planes of codes in registers at once.
 //!
-//! The method is that of `avx512`; without byte masks and ternary logic each step takes an instruction or two more.
+//! The method is that of `avx512`, but for the marking, without byte masks, ternary logic and tables of 64 bytes. `pshufb`
+//! gives 0 for an index of 128 or more, so an option less than 16 apart from the first code of two planes is looked up in
+//! a table for each, all others in none: XOR with that first code leaves 0 to 15 for these alone, and adding 112 with
+//! saturation takes all others to 128 and beyond. (One bit, and a comparison for each plane to put it in, took a quarter
+//! more instructions.)
 
 use super::{LANES, Lanes, MOST_CODES, NONE, Planes, Probe, Probes, STRIKES, for_kept};
 use std::arch::x86_64::*;
@@ -13,9 +17,6 @@ pub(super) fn is_available() -> bool {
 }
 
 const HALF: usize = LANES / 2;
-/// Planes of eight codes that are held in registers at once.
-const PASS: usize = 8;
-const PASSES: usize = MOST_CODES.div_ceil(8 * PASS);
 
 /// The options of a far probe in the 32 lanes from `lane` on.
 #[inline]
@@ -30,12 +31,16 @@ fn options(window: &[u8], at: usize, lane: usize, probe: &Probe) -> __m256i {
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
 pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut Planes) {
     for lane in [0, HALF] {
-        for (pass, rows) in planes.rows_mut().chunks_mut(PASS).enumerate() {
+        let rows = planes.rows_mut();
+        // Ten are as many as the registers hold.
+        let most = if rows.len() <= 10 || rows.len() == 20 { 10 } else { 8 };
+        for (first, rows) in (0..).step_by(most).zip(rows.chunks_mut(most)) {
             match rows.len() {
-                1 => mark_rows::<1>(window, at, lane, probes, pass, rows),
-                2 => mark_rows::<2>(window, at, lane, probes, pass, rows),
-                4 => mark_rows::<4>(window, at, lane, probes, pass, rows),
-                _ => mark_rows::<8>(window, at, lane, probes, pass, rows),
+                2 => mark_rows::<2>(window, at, lane, probes, first, rows),
+                4 => mark_rows::<4>(window, at, lane, probes, first, rows),
+                8 => mark_rows::<8>(window, at, lane, probes, first, rows),
+                9 => mark_rows::<9>(window, at, lane, probes, first, rows),
+                _ => mark_rows::<10>(window, at, lane, probes, first, rows),
             }
         }
     }
@@ -45,12 +50,7 @@ pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut Plane
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
 pub(super) fn least_codes(planes: &Planes, lanes: &mut Lanes) {
     for lane in [0, HALF] {
-        // Codes that are not considered count as marked.
-        let mut rows = [[u8::MAX; HALF]; PASS * PASSES];
-        for (half, row) in rows.iter_mut().zip(planes.rows()) {
-            half.copy_from_slice(&row[lane..lane + HALF]);
-        }
-        least(&rows, u64::MAX, lane, &mut lanes.code[..lanes.kept]);
+        least(planes.rows(), -1, lane, &mut lanes.code[..lanes.kept]);
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) fn check(window: &[u8], at: usize, probes: &Probes, lanes: &mut Lanes
     }
 }
 
-/// Marks the 8 * `N` codes from 64 * `pass` on.
+/// Marks the codes of `N` planes, of which the first is plane `first`, an even one.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn mark_rows<const N: usize>(
@@ -70,21 +70,24 @@ fn mark_rows<const N: usize>(
     at: usize,
     lane: usize,
     probes: &Probes,
-    pass: usize,
+    first: usize,
     rows: &mut [[u8; LANES]],
 ) {
-    let one_hot = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64.cast_signed());
-    let (seven, low_bits) = (_mm256_set1_epi8(7), _mm256_set1_epi8(0x1f));
+    assert_eq!(rows.len(), N, "a row for each plane");
+    let one_hot = 0x8040_2010_0804_0201_u64.cast_signed();
+    let table = [_mm256_setr_epi64x(one_hot, 0, one_hot, 0), _mm256_setr_epi64x(0, one_hot, 0, one_hot)];
+    let beyond = _mm256_set1_epi8(0x70);
     // SAFETY: there are 32 bytes from either half of a row on.
     let load = |row: &[u8; LANES]| unsafe { _mm256_loadu_si256(row[lane..lane + HALF].as_ptr().cast()) };
     let mut planes: [__m256i; N] = std::array::from_fn(|j| load(&rows[j]));
     for probe in probes.list() {
         let option = options(window, at, lane, probe);
-        let bit = _mm256_shuffle_epi8(one_hot, _mm256_and_si256(option, seven));
-        let high = _mm256_and_si256(_mm256_srli_epi16::<3>(option), low_bits);
-        for (j, plane) in planes.iter_mut().enumerate() {
-            let mask = _mm256_cmpeq_epi8(high, _mm256_set1_epi8(plane_number(pass, j)));
-            *plane = _mm256_or_si256(*plane, _mm256_and_si256(bit, mask));
+        let mut index = option;
+        for j in 0..N {
+            if j % 2 == 0 {
+                index = _mm256_adds_epu8(_mm256_xor_si256(option, _mm256_set1_epi8(first_code(first + j))), beyond);
+            }
+            planes[j] = _mm256_or_si256(planes[j], _mm256_shuffle_epi8(table[j % 2], index));
         }
     }
     for (row, plane) in rows.iter_mut().zip(planes) {
@@ -93,26 +96,17 @@ fn mark_rows<const N: usize>(
     }
 }
 
-/// The number of plane j of a pass, as the intrinsics want it.
-const fn plane_number(pass: usize, j: usize) -> i8 {
-    assert!(pass < PASSES && j < PASS);
-    (pass * PASS + j).to_le_bytes()[0].cast_signed()
-}
-
-/// The code of bit `bit` of the 64 of a pass.
-fn code(pass: usize, bit: u32) -> u8 {
-    u8::try_from(pass * 64).expect("at most three passes") + bit.to_le_bytes()[0]
+/// The least code of plane j, as the intrinsics want it.
+const fn first_code(j: usize) -> i8 {
+    assert!(j < MOST_CODES / 8);
+    (j * 8).to_le_bytes()[0].cast_signed()
 }
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
 pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut Planes) {
     for lane in [0, HALF] {
-        let mut rows = [[0; HALF]; PASS * PASSES];
-        for (half, row) in rows.iter_mut().zip(open.rows()) {
-            half.copy_from_slice(&row[lane..lane + HALF]);
-        }
         let mut found = [[NONE; LANES]; STRIKES];
-        least(&rows, 0, lane, &mut found);
+        least(open.rows(), 0, lane, &mut found);
         let codes: [__m256i; STRIKES] = load(&found, lane);
         let distance = distances(window, at, lane, probes, &codes);
         for (codes, distance) in found.iter().zip(distance) {
@@ -131,21 +125,41 @@ pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut Plane
 
 /// The least codes of each lane whose bits, XOR `flip`, are set.
 #[inline]
-#[target_feature(enable = "avx2,bmi1")]
-fn least(rows: &[[u8; HALF]; PASS * PASSES], flip: u64, half: usize, least: &mut [[u8; LANES]]) {
-    for lane in 0..HALF {
-        let mut found = 0;
-        'lane: for pass in 0..PASSES {
-            let bytes: [u8; 8] = std::array::from_fn(|j| rows[pass * PASS + j][lane]);
-            let mut left = u64::from_le_bytes(bytes) ^ flip;
-            while left != 0 {
-                least[found][half + lane] = code(pass, left.trailing_zeros());
-                found += 1;
-                if found == least.len() {
-                    break 'lane;
-                }
-                left &= left - 1;
-            }
+#[target_feature(enable = "avx2")]
+fn least(rows: &[[u8; LANES]], flip: i8, lane: usize, found: &mut [[u8; LANES]]) {
+    let (zero, none, fifteen) = (_mm256_setzero_si256(), _mm256_set1_epi8(NONE.cast_signed()), _mm256_set1_epi8(0x0f));
+    // Trailing zeros of 0..16; more than any for 0.
+    let nibble_zeros = {
+        let table = _mm_setr_epi8(8, 0, 1, 0, 2, 0, 1, 0, 3, 0, 1, 0, 2, 0, 1, 0);
+        _mm256_broadcastsi128_si256(table)
+    };
+    // The bytes that still have open bits, plane after plane, are worked off from below.
+    let mut planes = [zero; MOST_CODES / 8];
+    let open = &mut planes[..rows.len()];
+    for (open, row) in open.iter_mut().zip(rows) {
+        // SAFETY: there are 32 bytes from either half of a row on.
+        let bits = unsafe { _mm256_loadu_si256(row[lane..lane + HALF].as_ptr().cast()) };
+        *open = _mm256_xor_si256(bits, _mm256_set1_epi8(flip));
+    }
+    for slot in found {
+        // The lowest plane with an open bit, and that plane's byte.
+        let (mut byte, mut base) = (zero, none);
+        for (j, &open) in open.iter().enumerate().rev() {
+            let empty = _mm256_cmpeq_epi8(open, zero);
+            byte = _mm256_blendv_epi8(open, byte, empty);
+            base = _mm256_blendv_epi8(_mm256_set1_epi8(first_code(j)), base, empty);
+        }
+        let low = _mm256_shuffle_epi8(nibble_zeros, _mm256_and_si256(byte, fifteen));
+        let high = _mm256_shuffle_epi8(nibble_zeros, _mm256_and_si256(_mm256_srli_epi16::<4>(byte), fifteen));
+        let zeros = _mm256_min_epu8(low, _mm256_add_epi8(high, _mm256_set1_epi8(4)));
+        let codes = _mm256_blendv_epi8(_mm256_add_epi8(base, zeros), none, _mm256_cmpeq_epi8(byte, zero));
+        // SAFETY: there are 32 bytes from either half of a row on.
+        unsafe { _mm256_storeu_si256(slot[lane..lane + HALF].as_mut_ptr().cast(), codes) };
+        // Take the bit away: byte & (byte - 1) in the plane where it was found.
+        let rest = _mm256_and_si256(byte, _mm256_sub_epi8(byte, _mm256_set1_epi8(1)));
+        for (j, open) in open.iter_mut().enumerate() {
+            let here = _mm256_cmpeq_epi8(base, _mm256_set1_epi8(first_code(j)));
+            *open = _mm256_blendv_epi8(*open, rest, here);
         }
     }
 }
@@ -182,22 +196,26 @@ fn distances<const N: usize>(
 fn check_kept<const N: usize>(window: &[u8], at: usize, lane: usize, probes: &Probes, lanes: &mut Lanes) {
     let codes: [__m256i; N] = load(&lanes.code, lane);
     let distance = distances(window, at, lane, probes, &codes);
-    // Bit i of left[k]: candidate k of lane i is there and was not hit.
-    let left: [u32; N] = std::array::from_fn(|k| {
-        let hit = _mm256_movemask_epi8(_mm256_cmpeq_epi8(distance[k], _mm256_setzero_si256()));
-        let absent = _mm256_movemask_epi8(_mm256_cmpeq_epi8(codes[k], _mm256_set1_epi8(NONE.cast_signed())));
-        !(hit | absent).cast_unsigned()
-    });
-    for i in 0..HALF {
-        let candidates: [u8; N] = std::array::from_fn(|k| lanes.code[k][lane + i]);
-        let mut kept = [NONE; N];
-        let mut m = 0;
-        for k in 0..N {
-            // Written always, kept only when the candidate is left: no branch to mispredict.
-            let is_left = left[k] >> i & 1 == 1;
-            kept[m] = if is_left { candidates[k] } else { NONE };
-            m += usize::from(is_left && m + 1 < N);
+    let (zero, none) = (_mm256_setzero_si256(), _mm256_set1_epi8(NONE.cast_signed()));
+    let mut kept = [none; N];
+    let mut count = zero;
+    for k in 0..N {
+        let gone = _mm256_or_si256(_mm256_cmpeq_epi8(distance[k], zero), _mm256_cmpeq_epi8(codes[k], none));
+        // The k-th candidate moves to slot k at most.
+        for (m, slot) in kept.iter_mut().enumerate().take(k + 1) {
+            let here = _mm256_andnot_si256(gone, _mm256_cmpeq_epi8(count, _mm256_set1_epi8(number(m))));
+            *slot = _mm256_blendv_epi8(*slot, codes[k], here);
         }
-        lanes.code[..N].iter_mut().zip(kept).for_each(|(row, code)| row[lane + i] = code);
+        count = _mm256_add_epi8(count, _mm256_andnot_si256(gone, _mm256_set1_epi8(1)));
     }
+    for (row, codes) in lanes.code.iter_mut().zip(kept) {
+        // SAFETY: there are 32 bytes from either half of a row on.
+        unsafe { _mm256_storeu_si256(row[lane..lane + HALF].as_mut_ptr().cast(), codes) };
+    }
+}
+
+/// A small number, as the intrinsics want it.
+const fn number(m: usize) -> i8 {
+    assert!(m < 128);
+    m.to_le_bytes()[0].cast_signed()
 }
