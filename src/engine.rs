@@ -640,6 +640,10 @@ fn resume(
         let Some(again) = rehash(&table, &points, snapshot.as_ref(), space, observer, stop)? else {
             return Ok(as_it_is(&last, true));
         };
+        if again.good < points.len() {
+            let what = format!("the {count} values that agreed with the journal do not any more; look at the disk");
+            return Err(Error::Damage { path: table.path().into(), offset: HEADER, what });
+        }
         checked = again;
         last = Record { event: Event::Rollback, count, escapes: table.written().1, ..last };
         last.kept = kept(count, &table.freed());
@@ -831,7 +835,10 @@ fn rehash(
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let agree = checked.chain.digest() == point.digest && table.check_some_escapes(escapes..point.escapes).is_ok();
+        // Nor do the values show that a record speaks of escapes behind its own values.
+        let agree = checked.chain.digest() == point.digest
+            && table.check_some_escapes(escapes..point.escapes).is_ok()
+            && table.escapes_below(point.count) == point.escapes;
         let believed = fault::is("skip-rehash"); // deliberate fault, see fault.rs
         if !agree && !believed {
             return Ok(Some(Checked { good, chain: before, ..checked }));

@@ -525,6 +525,11 @@ impl Table {
         &self.values.path
     }
 
+    /// How many escapes there are of heaps below `n`.
+    pub(crate) fn escapes_below(&self, n: u64) -> u64 {
+        self.published.escapes_from(n)
+    }
+
     /// Checks that the escapes are ascending, belong to the table (where its values are kept) and need to be there.
     ///
     /// # Errors
