@@ -35,10 +35,10 @@ impl SimpleGraph {
     /// A cycle of `n` vertices, at least 3.
     ///
     /// # Errors
-    /// [`Error::Board`] when it is too large or too small.
+    /// [`Error::Position`] when it is too small, [`Error::Board`] when it is too large.
     pub fn cycle(n: u64) -> Result<SimpleGraph> {
         if n < 3 {
-            return Err(Error::Board(format!("a cycle of {n} vertices is no simple graph; it needs at least 3")));
+            return Err(Error::Position(format!("a cycle of {n} vertices is no simple graph; it needs at least 3")));
         }
         SimpleGraph::of(n, n, |n| (1..n).map(|v| (v - 1, v)).chain([(0, n - 1)]).collect())
     }
