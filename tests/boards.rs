@@ -549,6 +549,17 @@ fn the_board_command_prints_values_and_winners() {
 }
 
 #[test]
+fn vertices_named_by_negative_numbers_are_no_options_of_the_program() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("game").to_str().unwrap().to_owned();
+    std::fs::write(&file, "-1 0\n-1 5\n5 0\n").unwrap();
+    let (out, _) = said(0, &["graph", &file, &file, "--sum", "-1", "5", "--json"]);
+    let object: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(object["sum"]["position"], serde_json::json!(["-1", "5"]));
+    assert_eq!(object["sum"]["value"], 3, "2, since both 0 and 1 can be moved to, and 1");
+}
+
+#[test]
 fn the_graph_command_prints_partition_values_sums_and_winning_moves() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str, content: &str| {

@@ -106,6 +106,7 @@ fn the_command_writes_grundys_game_to_300_and_the_waltz_of_6() {
     let ((notes, bar, _), out) = tune(&["kayles", "--range", "5..17", "--bar", "2"]);
     assert_eq!((notes, bar), (expected("kayles", 5, 17), 2));
     assert!(out.contains("12 notes"), "{out}");
+    assert!(tune(&["--range", "0"]).1.contains(" 1 note of"), "one note is no plural");
 }
 
 #[test]
