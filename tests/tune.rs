@@ -141,7 +141,7 @@ struct Rows {
 impl Game for Rows {
     type Position = Vec<usize>;
 
-    fn options(&self, rows: &Vec<usize>) -> impl Iterator<Item = Vec<usize>> {
+    fn options(&self, rows: Vec<usize>) -> impl Iterator<Item = Vec<usize>> {
         let [row] = rows[..] else { panic!("one row at a time: {rows:?}") };
         let all = (1..=2).flat_map(move |taken| (0..(row + 1).saturating_sub(taken)).map(move |at| (taken, at)));
         let allowed = all.filter(move |&(taken, at)| (self.may)(row, taken, at));
