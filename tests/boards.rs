@@ -510,6 +510,63 @@ fn the_positions_of_no_factor_are_counted_right_without_a_search() {
     assert_eq!(NoFactor::new(64).unwrap().positions(1 << 21), None);
 }
 
+// ---- What the article says of single moves.
+
+/// Remove-a-square on 2x2k: "Remove the middle 2x2 square. If k > 1, the game separates into two identical configurations."
+#[test]
+fn taking_the_middle_square_wins_2_by_2k() {
+    for k in 1..20u16 {
+        let board = Shape::rectangle(2, 2 * u64::from(k)).unwrap();
+        let left = board.filter(|(_, column)| column != k - 1 && column != k);
+        assert!(RemoveSquare.options(board).any(|option| option == left), "2x{} has this move", 2 * k);
+        assert_eq!(value(&RemoveSquare, left), 0, "2x{}", 2 * k);
+    }
+}
+
+/// Figure 4 of the article: G(3) = mex {0, 1, 3} = 2; and the moves on 2x3 that it tells of before.
+#[test]
+fn the_options_of_2_by_3_have_the_values_0_1_and_3() {
+    let board = shape("###/###");
+    let values: BTreeSet<u16> =
+        RemoveSquare.options(board.clone()).map(|option| value(&RemoveSquare, option)).collect();
+    assert_eq!(values, BTreeSet::from([0, 1, 3]));
+    // A cell of the first column, answered by one of the middle column: four moves are left, whatever they are.
+    for answer in [".##/#.#", "..#/###"] {
+        let answer = shape(answer);
+        assert!(RemoveSquare.options(shape(".##/###")).any(|option| option == answer));
+        assert_eq!((answer.cells().len(), value(&RemoveSquare, answer)), (4, 0));
+    }
+    // A 2x2 square: "the game ends in three moves, and player 1 wins".
+    assert_eq!(value(&RemoveSquare, shape("#../#..")), 0);
+}
+
+/// Remove-an-edge on an even path: "player 1 can remove the center edge, dividing the game into two equivalent games".
+#[test]
+fn taking_the_centre_edge_wins_even_paths() {
+    for n in (2..60).step_by(2) {
+        let start = path(n);
+        let centre = RemoveEdge.options(start.clone()).nth(start.edges().len() / 2).unwrap();
+        let halves = RemoveEdge.components(centre.clone());
+        assert_eq!(halves, vec![path(n / 2 - 1); if n < 6 { 0 } else { 2 }], "a path of {n}");
+        assert_eq!(value(&RemoveEdge, centre), 0, "a path of {n}");
+    }
+}
+
+/// A star is won in one move, a complete graph of n becomes one of n - 2, and a cycle of n a path of n - 2, by every move.
+#[test]
+fn every_move_on_stars_complete_graphs_and_cycles_leads_where_the_article_says() {
+    let all_lead_to = |start: SimpleGraph, to: SimpleGraph| {
+        let to = RemoveEdge.components(to);
+        start.edges().len()
+            == RemoveEdge.options(start).filter(|left| RemoveEdge.components(left.clone()) == to).count()
+    };
+    for n in 3..12 {
+        assert!(all_lead_to(SimpleGraph::star(n).unwrap(), SimpleGraph::default()), "a star of {n}");
+        assert!(all_lead_to(SimpleGraph::complete(n).unwrap(), SimpleGraph::complete(n - 2).unwrap()), "complete, {n}");
+        assert!(all_lead_to(SimpleGraph::cycle(n).unwrap(), path(n - 2)), "a cycle of {n}");
+    }
+}
+
 /// Of lines that are alike one is looked at; no value may be lost by that.
 #[test]
 fn the_moves_of_rows_and_columns_are_all_lines_up_to_likeness() {
