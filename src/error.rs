@@ -100,6 +100,18 @@ pub enum Error {
         /// How many it may hold.
         bound: usize,
     },
+    /// A search that would hold positions with more parts than it may, or take too long.
+    #[error(
+        "more than {parts} cells or edges of positions would have to be held, or more than {work} read to make their \
+         options, and the search stops there; take a smaller position, or the number of positions that may be held, \
+         however large, with --positions"
+    )]
+    Search {
+        /// How many parts it may hold.
+        parts: usize,
+        /// How many parts it may read.
+        work: u64,
+    },
     /// A nim-value of a position that does not fit 16 bits.
     #[error("the nim-value of a position is above 65535, the largest value that this program stores")]
     PositionValue,

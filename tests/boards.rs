@@ -5,7 +5,7 @@ mod support;
 use grundy::definition;
 use grundy::error::Error;
 use grundy::games::edges::{Direction, Edges};
-use grundy::games::finite::{Game, Solver, bound};
+use grundy::games::finite::{Game, Solver};
 use grundy::games::graph::Graph;
 use grundy::games::no_factor::NoFactor;
 use grundy::games::remove_edge::{RemoveEdge, SimpleGraph};
@@ -15,8 +15,9 @@ use grundy::games::shape::Shape;
 use grundy::games::sum::lowered;
 use grundy::nimber::{mex, nim_sum};
 use std::collections::{BTreeSet, HashMap};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use support::{Random, data, grundy, text};
+use support::{Random, data, grundy, start, text};
 
 fn value<G: Game>(game: &G, position: G::Position) -> u16 {
     Solver::new(game, 1 << 20).value(position).unwrap()
@@ -39,7 +40,7 @@ fn plainly<G: Game>(game: &G, position: &G::Position, known: &mut HashMap<G::Pos
     if let Some(&value) = known.get(position) {
         return value;
     }
-    let options: Vec<u16> = game.options(position).map(|option| plainly(game, &option, known)).collect();
+    let options: Vec<u16> = game.options(position.clone()).map(|option| plainly(game, &option, known)).collect();
     let value = u16::try_from(mex(options)).unwrap();
     known.insert(position.clone(), value);
     value
@@ -86,8 +87,6 @@ fn a_search_too_large_ends_with_its_bound_and_not_with_the_memory() {
     let game = NoFactor::new(60).unwrap();
     let primes = game.start() & !1;
     assert!(refused(Solver::new(&game, 100).value(primes)));
-    // Positions of a million parts: 256 of them are a gigabyte.
-    assert_eq!((bound(1), bound(1 << 10), bound(usize::MAX)), (1 << 21, 1 << 12, 0));
 }
 
 /// An n×n grid as a graph.
@@ -103,7 +102,7 @@ fn a_game_in_circles_is_refused() {
     struct Circle;
     impl Game for Circle {
         type Position = u64;
-        fn options(&self, position: &u64) -> impl Iterator<Item = u64> {
+        fn options(&self, position: u64) -> impl Iterator<Item = u64> {
             std::iter::once((position + 1) % 3)
         }
     }
@@ -326,7 +325,7 @@ fn the_squares_and_the_five_block_have_the_printed_values() {
     assert_eq!(value(&RemoveSquare, shape("##/##")), 2);
     assert_eq!(value(&RemoveSquare, shape("#.../..##/..##")), 3, "1 and 2 make 3");
     assert_eq!(value(&RemoveSquare, shape("##./###")), 3, "the five-block of figure 3");
-    assert_eq!(RemoveSquare.options(&shape("##./###")).count(), 6, "one 2x2 and five 1x1");
+    assert_eq!(RemoveSquare.options(shape("##./###")).count(), 6, "one 2x2 and five 1x1");
     // 2x3: taking a 2x2 wins, and taking a cell of the first column is answered in the middle one.
     assert_eq!(value(&RemoveSquare, shape("###/###")), 2);
     assert_eq!(value(&RemoveSquare, shape("#/#")), 0);
@@ -430,10 +429,10 @@ struct EdgeDelete;
 impl Game for EdgeDelete {
     type Position = Vec<(u64, u64)>;
 
-    fn options(&self, edges: &Self::Position) -> impl Iterator<Item = Self::Position> {
+    fn options(&self, edges: Self::Position) -> impl Iterator<Item = Self::Position> {
         let degree = |v: u64| edges.iter().filter(|&&(a, b)| a == v || b == v).count();
-        let allowed = edges.iter().filter(move |&&(a, b)| degree(a) > 1 && degree(b) > 1);
-        allowed.map(|gone| edges.iter().copied().filter(|edge| edge != gone).collect())
+        let allowed: Vec<_> = edges.iter().copied().filter(|&(a, b)| degree(a) > 1 && degree(b) > 1).collect();
+        allowed.into_iter().map(move |gone| edges.iter().copied().filter(|&edge| edge != gone).collect())
     }
 }
 
@@ -472,7 +471,7 @@ fn the_second_player_wins_no_factor_above_1() {
         let game = NoFactor::new(n).unwrap();
         let found = value(&game, game.start());
         assert_eq!(found > 0, n == 1, "n = {n}");
-        assert!(game.options(&game.start()).eq([game.start() - 1]), "the first move takes 1");
+        assert!(game.options(game.start()).eq([game.start() - 1]), "the first move takes 1");
     }
 }
 
@@ -485,10 +484,108 @@ fn the_moves_of_no_factor_are_all_sets_without_proper_factors_left() {
         let may = |i: u64| (1..i).all(|j| !(i.is_multiple_of(j) && is_left(left, j)));
         let sets = (1..1u64 << 10).filter(|&set| set & !left == 0 && (1..=10).all(|i| !is_left(set, i) || may(i)));
         let expected: BTreeSet<u64> = sets.map(|set| left & !set).collect();
-        let options: Vec<u64> = game.options(&left).collect();
+        let options: Vec<u64> = game.options(left).collect();
         assert_eq!(options.len(), expected.len(), "each once");
         assert_eq!(options.into_iter().collect::<BTreeSet<u64>>(), expected, "{left:b}");
     }
+}
+
+/// A search is refused for this number, so one too large would refuse what fits, and one too small hold too much.
+#[test]
+fn the_positions_of_no_factor_are_counted_right_without_a_search() {
+    for n in 1..14u64 {
+        let divides = |set: u64| {
+            (1..=n).any(|j| (1..j).any(|i| j.is_multiple_of(i) && set >> (i - 1) & 1 == 1 && set >> (j - 1) & 1 == 1))
+        };
+        let expected = (0..1u64 << n).filter(|&set| !divides(set)).count();
+        let game = NoFactor::new(n).unwrap();
+        assert_eq!(game.positions(expected), Some(expected), "n = {n}");
+        assert_eq!(game.positions(expected - 1), None, "n = {n}");
+        let mut solver = Solver::new(&game, expected);
+        assert_eq!(solver.value(game.start()).unwrap() > 0, n == 1);
+        assert_eq!(solver.known(), expected, "all of them come up, n = {n}");
+    }
+    // OEIS A051026.
+    assert_eq!(NoFactor::new(30).unwrap().positions(1 << 20), Some(879_937));
+    assert_eq!(NoFactor::new(64).unwrap().positions(1 << 21), None);
+}
+
+// ---- What the article says of single moves.
+
+/// Remove-a-square on 2x2k: "Remove the middle 2x2 square. If k > 1, the game separates into two identical configurations."
+#[test]
+fn taking_the_middle_square_wins_2_by_2k() {
+    for k in 1..20u16 {
+        let board = Shape::rectangle(2, 2 * u64::from(k)).unwrap();
+        let left = board.filter(|(_, column)| column != k - 1 && column != k);
+        assert!(RemoveSquare.options(board).any(|option| option == left), "2x{} has this move", 2 * k);
+        assert_eq!(value(&RemoveSquare, left), 0, "2x{}", 2 * k);
+    }
+}
+
+/// Figure 4 of the article: G(3) = mex {0, 1, 3} = 2; and the moves on 2x3 that it tells of before.
+#[test]
+fn the_options_of_2_by_3_have_the_values_0_1_and_3() {
+    let board = shape("###/###");
+    let values: BTreeSet<u16> =
+        RemoveSquare.options(board.clone()).map(|option| value(&RemoveSquare, option)).collect();
+    assert_eq!(values, BTreeSet::from([0, 1, 3]));
+    // A cell of the first column, answered by one of the middle column: four moves are left, whatever they are.
+    for answer in [".##/#.#", "..#/###"] {
+        let answer = shape(answer);
+        assert!(RemoveSquare.options(shape(".##/###")).any(|option| option == answer));
+        assert_eq!((answer.cells().len(), value(&RemoveSquare, answer)), (4, 0));
+    }
+    // A 2x2 square: "the game ends in three moves, and player 1 wins".
+    assert_eq!(value(&RemoveSquare, shape("#../#..")), 0);
+}
+
+/// Remove-an-edge on an even path: "player 1 can remove the center edge, dividing the game into two equivalent games".
+#[test]
+fn taking_the_centre_edge_wins_even_paths() {
+    for n in (2..60).step_by(2) {
+        let start = path(n);
+        let centre = RemoveEdge.options(start.clone()).nth(start.edges().len() / 2).unwrap();
+        let halves = RemoveEdge.components(centre.clone());
+        assert_eq!(halves, vec![path(n / 2 - 1); if n < 6 { 0 } else { 2 }], "a path of {n}");
+        assert_eq!(value(&RemoveEdge, centre), 0, "a path of {n}");
+    }
+}
+
+/// A star is won in one move, a complete graph of n becomes one of n - 2, and a cycle of n a path of n - 2, by every move.
+#[test]
+fn every_move_on_stars_complete_graphs_and_cycles_leads_where_the_article_says() {
+    let all_lead_to = |start: SimpleGraph, to: SimpleGraph| {
+        let to = RemoveEdge.components(to);
+        start.edges().len()
+            == RemoveEdge.options(start).filter(|left| RemoveEdge.components(left.clone()) == to).count()
+    };
+    for n in 3..12 {
+        assert!(all_lead_to(SimpleGraph::star(n).unwrap(), SimpleGraph::default()), "a star of {n}");
+        assert!(all_lead_to(SimpleGraph::complete(n).unwrap(), SimpleGraph::complete(n - 2).unwrap()), "complete, {n}");
+        assert!(all_lead_to(SimpleGraph::cycle(n).unwrap(), path(n - 2)), "a cycle of {n}");
+    }
+}
+
+/// Of lines that are alike one is looked at; no value may be lost by that.
+#[test]
+fn the_moves_of_rows_and_columns_are_all_lines_up_to_likeness() {
+    let mut random = Random::new("lines");
+    let mut alike = 0;
+    for _ in 0..100 {
+        let cells = Shape::rectangle(4, 4).unwrap();
+        let drawn = Shape::new(cells.cells().iter().copied().filter(|_| random.below(2) == 0).collect());
+        let by_row = (0..4).map(|row| drawn.filter(|cell| cell.0 != row));
+        let by_column = (0..4).map(|column| drawn.filter(|cell| cell.1 != column));
+        let all: Vec<Shape> = by_row.chain(by_column).filter(|left| *left != drawn).collect();
+        let known = |left: &Shape| plainly(&RowsColumns, left, &mut HashMap::new());
+        let expected: BTreeSet<u16> = all.iter().map(known).collect();
+        let found: Vec<Shape> = RowsColumns.options(drawn.clone()).collect();
+        assert!(found.iter().all(|left| all.contains(left)), "{drawn:?}");
+        assert_eq!(found.iter().map(known).collect::<BTreeSet<u16>>(), expected, "{drawn:?}");
+        alike += all.len() - found.len();
+    }
+    assert!(alike > 20, "some lines were alike");
 }
 
 // ---- The command line.
@@ -534,7 +631,8 @@ fn the_board_command_prints_values_and_winners() {
         (2, ["remove-edge", "path:x"], "number"),
         (2, ["remove-edge", "edges:a-b,b"], "'b'"),
         (2, ["remove-edge", "edges:a-b,b-a"], "second time"),
-        (1, ["remove-edge", "cycle:2"], "at least 3"),
+        (2, ["remove-edge", "cycle:2"], "at least 3"),
+        (2, ["rows-columns", "cross:0x3"], "both are at least 1"),
         (1, ["remove-square", &bad_rows], "bad, line 2"),
         (1, ["remove-edge", &bad_edges], "bad2, line 2"),
         (1, ["remove-edge", "/nowhere"], "/nowhere"),
@@ -545,6 +643,88 @@ fn the_board_command_prints_values_and_winners() {
     }
     let (_, error) = said(1, &["board", "rows-columns", "diamond:4", "--positions", "100"]);
     assert!(error.contains("100 positions") && error.contains("--positions"), "{error}");
+}
+
+/// What was found is not lost because a later position is refused, and a refusal does not wait for a search.
+#[test]
+fn results_are_printed_before_a_later_position_is_refused() {
+    let five = "5: nim-value 0, player 2 wins\n";
+    for (status, arguments, results, words) in [
+        (1, &["no-factor", "5", "34"][..], five, ["34: ", "2097152 positions", "--positions"]),
+        (1, &["no-factor", "5", "64..70"], five, ["64: ", "2097152 positions", "--positions"]),
+        (1, &["no-factor", "5", "65"], five, ["65", "above 64", "too many"]),
+        (1, &["no-factor", "5..9", "--positions", "13"], five, ["6: ", "13 positions", "--positions"]),
+        (1, &["no-factor", "34"], "", ["34: ", "2097152 positions", "--positions"]),
+        (1, &["remove-edge", "path:5", "/nowhere"], "path:5: nim-value 0, player 2 wins\n", ["/nowhere"; 3]),
+        (
+            1,
+            &["rows-columns", "diamond:2", "diamond:1e5"],
+            "diamond:2: nim-value 0, player 2 wins\n",
+            ["diamond:100000: ", "at most 1048576 cells", "65535"],
+        ),
+        (1, &["remove-square", "1x0..3", "300x300"], ONE_BY_N, ["300x300: ", "4294967296", "--positions"]),
+        // What is no position of the game is said before any search.
+        (2, &["rows-columns", "diamond:2", "cross:0x3"], "", ["0 and 3", "both are at least 1", "no cell"]),
+        (2, &["rows-columns", "diamond:2", "cross:3x0..2"], "", ["3 and 0", "both are at least 1", "no cell"]),
+        (2, &["remove-edge", "path:5", "cycle:2"], "", ["a cycle of 2", "at least 3", "no simple graph"]),
+        (2, &["remove-edge", "path:5", "cycle:2..9"], "", ["a cycle of 2", "at least 3", "no simple graph"]),
+        (2, &["remove-edge", "path:5", "path:x"], "", ["number"; 3]),
+        (2, &["no-factor", "5", "x"], "", ["number"; 3]),
+    ] {
+        let output = grundy(["board"].iter().chain(arguments)).output().unwrap();
+        let (out, error) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!((output.status.code(), &*out), (Some(status), results), "{arguments:?}: {error}");
+        assert!(words.iter().all(|word| error.contains(word)), "{arguments:?}: {error}");
+    }
+}
+
+/// No square but single cells, so the parity of the cells decides.
+const ONE_BY_N: &str =
+    "1x0: nim-value 0, player 2 wins\n1x1: nim-value 1, player 1 wins\n1x2: nim-value 0, player 2 wins\n";
+
+#[test]
+fn a_result_is_there_while_the_next_search_goes_on() {
+    let mut searching = start(&mut grundy(["board", "no-factor", "5", "31"]));
+    let mut line = String::new();
+    BufReader::new(searching.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "5: nim-value 0, player 2 wins\n");
+    assert!(searching.try_wait().unwrap().is_none(), "1.7 million positions are not searched so soon");
+    searching.kill().unwrap();
+    searching.wait().unwrap();
+}
+
+/// A bound on positions guessed from the size of the first refused all of these.
+#[test]
+fn large_boards_with_few_positions_are_searched_within_the_limits() {
+    let rectangle = |m, n| Shape::rectangle(m, n).unwrap();
+    assert_eq!(Solver::limited(&RemoveSquare).value(rectangle(1, 2001)).unwrap(), 1, "an odd number of cells");
+    // Taking the row wins; taking columns one by one, the parity decides: 1xn has the values 1, 2, 1, 2, ... from n = 1 on
+    // but for n = 1, where both are the one token: mex {0}, mex {0, 1}, mex {0, 2}, ...
+    for (n, expected) in [(1, 1), (2, 2), (3, 1), (600, 2), (601, 1)] {
+        assert_eq!(Solver::limited(&RowsColumns).value(rectangle(1, n)).unwrap(), expected, "1x{n}");
+    }
+    let mut solver = Solver::limited(&RemoveEdge);
+    assert_eq!(solver.value(path(300)).unwrap(), defined("dawson-kayles", 301)[300]);
+    assert!(solver.known() <= 300, "paths only");
+    assert_eq!(solver.value(SimpleGraph::star(10_000).unwrap()).unwrap(), 1, "every move ends it");
+}
+
+#[test]
+fn the_limits_end_a_search_that_is_hopeless_before_it_begins() {
+    let refused =
+        |n| matches!(Solver::limited(&RemoveSquare).value(Shape::rectangle(n, n).unwrap()), Err(Error::Search { .. }));
+    assert!(refused(300) && refused(1000));
+}
+
+#[test]
+fn vertices_named_by_negative_numbers_are_no_options_of_the_program() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("game").to_str().unwrap().to_owned();
+    std::fs::write(&file, "-1 0\n-1 5\n5 0\n").unwrap();
+    let (out, _) = said(0, &["graph", &file, &file, "--sum", "-1", "5", "--json"]);
+    let object: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(object["sum"]["position"], serde_json::json!(["-1", "5"]));
+    assert_eq!(object["sum"]["value"], 3, "2, since both 0 and 1 can be moved to, and 1");
 }
 
 #[test]

@@ -492,7 +492,8 @@ fn games_are_told_from_heaps_and_may_have_colons_or_be_directories() {
     assert_eq!(result(&["play", &heap(8999), ".6:77"]), result(&["play", ".6", "8999", "77"]));
     let here = grundy(["play", "./nim:8000", "--json"]).current_dir(dirs.path()).output().unwrap();
     assert_eq!(serde_json::from_slice::<serde_json::Value>(&here.stdout).unwrap()["value"], defined(".6", 8001)[8000]);
-    fails(1, &["play", dir, "9000"], &["9000 values"]);
+    fails(1, &["play", dir, "9000"], &["9000 values", &format!("grundy run 0.6 --dir {dir} --to 9001")]);
+    fails(1, &["play", &heap(8999), &heap(20_000)], &["heap 20000", "--to 20001"]);
     fails(1, &["play", "runs/none", "5"], &["runs/none"]);
     fails(2, &["play", ".8", "5"], &["position 2"]);
     fails(2, &["play", "kayle:5"], &["kayle"]);

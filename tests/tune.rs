@@ -106,6 +106,7 @@ fn the_command_writes_grundys_game_to_300_and_the_waltz_of_6() {
     let ((notes, bar, _), out) = tune(&["kayles", "--range", "5..17", "--bar", "2"]);
     assert_eq!((notes, bar), (expected("kayles", 5, 17), 2));
     assert!(out.contains("12 notes"), "{out}");
+    assert!(tune(&["--range", "0"]).1.contains(" 1 note of"), "one note is no plural");
 }
 
 #[test]
@@ -140,7 +141,7 @@ struct Rows {
 impl Game for Rows {
     type Position = Vec<usize>;
 
-    fn options(&self, rows: &Vec<usize>) -> impl Iterator<Item = Vec<usize>> {
+    fn options(&self, rows: Vec<usize>) -> impl Iterator<Item = Vec<usize>> {
         let [row] = rows[..] else { panic!("one row at a time: {rows:?}") };
         let all = (1..=2).flat_map(move |taken| (0..(row + 1).saturating_sub(taken)).map(move |at| (taken, at)));
         let allowed = all.filter(move |&(taken, at)| (self.may)(row, taken, at));

@@ -1,10 +1,12 @@
 //! `grundy board`: small games, searched to the end.
 
 use super::graph::{edges, outcome};
+use super::progress::Meter;
 use super::{Usage, number};
 use anyhow::{Context, Result};
 use clap::Subcommand;
 use grundy::Error;
+use grundy::error::Kind;
 use grundy::games::edges::{Direction, Edges};
 use grundy::games::finite::{self, Solver};
 use grundy::games::no_factor::NoFactor;
@@ -13,6 +15,7 @@ use grundy::games::remove_square::RemoveSquare;
 use grundy::games::rows_columns::RowsColumns;
 use grundy::games::shape::Shape;
 use std::fmt::Write as _;
+use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 
@@ -66,7 +69,7 @@ struct Positions {
     /// Positions to search.
     #[arg(required = true, value_name = "POSITION")]
     positions: Vec<String>,
-    /// The most positions to hold; left out: 2^21, fewer for large boards (1 GiB, minutes).
+    /// The most positions to hold, however large; left out: 2^21, a GiB of them, and minutes of search.
     #[arg(long = "positions", value_name = "N", value_parser = number::positive)]
     bound: Option<u64>,
     /// JSON Lines.
@@ -74,102 +77,118 @@ struct Positions {
     json: bool,
 }
 
-pub(crate) fn board(args: &Args) -> Result<()> {
-    let mut lines = String::new();
-    match &args.game {
-        Game::RowsColumns(args) => {
-            args.search(&RowsColumns, "rows-columns", shapes, |shape| shape.cells().len(), &mut lines)?;
-        }
-        Game::RemoveSquare(args) => {
-            args.search(&RemoveSquare, "remove-square", shapes, |shape| shape.cells().len(), &mut lines)?;
-        }
-        Game::RemoveEdge(args) => {
-            args.search(&RemoveEdge, "remove-edge", graphs, |graph| graph.edges().len(), &mut lines)?;
-        }
-        Game::NoFactor(args) => {
-            let ranges = args.positions.iter().map(|text| number::range(text).map_err(Usage));
-            let ranges = ranges.collect::<Result<Vec<Range<u64>>, Usage>>()?;
-            // The largest first: a range that ends too far out is refused at once.
-            ranges.iter().try_for_each(|range| NoFactor::new(range.end.saturating_sub(1)).map(drop))?;
-            for range in ranges {
-                for n in range {
-                    let game = NoFactor::new(n)?;
-                    let value = Solver::new(&game, args.bound(2)?).value(game.start())?;
-                    args.show("no-factor", &n.to_string(), value, &mut lines)?;
-                }
-            }
-        }
-    }
-    super::export::print(|out| Ok(out.write_all(lines.as_bytes())?))
+pub(crate) fn board(args: &Args, quiet: bool) -> Result<()> {
+    super::export::print(|out| match &args.game {
+        Game::RowsColumns(args) => args.search(&RowsColumns, "rows-columns", shapes, quiet, out),
+        Game::RemoveSquare(args) => args.search(&RemoveSquare, "remove-square", shapes, quiet, out),
+        Game::RemoveEdge(args) => args.search(&RemoveEdge, "remove-edge", graphs, quiet, out),
+        Game::NoFactor(args) => args.no_factor(quiet, out),
+    })
 }
 
 impl Positions {
-    /// Solves all positions that the texts mean, in one memory each.
+    /// Solves all positions that the texts mean, those of one text in one memory.
     fn search<G: finite::Game>(
         &self,
         game: &G,
         name: &str,
-        read: impl Fn(&str) -> Result<Vec<(String, G::Position)>>,
-        parts: impl Fn(&G::Position) -> usize,
-        lines: &mut String,
+        read: impl Fn(&str) -> Result<Starts<G::Position>>,
+        quiet: bool,
+        out: &mut dyn Write,
     ) -> Result<()> {
-        for text in &self.positions {
-            let starts = read(text)?;
-            let largest = starts.iter().map(|(_, start)| parts(start)).max().unwrap_or(0);
-            let mut solver = Solver::new(game, self.bound(largest)?);
-            for (called, start) in starts {
-                self.show(name, &called, solver.value(start)?, lines)?;
+        let bound = self.bound.map(usize::try_from).transpose()?;
+        // What is no position is said before any search, and what is too large only after those before it.
+        let all: Vec<Starts<G::Position>> = self.positions.iter().map(|text| read(text)).collect::<Result<_>>()?;
+        for starts in all {
+            let mut solver = bound.map_or_else(|| Solver::limited(game), |bound| Solver::new(game, bound));
+            for start in starts {
+                let (called, start) = start?;
+                self.solve(name, &called, &mut solver, start, quiet, out)?;
             }
         }
         Ok(())
     }
 
-    fn bound(&self, parts: usize) -> Result<usize> {
-        let given = self.bound.map(usize::try_from).transpose()?;
-        Ok(given.unwrap_or_else(|| finite::bound(parts)))
+    fn no_factor(&self, quiet: bool, out: &mut dyn Write) -> Result<()> {
+        let bound = self.bound.map_or(Ok(finite::POSITIONS), usize::try_from)?;
+        let ranges = self.positions.iter().map(|text| number::range(text).map_err(Usage));
+        let ranges = ranges.collect::<Result<Vec<Range<u64>>, Usage>>()?;
+        for n in ranges.into_iter().flatten() {
+            let game = NoFactor::new(n)?;
+            // All of them would be held in the end, so a search too large need not begin.
+            if game.positions(bound).is_none() {
+                return Err(in_place(&n.to_string(), Error::Positions { bound }).into());
+            }
+            let mut solver = Solver::new(&game, bound);
+            self.solve("no-factor", &n.to_string(), &mut solver, game.start(), quiet, out)?;
+        }
+        Ok(())
     }
 
-    fn show(&self, game: &str, position: &str, value: u16, lines: &mut String) -> Result<()> {
+    /// Finds a value and prints it at once, since the next position may take long or be refused.
+    fn solve<G: finite::Game>(
+        &self,
+        game: &str,
+        called: &str,
+        solver: &mut Solver<'_, G>,
+        start: G::Position,
+        quiet: bool,
+        out: &mut dyn Write,
+    ) -> Result<()> {
+        let mut meter = Meter::new(quiet);
+        meter.begin(&format!("positions of {game} {called}"), solver.known() as u64, None);
+        let value = solver.watched(start, |known| meter.at(known as u64, String::new));
+        meter.end();
+        self.show(game, called, value.map_err(|error| in_place(called, error))?, out)?;
+        Ok(out.flush()?)
+    }
+
+    fn show(&self, game: &str, position: &str, value: u16, out: &mut dyn Write) -> Result<()> {
         let winner = if value == 0 { 2 } else { 1 };
         if self.json {
             let outcome = outcome(value);
             let object = serde_json::json!({
                 "game": game, "position": position, "value": value, "outcome": outcome, "winner": winner
             });
-            writeln!(lines, "{object}")?;
+            writeln!(out, "{object}")?;
         } else {
-            writeln!(lines, "{position}: nim-value {value}, player {winner} wins")?;
+            writeln!(out, "{position}: nim-value {value}, player {winner} wins")?;
         }
         Ok(())
     }
 }
 
-/// The most positions that a range may name, and the most cells or edges that these have together.
-const MOST: u64 = 10_000;
-const MOST_PARTS: usize = 1 << 22;
+/// The positions that a text means, each made when its turn comes.
+type Starts<P> = Box<dyn Iterator<Item = Result<(String, P)>>>;
 
-/// One position for each number of a range, called `before` and the number; `parts` counts its cells or edges.
-fn each<P>(
-    before: &str,
+/// One position for each number of a range, called `before` and the number.
+fn each<P: 'static>(
+    before: String,
     range: Range<u64>,
-    make: impl Fn(u64) -> grundy::Result<P>,
-    parts: impl Fn(&P) -> usize,
-) -> Result<Vec<(String, P)>> {
-    let called = format!("{before}{}..{}", range.start, range.end);
-    if range.end - range.start > MOST {
-        return Err(Usage(format!("{called}: a range has at most {MOST} numbers")).into());
+    make: impl Fn(u64) -> grundy::Result<P> + 'static,
+) -> Result<Starts<P>> {
+    // The least is no position if any is none.
+    if let Err(error) = make(range.start)
+        && error.kind() == Kind::Usage
+    {
+        return Err(error.into());
     }
-    let (mut all, mut positions) = (0, Vec::new());
-    for n in range {
-        let position = make(n)?;
-        all += parts(&position);
-        if all > MOST_PARTS {
-            let what = format!("the positions {called} have more than {MOST_PARTS} cells or edges together");
-            return Err(Error::Board(what).into());
-        }
-        positions.push((format!("{before}{n}"), position));
-    }
-    Ok(positions)
+    Ok(Box::new(range.map(move |n| {
+        let called = format!("{before}{n}");
+        let position = make(n).map_err(|error| in_place(&called, error))?;
+        Ok((called, position))
+    })))
+}
+
+/// A single position.
+fn one<P: 'static>(called: &str, position: Result<P>) -> Starts<P> {
+    let called = called.to_owned();
+    Box::new(std::iter::once(position.map(|position| (called, position))))
+}
+
+/// A failure together with the position that it is about.
+fn in_place(called: &str, error: Error) -> Error {
+    Error::Board(format!("{called}: {error}"))
 }
 
 /// What comes before an `x`, and the range after it.
@@ -178,38 +197,39 @@ fn sides(text: &str) -> Result<(u64, Range<u64>), String> {
     Ok((number::number(m)?, number::range(n)?))
 }
 
-fn shapes(text: &str) -> Result<Vec<(String, Shape)>> {
-    let cells = |shape: &Shape| shape.cells().len();
+fn shapes(text: &str) -> Result<Starts<Shape>> {
     if let Some(c) = text.strip_prefix("diamond:") {
-        return each("diamond:", number::range(c).map_err(Usage)?, Shape::diamond, cells);
+        return each("diamond:".into(), number::range(c).map_err(Usage)?, Shape::diamond);
     }
     if let Some(arms) = text.strip_prefix("cross:") {
         let (m, n) = sides(arms).map_err(Usage)?;
-        return each(&format!("cross:{m}x"), n, |n| Shape::cross(m, n), cells);
+        return each(format!("cross:{m}x"), n, move |n| Shape::cross(m, n));
     }
     if text.starts_with(|c: char| c.is_ascii_digit()) && !Path::new(text).exists() {
         let (m, n) = sides(text).map_err(Usage)?;
-        return each(&format!("{m}x"), n, |n| Shape::rectangle(m, n), cells);
+        return each(format!("{m}x"), n, move |n| Shape::rectangle(m, n));
     }
     let rows = text.chars().all(|c| matches!(c, '#' | '.' | '/'));
     if !text.is_empty() && (rows || text.contains('#') && !Path::new(text).exists()) {
-        return Ok(vec![(text.to_owned(), text.parse()?)]);
+        return Ok(one(text, Ok(text.parse()?)));
     }
-    // A file is a failure where it is wrong, not a mistake in what was typed.
-    let path = Path::new(text);
+    Ok(one(text, shape_of(Path::new(text))))
+}
+
+/// The shape of a file, which is a failure where it is wrong, not a mistake in what was typed.
+fn shape_of(path: &Path) -> Result<Shape> {
     let rows = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-    let shape = Shape::from_rows(rows.lines()).map_err(|error| match error {
+    Ok(Shape::from_rows(rows.lines()).map_err(|error| match error {
         Error::Shape { row, column, found } => {
             let found = found.escape_default();
             let what = format!("'{found}' in column {column}; a shape has rows of '#' and '.' only");
             Error::Line { path: path.into(), line: row, what }
         }
         other => other,
-    })?;
-    Ok(vec![(text.to_owned(), shape)])
+    })?)
 }
 
-fn graphs(text: &str) -> Result<Vec<(String, SimpleGraph)>> {
+fn graphs(text: &str) -> Result<Starts<SimpleGraph>> {
     type Family = fn(u64) -> grundy::Result<SimpleGraph>;
     let families: [(&str, Family); 4] = [
         ("path:", SimpleGraph::path),
@@ -219,12 +239,12 @@ fn graphs(text: &str) -> Result<Vec<(String, SimpleGraph)>> {
     ];
     for (name, make) in families {
         if let Some(n) = text.strip_prefix(name) {
-            return each(name, number::range(n).map_err(Usage)?, make, |graph| graph.edges().len());
+            return each(name.into(), number::range(n).map_err(Usage)?, make);
         }
     }
     let Some(typed) = text.strip_prefix("edges:") else {
-        let graph = SimpleGraph::new(&edges(Path::new(text), Direction::Undirected)?)?;
-        return Ok(vec![(text.to_owned(), graph)]);
+        let graph = edges(Path::new(text), Direction::Undirected).and_then(|read| Ok(SimpleGraph::new(&read)?));
+        return Ok(one(text, graph));
     };
     let bad = |edge: &str| Usage(format!("'{}' is no edge; edges are written edges:a-b,b-c", edge.escape_debug()));
     let mut all = String::new();
@@ -238,5 +258,5 @@ fn graphs(text: &str) -> Result<Vec<(String, SimpleGraph)>> {
     }
     let read = Edges::read(Path::new("edges"), &all, Direction::Undirected);
     let graph = read.and_then(|read| SimpleGraph::new(&read)).map_err(|error| Usage(error.to_string()))?;
-    Ok(vec![(text.to_owned(), graph)])
+    Ok(one(text, Ok(graph)))
 }

@@ -26,7 +26,7 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The position of the sum of these games: a vertex of each, in their order.
-    #[arg(long, num_args = 1.., value_name = "VERTEX")]
+    #[arg(long, num_args = 1.., value_name = "VERTEX", allow_negative_numbers = true)]
     sum: Option<Vec<String>>,
     /// One JSON object.
     #[arg(long)]

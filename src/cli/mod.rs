@@ -167,7 +167,7 @@ fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Play(args) => play::play(&args, quiet),
         Command::Rectangle(args) => rectangle::rectangle(&args, quiet),
         Command::Graph(args) => graph::graph(&args),
-        Command::Board(args) => board::board(&args),
+        Command::Board(args) => board::board(&args, quiet),
         Command::Tune(args) => tune::tune(&args, quiet),
         Command::Games(args) => games::games(&args),
         Command::Cpu(args) => cpu::cpu(&args),

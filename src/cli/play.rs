@@ -1,10 +1,11 @@
 //! `grundy play`: what a position of heaps is worth, and every move that wins it.
 
+use super::run::resume_command;
 use super::source::Source;
 use super::values::computed;
 use super::{Usage, number};
-use anyhow::Result;
-use grundy::definition::First;
+use anyhow::{Result, bail};
+use grundy::definition::{First, Sequence};
 use grundy::engine::View;
 use grundy::games::play::{Game, Heap, Winning, value, winning_moves};
 use grundy::rule::Rule;
@@ -130,7 +131,15 @@ fn games(heaps: &[(&str, u64)], quiet: bool) -> Result<(Vec<Known>, Vec<usize>)>
     }
     let known = found.into_iter().map(|(text, game, largest)| match game {
         Named::Nim => Ok(Known::Nim),
-        Named::Directory(dir) => Ok(Known::Directory(text.to_owned(), Box::new(View::open(&dir)?))),
+        Named::Directory(dir) => {
+            let view = View::open(&dir)?;
+            let count = view.len();
+            if largest >= count {
+                let more = resume_command(&view.rule, &dir, largest.checked_add(1));
+                bail!("heap {largest}: {text} holds {count} values; '{more}' computes what is missing");
+            }
+            Ok(Known::Directory(text.to_owned(), Box::new(view)))
+        }
         Named::Rule(rule) => {
             let values = computed(&rule, largest + 1, quiet)?;
             Ok(Known::Memory(rule, values))

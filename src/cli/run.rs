@@ -97,7 +97,8 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn resume_command(rule: &Rule, dir: &Path, to: Option<u64>) -> String {
+/// What goes on with a run, to be typed in a shell.
+pub(super) fn resume_command(rule: &Rule, dir: &Path, to: Option<u64>) -> String {
     let to = to.map_or_else(String::new, |to| format!(" --to {to}"));
     let dir = dir.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:+".contains(c);

@@ -60,8 +60,9 @@ pub(crate) fn tune(args: &Args, quiet: bool) -> Result<()> {
             });
             writeln!(out, "{object}")?;
         } else {
+            let noun = if notes == 1 { "note" } else { "notes" };
             let folded = if folded == 0 { String::new() } else { format!("; {folded} of them folded") };
-            writeln!(out, "{file}: {notes} notes of {}, {bar} beats a bar, {tempo} a minute{folded}", args.game)?;
+            writeln!(out, "{file}: {notes} {noun} of {}, {bar} beats a bar, {tempo} a minute{folded}", args.game)?;
         }
         Ok(())
     })

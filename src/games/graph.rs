@@ -28,8 +28,8 @@ struct Moves(DiGraph<(), usize>);
 impl Game for Moves {
     type Position = NodeIndex;
 
-    fn options(&self, vertex: &NodeIndex) -> impl Iterator<Item = NodeIndex> {
-        self.0.neighbors(*vertex)
+    fn options(&self, vertex: NodeIndex) -> impl Iterator<Item = NodeIndex> {
+        self.0.neighbors(vertex)
     }
 }
 
@@ -56,8 +56,8 @@ impl Graph {
             return Err(refusal(&edges, &moves, cycle.node_id()));
         }
         let moves = Moves(moves);
-        // Each vertex once among the values, and on the stack at most once for each edge that leads to it.
-        let mut solver = Solver::new(&moves, 2 * edges.names.len() + edges.edges.len());
+        // Each vertex is once among the values or on the stack.
+        let mut solver = Solver::new(&moves, edges.names.len());
         let values = vertices.iter().map(|&vertex| solver.value(vertex)).collect::<Result<_>>()?;
         Ok(Graph { edges, moves, values })
     }

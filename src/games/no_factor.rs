@@ -34,6 +34,32 @@ impl NoFactor {
         (0..self.multiples.len()).fold(0, |set, i| set | 1 << i)
     }
 
+    /// How many positions can come up, if not more than `most`. All sets can of which no member has a multiple missing, as
+    /// many as there are sets of which no number divides another.
+    #[must_use]
+    pub fn positions(&self, most: usize) -> Option<usize> {
+        let related = |i: usize| {
+            let factors = (0..i).filter(|&j| self.multiples[j] >> i & 1 == 1);
+            factors.fold(self.multiples[i], |set, j| set | 1 << j)
+        };
+        let related: Vec<u64> = (0..self.multiples.len()).map(related).collect();
+        let (mut count, mut open) = (0usize, vec![self.start()]);
+        while let Some(left) = open.pop() {
+            let there = (0..related.len()).filter(|&i| left >> i & 1 == 1);
+            let number = there.max_by_key(|&i| (related[i] & left).count_ones());
+            match number.filter(|&i| related[i] & left != 0) {
+                // With the number and without it.
+                Some(i) => open.extend([left & !related[i] & !(1 << i), left & !(1 << i)]),
+                // Any of those left may be chosen.
+                None => count = count.saturating_add(1usize.checked_shl(left.count_ones()).unwrap_or(usize::MAX)),
+            }
+            if count > most {
+                return None;
+            }
+        }
+        Some(count)
+    }
+
     /// The numbers of which no proper factor is left.
     fn free(&self, left: u64) -> u64 {
         let there = self.multiples.iter().enumerate().filter(|(i, _)| left >> i & 1 == 1);
@@ -44,11 +70,10 @@ impl NoFactor {
 impl Game for NoFactor {
     type Position = u64;
 
-    fn options(&self, left: &u64) -> impl Iterator<Item = u64> {
-        // All non-empty subsets of what is free, from the whole down.
-        let (left, free) = (*left, self.free(*left));
-        let first = (free != 0).then_some(free);
-        std::iter::successors(first, move |taken| Some((taken - 1) & free).filter(|&next| next != 0))
-            .map(move |taken| left & !taken)
+    fn options(&self, left: u64) -> impl Iterator<Item = u64> {
+        // All non-empty subsets of what is free, from the least up: what takes more is known then from what takes less.
+        let free = self.free(left);
+        let next = move |taken: u64| Some(taken.wrapping_sub(free) & free).filter(|&next| next != 0);
+        std::iter::successors(next(0), move |&taken| next(taken)).map(move |taken| left & !taken)
     }
 }

@@ -8,7 +8,7 @@
 use super::edges::Edges;
 use super::finite::Game;
 use crate::error::{Error, Result};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 
 /// The game.
 #[derive(Clone, Copy, Debug)]
@@ -35,10 +35,10 @@ impl SimpleGraph {
     /// A cycle of `n` vertices, at least 3.
     ///
     /// # Errors
-    /// [`Error::Board`] when it is too large or too small.
+    /// [`Error::Position`] when it is too small, [`Error::Board`] when it is too large.
     pub fn cycle(n: u64) -> Result<SimpleGraph> {
         if n < 3 {
-            return Err(Error::Board(format!("a cycle of {n} vertices is no simple graph; it needs at least 3")));
+            return Err(Error::Position(format!("a cycle of {n} vertices is no simple graph; it needs at least 3")));
         }
         SimpleGraph::of(n, n, |n| (1..n).map(|v| (v - 1, v)).chain([(0, n - 1)]).collect())
     }
@@ -108,38 +108,42 @@ fn too_large() -> Error {
 impl Game for RemoveEdge {
     type Position = SimpleGraph;
 
-    fn options(&self, graph: &SimpleGraph) -> impl Iterator<Item = SimpleGraph> {
-        graph.edges.iter().map(|&(a, b)| {
+    fn options(&self, graph: SimpleGraph) -> impl Iterator<Item = SimpleGraph> {
+        (0..graph.edges.len()).map(move |at| {
+            let (a, b) = graph.edges[at];
             let apart = |&&(c, d): &&(u16, u16)| c != a && c != b && d != a && d != b;
             SimpleGraph { edges: graph.edges.iter().filter(apart).copied().collect() }
         })
     }
 
     fn components(&self, graph: SimpleGraph) -> Vec<SimpleGraph> {
-        let mut neighbours: BTreeMap<u16, Vec<u16>> = BTreeMap::new();
+        // By the number of the vertex, of which none is far above the edges: this is where a search spends its time.
+        let vertices = graph.edges.iter().map(|edge| usize::from(edge.1) + 1).max().unwrap_or(0);
+        let mut neighbours: Vec<Vec<u16>> = vec![Vec::new(); vertices];
         for &(a, b) in &graph.edges {
-            neighbours.entry(a).or_default().push(b);
-            neighbours.entry(b).or_default().push(a);
+            neighbours[usize::from(a)].push(b);
+            neighbours[usize::from(b)].push(a);
         }
-        let mut starts: Vec<u16> = neighbours.keys().copied().collect();
-        starts.sort_by_key(|vertex| neighbours[vertex].len());
-        let mut numbers: HashMap<u16, u16> = HashMap::new();
+        let mut starts: Vec<u16> = (0..=u16::MAX).take(vertices).collect();
+        starts.retain(|&vertex| !neighbours[usize::from(vertex)].is_empty());
+        starts.sort_by_key(|&vertex| neighbours[usize::from(vertex)].len());
+        let mut numbers: Vec<Option<u16>> = vec![None; vertices];
         let mut parts = Vec::new();
         for start in starts {
-            if numbers.contains_key(&start) {
+            if numbers[usize::from(start)].is_some() {
                 continue;
             }
-            let (mut next, mut queue, mut edges) = (1, VecDeque::from([start]), Vec::new());
-            numbers.insert(start, 0);
-            while let Some(vertex) = queue.pop_front() {
-                for &neighbour in &neighbours[&vertex] {
-                    let number = *numbers.entry(neighbour).or_insert_with(|| {
-                        queue.push_back(neighbour);
+            let (mut next, mut queue, mut edges) = (1, VecDeque::from([(start, 0)]), Vec::new());
+            numbers[usize::from(start)] = Some(0);
+            while let Some((vertex, from)) = queue.pop_front() {
+                for &neighbour in &neighbours[usize::from(vertex)] {
+                    let to = *numbers[usize::from(neighbour)].get_or_insert_with(|| {
+                        queue.push_back((neighbour, next));
                         next += 1;
                         next - 1
                     });
-                    if number > numbers[&vertex] {
-                        edges.push((numbers[&vertex], number));
+                    if to > from {
+                        edges.push((from, to));
                     }
                 }
             }
@@ -147,5 +151,9 @@ impl Game for RemoveEdge {
             parts.push(SimpleGraph { edges });
         }
         parts
+    }
+
+    fn parts(&self, graph: &SimpleGraph) -> usize {
+        graph.edges.len()
     }
 }

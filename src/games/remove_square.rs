@@ -17,9 +17,9 @@ pub struct RemoveSquare;
 impl Game for RemoveSquare {
     type Position = Shape;
 
-    fn options(&self, shape: &Shape) -> impl Iterator<Item = Shape> {
-        let squares = sides(shape).into_iter().flat_map(|(corner, side)| (1..=side).map(move |side| (corner, side)));
-        squares.map(|((top, left), side)| {
+    fn options(&self, shape: Shape) -> impl Iterator<Item = Shape> {
+        let squares = sides(&shape).into_iter().flat_map(|(corner, side)| (1..=side).map(move |side| (corner, side)));
+        squares.map(move |((top, left), side)| {
             // Differences, since a sum could leave the range of a coordinate.
             let inside = |from: u16, at: u16| at.checked_sub(from).is_some_and(|distance| distance < side);
             shape.filter(|(row, column)| !(inside(top, row) && inside(left, column)))
@@ -38,6 +38,10 @@ impl Game for RemoveSquare {
             }
         }
         shape.parts(|at| joined.find(at)).iter().map(Shape::placed).collect()
+    }
+
+    fn parts(&self, shape: &Shape) -> usize {
+        shape.cells().len()
     }
 }
 

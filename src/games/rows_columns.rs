@@ -9,7 +9,7 @@
 use super::finite::Game;
 use super::shape::Shape;
 use petgraph::unionfind::UnionFind;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The game; its positions are the shapes of tokens.
 #[derive(Clone, Copy, Debug)]
@@ -18,12 +18,11 @@ pub struct RowsColumns;
 impl Game for RowsColumns {
     type Position = Shape;
 
-    fn options(&self, shape: &Shape) -> impl Iterator<Item = Shape> {
-        let rows: BTreeSet<u16> = shape.cells().iter().map(|cell| cell.0).collect();
-        let columns: BTreeSet<u16> = shape.cells().iter().map(|cell| cell.1).collect();
-        let without_row = rows.into_iter().map(|row| shape.filter(|cell| cell.0 != row));
-        let without_column = columns.into_iter().map(|column| shape.filter(|cell| cell.1 != column));
-        without_row.chain(without_column)
+    fn options(&self, shape: Shape) -> impl Iterator<Item = Shape> {
+        let rows = unlike(&shape).into_iter().map(|row| (Some(row), None));
+        let columns = unlike(&shape.transposed()).into_iter().map(|column| (None, Some(column)));
+        let lines = rows.chain(columns);
+        lines.map(move |(row, column)| shape.filter(|cell| Some(cell.0) != row && Some(cell.1) != column))
     }
 
     fn components(&self, shape: Shape) -> Vec<Shape> {
@@ -37,6 +36,20 @@ impl Game for RowsColumns {
         let parts = shape.parts(|at| joined.find(at));
         parts.iter().map(|part| ordered(part).min(ordered(&part.transposed()))).collect()
     }
+
+    fn parts(&self, shape: &Shape) -> usize {
+        shape.cells().len()
+    }
+}
+
+/// One row of those that meet the same columns: whichever of them is taken, what is left plays alike.
+fn unlike(shape: &Shape) -> Vec<u16> {
+    let mut columns: BTreeMap<u16, Vec<u16>> = BTreeMap::new();
+    for &(row, column) in shape.cells() {
+        columns.entry(row).or_default().push(column);
+    }
+    let rows: BTreeMap<Vec<u16>, u16> = columns.into_iter().map(|(row, columns)| (columns, row)).collect();
+    rows.into_values().collect()
 }
 
 /// Rows numbered by the columns they meet, then columns by the rows, in this order.

@@ -54,10 +54,12 @@ impl Shape {
     /// A row of `m` and a column of `n` cells through a common cell in the middle of both: m + n - 1 cells.
     ///
     /// # Errors
-    /// [`Error::Board`] when it has too many cells, or `m` or `n` is 0.
+    /// [`Error::Position`] when `m` or `n` is 0, [`Error::Board`] when it has too many cells.
     pub fn cross(m: u64, n: u64) -> Result<Shape> {
         if m == 0 || n == 0 {
-            return Err(Error::Board("both lines of a cross have at least the cell where they meet".into()));
+            return Err(Error::Position(format!(
+                "a cross of {m} and {n} has no cell where its lines meet; both are at least 1"
+            )));
         }
         Shape::filled(n, m, |row, column| row == n / 2 || column == m / 2)
     }
