@@ -245,7 +245,8 @@ fn a_torn_journal_tail_is_dropped_and_said() {
         run_well("0.6", &dir, &["--to", "5000"]);
         run_well("0.6", &dir, &["--to", "6000"]);
         let journal = std::fs::read(dir.join("journal.jsonl")).unwrap();
-        assert_eq!(journal.len(), 6 * RECORD, "opened, a commit, its clean stop, twice");
+        // Opened, a commit, its clean stop, twice; and one more commit for each that a busy machine takes long for.
+        assert!(journal.len() >= 6 * RECORD && journal.len().is_multiple_of(RECORD), "{} bytes", journal.len());
         // A broken-off copy of a record, then what a file system may leave there.
         let mut tail: Vec<u8> = journal[..torn.min(RECORD - 1)].to_vec();
         tail.resize_with(torn, || random.below(256) as u8);
@@ -255,7 +256,9 @@ fn a_torn_journal_tail_is_dropped_and_said() {
         assert!(text(&output.stderr).contains("dropped"), "a tail of {torn} bytes: {}", text(&output.stderr));
         same_run(&dir, &whole);
         let after = std::fs::read(dir.join("journal.jsonl")).unwrap();
-        assert!(after.len() == 9 * RECORD && after[..6 * RECORD] == journal, "a tail of {torn} bytes");
+        let more =
+            after.strip_prefix(&*journal).unwrap_or_else(|| panic!("a tail of {torn} bytes: old records changed"));
+        assert!(more.len() >= 3 * RECORD && more.len().is_multiple_of(RECORD), "a tail of {torn} bytes");
     }
 }
 
