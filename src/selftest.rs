@@ -134,6 +134,13 @@ fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
             let (a, b) = (&window[..split], &window[split..]);
             let wide = |list: &[u8]| -> Vec<u16> { list.iter().map(|&v| u16::from(v) * 257).collect() };
             let found = kernel.find(a, b, wanted);
+            let (mut open, mut asked) = ((0..=63).step_by(1 + split % 7).collect(), Vec::new());
+            kernel.find_each(a, b, &mut open, |code, pairs| {
+                asked.push((code, pairs));
+                pairs % 3 == 0
+            });
+            open.sort_unstable();
+            asked.sort_unstable();
             let found_value = kernel.find_value(&wide(a), &wide(b), u16::from(wanted) * 257);
             let lookups: Vec<(usize, u8)> = mark.iter().take(2).map(|p| (p.offset, 128 | p.code())).collect();
             let values: Vec<(usize, u16)> = lookups.iter().map(|&(o, code)| (o, u16::from(code) * 257)).collect();
@@ -141,7 +148,7 @@ fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
             items[at + split % HEAPS] |= 128;
             let repeats = kernel.repeats(&items, at, &lookups);
             let repeats_value = kernel.repeats_value(&wide(&items), at, &values);
-            (lanes, filled, planes, chained, found, found_value, repeats, repeats_value)
+            (lanes, filled, planes, chained, found, open, asked, found_value, repeats, repeats_value)
         };
         if jobs(kernel) != jobs(Kernel::scalar()) {
             return Err(format!("the kernel does not do what the portable one does (seed {seed})"));

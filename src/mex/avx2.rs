@@ -219,3 +219,54 @@ const fn number(m: usize) -> i8 {
     assert!(m < 128);
     m.to_le_bytes()[0].cast_signed()
 }
+
+/// What the 32 pairs from `from` on give.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn pairs(a: &[u8], b: &[u8], from: usize) -> __m256i {
+    let (a, b) = (&a[from..from + HALF], &b[from..from + HALF]);
+    // SAFETY: both slices have as many bytes as a register.
+    unsafe { _mm256_xor_si256(_mm256_loadu_si256(a.as_ptr().cast()), _mm256_loadu_si256(b.as_ptr().cast())) }
+}
+
+#[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
+pub(super) fn find_each(a: &[u8], b: &[u8], wanted: &mut Vec<u8>, mut good: impl FnMut(u8, usize) -> bool) {
+    let count = a.len().min(b.len());
+    let (a, b) = (&a[a.len() - count..], &b[b.len() - count..]);
+    let mut left = count;
+    while left >= 4 * HALF && !wanted.is_empty() {
+        left -= 4 * HALF;
+        let options =
+            [pairs(a, b, left), pairs(a, b, left + HALF), pairs(a, b, left + 2 * HALF), pairs(a, b, left + 3 * HALF)];
+        let mut k = 0;
+        while let Some(&code) = wanted.get(k) {
+            let key = _mm256_set1_epi8(code.cast_signed());
+            let equal = [
+                _mm256_cmpeq_epi8(options[0], key),
+                _mm256_cmpeq_epi8(options[1], key),
+                _mm256_cmpeq_epi8(options[2], key),
+                _mm256_cmpeq_epi8(options[3], key),
+            ];
+            let any = _mm256_or_si256(_mm256_or_si256(equal[0], equal[1]), _mm256_or_si256(equal[2], equal[3]));
+            if _mm256_movemask_epi8(any) == 0 {
+                k += 1;
+                continue;
+            }
+            let mut hits = [0; 4];
+            for i in 0..4 {
+                hits[i] = _mm256_movemask_epi8(equal[i]).cast_unsigned();
+            }
+            // One past the last hit, which is the first to be asked for; found without a branch.
+            let ends =
+                [0, 1, 2, 3].map(|i| if hits[i] == 0 { 0 } else { (i + 1) * HALF - hits[i].leading_zeros() as usize });
+            let last = left + ends.into_iter().fold(0, usize::max) - 1;
+            let mut others = (left..last).rev().filter(|&at| a[at] ^ b[at] == code);
+            if good(code, count - last) || others.any(|at| good(code, count - at)) {
+                wanted.swap_remove(k);
+            } else {
+                k += 1;
+            }
+        }
+    }
+    super::scalar::find_each(&a[..left], &b[..left], wanted, |code, pairs| good(code, count - left + pairs));
+}

@@ -14,7 +14,7 @@
 //! - [`Kernel::near`]: the look-ups nearer than 64, lane by lane, since each needs the values just before it.
 //! - [`Kernel::open`], [`Kernel::strike`]: the codes below a bound that are still open after marking, and which of the
 //!   least of them some more look-ups hit; what the witnesses ask.
-//! - [`Kernel::find`], [`Kernel::find_value`]: the search for one witness of one heap.
+//! - [`Kernel::find_each`]: the search for the witnesses of one heap; [`Kernel::find`], [`Kernel::find_value`]: for one.
 //! - [`Kernel::repeats`], [`Kernel::repeats_value`]: whether a finished value is an option of its own heap; what a
 //!   check of a table asks.
 //! - [`Kernel::chain`]: all look-ups, near and far, of any number of heaps, where the look-ups are few: see `chain`.
@@ -420,7 +420,19 @@ impl Kernel {
         dispatch!(self, portable::find(a, b, wanted), portable::find_avx2(a, b, wanted), avx512::find(a, b, wanted))
     }
 
-    /// The same for values.
+    /// Looks for each of the `wanted` codes, which differ, among `a[i] ^ b[j]`, both taken from their ends backwards side
+    /// by side. Asks of each pair that gives one whether it will do, `good(code, pairs up to this one)`; when it does, the
+    /// code is taken away. The pairs of one code are asked for in their order, those of different codes in any.
+    pub fn find_each(self, a: &[u8], b: &[u8], wanted: &mut Vec<u8>, good: impl FnMut(u8, usize) -> bool) {
+        dispatch!(
+            self,
+            scalar::find_each(a, b, wanted, good),
+            avx2::find_each(a, b, wanted, good),
+            avx512::find_each(a, b, wanted, good)
+        );
+    }
+
+    /// The same as [`Kernel::find`] for values.
     #[must_use]
     pub fn find_value(self, a: &[u16], b: &[u16], wanted: u16) -> Option<usize> {
         dispatch!(
@@ -724,5 +736,58 @@ mod tests {
                 assert_eq!(values, found, "{kernel}, seed {seed}");
             }
         }
+    }
+
+    #[test]
+    fn every_kernel_finds_the_first_good_pair_of_each_code_at_every_length() {
+        let (mut found, mut missed, mut refused) = (0, 0, 0);
+        for seed in 0..400 {
+            let random = &mut Random(seed);
+            let count = LENGTHS[random.below(10)] + [0, 128, 256, 2000][random.below(4)];
+            let spread = SPREADS[random.below(6)];
+            let a: Vec<u8> = (0..count + random.below(3)).map(|_| random.below(spread) as u8).collect();
+            let b: Vec<u8> = (0..count + random.below(3)).map(|_| random.below(spread) as u8).collect();
+            let most = [0, 1, 2, 5, 60, 256][random.below(6)];
+            let mut wanted: Vec<u8> = (0..=255).collect();
+            while wanted.len() > most {
+                wanted.swap_remove(random.below(wanted.len()));
+            }
+            // Every other pair will do, or one in a thousand.
+            let one_in = [1, 2, 1000][random.below(3)];
+            let good = |code: u8, pairs: usize| Random(seed + pairs as u64 * 256 + u64::from(code)).below(one_in) == 0;
+            let pairs = |code: u8| {
+                let gives = a.iter().rev().zip(b.iter().rev()).enumerate().filter(move |(_, (x, y))| *x ^ *y == code);
+                gives.map(|(i, _)| i + 1)
+            };
+            // Of each code what is to be asked: the pairs up to the first good one.
+            let asked = |&code: &u8| -> Vec<(u8, usize)> {
+                let bad = pairs(code).take_while(|&pairs| !good(code, pairs)).count();
+                pairs(code).take(bad + 1).map(|pairs| (code, pairs)).collect()
+            };
+            let mut expected: Vec<(u8, usize)> = wanted.iter().flat_map(asked).collect();
+            let mut left: Vec<u8> = wanted.clone();
+            left.retain(|&code| !pairs(code).any(|pairs| good(code, pairs)));
+            (found, missed) = (found + wanted.len() - left.len(), missed + left.len());
+            refused += expected.len() - (wanted.len() - left.len());
+            expected.sort_unstable();
+            left.sort_unstable();
+            for kernel in Kernel::available() {
+                let (mut open, mut seen) = (wanted.clone(), Vec::new());
+                kernel.find_each(&a, &b, &mut open, |code, pairs| {
+                    seen.push((code, pairs));
+                    good(code, pairs)
+                });
+                open.sort_unstable();
+                assert_eq!(open, left, "{kernel}, seed {seed}: what is left");
+                assert!(
+                    wanted.iter().all(|&code| seen.iter().filter(|seen| seen.0 == code).is_sorted()),
+                    "{kernel}, seed {seed}: order"
+                );
+                seen.sort_unstable();
+                assert_eq!(seen, expected, "{kernel}, seed {seed}: what was asked");
+            }
+        }
+        let counts = [found, missed, refused];
+        assert!(counts.iter().all(|&count| count > 1000), "{counts:?}: not the cases that were meant");
     }
 }

@@ -126,3 +126,21 @@ pub(super) fn near(window: &mut [u8], at: usize, near: &Probes, lanes: &Lanes, f
     }
     to
 }
+
+pub(super) fn find_each(a: &[u8], b: &[u8], wanted: &mut Vec<u8>, mut good: impl FnMut(u8, usize) -> bool) {
+    if wanted.is_empty() {
+        return;
+    }
+    let mut is_wanted = [false; 256];
+    wanted.iter().for_each(|&code| is_wanted[usize::from(code)] = true);
+    for (pairs, (x, y)) in (1..).zip(a.iter().rev().zip(b.iter().rev())) {
+        let code = x ^ y;
+        if is_wanted[usize::from(code)] && good(code, pairs) {
+            is_wanted[usize::from(code)] = false;
+            wanted.retain(|&other| other != code);
+            if wanted.is_empty() {
+                return;
+            }
+        }
+    }
+}

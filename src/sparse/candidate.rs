@@ -19,7 +19,7 @@
 //! Invariant: after [`Stream::block`] the stream has run ahead of what is proved; [`Stream::truncate`] takes it back.
 
 use super::codes::Codes;
-use super::order;
+use super::order::{self, Left};
 use super::relay::{AHEAD, Front, PIECE};
 use super::space::Space;
 use super::window::Window;
@@ -95,6 +95,9 @@ pub(super) struct Stream {
     flipped: bool,
     learnt_at: u64,
     considered_at: u64,
+    shared_at: u64,
+    /// Heaps since then that were left without a candidate.
+    lost: u64,
     /// Byte codes as far back as a look-up may reach; empty on the 16-bit path.
     codes: Window<u8>,
     /// Values: as far back as a look-up may reach on the 16-bit path, else as a move that leaves one heap may.
@@ -193,16 +196,15 @@ const fn check_price(keep: usize) -> u64 {
     (500 + 240 * keep as u64) / LANES as u64
 }
 
-/// The cheapest shares that mark the look-ups `given`, if it is known how many candidates too many are left in each of some
-/// heaps after so many look-ups.
-fn shares(left: &[Vec<u8>], given: usize, codes: usize) -> Shares {
+/// The cheapest shares that mark the look-ups `given`, if it is known how many candidates too many are left in some heaps
+/// after so many look-ups.
+fn shares(left: &[Left], heaps: usize, given: usize, codes: usize) -> Shares {
     /// One heap in so many may lose its answer where a stage begins.
     const LOST: usize = 2048;
     /// A stage of fewer look-ups costs more than it saves.
     const SHORT: usize = 60;
     let ranks = left.len() - 1;
-    let heaps = left[0].len().max(1);
-    let lost = |rank: usize, keep: usize| left[rank].iter().filter(|&&left| usize::from(left) >= keep).count();
+    let lost = |rank: usize, keep: usize| left[rank].at_least[keep];
     let begin = mex::KEEP.map(|keep| (0..=ranks).find(|&rank| lost(rank, keep) <= heaps / LOST).unwrap_or(ranks));
     let plan = |first: usize, marks: usize| -> Shares {
         let later = (first + 1..mex::KEEP.len()).filter(|&k| begin[k] < ranks);
@@ -280,6 +282,8 @@ impl Stream {
             flipped: false,
             learnt_at: 0,
             considered_at: 0,
+            shared_at: 0,
+            lost: 0,
             codes: Window::new(past.len(), Vec::new()),
             values: Window::new(past.len(), Vec::new()),
             stamps: None,
@@ -405,6 +409,7 @@ impl Stream {
         }
         self.learnt_at = self.learnt_at.min(end);
         self.considered_at = self.considered_at.min(end);
+        self.shared_at = self.shared_at.min(end);
     }
 
     /// Forgets what heaps from `proved` on do not look back at, but no code from `horizon` on, which the shared `codes`
@@ -496,7 +501,8 @@ impl Stream {
         1 << (BATCH / self.lookups.len().max(1)).max(LANES).ilog2()
     }
 
-    /// Considers as many codes as the last values make worth while.
+    /// Considers as many codes as the last values make worth while, and shares the look-ups out anew when too many heaps
+    /// were lost, or it was long ago.
     fn reconsider(&mut self) {
         self.considered_at = self.end();
         let answers: Vec<usize> =
@@ -506,42 +512,65 @@ impl Stream {
             self.codes_considered = codes;
             self.adopt(Plan::none());
         }
+        let due = self.lost > order::LOST || self.end() >= self.shared_at + order::SHARE;
+        if due && self.learnt_at > 0 && self.plan.chain.is_none() {
+            self.share(&order::last(self.end()));
+        }
     }
 
+    /// The code of the option that a look-up gives, [`u8::MAX`] when there is none. A pair of rares is learnt from as if
+    /// it were common: that costs speed at worst.
+    fn option(&self, lookup: &Lookup, n: u64) -> u8 {
+        let other = n.checked_sub(lookup.offset).filter(|_| lookup.value < self.space.coded());
+        other.map_or(u8::MAX, |other| self.codes.get(other) ^ self.space.code(lookup.value))
+    }
+
+    /// The codes of these heaps; at a rare heap nothing is to be learnt.
+    fn answers(&self, heaps: &[u64]) -> Vec<usize> {
+        heaps.iter().map(|&n| if self.rare_at(n) { 0 } else { usize::from(self.codes.get(n)) }).collect()
+    }
+
+    /// The look-ups that are marked ahead of time in any case. With other threads at hand all that may be are: it is not
+    /// needed for the answer any more, and what is left to the one thread that must go heap after heap is shorter.
+    fn is_ahead(lookup: &Lookup) -> bool {
+        rayon::current_num_threads() > 1 && lookup.offset >= AHEAD as u64
+    }
+
+    /// Learns the order of the look-ups, and how to share them out.
     fn learn(&mut self) {
         let end = self.end();
         self.reconsider();
-        let (heaps, mut others) = order::samples(end);
-        // At a rare heap nothing is to be learnt.
-        let answers = |heaps: &[u64]| -> Vec<usize> {
-            heaps.iter().map(|&n| if self.rare_at(n) { 0 } else { usize::from(self.codes.get(n)) }).collect()
-        };
-        let below = answers(&heaps);
-        // A pair of rares is learnt from as if it were common: that costs speed at worst.
-        let option = |lookup: &Lookup, n: u64| {
-            let other = n.checked_sub(lookup.offset).filter(|_| lookup.value < self.space.coded());
-            other.map_or(u8::MAX, |other| self.codes.get(other) ^ self.space.code(lookup.value))
-        };
-        // With other threads at hand all that may be marked ahead is: it is not needed for the answer any more, and what is
-        // left to the one thread that must go heap after heap is shorter.
-        let helped = rayon::current_num_threads() > 1;
-        let is_ahead = |lookup: &&Lookup| helped && lookup.offset >= AHEAD as u64;
-        let mut lookups: Vec<Lookup> = self.lookups.iter().filter(is_ahead).copied().collect();
-        let mut rest: Vec<Lookup> = self.lookups.iter().filter(|lookup| !is_ahead(lookup)).copied().collect();
-        let (given, all) = (lookups.len(), rest.len());
-        order::learn(&mut rest, &lookups, all, &below, |lookup, i| option(lookup, heaps[i]));
+        let (heaps, others) = order::samples(end);
+        let mut lookups: Vec<Lookup> = self.lookups.iter().filter(|lookup| Self::is_ahead(lookup)).copied().collect();
+        let mut rest: Vec<Lookup> = self.lookups.iter().filter(|lookup| !Self::is_ahead(lookup)).copied().collect();
+        let all = rest.len();
+        order::learn(&mut rest, &lookups, all, &self.answers(&heaps), |lookup, i| self.option(lookup, heaps[i]));
         lookups.append(&mut rest);
-        // In bounded memory, however many look-ups there are.
-        others.truncate((1 << 26) / lookups.len().max(1));
-        // The near ones come too late to be counted on.
-        let far = |lookup: &Lookup, i: usize| match lookup.offset < LANES as u64 {
-            true => u8::MAX,
-            false => option(lookup, others[i]),
-        };
-        let left = order::left(&lookups, &answers(&others), far);
-        self.shares = shares(&left, given, self.codes_considered);
         self.lookups = lookups;
         self.learnt_at = end;
+        self.share(&others);
+    }
+
+    /// Decides how the look-ups are shared out, by what they leave at these heaps.
+    fn share(&mut self, heaps: &[u64]) {
+        // In bounded memory, however many look-ups there are.
+        let heaps = &heaps[..heaps.len().min((1 << 26) / self.lookups.len().max(1))];
+        let heaps: Vec<(usize, usize)> =
+            heaps.iter().zip(self.answers(heaps)).map(|(&n, below)| (self.codes.at(n), below)).collect();
+        let reach = heaps.iter().map(|heap| heap.0).min().unwrap_or(0);
+        let probe = |lookup: &Lookup| {
+            let offset = index(lookup.offset);
+            match offset {
+                // The near ones come too late to be counted on. A heap's own code is not asked for.
+                _ if offset < LANES || offset > reach || lookup.value >= self.space.coded() => Probe::new(0, 0),
+                _ => Probe::new(offset, self.space.code(lookup.value)),
+            }
+        };
+        let probes: Vec<Probe> = self.lookups.iter().map(probe).collect();
+        let left = order::left(self.codes.items(), &probes, &heaps);
+        let given = self.lookups.iter().take_while(|lookup| Self::is_ahead(lookup)).count();
+        self.shares = shares(&left, heaps.len().max(1), given, self.codes_considered);
+        (self.shared_at, self.lost) = (self.end(), 0);
         self.adopt(Plan::none());
     }
 
@@ -705,6 +734,7 @@ impl Stream {
             }
             let n = start + done as u64;
             let code = lanes.as_ref().and_then(|lanes| self.open_candidate(lanes, done, n));
+            self.lost += u64::from(lanes.is_some() && code.is_none());
             match code.or_else(|| self.least_code(n)) {
                 Some(code) if self.space.decode(code, n) < self.space.coded() => self.codes.push(code),
                 _ => break,

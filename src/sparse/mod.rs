@@ -686,6 +686,7 @@ mod tests {
             3 => streams.candidates.flip_rare(draw / 8, bit),
             4 => return streams.candidates.flip_plan(draw / 8, bit),
             5 => return streams.witnesses.flip_head(draw / 8, bit),
+            6 => return streams.witnesses.flip_part(draw / 8, bit),
             _ => streams.candidates.flip_value(draw / 8, bit, unproved),
         }
         true
@@ -697,17 +698,17 @@ mod tests {
         let tally = Tally::begin("flips in memory");
         let rounds = cases(500, 100_000);
         let mut random = Random::new("flips in memory");
-        let mut noticed = [0u64; 7];
+        let mut noticed = [0u64; 8];
         let leap = (0..600).map(|constant| Move { remove: 4500, constant, leaves: Leaves::One });
         let wide = "0.77".parse::<Rule>().unwrap().moves().iter().copied().chain(leap).collect();
         let game = |name: &str| name.parse::<Rule>().unwrap();
-        let all = &[0, 1, 2, 3, 4, 5, 6][..];
+        let all = &[0, 1, 2, 3, 4, 5, 6, 7][..];
         // The last game goes beyond the byte codes.
         let games = [
             (game("grundy"), 100_000, all),
             (game("0.6"), 100_000, all),
             (game(".106"), 80_000, all),
-            (Rule::from_moves("leaping", wide).unwrap(), 6_000, &[2, 3, 6]),
+            (Rule::from_moves("leaping", wide).unwrap(), 6_000, &[2, 3, 7]),
         ];
         let rounds_each = rounds / games.len() as u64;
         for (rule, count, kinds) in games {
@@ -733,7 +734,7 @@ mod tests {
                 }
                 flipped += 1;
                 // Of the values only the last few are looked back at, unless there are no codes.
-                if random.below(50) == 0 && (kind != 6 || count < 10_000) {
+                if random.below(50) == 0 && (kind != 7 || count < 10_000) {
                     // Either what was forgotten since, or what is there now.
                     let seen =
                         go_on(&mut solver, &mut past, count / 5).and_then(|()| solver.check_memory(past.as_slice()));

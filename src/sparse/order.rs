@@ -12,7 +12,7 @@
 //! twice the time. So it is learnt when the sequence has grown fourfold, or by 2^27 heaps (learning every 2^26
 //! took 2 % of the samples).
 
-use crate::mex::{CODES, MOST_CODES};
+use crate::mex::{CANDIDATES, CODES, LANES, MOST_CODES, Probe};
 use std::collections::BinaryHeap;
 
 /// The sample is spread over so many of the last heaps.
@@ -41,6 +41,20 @@ pub(super) fn samples(end: u64) -> (Vec<u64>, Vec<u64>) {
     };
     (heaps(end - span, count), heaps(end - span / 2, (TRIED * count).min(span / 2)))
 }
+
+/// What to do with look-ups in their order is decided anew after so many heaps, or when so many were left without an answer:
+/// the order keeps, but large values come in bursts, and leave more codes open than those it was learnt from. (Deciding takes
+/// 2 ms; in bursts one heap in 16 was lost, at 0.8 µs each, where one in 100 is otherwise.)
+pub(super) const SHARE: u64 = 1 << 20;
+pub(super) const LOST: u64 = 1 << 13;
+
+/// The last heaps, to decide by: runs of [`LANES`], so that what they look at is near, spread over the last [`SPAN`].
+pub(super) fn last(end: u64) -> Vec<u64> {
+    let apart = SPAN.min(end / 4) / RUNS;
+    let runs = (1..=RUNS).rev().map(|i| end - i * apart);
+    runs.flat_map(|first| first..first + apart.min(LANES as u64)).collect()
+}
+const RUNS: u64 = 16;
 
 /// After so many heaps it is asked anew how many codes to consider: large values come in bursts.
 pub(super) const RECONSIDER: u64 = 1 << 17;
@@ -106,17 +120,40 @@ pub(super) fn learn<T: Copy>(
     *lookups = chosen.into_iter().map(|of| lookups[of]).collect();
 }
 
-/// `left[r][i]`: how many of the codes that matter at heap i (at most 255 do) the first r look-ups leave open.
-pub(super) fn left<T>(lookups: &[T], below: &[usize], option: impl Fn(&T, usize) -> u8) -> Vec<Vec<u8>> {
-    let mut left: Vec<u8> = below.iter().map(|&end| u8::try_from(end).unwrap_or(u8::MAX)).collect();
-    let mut open: Vec<[bool; 256]> =
-        left.iter().map(|&end| std::array::from_fn(|code| code < usize::from(end))).collect();
-    let mut all = vec![left.clone()];
-    for lookup in lookups {
-        for (i, (open, left)) in open.iter_mut().zip(&mut left).enumerate() {
-            *left -= u8::from(std::mem::take(&mut open[usize::from(option(lookup, i))]));
+/// How many of the codes that matter some look-ups leave open, in all heaps of a sample together.
+#[derive(Clone, Debug)]
+pub(super) struct Left {
+    /// Of all heaps.
+    pub(super) sum: usize,
+    /// `at_least[k]`: heaps with at least k, for 0 < k <= [`CANDIDATES`].
+    pub(super) at_least: [usize; CANDIDATES + 1],
+}
+
+/// What the first 0, 1, … look-ups leave open, of the codes below `below` at each heap `(at, below)`.
+pub(super) fn left(window: &[u8], lookups: &[Probe], heaps: &[(usize, usize)]) -> Vec<Left> {
+    let none = Left { sum: 0, at_least: [0; CANDIDATES + 1] };
+    // First by how much less each look-up leaves than the one before, heap by heap: so all that is touched is near.
+    let mut less = vec![none.clone(); lookups.len() + 1];
+    let mut all = none;
+    for &(at, below) in heaps {
+        let mut open: [bool; 256] = std::array::from_fn(|code| code < below);
+        let mut left = below.min(256);
+        all.sum += left;
+        all.at_least[..=left.min(CANDIDATES)].iter_mut().for_each(|heaps| *heaps += 1);
+        for (lookup, less) in lookups.iter().zip(&mut less[1..]) {
+            if std::mem::take(&mut open[usize::from(window[at - lookup.offset] ^ lookup.code())]) {
+                less.sum += 1;
+                if left <= CANDIDATES {
+                    less.at_least[left] += 1;
+                }
+                left -= 1;
+            }
         }
-        all.push(left.clone());
     }
-    all
+    for left in &mut less {
+        all.sum -= left.sum;
+        all.at_least.iter_mut().zip(&left.at_least).for_each(|(all, less)| *all -= less);
+        *left = all.clone();
+    }
+    less
 }

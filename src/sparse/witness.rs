@@ -22,7 +22,7 @@
 
 use super::candidate::hash;
 use super::codes::{Codes, POISON};
-use super::order;
+use super::order::{self, Left};
 use super::space::Space;
 use super::window::Window;
 use crate::definition::{self, Sequence};
@@ -52,11 +52,11 @@ const fn mark_price(codes: usize) -> usize {
     (500 + codes * 36) / LANES
 }
 const STRIKE_PRICE: usize = 19;
-const FIND_PRICE: usize = 80_000;
+const FIND_PRICE: usize = 60_000;
 
 /// What considering one code more costs in every heap, and a target that is not considered, in picoseconds (measured).
 const CODE_PRICE: u64 = 250;
-const TARGET_LOSS: u64 = 50_000;
+const TARGET_LOSS: u64 = 40_000;
 
 /// Before this heap everything is searched heap by heap.
 const YOUNG: u64 = 8192;
@@ -104,7 +104,9 @@ pub(super) struct Witnesses {
     large: Vec<(u64, u16)>,
     /// How many rare values are below a common one, for even and odd heaps: they are those with codes below this.
     rare_below: [Vec<u16>; 2],
-    /// The parts that are marked, and those held against the least targets that stay open.
+    /// Common parts, those first that have most of what others have not.
+    parts: Vec<Probe>,
+    /// Those that are marked, and those held against the least targets that stay open.
     marks: Probes,
     strikes: Probes,
     /// Codes considered when marking.
@@ -113,6 +115,9 @@ pub(super) struct Witnesses {
     depth: u64,
     learnt_at: u64,
     considered_at: u64,
+    shared_at: u64,
+    /// Targets of 1024 heaps when the parts were shared out.
+    targets_shared: usize,
     /// Hashes of the head, once it is whole, and of the parts that are asked, taken when they were made.
     born_head: Option<u64>,
     born_parts: u64,
@@ -154,14 +159,17 @@ impl Witnesses {
                 };
                 (0..space.coded()).map(below).collect()
             }),
+            parts: Vec::new(),
             marks: Probes::new(),
             strikes: Probes::new(),
             codes_considered: mex::MOST_CODES,
             depth: 0,
             learnt_at: 0,
             considered_at: 0,
+            shared_at: 0,
+            targets_shared: 0,
             born_head: None,
-            born_parts: hash((&Probes::new(), &Probes::new())),
+            born_parts: hash((&Vec::<Probe>::new(), &Probes::new(), &Probes::new())),
             flipped: false,
         })
     }
@@ -212,6 +220,7 @@ impl Witnesses {
         self.large.truncate(self.large.partition_point(|large| large.0 < end));
         self.learnt_at = self.learnt_at.min(end);
         self.considered_at = self.considered_at.min(end);
+        self.shared_at = self.shared_at.min(end);
     }
 
     /// Compares everything that later heaps look back at with what it was when it was computed.
@@ -220,7 +229,7 @@ impl Witnesses {
         if self.born_head.is_some_and(|born| hash((&self.head, &self.head_codes)) != born) {
             return Err(Error::Flipped { what: "the head of the table", from: 0, to: HEAD });
         }
-        if self.flipped || hash((&self.marks, &self.strikes)) != self.born_parts {
+        if self.flipped || self.parts_hash() != self.born_parts {
             return Err(Error::Flipped { what: "the list of parts", from: 0, to: self.depth });
         }
         codes.agree_with(self.recent.start(), self.recent.items())
@@ -282,13 +291,12 @@ impl Witnesses {
         let mut hard = Vec::new();
         for first in (from..to).step_by(LANES) {
             let lanes = index(to - first).min(LANES);
-            self.open_targets(kernel, first, lanes, codes, |n, target| match self.find(kernel, n, target, codes) {
-                Some(depth) => checked.depth = checked.depth.max(depth),
-                None => hard.push((n, target)),
+            self.open_targets(kernel, first, lanes, codes, |n, targets| {
+                checked.depth = checked.depth.max(self.find(kernel, n, targets, codes));
+                hard.extend(targets.iter().map(|&code| (n, self.space.decode_rare(code, n))));
             });
         }
         // In ascending order of heaps: the first that fails ends the search, since what follows builds on it.
-        hard.sort_unstable();
         for same in hard.chunk_by(|a, b| a.0 == b.0) {
             let targets = same.iter().map(|&(_, t)| t).collect();
             checked = checked.and(self.search(kernel, same[0].0, targets, past)?);
@@ -299,83 +307,95 @@ impl Witnesses {
         Ok(checked)
     }
 
-    /// Shows the targets, rare values below the values of `lanes` heaps from `first` on, that no marked part has.
-    fn open_targets(&self, kernel: Kernel, first: u64, lanes: usize, codes: &Codes, mut see: impl FnMut(u64, u16)) {
+    /// Shows each of `lanes` heaps from `first` on that has targets, rare values below its own, that no marked part has,
+    /// and the codes of these.
+    fn open_targets(
+        &self,
+        kernel: Kernel,
+        first: u64,
+        lanes: usize,
+        codes: &Codes,
+        mut see: impl FnMut(u64, &mut Vec<u8>),
+    ) {
         let at = codes.at(first);
         let mut planes = Planes::new(self.codes_considered);
         kernel.mark(codes.items(), at, &self.marks, &mut planes);
-        let mut below = [0; LANES];
-        for (lane, &value) in self.recent.slice(first, first + lanes as u64).iter().enumerate() {
-            let n = first + lane as u64;
-            let end = self.rare_below[usize::from(n % 2 == 1)][usize::from(value)];
-            let considered = usize::from(end).min(self.codes_considered);
-            below[lane] = considered.to_le_bytes()[0];
-            for code in considered..usize::from(end) {
-                see(n, self.space.decode_rare(code.to_le_bytes()[0], n));
-            }
+        let (mut ends, mut below) = ([0; LANES], [0; LANES]);
+        for (lane, (n, &value)) in (first..).zip(self.recent.slice(first, first + lanes as u64)).enumerate() {
+            ends[lane] = usize::from(self.rare_below[usize::from(n % 2 == 1)][usize::from(value)]);
+            below[lane] = ends[lane].min(self.codes_considered).to_le_bytes()[0];
         }
         kernel.open(&mut planes, &below);
         kernel.strike(codes.items(), at, &self.strikes, &mut planes);
-        for (row, bytes) in planes.rows().iter().enumerate() {
-            for (word, bytes) in bytes.chunks_exact(8).enumerate() {
-                let mut bits = u64::from_le_bytes(bytes.try_into().expect("eight"));
+        let mut some = ends.map(|end| u8::from(end > self.codes_considered));
+        planes.rows().iter().for_each(|row| some.iter_mut().zip(row).for_each(|(some, bits)| *some |= bits));
+        let mut open = Vec::new();
+        for lane in (0..lanes).filter(|&lane| some[lane] != 0) {
+            open.clear();
+            for (first, rows) in (0..=u8::MAX).step_by(64).zip(planes.rows().chunks(8)) {
+                let mut bits = rows.iter().rev().fold(0, |bits, row| bits << 8 | u64::from(row[lane]));
                 while bits != 0 {
-                    let bit = bits.trailing_zeros();
-                    let n = first + word as u64 * 8 + u64::from(bit / 8);
-                    see(n, self.space.decode_rare(row.to_le_bytes()[0] * 8 + (bit % 8).to_le_bytes()[0], n));
+                    open.push(first + bits.trailing_zeros().to_le_bytes()[0]);
                     bits &= bits - 1;
                 }
             }
+            open.extend((self.codes_considered..ends[lane]).map(|code| code.to_le_bytes()[0]));
+            see(first + lane as u64, &mut open);
         }
     }
 
-    /// The depth at which a split of `n` has the value `target`, when one with a part below [`HEAD`] has. All splits are
-    /// asked near the small end before any is asked farther out: one of them may never have the value.
-    fn find(&self, kernel: Kernel, n: u64, target: u16, codes: &Codes) -> Option<u64> {
-        const ENDS: [u64; 4] = [1, 1 << 10, 1 << 13, HEAD];
-        ENDS.windows(2).find_map(|ends| {
-            self.splits.iter().find_map(|split| {
+    /// Removes the targets, given by their codes, that splits of `n` with a part below [`HEAD`] have, and tells how deep it
+    /// went. All splits are asked near the small end before any is asked farther out: one of them may never have the value.
+    fn find(&self, kernel: Kernel, n: u64, targets: &mut Vec<u8>, codes: &Codes) -> u64 {
+        const ENDS: [u64; 4] = [1, 1 + (1 << 10), 1 + (1 << 13), HEAD];
+        let mut depth = 0;
+        for ends in ENDS.windows(2) {
+            for split in &self.splits {
                 let to = ends[1].min(self.reach(n, split) + 1);
-                if to <= ends[0] {
-                    return None;
+                if targets.is_empty() || to <= ends[0] {
+                    continue;
                 }
-                self.find_between(kernel, n, split, target, codes, ends[0]..to)
-            })
-        })
+                depth = depth.max(self.find_between(kernel, n, split, ends[0]..to, targets, codes));
+            }
+        }
+        depth
     }
 
-    /// The same for one split and the smaller parts `from..to`: by the codes, each find looked at again by the values,
-    /// since rare heaps and large values have no codes of their own.
-    #[inline]
+    /// The same for one split and the smaller parts `from..to`, by the codes where there are any. Rare parts have none:
+    /// what stands for them may be found, and is no witness.
     fn find_between(
         &self,
         kernel: Kernel,
         n: u64,
         split: &Split,
-        target: u16,
-        codes: &Codes,
         parts: Range<u64>,
-    ) -> Option<u64> {
-        let wanted = target ^ split.constant;
-        let (mut from, to, last) = (parts.start, parts.end, n - split.remove);
-        while wanted < self.space.coded() && codes.hold(last, to, last) {
+        targets: &mut Vec<u8>,
+        codes: &Codes,
+    ) -> u64 {
+        let (from, to, last) = (parts.start, parts.end, n - split.remove);
+        let mut pairs = 0;
+        if split.constant < self.space.coded() && codes.hold(last, to, last) {
             let small = &self.head_codes[index(HEAD - to)..index(HEAD - from)];
             let large = &codes.items()[codes.at(last - to + 1)..codes.at(last - from + 1)];
-            let looked = kernel.find(small, large, self.space.code(wanted))? as u64;
-            let seen_to = from + looked;
-            let seen_from = from.max(seen_to.saturating_sub(mex::STEP as u64));
-            let (small, large) = self.parts(n, split, seen_from, seen_to);
-            if kernel.find_value(small, large, wanted).is_some() {
-                return Some(seen_to - 1);
-            }
-            from = seen_to;
-            if from >= to {
-                return None;
-            }
+            // The codes of targets become those of what two parts are to give, and back.
+            let constant = self.space.code(split.constant);
+            targets.iter_mut().for_each(|code| *code ^= constant);
+            kernel.find_each(small, large, targets, |_, seen| {
+                let common = small[small.len() - seen] != POISON && large[large.len() - seen] != POISON;
+                pairs = if common { pairs.max(seen) } else { pairs };
+                common
+            });
+            targets.iter_mut().for_each(|code| *code ^= constant);
+        } else {
+            let (small, large) = self.parts(n, split, from, to);
+            targets.retain(|&code| {
+                let wanted = self.space.decode_rare(code, n) ^ split.constant;
+                let seen = kernel.find_value(small, large, wanted);
+                pairs = pairs.max(seen.unwrap_or(0));
+                seen.is_none()
+            });
         }
-        let (small, large) = self.parts(n, split, from, to);
-        let looked = kernel.find_value(small, large, wanted)? as u64;
-        Some(from - 1 + looked)
+        if pairs == 0 { 0 } else { from - 1 + pairs as u64 }
     }
 
     /// The largest smaller part that the values in memory allow to look at.
@@ -398,12 +418,19 @@ impl Witnesses {
         if codes.get(n) == POISON { 0 } else { below.map_or(0, |&below| usize::from(below)) }
     }
 
-    /// Considers as many codes as the last values make worth while.
+    /// Considers as many codes as the last values make worth while, and shares the parts out anew when there are more or
+    /// fewer targets than there were, or it was long ago.
     fn reconsider(&mut self, codes: &Codes) {
-        self.considered_at = self.end();
-        let last = self.end().saturating_sub(1 << 12).max(self.recent.start());
-        let below: Vec<usize> = (last..self.end()).map(|n| self.targets(n, codes)).collect();
+        let end = self.end();
+        self.considered_at = end;
+        let last = end.saturating_sub(1 << 12).max(self.recent.start());
+        let below: Vec<usize> = (last..end).map(|n| self.targets(n, codes)).collect();
         self.codes_considered = order::codes_to_consider(&below, CODE_PRICE, |more| more * TARGET_LOSS);
+        let targets = below.iter().sum::<usize>() * 1024 / below.len().max(1);
+        if targets.abs_diff(self.targets_shared) * 8 > self.targets_shared || end >= self.shared_at + order::SHARE {
+            self.targets_shared = targets;
+            self.share(&order::last(end), codes);
+        }
     }
 
     /// Learns which parts to mark, from the heaps before `end`.
@@ -417,12 +444,8 @@ impl Witnesses {
             return;
         }
         self.learnt_at = end;
-        self.reconsider(codes);
-        // Of a heap: where its lanes start, and the codes of its targets.
-        let needs = |heaps: &[u64]| -> (Vec<usize>, Vec<usize>) {
-            (heaps.iter().map(|&n| codes.at(n)).collect(), heaps.iter().map(|&n| self.targets(n, codes)).collect())
-        };
-        let (ats, below) = needs(&heaps);
+        let below: Vec<usize> = heaps.iter().map(|&n| self.targets(n, codes)).collect();
+        let ats: Vec<usize> = heaps.iter().map(|&n| codes.at(n)).collect();
         let mut parts = Vec::new();
         for split in &self.splits {
             for a in 1..=self.depth {
@@ -436,17 +459,32 @@ impl Witnesses {
                 }
             }
         }
-        let option = |part: &Probe, at: usize| codes.items()[at - part.offset] ^ part.code();
-        order::learn(&mut parts, &[], MOST_PARTS, &below, |part, i| option(part, ats[i]));
+        order::learn(&mut parts, &[], MOST_PARTS, &below, |part, i| codes.items()[ats[i] - part.offset] ^ part.code());
         parts.truncate(MOST_PARTS);
-        let (ats, below) = needs(&others);
-        let (marks, strikes) = shares(&parts, &below, self.codes_considered, |part, i| option(part, ats[i]));
-        self.flipped |= hash((&self.marks, &self.strikes)) != self.born_parts;
+        self.flipped |= self.parts_hash() != self.born_parts;
+        self.parts = parts;
+        self.born_parts = self.parts_hash();
+        self.reconsider(codes);
+        self.share(&others, codes);
+    }
+
+    /// Decides how many of the parts are marked and struck with, by what they leave at these heaps.
+    fn share(&mut self, heaps: &[u64], codes: &Codes) {
+        let considered = |n: u64| self.targets(n, codes).min(self.codes_considered);
+        let heaps: Vec<(usize, usize)> = heaps.iter().map(|&n| (codes.at(n), considered(n))).collect();
+        let left = order::left(codes.items(), &self.parts, &heaps);
+        let (marks, strikes) = shares(&left, heaps.len(), self.codes_considered);
+        self.flipped |= self.parts_hash() != self.born_parts;
         self.marks.clear();
         self.strikes.clear();
-        parts.iter().take(marks).for_each(|part| self.marks.push(*part));
-        parts.iter().skip(marks).take(strikes).for_each(|part| self.strikes.push(*part));
-        self.born_parts = hash((&self.marks, &self.strikes));
+        self.parts.iter().take(marks).for_each(|part| self.marks.push(*part));
+        self.parts.iter().skip(marks).take(strikes).for_each(|part| self.strikes.push(*part));
+        self.born_parts = self.parts_hash();
+        self.shared_at = self.end();
+    }
+
+    fn parts_hash(&self) -> u64 {
+        hash((&self.parts, &self.marks, &self.strikes))
     }
 
     /// Searches witnesses of the targets at one heap, from the small end, then everywhere.
@@ -585,21 +623,16 @@ impl<S: Sequence + ?Sized> Sequence for Joined<'_, S> {
     }
 }
 
-/// How many of the parts, best first, are best marked, and how many of the next held against what stays open, tried on
-/// heaps that were not learnt from.
-fn shares(parts: &[Probe], below: &[usize], considered: usize, option: impl Fn(&Probe, usize) -> u8) -> (usize, usize) {
-    let below: Vec<usize> = below.iter().map(|&end| end.min(considered)).collect();
-    let left = order::left(parts, &below, option);
-    // After so many parts: targets left open, and those beyond the ones that can be held against parts side by side.
-    let all: Vec<usize> = left.iter().map(|left| left.iter().map(|&left| usize::from(left)).sum()).collect();
-    let excess = |&left: &u8| usize::from(left).saturating_sub(mex::STRIKES);
-    let beyond: Vec<usize> = left.iter().map(|left| left.iter().map(excess).sum()).collect();
-    let heaps = below.len().max(1);
+/// How many of the parts, best first, are best marked, and how many of the next held against what stays open, by what they
+/// leave open in so many heaps.
+fn shares(left: &[Left], heaps: usize, considered: usize) -> (usize, usize) {
+    // Targets beyond those that can be held against parts side by side.
+    let beyond = |left: &Left| left.sum - left.at_least[1..=mex::STRIKES].iter().sum::<usize>();
     let cost = |&(marks, strikes): &(usize, usize)| {
-        let searched = all[marks + strikes] + beyond[marks];
+        let searched = left[marks + strikes].sum + beyond(&left[marks]);
         (marks * mark_price(considered) + strikes * STRIKE_PRICE) * heaps + searched * FIND_PRICE
     };
-    let counts = |from: usize| (from..=parts.len()).step_by(10);
+    let counts = |from: usize| (from..left.len()).step_by(10);
     let choices = counts(0).flat_map(|marks| counts(marks).map(move |both| (marks, both - marks)));
     choices.min_by_key(cost).unwrap_or((0, 0))
 }
@@ -626,6 +659,14 @@ impl Witnesses {
             self.head_codes[i] ^= bit
         }
         self.born_head.is_some()
+    }
+
+    /// False when no parts are known.
+    pub(super) fn flip_part(&mut self, draw: u64, bit: u8) -> bool {
+        let count = self.parts.len().max(1);
+        let Some(part) = self.parts.get_mut(index(draw) % count) else { return false };
+        *part = Probe::new(part.offset, part.code() ^ bit);
+        true
     }
 }
 
