@@ -3,11 +3,11 @@
 //! Only options with exactly one rare part can be common (`sparse::space`), so one look-up per rare position and split
 //! finds them all. Those that reach back at least [`LANES`] and the nearer ones are jobs of a kernel, 64 heaps at a time:
 //! the far ones are marked, or checked in stages; their order is learnt ([`order`]), and how many are marked and what the
-//! stages keep is tried out on heaps that were not learnt from. What reaches back [`AHEAD`] may be marked ahead of time by
-//! any thread ([`relay`](super::relay)); with other threads at hand all of it is. While there are odd look-ups, these and
-//! the near ones are done heap by heap. Where there are few look-ups and none is odd, all of them are one job of a kernel
-//! ([`Chain`]), and no order is learnt: .106 makes 400 million candidates a second instead of 68. A game that often has
-//! codes which the chain does not know goes back to the other way for good.
+//! stages keep is tried out on other heaps, and again as the values change. What reaches back [`AHEAD`] may be marked ahead
+//! of time by any thread ([`relay`](super::relay)); with other threads at hand all of it is. While there are odd look-ups,
+//! these and the near ones are done heap by heap. Where there are few look-ups and none is odd, all of them are one job of a
+//! kernel ([`Chain`]), and no order is learnt: .106 makes 400 million candidates a second instead of 68. A game that often
+//! has codes which the chain does not know goes back to the other way for good.
 //!
 //! A look-up is **odd** for a block of heaps when, for one of them, the other part would not exist, would be rare itself
 //! (a pair of rares gives a rare value, which the code cannot express), or would be too near for the difference rule.

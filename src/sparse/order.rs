@@ -11,6 +11,12 @@
 //! few witnesses to search, as one learnt on the spot. From 10^8 to 7·10^8 it does not keep: the search heap by heap took
 //! twice the time. So it is learnt when the sequence has grown fourfold, or by 2^27 heaps (learning every 2^26
 //! took 2 % of the samples).
+//!
+//! What does not keep is how far down the order to go before what is left is done another way: large values come in bursts,
+//! in which more codes stay open. By the shares of the heaps before it, a burst at 4.5·10^8 lost the candidate of one heap in
+//! 16 (0.8 µs each; one in 100 otherwise), and values took twice the time. So these shares are decided anew every [`SHARE`]
+//! heaps and when the values change, from a few of the last heaps ([`last`], [`left`]); values in bursts take a quarter to a
+//! third less time.
 
 use crate::mex::{CANDIDATES, CODES, LANES, MOST_CODES, Probe};
 use std::collections::BinaryHeap;
@@ -42,9 +48,8 @@ pub(super) fn samples(end: u64) -> (Vec<u64>, Vec<u64>) {
     (heaps(end - span, count), heaps(end - span / 2, (TRIED * count).min(span / 2)))
 }
 
-/// What to do with look-ups in their order is decided anew after so many heaps, or when so many were left without an answer:
-/// the order keeps, but large values come in bursts, and leave more codes open than those it was learnt from. (Deciding takes
-/// 2 ms; in bursts one heap in 16 was lost, at 0.8 µs each, where one in 100 is otherwise.)
+/// How look-ups are shared out is decided anew after so many heaps, or when so many were left without an answer: what they
+/// lose then costs some times as much as deciding.
 pub(super) const SHARE: u64 = 1 << 20;
 pub(super) const LOST: u64 = 1 << 13;
 

@@ -7,7 +7,8 @@
 //! **Marks.** A pair of common parts gives a rare value, and most options are such pairs. So the kernel that marks the
 //! options of rare parts for the candidates marks here those of some hundred common parts, 64 heaps at a time. The least
 //! targets that stay open below the candidate are held against some hundred parts more; what is left is searched heap by
-//! heap from the small end, 128 splits at a time, and a search that fails ends in the exhaustive walk over all pairs
+//! heap from the small end, all targets of a heap in one pass ([`Kernel::find_each`]: one in twenty heaps of a burst of large
+//! values has eight open targets), and a search that fails ends in the exhaustive walk over all pairs
 //! ([`definition::first_missing`]), which is the only place where a value is ever called rare. Which parts are marked is
 //! learnt ([`order`]), and how many is tried out: of 35 targets a heap of Grundy's game near 10^7, 400 parts leave one in
 //! three heaps a target. (Bit planes "G(n) = v" that settle 512 heaps of one target by one OR were tried first. They left
