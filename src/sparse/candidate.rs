@@ -553,7 +553,7 @@ impl Stream {
 
     /// Decides how the look-ups are shared out, by what they leave at these heaps.
     fn share(&mut self, heaps: &[u64]) {
-        // In bounded memory, however many look-ups there are.
+        // In bounded time, however many look-ups there are.
         let heaps = &heaps[..heaps.len().min((1 << 26) / self.lookups.len().max(1))];
         let heaps: Vec<(usize, usize)> =
             heaps.iter().zip(self.answers(heaps)).map(|(&n, below)| (self.codes.at(n), below)).collect();
