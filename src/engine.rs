@@ -1033,7 +1033,7 @@ impl Run {
             more(&mut checks, name, number);
         }
         let batch = Batch {
-            values: Arc::new(std::mem::take(&mut self.pending)),
+            values: Arc::new(std::mem::replace(&mut self.pending, self.writer.take_spare())),
             born: self.born.digest(),
             counted: Recount { rares, last_rare, ..self.largest },
             space: self.solver.space(),

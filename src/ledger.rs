@@ -211,6 +211,8 @@ pub(crate) struct Writer {
     published: Published,
     /// The values that are being committed.
     in_flight: Arc<Vec<u16>>,
+    /// Room of those before: fresh memory for so many took 1 to 2 % of the time.
+    spare: Vec<u16>,
     busy: bool,
     /// `None` once the thread is to end.
     orders: Option<SyncSender<Batch>>,
@@ -228,6 +230,7 @@ impl Writer {
             for batch in inbox {
                 let result = ledger.commit(&batch).map(|()| ledger.table.published().clone());
                 let failed = result.is_err();
+                drop(batch); // whoever hears of it may take its values back
                 if outbox.send(result).is_err() || failed {
                     break; // after an error nothing is written any more
                 }
@@ -236,7 +239,16 @@ impl Writer {
         };
         let thread = std::thread::Builder::new().name("commit".into()).spawn(work);
         let thread = Some(thread.map_err(Error::io("starting a thread for", dir.path()))?);
-        Ok(Writer { keep, published, in_flight: Arc::default(), busy: false, orders: Some(orders), done, thread })
+        Ok(Writer {
+            keep,
+            published,
+            in_flight: Arc::default(),
+            spare: Vec::new(),
+            busy: false,
+            orders: Some(orders),
+            done,
+            thread,
+        })
     }
 
     /// How many of the last values are kept at least.
@@ -252,6 +264,11 @@ impl Writer {
     /// The values that follow, whose commit has not.
     pub(crate) fn in_flight(&self) -> &[u16] {
         &self.in_flight
+    }
+
+    /// Room for the values of the next commit.
+    pub(crate) fn take_spare(&mut self) -> Vec<u16> {
+        std::mem::take(&mut self.spare)
     }
 
     /// Whether a commit is in flight, as far as [`Writer::poll`] has seen.
@@ -280,7 +297,8 @@ impl Writer {
     fn ended(&mut self, result: Result<Published>) -> Result<()> {
         self.busy = false;
         self.published = result?;
-        self.in_flight = Arc::default();
+        self.spare = Arc::into_inner(std::mem::take(&mut self.in_flight)).unwrap_or_default();
+        self.spare.clear();
         Ok(())
     }
 

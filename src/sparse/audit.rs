@@ -16,17 +16,13 @@
 use super::candidate::hash;
 use super::codes::{Codes, POISON};
 use super::space::Space;
-use super::witness::Witnesses;
+use super::witness::{GROUP, Witnesses};
 use crate::definition::Sequence;
 use crate::error::{Error, Result};
 use crate::mex::{CODES, Kernel, LANES, MOST_CODES, Planes, Probe, Probes};
 use crate::nimber::index;
 use crate::rule::{Leaves, Rule};
-use rayon::prelude::*;
 use std::ops::Range;
-
-/// Heaps looked at together, a multiple of [`LANES`].
-pub(super) const GROUP: u64 = 256;
 
 /// One group in so many is looked at again; fewer where a value takes few look-ups, and little time besides.
 const fn one_in(lookups: usize) -> u64 {
@@ -118,35 +114,36 @@ impl Audit {
         })
     }
 
-    /// Looks again at those of the heaps from `start` on, of these values, whose turn it is, and which `codes` hold with
-    /// all that look-ups reach; how many were looked at. Their witnesses have been found.
+    /// Looks again at those of these heaps whose turn it is, and which `codes` hold with all that look-ups reach; how many
+    /// were looked at. Their witnesses have been found.
     ///
     /// # Errors
     /// [`Error::Differs`] when something else comes out, and what reading `past` gives.
     pub(super) fn look<S: Sequence + ?Sized>(
         &self,
-        start: u64,
-        values: &[u16],
+        heaps: Range<u64>,
         codes: &Codes,
         witnesses: &Witnesses,
         past: &S,
     ) -> Result<u64> {
         let reach = self.probes.farthest() as u64;
-        let mut groups = self.groups(start..start + values.len() as u64);
-        groups.retain(|group| codes.hold(group.start, reach, group.end));
         let differs = |n: u64, again: u16| {
-            let (value, how) = (values[index(n - start)].into(), format!("kernel {}", self.kernel));
+            let (value, how) = (witnesses.value(n).into(), format!("kernel {}", self.kernel));
             Err(Error::Differs { n, value, again: again.into(), how })
         };
-        groups.par_iter().try_for_each(|group| {
+        let mut looked = 0;
+        for group in self.groups(heaps).into_iter().filter(|group| codes.hold(group.start, reach, group.end)) {
             let wrong = group.clone().step_by(LANES).find_map(|first| self.wrong_lane(first, codes));
             if let Some((n, again)) = wrong {
                 return differs(n, again);
             }
             let checked = witnesses.check_group(self.kernel, group.start, group.end, codes, past)?;
-            checked.missing.map_or(Ok(()), |(n, again)| differs(n, again))
-        })?;
-        Ok(groups.iter().map(|group| group.end - group.start).sum())
+            if let Some((n, again)) = checked.missing {
+                return differs(n, again);
+            }
+            looked += GROUP;
+        }
+        Ok(looked)
     }
 
     /// The first of the heaps from `first` on whose value is not the least common one that is no option, and that one. Rare
@@ -199,8 +196,8 @@ mod tests {
                 let mut looked = 0;
                 for length in [20_000, 1, 255, 256, 5000] {
                     let block = &right[index(start)..index(start) + length];
-                    let (codes, witnesses) = streams(&rule, space, kernel, &right[..index(start)], block);
-                    looked += audit.look(start, block, &codes, &witnesses, &right[..index(start)]).unwrap();
+                    let (codes, witnesses) = streams(&rule, space, &right[..index(start)], block);
+                    looked += audit.look(start..codes.end(), &codes, &witnesses, &right[..index(start)]).unwrap();
                 }
                 assert!(looked > 250, "{game}, {kernel}: {looked} heaps were looked at");
                 let groups = audit.groups(start..start + 20_000);
@@ -214,8 +211,8 @@ mod tests {
                         continue;
                     }
                     *value = other;
-                    let (codes, witnesses) = streams(&rule, space, kernel, &right[..index(start)], &wrong);
-                    let seen = audit.look(start, &wrong, &codes, &witnesses, &right[..index(start)]);
+                    let (codes, witnesses) = streams(&rule, space, &right[..index(start)], &wrong);
+                    let seen = audit.look(start..codes.end(), &codes, &witnesses, &right[..index(start)]);
                     // Another heap of the group may have the wrong one as an option.
                     let in_group = matches!(&seen, Err(Error::Differs { n, .. }) if group.contains(n));
                     assert!(in_group, "{game}, {kernel}: G({n}) = {other} gave {seen:?}");
@@ -225,11 +222,11 @@ mod tests {
         }
     }
 
-    fn streams(rule: &Rule, space: Space, kernel: Kernel, past: &[u16], block: &[u16]) -> (Codes, Witnesses) {
+    fn streams(rule: &Rule, space: Space, past: &[u16], block: &[u16]) -> (Codes, Witnesses) {
         let mut codes = Codes::new(space, 0);
         codes.push(past);
         codes.push(block);
-        let mut witnesses = Witnesses::new(rule, space, kernel, Vec::new(), past).unwrap();
+        let mut witnesses = Witnesses::new(rule, space, Vec::new(), past).unwrap();
         witnesses.push(block);
         (codes, witnesses)
     }

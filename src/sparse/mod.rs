@@ -36,6 +36,7 @@ use audit::Audit;
 use candidate::{Stop, Stream};
 use codes::Codes;
 use dense::Dense;
+use rayon::prelude::*;
 use relay::{Ahead, Back, relay};
 use std::collections::VecDeque;
 use window::Window;
@@ -338,7 +339,7 @@ impl Solver {
             return self.definition_engine(past);
         }
         let candidates = Stream::new(&self.rule, self.space, kernel, seen.rares, self.max_value, past)?;
-        let witnesses = Witnesses::new(&self.rule, self.space, kernel, seen.large, past)?;
+        let witnesses = Witnesses::new(&self.rule, self.space, seen.large, past)?;
         let start = past.len().saturating_sub(candidates.reach().max(witnesses.lookback()));
         let mut codes = Codes::new(self.space, start);
         for_each_piece(past, start, past.len(), |_, values| {
@@ -504,9 +505,12 @@ fn define(rule: &Rule, values: &mut Window<u16>, limit: u64, out: &mut Vec<u16>)
     Ok(())
 }
 
-/// Searches witnesses for the heaps from `start` to the end of their stream, and lends a hand to the candidates meanwhile.
+/// Searches witnesses for the heaps from `start` to the end of their stream, looks again at some of those that have them,
+/// and lends a hand to the candidates meanwhile.
 fn check<S: Sequence + ?Sized>(
     witnesses: &mut Witnesses,
+    audit: Option<&Audit>,
+    kernel: Kernel,
     start: u64,
     back: &mut Back,
     past: &S,
@@ -520,13 +524,28 @@ fn check<S: Sequence + ?Sized>(
         return Ok(checked);
     }
     witnesses.prepare(start, back.codes());
+    let witnesses = &*witnesses;
     let mut from = start;
     while from < end && checked.missing.is_none() {
         // All candidates being there, threads meet less often; but what follows a new rare heap is thrown away.
         let often = if back.serve() { 1 } else { 8 };
         let groups = often * GROUPS * rayon::current_num_threads() as u64;
         let to = (from / witness::GROUP).saturating_add(groups).saturating_mul(witness::GROUP).min(end);
-        checked = checked.and(witnesses.check(from..to, back.codes(), past)?);
+        let codes = back.codes();
+        let search = |group: u64| {
+            let heaps = from.max(group * witness::GROUP)..to.min((group + 1) * witness::GROUP);
+            let checked = witnesses.check_group(kernel, heaps.start, heaps.end, codes, past)?;
+            let audit = audit.filter(|_| checked.missing.is_none());
+            let audited = audit.map_or(Ok(0), |audit| audit.look(heaps, codes, witnesses, past))?;
+            Ok(witness::Checked { audited, ..checked })
+        };
+        let groups: Vec<u64> = (from / witness::GROUP..to.div_ceil(witness::GROUP)).collect();
+        let found = groups
+            .into_par_iter()
+            .with_max_len(1) // the thread that comes back from the candidates is to find something to do
+            .map(search)
+            .try_reduce(witness::Checked::default, |a, b| Ok(a.and(b)))?;
+        checked = checked.and(found);
         from = to;
     }
     Ok(checked)
@@ -557,11 +576,10 @@ impl Streams {
         length = length.min(limit.saturating_sub(from));
         let horizon = start.saturating_sub(self.candidates.reach().max(self.witnesses.lookback()));
         self.candidates.forget(start, horizon, &self.codes, past)?;
-        self.witnesses.forget(past)?;
         self.codes.forget_before(horizon);
         let (candidates, witnesses, block) = (&mut self.candidates, &mut self.witnesses, &self.block);
-        let (audit, ahead) = (self.audit.as_ref(), std::mem::take(&mut self.ahead));
-        let (mut front, mut back) = relay(&mut self.codes, self.kernel, candidates.plan(), limit, ahead);
+        let (audit, kernel, ahead) = (self.audit.as_ref(), self.kernel, std::mem::take(&mut self.ahead));
+        let (mut front, mut back) = relay(&mut self.codes, kernel, candidates.plan(), limit, ahead);
         let ((next, rest), checked) = rayon::join(
             || {
                 let next = if length == 0 {
@@ -572,15 +590,14 @@ impl Streams {
                 (next, front.close())
             },
             || {
+                witnesses.forget(past)?;
                 witnesses.push(block);
-                let checked = check(witnesses, start, &mut back, past)?;
-                let audit = audit.filter(|_| checked.missing.is_none());
-                let audited = audit.map_or(Ok(0), |audit| audit.look(start, block, back.codes(), witnesses, past))?;
+                let checked = check(witnesses, audit, kernel, start, &mut back, past)?;
                 back.finish();
-                Ok::<_, Error>((checked, audited))
+                Ok::<_, Error>(checked)
             },
         );
-        let (checked, audited) = checked?;
+        let checked = checked?;
         self.ahead = rest.into_waiting();
         work.walks += checked.walks;
         work.depth = work.depth.max(checked.depth);
@@ -610,7 +627,7 @@ impl Streams {
             self.next_length = SMALLEST_BLOCK.min(largest);
             return Ok(());
         }
-        work.audited += audited;
+        work.audited += checked.audited;
         work.witnessed += self.block.len() as u64;
         out.extend_from_slice(&self.block);
         let (next, stop) = next?;

@@ -32,7 +32,6 @@ use crate::fault;
 use crate::mex::{self, Kernel, LANES, Planes, Probe, Probes};
 use crate::nimber::{NimSet, index};
 use crate::rule::{Rule, Split};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Heaps checked by one task, a multiple of [`LANES`].
@@ -78,6 +77,8 @@ pub(super) struct Checked {
     pub(super) depth: u64,
     /// Exhaustive walks.
     pub(super) walks: u64,
+    /// Heaps looked at again by another kernel.
+    pub(super) audited: u64,
 }
 
 impl Checked {
@@ -87,13 +88,13 @@ impl Checked {
             missing: self.missing.or(later.missing),
             depth: self.depth.max(later.depth),
             walks: self.walks + later.walks,
+            audited: self.audited + later.audited,
         }
     }
 }
 
 pub(super) struct Witnesses {
     rule: Rule,
-    kernel: Kernel,
     space: Space,
     splits: Vec<Split>,
     /// G(a) at index [`HEAD`] - 1 - a: reversed, so that the two parts of a split run side by side.
@@ -132,7 +133,6 @@ impl Witnesses {
     pub(super) fn new<S: Sequence + ?Sized>(
         rule: &Rule,
         space: Space,
-        kernel: Kernel,
         large: Vec<(u64, u16)>,
         past: &S,
     ) -> Result<Witnesses> {
@@ -145,7 +145,6 @@ impl Witnesses {
         past.read(start, &mut recent)?;
         Ok(Witnesses {
             rule: rule.clone(),
-            kernel,
             space,
             splits: rule.splits().collect(),
             head_codes: (0..HEAD).rev().zip(&head).map(|(a, &v)| code_of(space, a, v)).collect(),
@@ -179,6 +178,11 @@ impl Witnesses {
     /// One past the last heap.
     pub(super) fn end(&self) -> u64 {
         self.recent.end()
+    }
+
+    /// G(n) for one of the last heaps.
+    pub(super) fn value(&self, n: u64) -> u16 {
+        self.recent.get(n)
     }
 
     /// G(a) for a below [`HEAD`].
@@ -246,21 +250,6 @@ impl Witnesses {
         }
     }
 
-    /// Searches witnesses for these heaps of the stream, whose codes are there as well. `past` holds at least the values
-    /// before the oldest one held here, for the exhaustive walk.
-    pub(super) fn check<S: Sequence + ?Sized>(&self, heaps: Range<u64>, codes: &Codes, past: &S) -> Result<Checked> {
-        debug_assert!(codes.end() >= heaps.end && heaps.end <= self.end());
-        let groups: Vec<u64> = (heaps.start / GROUP..heaps.end.div_ceil(GROUP)).collect();
-        groups
-            .par_iter()
-            .with_max_len(1) // the thread that comes back from the candidates is to find something to do
-            .map(|group| {
-                let (from, to) = (heaps.start.max(group * GROUP), heaps.end.min((group + 1) * GROUP));
-                self.check_group(self.kernel, from, to, codes, past)
-            })
-            .try_reduce(Checked::default, |a, b| Ok(a.and(b)))
-    }
-
     /// Whether all parts that are marked exist, apart far enough, for heaps from `from` on, and all codes up to `to`.
     fn uses_marks(&self, from: u64, to: u64, codes: &Codes) -> bool {
         let removed = self.rule.max_remove();
@@ -269,7 +258,8 @@ impl Witnesses {
             && codes.hold(from, self.depth + removed, to)
     }
 
-    /// Searches witnesses for the heaps `from..to` by this kernel.
+    /// Searches witnesses for the heaps `from..to` of the stream, whose codes are there as well, by this kernel. `past`
+    /// holds at least the values before the oldest one held here, for the exhaustive walk.
     pub(super) fn check_group<S: Sequence + ?Sized>(
         &self,
         kernel: Kernel,
@@ -685,7 +675,7 @@ mod tests {
         let mut past = vec![0u16; 320_000];
         let large: Vec<(u64, u16)> = (150_000..).zip(258..262).collect();
         large.iter().for_each(|&(n, v)| past[index(n)] = v);
-        let mut witnesses = Witnesses::new(&rule, space, Kernel::best(), large, past.as_slice()).unwrap();
+        let mut witnesses = Witnesses::new(&rule, space, large, past.as_slice()).unwrap();
         witnesses.push(&[262]);
         let checked = witnesses.search(Kernel::best(), 320_000, (258..262).collect(), past.as_slice()).unwrap();
         assert_eq!((checked.missing, checked.walks), (None, 0));
@@ -701,7 +691,7 @@ mod tests {
         let past = crate::sparse::values(&rule, crate::sparse::Method::Sparse(Kernel::best()), 200_001).unwrap();
         let (past, truth) = past.split_at(200_000);
         let wrong = (truth[0] + 1..512).rev().find(|&v| !space.is_rare(v, 200_000)).unwrap();
-        let mut witnesses = Witnesses::new(&rule, space, Kernel::best(), Vec::new(), past).unwrap();
+        let mut witnesses = Witnesses::new(&rule, space, Vec::new(), past).unwrap();
         witnesses.push(&[wrong]);
         let targets = (0..wrong).filter(|&t| space.is_rare(t, 200_000)).collect();
         let seen = witnesses.search(Kernel::best(), 200_000, targets, past);
