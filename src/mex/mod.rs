@@ -102,6 +102,14 @@ impl Default for Probes {
     }
 }
 
+impl FromIterator<Probe> for Probes {
+    fn from_iter<I: IntoIterator<Item = Probe>>(list: I) -> Probes {
+        let mut probes = Probes::new();
+        list.into_iter().for_each(|probe| probes.push(probe));
+        probes
+    }
+}
+
 impl Probes {
     /// No look-ups.
     #[must_use]

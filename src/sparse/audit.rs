@@ -196,7 +196,7 @@ mod tests {
                 let mut looked = 0;
                 for length in [20_000, 1, 255, 256, 5000] {
                     let block = &right[index(start)..index(start) + length];
-                    let (codes, witnesses) = streams(&rule, space, &right[..index(start)], block);
+                    let (codes, witnesses) = streams(&rule, space, kernel, &right[..index(start)], block);
                     looked += audit.look(start..codes.end(), &codes, &witnesses, &right[..index(start)]).unwrap();
                 }
                 assert!(looked > 250, "{game}, {kernel}: {looked} heaps were looked at");
@@ -211,7 +211,7 @@ mod tests {
                         continue;
                     }
                     *value = other;
-                    let (codes, witnesses) = streams(&rule, space, &right[..index(start)], &wrong);
+                    let (codes, witnesses) = streams(&rule, space, kernel, &right[..index(start)], &wrong);
                     let seen = audit.look(start..codes.end(), &codes, &witnesses, &right[..index(start)]);
                     // Another heap of the group may have the wrong one as an option.
                     let in_group = matches!(&seen, Err(Error::Differs { n, .. }) if group.contains(n));
@@ -222,11 +222,11 @@ mod tests {
         }
     }
 
-    fn streams(rule: &Rule, space: Space, past: &[u16], block: &[u16]) -> (Codes, Witnesses) {
+    fn streams(rule: &Rule, space: Space, kernel: Kernel, past: &[u16], block: &[u16]) -> (Codes, Witnesses) {
         let mut codes = Codes::new(space, 0);
         codes.push(past);
         codes.push(block);
-        let mut witnesses = Witnesses::new(rule, space, Vec::new(), past).unwrap();
+        let mut witnesses = Witnesses::new(rule, space, kernel, Vec::new(), past).unwrap();
         witnesses.push(block);
         (codes, witnesses)
     }

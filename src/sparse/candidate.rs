@@ -19,7 +19,7 @@
 //! Invariant: after [`Stream::block`] the stream has run ahead of what is proved; [`Stream::truncate`] takes it back.
 
 use super::codes::Codes;
-use super::order::{self, Left};
+use super::order::{self, Left, Run};
 use super::relay::{AHEAD, Front, PIECE};
 use super::space::Space;
 use super::window::Window;
@@ -196,16 +196,17 @@ const fn check_price(keep: usize) -> u64 {
     (500 + 240 * keep as u64) / LANES as u64
 }
 
-/// The cheapest shares that mark the look-ups `given`, if it is known how many candidates too many are left in some heaps
-/// after so many look-ups.
-fn shares(left: &[Left], heaps: usize, given: usize, codes: usize) -> Shares {
+/// The cheapest shares of so many look-ups that mark those `given`, if it is known how many candidates too many the first of
+/// them leave in some heaps.
+fn shares(left: &[Left], ranks: usize, heaps: usize, given: usize, codes: usize) -> Shares {
     /// One heap in so many may lose its answer where a stage begins.
     const LOST: usize = 2048;
     /// A stage of fewer look-ups costs more than it saves.
     const SHORT: usize = 60;
-    let ranks = left.len() - 1;
-    let lost = |rank: usize, keep: usize| left[rank].at_least[keep];
-    let begin = mex::KEEP.map(|keep| (0..=ranks).find(|&rank| lost(rank, keep) <= heaps / LOST).unwrap_or(ranks));
+    let rank = |step: usize| ranks.min(step * order::STEP);
+    let lost = |step: usize, keep: usize| left[step].at_least[keep];
+    let begin =
+        mex::KEEP.map(|keep| (0..left.len()).find(|&step| lost(step, keep) <= heaps / LOST).map_or(ranks, rank));
     let plan = |first: usize, marks: usize| -> Shares {
         let later = (first + 1..mex::KEEP.len()).filter(|&k| begin[k] < ranks);
         let mut stages = vec![(mex::KEEP[first], marks)];
@@ -220,14 +221,16 @@ fn shares(left: &[Left], heaps: usize, given: usize, codes: usize) -> Shares {
         }
         Shares { marks, stages }
     };
-    let cost = |shares: &Shares| -> u64 {
+    let cost = |(step, shares): &(usize, Shares)| -> u64 {
         let ends = shares.stages.iter().skip(1).map(|stage| stage.1).chain([ranks]);
         let checks = shares.stages.iter().zip(ends).map(|(&(keep, from), to)| (to - from) as u64 * check_price(keep));
-        let lost = lost(shares.marks, shares.stages[0].0) as u64 * LANE_LOSS / heaps as u64;
+        let lost = lost(*step, shares.stages[0].0) as u64 * LANE_LOSS / heaps as u64;
         shares.marks as u64 * mark_price(codes) + checks.sum::<u64>() + lost
     };
-    let choices = (0..mex::KEEP.len()).flat_map(|first| (given..=ranks).step_by(20).map(move |marks| (first, marks)));
-    choices.map(|(first, marks)| plan(first, marks)).min_by_key(cost).expect("there are choices")
+    let steps = given.div_ceil(order::STEP)..left.len();
+    let choices = (0..mex::KEEP.len()).flat_map(|first| steps.clone().map(move |step| (first, step)));
+    let choices = choices.map(|(first, step)| (step, plan(first, rank(step))));
+    choices.min_by_key(cost).expect("there are choices").1
 }
 
 /// Where the stream stopped.
@@ -514,7 +517,7 @@ impl Stream {
         }
         let due = self.lost > order::LOST || self.end() >= self.shared_at + order::SHARE;
         if due && self.learnt_at > 0 && self.plan.chain.is_none() {
-            self.share(&order::last(self.end()));
+            self.share();
         }
     }
 
@@ -525,9 +528,9 @@ impl Stream {
         other.map_or(u8::MAX, |other| self.codes.get(other) ^ self.space.code(lookup.value))
     }
 
-    /// The codes of these heaps; at a rare heap nothing is to be learnt.
-    fn answers(&self, heaps: &[u64]) -> Vec<usize> {
-        heaps.iter().map(|&n| if self.rare_at(n) { 0 } else { usize::from(self.codes.get(n)) }).collect()
+    /// The code of this heap; at a rare heap nothing is to be learnt.
+    fn answer(&self, n: u64) -> usize {
+        if self.rare_at(n) { 0 } else { usize::from(self.codes.get(n)) }
     }
 
     /// The look-ups that are marked ahead of time in any case. With other threads at hand all that may be are: it is not
@@ -540,24 +543,27 @@ impl Stream {
     fn learn(&mut self) {
         let end = self.end();
         self.reconsider();
-        let (heaps, others) = order::samples(end);
+        let heaps = order::sample(end);
         let mut lookups: Vec<Lookup> = self.lookups.iter().filter(|lookup| Self::is_ahead(lookup)).copied().collect();
         let mut rest: Vec<Lookup> = self.lookups.iter().filter(|lookup| !Self::is_ahead(lookup)).copied().collect();
         let all = rest.len();
-        order::learn(&mut rest, &lookups, all, &self.answers(&heaps), |lookup, i| self.option(lookup, heaps[i]));
+        let answers: Vec<usize> = heaps.iter().map(|&n| self.answer(n)).collect();
+        order::learn(&mut rest, &lookups, all, &answers, |lookup, i| self.option(lookup, heaps[i]));
         lookups.append(&mut rest);
         self.lookups = lookups;
         self.learnt_at = end;
-        self.share(&others);
+        self.share();
     }
 
-    /// Decides how the look-ups are shared out, by what they leave at these heaps.
-    fn share(&mut self, heaps: &[u64]) {
+    /// Decides how the look-ups are shared out, by what they leave at the last heaps.
+    fn share(&mut self) {
         // In bounded time, however many look-ups there are.
-        let heaps = &heaps[..heaps.len().min((1 << 26) / self.lookups.len().max(1))];
-        let heaps: Vec<(usize, usize)> =
-            heaps.iter().zip(self.answers(heaps)).map(|(&n, below)| (self.codes.at(n), below)).collect();
-        let reach = heaps.iter().map(|heap| heap.0).min().unwrap_or(0);
+        let most = ((1 << 22) / self.lookups.len().max(1)).max(1);
+        let below = |n: u64| self.answer(n).min(self.codes_considered).to_le_bytes()[0];
+        let run =
+            |first: u64| Run { at: self.codes.at(first), below: std::array::from_fn(|i| below(first + i as u64)) };
+        let runs: Vec<Run> = order::last(self.end()).map(run).take(most).collect();
+        let reach = runs.iter().map(|run| run.at).min().unwrap_or(0);
         let probe = |lookup: &Lookup| {
             let offset = index(lookup.offset);
             match offset {
@@ -567,9 +573,9 @@ impl Stream {
             }
         };
         let probes: Vec<Probe> = self.lookups.iter().map(probe).collect();
-        let left = order::left(self.codes.items(), &probes, &heaps);
+        let left = order::left(self.kernel, self.codes.items(), &probes, &runs, self.codes_considered);
         let given = self.lookups.iter().take_while(|lookup| Self::is_ahead(lookup)).count();
-        self.shares = shares(&left, heaps.len().max(1), given, self.codes_considered);
+        self.shares = shares(&left, probes.len(), runs.len() * LANES, given, self.codes_considered);
         (self.shared_at, self.lost) = (self.end(), 0);
         self.adopt(Plan::none());
     }

@@ -339,7 +339,7 @@ impl Solver {
             return self.definition_engine(past);
         }
         let candidates = Stream::new(&self.rule, self.space, kernel, seen.rares, self.max_value, past)?;
-        let witnesses = Witnesses::new(&self.rule, self.space, seen.large, past)?;
+        let witnesses = Witnesses::new(&self.rule, self.space, kernel, seen.large, past)?;
         let start = past.len().saturating_sub(candidates.reach().max(witnesses.lookback()));
         let mut codes = Codes::new(self.space, start);
         for_each_piece(past, start, past.len(), |_, values| {
@@ -510,7 +510,6 @@ fn define(rule: &Rule, values: &mut Window<u16>, limit: u64, out: &mut Vec<u16>)
 fn check<S: Sequence + ?Sized>(
     witnesses: &mut Witnesses,
     audit: Option<&Audit>,
-    kernel: Kernel,
     start: u64,
     back: &mut Back,
     past: &S,
@@ -534,7 +533,7 @@ fn check<S: Sequence + ?Sized>(
         let codes = back.codes();
         let search = |group: u64| {
             let heaps = from.max(group * witness::GROUP)..to.min((group + 1) * witness::GROUP);
-            let checked = witnesses.check_group(kernel, heaps.start, heaps.end, codes, past)?;
+            let checked = witnesses.check_group(witnesses.kernel(), heaps.start, heaps.end, codes, past)?;
             let audit = audit.filter(|_| checked.missing.is_none());
             let audited = audit.map_or(Ok(0), |audit| audit.look(heaps, codes, witnesses, past))?;
             Ok(witness::Checked { audited, ..checked })
@@ -578,8 +577,8 @@ impl Streams {
         self.candidates.forget(start, horizon, &self.codes, past)?;
         self.codes.forget_before(horizon);
         let (candidates, witnesses, block) = (&mut self.candidates, &mut self.witnesses, &self.block);
-        let (audit, kernel, ahead) = (self.audit.as_ref(), self.kernel, std::mem::take(&mut self.ahead));
-        let (mut front, mut back) = relay(&mut self.codes, kernel, candidates.plan(), limit, ahead);
+        let (audit, ahead) = (self.audit.as_ref(), std::mem::take(&mut self.ahead));
+        let (mut front, mut back) = relay(&mut self.codes, self.kernel, candidates.plan(), limit, ahead);
         let ((next, rest), checked) = rayon::join(
             || {
                 let next = if length == 0 {
@@ -592,7 +591,7 @@ impl Streams {
             || {
                 witnesses.forget(past)?;
                 witnesses.push(block);
-                let checked = check(witnesses, audit, kernel, start, &mut back, past)?;
+                let checked = check(witnesses, audit, start, &mut back, past)?;
                 back.finish();
                 Ok::<_, Error>(checked)
             },

@@ -18,7 +18,7 @@
 //! heaps and when the values change, from a few of the last heaps ([`last`], [`left`]); values in bursts take a quarter to a
 //! third less time.
 
-use crate::mex::{CANDIDATES, CODES, LANES, MOST_CODES, Probe};
+use crate::mex::{CANDIDATES, CODES, Kernel, LANES, MOST_CODES, Planes, Probe, Probes};
 use std::collections::BinaryHeap;
 
 /// The sample is spread over so many of the last heaps.
@@ -28,24 +28,18 @@ pub(super) const SPAN: u64 = 1 << 16;
 const SAMPLE: u64 = 512;
 const YOUTH: u64 = 1 << 11;
 
-/// So many times as many heaps are there to try what was learnt: what is rare shows only in many.
-const TRIED: u64 = 8;
-
 /// A new order is learnt whenever the sequence has grown so many times as long, or by so many heaps.
 pub(super) fn next_learning(learnt_at: u64) -> u64 {
     (learnt_at * 4).min(learnt_at + (1 << 27))
 }
 
-/// The heaps before `end` to learn from, and others to try what was learnt; all after `end - SPAN` and in the last
-/// quarter, the latter half later than the former. They lie an odd number apart, so that no class of heaps is left out.
-pub(super) fn samples(end: u64) -> (Vec<u64>, Vec<u64>) {
+/// The heaps before `end` to learn from, all after `end - SPAN` and in the last quarter. They lie an odd number apart, so
+/// that no class of heaps is left out.
+pub(super) fn sample(end: u64) -> Vec<u64> {
     let span = SPAN.min(end / 4);
     let count = SAMPLE.min(end / YOUTH).clamp(1, span / 4);
-    let heaps = |first: u64, count: u64| -> Vec<u64> {
-        let step = (span / 2 / count).saturating_sub(1) | 1;
-        (0..count).map(|i| first + i * step).collect()
-    };
-    (heaps(end - span, count), heaps(end - span / 2, (TRIED * count).min(span / 2)))
+    let step = (span / 2 / count).saturating_sub(1) | 1;
+    (0..count).map(|i| end - span + i * step).collect()
 }
 
 /// How look-ups are shared out is decided anew after so many heaps, or when so many were left without an answer: what they
@@ -53,13 +47,12 @@ pub(super) fn samples(end: u64) -> (Vec<u64>, Vec<u64>) {
 pub(super) const SHARE: u64 = 1 << 20;
 pub(super) const LOST: u64 = 1 << 13;
 
-/// The last heaps, to decide by: runs of [`LANES`], so that what they look at is near, spread over the last [`SPAN`].
-pub(super) fn last(end: u64) -> Vec<u64> {
+/// The first heaps of runs of [`LANES`] before `end`, which is at least 2^13, to decide by: spread over the last [`SPAN`].
+pub(super) fn last(end: u64) -> impl Iterator<Item = u64> {
     let apart = SPAN.min(end / 4) / RUNS;
-    let runs = (1..=RUNS).rev().map(|i| end - i * apart);
-    runs.flat_map(|first| first..first + apart.min(LANES as u64)).collect()
+    (1..=RUNS).rev().map(move |i| end - i * apart)
 }
-const RUNS: u64 = 16;
+const RUNS: u64 = 32;
 
 /// After so many heaps it is asked anew how many codes to consider: large values come in bursts.
 pub(super) const RECONSIDER: u64 = 1 << 17;
@@ -125,7 +118,13 @@ pub(super) fn learn<T: Copy>(
     *lookups = chosen.into_iter().map(|of| lookups[of]).collect();
 }
 
-/// How many of the codes that matter some look-ups leave open, in all heaps of a sample together.
+/// Consecutive heaps to decide by, from index `at` of a window on, and for each how many codes matter: those below.
+pub(super) struct Run {
+    pub(super) at: usize,
+    pub(super) below: [u8; LANES],
+}
+
+/// How many of the codes that matter some look-ups leave open, in all heaps of some runs together.
 #[derive(Clone, Debug)]
 pub(super) struct Left {
     /// Of all heaps.
@@ -134,31 +133,48 @@ pub(super) struct Left {
     pub(super) at_least: [usize; CANDIDATES + 1],
 }
 
-/// What the first 0, 1, … look-ups leave open, of the codes below `below` at each heap `(at, below)`.
-pub(super) fn left(window: &[u8], lookups: &[Probe], heaps: &[(usize, usize)]) -> Vec<Left> {
-    let none = Left { sum: 0, at_least: [0; CANDIDATES + 1] };
-    // First by how much less each look-up leaves than the one before, heap by heap: so all that is touched is near.
-    let mut less = vec![none.clone(); lookups.len() + 1];
-    let mut all = none;
-    for &(at, below) in heaps {
-        let mut open: [bool; 256] = std::array::from_fn(|code| code < below);
-        let mut left = below.min(256);
-        all.sum += left;
-        all.at_least[..=left.min(CANDIDATES)].iter_mut().for_each(|heaps| *heaps += 1);
-        for (lookup, less) in lookups.iter().zip(&mut less[1..]) {
-            if std::mem::take(&mut open[usize::from(window[at - lookup.offset] ^ lookup.code())]) {
-                less.sum += 1;
-                if left <= CANDIDATES {
-                    less.at_least[left] += 1;
-                }
-                left -= 1;
+/// Look-ups between two questions how many codes are left.
+pub(super) const STEP: usize = 16;
+
+/// What the first 0, [`STEP`], 2 [`STEP`], … look-ups, and in the end all of them, leave open of `codes` codes. (A kernel
+/// marks them for 64 heaps at a time; one heap after the other it took 15 times as long, 4 % of all time.)
+pub(super) fn left(kernel: Kernel, window: &[u8], lookups: &[Probe], runs: &[Run], codes: usize) -> Vec<Left> {
+    let steps: Vec<Probes> = lookups.chunks(STEP).map(|step| step.iter().copied().collect()).collect();
+    let mut left = vec![Left { sum: 0, at_least: [0; CANDIDATES + 1] }; steps.len() + 1];
+    for run in runs {
+        let mut planes = Planes::new(codes);
+        for (i, left) in left.iter_mut().enumerate() {
+            if i > 0 {
+                kernel.mark(window, run.at, &steps[i - 1], &mut planes);
+            }
+            let mut open = planes.clone();
+            kernel.open(&mut open, &run.below);
+            for count in open_codes(&open) {
+                left.sum += usize::from(count);
+                left.at_least[usize::from(count).min(CANDIDATES)] += 1;
             }
         }
     }
-    for left in &mut less {
-        all.sum -= left.sum;
-        all.at_least.iter_mut().zip(&left.at_least).for_each(|(all, less)| *all -= less);
-        *left = all.clone();
+    // So far these are the heaps with exactly k, or with CANDIDATES and more.
+    for left in &mut left {
+        (0..CANDIDATES).rev().for_each(|k| left.at_least[k] += left.at_least[k + 1]);
     }
-    less
+    left
+}
+
+/// How many bits of each lane are set.
+fn open_codes(planes: &Planes) -> [u8; LANES] {
+    let mut count = [0u64; LANES / 8];
+    for row in planes.rows() {
+        for (count, &lanes) in count.iter_mut().zip(row.as_chunks().0) {
+            // Of each byte for itself: first two bits together, then four, then all. No sum exceeds MOST_CODES.
+            let bits = u64::from_le_bytes(lanes);
+            let bits = bits.wrapping_sub(bits >> 1 & 0x5555_5555_5555_5555);
+            let bits = (bits & 0x3333_3333_3333_3333).wrapping_add(bits >> 2 & 0x3333_3333_3333_3333);
+            *count = count.wrapping_add(bits.wrapping_add(bits >> 4) & 0x0f0f_0f0f_0f0f_0f0f);
+        }
+    }
+    let mut lanes = [0; LANES];
+    lanes.as_chunks_mut().0.iter_mut().zip(count).for_each(|(lanes, count)| *lanes = count.to_le_bytes());
+    lanes
 }

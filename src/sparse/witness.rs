@@ -23,7 +23,7 @@
 
 use super::candidate::hash;
 use super::codes::{Codes, POISON};
-use super::order::{self, Left};
+use super::order::{self, Left, Run};
 use super::space::Space;
 use super::window::Window;
 use crate::definition::{self, Sequence};
@@ -95,6 +95,7 @@ impl Checked {
 
 pub(super) struct Witnesses {
     rule: Rule,
+    kernel: Kernel,
     space: Space,
     splits: Vec<Split>,
     /// G(a) at index [`HEAD`] - 1 - a: reversed, so that the two parts of a split run side by side.
@@ -133,6 +134,7 @@ impl Witnesses {
     pub(super) fn new<S: Sequence + ?Sized>(
         rule: &Rule,
         space: Space,
+        kernel: Kernel,
         large: Vec<(u64, u16)>,
         past: &S,
     ) -> Result<Witnesses> {
@@ -145,6 +147,7 @@ impl Witnesses {
         past.read(start, &mut recent)?;
         Ok(Witnesses {
             rule: rule.clone(),
+            kernel,
             space,
             splits: rule.splits().collect(),
             head_codes: (0..HEAD).rev().zip(&head).map(|(a, &v)| code_of(space, a, v)).collect(),
@@ -178,6 +181,11 @@ impl Witnesses {
     /// One past the last heap.
     pub(super) fn end(&self) -> u64 {
         self.recent.end()
+    }
+
+    /// The kernel that searches.
+    pub(super) fn kernel(&self) -> Kernel {
+        self.kernel
     }
 
     /// G(n) for one of the last heaps.
@@ -421,13 +429,13 @@ impl Witnesses {
         let targets = below.iter().sum::<usize>() * 1024 / below.len().max(1);
         if targets.abs_diff(self.targets_shared) * 8 > self.targets_shared || end >= self.shared_at + order::SHARE {
             self.targets_shared = targets;
-            self.share(&order::last(end), codes);
+            self.share(codes);
         }
     }
 
     /// Learns which parts to mark, from the heaps before `end`.
     fn learn(&mut self, end: u64, codes: &Codes) {
-        let (heaps, others) = order::samples(end);
+        let heaps = order::sample(end);
         // With few targets few parts will do.
         let needed: usize = heaps.iter().map(|&n| self.targets(n, codes)).sum::<usize>() / heaps.len().max(1);
         self.depth = DEPTH.min(end / 4).min(512 * (needed as u64 + 1));
@@ -457,15 +465,16 @@ impl Witnesses {
         self.parts = parts;
         self.born_parts = self.parts_hash();
         self.reconsider(codes);
-        self.share(&others, codes);
+        self.share(codes);
     }
 
-    /// Decides how many of the parts are marked and struck with, by what they leave at these heaps.
-    fn share(&mut self, heaps: &[u64], codes: &Codes) {
-        let considered = |n: u64| self.targets(n, codes).min(self.codes_considered);
-        let heaps: Vec<(usize, usize)> = heaps.iter().map(|&n| (codes.at(n), considered(n))).collect();
-        let left = order::left(codes.items(), &self.parts, &heaps);
-        let (marks, strikes) = shares(&left, heaps.len(), self.codes_considered);
+    /// Decides how many of the parts are marked and struck with, by what they leave at the last heaps.
+    fn share(&mut self, codes: &Codes) {
+        let below = |n: u64| self.targets(n, codes).min(self.codes_considered).to_le_bytes()[0];
+        let run = |first: u64| Run { at: codes.at(first), below: std::array::from_fn(|i| below(first + i as u64)) };
+        let runs: Vec<Run> = order::last(self.end()).map(run).collect();
+        let left = order::left(self.kernel, codes.items(), &self.parts, &runs, self.codes_considered);
+        let (marks, strikes) = shares(&left, runs.len() * LANES, self.codes_considered);
         self.flipped |= self.parts_hash() != self.born_parts;
         self.marks.clear();
         self.strikes.clear();
@@ -620,13 +629,14 @@ impl<S: Sequence + ?Sized> Sequence for Joined<'_, S> {
 fn shares(left: &[Left], heaps: usize, considered: usize) -> (usize, usize) {
     // Targets beyond those that can be held against parts side by side.
     let beyond = |left: &Left| left.sum - left.at_least[1..=mex::STRIKES].iter().sum::<usize>();
-    let cost = |&(marks, strikes): &(usize, usize)| {
-        let searched = left[marks + strikes].sum + beyond(&left[marks]);
-        (marks * mark_price(considered) + strikes * STRIKE_PRICE) * heaps + searched * FIND_PRICE
+    let cost = |&(first, last): &(usize, usize)| {
+        let searched = left[last].sum + beyond(&left[first]);
+        let prices = first * mark_price(considered) + (last - first) * STRIKE_PRICE;
+        order::STEP * prices * heaps + searched * FIND_PRICE
     };
-    let counts = |from: usize| (from..left.len()).step_by(10);
-    let choices = counts(0).flat_map(|marks| counts(marks).map(move |both| (marks, both - marks)));
-    choices.min_by_key(cost).unwrap_or((0, 0))
+    let choices = (0..left.len()).flat_map(|first| (first..left.len()).map(move |last| (first, last)));
+    let (first, last) = choices.min_by_key(cost).unwrap_or((0, 0));
+    (order::STEP * first, order::STEP * (last - first))
 }
 
 /// The code of G(a) = `value`; any byte where there is none.
@@ -675,7 +685,7 @@ mod tests {
         let mut past = vec![0u16; 320_000];
         let large: Vec<(u64, u16)> = (150_000..).zip(258..262).collect();
         large.iter().for_each(|&(n, v)| past[index(n)] = v);
-        let mut witnesses = Witnesses::new(&rule, space, large, past.as_slice()).unwrap();
+        let mut witnesses = Witnesses::new(&rule, space, Kernel::best(), large, past.as_slice()).unwrap();
         witnesses.push(&[262]);
         let checked = witnesses.search(Kernel::best(), 320_000, (258..262).collect(), past.as_slice()).unwrap();
         assert_eq!((checked.missing, checked.walks), (None, 0));
@@ -691,7 +701,7 @@ mod tests {
         let past = crate::sparse::values(&rule, crate::sparse::Method::Sparse(Kernel::best()), 200_001).unwrap();
         let (past, truth) = past.split_at(200_000);
         let wrong = (truth[0] + 1..512).rev().find(|&v| !space.is_rare(v, 200_000)).unwrap();
-        let mut witnesses = Witnesses::new(&rule, space, Vec::new(), past).unwrap();
+        let mut witnesses = Witnesses::new(&rule, space, Kernel::best(), Vec::new(), past).unwrap();
         witnesses.push(&[wrong]);
         let targets = (0..wrong).filter(|&t| space.is_rare(t, 200_000)).collect();
         let seen = witnesses.search(Kernel::best(), 200_000, targets, past);
