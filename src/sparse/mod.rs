@@ -770,6 +770,29 @@ mod tests {
         tally.end(noticed.iter().sum(), "all noticed before the commit");
     }
 
+    /// Which heaps are looked at again does not depend on threads and blocks, and they are about one in fifty.
+    #[test]
+    fn a_second_look_is_taken_at_one_group_in_fifty() {
+        let (rule, kernel) = ("grundy".parse().unwrap(), Kernel::best());
+        let start = values(&rule, Method::Sparse(kernel), 1 << 18).unwrap();
+        let audited = |threads: usize, block: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let solver = Solver::new(&rule, Method::Sparse(kernel), None, start.as_slice()).unwrap();
+                let (mut solver, mut past) = (solver.with_audit(7).with_block(block), start.clone());
+                while past.len() < 1 << 19 {
+                    let mut more = Vec::new();
+                    solver.advance(past.as_slice(), 1 << 19, &mut more).unwrap();
+                    past.append(&mut more);
+                }
+                solver.work().audited
+            })
+        };
+        let once = audited(1, BLOCK);
+        assert!((1 << 18) / 75 < once && once < (1 << 18) / 35, "{once} of 2^18 heaps");
+        assert_eq!([audited(2, BLOCK), audited(5, 1 << 14), audited(2, 1 << 9)], [once; 3]);
+    }
+
     fn go_on(solver: &mut Solver, past: &mut Vec<u16>, count: usize) -> Result<()> {
         let end = past.len() + count;
         while past.len() < end {
