@@ -20,7 +20,7 @@
 
 use super::codes::Codes;
 use super::order::{self, Left, Run};
-use super::relay::{AHEAD, Front, PIECE};
+use super::relay::{AHEAD, Front, LONG_PIECE, PIECE};
 use super::space::Space;
 use super::window::Window;
 use crate::definition::{Sequence, for_each_piece};
@@ -454,7 +454,8 @@ impl Stream {
         }
         while self.end() < end && stop == Stop::Done {
             let from = self.end();
-            let to = end.min((from + 1).next_multiple_of(PIECE as u64));
+            let piece = if self.plan.chain.is_some() { LONG_PIECE } else { PIECE };
+            let to = end.min((from + 1).next_multiple_of(piece as u64));
             let used = if self.is_wide() {
                 self.wide_piece(to)?;
                 Vec::new()

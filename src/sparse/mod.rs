@@ -514,8 +514,8 @@ fn check<S: Sequence + ?Sized>(
     back: &mut Back,
     past: &S,
 ) -> Result<witness::Checked> {
-    /// Groups searched by each thread before the candidates are asked for again.
-    const GROUPS: u64 = 4;
+    /// Groups searched by each thread before the candidates are asked for again, or some times as many.
+    const GROUPS: u64 = 2;
     let end = witnesses.end();
     let mut checked = witness::Checked::default();
     // The second is a deliberate fault, see fault.rs.
@@ -526,8 +526,12 @@ fn check<S: Sequence + ?Sized>(
     let witnesses = &*witnesses;
     let mut from = start;
     while from < end && checked.missing.is_none() {
-        // All candidates being there, threads meet less often; but what follows a new rare heap is thrown away.
-        let often = if back.serve() { 1 } else { 8 };
+        // Threads meet less often when nobody waits for marks; but what follows a new rare heap is thrown away.
+        let often = match (back.serve(), back.marks()) {
+            (true, true) => 1,
+            (true, false) => 2,
+            (false, _) => 16,
+        };
         let groups = often * GROUPS * rayon::current_num_threads() as u64;
         let to = (from / witness::GROUP).saturating_add(groups).saturating_mul(witness::GROUP).min(end);
         let codes = back.codes();
