@@ -8,7 +8,8 @@
 //! witnesses are asked for again by the same other kernel.
 //!
 //! Which groups are looked at is decided by a seed and the number of the group, so that whoever computes a stretch again
-//! looks at the same ones. With AVX-512 and AVX2 for the second look it took 3 to 5 % of the time.
+//! looks at the same ones. With AVX-512 and AVX2 for the second look it took 3 to 5 % of the time. It is taken by the thread
+//! that has just found the witnesses of the group; behind all of them it left one of two threads waiting.
 //!
 //! Groups in which some look-up of a heap meets a rare heap, or does not exist yet, are left out (for Grundy's game they
 //! lie below 97 million, mostly below 10^5), as are values that have no code.

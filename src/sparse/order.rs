@@ -178,3 +178,42 @@ fn open_codes(planes: &Planes) -> [u8; LANES] {
     lanes.as_chunks_mut().0.iter_mut().zip(count).for_each(|(lanes, count)| *lanes = count.to_le_bytes());
     lanes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::Random;
+
+    /// Wrong counts would change no value, only make the streams slow.
+    #[test]
+    fn what_look_ups_leave_open_is_what_a_plain_count_says() {
+        let mut random = Random::new("what look-ups leave open");
+        for codes in CODES {
+            let mut byte = |below: usize| random.below(below as u64).to_le_bytes()[0];
+            let window: Vec<u8> = (0..2000).map(|_| byte(codes)).collect();
+            let lookups: Vec<Probe> =
+                (0..5 * STEP + 3).map(|_| Probe::new(4 * usize::from(byte(256)), byte(codes))).collect();
+            let runs = [1200, 1300].map(|at| Run { at, below: std::array::from_fn(|_| byte(codes + 1)) });
+            let plainly = |asked: usize| {
+                let mut open = Vec::new();
+                for (run, lane) in runs.iter().flat_map(|run| (0..LANES).map(move |lane| (run, lane))) {
+                    let hit = |p: &Probe| window[run.at + lane - p.offset] ^ p.code();
+                    let left = |&code: &u8| lookups[..asked].iter().all(|p| hit(p) != code);
+                    open.push((0..run.below[lane]).filter(left).count());
+                }
+                open
+            };
+            for kernel in Kernel::available() {
+                let found = left(kernel, &window, &lookups, &runs, codes);
+                assert_eq!(found.len(), 7, "{kernel}, {codes} codes");
+                for (i, left) in found.iter().enumerate() {
+                    let open = plainly(lookups.len().min(i * STEP));
+                    assert_eq!(left.sum, open.iter().sum::<usize>(), "{kernel}, {codes} codes, step {i}");
+                    let at_least: Vec<usize> =
+                        (0..=CANDIDATES).map(|k| open.iter().filter(|&&open| open >= k).count()).collect();
+                    assert_eq!(left.at_least[..], at_least, "{kernel}, {codes} codes, step {i}");
+                }
+            }
+        }
+    }
+}

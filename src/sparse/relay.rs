@@ -21,8 +21,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
-/// Heaps that come over at once; pieces end on multiples of it. (Of the look-ups of Grundy's game a third reach back 8192
-/// or more and two thirds 4096: with two threads pieces of 2048 took 6 % longer. With 512 it was no faster.)
+/// Heaps that come over at once; pieces end on multiples of it. (Of the look-ups of Grundy's game 453 reach back 8192 or
+/// more and 720 reach 4096: with two threads pieces of 2048 took 6 % longer. With 512 it was no faster.)
 pub(super) const PIECE: usize = 1024;
 
 /// The same where nothing is marked ahead: .106 took a tenth longer with short ones, and no less with longer ones.
