@@ -36,26 +36,29 @@ fn resumed(dir: &Path, to: u64) -> grundy::Result<engine::Outcome> {
     engine::run(Some(&GAME.parse().unwrap()), dir, &options, &mut Silent, &AtomicBool::new(false))
 }
 
-/// A finished run of [`RECORDS`] records; made once, copied for each test.
+/// The [`FILES`] of a new finished run of [`RECORDS`] records.
+fn made() -> Vec<(&'static str, Vec<u8>)> {
+    let read = |dir: &Path| FILES.map(|name| (name, std::fs::read(dir.join(name)).unwrap_or_default()));
+    let mut files = FILES.map(|name| (name, Vec::new()));
+    for (i, end) in ENDS.into_iter().enumerate() {
+        // A busy machine commits on the way, after 700 ms; then once more.
+        let tries = (0..100).map(|_| {
+            let dir = tempfile::tempdir().unwrap();
+            let there = files.iter().filter(|(_, bytes)| !bytes.is_empty());
+            there.for_each(|(name, bytes)| std::fs::write(dir.path().join(name), bytes).unwrap());
+            compute(dir.path(), end);
+            read(dir.path())
+        });
+        let made = tries.into_iter().find(|files| files[2].1.len() == 3 * (i + 1) * RECORD);
+        files = made.expect("a commit and a clean stop");
+    }
+    files.to_vec()
+}
+
+/// A finished run, made once, copied for each test.
 fn finished() -> (TempDir, PathBuf) {
     static ONCE: std::sync::OnceLock<Vec<(&str, Vec<u8>)>> = std::sync::OnceLock::new();
-    let files = ONCE.get_or_init(|| {
-        let read = |dir: &Path| FILES.map(|name| (name, std::fs::read(dir.join(name)).unwrap_or_default()));
-        let mut files = FILES.map(|name| (name, Vec::new()));
-        for (i, end) in ENDS.into_iter().enumerate() {
-            // A busy machine commits on the way, after 700 ms; then once more.
-            let tries = (0..100).map(|_| {
-                let dir = tempfile::tempdir().unwrap();
-                let there = files.iter().filter(|(_, bytes)| !bytes.is_empty());
-                there.for_each(|(name, bytes)| std::fs::write(dir.path().join(name), bytes).unwrap());
-                compute(dir.path(), end);
-                read(dir.path())
-            });
-            let made = tries.into_iter().find(|files| files[2].1.len() == 3 * (i + 1) * RECORD);
-            files = made.expect("a commit and a clean stop");
-        }
-        files.to_vec()
-    });
+    let files = ONCE.get_or_init(made);
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("run");
     std::fs::create_dir(&dir).unwrap();
@@ -556,13 +559,10 @@ fn forged(journal: &[u8], record: usize, key: &str, value: &str) -> Vec<u8> {
 /// Two runs of one game have the same tables; their records hash, count on and tell the truth, but not of each other.
 #[test]
 fn a_record_of_another_run_is_damage_although_it_hashes_and_its_numbers_are_right() {
-    let dirs = [(); 2].map(|()| tempfile::tempdir().unwrap());
-    let [good, others] = dirs.each_ref().map(|dir| {
-        ENDS.into_iter().for_each(|end| compute(dir.path(), end));
-        std::fs::read(dir.path().join("journal.jsonl")).unwrap()
-    });
-    let dir = dirs[0].path();
-    let last = good.len() / RECORD - 1;
+    let (_parent, dir) = finished();
+    let good = std::fs::read(dir.join("journal.jsonl")).unwrap();
+    let [_, _, (_, others)] = <[_; 3]>::try_from(made()).unwrap();
+    let (dir, last) = (dir.as_path(), RECORDS - 1);
     let spliced = |at: usize| [&good[..at * RECORD], &others[at * RECORD..]].concat();
     let mut cases: Vec<(String, Vec<u8>)> =
         (1..=last).map(|at| (format!("another run's from record {at} on"), spliced(at))).collect();
