@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::fault;
 use crate::journal::{self, Contents, Event, FORMAT, Journal, Point, Record, Width, kept, rule_digest};
 use crate::ledger::{Batch, HEAD, Ledger, SLACK, Writer, fill, may_free};
-use crate::places::Places;
+use crate::places::{self, Places};
 use crate::rule::Rule;
 use crate::snapshot::{Recount, Snapshot};
 use crate::sparse::{self, Known, Method, Solver, Space};
@@ -44,6 +44,9 @@ const WIDTH_SAMPLE: u64 = 1 << 16;
 
 /// So many checks may fail in one process before it gives up.
 const FAILURES: usize = 8;
+
+/// What the checks of a record call the heap of which a check has found another value, until it is computed again.
+const DOUBT: &str = "doubt";
 
 /// Characters of a game's name that a record of 4096 bytes has room for, with all else in it.
 const LONGEST_NAME: usize = 2048;
@@ -313,10 +316,14 @@ fn again_and_again(
     mut run: impl FnMut(Attempt, &mut (dyn Observer + Send)) -> Result<Outcome>,
 ) -> Result<Outcome> {
     let mut failures: Vec<String> = Vec::new();
+    let mut doubt = None;
     loop {
-        match run(Attempt { conduct, seed, failed: !failures.is_empty() }, observer) {
+        match run(Attempt { conduct, seed, failed: !failures.is_empty(), doubt }, observer) {
             Err(error @ (Error::Differs { .. } | Error::Flipped { .. })) => {
                 let text = error.to_string();
+                if let Error::Differs { n, .. } = error {
+                    doubt = Some(n);
+                }
                 if failures.contains(&text) {
                     observer.note(
                         "the same came out again: this is no accident, but a mistake of this program; please report it",
@@ -343,6 +350,8 @@ struct Attempt {
     seed: u64,
     /// A check failed in the attempt before.
     failed: bool,
+    /// The last heap of which a check has found another value.
+    doubt: Option<u64>,
 }
 
 struct Run {
@@ -493,7 +502,7 @@ fn create(
         pending,
         born,
         largest,
-        places: Places::new(0, 0),
+        places: Places::new(0, 0, attempt.doubt),
         memory_checks: 0,
         checks_before: BTreeMap::new(),
         from: 0,
@@ -545,6 +554,13 @@ fn resume(
         };
         Prepared::Nothing(Outcome { rule: rule.clone(), progress, computed: 0, stopped })
     };
+    // First of all, so that a stop meanwhile leaves it counted.
+    let doubt = attempt.doubt.or(last.checks.get(DOUBT).copied());
+    if attempt.failed {
+        last.errors = last.errors.saturating_add(1);
+        last.checks.extend(doubt.map(|n| (DOUBT.into(), n)));
+        journal.append(Record { event: Event::Open, ..last.clone() })?;
+    }
     last.keep = options.keep.or(last.keep);
     if let Some(keep) = last.keep {
         check_keep(dir.path(), &rule, options.method, keep, last.last_rare)?;
@@ -604,6 +620,26 @@ fn resume(
         }
         repaired += 1;
     }
+    // A wrong value that is committed agrees with the journal, and all that is computed from it would be wrong as well.
+    if let Some(n) = doubt.filter(|&n| n < last.count && is_whole(checked.good, &points) && table.freed().is_empty()) {
+        match places::compare(&rule, &table, n) {
+            Err(Error::Differs { .. }) if options.rollback => {
+                checked.good = points.partition_point(|point| point.count <= n);
+            }
+            Err(error @ Error::Differs { .. }) => {
+                observer.note(&format!(
+                    "heap {n} is committed, and nothing from it on can be trusted; 'grundy run --dir {} --rollback' goes \
+                     back to the last record before it",
+                    dir.path().display()
+                ));
+                return Err(error);
+            }
+            compared => compared?,
+        }
+    }
+    let doubt = doubt.filter(|&n| n >= last.count);
+    last.checks.remove(DOUBT);
+    last.checks.extend(doubt.map(|n| (DOUBT.into(), n)));
     let whole = is_whole(checked.good, &points);
     if whole && !options.rollback {
         table.header_shapes()?;
@@ -664,7 +700,6 @@ fn resume(
             ),
         });
     }
-    last.errors += u64::from(attempt.failed);
     let template = Record {
         event: Event::Commit,
         kernel: options.method.name().into(),
@@ -675,8 +710,8 @@ fn resume(
     let same_keep = journal.last().is_some_and(|record| record.keep == last.keep);
     let born = checked.chain.clone();
     let nothing_to_do = options.to.is_some_and(|to| to <= last.count) && same_keep;
-    // Before anything is written: the files no longer end where the last record says, or a check failed.
-    if !nothing_to_do && (attempt.failed || journal.last().is_some_and(|last| last.event == Event::Close)) {
+    // Before anything is written: the files no longer end where the last record says.
+    if !nothing_to_do && journal.last().is_some_and(|last| last.event == Event::Close) {
         journal.append(Record { event: Event::Open, ..template.clone() })?;
     }
     let ledger = Ledger::new(dir, journal, table, checked.chain, &points, snapshot, template);
@@ -689,6 +724,7 @@ fn resume(
     let used = (space != Space::NONE).then_some(space);
     let solver = Solver::knowing(&rule, options.method, used, ledger.table(), &known)?.with_audit(attempt.seed);
     let mut checks_before = last.checks;
+    checks_before.remove(DOUBT);
     more(&mut checks_before, "rehashed", last.kept.iter().map(|(from, to)| to - from).sum());
     Ok(Prepared::Ready(Box::new(Run {
         dir: dir.clone(),
@@ -698,7 +734,7 @@ fn resume(
         pending: Vec::new(),
         born,
         largest: counted,
-        places: Places::new(last.count, counted.last_rare),
+        places: Places::new(last.count, counted.last_rare, doubt),
         memory_checks: 0,
         checks_before,
         from: last.count,
@@ -960,10 +996,7 @@ impl Run {
         let past = Appended { first: &given, more: &self.pending };
         self.solver.check_memory(&past)?;
         self.memory_checks += 1;
-        if self.solver.space() != Space::NONE {
-            self.places.look(&self.rule, &past, self.solver.rares(past.len()).1)?;
-        }
-        Ok(())
+        self.places.look(&self.rule, &past, self.solver.rares(past.len()).1)
     }
 
     /// The values that are proved.
@@ -1032,6 +1065,7 @@ impl Run {
         ] {
             more(&mut checks, name, number);
         }
+        checks.extend(self.places.doubt().map(|n| (DOUBT.into(), n)));
         let batch = Batch {
             values: Arc::new(std::mem::replace(&mut self.pending, self.writer.take_spare())),
             born: self.born.digest(),
@@ -1123,6 +1157,85 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A table that agrees with its journal and has a wrong value, as a mistake of the program would leave it.
+    #[test]
+    fn a_wrong_value_that_is_committed_stops_the_run_until_it_goes_back_before_it() {
+        let (rule, stop) = ("0.07".parse::<Rule>().unwrap(), AtomicBool::new(false));
+        let values = definition::values(&rule, 5000).unwrap();
+        let mut chain = Chain::new();
+        chain.update(&values);
+        let conduct = Conduct { commit_every: Some(500), repair: true, seed: None };
+        let (dir, mut notes) = (Dir::on(Arc::new(Memory::new()), Path::new("run")), Notes::default());
+        run_in(&dir, Some(&rule), &options(2000), conduct, &mut notes, &stop).unwrap();
+        let attempt = Attempt { conduct, seed: 7, failed: false, doubt: None };
+        let prepared = |attempt: Attempt, notes: &mut Notes| match prepare(
+            Some(&rule),
+            &dir,
+            &options(5000),
+            attempt,
+            notes,
+            &stop,
+        ) {
+            Ok(Prepared::Ready(run)) => Ok(run),
+            Ok(Prepared::Nothing(_)) => panic!("there is something to do"),
+            Err(error) => Err(error),
+        };
+        let mut run = prepared(attempt, &mut notes).unwrap();
+        run.pending = values[2000..2500].to_vec();
+        run.pending[250] ^= 1;
+        run.born.update(&run.pending);
+        run.largest.see_largest(2000, &run.pending);
+        run.commit().unwrap();
+        run.writer.wait().unwrap();
+        run.writer.close().unwrap();
+
+        let differs = |seen: &Result<Outcome>| matches!(seen, Err(Error::Differs { n: 2250, .. }));
+        let mut attempts = 0;
+        let seen = again_and_again(7, conduct, &mut notes, |attempt, _| {
+            attempts += 1;
+            let mut run = prepared(attempt, &mut Notes::default())?;
+            run.places = Places::new(2500, 0, Some(2250)); // as if it were one that is looked at late
+            run.go_on(&options(5000), conduct, &mut Notes::default(), &stop)
+        });
+        assert!(differs(&seen) && attempts == 2, "{attempts}: {seen:?}");
+        let last = last_record(&dir);
+        assert_eq!((last.count, last.errors, last.checks.get(DOUBT)), (2500, 1, Some(&2250)));
+        // Nor does another process, or one that has nothing to do, take it for good.
+        for to in [5000, 2500] {
+            let seen = run_in(&dir, None, &options(to), conduct, &mut notes, &stop);
+            assert!(differs(&seen), "{seen:?}");
+            assert!(notes.0.iter().any(|note| note.contains("--rollback")), "{:?}", notes.0);
+            assert_eq!(last_record(&dir).count, 2500);
+        }
+        let back = Options { rollback: true, ..options(5000) };
+        run_in(&dir, None, &back, conduct, &mut notes, &stop).unwrap();
+        let last = last_record(&dir);
+        assert_eq!((last.count, last.checks.get(DOUBT)), (5000, None));
+        assert_eq!(last.digest, chain.digest().to_string());
+        assert!(notes.0.iter().any(|note| note.contains("went back to 2000")), "{:?}", notes.0);
+    }
+
+    /// A failure that a stop follows at once is counted all the same.
+    #[test]
+    fn a_check_that_fails_while_the_run_is_stopped_is_counted() {
+        let (rule, stop) = ("0.6".parse::<Rule>().unwrap(), AtomicBool::new(false));
+        let conduct = Conduct { commit_every: Some(1000), ..Conduct::default() };
+        let (dir, mut notes) = (Dir::on(Arc::new(Memory::new()), Path::new("run")), Notes::default());
+        run_in(&dir, Some(&rule), &options(12_000), conduct, &mut notes, &stop).unwrap();
+        let outcome = again_and_again(7, conduct, &mut notes, |attempt, observer| {
+            match prepare(Some(&rule), &dir, &options(TO), attempt, observer, &stop)? {
+                Prepared::Nothing(outcome) => Ok(outcome),
+                Prepared::Ready(mut run) => {
+                    stop.store(true, Ordering::Relaxed);
+                    run.solver.flip();
+                    run.go_on(&options(TO), conduct, observer, &stop)
+                }
+            }
+        });
+        assert!(outcome.unwrap().stopped);
+        assert_eq!((last_record(&dir).count, last_record(&dir).errors), (12_000, 1), "{:?}", notes.0);
     }
 
     #[test]

@@ -5,6 +5,9 @@
 //! is in use. One heap of n takes n/2 pairs a split, near 10^9 a second or two of all cores; so they are done as far as
 //! [`SHARE`] of the time of the run goes, oldest first, and those that would wait for long are passed over.
 //!
+//! A heap at which a check failed is a place as well, whatever time it takes: an accident must not be taken for a mistake,
+//! nor a mistake for an accident because nobody looked again.
+//!
 //! A run that has freed values has no places behind them: all pairs need all values.
 
 use crate::definition::{self, Sequence};
@@ -34,14 +37,20 @@ pub(crate) struct Places {
     /// Heaps before this one have been thought of.
     seen: u64,
     last_rare: u64,
+    doubt: Option<u64>,
     done: u64,
 }
 
 impl Places {
-    /// Of a run that has `count` values, the last rare one at `last_rare`.
-    pub(crate) fn new(count: u64, last_rare: u64) -> Places {
-        let waiting = VecDeque::new();
-        Places { begun: Instant::now(), spent: Duration::ZERO, speed: 1e8, waiting, seen: count, last_rare, done: 0 }
+    /// Of a run that has `count` values, the last rare one at `last_rare`; a check failed at `doubt`, if there is one.
+    pub(crate) fn new(count: u64, last_rare: u64, doubt: Option<u64>) -> Places {
+        let (begun, spent, waiting) = (Instant::now(), Duration::ZERO, VecDeque::new());
+        Places { begun, spent, speed: 1e8, waiting, seen: count, last_rare, doubt, done: 0 }
+    }
+
+    /// The heap at which a check failed, until its value is computed a second time.
+    pub(crate) fn doubt(&self) -> Option<u64> {
+        self.doubt
     }
 
     /// How many values were computed a second time, and were the same.
@@ -70,6 +79,11 @@ impl Places {
         self.see(past.len(), last_rare);
         if !past.freed().is_empty() {
             self.waiting.clear();
+            self.doubt = None;
+        }
+        if let Some(n) = self.doubt.filter(|&n| n < past.len()) {
+            compare(rule, past, n)?;
+            self.doubt = None;
         }
         let splits = rule.splits().count() as f64;
         while let Some(&n) = self.waiting.front() {
@@ -80,13 +94,7 @@ impl Places {
             }
             self.waiting.pop_front();
             let begun = Instant::now();
-            let mut value = [0];
-            past.read(n, &mut value)?;
-            let again = definition::value_at(rule, past, n)?;
-            if again != value[0] {
-                let how = "the definition".into();
-                return Err(Error::Differs { n, value: value[0].into(), again: again.into(), how });
-            }
+            compare(rule, past, n)?;
             self.spent += begun.elapsed();
             if pairs > 1e6 {
                 self.speed = pairs / begun.elapsed().as_secs_f64().max(1e-9);
@@ -95,6 +103,21 @@ impl Places {
         }
         Ok(())
     }
+}
+
+/// Computes G(n) a second time, by all pairs.
+///
+/// # Errors
+/// [`Error::Differs`] where another value comes out, and what reading `past` gives.
+pub(crate) fn compare<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64) -> Result<()> {
+    let mut value = [0];
+    past.read(n, &mut value)?;
+    let again = definition::value_at(rule, past, n)?;
+    if again != value[0] {
+        let how = "the definition".into();
+        return Err(Error::Differs { n, value: value[0].into(), again: again.into(), how });
+    }
+    Ok(())
 }
 
 /// The places among these heaps, but for the neighbours of rare ones.
@@ -116,7 +139,7 @@ mod tests {
         for (n, is_place) in
             [(4095, true), (4096, true), (4097, true), (4094, false), (3999, true), (4001, true), (4000, false)]
         {
-            let mut places = Places::new(2100, 0);
+            let mut places = Places::new(2100, 0, None);
             places.look(&rule, &right[..3000], 0).unwrap();
             assert_eq!(places.done(), 0, "no place is between 2100 and 3000");
             let mut values = right.clone();
@@ -126,10 +149,28 @@ mod tests {
             // A later place may have the wrong value among its options, and then is the one that differs.
             assert_eq!(found, is_place, "{n}: {seen:?}");
         }
-        let mut places = Places::new(0, 0);
+        let mut places = Places::new(0, 0, None);
         places.look(&rule, right.as_slice(), 4000).unwrap();
         // 0 to 5, three for each power from 8 to 4096, two beside the rare one.
         assert_eq!(places.done(), 6 + 10 * 3 + 2);
+    }
+
+    /// However far the time has gone already.
+    #[test]
+    fn a_heap_at_which_a_check_failed_is_looked_at_as_soon_as_it_is_there() {
+        let rule: Rule = "grundy".parse().unwrap();
+        let mut values = definition::values(&rule, 5000).unwrap();
+        values[4001] ^= 1;
+        let mut places = Places::new(2100, 0, Some(4001));
+        places.spent = Duration::from_secs(1 << 20);
+        places.look(&rule, &values[..4001], 0).unwrap();
+        assert_eq!(places.doubt(), Some(4001));
+        let seen = places.look(&rule, &values[..4002], 0);
+        assert!(matches!(seen, Err(Error::Differs { n: 4001, .. })), "{seen:?}");
+        assert_eq!(places.doubt(), Some(4001), "it is still in doubt");
+        values[4001] ^= 1;
+        places.look(&rule, values.as_slice(), 0).unwrap();
+        assert_eq!((places.doubt(), places.done()), (None, 0));
     }
 
     #[test]

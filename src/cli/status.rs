@@ -69,8 +69,14 @@ pub(crate) fn status(args: &Args) -> Result<()> {
     ]);
     let failed = match record.errors {
         0 => "0".to_owned(),
-        errors => format!("{errors}, each followed by computing anew; test the memory and the disk of this machine"),
+        errors => {
+            format!("{errors}; what was not committed was computed anew; test the memory and the disk of this machine")
+        }
     };
+    let doubt = record.checks.get("doubt");
+    let doubt =
+        doubt.map_or_else(String::new, |n| format!("; heap {n} is in doubt, and the next run looks at it first"));
+    let failed = failed + &doubt;
     let periods = match &excluded {
         None => "no table to look at".to_owned(),
         Some(e) if e.multiples.is_empty() => format!("none is excluded by a zero below {}", e.looked),
