@@ -1084,6 +1084,7 @@ mod tests {
     use crate::definition;
     use crate::mex::Kernel;
     use crate::storage::Memory;
+    use crate::support::{Random, Tally, cases};
 
     /// Remembers what it is told.
     #[derive(Default)]
@@ -1157,6 +1158,38 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// What is computed and not yet written is nowhere else: a bit that flips there would be committed.
+    #[test]
+    fn a_bit_that_flips_in_what_waits_to_be_written_is_never_committed() {
+        let tally = Tally::begin("flips in the output buffer");
+        let rounds = cases(100, 20_000);
+        let mut random = Random::new("flips in the output buffer");
+        let (rule, stop) = ("0.6".parse::<Rule>().unwrap(), AtomicBool::new(false));
+        let (conduct, mut notes) = (Conduct { seed: Some(7), ..Conduct::default() }, Notes::default());
+        let dir = Dir::on(Arc::new(Memory::new()), Path::new("run"));
+        run_in(&dir, Some(&rule), &options(12_000), conduct, &mut notes, &stop).unwrap();
+        let attempt = Attempt { conduct, seed: 7, failed: false, doubt: None };
+        for round in 0..rounds {
+            let prepared = prepare(Some(&rule), &dir, &options(TO), attempt, &mut notes, &stop).unwrap();
+            let Prepared::Ready(mut run) = prepared else { panic!("there is something to do") };
+            for _ in 0..1 + random.below(3) {
+                let mut more = Vec::new();
+                let past = Appended { first: run.writer.published(), more: &run.pending };
+                run.solver.advance(&past, TO, &mut more).unwrap();
+                run.born.update(&more);
+                run.largest.see_largest(past.len(), &more);
+                run.pending.append(&mut more);
+            }
+            let at = crate::nimber::index(random.below(run.pending.len() as u64));
+            run.pending[at] ^= 1 << random.below(16);
+            let seen = run.check().and_then(|()| run.commit()).and_then(|()| run.writer.wait());
+            assert!(matches!(seen, Err(Error::Flipped { .. })), "round {round}: bit of {at}: {seen:?}");
+            drop(run);
+            assert_eq!(last_record(&dir).count, 12_000);
+        }
+        tally.end(rounds, "all noticed before the commit");
     }
 
     /// A table that agrees with its journal and has a wrong value, as a mistake of the program would leave it.

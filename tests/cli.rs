@@ -4,7 +4,7 @@ mod support;
 
 use grundy::definition;
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
@@ -330,6 +330,36 @@ fn a_reader_that_goes_away_is_no_error() {
         child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
         let status = child.wait().unwrap();
         assert!(status.success() && stderr.is_empty(), "{arguments:?}: {status}: {stderr}");
+    }
+}
+
+/// Weeks of work do not end because the terminal is gone, or `head` has seen enough.
+#[test]
+fn a_run_that_nobody_listens_to_ends_as_any_other() {
+    let dirs = tempfile::tempdir().unwrap();
+    for (i, to_close) in ["stdout", "stderr", "both"].into_iter().enumerate() {
+        let dir = dirs.path().join(to_close);
+        let begin = |to: &str| {
+            let mut command = grundy(["run", "grundy", "--to", to, "--dir"]);
+            command.arg(&dir).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            if i != 1 {
+                drop(child.stdout.take());
+            }
+            if i != 0 {
+                drop(child.stderr.take());
+            }
+            child
+        };
+        assert_eq!(begin("30000").wait().unwrap().code(), Some(0), "{to_close} closed");
+        assert_eq!(begin("30000").wait().unwrap().code(), Some(0), "{to_close} closed, nothing to do");
+        // With a line in the log that says what was found.
+        let journal = dir.join("journal.jsonl");
+        std::fs::OpenOptions::new().append(true).open(&journal).unwrap().write_all(b"torn").unwrap();
+        assert_eq!(begin("40000").wait().unwrap().code(), Some(0), "{to_close} closed, with something to say");
+        assert_eq!(grundy(["verify"]).arg(&dir).output().unwrap().status.code(), Some(0));
+        // An error stays one.
+        assert_eq!(begin("1e30").wait().unwrap().code(), Some(2), "{to_close} closed");
     }
 }
 

@@ -136,6 +136,15 @@ impl Compute {
     }
 }
 
+/// A line for people on stderr. Whoever does not listen is not told, and nothing else changes.
+macro_rules! complain {
+    ($($what:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($what)*);
+    }};
+}
+use complain;
+
 /// Parses the command line, does what it says and returns the exit status.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -145,8 +154,8 @@ pub(crate) fn main() -> ExitCode {
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             match error.downcast_ref::<grundy::Error>() {
-                Some(whole) => eprintln!("grundy: error: {whole}"), // its text has the cause in it
-                None => eprintln!("grundy: error: {error:#}"),
+                Some(whole) => complain!("grundy: error: {whole}"), // its text has the cause in it
+                None => complain!("grundy: error: {error:#}"),
             }
             exit_status(&error)
         }

@@ -104,7 +104,7 @@ fn in_memory(rule: &Rule, to: u64, args: &Args, method: Method, quiet: bool) -> 
     let subject = Subject { rule, method, space: hunt.space, values: hunt.values.as_slice(), freed: &freed };
     tell(subject, &hunt.finding, args)?;
     if hunt.stopped {
-        eprintln!("stopped; with --dir the same command goes on where it was");
+        super::complain!("stopped; with --dir the same command goes on where it was");
         return Ok(ExitCode::from(130));
     }
     Ok(ExitCode::SUCCESS)
@@ -122,7 +122,7 @@ fn on_disk(rule: &Rule, to: u64, dir: &Path, args: &Args, method: Method, quiet:
     tell(Subject { rule, method, space: view.space(), values: &view, freed: &freed }, &finding, args)?;
     if stopped {
         if args.dir.is_some() {
-            eprintln!("stopped; the same command goes on");
+            super::complain!("stopped; the same command goes on");
         }
         return Ok(ExitCode::from(130));
     }
@@ -290,7 +290,7 @@ pub(super) fn verify(path: &Path, json: bool, quiet: bool) -> Result<ExitCode> {
         let outcome = grundy::engine::run(Some(&rule), dir.path(), &options, &mut meter, &stop);
         meter.end();
         if outcome?.stopped {
-            eprintln!("stopped before the certificate was checked");
+            super::complain!("stopped before the certificate was checked");
             return Ok(ExitCode::from(130));
         }
         certificate.check(method, &View::open(dir.path())?)?;

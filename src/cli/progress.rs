@@ -12,7 +12,7 @@ const LOG_EVERY: Duration = Duration::from_secs(30);
 /// How often a bar is drawn.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
 
-/// Log lines go to stderr; `quiet` silences them.
+/// Log lines go to stderr, while somebody reads it; `quiet` silences them.
 pub(crate) fn init_log(quiet: bool) {
     let level = if quiet { tracing::Level::ERROR } else { tracing::Level::INFO };
     tracing_subscriber::fmt()
@@ -20,6 +20,7 @@ pub(crate) fn init_log(quiet: bool) {
         .with_ansi(false)
         .with_target(false)
         .with_max_level(level)
+        .log_internal_errors(false)
         .init();
 }
 

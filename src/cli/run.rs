@@ -79,21 +79,25 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     meter.end();
     let outcome = outcome?;
     let progress = outcome.progress;
-    println!(
-        "{}: {} values in {} ({} new); {} rares, the last at {}; largest value {} at {}",
-        outcome.rule,
-        progress.count,
-        dir.display(),
-        outcome.computed,
-        progress.rares,
-        progress.last_rare,
-        progress.max_value,
-        progress.max_at
-    );
+    let said = super::export::print(|out| {
+        Ok(writeln!(
+            out,
+            "{}: {} values in {} ({} new); {} rares, the last at {}; largest value {} at {}",
+            outcome.rule,
+            progress.count,
+            dir.display(),
+            outcome.computed,
+            progress.rares,
+            progress.last_rare,
+            progress.max_value,
+            progress.max_at
+        )?)
+    });
     if outcome.stopped {
-        eprintln!("stopped; to go on: {}", resume_command(&outcome.rule, &dir, args.to));
+        super::complain!("stopped; to go on: {}", resume_command(&outcome.rule, &dir, args.to));
         return Ok(ExitCode::from(130));
     }
+    said?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -157,13 +157,13 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
         Ok(())
     })?;
     for (game, why) in &outcome.failed {
-        eprintln!("grundy: error: {game}: {why}");
+        super::complain!("grundy: error: {game}: {why}");
     }
     if !outcome.failed.is_empty() {
         return Ok(ExitCode::FAILURE);
     }
     if outcome.stopped {
-        eprintln!("stopped; the same command goes on with the games that are missing");
+        super::complain!("stopped; the same command goes on with the games that are missing");
         return Ok(ExitCode::from(130));
     }
     Ok(ExitCode::SUCCESS)

@@ -14,7 +14,7 @@
 //! Beyond twice the last rare position no look-up is odd.
 //!
 //! Values at or above 512 ([`Space::coded`]) have no byte code. When the first one appears the stream goes over to 16-bit
-//! values and a table of stamps: exact, slower, and needed by few games (.004 has values above 6000).
+//! values and a set of them: exact, slower, and needed by few games (.004 has values above 6000).
 //!
 //! Invariant: after [`Stream::block`] the stream has run ahead of what is proved; [`Stream::truncate`] takes it back.
 
@@ -102,8 +102,8 @@ pub(super) struct Stream {
     codes: Window<u8>,
     /// Values: as far back as a look-up may reach on the 16-bit path, else as a move that leaves one heap may.
     values: Window<u16>,
-    /// The 16-bit path: the heap at which each value was last seen as an option.
-    stamps: Option<Vec<u64>>,
+    /// Whether the 16-bit path is taken.
+    wide: bool,
 }
 
 /// What considering one code more costs in every heap, and a heap whose answer is beyond, in picoseconds (measured).
@@ -289,7 +289,7 @@ impl Stream {
             lost: 0,
             codes: Window::new(past.len(), Vec::new()),
             values: Window::new(past.len(), Vec::new()),
-            stamps: None,
+            wide: false,
         };
         for m in rule.moves().iter().filter(|m| m.leaves == Leaves::One && space.keeps_class(m.remove, m.constant)) {
             stream.add(Lookup { offset: m.remove, value: m.constant, part: 0, min_difference: 0 });
@@ -297,7 +297,7 @@ impl Stream {
         rares.into_iter().for_each(|(n, value)| stream.enter(n, value));
         // A mask without a low bit leaves no byte code worth having.
         if max_value >= space.coded() || space.coded() < 512 {
-            stream.stamps = Some(Vec::new());
+            stream.wide = true;
         }
         stream.refill(past)?;
         Ok(stream)
@@ -312,7 +312,7 @@ impl Stream {
     }
 
     pub(super) fn is_wide(&self) -> bool {
-        self.stamps.is_some()
+        self.wide
     }
 
     /// How far back look-ups reach, from a heap or from one to be learnt from.
@@ -391,7 +391,7 @@ impl Stream {
     }
 
     fn push(&mut self, value: u16) {
-        if self.stamps.is_none() {
+        if !self.wide {
             self.codes.push(self.space.code(value));
         }
         self.values.push(value);
@@ -399,7 +399,7 @@ impl Stream {
 
     /// Goes over to 16-bit values. `past` holds everything up to the end of the stream.
     pub(super) fn widen<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
-        self.stamps = Some(Vec::new());
+        self.wide = true;
         self.refill(past)
     }
 
@@ -407,9 +407,6 @@ impl Stream {
     pub(super) fn truncate(&mut self, end: u64) {
         self.codes.truncate(end);
         self.values.truncate(end);
-        if let Some(stamps) = &mut self.stamps {
-            stamps.fill(0);
-        }
         self.learnt_at = self.learnt_at.min(end);
         self.considered_at = self.considered_at.min(end);
         self.shared_at = self.shared_at.min(end);
@@ -811,23 +808,24 @@ impl Stream {
     }
 
     /// The least value common at `n` that is not an option, on 16-bit values.
-    fn wide_value(&mut self, n: u64) -> Result<u16> {
-        let mut stamps = self.stamps.take().unwrap_or_default();
-        stamps.resize(1 << 16, 0);
+    fn wide_value(&self, n: u64) -> Result<u16> {
+        // Anew for each heap, since nothing is made from memory that nobody compares. (It is 8 KiB, and a heap takes
+        // thousands of look-ups.)
+        let mut seen = [0u64; 1 << 10];
+        let mut see = |v: u16| seen[usize::from(v / 64)] |= 1 << (v % 64);
         let (values, start) = (self.values.items(), self.values.start());
         for lookup in &self.lookups {
             // The option of a rare other part is rare, and no rare value is asked for: it need not be told apart.
             let other = n.saturating_sub(lookup.offset);
             if other > 0 && other.abs_diff(lookup.part) >= lookup.min_difference {
-                stamps[usize::from(lookup.value ^ values[index(other - start)])] = n;
+                see(lookup.value ^ values[index(other - start)]);
             }
         }
         for option in self.rule.single_options(n, |m| self.values.get(m)) {
-            stamps[usize::from(option)] = n;
+            see(option);
         }
-        let least = (0..=u16::MAX).find(|&v| !self.space.is_rare(v, n) && stamps[usize::from(v)] != n);
-        self.stamps = Some(stamps);
-        least.ok_or(Error::ValueTooLarge { n })
+        let open = |&v: &u16| !self.space.is_rare(v, n) && seen[usize::from(v / 64)] >> (v % 64) & 1 == 0;
+        (0..=u16::MAX).find(open).ok_or(Error::ValueTooLarge { n })
     }
 }
 

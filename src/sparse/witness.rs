@@ -104,8 +104,9 @@ pub(super) struct Witnesses {
     head_codes: Vec<u8>,
     /// The last values, at least [`HEAD`] and the largest removal back.
     recent: Window<u16>,
-    /// The last heaps with values above 255.
+    /// The last heaps with values above 255, and the sum of their hashes, each taken when it was entered.
     large: Vec<(u64, u16)>,
+    born_large: u64,
     /// How many rare values are below a common one, for even and odd heaps: they are those with codes below this.
     rare_below: [Vec<u16>; 2],
     /// Common parts, those first that have most of what others have not.
@@ -153,16 +154,9 @@ impl Witnesses {
             head_codes: (0..HEAD).rev().zip(&head).map(|(a, &v)| code_of(space, a, v)).collect(),
             head,
             recent: Window::new(start, recent),
+            born_large: sum_of_hashes(&large),
             large,
-            rare_below: [2, 1].map(|n| {
-                let mut rare = 0;
-                let below = |v: u16| {
-                    let before = rare;
-                    rare += u16::from(space.is_rare(v, n));
-                    before
-                };
-                (0..space.coded()).map(below).collect()
-            }),
+            rare_below: rare_below(space),
             parts: Vec::new(),
             marks: Probes::new(),
             strikes: Probes::new(),
@@ -211,13 +205,17 @@ impl Witnesses {
             self.head_codes[index(HEAD - 1 - n)] = code_of(self.space, n, value);
         }
         if values.iter().copied().max().unwrap_or(0) > 255 {
+            let before = self.large.len();
             self.large.extend((end..).zip(values.iter().copied()).filter(|&(_, value)| value > 255));
+            self.born_large = self.born_large.wrapping_add(sum_of_hashes(&self.large[before..]));
+            let dropped = many_first(&self.large);
+            self.born_large = self.born_large.wrapping_sub(sum_of_hashes(&self.large[..dropped]));
+            self.large.drain(..dropped);
         }
         self.recent.extend(values.iter().copied());
         if self.born_head.is_none() && end >= HEAD {
             self.born_head = Some(hash((&self.head, &self.head_codes)));
         }
-        keep_last(&mut self.large);
     }
 
     /// Forgets the values that heaps from the end on do not look back at, after a last look at them.
@@ -231,7 +229,9 @@ impl Witnesses {
     /// Forgets the values from `end` on.
     pub(super) fn truncate(&mut self, end: u64) {
         self.recent.truncate(end);
-        self.large.truncate(self.large.partition_point(|large| large.0 < end));
+        let kept = self.large.partition_point(|large| large.0 < end);
+        self.born_large = self.born_large.wrapping_sub(sum_of_hashes(&self.large[kept..]));
+        self.large.truncate(kept);
         self.learnt_at = self.learnt_at.min(end);
         self.considered_at = self.considered_at.min(end);
         self.shared_at = self.shared_at.min(end);
@@ -243,8 +243,11 @@ impl Witnesses {
         if self.born_head.is_some_and(|born| hash((&self.head, &self.head_codes)) != born) {
             return Err(Error::Flipped { what: "the head of the table", from: 0, to: HEAD });
         }
-        if self.flipped || self.parts_hash() != self.born_parts {
+        if self.flipped || self.parts_hash() != self.born_parts || self.rare_below != rare_below(self.space) {
             return Err(Error::Flipped { what: "the list of parts", from: 0, to: self.depth });
+        }
+        if sum_of_hashes(&self.large) != self.born_large {
+            return Err(Error::Flipped { what: "the list of values above 255", from: 0, to: self.end() });
         }
         codes.agree_with(self.recent.start(), self.recent.items())
     }
@@ -588,11 +591,26 @@ impl Witnesses {
     }
 }
 
-/// Drops the first of many values above 255.
-pub(super) fn keep_last(large: &mut Vec<(u64, u16)>) {
-    if large.len() > 4 * LARGE {
-        large.drain(..large.len() - 2 * LARGE);
-    }
+/// How many of the first of many values above 255 are not needed.
+pub(super) fn many_first(large: &[(u64, u16)]) -> usize {
+    if large.len() > 4 * LARGE { large.len() - 2 * LARGE } else { 0 }
+}
+
+fn sum_of_hashes(large: &[(u64, u16)]) -> u64 {
+    large.iter().fold(0, |sum, large| sum.wrapping_add(hash(large)))
+}
+
+/// How many rare values are below each that may be common, at even and at odd heaps.
+fn rare_below(space: Space) -> [Vec<u16>; 2] {
+    [2, 1].map(|n| {
+        let mut rare = 0;
+        let below = |v: u16| {
+            let before = rare;
+            rare += u16::from(space.is_rare(v, n));
+            before
+        };
+        (0..space.coded()).map(below).collect()
+    })
 }
 
 /// The values before `end`: old ones from `past`, the last ones from a window.
@@ -661,6 +679,24 @@ impl Witnesses {
             self.head_codes[i] ^= bit
         }
         self.born_head.is_some()
+    }
+
+    /// False when there is none.
+    pub(super) fn flip_large(&mut self, draw: u64, bit: u8) -> bool {
+        let count = self.large.len().max(1);
+        let Some((n, value)) = self.large.get_mut(index(draw / 2) % count) else { return false };
+        if draw.is_multiple_of(2) {
+            *n ^= u64::from(bit)
+        } else {
+            *value ^= u16::from(bit)
+        }
+        true
+    }
+
+    pub(super) fn flip_rare_below(&mut self, draw: u64, bit: u8) {
+        let list = &mut self.rare_below[index(draw % 2)];
+        let at = index(draw / 2) % list.len();
+        list[at] ^= u16::from(bit);
     }
 
     /// False when no parts are known.
