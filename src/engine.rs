@@ -642,7 +642,7 @@ fn resume(
     last.checks.extend(doubt.map(|n| (DOUBT.into(), n)));
     let whole = is_whole(checked.good, &points);
     if whole && !options.rollback {
-        table.header_shapes()?;
+        table.check_headers()?;
     }
     if whole && repaired > 0 {
         last.event = Event::Repair;

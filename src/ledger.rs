@@ -389,7 +389,7 @@ mod tests {
                     seed.store(next, Ordering::SeqCst);
                     (next >> 33) % bound
                 };
-                let image: Arc<dyn Storage> = Arc::new(disk.image(&mut choose));
+                let image: Arc<dyn Storage> = Arc::new(disk.image(crate::storage::memory::SECTOR, &mut choose));
                 let dir = Dir::on(image, Path::new("image"));
                 let last = journal::read_in(&dir).unwrap().last;
                 let freed = last.freed().unwrap();

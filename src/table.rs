@@ -118,35 +118,53 @@ impl Column {
         self.file.write_all_at(&header, 0).map_err(Error::io("writing the header of", &self.path))
     }
 
+    fn read_header(&self) -> Result<Vec<u8>> {
+        let mut header = vec![0; index(HEADER)];
+        match self.file.read_exact_at(&mut header, 0) {
+            Ok(()) => Ok(header),
+            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
+                let what = "the file is shorter than its header of 4096 bytes".into();
+                Err(Error::Damage { path: self.path.clone(), offset: 0, what })
+            }
+            Err(e) => Err(Error::io("reading the header of", &self.path)(e)),
+        }
+    }
+
+    fn altered_header(&self, at: Option<usize>) -> Error {
+        let what = format!("not the header of a one-dimensional array of {}", self.descr);
+        Error::Damage { path: self.path.clone(), offset: at.unwrap_or(0) as u64, what }
+    }
+
     /// The shape in the header, which must be this program's own header to the last byte.
     fn header_shape(&self) -> Result<u64> {
-        let damaged = |what: String| Error::Damage { path: self.path.clone(), offset: 0, what };
-        let mut header = vec![0; index(HEADER)];
+        let good = npy_header(&self.descr, 0, HEADER);
         // A reader may look while the writer brings the shape up to date.
         for last_try in [false, false, true] {
-            match self.file.read_exact_at(&mut header, 0) {
-                Ok(()) => {}
-                Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
-                    return Err(damaged("the file is shorter than its header of 4096 bytes".into()));
-                }
-                Err(e) => return Err(Error::io("reading the header of", &self.path)(e)),
-            }
+            let header = self.read_header()?;
             let text = String::from_utf8_lossy(&header);
             let shape = text.split_once("'shape': (").and_then(|(_, rest)| rest.split_once(','));
             let shape = shape.and_then(|(digits, _)| digits.parse::<u64>().ok());
             match shape {
                 Some(shape) if npy_header(&self.descr, shape, HEADER) == header => return Ok(shape),
-                _ if last_try => {}
+                _ if last_try => return Err(self.altered_header(header.iter().zip(&good).position(|(a, b)| a != b))),
                 _ => std::thread::yield_now(),
             }
         }
-        let good = npy_header(&self.descr, 0, HEADER);
-        let at = header.iter().zip(&good).position(|(a, b)| a != b).unwrap_or(0) as u64;
-        Err(Error::Damage {
-            path: self.path.clone(),
-            offset: at,
-            what: format!("not the header of a one-dimensional array of {}", self.descr),
-        })
+        Err(self.altered_header(None))
+    }
+
+    /// The same for whoever is to write a new header: what stands in the place of the shape may be a mixture of two
+    /// shapes, as a power cut can leave it. The journal tells how long the file is.
+    fn check_header(&self) -> Result<()> {
+        let header = self.read_header()?;
+        let [least, most] = [0, u64::MAX].map(|length| npy_header(&self.descr, length, HEADER));
+        let from = least.iter().zip(&most).position(|(a, b)| a != b).unwrap_or(0);
+        let to = most.iter().rposition(|&byte| byte == b'}').unwrap_or(0);
+        let may_be = |i: usize| (from..=to).contains(&i) && b"0123456789,) }".contains(&header[i]);
+        match (0..header.len()).find(|&i| header[i] != least[i] && !may_be(i)) {
+            Some(at) => Err(self.altered_header(Some(at))),
+            None => Ok(()),
+        }
     }
 
     /// Maps the first `length` units.
@@ -359,6 +377,16 @@ impl Table {
     pub fn header_shapes(&self) -> Result<(u64, u64)> {
         let escapes = self.escapes.as_ref().map_or(Ok(self.published.escape_count), Column::header_shape)?;
         Ok((self.values.header_shape()?, escapes))
+    }
+
+    /// Checks that the headers are this program's, whatever shapes they say: they may lag behind, and a power cut may have
+    /// left them between two.
+    ///
+    /// # Errors
+    /// [`Error::Damage`] when a header is not this program's.
+    pub fn check_headers(&self) -> Result<()> {
+        self.escapes.as_ref().map_or(Ok(()), Column::check_header)?;
+        self.values.check_header()
     }
 
     /// Writes values after all that were written before; they are neither durable nor readable yet.

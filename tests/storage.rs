@@ -11,7 +11,7 @@ use grundy::mex::Kernel;
 use grundy::rule::Rule;
 use grundy::sparse::Method;
 use grundy::storage::faults::{Fault, Faults, Plan};
-use grundy::storage::memory::Memory;
+use grundy::storage::memory::{Memory, SECTOR};
 use grundy::storage::{Dir, Mode, Storage};
 use grundy::verify;
 use proptest::prelude::*;
@@ -243,7 +243,7 @@ fn whatever_a_power_cut_leaves_at_any_operation_nothing_committed_is_lost() {
         for (at, moment) in moments.iter().enumerate() {
             for case in 0..images {
                 let random = &mut random.fork();
-                let image = moment.disk.image(&mut |bound| random.below(bound));
+                let image = left(&moment.disk, random);
                 let what = (game.rule.name().len(), process, "operation", at, "image", case);
                 let only_opened = Process { to: 1, ..*process };
                 if case % 4 == 0 {
@@ -305,7 +305,7 @@ fn troubles(
         // Those of the quick game.
         let (_, process, moments) = &histories[random.below(4) as usize];
         let moment = &moments[random.below(moments.len() as u64) as usize];
-        let image = moment.disk.image(&mut |bound| random.below(bound));
+        let image = left(&moment.disk, random);
         troubles.push((Process { width: process.width, ..cut }, image));
     }
     troubles
@@ -325,7 +325,7 @@ fn a_power_cut_at_any_step_of_a_recovery_does_no_more_harm_than_the_one_before()
             for (at, moment) in moments.iter().enumerate() {
                 for _ in 0..2 {
                     let random = &mut random.fork();
-                    let image = moment.disk.image(&mut |bound| random.below(bound));
+                    let image = left(&moment.disk, random);
                     let what = (process, "operation", at, "case", tried);
                     let opened = Process { to: 1, ..process };
                     recovers(game, opened, &image, moment.acknowledged.min(process.to), &what);
@@ -341,9 +341,15 @@ fn a_power_cut_at_any_step_of_a_recovery_does_no_more_harm_than_the_one_before()
     tally.end(tried, &format!("{steps} steps of recoveries, all recovered from in turn"));
 }
 
+/// What a power cut leaves: of what was not durable any sectors, or any bytes.
+fn left(disk: &Memory, random: &mut Random) -> Memory {
+    let unit = if random.below(2) == 0 { SECTOR } else { 1 };
+    disk.image(unit, &mut |bound| random.below(bound))
+}
+
 /// Everything is durable: whatever a power cut does now, the disk is the same.
 fn is_durable(disk: &Memory, random: &mut Random, what: &dyn std::fmt::Debug) {
-    let image = disk.image(&mut |bound| random.below(bound));
+    let image = left(disk, random);
     for name in ["values.npy", "escapes.npy", "journal.jsonl"] {
         assert!(image.get(name) == disk.get(name), "{what:?}: {name} is not durable");
     }
@@ -390,7 +396,7 @@ fn an_error_of_any_operation_loses_nothing_and_interruptions_and_short_counts_do
                 assert!(error.kind() == Kind::Failed && error.to_string().contains("run"), "{what:?}: {error}");
                 assert_eq!(faults.disobeyed(), 0, "{what:?}: something was written after {error}");
                 // The next process finds what the kernel still shows, or what a power cut leaves.
-                let image = disk.image(&mut |bound| random.below(bound));
+                let image = left(&disk, random);
                 for disk in [disk, image] {
                     assert_eq!(recovers(game, *process, &disk, acknowledged, &what), process.to);
                     // Bytes that a repair put back, and whose sync failed, are good in all that a process sees.
@@ -454,7 +460,7 @@ fn what_does_not_agree_is_kept_durably_before_it_is_written_over() {
             let process = Process { to: 1500, rollback, repair, ..first };
             let moments = moments(game, process, &bad);
             for (at, moment) in moments.iter().enumerate() {
-                let image = moment.disk.image(&mut |bound| random.below(bound));
+                let image = left(&moment.disk, random);
                 let kept = image.get(&name).is_some_and(|bytes| bytes == found);
                 let there = image.get("values.npy").unwrap().len() >= HEADER + to as usize;
                 assert!(kept || (there && segment(&image, from, to) == found), "{process:?}, {n}, operation {at}");
@@ -697,7 +703,7 @@ impl Model {
                 self.broke_off(ended);
                 if let Some(seed) = power_cut {
                     let random = &mut Random::seeded(seed);
-                    self.disk = self.disk.image(&mut |bound| random.below(bound));
+                    self.disk = left(&self.disk, random);
                 }
             }
             Step::Fail { by, seed, harmful } => {
@@ -759,7 +765,7 @@ fn a_file_that_is_put_in_the_place_of_a_new_one_stays() {
     dir.open("values.npy", Mode::Make).unwrap().write_all_at(b"first", 0).unwrap();
     disk.put("values.npy", b"second".to_vec());
     dir.sync().unwrap();
-    assert_eq!(disk.image(&mut |_| 0).get("values.npy").unwrap(), b"second");
+    assert_eq!(disk.image(SECTOR, &mut |_| 0).get("values.npy").unwrap(), b"second");
 }
 
 #[test]

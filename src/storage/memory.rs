@@ -2,7 +2,7 @@
 //!
 //! Every file has the bytes that a process sees, those that are durable, and the operations between the two, in order. The
 //! names of files are durable apart from the files, with the sync of the directory only. [`Memory::image`] is a disk after a
-//! power cut: of what was not durable, each write is lost, kept, or kept in any of its sectors, each change of length is
+//! power cut: of what was not durable, each write is lost, kept, or kept in any of its sectors or bytes, each change of length is
 //! lost or kept, and of the changes of names the first few are kept, none of them by half. That is more than disks do (what
 //! is written twice may come back in the order of neither), and at least what they may do.
 
@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a disk writes as a whole or not at all.
-const SECTOR: usize = 512;
+pub const SECTOR: usize = 512;
 
 /// Draws a number below the bound.
 pub type Choice<'a> = dyn FnMut(u64) -> u64 + 'a;
@@ -73,7 +73,7 @@ impl Inode {
     }
 
     /// What a power cut leaves.
-    fn left(&self, choose: &mut Choice<'_>) -> Vec<u8> {
+    fn left(&self, unit: usize, choose: &mut Choice<'_>) -> Vec<u8> {
         /// Of the changes that are not durable.
         const ALL_LOST: u64 = 0;
         const ALL_KEPT: u64 = 1;
@@ -86,7 +86,7 @@ impl Inode {
         let mut content = self.durable.clone();
         for change in self.changes.iter().filter(|_| how != ALL_LOST) {
             match change {
-                Change::Write { at, bytes } if how != ALL_KEPT => torn(&mut content, *at, bytes, choose),
+                Change::Write { at, bytes } if how != ALL_KEPT => torn(&mut content, *at, bytes, unit, choose),
                 change if how == ALL_KEPT || choose(2) == 0 => change.apply(&mut content),
                 _ => {}
             }
@@ -98,12 +98,12 @@ impl Inode {
     }
 }
 
-/// A write that is lost, kept, or kept in some of its sectors.
-fn torn(content: &mut Vec<u8>, at: usize, bytes: &[u8], choose: &mut Choice<'_>) {
+/// A write that is lost, kept, or kept in some of its units.
+fn torn(content: &mut Vec<u8>, at: usize, bytes: &[u8], unit: usize, choose: &mut Choice<'_>) {
     let fate = choose(4);
     let mut from = 0;
     while from < bytes.len() {
-        let to = bytes.len().min(from + SECTOR - (at + from) % SECTOR);
+        let to = bytes.len().min(from + unit - (at + from) % unit);
         if fate == 0 || (fate > 1 && choose(2) == 0) {
             write(content, at + from, &bytes[from..to]);
         }
@@ -191,9 +191,13 @@ impl Memory {
         Memory::from(disk)
     }
 
-    /// What a power cut now may leave on the disk, all of it durable.
+    /// What a power cut now may leave on the disk, all of it durable. Of so many bytes all are written, or none: a
+    /// [`SECTOR`], or with 1 any of them.
+    ///
+    /// # Panics
+    /// When `unit` is 0.
     #[must_use]
-    pub fn image(&self, choose: &mut Choice<'_>) -> Memory {
+    pub fn image(&self, unit: usize, choose: &mut Choice<'_>) -> Memory {
         let disk = self.disk();
         let mut names = disk.durable.clone();
         let kept = match choose(3) {
@@ -202,7 +206,7 @@ impl Memory {
             _ => index(choose(disk.namings.len() as u64 + 1)),
         };
         disk.namings[..kept].iter().for_each(|naming| naming.apply(&mut names));
-        let left = names.into_iter().map(|(name, inode)| (name, disk.inodes[inode].left(choose)));
+        let left = names.into_iter().map(|(name, inode)| (name, disk.inodes[inode].left(unit, choose)));
         let image = Memory::new();
         left.for_each(|(name, content)| image.put(&name, content));
         image
@@ -393,7 +397,7 @@ mod tests {
         let mut path: Vec<(u64, u64)> = Vec::new();
         loop {
             let mut depth = 0;
-            let image = memory.image(&mut |bound| {
+            let image = memory.image(SECTOR, &mut |bound| {
                 if depth == path.len() {
                     path.push((0, bound));
                 }
