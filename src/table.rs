@@ -67,6 +67,7 @@ pub fn npy_header(descr: &str, length: u64, size: u64) -> Vec<u8> {
 #[derive(Debug)]
 struct Column {
     dir: Dir,
+    name: &'static str,
     path: PathBuf,
     file: File,
     /// The type as NumPy writes it.
@@ -76,10 +77,10 @@ struct Column {
 }
 
 impl Column {
-    fn create(dir: &Dir, name: &str, descr: &str, unit: u64) -> Result<Column> {
+    fn create(dir: &Dir, name: &'static str, descr: &str, unit: u64) -> Result<Column> {
         let path = dir.join(name);
         let file = dir.open(name, Mode::Make).map_err(Error::io("making", &path))?;
-        let column = Column { dir: dir.clone(), path, file, descr: descr.into(), unit };
+        let column = Column { dir: dir.clone(), name, path, file, descr: descr.into(), unit };
         column.lock()?;
         column.file.set_length(0).map_err(Error::io("truncating", &column.path))?;
         column.write_header(0)?;
@@ -87,7 +88,7 @@ impl Column {
         Ok(column)
     }
 
-    fn open(dir: &Dir, name: &str, descr: &str, unit: u64, writable: bool) -> Result<Column> {
+    fn open(dir: &Dir, name: &'static str, descr: &str, unit: u64, writable: bool) -> Result<Column> {
         let path = dir.join(name);
         let mode = if writable { Mode::Write } else { Mode::Read };
         let file = dir.open(name, mode).map_err(|source| match source.kind() {
@@ -98,7 +99,7 @@ impl Column {
             },
             _ => Error::io("opening", &path)(source),
         })?;
-        let column = Column { dir: dir.clone(), path, file, descr: descr.into(), unit };
+        let column = Column { dir: dir.clone(), name, path, file, descr: descr.into(), unit };
         if writable {
             column.lock()?;
         }
@@ -204,8 +205,15 @@ impl Column {
         })
     }
 
+    /// Makes what was written durable, in the file that is found under its name: what another one was put in place of is
+    /// lost with its last holder.
     fn sync(&self) -> Result<()> {
-        self.file.sync_data().map_err(Error::io("syncing", &self.path))
+        self.file.sync_data().map_err(Error::io("syncing", &self.path))?;
+        if !self.file.is_named(self.name).map_err(Error::io("reading the state of", &self.path))? {
+            let what = "another file was put in its place while this run held it; nothing more is written";
+            return Err(Error::io("writing", &self.path)(std::io::Error::other(what)));
+        }
+        Ok(())
     }
 
     fn check_length(&self, length: u64) -> Result<()> {

@@ -113,42 +113,56 @@ fn of_eight_starts_one_runs_and_after_its_kill_the_next() {
     );
 }
 
-/// An editor or a copy that puts another file in the journal's place takes the lock from under its holder.
+/// An editor or a copy that puts another file in the place of one takes it, and its lock, from under its holder.
 #[test]
-fn a_journal_replaced_under_its_holder_lets_nobody_write_with_it() {
-    let random = &mut Random::new("replaced journal");
-    let tally = Tally::begin("replaced journal");
-    let rounds = cases(3, 60);
-    for _ in 0..rounds {
-        let dirs = tempfile::tempdir().unwrap();
-        let (dir, whole, other) = (dirs.path().join("run"), dirs.path().join("whole"), dirs.path().join("other"));
-        let journal = dir.join("journal.jsonl");
-        let holder = start(grundy(["run", GAME, "--threads", "1", "--dir"]).arg(&dir));
-        wait_until("the holder commits", || recorded(&dir) > 0);
-        std::thread::sleep(Duration::from_millis(random.below(100)));
-        std::fs::copy(&journal, &other).unwrap();
-        std::fs::rename(&other, &journal).unwrap();
-        let committed = count(&dir);
-        let to = committed + 1000;
-        let output = run(GAME, &dir, &["--to", &to.to_string()]);
-        // The holder finds out at its next commit, and keeps its hands off; who waits for the lock that long goes on.
-        let went_on = output.status.code() == Some(0);
-        if !went_on {
-            refused(&output, &dir);
+fn a_file_replaced_under_its_holder_lets_nobody_write_with_it() {
+    let random = &mut Random::new("replaced file");
+    let tally = Tally::begin("replaced file");
+    let rounds = cases(20, 1000);
+    let names = ["journal.jsonl", "values.npy", "escapes.npy"];
+    let mut draws: Vec<(&str, Random)> =
+        (0..rounds).zip(names.into_iter().cycle()).map(|(_, name)| (name, random.fork())).collect();
+    // A round is mostly waiting for commits.
+    std::thread::scope(|scope| {
+        for some in draws.chunks_mut(index(rounds.div_ceil(4))) {
+            scope.spawn(|| some.iter_mut().for_each(|(name, random)| replaced(name, random)));
         }
-        let asked = kill_process(Pid::from_child(&holder), Signal::INT);
-        let output = holder.wait_with_output().unwrap();
-        assert!(asked.is_err() || output.status.code() == Some(1), "{:?}: {}", output.status, text(&output.stderr));
-        assert!(text(&output.stderr).contains("journal.jsonl"), "{}", text(&output.stderr));
-        assert_eq!(count(&dir), if went_on { to } else { committed });
-        assert_eq!(grundy(["verify"]).arg(&dir).output().unwrap().status.code(), Some(0));
-        let to = to.to_string();
-        run_well(GAME, &dir, &["--to", &to]);
-        run_well(GAME, &whole, &["--to", &to]);
-        same_run(&dir, &whole);
-    }
+    });
     tally.end(
         rounds,
         "the holder stopped at its next commit, the second was refused or came after it, the bytes are right",
     );
+}
+
+fn index(n: u64) -> usize {
+    usize::try_from(n).unwrap()
+}
+
+fn replaced(name: &str, random: &mut Random) {
+    let dirs = tempfile::tempdir().unwrap();
+    let (dir, whole, other) = (dirs.path().join("run"), dirs.path().join("whole"), dirs.path().join("other"));
+    let file = dir.join(name);
+    let holder = start(grundy(["run", GAME, "--threads", "1", "--dir"]).arg(&dir));
+    wait_until("the holder commits", || recorded(&dir) > 0);
+    std::thread::sleep(Duration::from_millis(random.below(100)));
+    std::fs::copy(&file, &other).unwrap();
+    std::fs::rename(&other, &file).unwrap();
+    let committed = count(&dir);
+    let to = committed + 1000;
+    let output = run(GAME, &dir, &["--to", &to.to_string()]);
+    // The holder finds out at its next commit, and keeps its hands off; who waits for the lock that long goes on.
+    let went_on = output.status.code() == Some(0);
+    if !went_on {
+        refused(&output, &dir);
+    }
+    let asked = kill_process(Pid::from_child(&holder), Signal::INT);
+    let output = holder.wait_with_output().unwrap();
+    assert!(asked.is_err() || output.status.code() == Some(1), "{name}, {:?}: {}", output.status, text(&output.stderr));
+    assert!(text(&output.stderr).contains(name), "{name}: {}", text(&output.stderr));
+    assert_eq!(count(&dir), if went_on { to } else { committed }, "{name}");
+    assert_eq!(grundy(["verify"]).arg(&dir).output().unwrap().status.code(), Some(0), "{name}");
+    let to = to.to_string();
+    run_well(GAME, &dir, &["--to", &to]);
+    run_well(GAME, &whole, &["--to", &to]);
+    same_run(&dir, &whole);
 }
