@@ -20,7 +20,7 @@ use crate::definition::{Appended, Sequence, for_each_piece};
 use crate::digest::{Chain, SEGMENT};
 use crate::error::{Error, Result};
 use crate::fault;
-use crate::journal::{self, Contents, Event, FORMAT, Journal, Point, Record, Width, kept, rule_digest};
+use crate::journal::{self, Contents, DOUBT, Event, FORMAT, Journal, Point, Record, Width, kept, rule_digest};
 use crate::ledger::{Batch, HEAD, Ledger, SLACK, Writer, fill, may_free};
 use crate::places::{self, Places};
 use crate::rule::Rule;
@@ -44,9 +44,6 @@ const WIDTH_SAMPLE: u64 = 1 << 16;
 
 /// So many checks may fail in one process before it gives up.
 const FAILURES: usize = 8;
-
-/// What the checks of a record call the heap of which a check has found another value, until it is computed again.
-const DOUBT: &str = "doubt";
 
 /// Characters of a game's name that a record of 4096 bytes has room for, with all else in it.
 const LONGEST_NAME: usize = 2048;
@@ -198,14 +195,27 @@ impl View {
         Ok(snapshot.as_ref().map(Snapshot::known).unwrap_or_default())
     }
 
+    /// Computes the heap again of which a check has found another value, if there is one and that can be done.
+    ///
+    /// # Errors
+    /// [`Error::Differs`] when it has another value, and what reading the values gives.
+    pub fn check_doubt(&self) -> Result<()> {
+        match self.contents.last.doubt() {
+            Some(n) if n < self.len() && self.freed().is_empty() => places::compare(&self.rule, self, n),
+            _ => Ok(()),
+        }
+    }
+
     /// Checks that the run has not freed these values since it was opened.
     fn still_there(&self, from: u64, to: u64) -> Result<()> {
         let length = journal::length_in(&self.dir)?;
         let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
         if length != followed.0 {
-            let last = journal::read_in(&self.dir)?.last;
-            if last.count < self.table.len() {
-                let what = format!("the run went back to {} values while it was read; read it again", last.count);
+            let Contents { last, points, .. } = journal::read_in(&self.dir)?;
+            let ours = |point: &&Point| point.count == self.table.len();
+            let digest = points.iter().find(ours).map(|point| point.digest.to_string());
+            if digest.as_ref() != Some(&self.contents.last.digest) {
+                let what = "the run went back while it was read; read it again".into();
                 return Err(Error::Damage { path: self.dir.join(journal::NAME), offset: 0, what });
             }
             *followed = (length, last.freed().unwrap_or(0..0));
@@ -300,15 +310,43 @@ pub fn run_in(
 ) -> Result<Outcome> {
     let seed = conduct.seed.unwrap_or_else(random_seed);
     again_and_again(seed, conduct, observer, |attempt, observer| {
-        match prepare(rule, dir, options, attempt, observer, stop)? {
+        counted(dir, observer, |observer| match prepare(rule, dir, options, attempt, observer, stop)? {
             Prepared::Nothing(outcome) => Ok(outcome),
             Prepared::Ready(run) => run.go_on(options, conduct, observer, stop),
-        }
+        })
     })
 }
 
-/// Attempts a run, and once more when a check failed: another result then was an accident, which the next attempt counts;
-/// the same wrong one is a mistake of this program.
+/// Does something with the run, and says in the journal when a check failed: at once, whatever happens to the process then.
+fn counted(
+    dir: &Dir,
+    observer: &mut (dyn Observer + Send),
+    work: impl FnOnce(&mut (dyn Observer + Send)) -> Result<Outcome>,
+) -> Result<Outcome> {
+    let done = work(observer);
+    let Err(error @ (Error::Differs { .. } | Error::Flipped { .. })) = &done else { return done };
+    let count = || -> Result<()> {
+        let (mut journal, contents) = Journal::open_in(dir)?;
+        // Before the first record there is nothing that could be wrong.
+        let Some(Contents { mut last, torn, .. }) = contents else { return Ok(()) };
+        if torn.is_some() {
+            journal.drop_torn_tail()?;
+        }
+        last.errors = last.errors.saturating_add(1);
+        if let Error::Differs { n, .. } = *error {
+            // What is wrong before others must be looked at before them.
+            last.checks.insert(DOUBT.into(), last.doubt().map_or(n, |other| other.min(n)));
+        }
+        journal.append(Record { event: Event::Open, ..last })
+    };
+    if let Err(why) = count() {
+        observer.note(&format!("that a check failed could not be written down: {why}"));
+    }
+    done
+}
+
+/// Attempts a run, and once more when a check failed: another result then was an accident, the same wrong one is a mistake
+/// of this program.
 fn again_and_again(
     seed: u64,
     conduct: Conduct,
@@ -316,14 +354,10 @@ fn again_and_again(
     mut run: impl FnMut(Attempt, &mut (dyn Observer + Send)) -> Result<Outcome>,
 ) -> Result<Outcome> {
     let mut failures: Vec<String> = Vec::new();
-    let mut doubt = None;
     loop {
-        match run(Attempt { conduct, seed, failed: !failures.is_empty(), doubt }, observer) {
+        match run(Attempt { conduct, seed, failures: failures.len() as u64 }, observer) {
             Err(error @ (Error::Differs { .. } | Error::Flipped { .. })) => {
                 let text = error.to_string();
-                if let Error::Differs { n, .. } = error {
-                    doubt = Some(n);
-                }
                 if failures.contains(&text) {
                     observer.note(
                         "the same came out again: this is no accident, but a mistake of this program; please report it",
@@ -348,10 +382,8 @@ struct Attempt {
     conduct: Conduct,
     /// Decides where a second look is taken, the same in each attempt.
     seed: u64,
-    /// A check failed in the attempt before.
-    failed: bool,
-    /// The last heap of which a check has found another value.
-    doubt: Option<u64>,
+    /// How many attempts before it failed.
+    failures: u64,
 }
 
 struct Run {
@@ -481,7 +513,7 @@ fn create(
         max_value: 0,
         max_at: 0,
         checks: BTreeMap::new(),
-        errors: u64::from(attempt.failed),
+        errors: attempt.failures, // which no record could count
         kernel: options.method.name().into(),
         program: concat!("grundy ", env!("CARGO_PKG_VERSION")).into(),
         previous: String::new(),
@@ -502,7 +534,7 @@ fn create(
         pending,
         born,
         largest,
-        places: Places::new(0, 0, attempt.doubt),
+        places: Places::new(0, 0, None),
         memory_checks: 0,
         checks_before: BTreeMap::new(),
         from: 0,
@@ -554,13 +586,6 @@ fn resume(
         };
         Prepared::Nothing(Outcome { rule: rule.clone(), progress, computed: 0, stopped })
     };
-    // First of all, so that a stop meanwhile leaves it counted.
-    let doubt = attempt.doubt.or(last.checks.get(DOUBT).copied());
-    if attempt.failed {
-        last.errors = last.errors.saturating_add(1);
-        last.checks.extend(doubt.map(|n| (DOUBT.into(), n)));
-        journal.append(Record { event: Event::Open, ..last.clone() })?;
-    }
     last.keep = options.keep.or(last.keep);
     if let Some(keep) = last.keep {
         check_keep(dir.path(), &rule, options.method, keep, last.last_rare)?;
@@ -621,23 +646,34 @@ fn resume(
         repaired += 1;
     }
     // A wrong value that is committed agrees with the journal, and all that is computed from it would be wrong as well.
-    if let Some(n) = doubt.filter(|&n| n < last.count && is_whole(checked.good, &points) && table.freed().is_empty()) {
-        match places::compare(&rule, &table, n) {
-            Err(Error::Differs { .. }) if options.rollback => {
+    let agreed = |good: usize| points[..good].last().map_or(0, |point| point.count);
+    let mut went_wrong = None;
+    let mut doubt = last.doubt();
+    if let Some(n) = doubt.filter(|&n| n < agreed(checked.good)) {
+        let compared = if table.freed().is_empty() { Some(places::compare(&rule, &table, n)) } else { None };
+        match compared {
+            None => observer
+                .note(&format!("heap {n} is in doubt, but to compute it all values are needed, and some are freed")),
+            Some(Ok(())) => doubt = None,
+            Some(Err(Error::Differs { .. })) if options.rollback => {
                 checked.good = points.partition_point(|point| point.count <= n);
+                went_wrong = Some(n);
             }
-            Err(error @ Error::Differs { .. }) => {
-                observer.note(&format!(
-                    "heap {n} is committed, and nothing from it on can be trusted; 'grundy run --dir {} --rollback' goes \
-                     back to the last record before it",
-                    dir.path().display()
-                ));
-                return Err(error);
+            Some(Err(Error::Differs { value, again, .. })) => {
+                return Err(Error::Damage {
+                    path: table.path().into(),
+                    offset: HEADER + n * last.width.bytes(),
+                    what: format!(
+                        "G({n}) was computed as {value}, but the definition gives {again}: nothing from there on can be \
+                         trusted; 'grundy run --dir {} --rollback' goes back before it",
+                        dir.path().display()
+                    ),
+                });
             }
-            compared => compared?,
+            Some(Err(other)) => return Err(other),
         }
     }
-    let doubt = doubt.filter(|&n| n >= last.count);
+    let settled = last.doubt() != doubt;
     last.checks.remove(DOUBT);
     last.checks.extend(doubt.map(|n| (DOUBT.into(), n)));
     let whole = is_whole(checked.good, &points);
@@ -685,9 +721,10 @@ fn resume(
         last.kept = kept(count, &table.freed());
         last.snapshot = last.snapshot.filter(|_| snapshot.is_some());
         fill(&mut last, &checked.chain, checked.counted);
-        last.errors = last.errors.saturating_add(1);
+        last.errors = last.errors.saturating_add(u64::from(went_wrong.is_none())); // else it was counted when it was found
         journal.append(last.clone())?;
-        observer.note(&format!("the table was damaged: the run went back to {count} values"));
+        let why = went_wrong.map_or("the table was damaged".into(), |n| format!("heap {n} had a wrong value"));
+        observer.note(&format!("{why}: the run went back to {count} values"));
     }
     table.write_headers()?;
     let counted = checked.counted;
@@ -711,7 +748,8 @@ fn resume(
     let born = checked.chain.clone();
     let nothing_to_do = options.to.is_some_and(|to| to <= last.count) && same_keep;
     // Before anything is written: the files no longer end where the last record says.
-    if !nothing_to_do && journal.last().is_some_and(|last| last.event == Event::Close) {
+    let closed = journal.last().is_some_and(|last| last.event == Event::Close);
+    if settled || (closed && !nothing_to_do) {
         journal.append(Record { event: Event::Open, ..template.clone() })?;
     }
     let ledger = Ledger::new(dir, journal, table, checked.chain, &points, snapshot, template);
@@ -996,7 +1034,9 @@ impl Run {
         let past = Appended { first: &given, more: &self.pending };
         self.solver.check_memory(&past)?;
         self.memory_checks += 1;
-        self.places.look(&self.rule, &past, self.solver.rares(past.len()).1)
+        // Without a space every heap counts as rare.
+        let has_space = self.solver.space() != Space::NONE;
+        self.places.look(&self.rule, &past, if has_space { self.solver.rares(past.len()).1 } else { 0 })
     }
 
     /// The values that are proved.
@@ -1115,13 +1155,15 @@ mod tests {
         let mut attempts = 0;
         again_and_again(7, conduct, notes, |attempt, observer| {
             attempts += 1;
-            match prepare(Some(&rule), dir, &options(TO), attempt, observer, &stop)? {
-                Prepared::Nothing(outcome) => Ok(outcome),
-                Prepared::Ready(mut run) => {
-                    harm(attempts, &mut run);
-                    run.go_on(&options(TO), conduct, observer, &stop)
+            counted(dir, observer, |observer| {
+                match prepare(Some(&rule), dir, &options(TO), attempt, observer, &stop)? {
+                    Prepared::Nothing(outcome) => Ok(outcome),
+                    Prepared::Ready(mut run) => {
+                        harm(attempts, &mut run);
+                        run.go_on(&options(TO), conduct, observer, &stop)
+                    }
                 }
-            }
+            })
         })
     }
 
@@ -1152,7 +1194,7 @@ mod tests {
                 Err(error) => {
                     assert!(matches!(error, Error::Flipped { .. }), "{error}");
                     assert!(notes.0.last().unwrap().contains("came out again"), "{:?}", notes.0);
-                    assert_eq!((last.count, last.errors), (12_000, 1), "nothing was written");
+                    assert_eq!((last.count, last.errors), (12_000, 2), "no value was written");
                     run_with(&dir, &mut notes, |_, _| ()).unwrap();
                     assert_eq!(last_record(&dir).digest, chain.digest().to_string());
                 }
@@ -1170,7 +1212,7 @@ mod tests {
         let (conduct, mut notes) = (Conduct { seed: Some(7), ..Conduct::default() }, Notes::default());
         let dir = Dir::on(Arc::new(Memory::new()), Path::new("run"));
         run_in(&dir, Some(&rule), &options(12_000), conduct, &mut notes, &stop).unwrap();
-        let attempt = Attempt { conduct, seed: 7, failed: false, doubt: None };
+        let attempt = Attempt { conduct, seed: 7, failures: 0 };
         for round in 0..rounds {
             let prepared = prepare(Some(&rule), &dir, &options(TO), attempt, &mut notes, &stop).unwrap();
             let Prepared::Ready(mut run) = prepared else { panic!("there is something to do") };
@@ -1202,7 +1244,7 @@ mod tests {
         let conduct = Conduct { commit_every: Some(500), repair: true, seed: None };
         let (dir, mut notes) = (Dir::on(Arc::new(Memory::new()), Path::new("run")), Notes::default());
         run_in(&dir, Some(&rule), &options(2000), conduct, &mut notes, &stop).unwrap();
-        let attempt = Attempt { conduct, seed: 7, failed: false, doubt: None };
+        let attempt = Attempt { conduct, seed: 7, failures: 0 };
         let prepared = |attempt: Attempt, notes: &mut Notes| match prepare(
             Some(&rule),
             &dir,
@@ -1224,30 +1266,68 @@ mod tests {
         run.writer.wait().unwrap();
         run.writer.close().unwrap();
 
-        let differs = |seen: &Result<Outcome>| matches!(seen, Err(Error::Differs { n: 2250, .. }));
         let mut attempts = 0;
-        let seen = again_and_again(7, conduct, &mut notes, |attempt, _| {
+        let seen = again_and_again(7, conduct, &mut notes, |attempt, observer| {
             attempts += 1;
-            let mut run = prepared(attempt, &mut Notes::default())?;
-            run.places = Places::new(2500, 0, Some(2250)); // as if it were one that is looked at late
-            run.go_on(&options(5000), conduct, &mut Notes::default(), &stop)
+            counted(&dir, observer, |_| {
+                let mut run = prepared(attempt, &mut Notes::default())?;
+                run.places = Places::new(2500, 0, Some(2250)); // as if it were one that is looked at late
+                run.go_on(&options(5000), conduct, &mut Notes::default(), &stop)
+            })
         });
-        assert!(differs(&seen) && attempts == 2, "{attempts}: {seen:?}");
-        let last = last_record(&dir);
-        assert_eq!((last.count, last.errors, last.checks.get(DOUBT)), (2500, 1, Some(&2250)));
-        // Nor does another process, or one that has nothing to do, take it for good.
+        let refused = |seen: &Result<Outcome>| matches!(seen, Err(error) if error.to_string().contains("--rollback"));
+        assert!(refused(&seen) && attempts == 2, "{attempts}: {seen:?}");
+        // Nor does another process, or one that has nothing to do, or a reader who asks, take it for good.
         for to in [5000, 2500] {
             let seen = run_in(&dir, None, &options(to), conduct, &mut notes, &stop);
-            assert!(differs(&seen), "{seen:?}");
-            assert!(notes.0.iter().any(|note| note.contains("--rollback")), "{:?}", notes.0);
-            assert_eq!(last_record(&dir).count, 2500);
+            assert!(refused(&seen), "{seen:?}");
+            let last = last_record(&dir);
+            assert_eq!((last.count, last.errors, last.doubt()), (2500, 1, Some(2250)));
+            let seen = View::open_in(&dir).unwrap().check_doubt();
+            assert!(matches!(seen, Err(Error::Differs { n: 2250, .. })), "{seen:?}");
         }
-        let back = Options { rollback: true, ..options(5000) };
+        let back = Options { rollback: true, ..options(2100) };
         run_in(&dir, None, &back, conduct, &mut notes, &stop).unwrap();
-        let last = last_record(&dir);
-        assert_eq!((last.count, last.checks.get(DOUBT)), (5000, None));
-        assert_eq!(last.digest, chain.digest().to_string());
         assert!(notes.0.iter().any(|note| note.contains("went back to 2000")), "{:?}", notes.0);
+        let last = last_record(&dir);
+        assert_eq!((last.count, last.errors, last.doubt()), (2100, 1, Some(2250)), "until it is there again");
+        run_in(&dir, None, &options(5000), conduct, &mut notes, &stop).unwrap();
+        let last = last_record(&dir);
+        assert_eq!((last.count, last.errors, last.doubt()), (5000, 1, None));
+        assert_eq!(last.digest, chain.digest().to_string());
+    }
+
+    /// Both at once: what is damaged is told or put right, what is in doubt is looked at in what agrees.
+    #[test]
+    fn going_back_because_of_damage_does_not_forget_a_heap_in_doubt() {
+        let (rule, stop) = ("0.07".parse::<Rule>().unwrap(), AtomicBool::new(false));
+        let conduct = Conduct { commit_every: Some(500), repair: true, seed: None };
+        let memory = Arc::new(Memory::new());
+        let (dir, mut notes) = (Dir::on(memory.clone(), Path::new("run")), Notes::default());
+        run_in(&dir, Some(&rule), &options(3000), conduct, &mut notes, &stop).unwrap();
+        for n in [1250, 2750] {
+            let differs = || Err(Error::Differs { n, value: 1, again: 2, how: "a test".into() });
+            assert!(counted(&dir, &mut notes, |_| differs()).is_err());
+        }
+        assert_eq!((last_record(&dir).errors, last_record(&dir).doubt()), (2, Some(1250)), "the least");
+        let mut bytes = memory.get(table::VALUES).unwrap();
+        bytes[4096 + 2600] ^= 1;
+        memory.put(table::VALUES, bytes);
+        let back = Options { rollback: true, ..options(2500) };
+        run_in(&dir, None, &back, conduct, &mut notes, &stop).unwrap();
+        assert_eq!((last_record(&dir).count, last_record(&dir).doubt()), (2500, None), "1250 was good");
+
+        assert!(
+            counted(&dir, &mut notes, |_| Err(Error::Differs { n: 2400, value: 1, again: 2, how: "a".into() }))
+                .is_err()
+        );
+        let mut bytes = memory.get(table::VALUES).unwrap();
+        bytes[4096 + 2100] ^= 1;
+        memory.put(table::VALUES, bytes);
+        run_in(&dir, None, &Options { rollback: true, ..options(2000) }, conduct, &mut notes, &stop).unwrap();
+        assert_eq!((last_record(&dir).count, last_record(&dir).doubt()), (2000, Some(2400)), "not there any more");
+        run_in(&dir, None, &options(3000), conduct, &mut notes, &stop).unwrap();
+        assert_eq!((last_record(&dir).count, last_record(&dir).doubt()), (3000, None));
     }
 
     /// A failure that a stop follows at once is counted all the same.
@@ -1258,14 +1338,16 @@ mod tests {
         let (dir, mut notes) = (Dir::on(Arc::new(Memory::new()), Path::new("run")), Notes::default());
         run_in(&dir, Some(&rule), &options(12_000), conduct, &mut notes, &stop).unwrap();
         let outcome = again_and_again(7, conduct, &mut notes, |attempt, observer| {
-            match prepare(Some(&rule), &dir, &options(TO), attempt, observer, &stop)? {
-                Prepared::Nothing(outcome) => Ok(outcome),
-                Prepared::Ready(mut run) => {
-                    stop.store(true, Ordering::Relaxed);
-                    run.solver.flip();
-                    run.go_on(&options(TO), conduct, observer, &stop)
+            counted(&dir, observer, |observer| {
+                match prepare(Some(&rule), &dir, &options(TO), attempt, observer, &stop)? {
+                    Prepared::Nothing(outcome) => Ok(outcome),
+                    Prepared::Ready(mut run) => {
+                        stop.store(true, Ordering::Relaxed);
+                        run.solver.flip();
+                        run.go_on(&options(TO), conduct, observer, &stop)
+                    }
                 }
-            }
+            })
         });
         assert!(outcome.unwrap().stopped);
         assert_eq!((last_record(&dir).count, last_record(&dir).errors), (12_000, 1), "{:?}", notes.0);
@@ -1281,7 +1363,7 @@ mod tests {
             let (mut attempts, mut notes) = (0, Notes::default());
             let outcome = again_and_again(0, Conduct::default(), &mut notes, |attempt, _| {
                 attempts += 1;
-                assert_eq!(attempt.failed, attempts > 1, "the next attempt counts the failure");
+                assert_eq!(attempt.failures + 1, attempts, "the next attempt knows of the failures");
                 failing(attempts).map_or_else(done, Err)
             });
             (outcome.map(|_| ()), attempts, notes.0.last().cloned().unwrap_or_default())

@@ -125,7 +125,7 @@ pub struct Record {
     pub max_value: u16,
     /// Where it appears first.
     pub max_at: u64,
-    /// What was checked, and how often, since the run was made.
+    /// What was checked, and how often, since the run was made; and [`Record::doubt`].
     pub checks: BTreeMap<String, u64>,
     /// How many checks failed since the run was made.
     pub errors: u64,
@@ -153,6 +153,12 @@ impl Record {
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
         Digest::parse(&self.digest)
+    }
+
+    /// The heap of which a check has found another value, until it is computed again.
+    #[must_use]
+    pub fn doubt(&self) -> Option<u64> {
+        self.checks.get(DOUBT).copied()
     }
 
     /// The values that are freed, whole segments between the head and the last values; an empty range for none, `None`
@@ -190,6 +196,9 @@ pub fn rule_digest(rule: &Rule) -> String {
     }
     hasher.finalize().to_hex().to_string()
 }
+
+/// What the checks of a record call the heap of which a check has found another value, until it is computed again.
+pub(crate) const DOUBT: &str = "doubt";
 
 const BLANK: &str = "                                                                ";
 const ZEROS: &str = "0000000000000000000000000000000000000000000000000000000000000000";

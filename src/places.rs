@@ -79,9 +79,7 @@ impl Places {
         self.see(past.len(), last_rare);
         if !past.freed().is_empty() {
             self.waiting.clear();
-            self.doubt = None;
-        }
-        if let Some(n) = self.doubt.filter(|&n| n < past.len()) {
+        } else if let Some(n) = self.doubt.filter(|&n| n < past.len()) {
             compare(rule, past, n)?;
             self.doubt = None;
         }

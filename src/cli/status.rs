@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy status runs/grundy --json\n\
                         Keys: game count width mask position rares last_rare max_value max_at escapes digest checks errors\n\
-                        kept excluded ('kept' lists the half-open ranges of values that are there; 'excluded' has the\n\
+                        doubt kept excluded ('doubt' is a heap of which a check has found\n\
+                        another value, until it is computed again; 'kept' lists the half-open ranges of values that are there; 'excluded' has the\n\
                         count and the largest of the numbers no divisor of which is a period, the least_left that no\n\
                         zero excludes, and looked, how many values were searched for zeros)")]
 pub(crate) struct Args {
@@ -27,6 +28,8 @@ pub(crate) fn status(args: &Args) -> Result<()> {
     let record = &contents.last;
     let excluded = excluded(&args.dir);
     if args.json {
+        let mut checks = record.checks.clone();
+        checks.remove("doubt");
         let object = serde_json::json!({
             "game": record.game,
             "count": record.count,
@@ -39,8 +42,9 @@ pub(crate) fn status(args: &Args) -> Result<()> {
             "max_at": record.max_at,
             "escapes": record.escapes,
             "digest": record.digest,
-            "checks": record.checks,
+            "checks": checks,
             "errors": record.errors,
+            "doubt": record.doubt(),
             "kept": record.kept,
             "excluded": excluded.as_ref().map(|excluded| serde_json::json!({
                 "count": excluded.multiples.len(),
@@ -73,9 +77,8 @@ pub(crate) fn status(args: &Args) -> Result<()> {
             format!("{errors}; what was not committed was computed anew; test the memory and the disk of this machine")
         }
     };
-    let doubt = record.checks.get("doubt");
-    let doubt =
-        doubt.map_or_else(String::new, |n| format!("; heap {n} is in doubt, and the next run looks at it first"));
+    let doubt = record.doubt();
+    let doubt = doubt.map_or_else(String::new, |n| format!("; heap {n} is in doubt until it is computed again"));
     let failed = failed + &doubt;
     let periods = match &excluded {
         None => "no table to look at".to_owned(),

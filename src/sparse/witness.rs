@@ -569,7 +569,9 @@ impl Witnesses {
         let before = self.large.partition_point(|large| large.0 < n);
         for &(b, value) in self.large[..before].iter().rev().take(LAST) {
             for split in &self.splits {
-                let Some(a) = (n - b).checked_sub(split.remove).filter(|&a| a > 0) else { continue };
+                // A heap that has flipped may lie anywhere.
+                let rest = n.checked_sub(b).and_then(|rest| rest.checked_sub(split.remove));
+                let Some(a) = rest.filter(|&a| a > 0) else { continue };
                 if a.abs_diff(b) >= split.min_difference {
                     let mut other = [0];
                     match all.read(a, &mut other) {
