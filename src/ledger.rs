@@ -141,6 +141,7 @@ impl Ledger {
             ..self.template.clone()
         };
         fill(&mut record, &self.chain, batch.counted);
+        self.table.check_names()?; // as late as can be: between this and the record nobody notices
         self.journal.append(record)?;
         if swapped {
             self.table.sync()?;

@@ -205,10 +205,12 @@ impl Column {
         })
     }
 
-    /// Makes what was written durable, in the file that is found under its name: what another one was put in place of is
-    /// lost with its last holder.
     fn sync(&self) -> Result<()> {
-        self.file.sync_data().map_err(Error::io("syncing", &self.path))?;
+        self.file.sync_data().map_err(Error::io("syncing", &self.path))
+    }
+
+    /// What another file was put in place of is lost with its last holder.
+    fn check_name(&self) -> Result<()> {
         if !self.file.is_named(self.name).map_err(Error::io("reading the state of", &self.path))? {
             let what = "another file was put in its place while this run held it; nothing more is written";
             return Err(Error::io("writing", &self.path)(std::io::Error::other(what)));
@@ -475,6 +477,15 @@ impl Table {
         }
         self.values.sync()?;
         self.escapes.as_ref().map_or(Ok(()), Column::sync)
+    }
+
+    /// Checks that the files are those that are found under their names, before a record speaks of them.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when another file has been put in the place of one.
+    pub fn check_names(&self) -> Result<()> {
+        self.values.check_name()?;
+        self.escapes.as_ref().map_or(Ok(()), Column::check_name)
     }
 
     /// Values and escapes written, committed or not.
