@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy status runs/grundy --json\n\
                         Keys: game count width mask position rares last_rare max_value max_at escapes digest checks errors\n\
-                        doubt kept excluded ('doubt' is a heap of which a check has found\n\
-                        another value, until it is computed again; 'kept' lists the half-open ranges of values that are there; 'excluded' has the\n\
+                        doubt kept excluded ('doubt' is a heap of which a check has found another value, until it is\n\
+                        computed again; 'kept' lists the half-open ranges of values that are there; 'excluded' has the\n\
                         count and the largest of the numbers no divisor of which is a period, the least_left that no\n\
                         zero excludes, and looked, how many values were searched for zeros)")]
 pub(crate) struct Args {

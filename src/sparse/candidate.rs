@@ -809,8 +809,7 @@ impl Stream {
 
     /// The least value common at `n` that is not an option, on 16-bit values.
     fn wide_value(&self, n: u64) -> Result<u16> {
-        // Anew for each heap, since nothing is made from memory that nobody compares. (It is 8 KiB, and a heap takes
-        // thousands of look-ups.)
+        // Anew for each heap (8 KiB): what would outlive it would have to be compared.
         let mut seen = [0u64; 1 << 10];
         let mut see = |v: u16| seen[usize::from(v / 64)] |= 1 << (v % 64);
         let (values, start) = (self.values.items(), self.values.start());
