@@ -8,7 +8,11 @@ use blake3::Hasher;
 use std::fmt;
 
 /// Values in one segment.
-pub const SEGMENT: u64 = 1 << 24;
+pub const SEGMENT: u64 = if SMALL { 1 << 12 } else { 1 << 24 };
+
+/// Whether this is the program of the tests that free values: with segments so small that a run which frees some fits
+/// memory many times. What it writes is of another format ([`crate::journal::FORMAT`]), which no other build accepts.
+pub(crate) const SMALL: bool = cfg!(feature = "small-segments");
 
 /// A digest, printed as 64 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -490,7 +490,13 @@ fn create(
     let large = pending.iter().filter(|&&v| v > 255).count();
     let decided = if large * ESCAPES_WORTH > pending.len() { Width::U16 } else { Width::U8 };
     let width = options.width.unwrap_or(decided);
-    check_room(dir, options, None, width, 0)?;
+    if let Err(error) = check_room(dir, options, None, width, 0) {
+        // Nothing is left behind but a directory, unless data is there that a journal must not be missing beside.
+        if let Ok(None) = dir.length(table::VALUES) {
+            dir.remove(journal::NAME).map_err(Error::io("removing", dir.join(journal::NAME)))?;
+        }
+        return Err(error);
+    }
     let table = Table::create_in(dir, width)?;
     let template = Record {
         format: FORMAT,

@@ -13,7 +13,7 @@
 //!
 //! The writer holds the lock on this file, and this is the file whose identity is compared with the path.
 
-use crate::digest::{Digest, SEGMENT};
+use crate::digest::{Digest, SEGMENT, SMALL};
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::rule::{Leaves, Rule};
@@ -25,7 +25,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The version of the files of a run directory.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = if SMALL { u32::MAX } else { 1 };
 
 /// Bytes of one record.
 pub const RECORD: usize = 4096;
@@ -48,7 +48,8 @@ pub enum Event {
     Rollback,
     /// Values that were altered on the disk were computed anew, found to be those of the journal, and put back.
     Repair,
-    /// The run was stopped cleanly: headers and lengths of the files are exactly those of the commit before.
+    /// The run was stopped cleanly: the headers are those of the commit before, and so are the lengths of the files, unless
+    /// the run went back and has not passed its farthest place again ([`Contents::farthest`]).
     Close,
 }
 
@@ -198,7 +199,7 @@ pub fn rule_digest(rule: &Rule) -> String {
 }
 
 /// What the checks of a record call the heap of which a check has found another value, until it is computed again.
-pub(crate) const DOUBT: &str = "doubt";
+pub const DOUBT: &str = "doubt";
 
 const BLANK: &str = "                                                                ";
 const ZEROS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
@@ -223,6 +224,8 @@ pub struct Contents {
     pub points: Vec<Point>,
     /// Values and escapes that the record before the last one speaks of; a header may still say these after a kill.
     pub before: (u64, u64),
+    /// The most values and the most escapes of any record: who reads may have mapped so many, whatever the run went back to.
+    pub farthest: (u64, u64),
     /// Good records.
     pub records: u64,
     /// Where a torn tail starts, in bytes, when there is one.
@@ -345,7 +348,8 @@ fn accept(contents: &mut Option<Contents>, record: Record, offset: u64, path: &P
     let point = Point { count: record.count, escapes: record.escapes, digest };
     match contents {
         None => {
-            *contents = Some(Contents { points: vec![point], before: (0, 0), last: record, records: 1, torn: None })
+            let (points, farthest) = (vec![point], (record.count, record.escapes));
+            *contents = Some(Contents { points, before: (0, 0), farthest, last: record, records: 1, torn: None })
         }
         Some(contents) => {
             let last = contents.last.count;
@@ -366,11 +370,17 @@ fn accept(contents: &mut Option<Contents>, record: Record, offset: u64, path: &P
             }
             contents.points.push(point);
             contents.before = (contents.last.count, contents.last.escapes);
+            contents.farthest = most(contents.farthest, &record);
             contents.last = record;
             contents.records += 1;
         }
     }
     Ok(())
+}
+
+/// [`Contents::farthest`] after one record more.
+fn most(farthest: (u64, u64), record: &Record) -> (u64, u64) {
+    (farthest.0.max(record.count), farthest.1.max(record.escapes))
 }
 
 enum Broken {
@@ -454,6 +464,7 @@ pub struct Journal {
     file: File,
     end: u64,
     last: Option<Record>,
+    farthest: (u64, u64),
 }
 
 impl Journal {
@@ -496,7 +507,8 @@ impl Journal {
             dir.sync().map_err(Error::io("syncing", dir.path()))?;
         }
         let last = contents.as_ref().map(|c| c.last.clone());
-        Ok((Journal { dir: dir.clone(), path, file, end: records * RECORD as u64, last }, contents))
+        let farthest = contents.as_ref().map_or((0, 0), |c| c.farthest);
+        Ok((Journal { dir: dir.clone(), path, file, end: records * RECORD as u64, last, farthest }, contents))
     }
 
     /// Whether the file is longer than its good records.
@@ -553,6 +565,7 @@ impl Journal {
         self.file.sync_data().map_err(Error::io("syncing", &self.path))?;
         self.end += RECORD as u64;
         record.blake3 = hash.to_string();
+        self.farthest = most(self.farthest, &record);
         self.last = Some(record);
         Ok(())
     }
@@ -561,5 +574,11 @@ impl Journal {
     #[must_use]
     pub fn last(&self) -> Option<&Record> {
         self.last.as_ref()
+    }
+
+    /// The most values and the most escapes of any record ([`Contents::farthest`]).
+    #[must_use]
+    pub fn farthest(&self) -> (u64, u64) {
+        self.farthest
     }
 }

@@ -14,7 +14,7 @@
 //! Invariant: a hole is part of what the last two records say is freed.
 
 use crate::definition::{Sequence, for_each_piece};
-use crate::digest::{Chain, Digest, SEGMENT};
+use crate::digest::{Chain, Digest, SEGMENT, SMALL};
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::journal::{Attached, Event, Journal, Point, Record, kept};
@@ -28,7 +28,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, channel, sync_channel}
 use std::thread::JoinHandle;
 
 /// Values that a run keeps from the start, whatever is freed.
-pub(crate) const HEAD: u64 = 1 << 26;
+pub(crate) const HEAD: u64 = if SMALL { 1 << 16 } else { 1 << 26 };
 
 /// Values that a run with `--keep` may hold besides the head and those that are to be kept: a segment that is not whole,
 /// one that waits for its second record, one that is being computed, one that is being written.
@@ -194,11 +194,12 @@ impl Ledger {
         snapshot::remove_others(&self.dir, &named)
     }
 
-    /// Ends the run cleanly, and then says so in the journal: from then on headers and lengths are exact.
+    /// Ends the run cleanly, and then says so in the journal: from then on headers and lengths are what it says.
     pub(crate) fn close(mut self) -> Result<()> {
-        self.table.close()?;
+        self.table.close(self.journal.farthest())?;
         let Some(last) = self.journal.last().cloned() else { return Ok(()) };
         if last.event != Event::Close {
+            self.table.check_names()?;
             self.journal.append(Record { event: Event::Close, ..last.clone() })?;
         }
         // A clean stop repeats the record before it, so two say the same in either case.

@@ -5,7 +5,9 @@
 //! `|u1`, `escapes.npy` lists every n with G(n) > 255 and its whole value, ascending, as `[('n','<u8'),('v','<u2')]`.
 //!
 //! Written with `pwrite`, read through a map: a store through a map on a full disk kills the process (SIGBUS), `pwrite`
-//! returns the error. Only the committed part is mapped, read-only, and a mapped file is never shrunk.
+//! returns the error. Only the committed part is mapped, read-only, and a mapped file is never shrunk: reading behind its new
+//! end would end the reader (SIGBUS). A run that went back therefore leaves the files as long as they were, until it has
+//! passed that length again.
 //!
 //! The shape in a header is a convenience for other readers, brought up to date after each commit; how far the table
 //! holds is said by the journal alone.
@@ -79,10 +81,19 @@ struct Column {
 impl Column {
     fn create(dir: &Dir, name: &'static str, descr: &str, unit: u64) -> Result<Column> {
         let path = dir.join(name);
-        let file = dir.open(name, Mode::Make).map_err(Error::io("making", &path))?;
-        let column = Column { dir: dir.clone(), name, path, file, descr: descr.into(), unit };
-        column.lock()?;
-        column.file.set_length(0).map_err(Error::io("truncating", &column.path))?;
+        let make = |mode| {
+            let file = dir.open(name, mode).map_err(Error::io("making", &path))?;
+            let column = Column { dir: dir.clone(), name, path: path.clone(), file, descr: descr.into(), unit };
+            column.lock()?;
+            Ok(column)
+        };
+        let mut column = make(Mode::Make)?;
+        if column.length()? > 0 {
+            // Somebody may have mapped what is thrown away here. That nobody writes it, the lock says.
+            column.check_name()?;
+            dir.remove(name).map_err(Error::io("removing", &path))?;
+            column = make(Mode::New)?;
+        }
         column.write_header(0)?;
         column.file.sync_all().map_err(Error::io("syncing", &column.path))?;
         Ok(column)
@@ -245,9 +256,12 @@ impl Column {
         Ok(Some(name))
     }
 
-    /// Cuts the file to its shape, after which nothing but the committed part is left.
+    /// Cuts what follows the first `length` units off.
     fn cut(&self, length: u64) -> Result<()> {
-        self.file.set_length(HEADER + length * self.unit).map_err(Error::io("truncating", &self.path))?;
+        let end = HEADER + length * self.unit;
+        if self.length()? > end {
+            self.file.set_length(end).map_err(Error::io("truncating", &self.path))?;
+        }
         self.file.sync_all().map_err(Error::io("syncing", &self.path))
     }
 }
@@ -311,7 +325,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Makes the files of an empty table; files of the same names are emptied.
+    /// Makes the files of an empty table; files of the same names are removed.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -542,22 +556,24 @@ impl Table {
         punch(&self.values.file, &self.values.path, HEADER + range.start * unit, length)
     }
 
-    /// Ends a run cleanly: the files are cut to their shapes.
+    /// Ends a run cleanly: what never was committed is cut off; so many values and escapes were ([`Journal::farthest`]).
+    ///
+    /// [`Journal::farthest`]: crate::journal::Journal::farthest
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn close(&self) -> Result<()> {
-        self.values.cut(self.published.count)?;
-        self.escapes.as_ref().map_or(Ok(()), |column| column.cut(self.published.escape_count))
+    pub fn close(&self, farthest: (u64, u64)) -> Result<()> {
+        self.values.cut(farthest.0)?;
+        self.escapes.as_ref().map_or(Ok(()), |column| column.cut(farthest.1))
     }
 
-    /// Checks that the files end where their committed parts end.
+    /// Checks that the files are no longer than [`Table::close`] leaves them.
     ///
     /// # Errors
-    /// [`Error::Damage`] when one is longer.
-    pub fn check_lengths(&self) -> Result<()> {
-        self.values.check_length(self.published.count)?;
-        self.escapes.as_ref().map_or(Ok(()), |escapes| escapes.check_length(self.published.escape_count))
+    /// [`Error::Damage`] when one is.
+    pub fn check_lengths(&self, farthest: (u64, u64)) -> Result<()> {
+        self.values.check_length(farthest.0)?;
+        self.escapes.as_ref().map_or(Ok(()), |column| column.check_length(farthest.1))
     }
 
     /// The width of a value.

@@ -64,7 +64,8 @@ pub fn digest(dir: &Path, range: Option<Range<u64>>, progress: impl FnMut(u64, u
     if view.contents.last.event == Event::Close {
         // Whoever writes more says so in the journal first.
         let gone_on = |_: &Error| journal::read(dir).is_ok_and(|now| now.last.sequence != view.contents.last.sequence);
-        view.table.check_lengths().or_else(|error| if gone_on(&error) { Ok(()) } else { Err(error) })?;
+        let lengths = view.table.check_lengths(view.contents.farthest);
+        lengths.or_else(|error| if gone_on(&error) { Ok(()) } else { Err(error) })?;
     }
     view.table.check_escapes()?;
     let snapshot = Snapshot::read(dir, &view.contents.last)?;

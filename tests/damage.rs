@@ -10,10 +10,10 @@ use grundy::mex::Kernel;
 use grundy::sparse::Method;
 use grundy::verify;
 use std::fs::OpenOptions;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use support::{Random, Silent, Tally, cases, grundy, run, status, text};
+use support::{DATA, Random, Silent, Tally, cases, grundy, run, status, text};
 use tempfile::TempDir;
 
 const FILES: [&str; 3] = ["values.npy", "escapes.npy", "journal.jsonl"];
@@ -325,6 +325,38 @@ fn rolling_back_goes_to_the_last_good_record_and_says_so_in_the_journal() {
         ]
     );
     assert_eq!(status(&dir).unwrap()["errors"], 1);
+}
+
+/// Reading behind the end of a file that was cut ends a process (SIGBUS); here it would end the test.
+#[test]
+fn a_reader_of_a_run_that_went_back_is_told_so_and_lives() {
+    let (_parent, dir) = finished();
+    let [_, at, end] = ENDS;
+    let path = dir.join("values.npy");
+    let length = std::fs::metadata(&path).unwrap().len();
+    let view = View::open(&dir).unwrap();
+    let mut values = vec![0; 5000];
+    view.read(end - 5000, &mut values).unwrap();
+    let mut bytes = contents(&dir)[0].clone().unwrap();
+    bytes[4096 + at as usize - 1] ^= 1;
+    OpenOptions::new().write(true).open(&path).unwrap().write_all_at(&bytes, 0).unwrap();
+    let output = run(GAME, &dir, &["--to", "1", "--rollback"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(status(&dir).unwrap()["count"], ENDS[0]);
+    assert_eq!(verified(&dir).unwrap().checked, ENDS[0]);
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), length, "readers may have mapped so much");
+    let told = |read: grundy::Result<()>| matches!(read, Err(error) if error.to_string().contains("went back"));
+    let mut again = vec![0; 5000];
+    view.table.read(end - 5000, &mut again).unwrap();
+    assert!(told(view.read(end - 5000, &mut again)) && told(view.read(0, &mut again)));
+    // Whatever follows is longer than what was read, but not known to be the same.
+    compute(&dir, end + 1);
+    assert!(told(view.read(0, &mut again)));
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), length + 1, "what it went back behind is passed");
+    assert_eq!(verified(&dir).unwrap().checked, end + 1);
+    // More than was ever committed is damage, as it was.
+    set_length(&path, length + 2);
+    assert_eq!(verified(&dir).unwrap_err().kind(), Kind::Damage);
 }
 
 /// After a clean stop the files end where the journal says, so a byte more is told.
@@ -709,6 +741,10 @@ fn values_without_a_good_record_are_thrown_away_only_when_asked() {
             }
         }
         let before = contents(dir.path());
+        // It stays for those who have mapped it.
+        let inode = |name| std::fs::metadata(dir.path().join(name)).unwrap().ino();
+        let _held = DATA.map(|name| std::fs::File::open(dir.path().join(name)).unwrap());
+        let inodes = DATA.map(inode);
         let output = run(GAME, dir.path(), &["--to", "5600"]);
         assert_eq!(output.status.code(), Some(3), "{what}: {}", text(&output.stderr));
         assert!(text(&output.stderr).contains("--rollback"), "{what}: {}", text(&output.stderr));
@@ -716,6 +752,7 @@ fn values_without_a_good_record_are_thrown_away_only_when_asked() {
         let output = run(GAME, dir.path(), &["--to", "5600", "--rollback", "--width", "u8"]);
         assert_eq!(output.status.code(), Some(0), "{what}: {}", text(&output.stderr));
         assert!(contents(dir.path())[..2] == before[..2], "{what}: computed anew");
+        assert!(DATA.map(inode).iter().zip(inodes).all(|(now, then)| *now != then), "{what}: written over");
     }
 }
 

@@ -165,3 +165,18 @@ fn a_disk_full_before_the_first_record_needs_room_and_no_rollback() {
     run_well("0.106", &dir, &["--to", "100000", "--width", "u8"]);
     tally.end(1, "went on when it grew");
 }
+
+/// The width is decided by the first values, and doubles what is needed: 1.7 MB of 2 MiB become 2.4.
+#[test]
+fn a_run_that_turns_out_not_to_fit_leaves_no_file() {
+    let mount = match Mount::tmpfs(2 * MEGA) {
+        Ok(mount) => mount,
+        Err(why) => return println!("skipped: no file system could be mounted ({why})"),
+    };
+    let dir = mount.path().join("run");
+    let output = run("0.6", &dir, &["--to", "700000"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("--to"), "{}", text(&output.stderr));
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
+    run_well("0.6", &dir, &["--to", "400000"]);
+}

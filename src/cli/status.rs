@@ -3,7 +3,7 @@
 use anyhow::Result;
 use grundy::definition::Sequence;
 use grundy::engine::View;
-use grundy::journal::{self, Width};
+use grundy::journal::{self, DOUBT, Width};
 use grundy::period::zeros::{self, Excluded};
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ pub(crate) fn status(args: &Args) -> Result<()> {
     let excluded = excluded(&args.dir);
     if args.json {
         let mut checks = record.checks.clone();
-        checks.remove("doubt");
+        checks.remove(DOUBT);
         let object = serde_json::json!({
             "game": record.game,
             "count": record.count,
@@ -44,7 +44,7 @@ pub(crate) fn status(args: &Args) -> Result<()> {
             "digest": record.digest,
             "checks": checks,
             "errors": record.errors,
-            "doubt": record.doubt(),
+            DOUBT: record.doubt(),
             "kept": record.kept,
             "excluded": excluded.as_ref().map(|excluded| serde_json::json!({
                 "count": excluded.multiples.len(),

@@ -145,9 +145,10 @@ impl Handle for Opened {
         let length = usize::try_from(length).map_err(|_| Error::from(ErrorKind::OutOfMemory))?;
         // SAFETY: the map is read-only, covers committed bytes only, which no process of this program changes (but for
         // holes in what is freed, which the owner of the map refuses to read before they are punched, and another process
-        // finds refused once it has read: `engine::View`; and for what a repair puts back before anything was read). The
-        // file is shrunk below them by another program only, or by a run that went back because its user asked for it:
-        // a read behind the new end then fails with SIGBUS, which no reader of maps can exclude, and which loses no data.
+        // finds refused once it has read: `engine::View`; for what a repair puts back before anything was read; and for
+        // what a run writes that went back, which a reader finds out in the same way). Only another program shrinks the
+        // file below them: a read behind the new end then fails with SIGBUS, which no reader of maps can exclude, and which
+        // loses no data.
         let map = unsafe { MmapOptions::new().len(length).map(&self.file) };
         map.map(Bytes::Mapped)
     }
