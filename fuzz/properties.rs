@@ -128,7 +128,7 @@ pub(crate) fn header(input: &[u8]) {
     // Only the part that the journal speaks of counts.
     let ends = if name == VALUES { last.count } else { last.escapes * 10 };
     assert!(file.len() as u64 >= HEADER + ends);
-    let _ = told(table.check_lengths());
+    let _ = told(table.check_lengths(table.written()));
     let Some((values, escapes)) = told(table.header_shapes()) else { return };
     let (descr, shape) = if name == VALUES { ("'|u1'", values) } else { ("[('n', '<u8'), ('v', '<u2')]", escapes) };
     assert!(file.starts_with(&npy_header(descr, shape, HEADER)), "the shapes {values} and {escapes}");
@@ -205,7 +205,11 @@ pub(crate) fn journal(input: &[u8]) {
         let contents = contents.as_ref().expect("a view has a journal");
         assert_eq!(view.len(), contents.last.count);
         assert_eq!((view.rule.name(), view.freed()), (&*contents.last.game, contents.last.freed().unwrap_or_default()));
-        let _ = (told(view.table.header_shapes()), told(view.table.check_escapes()), told(view.table.check_lengths()));
+        let _ = (
+            told(view.table.header_shapes()),
+            told(view.table.check_escapes()),
+            told(view.table.check_lengths(view.contents.farthest)),
+        );
         for from in [0, view.len().saturating_sub(64), view.len()] {
             let _ = told(view.read(from, &mut [0; 64]));
         }

@@ -229,9 +229,13 @@ impl Column {
         Ok(())
     }
 
+    /// Where so many units end. A record that the run went back behind may speak of any number.
+    fn end_of(&self, length: u64) -> u64 {
+        length.saturating_mul(self.unit).saturating_add(HEADER)
+    }
+
     fn check_length(&self, length: u64) -> Result<()> {
-        let there = self.length()?;
-        let offset = HEADER + length * self.unit;
+        let (there, offset) = (self.length()?, self.end_of(length));
         if there > offset {
             let what = format!("{} bytes too many for a run that was stopped cleanly", there - offset);
             return Err(Error::Damage { path: self.path.clone(), offset, what });
@@ -243,7 +247,7 @@ impl Column {
     fn put_aside(&self, name: &str, units: &Range<u64>) -> Result<Option<String>> {
         let offset = HEADER + units.start * self.unit;
         // Where the units end is what a record says that does not agree with the files.
-        let end = self.length()?.min(units.end.saturating_mul(self.unit).saturating_add(HEADER));
+        let end = self.length()?.min(self.end_of(units.end));
         let name = format!("{name}-{offset}.bin");
         let io = |action: &'static str| Error::io(action, self.dir.join(&name));
         // A file of that name is from a process that was killed later than here: it holds what was there at first.
@@ -258,7 +262,7 @@ impl Column {
 
     /// Cuts what follows the first `length` units off.
     fn cut(&self, length: u64) -> Result<()> {
-        let end = HEADER + length * self.unit;
+        let end = self.end_of(length);
         if self.length()? > end {
             self.file.set_length(end).map_err(Error::io("truncating", &self.path))?;
         }

@@ -381,7 +381,8 @@ fn troubles(
     let back = Process { to: if FREES { 1 } else { goal.to }, rollback: true, ..goal };
     let repair = Process { repair: true, ..goal };
     // In the head, and in the last values; between the two there are some that look back at freed ones.
-    let places = if FREES { vec![0..1 << 16, last.count - 2000..last.count] } else { vec![0..last.count] };
+    let (head, last_values) = (0..1 << 16, last.count - 2000..last.count);
+    let places = if FREES { [head, last_values] } else { [0..last.count, 0..last.count] };
     for place in places {
         for process in [back, repair] {
             troubles.push((process, with_a_bad_value(stopped, random, Width::U8, place.clone())));
