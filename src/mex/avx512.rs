@@ -25,14 +25,22 @@ pub(super) fn is_available() -> bool {
         && is_x86_feature_detected!("bmi2")
 }
 
+/// What stands where a far probe looks, in all lanes, and what it is XORed to.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn look(window: &[u8], at: usize, probe: &Probe) -> (__m512i, __m512i) {
+    debug_assert!(probe.offset <= at && at - probe.offset + LANES <= window.len());
+    // SAFETY: the caller has checked that offset <= at and at - offset + LANES <= window.len().
+    let bytes = unsafe { _mm512_loadu_si512(window.as_ptr().wrapping_add(at.wrapping_sub(probe.offset)).cast()) };
+    (bytes, _mm512_set1_epi32(i32::from_ne_bytes(probe.codes)))
+}
+
 /// The options of a far probe in all lanes.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn options(window: &[u8], at: usize, probe: &Probe) -> __m512i {
-    debug_assert!(probe.offset <= at && at - probe.offset + LANES <= window.len());
-    // SAFETY: the caller has checked that offset <= at and at - offset + LANES <= window.len().
-    let bytes = unsafe { _mm512_loadu_si512(window.as_ptr().add(at - probe.offset).cast()) };
-    _mm512_xor_si512(bytes, _mm512_set1_epi32(i32::from_ne_bytes(probe.codes)))
+    let (bytes, code) = look(window, at, probe);
+    _mm512_xor_si512(bytes, code)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
@@ -234,9 +242,13 @@ fn unhit<const N: usize>(window: &[u8], at: usize, probes: &Probes, candidates: 
     let mut distance = [_mm512_set1_epi8(NONE.cast_signed()); N];
     let mut pairs = probes.list().chunks_exact(2);
     for pair in &mut pairs {
-        let (x, y) = (options(window, at, &pair[0]), options(window, at, &pair[1]));
+        let ((x, p), (y, q)) = (look(window, at, &pair[0]), look(window, at, &pair[1]));
         for k in 0..N {
-            let nearer = _mm512_min_epu8(_mm512_xor_si512(x, candidates[k]), _mm512_xor_si512(y, candidates[k]));
+            let [x, y] = [
+                _mm512_ternarylogic_epi64::<0x96>(x, p, candidates[k]), // exclusive or of three
+                _mm512_ternarylogic_epi64::<0x96>(y, q, candidates[k]),
+            ];
+            let nearer = _mm512_min_epu8(x, y);
             distance[k] = _mm512_min_epu8(distance[k], nearer);
         }
     }

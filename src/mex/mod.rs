@@ -66,11 +66,13 @@ pub const NONE: u8 = u8::MAX;
 
 /// One look-up: `offset` back in the window, XOR `code`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
 pub struct Probe {
+    /// XORed to what stands there, four times over: the form that vector instructions broadcast for nothing. In front, for
+    /// behind the offset the compiler loads both and takes two shuffles to tell them apart.
+    codes: [u8; 4],
     /// How far back.
     pub offset: usize,
-    /// XORed to what stands there, four times over: the form that vector instructions broadcast for nothing.
-    codes: [u8; 4],
 }
 
 impl Probe {
