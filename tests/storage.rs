@@ -325,7 +325,7 @@ fn whatever_a_power_cut_leaves_at_any_operation_nothing_committed_is_lost() {
     let random = &mut Random::new("power cut");
     let histories = histories();
     let operations: usize = histories.iter().map(|history| history.2.len()).sum();
-    let asked = if FREES { cases(2000, 100_000) } else { cases(100_000, 1_000_000) };
+    let asked = if FREES { cases(2000, 50_000) } else { cases(100_000, 1_000_000) };
     let images = asked.div_ceil(operations as u64);
     let (mut tried, mut finished, mut lost) = (0, 0, 0);
     for (game, process, moments) in &histories {
@@ -449,7 +449,7 @@ fn a_power_cut_at_any_step_of_a_recovery_does_no_more_harm_than_the_one_before()
     let stopped = after(game, &after(game, &Memory::new(), first), second);
     let mut tried = 0;
     let mut steps = 0;
-    while tried < if FREES { cases(1000, 20_000) } else { cases(10_000, 200_000) } {
+    while tried < if FREES { cases(1000, 10_000) } else { cases(10_000, 200_000) } {
         for (process, disk) in troubles(game, &stopped, random, &histories) {
             let moments = moments(game, process, &disk);
             steps += moments.len();
@@ -945,7 +945,7 @@ fn whatever_happens_to_a_run_its_committed_values_are_there_and_right() {
     };
     let pools = [1, 2, 3].map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap());
     let seed: Vec<u8> = (0..4).flat_map(|_| random.next().to_le_bytes()).collect();
-    let count = if FREES { cases(50, 5000) } else { cases(500, 50_000) };
+    let count = if FREES { cases(50, 2000) } else { cases(500, 50_000) };
     let config = Config {
         cases: u32::try_from(count).unwrap(),
         failure_persistence: None,
