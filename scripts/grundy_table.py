@@ -126,13 +126,16 @@ class Run:
                 f"{self.path!r}: [{a}, {b}) is not within the {self.count} committed values;"
                 " let the run go on, or open it again if it has"
             )
+        # Before as well: on a full tmpfs, to read a hole through a map is to die of it (SIGBUS).
+        self._follow()
+        self._require_kept(a, b)
         out = self._values[a:b].astype(np.uint16)
         try:
             if self._escapes is not None:
                 self._merge(out, a, b)
         finally:
-            # Only now, and before damage is believed: what was freed before it was copied shows in
-            # the journal by now.
+            # And now, before damage is believed: what was freed before it was copied shows in the
+            # journal by now.
             self._follow()
             self._require_kept(a, b)
         return out

@@ -152,7 +152,7 @@ pub struct View {
     /// The table.
     pub table: Table,
     dir: Dir,
-    /// How long the journal was when it was last read, and what it says is freed.
+    /// How many good records the journal held when it was last read, and what it says is freed.
     followed: Mutex<(u64, Range<u64>)>,
 }
 
@@ -170,14 +170,14 @@ impl View {
     /// # Errors
     /// As [`View::open`].
     pub fn open_in(dir: &Dir) -> Result<View> {
-        let length = journal::length_in(dir).unwrap_or(0); // before it is read, so that what is added meanwhile is noticed
         let contents = journal::read_in(dir)?;
         let rule = rule_of(dir.path(), &contents.last)?;
         let Record { width, count, escapes, .. } = contents.last;
         let mut table = Table::open_in(dir, width, count, escapes, false)?;
         let freed = contents.last.freed().unwrap_or(0..0);
         table.free(freed.clone());
-        Ok(View { rule, contents, table, dir: dir.clone(), followed: Mutex::new((length, freed)) })
+        let followed = Mutex::new((contents.records, freed));
+        Ok(View { rule, contents, table, dir: dir.clone(), followed })
     }
 
     /// The sparse space that the run uses.
@@ -208,17 +208,16 @@ impl View {
 
     /// Checks that the run has not freed these values since it was opened.
     fn still_there(&self, from: u64, to: u64) -> Result<()> {
-        let length = journal::length_in(&self.dir)?;
         let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
-        if length != followed.0 {
-            let Contents { last, points, .. } = journal::read_in(&self.dir)?;
+        if journal::is_another_in(&self.dir, followed.0)? {
+            let Contents { last, points, records, .. } = journal::read_in(&self.dir)?;
             let ours = |point: &&Point| point.count == self.table.len();
             let digest = points.iter().find(ours).map(|point| point.digest.to_string());
             if digest.as_ref() != Some(&self.contents.last.digest) {
                 let what = "the run went back while it was read; read it again".into();
                 return Err(Error::Damage { path: self.dir.join(journal::NAME), offset: 0, what });
             }
-            *followed = (length, last.freed().unwrap_or(0..0));
+            *followed = (records, last.freed().unwrap_or(0..0));
         }
         let hole = &followed.1;
         if from.max(hole.start) < to.min(hole.end) {
@@ -242,8 +241,11 @@ impl Sequence for View {
     }
 
     fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
+        let to = from.saturating_add(out.len() as u64);
+        // Before as well: on a tmpfs that is full, to read a hole through a map is to die of it (SIGBUS).
+        self.still_there(from, to)?;
         self.table.read(from, out)?;
-        self.still_there(from, from + out.len() as u64)
+        self.still_there(from, to)
     }
 }
 
@@ -492,8 +494,8 @@ fn create(
     let width = options.width.unwrap_or(decided);
     if let Err(error) = check_room(dir, options, None, width, 0) {
         // Nothing is left behind but a directory, unless data is there that a journal must not be missing beside.
-        if let Ok(None) = dir.length(table::VALUES) {
-            dir.remove(journal::NAME).map_err(Error::io("removing", dir.join(journal::NAME)))?;
+        if [table::VALUES, table::ESCAPES].iter().all(|name| matches!(dir.length(name), Ok(None))) {
+            journal.discard()?;
         }
         return Err(error);
     }
@@ -953,6 +955,10 @@ fn check_room(dir: &Dir, options: &Options, last: Option<&Record>, width: Width,
     let Some(to) = options.to.filter(|&to| to > count) else { return Ok(()) };
     let available = dir.free_space().map_err(Error::io("reading the free space of", dir.path()))?;
     let held: u64 = last.map_or(0, |last| last.kept.iter().map(|(from, to)| to - from).sum());
+    // What a killed process wrote, or a run went back behind, is written over. Between holes nobody knows how much is there.
+    let length = dir.length(table::VALUES).map_err(Error::io("reading the state of", dir.join(table::VALUES)))?;
+    let behind = length.unwrap_or(0).saturating_sub(HEADER + count * width.bytes());
+    let available = if held == count { available.saturating_add(behind) } else { available };
     let most = last.map_or(options.keep, |last| last.keep).map_or(u64::MAX, |keep| keep.saturating_add(HEAD + SLACK));
     let needed = (to - count).min(most.saturating_sub(held)).saturating_mul(width.bytes()).saturating_add(RESERVE);
     if needed > available {

@@ -249,22 +249,29 @@ impl Contents {
     }
 }
 
-/// Bytes of the journal of a run directory; every commit adds some.
-///
-/// # Errors
-/// [`Error::Io`].
-pub fn length(dir: &Path) -> Result<u64> {
-    length_in(&Dir::at(dir))
-}
-
-/// [`length`] on any storage.
-///
-/// # Errors
-/// [`Error::Io`].
-pub fn length_in(dir: &Dir) -> Result<u64> {
+/// Bytes of the journal of a run directory.
+fn length_in(dir: &Dir) -> Result<u64> {
     let missing = || ErrorKind::NotFound.into();
     let length = dir.length(NAME).and_then(|length| length.ok_or_else(missing));
     length.map_err(Error::io("reading the state of", dir.join(NAME)))
+}
+
+/// Whether a journal that held so many good records, perhaps with a torn tail behind them, holds others by now.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(crate) fn is_another_in(dir: &Dir, records: u64) -> Result<bool> {
+    let (length, end) = (length_in(dir)?, records.saturating_mul(RECORD_BYTES));
+    if length < end + RECORD_BYTES {
+        return Ok(length < end);
+    }
+    // The length alone tells nothing: as many records may have been written as were torn.
+    let (path, mut line) = (dir.join(NAME), vec![0; RECORD]);
+    let file = dir.open(NAME, Mode::Read).map_err(Error::io("opening", &path))?;
+    match file.read_exact_at(&mut line, end) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(true),
+        read => read.map(|()| own_hash(&line).is_some()).map_err(Error::io("reading", &path)),
+    }
 }
 
 /// Reads the journal of a run directory; no lock is needed.
@@ -527,6 +534,18 @@ impl Journal {
     pub fn drop_torn_tail(&mut self) -> Result<()> {
         self.file.set_length(self.end).map_err(Error::io("truncating", &self.path))?;
         self.file.sync_all().map_err(Error::io("syncing", &self.path))
+    }
+
+    /// Removes a journal without a record, unless another file has been put in its place.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn discard(self) -> Result<()> {
+        let named = self.file.is_named(NAME).map_err(Error::io("reading the state of", &self.path))?;
+        if self.last.is_none() && named {
+            self.dir.remove(NAME).map_err(Error::io("removing", &self.path))?;
+        }
+        Ok(())
     }
 
     /// Appends a record and makes it durable; sequence, link and hash are filled in here.

@@ -210,7 +210,8 @@ impl Column {
                 // A part may have been written.
                 let end = offset + bytes.len() as u64;
                 let needed = end - self.file.length().unwrap_or(offset).clamp(offset, end);
-                self.dir.no_room(&self.path, needed)
+                // Nor is there room inside the file, where it has a hole.
+                self.dir.no_room(&self.path, if needed == 0 { bytes.len() as u64 } else { needed })
             }
             _ => Error::io(format!("writing {} bytes at offset {offset} of", bytes.len()), &self.path)(source),
         })

@@ -359,6 +359,33 @@ fn a_reader_of_a_run_that_went_back_is_told_so_and_lives() {
     assert_eq!(verified(&dir).unwrap_err().kind(), Kind::Damage);
 }
 
+/// Two records are torn, two come in their place: the journal is as long as it was.
+#[test]
+fn a_reader_is_told_of_a_run_that_went_back_when_its_journal_is_as_long_as_before() {
+    let (_parent, dir) = finished();
+    let (journal, table) = (dir.join("journal.jsonl"), dir.join("values.npy"));
+    let length = std::fs::metadata(&journal).unwrap().len();
+    let alter = |path: &Path, at: u64| {
+        let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, at).unwrap();
+        file.write_all_at(&[byte[0] ^ 1], at).unwrap();
+    };
+    for torn in [2, 1] {
+        alter(&journal, length - torn * RECORD as u64 + 2000);
+    }
+    alter(&table, 4096 + 10_000);
+    let view = View::open(&dir).unwrap();
+    assert_eq!((view.len(), view.contents.torn), (ENDS[1], Some(length - 2 * RECORD as u64)));
+    let mut value = [0];
+    view.read(ENDS[1] - 1, &mut value).unwrap();
+    let output = run(GAME, &dir, &["--to", "1", "--rollback"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(std::fs::metadata(&journal).unwrap().len(), length);
+    let told = view.read(ENDS[1] - 1, &mut value).unwrap_err().to_string();
+    assert!(told.contains("went back"), "{told}");
+}
+
 /// After a clean stop the files end where the journal says, so a byte more is told.
 #[test]
 fn what_was_appended_to_a_cleanly_stopped_run_is_damage() {

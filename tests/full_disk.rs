@@ -5,6 +5,7 @@ mod support;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -179,4 +180,23 @@ fn a_run_that_turns_out_not_to_fit_leaves_no_file() {
     assert!(text(&output.stderr).contains("--to"), "{}", text(&output.stderr));
     assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
     run_well("0.6", &dir, &["--to", "400000"]);
+}
+
+/// What a run went back behind is still on the disk (and a copy of what was wrong), and is written over.
+#[test]
+fn a_run_that_went_back_needs_no_room_for_what_it_has() {
+    let mount = match Mount::tmpfs(15 * MEGA / 2) {
+        Ok(mount) => mount,
+        Err(why) => return println!("skipped: no file system could be mounted ({why})"),
+    };
+    let dir = mount.path().join("run");
+    run_well(".106", &dir, &["--to", "3000000", "--width", "u8"]);
+    let table = OpenOptions::new().write(true).open(dir.join("values.npy")).unwrap();
+    table.write_all_at(&[255], 4096 + 1000).unwrap();
+    run_well(".106", &dir, &["--to", "1", "--rollback"]);
+    assert!(count(&dir) <= 1000, "{}", count(&dir));
+    run_well(".106", &dir, &["--to", "3000000"]);
+    assert_eq!(count(&dir), 3_000_000);
+    let more = run(".106", &dir, &["--to", "9000000"]);
+    assert_eq!(more.status.code(), Some(1), "{}", text(&more.stderr));
 }

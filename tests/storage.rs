@@ -234,6 +234,21 @@ struct Moment {
     acknowledged: u64,
 }
 
+/// Who reads may have mapped what any record spoke of.
+fn never_shrinks(width: Width, seen: &[Memory]) {
+    let mut most = (0, 0);
+    for (at, disk) in seen.iter().enumerate() {
+        if let Ok(contents) = journal::read_in(&dir(on(disk))) {
+            most = (most.0.max(contents.farthest.0), most.1.max(contents.farthest.1));
+        }
+        for (name, units, unit) in [("values.npy", most.0, width.bytes()), ("escapes.npy", most.1, 10)] {
+            let length = disk.get(name).map(|bytes| bytes.len() as u64);
+            let there = width == Width::U16 && name == "escapes.npy" || length >= Some(HEADER as u64 + units * unit);
+            assert!(units == 0 || there, "operation {at}: {name} was cut to {length:?}, committed were {units}");
+        }
+    }
+}
+
 /// The disk after every storage operation of a process that begins with `before`.
 fn moments(game: &Game, process: Process, before: &Memory) -> Vec<Moment> {
     let disk = before.copy();
@@ -246,6 +261,7 @@ fn moments(game: &Game, process: Process, before: &Memory) -> Vec<Moment> {
     is_right(game, process.width, &disk, &("the run to record", process));
     is_given_back(process.width, &disk, &("the run to record", process));
     let seen = std::mem::take(&mut *seen.lock().unwrap());
+    never_shrinks(process.width, &seen);
     let mut least = u64::MAX;
     let mut moments: Vec<Moment> =
         seen.into_iter().map(|disk| Moment { acknowledged: published(&disk), disk }).collect();
@@ -418,7 +434,8 @@ fn troubles(
         let at = random.below(bytes.len() as u64) as usize;
         bytes[at] = random.other_byte(bytes[at]);
         bad.put(&name, bytes);
-        troubles.push((back, bad));
+        // Goes on over the holes, and over what it went back behind.
+        troubles.push((Process { to: last.count - 3500, every: 6000, ..back }, bad));
     }
     let torn = stopped.copy();
     let mut journal = torn.get("journal.jsonl").unwrap();

@@ -79,6 +79,8 @@ impl<'a, S: Sequence + ?Sized> Stretch<'a, S> {
                 return self.shift_of_values(h, p + 1);
             }
         }
+        // The low bytes may have been searched where they stand: whether they still are what they were, a read tells.
+        self.values.read(self.start, &mut [0])?;
         Ok(None)
     }
 
