@@ -967,12 +967,12 @@ fn whatever_happens_to_a_run_its_committed_values_are_there_and_right() {
         true => after(Game::freeing(), &Memory::new(), Process { to: 200_000, ..FREEING }),
         false => after(Game::sparse(), &Memory::new(), Process { to: 4200, every: 1400, ..USUAL }),
     };
-    let pools = [1, 2, 3].map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap());
     /// As many at a time, each with chances of its own.
     const LANES: u64 = 4;
     let count = if FREES { cases(50, 2000) } else { cases(500, 50_000) };
     let done = AtomicU64::new(0);
     let lane = |seed: &[u8]| {
+        let pools = [1, 2, 3].map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap());
         let config = Config {
             cases: u32::try_from(count.div_ceil(LANES)).unwrap(),
             failure_persistence: None,
