@@ -70,12 +70,11 @@ pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut Plane
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn ranges(option: __m512i) -> [__mmask64; 3] {
-    let high = _mm512_set1_epi8(0xc0_u8.cast_signed());
-    let range = _mm512_and_si512(option, high);
+    // With a sign, the second is all that is greater than 63, the third all that is less than -64.
     [
-        _mm512_testn_epi8_mask(option, high),
-        _mm512_cmpeq_epi8_mask(range, _mm512_set1_epi8(0x40)),
-        _mm512_cmpeq_epi8_mask(range, _mm512_set1_epi8(0x80_u8.cast_signed())),
+        _mm512_testn_epi8_mask(option, _mm512_set1_epi8(0xc0_u8.cast_signed())),
+        _mm512_cmpgt_epi8_mask(option, _mm512_set1_epi8(0x3f)),
+        _mm512_cmplt_epi8_mask(option, _mm512_set1_epi8(0xc0_u8.cast_signed())),
     ]
 }
 
