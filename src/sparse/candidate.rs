@@ -20,7 +20,7 @@
 
 use super::codes::Codes;
 use super::order::{self, Left, Run};
-use super::relay::{AHEAD, Front, LONG_PIECE, PIECE};
+use super::relay::{AHEAD, Front, LONG_PIECE, PIECE, RECENT};
 use super::space::Space;
 use super::window::Window;
 use crate::definition::{Sequence, for_each_piece};
@@ -55,8 +55,8 @@ pub(super) struct Plan {
     until: u64,
     /// Codes below this are considered; one of [`mex::CODES`].
     codes: usize,
-    /// Entered in the planes first, perhaps ahead of time: all reach back at least [`AHEAD`].
-    ahead: Probes,
+    /// Entered in the planes first, perhaps ahead of time: all reach back at least [`AHEAD`], the second more than [`RECENT`].
+    ahead: [Probes; 2],
     /// Entered in the planes then.
     mark: Probes,
     /// Held against the candidates that are left, stage by stage.
@@ -146,7 +146,7 @@ impl Plan {
             from: 0,
             until: 0,
             codes: mex::MOST_CODES,
-            ahead: Probes::new(),
+            ahead: [Probes::new(), Probes::new()],
             mark: Probes::new(),
             check: Vec::new(),
             near: Probes::new(),
@@ -162,13 +162,13 @@ impl Plan {
     }
 
     /// The look-ups that may be marked ahead of time, if any.
-    pub(super) fn ahead(&self) -> &Probes {
+    pub(super) fn ahead(&self) -> &[Probes; 2] {
         &self.ahead
     }
 
     /// Whether it is worth while to mark ahead of time.
     pub(super) fn has_ahead(&self) -> bool {
-        self.is_settled() && self.chain.is_none() && !self.ahead.list().is_empty()
+        self.is_settled() && self.chain.is_none() && self.ahead.iter().any(|list| !list.list().is_empty())
     }
 
     /// Whether the plan holds for the heaps `start..end`.
@@ -178,7 +178,8 @@ impl Plan {
 
     /// The lists of the kernels.
     fn lists(&self) -> impl Iterator<Item = &Probes> {
-        [&self.near, &self.ahead, &self.mark].into_iter().chain(self.check.iter().map(|stage| &stage.check))
+        let marked = [&self.near, &self.mark].into_iter().chain(&self.ahead);
+        marked.chain(self.check.iter().map(|stage| &stage.check))
     }
 
     /// Whether all look-ups are in the lists of the kernels.
@@ -639,7 +640,7 @@ impl Stream {
             let probe = Probe::new(index(lookup.offset), self.space.code(lookup.value));
             let list = match probe.offset {
                 0..LANES => &mut plan.near,
-                AHEAD.. if rank < *marks => &mut plan.ahead,
+                AHEAD.. if rank < *marks => &mut plan.ahead[usize::from(probe.offset > RECENT)],
                 _ if rank < *marks => &mut plan.mark,
                 _ => &mut plan.check[stages.partition_point(|&(_, from)| from <= rank) - 1].check,
             };
@@ -720,7 +721,7 @@ impl Stream {
             let planes = match ahead {
                 Some(planes) => planes,
                 None => {
-                    self.kernel.mark(codes, at, &self.plan.ahead, &mut own);
+                    self.plan.ahead.iter().for_each(|list| self.kernel.mark(codes, at, list, &mut own));
                     &mut own
                 }
             };
@@ -900,7 +901,7 @@ mod tests {
                     let proved = chained.end();
                     let [found, expected] = [&mut chained, &mut plain].map(|stream| {
                         let mut codes = Codes::new(stream.space, stream.end());
-                        let (mut front, _back) = relay(&mut codes, kernel, stream.plan(), u64::MAX, VecDeque::new());
+                        let (mut front, _back) = relay(&codes, kernel, stream.plan(), u64::MAX, VecDeque::new());
                         stream.block(length, &mut front).unwrap()
                     });
                     assert!(found == expected, "{rule}, {kernel}, {length} from {proved}");

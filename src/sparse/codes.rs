@@ -41,6 +41,21 @@ impl Codes {
         Codes { table, coded, window: Window::new(start, vec![POISON; LANES]), until: u64::MAX }
     }
 
+    /// A copy of the last ones, as many as there are of them.
+    pub(super) fn last(&self, count: usize) -> Codes {
+        let from = self.end().saturating_sub(count as u64).max(self.window.start());
+        let items = self.window.slice(from, self.window.end()).to_vec();
+        Codes { table: self.table.clone(), window: Window::new(from, items), ..*self }
+    }
+
+    /// Takes up what another copy has behind these.
+    pub(super) fn append(&mut self, longer: &Codes) {
+        let end = self.end();
+        self.window.truncate(end);
+        self.window.extend(longer.window.slice(end, longer.window.end()).iter().copied());
+        self.until = longer.until;
+    }
+
     /// One past the last heap.
     pub(super) fn end(&self) -> u64 {
         self.window.end() - LANES as u64

@@ -511,7 +511,8 @@ fn check<S: Sequence + ?Sized>(
     witnesses: &mut Witnesses,
     audit: Option<&Audit>,
     start: u64,
-    back: &mut Back,
+    codes: &Codes,
+    mut back: Option<&mut Back>,
     past: &S,
 ) -> Result<witness::Checked> {
     /// Groups searched by each thread before the candidates are asked for again, or some times as many.
@@ -522,19 +523,18 @@ fn check<S: Sequence + ?Sized>(
     if start == end || fault::is("use-unproved") {
         return Ok(checked);
     }
-    witnesses.prepare(start, back.codes());
+    witnesses.prepare(start, codes);
     let witnesses = &*witnesses;
     let mut from = start;
     while from < end && checked.missing.is_none() {
         // Threads meet less often when nobody waits for marks; but what follows a new rare heap is thrown away.
-        let often = match (back.serve(), back.marks()) {
-            (true, true) => 1,
-            (true, false) => 2,
-            (false, _) => 16,
+        let often = match back.as_mut().map(|back| (back.serve(), back.marks())) {
+            Some((true, true)) => 1,
+            Some((true, false)) => 2,
+            Some((false, _)) | None => 16,
         };
         let groups = often * GROUPS * rayon::current_num_threads() as u64;
         let to = (from / witness::GROUP).saturating_add(groups).saturating_mul(witness::GROUP).min(end);
-        let codes = back.codes();
         let search = |group: u64| {
             let heaps = from.max(group * witness::GROUP)..to.min((group + 1) * witness::GROUP);
             let checked = witnesses.check_group(witnesses.kernel(), heaps.start, heaps.end, codes, past)?;
@@ -582,7 +582,8 @@ impl Streams {
         self.codes.forget_before(horizon);
         let (candidates, witnesses, block) = (&mut self.candidates, &mut self.witnesses, &self.block);
         let (audit, ahead) = (self.audit.as_ref(), std::mem::take(&mut self.ahead));
-        let (mut front, mut back) = relay(&mut self.codes, self.kernel, candidates.plan(), limit, ahead);
+        let codes = &self.codes;
+        let (mut front, mut back) = relay(codes, self.kernel, candidates.plan(), limit, ahead);
         let ((next, rest), checked) = rayon::join(
             || {
                 let next = if length == 0 {
@@ -595,12 +596,17 @@ impl Streams {
             || {
                 witnesses.forget(past)?;
                 witnesses.push(block);
-                let checked = check(witnesses, audit, start, &mut back, past)?;
-                back.finish();
-                Ok::<_, Error>(checked)
+                if rayon::current_num_threads() > 2 && back.marks() {
+                    let (checked, recent) =
+                        rayon::join(|| check(witnesses, audit, start, codes, None, past), || back.finish());
+                    return Ok((checked?, recent));
+                }
+                let checked = check(witnesses, audit, start, codes, Some(&mut back), past)?;
+                Ok::<_, Error>((checked, back.finish()))
             },
         );
-        let checked = checked?;
+        let (checked, recent) = checked?;
+        self.codes.append(&recent);
         self.ahead = rest.into_waiting();
         work.walks += checked.walks;
         work.depth = work.depth.max(checked.depth);

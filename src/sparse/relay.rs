@@ -1,10 +1,17 @@
 //! The relay between the streams: candidates come over piece by piece, and what was marked for later pieces goes back.
 //!
 //! Candidates are a serial chain, so the thread that runs them ([`Front`]) is to do nothing that others could. Look-ups
-//! that reach back [`AHEAD`] can be marked for a piece while the three pieces before it are not there yet; whoever
-//! searches the witnesses ([`Back`]) does so whenever a piece has come over, and both meet only at the end of a block.
-//! (Meeting after every 4096 heaps instead takes 3 % longer for Grundy's game and 10 % for .6, with two threads.) Marks
-//! that come too late are made by the front itself, so one thread does all of it one after the other.
+//! that reach back [`AHEAD`] can be marked for a piece while the three pieces before it are not there yet; the other end
+//! ([`Back`]) does so whenever a piece has come over, and both meet only at the end of a block. (Meeting after every 4096
+//! heaps instead takes 3 % longer for Grundy's game and 10 % for .6, with two threads.) Marks that come too late are made
+//! by the front itself, so one thread does all of it one after the other.
+//!
+//! Of two threads the one that searches witnesses is the back as well, and looks now and then what has come over. Of more
+//! than two, one is the back and nothing else, and the witnesses are left to the others: a look now and then came too late
+//! for most marks, and while all threads met for it they waited longer than two of them computed.
+//!
+//! What comes over is nobody else's until the block ends: the back keeps a copy of the last [`RECENT`] codes and appends
+//! to it, so all threads may read the codes before.
 //!
 //! A front never waits: not for marks, and not for anything that other threads do (so it calls no part of rayon). So the
 //! thread that has begun it ends it, and the back, which waits for the front, comes to an end. When the back is gone the
@@ -16,7 +23,6 @@
 use super::candidate::Plan;
 use super::codes::Codes;
 use crate::mex::{Kernel, LANES, Planes};
-use rayon::prelude::*;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -30,6 +36,13 @@ pub(super) const LONG_PIECE: usize = 2 * PIECE;
 
 /// What reaches back so far is marked ahead of time.
 pub(super) const AHEAD: usize = 4 * PIECE;
+
+/// What reaches back farther than this is marked ahead in the codes that were there when the block began; all else in a copy
+/// of so many, to which is appended what comes over.
+pub(super) const RECENT: usize = 1 << 18;
+
+// What look-ups beyond it ask for must be there, wherever in a block, and ahead of it, they are asked for.
+const _: () = assert!(super::BLOCK + AHEAD <= RECENT);
 
 /// Candidates, the plan they were made with, and planes that are no longer needed.
 struct Piece {
@@ -59,7 +72,10 @@ pub(super) struct Rest {
 
 /// The end that has the codes.
 pub(super) struct Back<'a> {
-    codes: &'a mut Codes,
+    /// The codes before the block.
+    codes: &'a Codes,
+    /// The last of them, and those that have come over.
+    recent: Codes,
     kernel: Kernel,
     plan: Arc<Plan>,
     pieces: Receiver<Piece>,
@@ -72,7 +88,7 @@ pub(super) struct Back<'a> {
 
 /// A relay for the heaps from the end of `codes` up to `limit`, given what was marked before.
 pub(super) fn relay(
-    codes: &mut Codes,
+    codes: &Codes,
     kernel: Kernel,
     plan: Arc<Plan>,
     limit: u64,
@@ -80,7 +96,8 @@ pub(super) fn relay(
 ) -> (Front, Back<'_>) {
     let ((pieces, coming), (marked, made)) = (channel(), channel());
     let next = waiting.back().map_or(0, |ahead| ahead.start + PIECE as u64);
-    let back = Back { codes, kernel, plan, pieces: coming, marked, spare: Vec::new(), next, limit };
+    let recent = codes.last(if plan.has_ahead() { RECENT } else { 0 });
+    let back = Back { codes, recent, kernel, plan, pieces: coming, marked, spare: Vec::new(), next, limit };
     (Front { pieces, rest: Rest { marked: made, waiting } }, back)
 }
 
@@ -115,11 +132,6 @@ impl Rest {
 }
 
 impl Back<'_> {
-    /// The codes of all that has come over.
-    pub(super) fn codes(&self) -> &Codes {
-        self.codes
-    }
-
     /// Whether somebody waits for what is marked ahead.
     pub(super) fn marks(&self) -> bool {
         rayon::current_num_threads() > 1 && self.plan.has_ahead()
@@ -138,16 +150,17 @@ impl Back<'_> {
         more
     }
 
-    /// Serves until all has come over.
-    pub(super) fn finish(mut self) {
+    /// Serves until all has come over, of which it gives the codes, with some before.
+    pub(super) fn finish(mut self) -> Codes {
         while self.serve() {
-            let Ok(piece) = self.pieces.recv() else { return };
+            let Ok(piece) = self.pieces.recv() else { break };
             self.take(piece);
         }
+        self.recent
     }
 
     fn take(&mut self, piece: Piece) {
-        self.codes.push(&piece.values);
+        self.recent.push(&piece.values);
         if !piece.used.is_empty() {
             self.spare.push(piece.used);
         }
@@ -161,24 +174,29 @@ impl Back<'_> {
         if !self.marks() {
             return;
         }
-        let end = self.codes.end();
+        let end = self.recent.end();
         self.next = self.next.max(end.next_multiple_of(PIECE as u64));
         while self.next + PIECE as u64 <= self.limit.min(end + AHEAD as u64) {
             let start = self.next;
             self.next += PIECE as u64;
-            let reach = self.plan.ahead().farthest() as u64;
-            let known_to = self.next.saturating_sub(AHEAD as u64);
-            if !self.plan.holds(start, self.next) || !self.codes.hold(start, reach, known_to) {
+            let lists = self.plan.ahead();
+            let held =
+                [(&self.recent, AHEAD), (self.codes, RECENT)].into_iter().zip(lists).all(|((codes, least), list)| {
+                    let (reach, known_to) = (list.farthest() as u64, self.next.saturating_sub(least as u64));
+                    list.list().is_empty() || codes.hold(start, reach, known_to)
+                });
+            if !held || !self.plan.holds(start, self.next) {
                 continue;
             }
             // Fresh memory for each piece would cost more than what is done in it.
             let mut planes = self.spare.pop().unwrap_or_default();
             planes.resize_with(PIECE / LANES, || Planes::new(self.plan.codes()));
-            let (codes, plan, kernel) = (&*self.codes, &*self.plan, self.kernel);
-            planes.par_iter_mut().enumerate().with_min_len(4).with_max_len(8).for_each(|(group, planes)| {
-                planes.clear(plan.codes());
-                kernel.mark(codes.items(), codes.at(start) + group * LANES, plan.ahead(), planes);
-            });
+            for (first, planes) in (start..).step_by(LANES).zip(&mut planes) {
+                planes.clear(self.plan.codes());
+                for (codes, list) in [&self.recent, self.codes].into_iter().zip(lists) {
+                    self.kernel.mark(codes.items(), codes.at(first), list, planes);
+                }
+            }
             let _ = self.marked.send(Ahead { plan: Arc::clone(&self.plan), start, planes });
         }
     }
@@ -212,12 +230,13 @@ mod tests {
                 let limit = begin + 7 * PIECE as u64 + 5;
                 let none = || (stream.plan(), VecDeque::new());
                 let (plan, waiting) = none();
-                let (mut front, back) = relay(&mut codes, kernel, plan, limit, waiting);
+                let (mut front, back) = relay(&codes, kernel, plan, limit, waiting);
                 // One piece to make the plan, which goes over with it.
                 let (found, _) = stream.block(PIECE, &mut front).unwrap();
                 assert!(found == later[..PIECE], "{kernel}");
                 let rest = front.close();
-                back.finish();
+                let recent = back.finish();
+                codes.append(&recent);
                 let waiting = rest.into_waiting();
                 let places: Vec<u64> = waiting.iter().map(|ahead| (ahead.start - begin) / PIECE as u64).collect();
                 assert_eq!(places, if threads == 1 { vec![] } else { vec![1, 2, 3, 4] }, "{kernel}, {threads} threads");
@@ -229,11 +248,13 @@ mod tests {
                     known.push(&all);
                     for (group, planes) in ahead.planes.iter().enumerate() {
                         let mut own = Planes::new(plan.codes());
-                        kernel.mark(known.items(), from + group * LANES, plan.ahead(), &mut own);
+                        for list in plan.ahead() {
+                            kernel.mark(known.items(), from + group * LANES, list, &mut own);
+                        }
                         assert!(*planes == own, "{kernel}: group {group} of the piece from {}", ahead.start);
                     }
                 }
-                let (mut front, _back) = relay(&mut codes, kernel, Arc::clone(&plan), limit, waiting);
+                let (mut front, _back) = relay(&codes, kernel, Arc::clone(&plan), limit, waiting);
                 let other = Arc::new(Plan::clone(&plan));
                 assert!(front.ahead(&plan, begin).is_empty());
                 assert!(front.ahead(&other, begin + PIECE as u64).is_empty());
@@ -256,7 +277,7 @@ mod tests {
             let mut stream = Stream::new(&rule, space, Kernel::best(), rares, largest, past.as_slice()).unwrap();
             let mut codes = Codes::new(space, 0);
             codes.push(&past);
-            let (mut front, back) = relay(&mut codes, Kernel::best(), stream.plan(), u64::MAX, VecDeque::new());
+            let (mut front, back) = relay(&codes, Kernel::best(), stream.plan(), u64::MAX, VecDeque::new());
             drop(back);
             let (found, _) = stream.block(1 << 17, &mut front).unwrap();
             assert!(found.len() <= PIECE, "{} candidates that nobody asks for", found.len());
@@ -274,7 +295,7 @@ mod tests {
         let stream = Stream::new(&rule, space, Kernel::best(), rares, 255, past.as_slice()).unwrap();
         let mut codes = Codes::new(space, 0);
         codes.push(&past);
-        let (mut front, back) = relay(&mut codes, Kernel::best(), stream.plan(), u64::MAX, VecDeque::new());
+        let (mut front, back) = relay(&codes, Kernel::best(), stream.plan(), u64::MAX, VecDeque::new());
         assert!(front.send(&[1, 2, 3], &stream.plan(), Vec::new()));
         let waiter = std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -284,7 +305,6 @@ mod tests {
             });
             scope.spawn(|| back.finish()).join()
         });
-        assert!(waiter.is_ok());
-        assert_eq!(codes.end(), 100_003);
+        assert_eq!(waiter.unwrap().end(), 100_003);
     }
 }
