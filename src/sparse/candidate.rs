@@ -156,6 +156,12 @@ impl Plan {
         }
     }
 
+    /// A plan that holds everywhere, with nothing but look-ups to mark ahead.
+    #[cfg(test)]
+    pub(super) fn marking(ahead: [Probes; 2]) -> Plan {
+        Plan { until: u64::MAX, ahead, singles: false, ..Plan::none() }
+    }
+
     /// Codes below this are considered.
     pub(super) fn codes(&self) -> usize {
         self.codes
@@ -164,6 +170,11 @@ impl Plan {
     /// The look-ups that may be marked ahead of time, if any.
     pub(super) fn ahead(&self) -> &[Probes; 2] {
         &self.ahead
+    }
+
+    /// Whether all look-ups are one job of a kernel.
+    pub(super) fn is_chain(&self) -> bool {
+        self.chain.is_some()
     }
 
     /// Whether it is worth while to mark ahead of time.
@@ -900,7 +911,7 @@ mod tests {
                 for length in [1, 7, 63, 64, 65, 1000, 1024, 1025, 16384, 3, 16384, 2, 16384, 16384, 16384, 16384] {
                     let proved = chained.end();
                     let [found, expected] = [&mut chained, &mut plain].map(|stream| {
-                        let mut codes = Codes::new(stream.space, stream.end());
+                        let codes = Codes::new(stream.space, stream.end());
                         let (mut front, _back) = relay(&codes, kernel, stream.plan(), u64::MAX, VecDeque::new());
                         stream.block(length, &mut front).unwrap()
                     });

@@ -96,7 +96,8 @@ pub(super) fn relay(
 ) -> (Front, Back<'_>) {
     let ((pieces, coming), (marked, made)) = (channel(), channel());
     let next = waiting.back().map_or(0, |ahead| ahead.start + PIECE as u64);
-    let recent = codes.last(if plan.has_ahead() { RECENT } else { 0 });
+    let may_mark = rayon::current_num_threads() > 1 && !plan.is_chain();
+    let recent = codes.last(if may_mark { RECENT } else { 0 });
     let back = Back { codes, recent, kernel, plan, pieces: coming, marked, spare: Vec::new(), next, limit };
     (Front { pieces, rest: Rest { marked: made, waiting } }, back)
 }
@@ -205,9 +206,11 @@ impl Back<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mex::{Probe, Probes};
     use crate::rule::Rule;
     use crate::sparse::candidate::Stream;
     use crate::sparse::{Method, Solver, Space, values};
+    use crate::support::Random;
 
     /// Marks that come back are used, and are those that the front would have made; other plans, places and ends too far
     /// out get none. With one thread nothing is marked.
@@ -262,6 +265,44 @@ mod tests {
                 assert_eq!(marked.is_empty(), threads == 1);
                 assert!(front.ahead(&plan, begin + 2 * PIECE as u64).is_empty(), "what was passed over is gone");
             });
+        }
+    }
+
+    /// Look-ups just nearer and just farther than what is copied, with values that have no code and rare heaps about.
+    #[test]
+    fn what_reaches_back_beyond_the_copy_is_marked_where_it_stands() {
+        let random = &mut Random::new("far marks");
+        let rule: Rule = "grundy".parse().unwrap();
+        let space = Space::new(&rule, 0x1fe, 0).unwrap();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+        for kernel in Kernel::available() {
+            let mut ahead = [Probes::new(), Probes::new()];
+            for offset in [AHEAD, AHEAD + 1, RECENT - 1, RECENT, RECENT + 1, RECENT + 70_001] {
+                ahead[usize::from(offset > RECENT)].push(Probe::new(offset, random.other_byte(0)));
+            }
+            let plan = Arc::new(Plan::marking(ahead));
+            let begin = 3 * RECENT + 2 * PIECE;
+            let all: Vec<u16> = (0..begin + PIECE).map(|_| random.below(512) as u16).collect();
+            let [mut codes, mut known] = [Codes::new(space, 0), Codes::new(space, 0)];
+            codes.push(&all[..begin]);
+            known.push(&all);
+            known.push(&vec![0; AHEAD]);
+            let waiting = pool.install(|| {
+                let (mut front, back) = relay(&codes, kernel, Arc::clone(&plan), u64::MAX, VecDeque::new());
+                assert!(front.send(&all[begin..], &plan, Vec::new()));
+                let rest = front.close();
+                assert_eq!(back.finish().end(), all.len() as u64);
+                rest.into_waiting()
+            });
+            assert_eq!(waiting.len(), 4, "{kernel}");
+            for ahead in &waiting {
+                for (group, planes) in ahead.planes.iter().enumerate() {
+                    let mut own = Planes::new(plan.codes());
+                    let at = known.at(ahead.start) + group * LANES;
+                    plan.ahead().iter().for_each(|list| kernel.mark(known.items(), at, list, &mut own));
+                    assert!(*planes == own, "{kernel}: group {group} of the piece from {}", ahead.start);
+                }
+            }
         }
     }
 
