@@ -48,12 +48,20 @@ impl Codes {
         Codes { table: self.table.clone(), window: Window::new(from, items), ..*self }
     }
 
-    /// Takes up what another copy has behind these.
-    pub(super) fn append(&mut self, longer: &Codes) {
-        let end = self.end();
+    /// Takes up what a copy of the last ones has behind them by now.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`] when the others are no longer the same: what was marked from them may be wrong.
+    pub(super) fn append(&mut self, longer: &Codes) -> Result<()> {
+        let (from, end) = (longer.window.start(), self.end());
+        let (ours, theirs) = (self.window.slice(from, end), longer.window.slice(from, end));
+        if ours != theirs {
+            return Err(Error::Flipped { what: "a copy of the codes", from, to: end });
+        }
         self.window.truncate(end);
         self.window.extend(longer.window.slice(end, longer.window.end()).iter().copied());
         self.until = longer.until;
+        Ok(())
     }
 
     /// One past the last heap.

@@ -606,7 +606,7 @@ impl Streams {
             },
         );
         let (checked, recent) = checked?;
-        self.codes.append(&recent);
+        self.codes.append(&recent)?;
         self.ahead = rest.into_waiting();
         work.walks += checked.walks;
         work.depth = work.depth.max(checked.depth);

@@ -206,6 +206,7 @@ impl Back<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
     use crate::mex::{Probe, Probes};
     use crate::rule::Rule;
     use crate::sparse::candidate::Stream;
@@ -239,7 +240,7 @@ mod tests {
                 assert!(found == later[..PIECE], "{kernel}");
                 let rest = front.close();
                 let recent = back.finish();
-                codes.append(&recent);
+                codes.append(&recent).unwrap();
                 let waiting = rest.into_waiting();
                 let places: Vec<u64> = waiting.iter().map(|ahead| (ahead.start - begin) / PIECE as u64).collect();
                 assert_eq!(places, if threads == 1 { vec![] } else { vec![1, 2, 3, 4] }, "{kernel}, {threads} threads");
@@ -287,13 +288,16 @@ mod tests {
             codes.push(&all[..begin]);
             known.push(&all);
             known.push(&vec![0; AHEAD]);
-            let waiting = pool.install(|| {
+            let (mut recent, waiting) = pool.install(|| {
                 let (mut front, back) = relay(&codes, kernel, Arc::clone(&plan), u64::MAX, VecDeque::new());
                 assert!(front.send(&all[begin..], &plan, Vec::new()));
                 let rest = front.close();
-                assert_eq!(back.finish().end(), all.len() as u64);
-                rest.into_waiting()
+                let recent = back.finish();
+                (recent, rest.into_waiting())
             });
+            recent.items_mut()[random.below(RECENT as u64) as usize] ^= 1 << random.below(8);
+            assert!(matches!(codes.append(&recent), Err(Error::Flipped { .. })));
+            assert_eq!(recent.end(), all.len() as u64);
             assert_eq!(waiting.len(), 4, "{kernel}");
             for ahead in &waiting {
                 for (group, planes) in ahead.planes.iter().enumerate() {
