@@ -41,10 +41,11 @@ impl Codes {
         Codes { table, coded, window: Window::new(start, vec![POISON; LANES]), until: u64::MAX }
     }
 
-    /// A copy of the last ones, as many as there are of them.
-    pub(super) fn last(&self, count: usize) -> Codes {
+    /// A copy of the last ones, as many as there are of them, with room for some more.
+    pub(super) fn last(&self, count: usize, more: usize) -> Codes {
         let from = self.end().saturating_sub(count as u64).max(self.window.start());
-        let items = self.window.slice(from, self.window.end()).to_vec();
+        let mut items = Vec::with_capacity(count + LANES + more);
+        items.extend_from_slice(self.window.slice(from, self.window.end()));
         Codes { table: self.table.clone(), window: Window::new(from, items), ..*self }
     }
 

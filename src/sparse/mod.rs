@@ -531,7 +531,8 @@ fn check<S: Sequence + ?Sized>(
         let often = match back.as_mut().map(|back| (back.serve(), back.marks())) {
             Some((true, true)) => 1,
             Some((true, false)) => 2,
-            Some((false, _)) | None => 16,
+            Some((false, _)) => 16,
+            None => 4,
         };
         let groups = often * GROUPS * rayon::current_num_threads() as u64;
         let to = (from / witness::GROUP).saturating_add(groups).saturating_mul(witness::GROUP).min(end);

@@ -7,8 +7,8 @@
 //! by the front itself, so one thread does all of it one after the other.
 //!
 //! Of two threads the one that searches witnesses is the back as well, and looks now and then what has come over. Of more
-//! than two, one is the back and nothing else, and the witnesses are left to the others: a look now and then came too late
-//! for most marks, and while all threads met for it they waited longer than two of them computed.
+//! than two, one is the back and nothing else (but for blocks that begin without a plan), and the witnesses are left to the
+//! others: a look now and then came too late for most marks, and all threads met for each.
 //!
 //! What comes over is nobody else's until the block ends: the back keeps a copy of the last [`RECENT`] codes and appends
 //! to it, so all threads may read the codes before.
@@ -97,7 +97,7 @@ pub(super) fn relay(
     let ((pieces, coming), (marked, made)) = (channel(), channel());
     let next = waiting.back().map_or(0, |ahead| ahead.start + PIECE as u64);
     let may_mark = rayon::current_num_threads() > 1 && !plan.is_chain();
-    let recent = codes.last(if may_mark { RECENT } else { 0 });
+    let recent = codes.last(if may_mark { RECENT } else { 0 }, super::BLOCK);
     let back = Back { codes, recent, kernel, plan, pieces: coming, marked, spare: Vec::new(), next, limit };
     (Front { pieces, rest: Rest { marked: made, waiting } }, back)
 }
@@ -113,7 +113,7 @@ impl Front {
     }
 
     /// Sends candidates over, and the planes that were used for them; false when nobody asks for more, since the other end
-    /// has met a new rare heap before them, or an error.
+    /// is gone.
     pub(super) fn send(&mut self, values: &[u16], plan: &Arc<Plan>, used: Vec<Planes>) -> bool {
         self.pieces.send(Piece { values: values.to_vec(), plan: Arc::clone(plan), used }).is_ok()
     }
@@ -140,24 +140,32 @@ impl Back<'_> {
 
     /// Takes what has come over, and marks what can be marked now; false when that was all.
     pub(super) fn serve(&mut self) -> bool {
-        let more = loop {
-            match self.pieces.try_recv() {
-                Ok(piece) => self.take(piece),
-                Err(TryRecvError::Empty) => break true,
-                Err(TryRecvError::Disconnected) => break false,
-            }
-        };
-        self.mark();
+        let more = self.listen();
+        self.mark(self.recent.end());
         more
     }
 
-    /// Serves until all has come over, of which it gives the codes, with some before.
+    /// Serves until all has come over, of which it gives the codes, with some before. Marks for the piece that comes next
+    /// would be too late, until it is one of the next block.
     pub(super) fn finish(mut self) -> Codes {
-        while self.serve() {
+        while self.listen() {
+            self.mark(self.recent.end() + PIECE as u64);
             let Ok(piece) = self.pieces.recv() else { break };
             self.take(piece);
         }
+        self.mark(self.recent.end());
         self.recent
+    }
+
+    /// Takes what has come over; false when that was all.
+    fn listen(&mut self) -> bool {
+        loop {
+            match self.pieces.try_recv() {
+                Ok(piece) => self.take(piece),
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
     }
 
     fn take(&mut self, piece: Piece) {
@@ -170,13 +178,13 @@ impl Back<'_> {
         }
     }
 
-    /// Marks the pieces for which all is there that their far look-ups ask for.
-    fn mark(&mut self) {
+    /// Marks the pieces from heap `first` on for which all is there that their far look-ups ask for.
+    fn mark(&mut self, first: u64) {
         if !self.marks() {
             return;
         }
         let end = self.recent.end();
-        self.next = self.next.max(end.next_multiple_of(PIECE as u64));
+        self.next = self.next.max(first.next_multiple_of(PIECE as u64));
         while self.next + PIECE as u64 <= self.limit.min(end + AHEAD as u64) {
             let start = self.next;
             self.next += PIECE as u64;
