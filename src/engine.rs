@@ -957,7 +957,7 @@ fn check_room(dir: &Dir, options: &Options, last: Option<&Record>, width: Width,
     let held: u64 = last.map_or(0, |last| last.kept.iter().map(|(from, to)| to - from).sum());
     // What a killed process wrote, or a run went back behind, is written over. Between holes nobody knows how much is there.
     let length = dir.length(table::VALUES).map_err(Error::io("reading the state of", dir.join(table::VALUES)))?;
-    let behind = length.unwrap_or(0).saturating_sub(HEADER + count * width.bytes());
+    let behind = length.unwrap_or(0).saturating_sub(count.saturating_mul(width.bytes()).saturating_add(HEADER));
     let available = if held == count { available.saturating_add(behind) } else { available };
     let most = last.map_or(options.keep, |last| last.keep).map_or(u64::MAX, |keep| keep.saturating_add(HEAD + SLACK));
     let needed = (to - count).min(most.saturating_sub(held)).saturating_mul(width.bytes()).saturating_add(RESERVE);

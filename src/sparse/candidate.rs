@@ -4,7 +4,7 @@
 //! finds them all. Those that reach back at least [`LANES`] and the nearer ones are jobs of a kernel, 64 heaps at a time:
 //! the far ones are marked, or checked in stages; their order is learnt ([`order`]), and how many are marked and what the
 //! stages keep is tried out on other heaps, and again as the values change. What reaches back [`AHEAD`] may be marked ahead
-//! of time by any thread ([`relay`](super::relay)); with more than one other at hand all of it is. While there are odd look-ups,
+//! of time by another thread ([`relay`](super::relay)); with more than one other at hand all of it is. While there are odd look-ups,
 //! these and the near ones are done heap by heap. Where there are few look-ups and none is odd, all of them are one job of a
 //! kernel ([`Chain`]), and no order is learnt: .106 makes 400 million candidates a second instead of 68. A game that often
 //! has codes which the chain does not know goes back to the other way for good.
