@@ -6,7 +6,7 @@
 //! saturation takes all others to 128 and beyond. (One bit, and a comparison for each plane to put it in, took a quarter
 //! more instructions.)
 
-use super::{LANES, Lanes, MOST_CODES, NONE, Planes, Probe, Probes, STRIKES, for_kept};
+use super::{BEYOND, LANES, Lanes, MOST_CODES, NONE, Planes, Probe, Probes, STRIKES, for_kept};
 use std::arch::x86_64::*;
 
 pub(super) fn is_available() -> bool {
@@ -36,8 +36,11 @@ pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut Plane
         let most = if rows.len() <= 10 || rows.len() == 20 { 10 } else { 8 };
         for (first, rows) in (0..).step_by(most).zip(rows.chunks_mut(most)) {
             match rows.len() {
+                1 => mark_rows::<1>(window, at, lane, probes, first, rows),
                 2 => mark_rows::<2>(window, at, lane, probes, first, rows),
+                3 => mark_rows::<3>(window, at, lane, probes, first, rows),
                 4 => mark_rows::<4>(window, at, lane, probes, first, rows),
+                6 => mark_rows::<6>(window, at, lane, probes, first, rows),
                 8 => mark_rows::<8>(window, at, lane, probes, first, rows),
                 9 => mark_rows::<9>(window, at, lane, probes, first, rows),
                 _ => mark_rows::<10>(window, at, lane, probes, first, rows),
@@ -50,7 +53,7 @@ pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut Plane
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
 pub(super) fn least_codes(planes: &Planes, lanes: &mut Lanes) {
     for lane in [0, HALF] {
-        least(planes.rows(), -1, lane, &mut lanes.code[..lanes.kept]);
+        least(planes.candidates(), -1, lane, &mut lanes.code[..lanes.kept]);
     }
 }
 
@@ -98,7 +101,7 @@ fn mark_rows<const N: usize>(
 
 /// The least code of plane j, as the intrinsics want it.
 const fn first_code(j: usize) -> i8 {
-    assert!(j < MOST_CODES / 8);
+    assert!(j < (MOST_CODES + BEYOND) / 8);
     (j * 8).to_le_bytes()[0].cast_signed()
 }
 
@@ -134,7 +137,7 @@ fn least(rows: &[[u8; LANES]], flip: i8, lane: usize, found: &mut [[u8; LANES]])
         _mm256_broadcastsi128_si256(table)
     };
     // The bytes that still have open bits, plane after plane, are worked off from below.
-    let mut planes = [zero; MOST_CODES / 8];
+    let mut planes = [zero; (MOST_CODES + BEYOND) / 8];
     let open = &mut planes[..rows.len()];
     for (open, row) in open.iter_mut().zip(rows) {
         // SAFETY: there are 32 bytes from either half of a row on.

@@ -11,7 +11,7 @@
 //! **Near.** Once the value of lane i is known, it is held against the candidates of all later lanes at once: the look-up
 //! table, shifted by i, tells which code of which later lane it hits.
 
-use super::{CANDIDATES, LANES, Lanes, MOST_CODES, NONE, Planes, Probe, Probes, STEP, STRIKES, for_kept};
+use super::{BEYOND, CANDIDATES, LANES, Lanes, MOST_CODES, NONE, Planes, Probe, Probes, STEP, STRIKES, for_kept};
 use std::arch::x86_64::*;
 
 pub(super) fn is_available() -> bool {
@@ -45,24 +45,25 @@ fn options(window: &[u8], at: usize, probe: &Probe) -> __m512i {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut Planes) {
-    match planes.codes {
-        16 => mark_rows::<0, 2>(window, at, probes, planes.rows_mut()),
-        32 => mark_rows::<0, 4>(window, at, probes, planes.rows_mut()),
-        64 => mark_rows::<0, 8>(window, at, probes, planes.rows_mut()),
-        72 => mark_rows::<0, 9>(window, at, probes, planes.rows_mut()),
-        80 => mark_rows::<0, 10>(window, at, probes, planes.rows_mut()),
-        96 => mark_rows::<0, 12>(window, at, probes, planes.rows_mut()),
-        // More planes than these, and their tables, are more than the registers hold.
-        128 => {
-            let (low, high) = planes.rows_mut().split_at_mut(8);
-            mark_rows::<0, 8>(window, at, probes, low);
-            mark_rows::<8, 8>(window, at, probes, high);
-        }
-        _ => {
-            let (low, high) = planes.rows_mut().split_at_mut(10);
-            mark_rows::<0, 10>(window, at, probes, low);
-            mark_rows::<10, 10>(window, at, probes, high);
-        }
+    // More than twelve planes, and their tables, are more than the registers hold; the first eight need one mask only.
+    let rows = planes.rows_mut();
+    let passes = if rows.len() > 12 { rows.split_at_mut(8) } else { (rows, [].as_mut_slice()) };
+    match passes.0.len() {
+        2 => mark_rows::<0, 2>(window, at, probes, passes.0),
+        4 => mark_rows::<0, 4>(window, at, probes, passes.0),
+        8 => mark_rows::<0, 8>(window, at, probes, passes.0),
+        9 => mark_rows::<0, 9>(window, at, probes, passes.0),
+        10 => mark_rows::<0, 10>(window, at, probes, passes.0),
+        11 => mark_rows::<0, 11>(window, at, probes, passes.0),
+        _ => mark_rows::<0, 12>(window, at, probes, passes.0),
+    }
+    match passes.1.len() {
+        0 => {}
+        6 => mark_rows::<8, 6>(window, at, probes, passes.1),
+        8 => mark_rows::<8, 8>(window, at, probes, passes.1),
+        9 => mark_rows::<8, 9>(window, at, probes, passes.1),
+        10 => mark_rows::<8, 10>(window, at, probes, passes.1),
+        _ => mark_rows::<8, 12>(window, at, probes, passes.1),
     }
 }
 
@@ -120,26 +121,40 @@ fn mark_rows<const FIRST: usize, const PLANES: usize>(
     }
 }
 
+/// Calls a function made for each number of planes with these.
+macro_rules! for_planes {
+    ($function:ident($rows:expr, $flip:expr, $found:expr)) => {
+        match $rows.len() {
+            2 => $function::<2>($rows, $flip, $found),
+            4 => $function::<4>($rows, $flip, $found),
+            6 => $function::<6>($rows, $flip, $found),
+            8 => $function::<8>($rows, $flip, $found),
+            9 => $function::<9>($rows, $flip, $found),
+            10 => $function::<10>($rows, $flip, $found),
+            11 => $function::<11>($rows, $flip, $found),
+            12 => $function::<12>($rows, $flip, $found),
+            13 => $function::<13>($rows, $flip, $found),
+            14 => $function::<14>($rows, $flip, $found),
+            16 => $function::<16>($rows, $flip, $found),
+            17 => $function::<17>($rows, $flip, $found),
+            18 => $function::<18>($rows, $flip, $found),
+            19 => $function::<19>($rows, $flip, $found),
+            20 => $function::<20>($rows, $flip, $found),
+            _ => $function::<22>($rows, $flip, $found),
+        }
+    };
+}
+
 /// The codes that the planes leave open, least first.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) fn least_codes(planes: &Planes, lanes: &mut Lanes) {
-    let rows = &mut lanes.code[..lanes.kept];
-    match planes.codes {
-        16 => least::<2>(planes.rows(), -1, rows),
-        32 => least::<4>(planes.rows(), -1, rows),
-        64 => least::<8>(planes.rows(), -1, rows),
-        72 => least::<9>(planes.rows(), -1, rows),
-        80 => least::<10>(planes.rows(), -1, rows),
-        96 => least::<12>(planes.rows(), -1, rows),
-        128 => least::<16>(planes.rows(), -1, rows),
-        _ => least::<20>(planes.rows(), -1, rows),
-    }
+    for_planes!(set_codes(planes.candidates(), -1, &mut lanes.code[..lanes.kept]));
 }
 
 /// The least codes of each lane whose bits, XOR `flip`, are set.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn least<const PLANES: usize>(rows: &[[u8; LANES]], flip: i8, found: &mut [[u8; LANES]]) {
+fn set_codes<const PLANES: usize>(rows: &[[u8; LANES]], flip: i8, found: &mut [[u8; LANES]]) {
     let none = _mm512_set1_epi8(NONE.cast_signed());
     let zero = _mm512_setzero_si512();
     let nibble_zeros = {
@@ -185,7 +200,7 @@ fn least<const PLANES: usize>(rows: &[[u8; LANES]], flip: i8, found: &mut [[u8; 
 
 /// The least code of plane j, as the intrinsics want it.
 const fn first_code(j: usize) -> i8 {
-    assert!(j < MOST_CODES / 8);
+    assert!(j < (MOST_CODES + BEYOND) / 8);
     (j * 8).to_le_bytes()[0].cast_signed()
 }
 
@@ -197,18 +212,8 @@ const fn number(m: usize) -> i8 {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut Planes) {
-    let mut least = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: STRIKES };
-    let rows = &mut least.code[..STRIKES];
-    match open.codes {
-        16 => self::least::<2>(open.rows(), 0, rows),
-        32 => self::least::<4>(open.rows(), 0, rows),
-        64 => self::least::<8>(open.rows(), 0, rows),
-        72 => self::least::<9>(open.rows(), 0, rows),
-        80 => self::least::<10>(open.rows(), 0, rows),
-        96 => self::least::<12>(open.rows(), 0, rows),
-        128 => self::least::<16>(open.rows(), 0, rows),
-        _ => self::least::<20>(open.rows(), 0, rows),
-    }
+    let mut least = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: STRIKES, marked: NONE };
+    for_planes!(set_codes(open.rows(), 0, &mut least.code[..STRIKES]));
     let least: [__m512i; STRIKES] = load(&least);
     let unhit = unhit(window, at, probes, &least);
     let one_hot = _mm512_set1_epi64(0x8040_2010_0804_0201_u64.cast_signed());
@@ -351,6 +356,9 @@ fn near_kept<const N: usize>(
     for lane in from..to {
         let Some(k) = (0..N).find(|&k| open[k] >> lane & 1 == 1) else { return lane };
         let code = lanes.code[k][lane];
+        if lanes.is_unmarked(code) {
+            return lane;
+        }
         window[at + lane] = code;
         let code = _mm512_set1_epi8(code.cast_signed());
         for row in 0..rows {

@@ -27,14 +27,14 @@ pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut Plane
 
 /// The codes that the planes leave open, least first.
 pub(super) fn least(planes: &Planes, lanes: &mut Lanes) {
-    least_set(planes, u8::MAX, &mut lanes.code[..lanes.kept]);
+    least_set(planes.candidates(), u8::MAX, &mut lanes.code[..lanes.kept]);
 }
 
 /// The least codes of each lane whose bits, XOR `flip`, are set.
-fn least_set(planes: &Planes, flip: u8, least: &mut [[u8; LANES]]) {
+fn least_set(rows: &[[u8; LANES]], flip: u8, least: &mut [[u8; LANES]]) {
     for lane in 0..LANES {
         let mut found = 0;
-        'lane: for (first, row) in (0..).step_by(8).zip(planes.rows()) {
+        'lane: for (first, row) in (0..).step_by(8).zip(rows) {
             let mut left = row[lane] ^ flip;
             while left != 0 {
                 least[found][lane] = first + left.trailing_zeros().to_le_bytes()[0];
@@ -57,7 +57,7 @@ pub(super) fn check(window: &[u8], at: usize, probes: &Probes, lanes: &mut Lanes
 
 pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut Planes) {
     let mut least = [[NONE; LANES]; STRIKES];
-    least_set(open, 0, &mut least);
+    least_set(open.rows(), 0, &mut least);
     for lane in (0..LANES).step_by(GROUP) {
         let distance = distances::<STRIKES>(window, at, probes, lane, &least);
         for (codes, distance) in least.iter().zip(distance) {
@@ -120,8 +120,8 @@ pub(super) fn near(window: &mut [u8], at: usize, near: &Probes, lanes: &Lanes, f
         }
         let open = |code: &u8| *code != NONE && hit[usize::from(*code)] != stamp;
         match lanes.rows().iter().map(|row| row[lane]).find(open) {
-            Some(code) => window[at + lane] = code,
-            None => return lane,
+            Some(code) if !lanes.is_unmarked(code) => window[at + lane] = code,
+            _ => return lane,
         }
     }
     to

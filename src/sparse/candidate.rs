@@ -109,6 +109,8 @@ pub(super) struct Stream {
 /// What considering one code more costs in every heap, and a heap whose answer is beyond, in picoseconds (measured).
 const CODE_PRICE: u64 = 300;
 const LANE_LOSS: u64 = 1_000_000;
+/// And one whose answer is no farther beyond than a kernel looks: those look-ups that are marked are asked for it alone.
+const BEYOND_LOSS: u64 = 400_000;
 
 /// Look-ups that are marked before an order is learnt.
 const UNLEARNT: usize = 600;
@@ -187,10 +189,19 @@ impl Plan {
         self.from <= start && end <= self.until
     }
 
-    /// The lists of the kernels.
-    fn lists(&self) -> impl Iterator<Item = &Probes> {
-        let marked = [&self.near, &self.mark].into_iter().chain(&self.ahead);
-        marked.chain(self.check.iter().map(|stage| &stage.check))
+    /// The look-ups that are marked, now or ahead of time.
+    fn marked(&self) -> impl Iterator<Item = &Probes> {
+        std::iter::once(&self.mark).chain(&self.ahead)
+    }
+
+    /// Those that are checked.
+    fn checked(&self) -> impl Iterator<Item = &Probes> {
+        self.check.iter().map(|stage| &stage.check)
+    }
+
+    /// Both.
+    fn far(&self) -> impl Iterator<Item = &Probes> {
+        self.marked().chain(self.checked())
     }
 
     /// Whether all look-ups are in the lists of the kernels.
@@ -260,6 +271,11 @@ struct Born {
     rares: u64,
     lookups: u64,
     plan: u64,
+}
+
+/// The least code that is not hit.
+fn least(hits: &[u8; 256]) -> Option<u8> {
+    (0..=u8::MAX).find(|&code| hits[usize::from(code)] == 0)
 }
 
 /// 64 bits that any change changes, but for one in 2^64.
@@ -520,7 +536,8 @@ impl Stream {
         self.considered_at = self.end();
         let answers: Vec<usize> =
             self.codes.items().iter().rev().take(1 << 13).map(|&code| usize::from(code)).collect();
-        let codes = order::codes_to_consider(&answers, CODE_PRICE, |_| LANE_LOSS);
+        let loss = |beyond: u64| if beyond <= mex::BEYOND as u64 { BEYOND_LOSS } else { LANE_LOSS };
+        let codes = order::codes_to_consider(&answers, CODE_PRICE, loss);
         if codes != self.codes_considered {
             self.codes_considered = codes;
             self.adopt(Plan::none());
@@ -658,7 +675,7 @@ impl Stream {
             list.push(probe);
         }
         let settled = plan.is_settled() && self.chains;
-        plan.chain = settled.then(|| Chain::new(plan.lists().flat_map(Probes::list).copied().collect()));
+        plan.chain = settled.then(|| Chain::new(plan.far().chain([&plan.near]).flat_map(Probes::list).copied().collect()));
         plan.chain = plan.chain.filter(|chain| chain.len() <= CHAIN);
         self.adopt(plan);
     }
@@ -678,7 +695,7 @@ impl Stream {
             done = end - at;
             if end < to {
                 let n = start + done as u64;
-                match self.least_code(n) {
+                match least(&self.hits(n, self.plan.far())) {
                     Some(code) if self.space.decode(code, n) < self.space.coded() => self.codes.push(code),
                     _ => break,
                 }
@@ -726,22 +743,23 @@ impl Stream {
         let at = self.codes.at(start);
         // With many odd look-ups the kernel would leave most of the work undone.
         let use_kernel = count > LANES / 8 && self.plan.odd.len() * 4 < self.lookups.len();
-        let lanes = use_kernel.then(|| {
+        let mut own = None;
+        let found = use_kernel.then(|| {
             let codes = self.codes.items();
-            let mut own = Planes::new(self.plan.codes);
             let planes = match ahead {
                 Some(planes) => planes,
                 None => {
-                    self.plan.ahead.iter().for_each(|list| self.kernel.mark(codes, at, list, &mut own));
-                    &mut own
+                    let own = own.insert(Planes::new(self.plan.codes));
+                    self.plan.ahead.iter().for_each(|list| self.kernel.mark(codes, at, list, own));
+                    own
                 }
             };
             self.kernel.mark(codes, at, &self.plan.mark, planes);
-            self.kernel.refine(codes, at, planes, &self.plan.check)
+            (self.kernel.refine(codes, at, planes, &self.plan.check), &*planes)
         });
         let mut done = 0;
         while done < count {
-            if let Some(lanes) = lanes.as_ref().filter(|_| self.plan.is_settled()) {
+            if let Some((lanes, _)) = found.as_ref().filter(|_| self.plan.is_settled()) {
                 let codes = self.codes.items_mut();
                 codes.resize(at + count, 0);
                 done = self.kernel.near(codes, at, &self.plan.near, lanes, done, count);
@@ -751,9 +769,11 @@ impl Stream {
                 }
             }
             let n = start + done as u64;
-            let code = lanes.as_ref().and_then(|lanes| self.open_candidate(lanes, done, n));
-            self.lost += u64::from(lanes.is_some() && code.is_none());
-            match code.or_else(|| self.least_code(n)) {
+            let code = match &found {
+                Some((lanes, planes)) => self.lane_code(n, lanes, planes, done),
+                None => least(&self.hits(n, self.plan.far())),
+            };
+            match code {
                 Some(code) if self.space.decode(code, n) < self.space.coded() => self.codes.push(code),
                 _ => break,
             }
@@ -763,34 +783,57 @@ impl Stream {
         if done == count { Stop::Done } else { Stop::TooWide }
     }
 
-    /// The least candidate of a lane that no near or odd look-up hits.
-    fn open_candidate(&self, lanes: &Lanes, lane: usize, n: u64) -> Option<u8> {
-        let hit = self.heapwise(n);
-        let open = |code: &u8| *code != mex::NONE && hit[usize::from(code / 64)] >> (code % 64) & 1 == 0;
-        lanes.rows().iter().map(|row| row[lane]).find(open)
+    /// The least code that no look-up hits at `n`, given what the kernel did in its lane; as few look-ups are asked as will
+    /// do.
+    fn lane_code(&mut self, n: u64, lanes: &Lanes, planes: &Planes, lane: usize) -> Option<u8> {
+        let mut hits = self.hits(n, std::iter::empty());
+        let is_open = |hits: &[u8; 256], code: u8| code != mex::NONE && hits[usize::from(code)] == 0;
+        let mut candidates = lanes.rows().iter().map(|row| row[lane]);
+        let mut open = candidates.find(|&code| is_open(&hits, code));
+        if let Some(code) = open
+            && lanes.is_unmarked(code)
+        {
+            self.enter_hits(self.plan.marked(), &mut hits);
+            open = std::iter::once(code).chain(candidates).find(|&code| is_open(&hits, code));
+        }
+        open.or_else(|| {
+            self.lost += 1;
+            self.enter_hits(self.plan.checked(), &mut hits);
+            planes.open(lane).find(|&code| is_open(&hits, code)).or_else(|| {
+                self.enter_hits(self.plan.marked(), &mut hits);
+                least(&hits)
+            })
+        })
     }
 
-    /// The codes that near and odd look-ups and moves that leave one heap hit at `n`.
-    fn heapwise(&self, n: u64) -> [u64; 4] {
-        let mut hit = [0u64; 4];
-        let mut mark = |code: u8| hit[usize::from(code / 64)] |= 1 << (code % 64);
-        let end = self.codes.items().len();
-        for probe in self.plan.near.list() {
-            mark(self.codes.items()[end - probe.offset] ^ probe.code());
-        }
+    /// The codes that near and odd look-ups, moves that leave one heap and these look-ups hit at `n`: those that are not 0.
+    fn hits<'a>(&'a self, n: u64, lists: impl Iterator<Item = &'a Probes>) -> [u8; 256] {
+        let mut hits = [0; 256];
+        let mut hit = |code: u8| hits[usize::from(code)] = 1;
         for lookup in &self.plan.odd {
             if let Some(other) = self.other_part(lookup, n) {
-                mark(self.codes.get(other) ^ self.space.code(lookup.value));
+                hit(self.codes.get(other) ^ self.space.code(lookup.value));
             }
         }
         if self.plan.singles {
             for option in self.rule.single_options(n, |m| self.value_at(m)) {
                 if option < self.space.coded() && !self.space.is_rare(option, n) {
-                    mark(self.space.code(option));
+                    hit(self.space.code(option));
                 }
             }
         }
-        hit
+        self.enter_hits(std::iter::once(&self.plan.near).chain(lists), &mut hits);
+        hits
+    }
+
+    /// Enters the codes that these look-ups hit at the next heap.
+    fn enter_hits<'a>(&self, lists: impl Iterator<Item = &'a Probes>, hits: &mut [u8; 256]) {
+        let codes = self.codes.items();
+        let end = codes.len();
+        for list in lists {
+            // A loop of its own for each list: flattened, it took twice as long.
+            list.list().iter().for_each(|probe| hits[usize::from(codes[end - probe.offset] ^ probe.code())] = 1);
+        }
     }
 
     /// G(m) for a heap that a move may leave: from the values, or from the codes of this block.
@@ -803,20 +846,6 @@ impl Stream {
     fn other_part(&self, lookup: &Lookup, n: u64) -> Option<u64> {
         let other = n.checked_sub(lookup.offset)?;
         (other > 0 && !self.rare_at(other) && other.abs_diff(lookup.part) >= lookup.min_difference).then_some(other)
-    }
-
-    /// The least code that no look-up hits at `n`, all look-ups asked.
-    fn least_code(&self, n: u64) -> Option<u8> {
-        let hit = self.heapwise(n);
-        let mut marked: [u8; 256] = std::array::from_fn(|code| u8::from(hit[code / 64] >> (code % 64) & 1 == 1));
-        let end = self.codes.items().len();
-        let codes = self.codes.items();
-        for list in self.plan.lists() {
-            // A loop of its own for each list: flattened, it took twice as long.
-            list.list().iter().for_each(|probe| marked[usize::from(codes[end - probe.offset] ^ probe.code())] = 1);
-        }
-        let least = marked.iter().position(|&mark| mark == 0)?;
-        Some(u8::try_from(least).expect("below 256"))
     }
 
     /// The least value common at `n` that is not an option, on 16-bit values.
