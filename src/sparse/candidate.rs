@@ -675,7 +675,8 @@ impl Stream {
             list.push(probe);
         }
         let settled = plan.is_settled() && self.chains;
-        plan.chain = settled.then(|| Chain::new(plan.far().chain([&plan.near]).flat_map(Probes::list).copied().collect()));
+        plan.chain =
+            settled.then(|| Chain::new(plan.far().chain([&plan.near]).flat_map(Probes::list).copied().collect()));
         plan.chain = plan.chain.filter(|chain| chain.len() <= CHAIN);
         self.adopt(plan);
     }

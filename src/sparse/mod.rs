@@ -639,7 +639,7 @@ impl Streams {
         }
         work.audited += checked.audited;
         work.witnessed += self.block.len() as u64;
-        out.extend_from_slice(&self.block);
+        out.append(&mut self.block);
         let (next, stop) = next?;
         let nothing_waits = next.is_empty();
         self.block = next;

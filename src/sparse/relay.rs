@@ -97,7 +97,8 @@ pub(super) fn relay(
     let ((pieces, coming), (marked, made)) = (channel(), channel());
     let next = waiting.back().map_or(0, |ahead| ahead.start + PIECE as u64);
     let may_mark = rayon::current_num_threads() > 1 && !plan.is_chain();
-    let recent = codes.last(if may_mark { RECENT } else { 0 }, super::BLOCK);
+    // As many as this plan looks back at; with another that looks farther less is marked until the next block.
+    let recent = codes.last(if may_mark { plan.ahead()[0].farthest() } else { 0 }, super::BLOCK);
     let back = Back { codes, recent, kernel, plan, pieces: coming, marked, spare: Vec::new(), next, limit };
     (Front { pieces, rest: Rest { marked: made, waiting } }, back)
 }
