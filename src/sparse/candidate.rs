@@ -440,14 +440,14 @@ impl Stream {
         self.shared_at = self.shared_at.min(end);
     }
 
-    /// Forgets what heaps from `proved` on do not look back at, but no code from `horizon` on, which the shared `codes`
-    /// are about to forget as well. A change in what is forgotten would never be seen later, so it is looked at before:
-    /// codes side by side, and values where they are looked back at (on the 16-bit path; else the last few are).
+    /// Forgets what heaps from `proved` on do not look back at, and the codes before `horizon`, which the shared `codes`
+    /// forget as well. A change in what is forgotten would never be seen later, so it is looked at before: codes side by
+    /// side, and values where they are looked back at (on the 16-bit path; else the last few are).
     pub(super) fn forget<S: Sequence + ?Sized>(
         &mut self,
         proved: u64,
         horizon: u64,
-        codes: &Codes,
+        codes: &mut Codes,
         past: &S,
     ) -> Result<()> {
         let short = self.rule.max_remove() + order::SPAN;
@@ -458,7 +458,8 @@ impl Stream {
         let ours = self.codes.start() + self.codes.doomed(horizon).len() as u64;
         let end = codes.doomed(horizon).unwrap_or(0).clamp(ours, self.codes.end());
         codes.compare(self.codes.start(), self.codes.slice(self.codes.start(), end), |n| self.rare_at(n))?;
-        self.codes.forget_before(horizon);
+        // What is left is moved down, 48 million codes in Grundy's game.
+        rayon::join(|| self.codes.forget_before(horizon), || codes.forget_before(horizon));
         self.values.forget_before(values_from);
         Ok(())
     }

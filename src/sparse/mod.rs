@@ -579,8 +579,7 @@ impl Streams {
         let mut length = self.next_length as u64 - from % self.next_length as u64;
         length = length.min(limit.saturating_sub(from));
         let horizon = start.saturating_sub(self.candidates.reach().max(self.witnesses.lookback()));
-        self.candidates.forget(start, horizon, &self.codes, past)?;
-        self.codes.forget_before(horizon);
+        self.candidates.forget(start, horizon, &mut self.codes, past)?;
         let (candidates, witnesses, block) = (&mut self.candidates, &mut self.witnesses, &self.block);
         let (audit, ahead) = (self.audit.as_ref(), std::mem::take(&mut self.ahead));
         let codes = &self.codes;
