@@ -159,9 +159,18 @@ impl Audit {
         let considered = CODES.into_iter().find(|&codes| codes > largest).unwrap_or(MOST_CODES);
         let mut planes = Planes::new(considered);
         self.kernel.mark(codes.items(), at, &self.probes, &mut planes);
+        let mut open = planes.clone();
+        let mut below = [0; LANES];
+        common().for_each(|(lane, (_, answer))| below[lane] = answer.min(considered.to_le_bytes()[0]));
+        self.kernel.open(&mut open, &below);
+        let is_option = |lane: usize, code: u8| planes.rows()[usize::from(code / 8)][lane] >> (code % 8) & 1 == 1;
+        let mut wrong =
+            common().filter(|&(lane, (_, answer))| usize::from(answer) < considered && is_option(lane, answer));
+        if open.rows().iter().all(|row| *row == [0; LANES]) && wrong.next().is_none() {
+            return None;
+        }
         common().find_map(|(lane, (n, answer))| {
-            let open = |&code: &u8| planes.rows()[usize::from(code / 8)][lane] >> (code % 8) & 1 == 0;
-            let least = (0..=u8::MAX).take(considered).find(open);
+            let least = planes.open(lane).next();
             let right = least.map_or(usize::from(answer) >= considered, |least| least == answer);
             (!right).then(|| (n, self.space.decode(least.unwrap_or(u8::MAX), n)))
         })

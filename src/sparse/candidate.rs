@@ -717,9 +717,9 @@ impl Stream {
     /// Makes values of the codes from `start` on.
     fn decode(&mut self, start: u64) {
         let codes = &self.codes.items()[self.codes.at(start)..];
-        let tables = &self.decoded;
         let odd = usize::from(start % 2 == 1);
-        self.values.extend(codes.iter().enumerate().map(|(i, &code)| tables[(odd + i) & 1][usize::from(code)]));
+        let [first, second] = [odd, 1 - odd].map(|parity| &self.decoded[parity]);
+        self.values.extend_by_turns(codes, |code| first[usize::from(code)], |code| second[usize::from(code)]);
     }
 
     /// The first heap from `start` on for which the look-up is odd.

@@ -109,9 +109,10 @@ impl Codes {
         {
             self.until = end + i as u64;
         }
-        let table = &self.table;
-        let code = |(n, &v): (u64, &u16)| table[usize::from(n % 2 == 1)][usize::from(v).min(TABLE - 1)];
-        self.window.extend((end..).zip(values).map(code));
+        let odd = usize::from(end % 2 == 1);
+        let [first, second] = [odd, 1 - odd].map(|parity| &self.table[parity]);
+        let code = |table: &[u8; TABLE], v: u16| table[usize::from(v).min(TABLE - 1)];
+        self.window.extend_by_turns(values, |v| code(first, v), |v| code(second, v));
         if end == 0 && !values.is_empty() {
             self.window.items_mut()[0] = POISON;
         }

@@ -60,6 +60,15 @@ impl<T: Copy> Window<T> {
         self.items.extend(items);
     }
 
+    /// Appends what stands for the items of heaps one after the other, of which every second has the other parity: the
+    /// first, the third and so on by `first`. (Parity asked for each took three times as long.)
+    pub(crate) fn extend_by_turns<U: Copy>(&mut self, items: &[U], first: impl Fn(U) -> T, second: impl Fn(U) -> T) {
+        let (pairs, last) = items.as_chunks::<2>();
+        self.items.reserve(items.len());
+        self.items.extend(pairs.iter().flat_map(|&[a, b]| [first(a), second(b)]));
+        self.items.extend(last.iter().map(|&item| first(item)));
+    }
+
     /// Drops the positions from `end` on.
     ///
     /// # Panics
