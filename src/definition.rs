@@ -254,9 +254,7 @@ fn walk<S: Sequence + ?Sized>(past: &S, n: u64, split: Split, first: u64, last: 
     past.read(first, &mut small)?;
     past.read(n - split.remove - last, &mut large)?;
     let mut set = NimSet::new();
-    for (a, b) in small.iter().zip(large.iter().rev()) {
-        set.insert(split.constant ^ a ^ b);
-    }
+    set.extend(small.iter().zip(large.iter().rev()).map(|(a, b)| split.constant ^ a ^ b));
     Ok(set)
 }
 

@@ -10,8 +10,8 @@
 //! than two, one is the back and nothing else (but for blocks that begin without a plan), and the witnesses are left to the
 //! others: a look now and then came too late for most marks, and all threads met for each.
 //!
-//! What comes over is nobody else's until the block ends: the back keeps a copy of the last [`RECENT`] codes and appends
-//! to it, so all threads may read the codes before.
+//! What comes over is nobody else's until the block ends: the back keeps a copy of the last codes, as many as the plan looks
+//! back at and [`RECENT`] at most, and appends to it, so all threads may read the codes before.
 //!
 //! A front never waits: not for marks, and not for anything that other threads do (so it calls no part of rayon). So the
 //! thread that has begun it ends it, and the back, which waits for the front, comes to an end. When the back is gone the
@@ -97,8 +97,9 @@ pub(super) fn relay(
     let ((pieces, coming), (marked, made)) = (channel(), channel());
     let next = waiting.back().map_or(0, |ahead| ahead.start + PIECE as u64);
     let may_mark = rayon::current_num_threads() > 1 && !plan.is_chain();
-    // As many as this plan looks back at; with another that looks farther less is marked until the next block.
-    let recent = codes.last(if may_mark { plan.ahead()[0].farthest() } else { 0 }, super::BLOCK);
+    // As many as this plan looks back at, when it is one; by another that looks farther nothing is marked in this block.
+    let reach = Some(plan.ahead()[0].farthest()).filter(|&reach| reach > 0).unwrap_or(RECENT);
+    let recent = codes.last(if may_mark { reach } else { 0 }, super::BLOCK);
     let back = Back { codes, recent, kernel, plan, pieces: coming, marked, spare: Vec::new(), next, limit };
     (Front { pieces, rest: Rest { marked: made, waiting } }, back)
 }
