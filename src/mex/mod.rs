@@ -8,8 +8,8 @@
 //!
 //! - [`Kernel::mark`]: enters the options of some look-ups in [`Planes`], one bit a code and lane. Both streams live on
 //!   it: the candidates mark the look-ups of rare parts, the witnesses those of common parts.
-//! - [`Kernel::refine`]: of the codes left open the least ones are held against the other look-ups, in stages that keep
-//!   fewer and fewer of them ([`Stage`]). Marking costs a table, checking two instructions a candidate and 64 lanes, so a
+//! - [`Kernel::refine`]: of the codes left open, and a few behind those marked ([`BEYOND`]), the least ones are held against
+//!   the other look-ups, in stages that keep fewer and fewer of them ([`Stage`]). Marking costs a table, checking two instructions a candidate and 64 lanes, so a
 //!   good order of the look-ups (many hits first) makes both short: see `sparse::order`.
 //! - [`Kernel::near`]: the look-ups nearer than 64, lane by lane, since each needs the values just before it.
 //! - [`Kernel::open`], [`Kernel::strike`]: the codes below a bound that are still open after marking, and which of the
@@ -47,7 +47,7 @@ pub const CODES: [usize; 12] = [16, 32, 64, 72, 80, 88, 96, 112, 128, 136, 144, 
 pub const MOST_CODES: usize = CODES[CODES.len() - 1];
 
 /// So many codes behind those considered are candidates as well, though none of them is ever marked. (Of the heaps of
-/// Grundy's game near 10^8 that were left without a candidate, 6 of 10 had an answer there.)
+/// Grundy's game from 10^8 to 1.5·10^8 that were left without a candidate, 56 % had their answer there.)
 pub const BEYOND: usize = 16;
 
 /// Pairs that a search looks at between two questions whether the wanted one was among them.
@@ -360,7 +360,8 @@ impl Kernel {
     }
 
     /// For each lane: of the codes that the planes leave open, and the [`BEYOND`] codes behind those considered, the `keep`
-    /// least of the first stage; of those, stage by stage, the ones that none of its probes hits, of which the `keep` least of the next stage go on.
+    /// least of the first stage; of those, stage by stage, the ones that none of its probes hits, of which the `keep` least
+    /// of the next stage go on.
     ///
     /// # Panics
     /// When there is no stage, one keeps more than the one before or a number that is none of [`KEEP`], or a probe looks

@@ -61,7 +61,7 @@ impl<T: Copy> Window<T> {
     }
 
     /// Appends what stands for the items of heaps one after the other, of which every second has the other parity: the
-    /// first, the third and so on by `first`. (Parity asked for each took three times as long.)
+    /// first, the third and so on by `first`.
     pub(crate) fn extend_by_turns<U: Copy>(&mut self, items: &[U], first: impl Fn(U) -> T, second: impl Fn(U) -> T) {
         let (pairs, last) = items.as_chunks::<2>();
         self.items.reserve(items.len());
