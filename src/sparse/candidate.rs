@@ -790,7 +790,7 @@ impl Stream {
     }
 
     /// The least code that no look-up hits at `n`, given what the kernel did in its lane; as few look-ups are asked as will
-    /// do.
+    /// do, and none that was marked when a marked code is the answer.
     fn lane_code(&mut self, n: u64, lanes: &Lanes, planes: &Planes, lane: usize) -> Option<u8> {
         let mut hits = self.hits(n, std::iter::empty());
         let is_open = |hits: &[u8; 256], code: u8| code != mex::NONE && hits[usize::from(code)] == 0;
