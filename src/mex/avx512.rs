@@ -233,8 +233,8 @@ pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut Plane
 
 /// Whether to compare some of the candidates into masks: one instruction where the least XOR takes two, but through fewer
 /// pipes. A processor that has two pipes for vectors of 64 bytes and compares in one of them (Sapphire Rapids, 4 GHz) checks
-/// 12, 5, 3 candidates in 2.5, 1.2, 0.9 ns instead of 3.4, 1.6, 1.1; one that takes these vectors in halves (Zen 4) gains a
-/// sixth; one that has four whole pipes (Zen 5) loses a fifth to a third.
+/// 12, 5, 3 candidates in 2.5, 1.2, 0.9 ns instead of 3.3, 1.5, 1.1. With half of many candidates compared, one that takes
+/// these vectors in halves (Zen 4) gained a sixth, and one that has four whole pipes (Zen 5) lost a fifth to a third.
 fn masks_pay() -> bool {
     static PAY: LazyLock<bool> = LazyLock::new(|| {
         let vendor = __cpuid(0);
