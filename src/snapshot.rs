@@ -113,7 +113,7 @@ impl Snapshot {
             if v >= self.histogram.len() {
                 self.histogram.resize(v + 1, 0);
             }
-            self.histogram[v] += 1;
+            self.histogram[v] += 1; // at most the number of freed values, which fits
         }
         self.to += values.len() as u64;
     }
@@ -196,7 +196,38 @@ impl Snapshot {
             && snapshot.run == record.run
             && (snapshot.mask, snapshot.position) == (record.mask, record.position)
             && snapshot.digest().is_some();
-        if fits { Ok(Some(snapshot)) } else { Err(damaged("the file contradicts the journal")) }
+        if !fits {
+            return Err(damaged("the file contradicts the journal"));
+        }
+        match snapshot.contradiction() {
+            None => Ok(Some(snapshot)),
+            Some(what) => Err(damaged(&format!("the file contradicts itself: {what}"))),
+        }
+    }
+
+    /// What cannot be true of the freed values together. A snapshot that hashes may still be forged.
+    fn contradiction(&self) -> Option<&'static str> {
+        let among = |places: &[(u64, u16)]| {
+            places.iter().all(|(n, _)| self.freed().contains(n)) && places.is_sorted_by(|a, b| a.0 < b.0)
+        };
+        let occurs = |&(_, v): &(u64, u16)| self.histogram.get(usize::from(v)).is_some_and(|&number| number > 0);
+        let sum = self.histogram.iter().try_fold(0u64, |sum, &number| sum.checked_add(number));
+        let largest = self.histogram.iter().rposition(|&number| number > 0);
+        if self.histogram.len() > 1 << 16 || sum != Some(self.to - self.from) {
+            return Some("the histogram does not count every freed value once");
+        }
+        if !among(&self.rares) || !self.rares.iter().all(occurs) {
+            return Some("the rare positions are not ascending freed positions");
+        }
+        let rising = self.maxima.is_sorted_by(|a, b| a.1 < b.1);
+        let begins = self.maxima.first().map(|maximum| maximum.0) == Some(self.from);
+        if !among(&self.maxima) || !self.maxima.iter().all(occurs) || !rising || !begins {
+            return Some("the maxima do not rise from the first freed value on");
+        }
+        if self.maxima.last().map(|maximum| usize::from(maximum.1)) != largest {
+            return Some("the last maximum is not the largest value of the histogram");
+        }
+        None
     }
 }
 
@@ -251,6 +282,40 @@ mod tests {
             };
             assert_eq!(all, expected, "{from}..{to}");
             assert_eq!(snapshot.histogram.iter().sum::<u64>(), to - from);
+        }
+    }
+
+    /// A snapshot whose hash the journal vouches for may still be forged: what cannot be true is refused before it is used.
+    #[test]
+    fn a_snapshot_that_contradicts_itself_is_refused() {
+        type Forge = fn(&mut Snapshot);
+        let rule: Rule = "grundy".parse().unwrap();
+        let space = Space::new(&rule, 0x1fe, 0).unwrap();
+        let values = definition::values(&rule, 3000).unwrap();
+        let mut good = Snapshot::new("", space, 100);
+        good.see(space, &values[100..2000]);
+        assert_eq!(good.contradiction(), None);
+        assert!(good.rares.len() > 2 && good.maxima.len() > 2);
+        let forgeries: [(&str, Forge); 14] = [
+            ("a histogram whose sum wraps around", |s| s.histogram = vec![u64::MAX; 2]),
+            ("one value too many", |s| s.histogram[1] += 1),
+            ("one value too few", |s| s.histogram[1] -= 1),
+            ("a histogram of values beyond 16 bits", |s| s.histogram.resize((1 << 16) + 1, 0)),
+            ("a rare position before the freed values", |s| s.rares[0].0 = 99),
+            ("a rare position behind the freed values", |s| s.rares.last_mut().unwrap().0 = 2000),
+            ("rare positions out of order", |s| s.rares.swap(0, 1)),
+            ("a rare position twice", |s| s.rares[1] = s.rares[0]),
+            ("a rare value that never occurs", |s| s.rares[0].1 = 60_000),
+            ("a maximum behind the freed values", |s| s.maxima.last_mut().unwrap().0 = 5000),
+            ("maxima that do not rise", |s| s.maxima[1].1 = s.maxima[0].1),
+            ("no maximum", |s| s.maxima.clear()),
+            ("the first maximum missing", |s| _ = s.maxima.remove(0)),
+            ("the last maximum missing", |s| _ = s.maxima.pop()),
+        ];
+        for (what, forge) in forgeries {
+            let mut forged = good.clone();
+            forge(&mut forged);
+            assert!(forged.contradiction().is_some(), "{what}");
         }
     }
 
