@@ -36,8 +36,8 @@ pub trait Sequence: Sync {
     /// [`Error::Range`] when they are not all there, [`Error::Freed`] when some are no longer.
     fn read(&self, from: u64, out: &mut [u16]) -> Result<()>;
 
-    /// The low bytes of all values, where they stand so in memory; those of freed values mean nothing.
-    fn low_bytes(&self) -> Option<&[u8]> {
+    /// min(G(n), 255) of every n, where these bytes are in memory; those of freed values mean nothing.
+    fn saturated_bytes(&self) -> Option<&[u8]> {
         None
     }
 
@@ -116,8 +116,8 @@ impl<S: Sequence + ?Sized> Sequence for First<'_, S> {
         freed.start.min(self.count)..freed.end.min(self.count)
     }
 
-    fn low_bytes(&self) -> Option<&[u8]> {
-        self.of.low_bytes().map(|low| &low[..index(self.count)])
+    fn saturated_bytes(&self) -> Option<&[u8]> {
+        self.of.saturated_bytes().map(|bytes| &bytes[..index(self.count)])
     }
 
     fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {

@@ -17,6 +17,8 @@ pub enum Kind {
     Failed,
     /// Stored data contradicts itself or the mathematics.
     Damage,
+    /// Another process uses the directory; a later try may succeed.
+    Busy,
 }
 
 /// All errors of the crate.
@@ -199,8 +201,8 @@ pub enum Error {
         /// What is missing.
         why: String,
     },
-    /// Another process writes to this run.
-    #[error("{}: another process is writing to this run (it holds the lock on journal.jsonl); wait for it or stop it", path.display())]
+    /// Another process writes to this directory.
+    #[error("{}: another process is using this directory; wait for it or stop it, then try again", path.display())]
     Locked {
         /// The directory.
         path: PathBuf,
@@ -216,6 +218,36 @@ pub enum Error {
         found: String,
         /// What was asked for.
         expected: String,
+    },
+    /// The run has another format than this program reads.
+    #[error(
+        "{}: this run has format {found}, and this program reads format {expected} only; export its values with the program \
+         that wrote it ('grundy export'), or compute the run again in another directory",
+        path.display()
+    )]
+    Format {
+        /// The run directory.
+        path: PathBuf,
+        /// The format of its first record.
+        found: u64,
+        /// The format of this program.
+        expected: u32,
+    },
+    /// A file of the run was replaced, cut or altered while this process held it.
+    #[error("{}: {what} while this run held it; nothing more is written, and 'grundy verify' shows what is left", path.display())]
+    Replaced {
+        /// The file.
+        path: PathBuf,
+        /// What happened to it.
+        what: String,
+    },
+    /// A new run was asked for in a directory that holds other files.
+    #[error("{}: this directory holds no run, but other files ({name}); choose another directory with --dir", path.display())]
+    Occupied {
+        /// The directory.
+        path: PathBuf,
+        /// One of the files.
+        name: String,
     },
     /// A file of the run is not what the journal says.
     #[error("damage: {} at byte {offset}: {what}", path.display())]
@@ -276,6 +308,7 @@ impl Error {
             | Error::Excluded { .. }
             | Error::Certificate { .. }
             | Error::Flipped { .. } => Kind::Damage,
+            Error::Locked { .. } => Kind::Busy,
             _ => Kind::Failed,
         }
     }

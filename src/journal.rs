@@ -4,9 +4,14 @@
 //! carries the BLAKE3 of its own 4096 bytes, taken with the 64 digits of that field (`blake3`, always the last key) as
 //! spaces, and that of the record before, so that no line can be lost, changed or exchanged unnoticed.
 //!
-//! A record that breaks off or does not hash at the end of the file is a torn tail: what a killed process was writing; a
-//! run drops it. The same anywhere else is damage. A record of kind `rollback` takes the run back to a smaller count;
-//! records before it with larger counts no longer speak of the table.
+//! A record that breaks off or does not hash at the end of the file is a torn tail: a killed process was writing it, and
+//! the next run drops it. A torn tail has at most [`MAX_TORN_TAIL`] bytes. Anything else behind a good record is damage: a
+//! broken record before a good one, a good record that does not follow, a longer tail. A run stops at damage, unless it may
+//! roll back ([`set_damage_aside`]): then everything from the damage on moves to a file of its own, and the run returns to
+//! the last record before it.
+//!
+//! A record of kind `rollback` takes the run back to a smaller count; records before it with larger counts no longer
+//! describe the table.
 //!
 //! A run that keeps less than everything says in `kept` which values are there; `keep` and `snapshot` are in its records
 //! only. Others are holes in the table, which read as zeros, so nobody may read them ([`Record::freed`]).
@@ -25,12 +30,16 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The version of the files of a run directory.
-pub const FORMAT: u32 = if SMALL { u32::MAX } else { 1 };
+pub const FORMAT: u32 = if SMALL { u32::MAX } else { 2 };
 
 /// Bytes of one record.
 pub const RECORD: usize = 4096;
 
 const RECORD_BYTES: u64 = RECORD as u64;
+
+/// Maximum length of a torn tail, in bytes. Each record is durable before the next one is written, so a killed process
+/// leaves less than one record; the margin allows for file systems that extend a file before its data arrives.
+pub const MAX_TORN_TAIL: u64 = 1 << 20;
 
 /// The name of the journal in a run directory.
 pub const NAME: &str = "journal.jsonl";
@@ -57,7 +66,7 @@ pub enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Width {
-    /// The low byte; larger values are in `escapes.npy` as well.
+    /// min(G(n), 255); values of 255 or more are in `escapes.npy`.
     U8,
     /// Two bytes, little-endian.
     U16,
@@ -126,14 +135,20 @@ pub struct Record {
     pub max_value: u16,
     /// Where it appears first.
     pub max_at: u64,
-    /// What was checked, and how often, since the run was made; and [`Record::doubt`].
+    /// Number of checks of each kind since the run was made.
     pub checks: BTreeMap<String, u64>,
-    /// How many checks failed since the run was made.
+    /// Number of failed checks since the run was made.
     pub errors: u64,
+    /// The n whose value failed a check, until G(n) has been recomputed.
+    pub suspect: Option<u64>,
     /// The kernel in use.
     pub kernel: String,
-    /// Program and version that wrote the record.
+    /// Program, version, commit and target that wrote the record ([`crate::PROGRAM`]).
     pub program: String,
+    /// When the record was written: UTC, RFC 3339, in seconds. [`Journal::append`] sets it.
+    pub time: String,
+    /// Computing time of the run up to this record, over all processes, in seconds.
+    pub seconds: u64,
     /// `blake3` of the record before; zeros for the first.
     pub previous: String,
     /// BLAKE3 of this record.
@@ -154,12 +169,6 @@ impl Record {
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
         Digest::parse(&self.digest)
-    }
-
-    /// The heap of which a check has found another value, until it is computed again.
-    #[must_use]
-    pub fn doubt(&self) -> Option<u64> {
-        self.checks.get(DOUBT).copied()
     }
 
     /// The values that are freed, whole segments between the head and the last values; an empty range for none, `None`
@@ -197,9 +206,6 @@ pub fn rule_digest(rule: &Rule) -> String {
     }
     hasher.finalize().to_hex().to_string()
 }
-
-/// What the checks of a record call the heap of which a check has found another value, until it is computed again.
-pub const DOUBT: &str = "doubt";
 
 const BLANK: &str = "                                                                ";
 const ZEROS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
@@ -249,11 +255,15 @@ impl Contents {
     }
 }
 
-/// Bytes of the journal of a run directory.
+/// Length of a file of a run directory, in bytes; `None` if it does not exist.
+pub(crate) fn length_of(dir: &Dir, name: &str) -> Result<Option<u64>> {
+    dir.length(name).map_err(Error::io("reading the state of", dir.join(name)))
+}
+
+/// Length of the journal of a run directory, in bytes.
 fn length_in(dir: &Dir) -> Result<u64> {
-    let missing = || ErrorKind::NotFound.into();
-    let length = dir.length(NAME).and_then(|length| length.ok_or_else(missing));
-    length.map_err(Error::io("reading the state of", dir.join(NAME)))
+    let missing = || Error::io("reading the state of", dir.join(NAME))(ErrorKind::NotFound.into());
+    length_of(dir, NAME)?.ok_or_else(missing)
 }
 
 /// Whether a journal that held so many good records, perhaps with a torn tail behind them, holds others by now.
@@ -296,92 +306,135 @@ pub fn read_in(dir: &Dir) -> Result<Contents> {
         _ => Error::io("opening", &path)(source),
     })?;
     let length = file.length().map_err(Error::io("reading the state of", &path))?;
-    parse(dir.path(), &file)?.ok_or_else(|| match length {
+    scan(dir.path(), &file)?.undamaged(dir.path())?.ok_or_else(|| match length {
         0..RECORD_BYTES => no_run(format!("{NAME} holds no whole record")),
         _ => Error::Damage { path, offset: 0, what: "no record is good".into() },
     })
 }
 
-fn parse(dir: &Path, file: &File) -> Result<Option<Contents>> {
+/// What a journal holds: its good records, and the damage behind them.
+struct Scan {
+    contents: Option<Contents>,
+    damage: Option<Damage>,
+}
+
+/// The first place at which a journal is neither a good record nor a torn tail.
+struct Damage {
+    /// In bytes; the good records end here.
+    offset: u64,
+    what: String,
+}
+
+impl Scan {
+    /// The good records of a journal without damage.
+    fn undamaged(self, dir: &Path) -> Result<Option<Contents>> {
+        let Some(Damage { offset, what }) = self.damage else { return Ok(self.contents) };
+        let count = self.contents.map_or(0, |contents| contents.last.count);
+        let what = format!(
+            "{what}; the journal was altered; 'grundy run --dir {} --rollback' goes back to the last good record before \
+             (at most {count} values) and sets the rest of the journal aside",
+            dir.display()
+        );
+        Err(Error::Damage { path: dir.join(NAME), offset, what })
+    }
+}
+
+/// Reads the records from the start of a journal to the first that is not good, and decides what follows: a torn tail
+/// or damage.
+fn scan(dir: &Path, file: &File) -> Result<Scan> {
     let path = dir.join(NAME);
     let length = file.length().map_err(Error::io("reading the state of", &path))?;
-    // The length only saves memory where there is little to read.
+    // The buffer is as long as the journal where the journal is short.
     let capacity = usize::try_from(length).unwrap_or(usize::MAX).clamp(RECORD, 1 << 20);
     let mut reader = std::io::BufReader::with_capacity(capacity, file.reader());
     let mut contents: Option<Contents> = None;
-    let mut broken: Option<(u64, String)> = None;
     let mut offset = 0;
     loop {
-        let mut line = Vec::with_capacity(RECORD);
-        reader.by_ref().take(RECORD as u64).read_to_end(&mut line).map_err(Error::io("reading", &path))?;
+        let line = read_line(&mut reader, &path)?;
         if line.is_empty() {
-            break;
+            return Ok(Scan { contents, damage: None });
         }
-        match (check_line(dir, &line, contents.as_ref().map(|c| &c.last)), &broken) {
-            (Ok(_), Some((at, what))) => {
-                let what = format!("{what}, and good records follow; the journal was altered");
-                return Err(Error::Damage { path, offset: *at, what });
-            }
-            (Ok(record), None) => accept(&mut contents, record, offset, &path)?,
-            (Err(Broken::Refused(error)), _) => return Err(error),
-            // What breaks off does not hash: a record that hashes but does not belong here was put here.
-            (Err(Broken::Record(what)), None) if own_hash(&line).is_some() => {
-                return Err(Error::Damage { path, offset, what: format!("{what}; the journal was altered") });
-            }
-            (Err(Broken::Record(what)), None) => broken = Some((offset, what)),
-            // A record after a broken one links to the broken one, so it is judged by its own hash only.
-            (Err(Broken::Record(_)), Some((at, what))) => {
-                if own_hash(&line).is_some() {
-                    let what = format!("{what}, and good records follow; the journal was altered");
-                    return Err(Error::Damage { path, offset: *at, what });
+        let what = match check_line(dir, &line, contents.as_ref().map(|c| &c.last)) {
+            Ok(record) => match accept(&mut contents, record) {
+                Ok(()) => {
+                    offset += RECORD_BYTES;
+                    continue;
                 }
-            }
-        }
-        offset += line.len() as u64;
+                Err(what) => what.to_owned(),
+            },
+            Err(Broken::Refused(error)) => return Err(error),
+            Err(Broken::Record(what)) => match follows(&mut reader, &path, &line, length.saturating_sub(offset))? {
+                None => {
+                    if let Some(contents) = &mut contents {
+                        contents.torn = Some(offset);
+                    }
+                    return Ok(Scan { contents, damage: None });
+                }
+                Some(follows) => format!("{what}{follows}"),
+            },
+        };
+        return Ok(Scan { contents, damage: Some(Damage { offset, what }) });
     }
-    if let (Some(contents), Some((at, _))) = (&mut contents, broken) {
-        contents.torn = Some(at);
-    }
-    Ok(contents)
 }
 
-fn accept(contents: &mut Option<Contents>, record: Record, offset: u64, path: &Path) -> Result<()> {
-    let digest = record.digest();
-    let damaged = |what: &str| Error::Damage { path: path.into(), offset, what: what.into() };
-    let digest = digest.ok_or_else(|| damaged("the digest of the values is no digest"))?;
+/// The next 4096 bytes of a journal; fewer at its end.
+fn read_line(reader: &mut impl Read, path: &Path) -> Result<Vec<u8>> {
+    let mut line = Vec::with_capacity(RECORD);
+    reader.by_ref().take(RECORD_BYTES).read_to_end(&mut line).map_err(Error::io("reading", path))?;
+    Ok(line)
+}
+
+/// Why the broken `line` and the `rest` bytes from it to the end of the journal cannot be a torn tail; `None` if they can.
+/// A record behind a broken one links to the broken one, so its own hash alone decides whether it is good.
+fn follows(reader: &mut impl Read, path: &Path, line: &[u8], rest: u64) -> Result<Option<String>> {
+    if rest > MAX_TORN_TAIL {
+        return Ok(Some(format!(", and {rest} bytes follow the last good record, more than a killed process leaves")));
+    }
+    // A torn record does not hash: a record that hashes and does not belong here was put here.
+    if own_hash(line).is_some() {
+        return Ok(Some(String::new()));
+    }
+    loop {
+        let line = read_line(reader, path)?;
+        if line.is_empty() {
+            return Ok(None);
+        }
+        if own_hash(&line).is_some() {
+            return Ok(Some(", and good records follow".into()));
+        }
+    }
+}
+
+/// Adds a record to the contents, or says what about it makes no sense.
+fn accept(contents: &mut Option<Contents>, record: Record) -> std::result::Result<(), &'static str> {
+    let digest = record.digest().ok_or("the digest of the values is no digest")?;
     if record.freed().is_none() {
-        return Err(damaged("the kept ranges make no sense"));
+        return Err("the kept ranges make no sense");
     }
     let point = Point { count: record.count, escapes: record.escapes, digest };
-    match contents {
-        None => {
-            let (points, farthest) = (vec![point], (record.count, record.escapes));
-            *contents = Some(Contents { points, before: (0, 0), farthest, last: record, records: 1, torn: None })
-        }
-        Some(contents) => {
-            let last = contents.last.count;
-            match record.event {
-                Event::Commit if record.count < last => {
-                    return Err(damaged("a commit with a smaller count than before"));
-                }
-                Event::Rollback if record.count > last => return Err(damaged("a rollback to a larger count")),
-                Event::Open if record.count != last => return Err(damaged("reopened at another count than before")),
-                Event::Close if record.count != last => {
-                    return Err(damaged("a clean stop at another count than before"));
-                }
-                Event::Repair if record.count != last => return Err(damaged("a repair at another count than before")),
-                _ => {}
-            }
-            while contents.points.last().is_some_and(|p| p.count >= record.count) {
-                contents.points.pop();
-            }
-            contents.points.push(point);
-            contents.before = (contents.last.count, contents.last.escapes);
-            contents.farthest = most(contents.farthest, &record);
-            contents.last = record;
-            contents.records += 1;
-        }
+    let Some(contents) = contents else {
+        let farthest = (record.count, record.escapes);
+        let points = vec![point];
+        *contents = Some(Contents { points, before: (0, 0), farthest, last: record, records: 1, torn: None });
+        return Ok(());
+    };
+    let last = contents.last.count;
+    match record.event {
+        Event::Commit if record.count < last => return Err("a commit with a smaller count than before"),
+        Event::Rollback if record.count > last => return Err("a rollback to a larger count"),
+        Event::Open if record.count != last => return Err("reopened at another count than before"),
+        Event::Close if record.count != last => return Err("a clean stop at another count than before"),
+        Event::Repair if record.count != last => return Err("a repair at another count than before"),
+        _ => {}
     }
+    while contents.points.last().is_some_and(|p| p.count >= record.count) {
+        contents.points.pop();
+    }
+    contents.points.push(point);
+    contents.before = (contents.last.count, contents.last.escapes);
+    contents.farthest = most(contents.farthest, &record);
+    contents.last = record;
+    contents.records += 1;
     Ok(())
 }
 
@@ -455,12 +508,65 @@ fn check_line(dir: &Path, line: &[u8], before: Option<&Record>) -> std::result::
 }
 
 fn refuse_format(dir: &Path, found: u64) -> Broken {
-    Broken::Refused(Error::Mismatch {
-        path: dir.into(),
-        what: "the format version",
-        found: found.to_string(),
-        expected: FORMAT.to_string(),
-    })
+    Broken::Refused(Error::Format { path: dir.into(), found, expected: FORMAT })
+}
+
+/// Opens or makes the journal of `dir` for writing, and locks it.
+fn lock(dir: &Dir) -> Result<File> {
+    let path = dir.join(NAME);
+    let file = dir.open(NAME, Mode::Make).map_err(Error::io("opening for writing", &path))?;
+    let locked = file.lock_soon().map_err(Error::io("locking", &path))?
+        && file.is_named(NAME).map_err(Error::io("reading the state of", &path))?;
+    if locked { Ok(file) } else { Err(Error::Locked { path: dir.path().into() }) }
+}
+
+/// Ends a damaged journal at its last good record, with a record that says so. Everything from the damage on moves to
+/// `quarantine-journal-OFFSET.bin`, where OFFSET is the place of the damage in bytes; zeros become a hole there. Returns
+/// the name of that file; `None` if the journal has no damage. A journal without a good record becomes empty.
+///
+/// # Errors
+/// [`Error::Locked`] if another process has the journal, [`Error::Format`], [`Error::Io`].
+pub fn set_damage_aside(dir: &Dir) -> Result<Option<String>> {
+    if length_of(dir, NAME)?.is_none() {
+        return Ok(None);
+    }
+    let path = dir.join(NAME);
+    let file = lock(dir)?;
+    let scan = scan(dir.path(), &file)?;
+    let Some(Damage { offset, .. }) = scan.damage else { return Ok(None) };
+    let name = format!("quarantine-journal-{offset}.bin");
+    copy_aside(dir, &file, offset, &name)?;
+    file.set_length(offset).map_err(Error::io("truncating", &path))?;
+    file.sync_all().map_err(Error::io("syncing", &path))?;
+    if let Some(Contents { last, farthest, .. }) = scan.contents {
+        let mut journal = Journal { dir: dir.clone(), path, file, end: offset, last: Some(last.clone()), farthest };
+        let errors = last.errors.saturating_add(1);
+        journal.append(Record { event: Event::Rollback, errors, ..last })?;
+    }
+    Ok(Some(name))
+}
+
+/// Copies the bytes of the journal from `offset` on to a file of their own, durably, or leaves no such file.
+fn copy_aside(dir: &Dir, journal: &File, offset: u64, name: &str) -> Result<()> {
+    /// Bytes copied at a time.
+    const CHUNK: u64 = 1 << 20;
+    let path = dir.join(NAME);
+    let part = format!("{name}.part");
+    let written = |action: &'static str| Error::io(action, dir.join(&part));
+    dir.remove(&part).map_err(written("removing"))?; // left by a process that was killed here
+    let copy = dir.open(&part, Mode::New).map_err(written("making"))?;
+    let length = journal.length().map_err(Error::io("reading the state of", &path))?;
+    for from in (offset..length).step_by(crate::nimber::index(CHUNK)) {
+        let mut bytes = vec![0; crate::nimber::index(CHUNK.min(length - from))];
+        journal.read_exact_at(&mut bytes, from).map_err(Error::io("reading", &path))?;
+        if bytes.iter().any(|&byte| byte != 0) {
+            copy.write_all_at(&bytes, from - offset).map_err(written("writing"))?;
+        }
+    }
+    copy.set_length(length - offset).map_err(written("extending"))?;
+    copy.sync_all().map_err(written("syncing"))?;
+    dir.rename(&part, name).map_err(written("renaming"))?;
+    dir.sync().map_err(Error::io("syncing", dir.path()))
 }
 
 /// The journal of a run that this process writes; holds the lock.
@@ -489,15 +595,8 @@ impl Journal {
     /// As [`Journal::open`].
     pub fn open_in(dir: &Dir) -> Result<(Journal, Option<Contents>)> {
         let path = dir.join(NAME);
-        let locked = || Error::Locked { path: dir.path().into() };
-        let file = dir.open(NAME, Mode::Make).map_err(Error::io("opening for writing", &path))?;
-        if !file.lock_soon().map_err(Error::io("locking", &path))? {
-            return Err(locked());
-        }
-        if !file.is_named(NAME).map_err(Error::io("reading the state of", &path))? {
-            return Err(locked());
-        }
-        let contents = parse(dir.path(), &file)?;
+        let file = lock(dir)?;
+        let contents = scan(dir.path(), &file)?.undamaged(dir.path())?;
         let records = contents.as_ref().map_or(0, |c| c.records);
         if let Some(before) = records.checked_sub(1) {
             // When the sync of the last record failed, the kernel shows it but will not write it: only what is written
@@ -515,7 +614,7 @@ impl Journal {
         }
         let last = contents.as_ref().map(|c| c.last.clone());
         let farthest = contents.as_ref().map_or((0, 0), |c| c.farthest);
-        Ok((Journal { dir: dir.clone(), path, file, end: records * RECORD as u64, last, farthest }, contents))
+        Ok((Journal { dir: dir.clone(), path, file, end: records * RECORD_BYTES, last, farthest }, contents))
     }
 
     /// Whether the file is longer than its good records.
@@ -548,11 +647,13 @@ impl Journal {
         Ok(())
     }
 
-    /// Appends a record and makes it durable; sequence, link and hash are filled in here.
+    /// Appends a record and makes it durable; sequence, time, link and hash are filled in here.
     ///
     /// # Errors
-    /// [`Error::Io`]; the run must stop then, since what is on the disk is no longer known.
+    /// [`Error::Replaced`] if the file is no longer the journal that this process opened and wrote, and then nothing is
+    /// written; [`Error::Io`], and then the run must stop, since the state of the disk is unknown.
     pub fn append(&mut self, mut record: Record) -> Result<()> {
+        record.time = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
         record.sequence = self.last.as_ref().map_or(0, |last| last.sequence + 1);
         record.previous = self.last.as_ref().map_or_else(|| ZEROS.to_owned(), |last| last.blake3.clone());
         record.blake3 = BLANK.to_owned();
@@ -571,10 +672,7 @@ impl Journal {
         line.push(b'\n');
         let hash = blake3::hash(hashed(&line)).to_hex();
         line[hash_at..hash_at + BLANK.len()].copy_from_slice(hash.as_bytes());
-        if !self.file.is_named(NAME).map_err(Error::io("reading the state of", &self.path))? {
-            let what = "another file was put in its place while this run held it; nothing more is written";
-            return Err(Error::io("writing", &self.path)(std::io::Error::other(what)));
-        }
+        self.check_unchanged()?;
         self.file.write_all_at(&line, self.end).map_err(|source| match source.kind() {
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
                 self.dir.no_room(&self.path, RECORD_BYTES)
@@ -586,6 +684,26 @@ impl Journal {
         record.blake3 = hash.to_string();
         self.farthest = most(self.farthest, &record);
         self.last = Some(record);
+        Ok(())
+    }
+
+    /// Checks that the journal is still the file of its name, as long as this process left it, and ends in the last record.
+    fn check_unchanged(&self) -> Result<()> {
+        let io = |action: &'static str| Error::io(action, &self.path);
+        let replaced = |what: String| Err(Error::Replaced { path: self.path.clone(), what });
+        if !self.file.is_named(NAME).map_err(io("reading the state of"))? {
+            return replaced("another file was put in its place".into());
+        }
+        let length = self.file.length().map_err(io("reading the state of"))?;
+        if length != self.end {
+            return replaced(format!("its length is {length} bytes, not the {} that this run left", self.end));
+        }
+        let Some(last) = &self.last else { return Ok(()) };
+        let mut line = vec![0; RECORD];
+        self.file.read_exact_at(&mut line, self.end - RECORD_BYTES).map_err(io("reading"))?;
+        if own_hash(&line).as_ref() != Some(&last.blake3) {
+            return replaced("its last record was altered".into());
+        }
         Ok(())
     }
 

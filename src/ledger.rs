@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, channel, sync_channel};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// Values that a run keeps from the start, whatever is freed.
 pub(crate) const HEAD: u64 = if SMALL { 1 << 16 } else { 1 << 26 };
@@ -56,6 +57,8 @@ pub(crate) struct Batch {
     pub(crate) space: Space,
     /// The checks of the record.
     pub(crate) checks: BTreeMap<String, u64>,
+    /// The n whose value failed a check and has not been recomputed.
+    pub(crate) suspect: Option<u64>,
     /// How many of the last values must stay readable; `None` for all.
     pub(crate) lookback: Option<u64>,
 }
@@ -74,6 +77,8 @@ pub(crate) struct Ledger {
     ends: BTreeMap<u64, Digest>,
     /// Freed values before this one are known to be a hole.
     punched: u64,
+    /// When this process began to compute; the template has the seconds of the processes before it.
+    begun: Instant,
 }
 
 impl Ledger {
@@ -90,7 +95,23 @@ impl Ledger {
     ) -> Ledger {
         let ends = points.iter().filter(|p| p.count.is_multiple_of(SEGMENT)).map(|p| (p.count, p.digest));
         let snapshot = snapshot.zip(template.snapshot.clone());
-        Ledger { dir: dir.clone(), journal, table, chain, template, snapshot, ends: ends.collect(), punched: HEAD }
+        Ledger {
+            dir: dir.clone(),
+            journal,
+            table,
+            chain,
+            template,
+            snapshot,
+            ends: ends.collect(),
+            punched: HEAD,
+            begun: Instant::now(),
+        }
+    }
+
+    /// Computing time of the run over all processes, in whole seconds.
+    fn seconds(&self) -> u64 {
+        let here = (self.begun.elapsed() + Duration::from_millis(500)).as_secs();
+        self.template.seconds.saturating_add(here)
     }
 
     /// The committed values.
@@ -138,10 +159,12 @@ impl Ledger {
             kept: kept(count, &freed),
             snapshot: self.snapshot.as_ref().map(|(_, attached)| attached.clone()),
             checks: batch.checks.clone(),
+            suspect: batch.suspect,
+            seconds: self.seconds(),
             ..self.template.clone()
         };
         fill(&mut record, &self.chain, batch.counted);
-        self.table.check_names()?; // as late as can be: between this and the record nobody notices
+        self.table.check_unchanged()?; // as late as can be: between this and the record nobody notices
         self.journal.append(record)?;
         if swapped {
             self.table.sync()?;
@@ -199,7 +222,7 @@ impl Ledger {
         self.table.close(self.journal.farthest())?;
         let Some(last) = self.journal.last().cloned() else { return Ok(()) };
         if last.event != Event::Close {
-            self.table.check_names()?;
+            self.table.check_unchanged()?;
             self.journal.append(Record { event: Event::Close, ..last.clone() })?;
         }
         // A clean stop repeats the record before it, so two say the same in either case.
@@ -432,8 +455,11 @@ mod tests {
             max_at: 0,
             checks: BTreeMap::new(),
             errors: 0,
+            suspect: None,
             kernel: text(0),
             program: text(0),
+            time: text(0),
+            seconds: 0,
             previous: text(0),
             blake3: text(0),
         };
@@ -445,7 +471,8 @@ mod tests {
             chain.update(&values);
             let (born, counted) = (chain.digest(), Recount::default());
             let values = Arc::new(values);
-            let batch = Batch { values, born, counted, space, checks: BTreeMap::new(), lookback: Some(1000) };
+            let batch =
+                Batch { values, born, counted, space, checks: BTreeMap::new(), suspect: None, lookback: Some(1000) };
             ledger.commit(&batch).unwrap();
         }
         ledger.close().unwrap();

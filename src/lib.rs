@@ -38,6 +38,9 @@ pub mod selftest;
 
 pub use error::{Error, Result};
 
+/// The program and its version.
+pub const PROGRAM: &str = concat!("grundy ", env!("CARGO_PKG_VERSION"));
+
 #[cfg(test)]
 #[path = "../tests/support/hazard.rs"]
 mod support;

@@ -37,20 +37,20 @@ pub(crate) struct Places {
     /// Heaps before this one have been thought of.
     seen: u64,
     last_rare: u64,
-    doubt: Option<u64>,
+    suspect: Option<u64>,
     done: u64,
 }
 
 impl Places {
-    /// Of a run that has `count` values, the last rare one at `last_rare`; a check failed at `doubt`, if there is one.
-    pub(crate) fn new(count: u64, last_rare: u64, doubt: Option<u64>) -> Places {
+    /// Of a run that has `count` values, the last rare one at `last_rare`; a check failed at `suspect`, if there is one.
+    pub(crate) fn new(count: u64, last_rare: u64, suspect: Option<u64>) -> Places {
         let (begun, spent, waiting) = (Instant::now(), Duration::ZERO, VecDeque::new());
-        Places { begun, spent, speed: 1e8, waiting, seen: count, last_rare, doubt, done: 0 }
+        Places { begun, spent, speed: 1e8, waiting, seen: count, last_rare, suspect, done: 0 }
     }
 
-    /// The heap at which a check failed, until its value is computed a second time.
-    pub(crate) fn doubt(&self) -> Option<u64> {
-        self.doubt
+    /// The n whose value failed a check, until G(n) has been recomputed.
+    pub(crate) fn suspect(&self) -> Option<u64> {
+        self.suspect
     }
 
     /// How many values were computed a second time, and were the same.
@@ -79,9 +79,9 @@ impl Places {
         self.see(past.len(), last_rare);
         if !past.freed().is_empty() {
             self.waiting.clear();
-        } else if let Some(n) = self.doubt.filter(|&n| n < past.len()) {
+        } else if let Some(n) = self.suspect.filter(|&n| n < past.len()) {
             compare(rule, past, n)?;
-            self.doubt = None;
+            self.suspect = None;
         }
         let splits = rule.splits().count() as f64;
         while let Some(&n) = self.waiting.front() {
@@ -162,13 +162,13 @@ mod tests {
         let mut places = Places::new(2100, 0, Some(4001));
         places.spent = Duration::from_secs(1 << 20);
         places.look(&rule, &values[..4001], 0).unwrap();
-        assert_eq!(places.doubt(), Some(4001));
+        assert_eq!(places.suspect(), Some(4001));
         let seen = places.look(&rule, &values[..4002], 0);
         assert!(matches!(seen, Err(Error::Differs { n: 4001, .. })), "{seen:?}");
-        assert_eq!(places.doubt(), Some(4001), "it is still in doubt");
+        assert_eq!(places.suspect(), Some(4001), "it is still suspect");
         values[4001] ^= 1;
         places.look(&rule, values.as_slice(), 0).unwrap();
-        assert_eq!((places.doubt(), places.done()), (None, 0));
+        assert_eq!((places.suspect(), places.done()), (None, 0));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! The value table of a run: `values.npy`, and `escapes.npy` for what does not fit a byte.
 //!
 //! Both are NumPy files (format 1.0) with a header of exactly 4096 bytes, so that the data is page-aligned and the shape
-//! can be rewritten in place. `values.npy` holds one unit for each of G(0), G(1), …: `|u1`, the low byte, or `<u2`. With
-//! `|u1`, `escapes.npy` lists every n with G(n) > 255 and its whole value, ascending, as `[('n','<u8'),('v','<u2')]`.
+//! can be rewritten in place. `values.npy` holds one unit for each of G(0), G(1), …: `|u1`, min(G(n), 255), or `<u2`, G(n).
+//! With `|u1`, `escapes.npy` lists every n with G(n) >= 255 and its whole value, ascending, as
+//! `[('n','<u8'),('v','<u2')]`. The byte saturates, so a reader of the bare file sees every value below 255 as it is,
+//! the zeros above all; 255 means "look in `escapes.npy`".
 //!
 //! Written with `pwrite`, read through a map: a store through a map on a full disk kills the process (SIGBUS), `pwrite`
 //! returns the error. Only the committed part is mapped, read-only, and a mapped file is never shrunk: reading behind its new
@@ -14,8 +16,8 @@
 //!
 //! **Holes.** A run that keeps less than everything punches holes into `values.npy`, whole segments of 2^24 values, which
 //! are whole pages behind a header of one page. A hole reads as zeros, and zeros are legal values: what is freed is
-//! refused by [`Table::free`] before a hole is punched. `escapes.npy` is kept whole: it takes 10 bytes for each value above
-//! 255 (a thousandth of the table in Grundy's game, a 25th at most), and stays ascending, so that it can be searched.
+//! refused by [`Table::free`] before a hole is punched. `escapes.npy` is kept whole: it takes 10 bytes for each value of
+//! 255 or more (a thousandth of the table in Grundy's game, a 25th at most), and stays ascending, so that it can be searched.
 //!
 //! **Put aside.** Before bytes that do not agree with the journal are written over, they are copied to a file of their own,
 //! `quarantine-SEQUENCE-OFFSET.bin` (`quarantine-SEQUENCE-escapes-OFFSET.bin`), durable: whatever was wrong can be looked at
@@ -44,6 +46,19 @@ pub const VALUES: &str = "values.npy";
 pub const ESCAPES: &str = "escapes.npy";
 
 const ESCAPE_BYTES: u64 = 10;
+
+/// The byte that stands for every value of 255 or more, whose whole value is an escape.
+pub(crate) const SATURATED: u8 = u8::MAX;
+
+/// The byte of a value in a table of bytes: min(`value`, 255).
+pub(crate) fn saturated(value: u16) -> u8 {
+    u8::try_from(value).unwrap_or(SATURATED)
+}
+
+/// Whether a table of bytes holds this value in `escapes.npy`.
+pub(crate) fn is_escape(value: u16) -> bool {
+    value >= u16::from(SATURATED)
+}
 const ESCAPE_TYPE: &str = "[('n', '<u8'), ('v', '<u2')]";
 
 /// The header of a one-dimensional NumPy file: magic, version 1.0, length, dictionary, spaces, newline; `size` bytes.
@@ -106,7 +121,11 @@ impl Column {
             std::io::ErrorKind::NotFound => Error::Damage {
                 path: path.clone(),
                 offset: 0,
-                what: "the file is missing, but the journal speaks of it".into(),
+                what: format!(
+                    "the file is missing, but the journal describes its contents; restore it from a copy, or go back to \
+                     what the remaining files support with 'grundy run --dir {} --rollback'",
+                    dir.path().display()
+                ),
             },
             _ => Error::io("opening", &path)(source),
         })?;
@@ -221,11 +240,23 @@ impl Column {
         self.file.sync_data().map_err(Error::io("syncing", &self.path))
     }
 
-    /// What another file was put in place of is lost with its last holder.
+    /// Checks that the path still names this file. If it names another one, what this process writes vanishes when its
+    /// descriptor closes.
     fn check_name(&self) -> Result<()> {
         if !self.file.is_named(self.name).map_err(Error::io("reading the state of", &self.path))? {
-            let what = "another file was put in its place while this run held it; nothing more is written";
-            return Err(Error::io("writing", &self.path)(std::io::Error::other(what)));
+            let what = "another file was put in its place".into();
+            return Err(Error::Replaced { path: self.path.clone(), what });
+        }
+        Ok(())
+    }
+
+    /// Checks that the path still names this file, and that the file still holds the `units` units written to it.
+    fn check_unchanged(&self, units: u64) -> Result<()> {
+        self.check_name()?;
+        let (length, end) = (self.length()?, self.end_of(units));
+        if length < end {
+            let what = format!("it was cut to {length} of {end} bytes");
+            return Err(Error::Replaced { path: self.path.clone(), what });
         }
         Ok(())
     }
@@ -315,6 +346,8 @@ pub struct Published {
     escapes: Option<Arc<Bytes>>,
     count: u64,
     escape_count: u64,
+    /// What messages call the file of the escapes.
+    escapes_path: Arc<Path>,
     /// Values that are refused, whether their hole is punched or not.
     freed: Range<u64>,
 }
@@ -351,6 +384,20 @@ impl Table {
         };
         dir.sync().map_err(Error::io("syncing", dir.path()))?;
         Table::published_at(values, escapes, width, 0, 0)
+    }
+
+    /// Makes the file `name` ([`VALUES`] or [`ESCAPES`]) of a table that lost it: a header, and no data.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn make_empty(dir: &Dir, width: Width, name: &str) -> Result<()> {
+        let (descr, unit) = value_type(width);
+        if name == ESCAPES {
+            Column::create(dir, ESCAPES, ESCAPE_TYPE, ESCAPE_BYTES)?;
+        } else {
+            Column::create(dir, VALUES, descr, unit)?;
+        }
+        dir.sync().map_err(Error::io("syncing", dir.path()))
     }
 
     /// Opens a table of which the journal says that it holds `count` values and `escapes` escapes.
@@ -394,6 +441,7 @@ impl Table {
             escapes: escapes.as_ref().map(|column| column.map(escape_count)).transpose()?,
             count,
             escape_count,
+            escapes_path: values.dir.join(ESCAPES).into(),
             freed: 0..0,
         };
         Ok(Table { values, escapes, published, written: count, written_escapes: escape_count })
@@ -437,15 +485,18 @@ impl Table {
     fn units(&self, from: u64, values: &[u16]) -> (Vec<u8>, Vec<u8>) {
         match self.published.width {
             Width::U8 => {
-                let cut = fault::is("cut-to-byte"); // deliberate fault, see fault.rs
-                // Few are large: those without are passed over 64 at a time.
+                if fault::is("cut-to-byte") {
+                    // Deliberate fault, see fault.rs.
+                    return (values.iter().map(|v| v.to_le_bytes()[0]).collect(), Vec::new());
+                }
+                // Escapes are few: chunks of 64 values without one are skipped.
                 let some = (from..)
                     .step_by(64)
                     .zip(values.chunks(64))
-                    .filter(|(_, values)| values.iter().fold(0, |any, v| any | v) > 255);
-                let large = some.flat_map(|(from, values)| (from..).zip(values)).filter(|(_, v)| **v > 255 && !cut);
+                    .filter(|(_, values)| is_escape(values.iter().fold(0, |largest, &v| v.max(largest))));
+                let large = some.flat_map(|(from, values)| (from..).zip(values)).filter(|(_, v)| is_escape(**v));
                 let entries = large.flat_map(|(n, v)| n.to_le_bytes().into_iter().chain(v.to_le_bytes()));
-                (values.iter().map(|v| v.to_le_bytes()[0]).collect(), entries.collect())
+                (values.iter().map(|&v| saturated(v)).collect(), entries.collect())
             }
             Width::U16 => (values.iter().flat_map(|v| v.to_le_bytes()).collect(), Vec::new()),
         }
@@ -503,13 +554,14 @@ impl Table {
         self.escapes.as_ref().map_or(Ok(()), Column::sync)
     }
 
-    /// Checks that the files are those that are found under their names, before a record speaks of them.
+    /// Checks, before a record describes the files, that their names still lead to them and that they are as long as they
+    /// were written.
     ///
     /// # Errors
-    /// [`Error::Io`] when another file has been put in the place of one.
-    pub fn check_names(&self) -> Result<()> {
-        self.values.check_name()?;
-        self.escapes.as_ref().map_or(Ok(()), Column::check_name)
+    /// [`Error::Replaced`] if another file took the place of one, or one was cut; [`Error::Io`].
+    pub fn check_unchanged(&self) -> Result<()> {
+        self.values.check_unchanged(self.written)?;
+        self.escapes.as_ref().map_or(Ok(()), |column| column.check_unchanged(self.written_escapes))
     }
 
     /// Values and escapes written, committed or not.
@@ -611,8 +663,7 @@ impl Table {
         self.check_some_escapes(0..self.published.escape_count)
     }
 
-    /// [`Table::check_escapes`] of some of them, the first of which also follows the one before it. Reading a value looks
-    /// at its escape alone, so a digest does not show that the low byte in the table is another.
+    /// [`Table::check_escapes`] of some of them, the first of which also follows the one before it.
     ///
     /// # Errors
     /// [`Error::Damage`] at the first that does not, or that is not there.
@@ -629,9 +680,9 @@ impl Table {
         let mut least = range.start.checked_sub(1).map_or(0, |before| there.escape(before).0.saturating_add(1));
         for i in range {
             let (n, v) = there.escape(i);
-            let low = usize::try_from(n).ok().and_then(|n| data(&there.values).get(n));
-            let fits = there.freed.contains(&n) || low == Some(&v.to_le_bytes()[0]);
-            if n < least || v <= 255 || !fits {
+            let byte = usize::try_from(n).ok().and_then(|n| data(&there.values).get(n));
+            let fits = there.freed.contains(&n) || byte == Some(&SATURATED);
+            if n < least || !is_escape(v) || !fits {
                 return damage(i, format!("the escape ({n}, {v}) contradicts the table or the escape before it"));
             }
             least = n.saturating_add(1);
@@ -662,6 +713,35 @@ impl Published {
         (u64::from_le_bytes(n.try_into().expect("eight")), u16::from_le_bytes(v.try_into().expect("two")))
     }
 
+    /// Replaces each 255 among the values from `from` on by the whole value; `bytes` are those of the table.
+    ///
+    /// # Errors
+    /// [`Error::Damage`] unless exactly the saturated bytes have an escape of 255 or more.
+    fn put_escapes(&self, from: u64, bytes: &[u8], out: &mut [u16]) -> Result<()> {
+        let saturated = bytes.iter().filter(|&&byte| byte == SATURATED).count();
+        let first = self.escapes_from(from);
+        let mut i = first;
+        while i < self.escape_count {
+            let (n, v) = self.escape(i);
+            let Some(at) = n.checked_sub(from).map(index).filter(|&at| at < out.len()) else { break };
+            if bytes[at] != SATURATED || !is_escape(v) {
+                return Err(self.bad_escapes(i, format!("the escape ({n}, {v}) contradicts the byte {}", bytes[at])));
+            }
+            out[at] = v;
+            i += 1;
+        }
+        if i - first != saturated as u64 {
+            let to = from + out.len() as u64;
+            let what = format!("the values {from}..{to} have {saturated} bytes 255, but {} escapes", i - first);
+            return Err(self.bad_escapes(i, what));
+        }
+        Ok(())
+    }
+
+    fn bad_escapes(&self, i: u64, what: String) -> Error {
+        Error::Damage { path: self.escapes_path.to_path_buf(), offset: HEADER + i * ESCAPE_BYTES, what }
+    }
+
     /// The first escape at or after heap `n`.
     fn escapes_from(&self, n: u64) -> u64 {
         let (mut low, mut high) = (0, self.escape_count);
@@ -682,8 +762,8 @@ impl Sequence for Table {
         self.published.freed()
     }
 
-    fn low_bytes(&self) -> Option<&[u8]> {
-        self.published.low_bytes()
+    fn saturated_bytes(&self) -> Option<&[u8]> {
+        self.published.saturated_bytes()
     }
 
     fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
@@ -700,7 +780,7 @@ impl Sequence for Published {
         self.freed.clone()
     }
 
-    fn low_bytes(&self) -> Option<&[u8]> {
+    fn saturated_bytes(&self) -> Option<&[u8]> {
         match self.width {
             Width::U8 => Some(&data(&self.values)[..index(self.count)]),
             Width::U16 => None,
@@ -722,13 +802,7 @@ impl Sequence for Published {
                 for (value, &byte) in out.iter_mut().zip(bytes) {
                     *value = u16::from(byte);
                 }
-                for i in self.escapes_from(from)..self.escape_count {
-                    let (n, v) = self.escape(i);
-                    match n.checked_sub(from).and_then(|at| out.get_mut(index(at))) {
-                        Some(value) => *value = v,
-                        None => break,
-                    }
-                }
+                self.put_escapes(from, bytes, out)?;
             }
         }
         Ok(())

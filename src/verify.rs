@@ -125,7 +125,7 @@ fn settled(dir: &Path) -> Result<View> {
                 || (shapes.0 == contents.before.0 && shapes.1 == last.escapes)
         };
         match &shapes {
-            Ok(shapes) if fits(&view.contents, *shapes) => return view.check_doubt().map(|()| view),
+            Ok(shapes) if fits(&view.contents, *shapes) => return view.check_suspect().map(|()| view),
             _ if journal::read(dir)?.last.sequence != view.contents.last.sequence => {}
             Err(_) => return shapes.map(|_| view),
             Ok((values, escapes)) => {

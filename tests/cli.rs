@@ -116,7 +116,7 @@ fn a_run_that_another_process_writes_is_refused_but_can_be_read() {
     run_well("kayles", &path, &["--to", "5000"]);
     let journal = std::fs::File::open(path.join("journal.jsonl")).unwrap();
     journal.lock().unwrap();
-    fails(1, &["run", "kayles", "--to", "6000", "--dir", dir], &["lock", dir]);
+    fails(75, &["run", "kayles", "--to", "6000", "--dir", dir], &["another process", dir]);
     result(&["status", dir]);
     result(&["values", dir, "0..100"]);
     result(&["verify", dir]);
@@ -219,10 +219,11 @@ fn status_as_json_has_the_documented_keys_and_integers() {
     assert_eq!(out.lines().count(), 1, "one object on one line");
     let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&out).unwrap();
     let keys: BTreeSet<&str> = object.keys().map(String::as_str).collect();
-    let documented = "game count width mask position rares last_rare max_value max_at escapes digest checks errors doubt kept \
-         excluded";
+    let documented = "game count width mask position rares last_rare max_value max_at escapes digest checks errors \
+         suspect time seconds kept excluded";
     assert_eq!(keys, documented.split(' ').collect());
-    let numbers = ["count", "mask", "position", "rares", "last_rare", "max_value", "max_at", "escapes", "errors"];
+    let numbers =
+        ["count", "mask", "position", "rares", "last_rare", "max_value", "max_at", "escapes", "errors", "seconds"];
     assert!(numbers.iter().all(|&key| object[key].is_u64()), "{out}");
     assert!(object["checks"].as_object().unwrap().values().all(serde_json::Value::is_u64), "{out}");
     // Facts about Kayles: ten rare positions under the mask 15, the last at 70 (n = 0 counted).

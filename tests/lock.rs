@@ -27,8 +27,8 @@ fn kill(mut child: Child) {
 /// Refused with the words that tell why.
 fn refused(output: &Output, dir: &Path) {
     let stderr = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("another process is writing to this run"), "{stderr}");
+    assert_eq!(output.status.code(), Some(75), "{stderr}");
+    assert!(stderr.contains("another process is using this directory"), "{stderr}");
     assert!(stderr.contains(dir.to_str().unwrap()) && !stderr.contains("panicked"), "{stderr}");
 }
 

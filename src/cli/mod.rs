@@ -1,7 +1,7 @@
 //! The command line: words become plain structs, one short function a command, errors become exit statuses.
 //!
 //! Results go to stdout, everything else to stderr. Exit status: 0 done, 1 failed, 2 usage, 3 damage or a failed check,
-//! 130 stopped by a signal and resumable.
+//! 75 directory in use by another process (EX_TEMPFAIL), 130 stopped by a signal and resumable.
 //!
 //! **To add a command**: a variant of [`Command`] with its arguments and an example in `after_help`, a file with one
 //! function that takes them, a line in [`dispatch`], and an example in `tests/cli.rs`.
@@ -204,6 +204,7 @@ fn exit_status(error: &anyhow::Error) -> ExitCode {
     match error.downcast_ref::<grundy::Error>().map(grundy::Error::kind) {
         Some(Kind::Usage) => ExitCode::from(2),
         Some(Kind::Damage) => ExitCode::from(3),
+        Some(Kind::Busy) => ExitCode::from(75),
         _ => ExitCode::from(1),
     }
 }

@@ -3,18 +3,21 @@
 use anyhow::Result;
 use grundy::definition::Sequence;
 use grundy::engine::View;
-use grundy::journal::{self, DOUBT, Width};
+use grundy::journal::{self, Width};
 use grundy::period::zeros::{self, Excluded};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Arguments of `grundy status`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy status runs/grundy --json\n\
                         Keys: game count width mask position rares last_rare max_value max_at escapes digest checks errors\n\
-                        doubt kept excluded ('doubt' is a heap of which a check has found another value, until it is\n\
-                        computed again; 'kept' lists the half-open ranges of values that are there; 'excluded' has the\n\
-                        count and the largest of the numbers no divisor of which is a period, the least_left that no\n\
-                        zero excludes, and looked, how many values were searched for zeros)")]
+                        suspect time seconds kept excluded. 'suspect' is the n whose value failed a check and has not been\n\
+                        recomputed, else null; 'time' is when the last record was written (UTC); 'seconds' is the computing\n\
+                        time over all processes; 'kept' lists the half-open ranges of values that are kept. 'excluded' says\n\
+                        which periods the zeros rule out: no divisor of 'count' numbers, the largest of them, the 'least_left'\n\
+                        that no zero rules out, and 'looked', the number of values searched for zeros.\n\
+                        Exit status 3 if a file of the run is missing or shorter than the journal says; 'grundy verify'\n\
+                        checks every byte.")]
 pub(crate) struct Args {
     /// The run directory.
     dir: PathBuf,
@@ -26,10 +29,10 @@ pub(crate) struct Args {
 pub(crate) fn status(args: &Args) -> Result<()> {
     let contents = journal::read(&args.dir)?;
     let record = &contents.last;
-    let excluded = excluded(&args.dir);
+    // Opening the table compares its files with the journal. The journal is shown even if they are damaged.
+    let view = View::open(&args.dir);
+    let excluded = view.as_ref().ok().and_then(excluded);
     if args.json {
-        let mut checks = record.checks.clone();
-        checks.remove(DOUBT);
         let object = serde_json::json!({
             "game": record.game,
             "count": record.count,
@@ -42,9 +45,11 @@ pub(crate) fn status(args: &Args) -> Result<()> {
             "max_at": record.max_at,
             "escapes": record.escapes,
             "digest": record.digest,
-            "checks": checks,
+            "checks": record.checks,
             "errors": record.errors,
-            DOUBT: record.doubt(),
+            "suspect": record.suspect,
+            "time": record.time,
+            "seconds": record.seconds,
             "kept": record.kept,
             "excluded": excluded.as_ref().map(|excluded| serde_json::json!({
                 "count": excluded.multiples.len(),
@@ -54,7 +59,7 @@ pub(crate) fn status(args: &Args) -> Result<()> {
             })),
         });
         super::export::print(|out| Ok(writeln!(out, "{object}")?))?;
-        return Ok(());
+        return Ok(view.map(drop)?);
     }
     let some = |names: &[(&str, &str)]| -> Vec<String> {
         let number = |name: &str| record.checks.get(name).copied().unwrap_or(0);
@@ -77,9 +82,9 @@ pub(crate) fn status(args: &Args) -> Result<()> {
             format!("{errors}; what was not committed was computed anew; test the memory and the disk of this machine")
         }
     };
-    let doubt = record.doubt();
-    let doubt = doubt.map_or_else(String::new, |n| format!("; heap {n} is in doubt until it is computed again"));
-    let failed = failed + &doubt;
+    let suspect = record.suspect;
+    let suspect = suspect.map_or_else(String::new, |n| format!("; G({n}) is suspect until it is recomputed"));
+    let failed = failed + &suspect;
     let periods = match &excluded {
         None => "no table to look at".to_owned(),
         Some(e) if e.multiples.is_empty() => format!("none is excluded by a zero below {}", e.looked),
@@ -95,12 +100,18 @@ pub(crate) fn status(args: &Args) -> Result<()> {
     let keeps = record.keep.map_or_else(String::new, |keep| format!(" (the head, and at least the last {keep})"));
     let lines = [
         ("game", record.game.escape_default().to_string()),
-        ("values", format!("{} (G(0) to G({}))", record.count, record.count.saturating_sub(1))),
+        (
+            "values",
+            match record.count {
+                0 => "0 (none is committed yet)".to_owned(),
+                count => format!("{count} (G(0) to G({}))", count - 1),
+            },
+        ),
         ("kept", format!("{}{keeps}", kept.join(" and "))),
         (
             "width",
             match record.width {
-                Width::U8 => format!("u8, and {} values above 255", record.escapes),
+                Width::U8 => format!("u8, and {} values of 255 or more", record.escapes),
                 Width::U16 => "u16".into(),
             },
         ),
@@ -119,6 +130,8 @@ pub(crate) fn status(args: &Args) -> Result<()> {
         ("looked at again", again.join(", ")),
         ("failed checks", failed),
         ("written by", format!("{}, kernel {}", record.program.escape_default(), record.kernel.escape_default())),
+        ("last record", record.time.escape_default().to_string()),
+        ("computing time", format!("{} s", record.seconds)),
         ("commits", contents.records.to_string()),
     ];
     super::export::print(|out| {
@@ -129,15 +142,15 @@ pub(crate) fn status(args: &Args) -> Result<()> {
             writeln!(out, "{:>15}  the last record broke off; the next run drops it", "note")?;
         }
         Ok(())
-    })
+    })?;
+    Ok(view.map(drop)?)
 }
 
-/// What the first values exclude; `None` when they cannot be read, which is for `verify` to explain.
-fn excluded(dir: &Path) -> Option<Excluded> {
-    /// Zeros get rare soon, and status shall be quick.
+/// What the first values exclude; `None` if they cannot be read, which `verify` explains.
+fn excluded(view: &View) -> Option<Excluded> {
+    /// Number of first values searched for zeros: zeros soon become rare, and status must be quick.
     const LOOKED: u64 = 1 << 22;
-    let view = View::open(dir).ok()?;
     let freed = view.freed();
     let there = if freed.is_empty() { view.len() } else { freed.start };
-    zeros::excluded(&view.rule, &view, there.min(LOOKED)).ok()
+    zeros::excluded(&view.rule, view, there.min(LOOKED)).ok()
 }

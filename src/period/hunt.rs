@@ -180,7 +180,7 @@ pub fn hunt_in(
             watch = watching.watch;
         }
         let view = View::open(dir)?;
-        view.check_doubt()?;
+        view.check_suspect()?;
         let (space, freed) = (view.space(), view.freed_known()?);
         let mut finding = Subject { rule, method: options.method, space, values: &view, freed: &freed }.find()?;
         if stopped || watch.found.is_some() {

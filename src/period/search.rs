@@ -3,9 +3,10 @@
 //! A sequence of N values has period p from some n0 on, as far as it goes, when its end stands once more p earlier. So
 //! the search is string matching: the last h values are looked for in all before them, from the end, and the nearest
 //! place at which they stand is the least p. Two-Way matching backwards (Crochemore and Perrin, *Two-way string-matching*,
-//! JACM 38, 1991; `memchr::memmem`) takes linear time and no memory; it works on the low bytes of the values, which a
-//! table of bytes has mapped as they are. What agrees in the low bytes is compared in whole, so nothing is invented; where
-//! low bytes repeat in [`TRIES`] ways and whole values do not, the search begins again with whole values.
+//! JACM 38, 1991; `memchr::memmem`) takes linear time and no memory. It works on the bytes min(G(n), 255), which a table
+//! of bytes has mapped as they are. Equal values have equal bytes, so no shift is missed; what agrees in the bytes is compared
+//! in whole values, so none is invented. After [`TRIES`] shifts at which the bytes repeat and the values do not, the search
+//! begins again with whole values.
 //!
 //! Which h: with h = N/2 the theorems of [`super`] can say more. Less, down to N/16, makes an observation, and a few
 //! thousand values are enough for the window theorem. What repeats for a long end repeats for a short one, so the search
@@ -14,11 +15,12 @@
 use crate::definition::Sequence;
 use crate::error::{Error, Result};
 use crate::nimber::index;
+use crate::table::saturated;
 use memchr::memmem::FinderRev;
 use rayon::prelude::*;
 use std::borrow::Cow;
 
-/// So many shifts are compared in whole before all is searched by whole values.
+/// Maximum number of shifts at which whole values are compared before the search continues with whole values.
 const TRIES: usize = 1 << 10;
 
 /// Values compared by one task.
@@ -29,46 +31,48 @@ pub(super) struct Stretch<'a, S: ?Sized> {
     values: &'a S,
     /// The first value of the stretch.
     pub(super) start: u64,
-    low: Cow<'a, [u8]>,
+    /// min(G(n), 255) for every n of the stretch.
+    bytes: Cow<'a, [u8]>,
 }
 
 impl<'a, S: Sequence + ?Sized> Stretch<'a, S> {
-    /// Takes low bytes as they stand, or makes a copy: a byte a value.
+    /// Borrows the saturated bytes of `values`, or computes them: one byte per value.
     pub(super) fn new(values: &'a S) -> Result<Stretch<'a, S>> {
         let freed = values.freed();
         let start = if freed.is_empty() { 0 } else { freed.end };
-        let low = match values.low_bytes() {
-            Some(low) => Cow::Borrowed(&low[index(start)..]),
+        let bytes = match values.saturated_bytes() {
+            Some(bytes) => Cow::Borrowed(&bytes[index(start)..]),
             None => {
-                let (mut low, bytes) = (Vec::new(), values.len() - start);
-                let none = |_| Error::Memory { what: "a byte of each value, to be searched,", bytes };
-                low.try_reserve_exact(index(bytes)).map_err(none)?;
+                let length = values.len() - start;
+                let mut bytes = Vec::new();
+                let none = |_| Error::Memory { what: "a byte of each value, to be searched,", bytes: length };
+                bytes.try_reserve_exact(index(length)).map_err(none)?;
                 crate::definition::for_each_piece(values, start, values.len(), |_, piece| {
-                    low.extend(piece.iter().map(|v| v.to_le_bytes()[0]));
+                    bytes.extend(piece.iter().map(|&v| saturated(v)));
                     Ok(())
                 })?;
-                Cow::Owned(low)
+                Cow::Owned(bytes)
             }
         };
-        Ok(Stretch { values, start, low })
+        Ok(Stretch { values, start, bytes })
     }
 
     /// How many values there are.
     pub(super) fn length(&self) -> u64 {
-        self.low.len() as u64
+        self.bytes.len() as u64
     }
 
     /// The least p >= `least` with which the last `h` values are those that stand p earlier.
     pub(super) fn shift(&self, h: u64, least: u64) -> Result<Option<u64>> {
-        let (length, h) = (self.low.len(), index(h.max(1)));
+        let (length, h) = (self.bytes.len(), index(h.max(1)));
         let Some(mut end) = length.checked_sub(index(least.max(1))) else { return Ok(None) };
         if h > length {
             return Ok(None);
         }
         let count = self.values.len();
-        let finder = FinderRev::new(&self.low[length - h..]);
+        let finder = FinderRev::new(&self.bytes[length - h..]);
         let mut tries = 0;
-        while let Some(at) = finder.rfind(&self.low[..end]) {
+        while let Some(at) = finder.rfind(&self.bytes[..end]) {
             let p = (length - h - at) as u64;
             if last_difference(self.values, p, count - h as u64 - p, count - p)?.is_none() {
                 return Ok(Some(p));
@@ -79,12 +83,12 @@ impl<'a, S: Sequence + ?Sized> Stretch<'a, S> {
                 return self.shift_of_values(h, p + 1);
             }
         }
-        // The low bytes may have been searched where they stand: whether they still are what they were, a read tells.
+        // Borrowed bytes may have been freed during the search; a read reports that.
         self.values.read(self.start, &mut [0])?;
         Ok(None)
     }
 
-    /// The same by whole values, two bytes each: for the sequences whose low bytes repeat and whose values do not.
+    /// The same by whole values, two bytes each: for sequences whose saturated bytes repeat where their values do not.
     fn shift_of_values(&self, h: usize, least: u64) -> Result<Option<u64>> {
         let bytes = 2 * self.length();
         let mut pairs = Vec::new();
@@ -179,7 +183,7 @@ mod tests {
             let mut values: Vec<u16> = Vec::new();
             for i in 0..length {
                 let again = i >= period && random.below(12) > 0;
-                let fresh = random.below(letters) * if random.below(4) == 0 { 256 } else { 1 };
+                let fresh = random.below(letters) + if random.below(4) == 0 { 300 } else { 0 };
                 values.push(if again { values[index(i - period)] } else { u16::try_from(fresh).unwrap() });
             }
             let stretch = Stretch::new(values.as_slice()).unwrap();
@@ -192,11 +196,11 @@ mod tests {
         }
     }
 
-    /// Low bytes that repeat with every shift, and values that repeat with one beyond all tries.
+    /// Bytes that repeat with every shift, and values that repeat with one that comes after [`TRIES`] others.
     #[test]
-    fn values_are_searched_in_whole_when_low_bytes_say_nothing() {
+    fn values_are_searched_in_whole_when_their_bytes_say_nothing() {
         for period in [1000u64, 1025, 1500] {
-            let values: Vec<u16> = (0..3 * period + 10).map(|i| if i % period == 0 { 256 } else { 0 }).collect();
+            let values: Vec<u16> = (0..3 * period + 10).map(|i| if i % period == 0 { 256 } else { 300 }).collect();
             let stretch = Stretch::new(values.as_slice()).unwrap();
             assert_eq!(stretch.shift(2 * period, 1).unwrap(), Some(period));
             assert_eq!(stretch.shift(3 * period, 1).unwrap(), None);

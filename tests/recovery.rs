@@ -1,0 +1,401 @@
+//! Ways out of a damaged or incomplete run directory, and what the format promises to readers of the bare files.
+//!
+//! Each damage is refused first, with advice; the advice is then followed, and the run ends with the right values.
+
+mod support;
+
+use grundy::definition;
+use grundy::engine::{self, Options};
+use grundy::journal::RECORD;
+use grundy::mex::Kernel;
+use grundy::rule::Rule;
+use grundy::sparse::Method;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::OpenOptions;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+use support::whole::{length, recorded};
+use support::{Silent, count, grundy, run, run_well, same_run, start, status, text, wait_until};
+use tempfile::TempDir;
+
+/// Number of values of the runs here. Below it, 0.6 has 382 values above 255.
+const COUNT: &str = "20000";
+
+/// A run of `game` to [`COUNT`] that was stopped twice, and one in one go to compare with.
+struct Pair {
+    parent: TempDir,
+    game: &'static str,
+}
+
+impl Pair {
+    fn new(game: &'static str) -> Pair {
+        let pair = Pair { parent: tempfile::tempdir().unwrap(), game };
+        for to in ["2000", "12000", COUNT] {
+            run_well(game, &pair.dir(), &["--to", to, "--width", "u8"]);
+        }
+        run_well(game, &pair.whole(), &["--to", COUNT, "--width", "u8"]);
+        pair
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.parent.path().join("run")
+    }
+
+    fn whole(&self) -> PathBuf {
+        self.parent.path().join("whole")
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.dir().join(name)
+    }
+
+    /// The run is refused with this exit status, and the message advises `--rollback`.
+    fn is_refused(&self, expected: i32) {
+        let output = run(self.game, &self.dir(), &["--to", COUNT]);
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(expected), "{stderr}");
+        assert!(stderr.contains("--rollback") && !stderr.contains("panicked"), "{stderr}");
+    }
+
+    /// With `--rollback` and `more` the run goes back to `back` values; then it ends with the right ones.
+    fn rolls_back_to(&self, back: u64, more: &[&str]) -> Output {
+        let output = run(self.game, &self.dir(), &[&["--to", "1", "--rollback"], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert_eq!(count(&self.dir()), back, "{}", text(&output.stderr));
+        self.ends_right();
+        output
+    }
+
+    fn ends_right(&self) {
+        run_well(self.game, &self.dir(), &["--to", COUNT]);
+        same_run(&self.dir(), &self.whole());
+        let verified = grundy(["verify"]).arg(self.dir()).output().unwrap();
+        assert_eq!(verified.status.code(), Some(0), "{}", text(&verified.stderr));
+    }
+}
+
+fn records(dir: &Path) -> Vec<serde_json::Value> {
+    let journal = std::fs::read(dir.join("journal.jsonl")).unwrap();
+    journal.chunks(RECORD).map(|line| serde_json::from_slice(line).unwrap()).collect()
+}
+
+fn set_length(path: &Path, length: u64) {
+    OpenOptions::new().write(true).open(path).unwrap().set_len(length).unwrap();
+}
+
+fn flip(path: &Path, at: u64) {
+    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], at).unwrap();
+}
+
+/// A reader who maps the bare file sees a zero exactly where G(n) is 0. In 0.64, the value 256 has a low byte of 0.
+#[test]
+fn the_bare_table_has_no_false_zero_and_saturates_at_255() {
+    for (game, to) in [("0.64", 18_000), ("0.6", 20_000)] {
+        let values = definition::values(&game.parse::<Rule>().unwrap(), to).unwrap();
+        assert!(values.iter().any(|&v| v > 255 && (game == "0.6" || v == 256)), "{game} passes a byte");
+        let parent = tempfile::tempdir().unwrap();
+        let dir = parent.path().join("run");
+        run_well(game, &dir, &["--to", &to.to_string(), "--width", "u8"]);
+        let bytes = std::fs::read(dir.join("values.npy")).unwrap();
+        for (n, (&v, &byte)) in values.iter().zip(&bytes[4096..]).enumerate() {
+            assert_eq!(u16::from(byte), v.min(255), "{game}: G({n}) = {v}");
+        }
+    }
+}
+
+#[test]
+fn every_record_says_when_by_whom_and_after_how_much_computing_it_was_written() {
+    let pair = Pair::new("kayles");
+    let records = records(&pair.dir());
+    let mut before = (String::new(), 0);
+    for record in &records {
+        assert_eq!(record["format"], 2);
+        assert!(record["suspect"].is_null(), "{record}");
+        let program = record["program"].as_str().unwrap();
+        assert!(program.starts_with(concat!("grundy ", env!("CARGO_PKG_VERSION"))), "{program}");
+        let time = record["time"].as_str().unwrap();
+        let shape: String = time.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        assert_eq!(shape, "0000-00-00T00:00:00Z");
+        let now = (time.to_owned(), record["seconds"].as_u64().unwrap());
+        assert!(now.0 >= before.0 && now.1 >= before.1, "{before:?}, then {now:?}");
+        before = now;
+    }
+    let status = status(&pair.dir()).unwrap();
+    assert_eq!((&status["time"], &status["seconds"]), (&before.0.into(), &before.1.into()));
+}
+
+#[test]
+fn a_run_stopped_before_its_width_is_decided_leaves_no_directory() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = parent.path().join("run");
+    let method = Method::Sparse(Kernel::best());
+    let options = Options { to: Some(200_000), threads: 1, method, width: None, keep: None, rollback: false };
+    let rule = ".6".parse().unwrap();
+    let outcome = engine::run(Some(&rule), &dir, &options, &mut Silent, &AtomicBool::new(true)).unwrap();
+    assert!(outcome.stopped && outcome.computed == 0, "{outcome:?}");
+    assert!(!dir.exists(), "nothing is decided, and nothing is left");
+    run_well(".6", &dir, &["--to", "200000"]);
+    assert_eq!(status(&dir).unwrap()["width"], "u16", "as without the stop: 8 % of the values of .6 exceed a byte");
+}
+
+/// Of the first 1000 values of .6 none exceeds a byte; of the first 65536 many do.
+#[test]
+fn a_short_run_decides_its_width_by_the_whole_sample() {
+    let values = definition::values(&".6".parse::<Rule>().unwrap(), 1000).unwrap();
+    assert!(values.iter().all(|&v| v < 255));
+    let parent = tempfile::tempdir().unwrap();
+    let dir = parent.path().join("run");
+    run_well(".6", &dir, &["--to", "1000"]);
+    let status = status(&dir).unwrap();
+    assert_eq!((&status["width"], &status["count"]), (&"u16".into(), &1000.into()));
+    let printed = grundy(["values"]).arg(&dir).arg("0..1000").output().unwrap();
+    let expected: String = values.iter().enumerate().map(|(n, v)| format!("{n} {v}\n")).collect();
+    assert_eq!(text(&printed.stdout), expected);
+}
+
+#[test]
+fn a_missing_escapes_file_without_entries_is_made_again() {
+    let pair = Pair::new("kayles");
+    std::fs::remove_file(pair.file("escapes.npy")).unwrap();
+    assert_eq!(grundy(["verify"]).arg(pair.dir()).output().unwrap().status.code(), Some(3), "verify only reads");
+    let output = run_well("kayles", &pair.dir(), &["--to", COUNT]);
+    assert!(text(&output.stderr).contains("escapes.npy is missing"), "{}", text(&output.stderr));
+    pair.ends_right();
+}
+
+#[test]
+fn a_missing_escapes_file_with_entries_has_a_way_back() {
+    let pair = Pair::new("0.6");
+    assert!(status(&pair.dir()).unwrap()["escapes"].as_u64().unwrap() > 0, "0.6 has escapes");
+    std::fs::remove_file(pair.file("escapes.npy")).unwrap();
+    pair.is_refused(3);
+    let without = records(&pair.dir()).iter().filter(|r| r["escapes"] == 0).map(|r| r["count"].as_u64().unwrap()).max();
+    pair.rolls_back_to(without.unwrap(), &[]);
+}
+
+#[test]
+fn a_missing_value_table_has_a_way_back_to_0() {
+    for game in ["kayles", "0.6"] {
+        let pair = Pair::new(game);
+        std::fs::remove_file(pair.file("values.npy")).unwrap();
+        pair.is_refused(3);
+        assert!(!pair.file("values.npy").exists(), "a refused run makes nothing");
+        // The run goes back to 0 values, and computes the one that was asked for.
+        pair.rolls_back_to(1, &[]);
+    }
+}
+
+#[test]
+fn all_tables_missing_have_a_way_back_to_0() {
+    let pair = Pair::new("0.6");
+    ["values.npy", "escapes.npy"].map(|name| std::fs::remove_file(pair.file(name)).unwrap());
+    pair.is_refused(3);
+    pair.rolls_back_to(1, &[]);
+}
+
+#[test]
+fn a_missing_journal_is_refused_with_advice_that_works() {
+    let pair = Pair::new("kayles");
+    std::fs::remove_file(pair.file("journal.jsonl")).unwrap();
+    pair.is_refused(1);
+    assert!(!pair.file("journal.jsonl").exists(), "a refused run makes nothing");
+    let output = run("kayles", &pair.dir(), &["--to", COUNT, "--rollback", "--width", "u8"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    pair.ends_right();
+}
+
+/// Whatever the state, the advice is not the command that was refused.
+#[test]
+fn a_refused_rollback_never_advises_rollback() {
+    let pair = Pair::new("kayles");
+    std::fs::remove_file(pair.file("journal.jsonl")).unwrap();
+    let output = grundy(["run", "--to", COUNT, "--rollback", "--dir"]).arg(pair.dir()).output().unwrap();
+    // Without a game in the arguments a missing journal means a new run of the default game, in a directory with tables.
+    assert!(
+        output.status.code() == Some(0) || !text(&output.stderr).contains("--rollback"),
+        "{}",
+        text(&output.stderr)
+    );
+    let pair = Pair::new("kayles");
+    flip(&pair.file("journal.jsonl"), 100);
+    let output = grundy(["run", "--to", COUNT, "--rollback", "--dir"]).arg(pair.dir()).output().unwrap();
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "no record tells the game: {stderr}");
+    assert!(stderr.contains("no game was named"), "{stderr}");
+}
+
+/// The records behind the damage are kept, to the byte; the values behind it are computed again.
+#[test]
+fn a_damaged_record_in_the_middle_of_the_journal_has_a_way_back() {
+    let pair = Pair::new("0.6");
+    let journal = std::fs::read(pair.file("journal.jsonl")).unwrap();
+    let records = records(&pair.dir());
+    for damaged in 1..records.len() - 1 {
+        let pair = Pair::new("0.6");
+        std::fs::write(pair.file("journal.jsonl"), &journal).unwrap();
+        for name in ["values.npy", "escapes.npy"] {
+            std::fs::copy(pair.whole().join(name), pair.file(name)).unwrap();
+        }
+        let offset = damaged * RECORD;
+        flip(&pair.file("journal.jsonl"), offset as u64 + 100);
+        let altered = std::fs::read(pair.file("journal.jsonl")).unwrap();
+        pair.is_refused(3);
+        for command in ["status", "verify"] {
+            let output = grundy([command]).arg(pair.dir()).output().unwrap();
+            assert_eq!(output.status.code(), Some(3), "{command}");
+            assert!(text(&output.stderr).contains("--rollback"), "{command}: {}", text(&output.stderr));
+        }
+        assert!(std::fs::read(pair.file("journal.jsonl")).unwrap() == altered, "untouched");
+        let back = records[damaged - 1]["count"].as_u64().unwrap().max(1);
+        let output = pair.rolls_back_to(back, &[]);
+        let aside = format!("quarantine-journal-{offset}.bin");
+        assert!(text(&output.stderr).contains(&aside), "{}", text(&output.stderr));
+        assert!(std::fs::read(pair.file(&aside)).unwrap() == altered[offset..], "record {damaged}: the rest is kept");
+        assert!(self::records(&pair.dir())[damaged]["event"] == "rollback", "the journal says so");
+    }
+}
+
+#[test]
+fn a_damaged_first_record_has_a_way_back_to_0() {
+    let pair = Pair::new("kayles");
+    flip(&pair.file("journal.jsonl"), 100);
+    let altered = std::fs::read(pair.file("journal.jsonl")).unwrap();
+    pair.is_refused(3);
+    let output = run("kayles", &pair.dir(), &["--to", COUNT, "--rollback", "--width", "u8"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(std::fs::read(pair.file("quarantine-journal-0.bin")).unwrap() == altered, "all of it is kept");
+    pair.ends_right();
+}
+
+/// A hole behind the journal is reported at once, not read through, and set aside as a hole.
+#[test]
+fn a_long_hole_behind_the_journal_is_reported_at_once_and_has_a_way_back() {
+    const HOLE: u64 = 8 << 30;
+    let pair = Pair::new("kayles");
+    let journal = pair.file("journal.jsonl");
+    let good = length(&journal);
+    set_length(&journal, good + HOLE);
+    for command in ["status", "verify"] {
+        let begun = Instant::now();
+        let output = grundy([command]).arg(pair.dir()).output().unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{command}: {stderr}");
+        assert!(stderr.contains(&HOLE.to_string()), "{command}: {stderr}");
+        assert!(begun.elapsed() < Duration::from_secs(5), "{command} took {:?}", begun.elapsed());
+    }
+    pair.is_refused(3);
+    let output = run("kayles", &pair.dir(), &["--to", COUNT, "--rollback"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let aside = std::fs::metadata(pair.file(&format!("quarantine-journal-{good}.bin"))).unwrap();
+    assert_eq!(aside.len(), HOLE);
+    assert!(aside.blocks() * 512 < 1 << 20, "the hole stays a hole");
+    pair.ends_right();
+}
+
+/// A tail as long as a torn one may be is dropped; a longer one is damage.
+#[test]
+fn a_torn_tail_is_bounded() {
+    for (tail, is_torn) in [(1 << 20, true), ((1 << 20) + 1, false)] {
+        let pair = Pair::new("kayles");
+        let journal = pair.file("journal.jsonl");
+        set_length(&journal, length(&journal) + tail);
+        let output = run("kayles", &pair.dir(), &["--to", COUNT]);
+        assert_eq!(output.status.code() == Some(0), is_torn, "{tail}: {}", text(&output.stderr));
+    }
+}
+
+/// A journal that somebody cuts, extends or alters under its holder is noticed before the next record.
+#[test]
+fn a_journal_altered_under_its_holder_gets_no_further_record() {
+    type Harm = fn(&Path);
+    let harms: [(&str, Harm); 3] = [
+        ("length is 4096 bytes", |journal| set_length(journal, RECORD as u64)),
+        ("its length is", |journal| set_length(journal, length(journal) + 7)),
+        ("its last record was altered", |journal| flip(journal, length(journal) - 200)),
+    ];
+    for (what, harm) in harms {
+        let parent = tempfile::tempdir().unwrap();
+        let dir = parent.path().join("run");
+        let journal = dir.join("journal.jsonl");
+        let holder = start(grundy(["run", "0.106", "--threads", "1", "--keep", "2^26", "--dir"]).arg(&dir));
+        wait_until("two commits", || length(&journal) >= 3 * RECORD as u64);
+        harm(&journal);
+        let after = length(&journal);
+        let begun = Instant::now();
+        let output = holder.wait_with_output().unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{what}: {stderr}");
+        assert!(stderr.contains(what) && stderr.contains("nothing more is written"), "{what}: {stderr}");
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        // A commit that was being written at that moment may have come first.
+        assert!(length(&journal) <= after + RECORD as u64, "{what}");
+    }
+}
+
+/// A table that somebody cuts under its holder is noticed as well: no record describes values that are gone.
+#[test]
+fn a_table_cut_under_its_holder_gets_no_further_record() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = parent.path().join("run");
+    let holder = start(grundy(["run", "0.106", "--threads", "1", "--keep", "2^26", "--dir"]).arg(&dir));
+    wait_until("a commit", || recorded(&dir) > 0);
+    set_length(&dir.join("escapes.npy"), 100);
+    let output = holder.wait_with_output().unwrap();
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("escapes.npy") && stderr.contains("cut to 100 of 4096 bytes"), "{stderr}");
+}
+
+#[test]
+fn status_compares_the_files_with_the_journal() {
+    let pair = Pair::new("kayles");
+    set_length(&pair.file("values.npy"), 5000);
+    for json in [&[][..], &["--json"]] {
+        let output = grundy(["status"]).arg(pair.dir()).args(json).output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+        assert!(text(&output.stdout).contains(COUNT), "what the journal says is shown");
+        assert!(text(&output.stderr).contains("values.npy"), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn status_of_a_run_without_values_says_so() {
+    let pair = Pair::new("kayles");
+    set_length(&pair.file("journal.jsonl"), RECORD as u64);
+    let output = grundy(["status"]).arg(pair.dir()).output().unwrap();
+    let stdout = text(&output.stdout);
+    assert!(stdout.contains("0 (none is committed yet)") && !stdout.contains("G(0) to G(0)"), "{stdout}");
+}
+
+#[test]
+fn a_run_does_not_mix_its_files_among_others() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = parent.path().join("papers");
+    std::fs::create_dir(&dir).unwrap();
+    std::fs::write(dir.join("notes.txt"), "mine").unwrap();
+    let output = run("kayles", &dir, &["--to", "100"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("notes.txt"), "{}", text(&output.stderr));
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1, "nothing was made");
+    std::fs::rename(dir.join("notes.txt"), dir.join(".notes")).unwrap();
+    run_well("kayles", &dir, &["--to", "100"]);
+}
+
+/// A wrapper that tries again on EX_TEMPFAIL waits for the holder.
+#[test]
+fn a_directory_in_use_exits_with_75() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = parent.path().join("run");
+    let holder = start(grundy(["run", "0.106", "--threads", "1", "--keep", "2^26", "--dir"]).arg(&dir));
+    wait_until("a commit", || recorded(&dir) > 0);
+    let output = run("0.106", &dir, &["--to", "1e12"]);
+    assert_eq!(output.status.code(), Some(75), "{}", text(&output.stderr));
+    kill_process(Pid::from_child(&holder), Signal::TERM).unwrap();
+    assert_eq!(holder.wait_with_output().unwrap().status.code(), Some(130));
+}
