@@ -50,6 +50,7 @@ SNAPSHOT_LIMIT = 1 << 30  # maximum number of bytes of a snapshot
 CHUNK = 1 << 20  # values read at a time
 ITERATED = 1 << 16  # values converted to Python integers at a time
 STRIDE = 64  # least step of a slice for which only the selected values are read
+DENSE = 16  # maximum number of escapes read for each value of an index array
 ARRAY_LIMIT = 10**9  # maximum number of bytes of `np.asarray(run)`
 WIDTHS = {"u8": np.dtype("|u1"), "u16": np.dtype("<u2")}
 ESCAPE = np.dtype([("n", "<u8"), ("v", "<u2")])
@@ -406,7 +407,16 @@ class Run:
         return lo
 
     def _first_escapes(self, n):
-        """The same for each element of the uint64 array `n`."""
+        """The same for each element of the uint64 array `n`, which is not empty."""
+        i, j = self._first_escape(int(n.min())), self._first_escape(int(n.max()))
+        if i <= j <= i + DENSE * len(n):
+            column = np.array(self._escapes["n"][i:j])
+            wrong = self._escapes["v"][i:j] < SATURATED
+            wrong[1:] |= column[1:] <= column[:-1]
+            if wrong.any():
+                raise self._bad_escape(i + int(np.argmax(wrong)))
+            return i + np.searchsorted(column, n)
+        # Bisection for all of `n` at once; to copy the entries between them would take longer.
         lo, hi = np.zeros(len(n), np.int64), np.full(len(n), self.escapes, np.int64)
         for _ in range(self.escapes.bit_length()):
             active = np.flatnonzero(lo < hi)

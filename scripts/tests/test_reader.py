@@ -73,8 +73,10 @@ def test_integer_arrays_index_as_in_numpy(pair, key):
     found[...] = 1  # a copy
 
 
-def test_random_positions_of_all_blocks(pair, monkeypatch):
+@pytest.mark.parametrize("dense", [0, 16, 10**6])
+def test_random_positions_of_all_blocks(pair, monkeypatch, dense):
     monkeypatch.setattr(grundy_table, "CHUNK", 7)
+    monkeypatch.setattr(grundy_table, "DENSE", dense)
     run, values = pair
     positions = np.random.default_rng(12).integers(-3000, 3000, 500)
     assert np.array_equal(run[positions], values[positions])

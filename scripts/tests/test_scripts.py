@@ -269,7 +269,9 @@ def test_broken_header_is_damage(tmp_path, name, content):
     ],
     ids=["descending", "twice", "twice for another", "byte 0", "second byte 0", "254", "zero"],
 )
-def test_escapes_that_contradict_the_table_are_damage(tmp_path, entries, bytes255, offset):
+@pytest.mark.parametrize("dense", [0, 16])
+def test_escapes_that_contradict_the_table_are_damage(tmp_path, monkeypatch, dense, entries, bytes255, offset):
+    monkeypatch.setattr(grundy_table, "DENSE", dense)
     values = np.zeros(100, np.uint16)
     values[bytes255] = 255
     run = grundy_table.open_run(write_run(tmp_path / "r", values, entries=entries))
