@@ -315,7 +315,8 @@ def main(argv=None):
     parser.add_argument(
         "--json",
         action="store_true",
-        help="print one JSON object with the keys game, status, period, preperiod, max_value, checked_through, searched",
+        help="print one JSON object with the keys game, status, period, preperiod, max_value,"
+        " checked_through, searched",
     )
     options = parser.parse_args(argv)
     if np is None:

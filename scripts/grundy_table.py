@@ -240,8 +240,8 @@ class Run:
         maxima     [n, value] of every freed value that exceeds all freed values before it
         histogram  how often the values 0, 1, 2, ... occur among the freed values
 
-        Raises NotKept if the file is gone, as happens when the run frees more, and Damage if it is
-        not the snapshot that the journal describes.
+        Raises NotKept if the run has freed more since and removed the file, and Damage if the file
+        is missing otherwise or is not the snapshot that the journal describes.
         """
         named = self.record.get("snapshot")
         if named is None:
@@ -252,10 +252,12 @@ class Run:
             with open_regular(path) as file:
                 data = file.read(SNAPSHOT_LIMIT + 1)
         except FileNotFoundError as e:
-            raise NotKept(
-                f"{path!r}: the snapshot that the journal names is missing; open the run again if"
-                " it is going on, or else run `grundy verify`"
-            ) from e
+            self._follow()
+            if self._latest_end == self._opened_end:
+                raise Damage(
+                    f"{path!r}: the snapshot that the journal names is missing; run `grundy verify`"
+                ) from e
+            raise NotKept(f"{path!r}: the run has replaced this snapshot; open it again") from e
         except OSError as e:
             raise RunError(f"{path!r}: {e.strerror}; check the file and try again") from e
         if blake3 is None or blake3(data).hexdigest() == named["blake3"]:
@@ -660,9 +662,11 @@ def _parse_snapshot(data, run, start, stop):
     for pair in maxima:
         if not (isinstance(pair, list) and len(pair) == 2 and all(map(_natural, pair))):
             return None
-        if not (n < pair[0] < stop and value < pair[1] < len(histogram)):
+        if not (n < pair[0] < stop and value < pair[1] < len(histogram) and histogram[pair[1]]):
             return None
         n, value = pair
+    if maxima[0][0] != start or any(histogram[value + 1 :]):
+        return None
     return snapshot
 
 

@@ -28,7 +28,7 @@ else:
     import grundy_table
 
 SEGMENT = 1 << 24  # values whose digest the journal records together
-ATTEMPTS = 10  # how often a run is opened that frees values while they are read
+ATTEMPTS = 10  # maximum number of attempts to read a run that frees values meanwhile
 EXAMPLE = "example: results.py runs/grundy --command 'grundy run grundy --to 2^34 --keep 1G' > grundy-2-34.md"
 KEYS = [
     *("count", "width", "mask", "position", "rares", "last_rare", "max_value", "max_at", "escapes", "kernel", "program"),
@@ -112,7 +112,7 @@ def read(directory):
             return run, census(run), segments(run)
         except grundy_table.NotKept as error:
             now = grundy_table.open_run(directory).record["sequence"]
-            if now == run.record["sequence"]:  # nothing was freed meanwhile: the values, or a file, are missing
+            if now == run.record["sequence"]:  # another attempt would end in the same way
                 raise
             if attempt == ATTEMPTS:
                 raise grundy_table.NotKept(

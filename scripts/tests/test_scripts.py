@@ -728,6 +728,40 @@ def test_table_written_by_the_program(tmp_path):
     assert "reached" in command(path).stdout
 
 
+def five_become_two_heaps(count):
+    """The game .00004 by definition: a move takes five from a heap and leaves two heaps."""
+    values = np.zeros(count, np.uint16)
+    for n in range(7, count):
+        left = n - 5
+        options = np.unique(values[1 : left // 2 + 1] ^ values[left - 1 : left - left // 2 - 1 : -1])
+        gaps = np.flatnonzero(options != np.arange(len(options)))
+        values[n] = gaps[0] if len(gaps) else len(options)
+    return values
+
+
+@pytest.mark.skipif("GRUNDY_BIN" not in os.environ, reason="GRUNDY_BIN is not set")
+@pytest.mark.parametrize("width", ["u8", "u16"])
+def test_values_of_255_and_more_written_by_the_program(tmp_path, width):
+    expected, path = five_become_two_heaps(8000), str(tmp_path / "run")
+    assert (expected == 255).any() and (expected > 255).any()
+    subprocess.run(
+        [os.environ["GRUNDY_BIN"], "run", ".00004", "--to", "8000", "--dir", path, "--width", width, "-q"],
+        check=True,
+    )
+    run = grundy_table.open_run(path)
+    assert np.array_equal(run[:], expected) and np.array_equal(np.asarray(run), expected)
+    assert np.array_equal(run[np.arange(8000)], expected) and list(run) == expected.tolist()
+    table = np.load(os.path.join(path, "values.npy"), mmap_mode="r")
+    if width == "u16":
+        assert np.array_equal(table, expected) and run.escapes == 0
+        return
+    assert np.array_equal(table, np.minimum(expected, 255))
+    large = np.flatnonzero(expected >= 255)
+    entries = np.load(os.path.join(path, "escapes.npy"))
+    assert run.escapes == len(large)
+    assert np.array_equal(entries["n"], large) and np.array_equal(entries["v"], expected[large])
+
+
 @pytest.mark.skipif("GRUNDY_BIN" not in os.environ, reason="GRUNDY_BIN is not set")
 def test_values_freed_by_the_program_are_refused_and_the_others_read(tmp_path):
     program, path = os.environ["GRUNDY_BIN"], str(tmp_path / "kept")
@@ -757,7 +791,8 @@ def test_results_of_a_run_that_keeps_less_are_those_of_the_whole_one(tmp_path):
         done = subprocess.run(
             [sys.executable, os.path.join(SCRIPTS, "results.py"), path], check=True, capture_output=True, text=True
         )
-        texts.append([line for line in done.stdout.splitlines() if not line.startswith(("- kept", "- checks"))])
+        other = ("- kept", "- checks", "- time", "- seconds")
+        texts.append([line for line in done.stdout.splitlines() if not line.startswith(other)])
     assert texts[0] == texts[1]
     run = grundy_table.open_run(str(tmp_path / "whole"))
     values = run[: 1 << 20]
@@ -767,6 +802,35 @@ def test_results_of_a_run_that_keeps_less_are_those_of_the_whole_one(tmp_path):
     assert rows == [row for row in texts[0] if row.startswith("| ") and row[2].isdigit()][: len(rows)]
     zeros = sum(int((block == 0).sum()) for _, block in run.chunks())
     assert any(line.startswith(f"- zeros: {zeros},") for line in texts[0])
+
+
+@pytest.mark.skipif("GRUNDY_BIN" not in os.environ, reason="GRUNDY_BIN is not set")
+def test_results_while_the_program_frees_values(tmp_path):
+    program, whole, kept = os.environ["GRUNDY_BIN"], str(tmp_path / "whole"), str(tmp_path / "kept")
+    command = [program, "run", ".106", "--to", "150000000", "--threads", "1", "-q", "--dir"]
+    subprocess.run([*command, whole], check=True)
+    child, texts = subprocess.Popen([*command, kept, "--keep", "140000"]), []
+    try:
+        while child.poll() is None:
+            done = subprocess.run(
+                [sys.executable, os.path.join(SCRIPTS, "results.py"), kept], capture_output=True, text=True
+            )
+            if "nothing has been committed" not in done.stderr and "no such directory" not in done.stderr:
+                assert done.returncode == 0, done.stderr
+                texts.append(done.stdout)
+    finally:
+        child.kill()
+        child.wait()
+    assert child.returncode == 0 and texts
+    values = np.asarray(grundy_table.open_run(whole))
+    running = np.maximum.accumulate(values)
+    maxima = [0, *(np.flatnonzero(running[1:] > running[:-1]) + 1).tolist()]
+    for text in texts:
+        count = int(text.split("- count: ")[1].split()[0])
+        print(count, "values, kept", text.split("- kept: ")[1].split("\n")[0])
+        assert f"- zeros: {count - np.count_nonzero(values[:count])}, " in text
+        rows = [f"| {n} | {values[n]} |" for n in maxima if n < count]
+        assert rows == [line for line in text.splitlines() if line.startswith("| ") and line[2].isdigit()]
 
 
 @pytest.mark.skipif("GRUNDY_BIN" not in os.environ, reason="GRUNDY_BIN is not set")
