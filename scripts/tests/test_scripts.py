@@ -307,6 +307,16 @@ def test_byte_255_without_an_escape_is_damage_in_every_read(tmp_path, entries):
     assert run[99::-70].tolist() == [0, 0]
 
 
+def test_two_escapes_for_one_value_are_not_guessed_from(tmp_path):
+    entries = [(3, 300), (10, 301), (5, 302), (10, 303), (20, 304)]
+    values = np.zeros(100, np.uint16)
+    values[[3, 5, 10, 20]] = 255
+    run = grundy_table.open_run(write_run(tmp_path / "r", values, entries=entries))
+    for read in [lambda: run[[3, 10, 20]], lambda: run[[20, 3]], lambda: run[0:30]]:
+        with pytest.raises(grundy_table.Damage, match=r"escapes.npy', offset 4116\b"):
+            read()
+
+
 def test_value_255_itself_is_an_escape(tmp_path):
     path = write_run(tmp_path / "r", [254, 255, 256])
     assert np.load(os.path.join(path, "values.npy")).tolist() == [254, 255, 255]
