@@ -5,9 +5,9 @@
 # ///
 """Looks for a period in the value table of a run directory, or in a .npy file of nim-values.
 
-Finds the least p with which the last part of the table repeats, at least `--repeats` times, and the
-least n0 from which on all of the table does. That is an observation, never a proof;
-it also says how long the table must be for one.
+Finds the least p with which the last part of the table repeats at least `--repeats` times, and the
+least n0 from which on the whole table repeats with p. This is an observation and not a proof. The
+output states how many values a proof needs.
 
 The search. A window of L values repeats with p exactly if its first L - p values are its last L - p.
 Polynomial hashes of all prefixes, mod the prime 2^31 - 1, tell this for every p at once, in linear
@@ -27,10 +27,13 @@ import re
 import sys
 from fractions import Fraction
 
-import numpy as np
-
-import grundy_table
-from grundy_table import CHUNK, Damage, RunError
+try:
+    import numpy as np
+except ImportError as e:  # `--help` works without NumPy
+    np, missing = None, e
+else:
+    import grundy_table
+    from grundy_table import CHUNK, Damage, RunError
 
 PRIME = (1 << 31) - 1
 # A primitive root mod PRIME: its powers below 2^31 - 2 are distinct, so a single wrong value in a
@@ -282,7 +285,7 @@ def whole_periods(text):
 
 def main(argv=None):
     parser = argparse.ArgumentParser(
-        description="Looks for a period in a table of nim-values; observes, does not prove.",
+        description="Look for a period in a table of nim-values. Observes, does not prove.",
         epilog="example: find_period.py runs/kayles",
     )
     parser.add_argument(
@@ -293,34 +296,42 @@ def main(argv=None):
         type=part,
         default="1/2",
         metavar="PART",
-        help="search the last PART of the table (default %(default)s)",
+        help="search the last PART of the table [default: %(default)s]",
     )
     parser.add_argument(
         "--window",
         type=number,
         default="2^24",
         metavar="N",
-        help="but at most N values (default %(default)s)",
+        help="search at most N values [default: %(default)s]",
     )
     parser.add_argument(
         "--repeats",
         type=whole_periods,
         default="2",
         metavar="K",
-        help="ask for K whole periods (default %(default)s)",
+        help="require K whole periods [default: %(default)s]",
     )
     parser.add_argument(
         "--json",
         action="store_true",
-        help="one JSON object: game status period preperiod max_value checked_through searched",
+        help="print one JSON object with the keys game, status, period, preperiod, max_value,"
+        " checked_through, searched",
     )
     options = parser.parse_args(argv)
+    if np is None:
+        print(
+            f"find_period: NumPy cannot be imported ({' '.join(str(missing).split())}); install"
+            " it with `python3 -m pip install numpy`, or start this script with `uv run`",
+            file=sys.stderr,
+        )
+        return 1
 
     path = options.table
     if os.path.basename(path) == "values.npy" and os.path.exists(
         os.path.join(os.path.dirname(path), "journal.jsonl")
     ):
-        # it may hold low bytes only, and no word of how far it holds
+        # The bare file lacks the larger values, and does not state how many values are committed.
         parser.error(
             f"{path!r} is part of a run; give the directory {os.path.dirname(path) or '.'!r}"
         )

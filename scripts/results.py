@@ -1,10 +1,18 @@
 #!/usr/bin/env python3
-"""Writes what a run found as a text to keep: status, records, zeros and the digest of every segment.
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["numpy"]
+# ///
+"""Prints the results of a run as Markdown: its state, its maxima and zeros, the digest of every segment.
 
-    python3 scripts/results.py runs/grundy --command 'grundy run grundy --to 2^34 --keep 1G' > data/results/grundy-2-34.md
+Segment digests come from the journal, which keeps them all. Every kept value is read once. The snapshot that the
+journal names accounts for the freed values. The run may go on meanwhile: if it frees values before they are read,
+the script opens the run again at its newest record.
 
-The values that are kept are read once. What is known of freed ones comes from the snapshot that the journal names.
+Exit status: 0 done, 1 nothing to read or values freed too fast, 2 usage, 3 damage.
 """
+
+from __future__ import annotations
 
 import argparse
 import json
@@ -12,25 +20,80 @@ import os
 import platform
 import sys
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError as e:  # `--help` works without NumPy
+    np, missing = None, e
+else:
+    import grundy_table
 
-import grundy_table
-
-SEGMENT = 1 << 24
-
-
-def records(directory):
-    """All records of the journal, in order."""
-    with open(os.path.join(directory, "journal.jsonl"), "rb") as journal:
-        while line := journal.read(grundy_table.RECORD):
-            if len(line) == grundy_table.RECORD:
-                yield json.loads(line)
+SEGMENT = 1 << 24  # values whose digest the journal records together
+ATTEMPTS = 10  # maximum number of attempts to read a run that frees values meanwhile
+EXAMPLE = "example: results.py runs/grundy --command 'grundy run grundy --to 2^34 --keep 1G' > grundy-2-34.md"
+KEYS = [
+    *("count", "width", "mask", "position", "rares", "last_rare", "max_value", "max_at", "escapes", "kernel", "program"),
+    *("time", "seconds", "checks", "errors", "suspect", "kept", "digest"),
+]
 
 
-def segments(directory):
-    """The digest at the end of every whole segment that the run still stands by: {count: digest}."""
+class Census:
+    """What the values of one stretch [from, to) tell."""
+
+    def __init__(self):
+        self.maxima = []  # (n, value) for each value larger than all before it in the stretch
+        self.zeros = 0
+        self.last_zero = None  # as far as positions of zeros are known
+
+    def see(self, start, values):
+        """Counts the next values, which begin at `start`."""
+        best = self.maxima[-1][1] if self.maxima else -1
+        if int(values.max()) > best:
+            running = np.maximum.accumulate(values)
+            new = np.flatnonzero(running[1:] > running[:-1]) + 1
+            for i in [0, *new.tolist()]:
+                if int(values[i]) > best:
+                    best = int(values[i])
+                    self.maxima.append((start + i, best))
+        zeros = np.flatnonzero(values == 0)
+        if len(zeros):
+            self.zeros += len(zeros)
+            self.last_zero = start + int(zeros[-1])
+
+    def append(self, later):
+        """Adds the census of the stretch that follows."""
+        best = self.maxima[-1][1] if self.maxima else -1
+        self.maxima += [(n, value) for n, value in later.maxima if value > best]
+        self.zeros += later.zeros
+        if later.last_zero is not None:
+            self.last_zero = later.last_zero
+
+
+def census(run):
+    """The census of all committed values, kept and freed."""
+    parts = []
+    # What the run removes first is read first: an older snapshot, then the values behind the freed ones, in ascending
+    # order. It never frees the first of two kept ranges.
+    snapshot = run.snapshot()
+    if snapshot:
+        freed = Census()
+        freed.maxima = [tuple(pair) for pair in snapshot["maxima"]]
+        freed.zeros = snapshot["histogram"][0]
+        parts.append((snapshot["from"], snapshot["to"], freed))
+    for a, b in [*run.kept[1:], *run.kept[:1]]:
+        kept = Census()
+        for start, values in run.chunks(a, b):
+            kept.see(start, values)
+        parts.append((a, b, kept))
+    whole = Census()
+    for _, _, part in sorted(parts, key=lambda part: part[:2]):
+        whole.append(part)
+    return whole
+
+
+def segments(run):
+    """The digest at the end of every whole segment of the committed values, as {count: digest}."""
     digests = {}
-    for record in records(directory):
+    for record in run.records():
         if record["event"] == "rollback":
             digests = {count: digest for count, digest in digests.items() if count <= record["count"]}
         if record["count"] % SEGMENT == 0 and record["count"] > 0:
@@ -38,29 +101,24 @@ def segments(directory):
     return digests
 
 
-def census(run, snapshot):
-    """Running maxima [(n, value)], how often 0 occurs, the last kept zero, over kept and freed values."""
-    maxima, zeros, last_zero = [], 0, None
-    kept = [(a, b, None) for a, b in run.kept]
-    freed = [(snapshot["from"], snapshot["to"], snapshot)] if snapshot else []
-    for a, b, gone in sorted(kept + freed, key=lambda part: part[0]):
-        if gone:
-            found = [tuple(pair) for pair in gone["maxima"]]
-            zeros += gone["histogram"][0]
-        else:
-            found = []
-            for start, values in run.chunks(a, b):
-                best = max((v for _, v in (maxima + found)[-1:]), default=-1)
-                while (larger := np.flatnonzero(values > best)).size:
-                    best = int(values[larger[0]])
-                    found.append((start + int(larger[0]), best))
-                at = np.flatnonzero(values == 0)
-                zeros += int(at.size)
-                last_zero = start + int(at[-1]) if at.size else last_zero
-        for n, value in found:
-            if not maxima or value > maxima[-1][1]:
-                maxima.append((int(n), int(value)))
-    return maxima, zeros, last_zero
+def read(directory):
+    """(run, census, digests) as of one record of the journal.
+
+    Raises grundy_table.NotKept if the run frees its values faster than they are read.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        run = grundy_table.open_run(directory)
+        try:
+            return run, census(run), segments(run)
+        except grundy_table.NotKept as error:
+            now = grundy_table.open_run(directory).record["sequence"]
+            if now == run.record["sequence"]:  # another attempt would end in the same way
+                raise
+            if attempt == ATTEMPTS:
+                raise grundy_table.NotKept(
+                    f"{error}; the run freed values {ATTEMPTS} times before they were read: stop it, run this script,"
+                    " and resume it"
+                ) from error
 
 
 def machine():
@@ -74,44 +132,56 @@ def machine():
     return f"{name}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}"
 
 
-def main(arguments=None):
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("directory", help="a run directory")
-    parser.add_argument("--command", help="the command that made it")
-    parser.add_argument("--commit", help="the commit of the program that made it")
-    parser.add_argument("--note", action="append", default=[], help="a line more (time, rate); may be repeated")
-    options = parser.parse_args(arguments)
-    try:
-        run = grundy_table.open_run(options.directory)
-        last = list(records(options.directory))[-1]
-        snapshot = None
-        if last.get("snapshot"):
-            with open(os.path.join(options.directory, last["snapshot"]["name"]), encoding="utf-8") as file:
-                snapshot = json.load(file)
-        maxima, zeros, last_zero = census(run, snapshot)
-        digests = segments(options.directory)
-    except (grundy_table.RunError, OSError) as error:
-        print(f"results.py: {error}", file=sys.stderr)
-        return 1
-    print(f"# {run.game}, {run.count} values\n")
+def write(run, found, digests, options):
+    """Prints the text."""
+    game = run.game.encode("unicode_escape").decode()
+    print(f"# {game}, {run.count} values\n")
     for name, text in [("command", options.command), ("commit", options.commit)]:
         if text:
             print(f"- {name}: `{text}`")
     print(f"- machine: {machine()}")
     for note in options.note:
         print(f"- {note}")
-    for key in ["count", "width", "mask", "position", "rares", "last_rare", "max_value", "max_at", "escapes", "kernel",
-                "program", "checks", "errors", "kept", "digest"]:
-        print(f"- {key}: {json.dumps(last[key])}")
-    print(f"- zeros: {zeros}, the last among the kept values at {last_zero}\n")
+    for key in KEYS:
+        print(f"- {key}: {json.dumps(run.record.get(key))}")
+    last = "none among the kept values" if found.last_zero is None else f"the last among the kept values at {found.last_zero}"
+    print(f"- zeros: {found.zeros}, {last}\n")
     print("## New maxima\n\n| n | G(n) |\n|---|---|")
-    for n, value in maxima:
+    for n, value in found.maxima:
         print(f"| {n} | {value} |")
     print("\n## Digests\n\nOf the values 0 to count - 1, at the end of every segment of 2^24 values.\n\n```text")
     for count, digest in sorted(digests.items()):
-        print(count, digest)
+        print(count, json.dumps(digest).strip('"'))
     print("```")
+
+
+def main(arguments=None):
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description="Print the results of a run as Markdown.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("directory", metavar="DIR", help="a run directory; the run may be going on")
+    parser.add_argument("--command", metavar="TEXT", help="state the command that made the run")
+    parser.add_argument("--commit", metavar="HASH", help="state the commit of the program that made the run")
+    parser.add_argument(
+        "--note", metavar="TEXT", action="append", default=[], help="add a line, for instance the wall time; repeatable"
+    )
+    options = parser.parse_args(arguments)
+    if np is None:
+        print(
+            f"results.py: NumPy cannot be imported ({' '.join(str(missing).split())}); install it with"
+            " `python3 -m pip install numpy`, or start this script with `uv run`",
+            file=sys.stderr,
+        )
+        return 1
+    try:
+        run, found, digests = read(options.directory)
+    except grundy_table.RunError as error:
+        print(f"results.py: {error}", file=sys.stderr)
+        return 3 if isinstance(error, grundy_table.Damage) else 1
+    write(run, found, digests, options)
     return 0
 
 

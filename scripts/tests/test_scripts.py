@@ -1,7 +1,7 @@
 """Tests of grundy_table.py and find_period.py.
 
-The run directories are written by the small writer below, from the documented format. Expected
-periods are planted, or found by `brute`, which is the definition.
+fake_run.py writes the run directories. Expected periods are planted, or found by `brute`, which is
+the definition.
 """
 
 import json
@@ -19,6 +19,7 @@ sys.path.insert(0, SCRIPTS)
 
 import find_period  # noqa: E402
 import grundy_table  # noqa: E402
+from fake_run import ESCAPE, append, fields, punch, random_values, record_line, write_run  # noqa: E402
 
 try:
     from blake3 import blake3
@@ -26,99 +27,13 @@ except ImportError:
     blake3 = None
 
 needs_blake3 = pytest.mark.skipif(blake3 is None, reason="the blake3 package is not installed")
-ESCAPE = [("n", "<u8"), ("v", "<u2")]
-
-
-# The writer
-
-
-def npy_header(descr, shape):
-    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': ({shape},), }}"
-    return b"\x93NUMPY\x01\x00" + (4086).to_bytes(2, "little") + text.encode().ljust(4085) + b"\n"
-
-
-def record_line(**fields):
-    text = json.dumps({**fields, "blake3": " " * 64}).encode()
-    line = text.ljust(4095) + b"\n"
-    digest = blake3(line).hexdigest() if blake3 else "0" * 64
-    at = len(text) - 66
-    assert line[at : at + 64] == b" " * 64
-    return line[:at] + digest.encode() + line[at + 64 :]
-
-
-def fields(values, width="u8", **changes):
-    values = np.asarray(values)
-    return {
-        "format": 1,
-        "run": "0123456789abcdef",
-        "game": "kayles",
-        "rule": "0" * 64,
-        "sequence": 0,
-        "event": "commit",
-        "count": len(values),
-        "escapes": int((values > 255).sum()) if width == "u8" else 0,
-        "width": width,
-        "mask": 15,
-        "position": 0,
-        "kept": [[0, len(values)]],
-        "digest": "0" * 64,
-        "rares": 1,
-        "last_rare": 0,
-        "max_value": int(values.max(initial=0)),
-        "max_at": 0,
-        "checks": {},
-        "errors": 0,
-        "kernel": "test",
-        "program": "test",
-        "previous": "0" * 64,
-        **changes,
-    }
-
-
-def write_run(path, values, width="u8", shape=None, entries=None, **changes):
-    """A run directory with one commit record. `shape`: what the header of values.npy
-    says; `entries`: what escapes.npy holds."""
-    os.makedirs(path, exist_ok=True)
-    values = np.asarray(values, np.uint16)
-    shape = len(values) if shape is None else shape
-    with open(os.path.join(path, "values.npy"), "wb") as file:
-        if width == "u8":
-            file.write(npy_header("'|u1'", shape) + (values & 255).astype("u1").tobytes())
-        else:
-            file.write(npy_header("'<u2'", shape) + values.astype("<u2").tobytes())
-    if width == "u8":
-        if entries is None:
-            entries = [(n, values[n]) for n in np.flatnonzero(values > 255)]
-        with open(os.path.join(path, "escapes.npy"), "wb") as file:
-            file.write(npy_header(repr(ESCAPE), len(entries)) + np.array(entries, ESCAPE).tobytes())
-        changes.setdefault("escapes", len(entries))
-    with open(os.path.join(path, "journal.jsonl"), "wb") as file:
-        file.write(record_line(**fields(values, width, **changes)))
-    return str(path)
-
-
-def append(path, name, data):
-    with open(os.path.join(path, name), "ab") as file:
-        file.write(data)
-
-
-def random_values(seed, count, top=700):
-    print("seed", seed)
-    return np.random.default_rng(seed).integers(0, top, count, dtype=np.uint16)
-
-
-def punch(path, a, b):
-    """A hole in the table: the values from a to b read as zeros, the escapes stay."""
-    with open(os.path.join(path, "values.npy"), "r+b") as file:
-        file.seek(4096 + a)
-        file.write(bytes(b - a))
 
 
 # The reader
 
 
 @pytest.mark.parametrize("width", ["u8", "u16"])
-def test_every_value_comes_back_with_values_above_255(tmp_path, width):
+def test_every_value_comes_back_with_values_of_255_and_more(tmp_path, width):
     values = random_values(1, 5000, 65536)
     values[[0, 255, 256, 4999]] = [65535, 255, 256, 511]
     run = grundy_table.open_run(write_run(tmp_path / "r", values, width))
@@ -154,7 +69,7 @@ def test_journal_counts_and_not_the_header_shape(tmp_path, shape):
 
 
 def test_bytes_and_escapes_beyond_the_journal_are_not_seen(tmp_path):
-    values = random_values(3, 100, 256)
+    values = random_values(3, 100, 255)
     path = write_run(tmp_path / "r", values)
     append(path, "values.npy", b"\1" * 5000)
     append(path, "escapes.npy", np.array([(100, 257)], ESCAPE).tobytes() + b"torn")
@@ -260,13 +175,24 @@ def test_rollback_after_opening_is_noticed(tmp_path):
 
 def test_another_format_is_refused_and_not_skipped(tmp_path):
     path = write_run(tmp_path / "r", range(100))
-    append(path, "journal.jsonl", record_line(**fields(range(100), format=2)))
-    with pytest.raises(grundy_table.RunError, match="format 2"):
+    append(path, "journal.jsonl", record_line(**fields(range(100), format=3)))
+    with pytest.raises(grundy_table.RunError, match="format 3"):
         grundy_table.open_run(path)
 
 
-@pytest.mark.parametrize("change", [{"format": True}, {"format": "1"}])
-def test_format_that_only_looks_like_1_is_refused(tmp_path, change):
+def test_format_1_is_refused_with_the_way_out(tmp_path):
+    path = write_run(tmp_path / "r", range(100), format=1)
+    with pytest.raises(grundy_table.RunError) as refused:
+        grundy_table.open_run(path)
+    for part in ["has format 1", "format 2 only", "grundy export", "another directory"]:
+        assert part in str(refused.value)
+    assert not isinstance(refused.value, grundy_table.Damage)
+    done = command(path)
+    assert done.returncode == 1 and "has format 1" in done.stderr
+
+
+@pytest.mark.parametrize("change", [{"format": True}, {"format": "2"}, {"format": 2.0}])
+def test_format_that_only_looks_like_2_is_refused(tmp_path, change):
     with pytest.raises(grundy_table.RunError, match="format"):
         grundy_table.open_run(write_run(tmp_path / "r", range(9), **change))
 
@@ -287,6 +213,13 @@ def test_format_that_only_looks_like_1_is_refused(tmp_path, change):
         {"kept": None},
         {"escapes": -1},
         {"game": 7},
+        {"time": None},
+        {"seconds": 1.5},
+        {"seconds": -1},
+        {"suspect": "7"},
+        {"program": 1},
+        {"snapshot": {"name": "snapshot-50.json", "blake3": "0"}},  # but one kept range
+        {"snapshot": "snapshot-50.json"},
     ],
     ids=str,
 )
@@ -324,30 +257,87 @@ def test_broken_header_is_damage(tmp_path, name, content):
 
 
 @pytest.mark.parametrize(
-    "entries",
-    [[(10, 256), (5, 256)], [(5, 256), (5, 256)], [(5, 257)], [(5, 0)]],
-    ids=["descending", "twice", "other low byte", "not above 255"],
+    ("entries", "bytes255", "offset"),
+    [
+        ([(10, 256), (5, 256)], [5, 10], 4106),
+        ([(5, 256), (5, 256)], [5], 4106),
+        ([(5, 256), (5, 257)], [5, 6], 4106),
+        ([(5, 256)], [], 4096),
+        ([(5, 256), (7, 300)], [5], 4106),
+        ([(5, 254)], [5], 4096),
+        ([(5, 0)], [5], 4096),
+    ],
+    ids=["descending", "twice", "twice for another", "byte 0", "second byte 0", "254", "zero"],
 )
-def test_escapes_that_contradict_the_table_are_damage(tmp_path, entries):
-    run = grundy_table.open_run(write_run(tmp_path / "r", [0] * 100, entries=entries))
-    with pytest.raises(grundy_table.Damage, match=r"escapes.npy', offset \d+"):
+@pytest.mark.parametrize("dense", [0, 16])
+def test_escapes_that_contradict_the_table_are_damage(tmp_path, monkeypatch, dense, entries, bytes255, offset):
+    monkeypatch.setattr(grundy_table, "DENSE", dense)
+    values = np.zeros(100, np.uint16)
+    values[bytes255] = 255
+    run = grundy_table.open_run(write_run(tmp_path / "r", values, entries=entries))
+    with pytest.raises(grundy_table.Damage, match=rf"escapes.npy', offset {offset}\b"):
+        run.values(0, 100)
+    with pytest.raises(grundy_table.Damage, match="escapes.npy"):
         for n in range(11):
             run[n]
-        run.values(0, 100)
+    with pytest.raises(grundy_table.Damage, match="escapes.npy"):
+        for n in range(11):
+            run[[n]]
+
+
+@pytest.mark.parametrize("entries", [[], [(3, 300)], [(3, 300), (9, 300)]], ids=str)
+def test_byte_255_without_an_escape_is_damage_in_every_read(tmp_path, entries):
+    values = np.zeros(100, np.uint16)
+    values[[7, *(n for n, _ in entries)]] = 255
+    run = grundy_table.open_run(write_run(tmp_path / "r", values, entries=entries))
+    reads = [
+        lambda: run[7],
+        lambda: run.values(0, 100),
+        lambda: run.values(7, 8),
+        lambda: run[[1, 7]],
+        lambda: run[::7],
+        lambda: run[77::-70],
+        lambda: np.asarray(run),
+        lambda: list(run),
+    ]
+    for read in reads:
+        with pytest.raises(grundy_table.Damage, match=r"values.npy', offset 4103.*G\(7\)"):
+            read()
+    assert run.values(0, 7).tolist() == [0, 0, 0, 300 if entries else 0, 0, 0, 0]
+    assert run[99::-70].tolist() == [0, 0]
+
+
+def test_two_escapes_for_one_value_are_not_guessed_from(tmp_path):
+    entries = [(3, 300), (10, 301), (5, 302), (10, 303), (20, 304)]
+    values = np.zeros(100, np.uint16)
+    values[[3, 5, 10, 20]] = 255
+    run = grundy_table.open_run(write_run(tmp_path / "r", values, entries=entries))
+    for read in [lambda: run[[3, 10, 20]], lambda: run[[20, 3]], lambda: run[0:30]]:
+        with pytest.raises(grundy_table.Damage, match=r"escapes.npy', offset 4116\b"):
+            read()
+
+
+def test_value_255_itself_is_an_escape(tmp_path):
+    path = write_run(tmp_path / "r", [254, 255, 256])
+    assert np.load(os.path.join(path, "values.npy")).tolist() == [254, 255, 255]
+    assert np.load(os.path.join(path, "escapes.npy")).tolist() == [(1, 255), (2, 256)]
+    run = grundy_table.open_run(path)
+    assert run.escapes == 2 and run[:].tolist() == [254, 255, 256]
 
 
 def test_zeros_amid_the_escapes_do_not_lead_the_search_past_entries(tmp_path):
     entries = [(n, 256) for n in range(99)]
     entries[40:60] = [(0, 0)] * 20
-    run = grundy_table.open_run(write_run(tmp_path / "r", [0] * 100, entries=entries))
-    with pytest.raises(grundy_table.Damage, match="offset 4586"):  # 4096 + 10 * 49
-        run[10]
+    run = grundy_table.open_run(write_run(tmp_path / "r", [256] * 100, entries=entries))
+    for key in [10, [10], [98, 10]]:
+        with pytest.raises(grundy_table.Damage, match="offset 4586"):  # 4096 + 10 * 49
+            run[key]
 
 
 def test_one_small_escape_among_many_is_damage(tmp_path):
     entries = [(n, 256) for n in range(100)]
     entries[10] = (10, 0)
-    run = grundy_table.open_run(write_run(tmp_path / "r", [0] * 100, entries=entries))
+    run = grundy_table.open_run(write_run(tmp_path / "r", [256] * 100, entries=entries))
     with pytest.raises(grundy_table.Damage, match="offset 4196"):  # 4096 + 10 * 10
         run.values(0, 100)
 
@@ -368,7 +358,7 @@ def test_empty_run_and_killed_before_the_first_commit(tmp_path):
     assert len(run) == 0 and len(run.values(0, 0)) == 0 and list(run.chunks()) == []
     path = write_run(tmp_path / "s", range(9))
     with open(os.path.join(path, "journal.jsonl"), "wb") as file:
-        file.write(b'{"format": 1')
+        file.write(b'{"format": 2')
     with pytest.raises(grundy_table.RunError, match="nothing has been committed"):
         grundy_table.open_run(path)
 
@@ -691,7 +681,7 @@ def test_exit_status_tells_missing_usage_and_damage_apart(tmp_path):
     assert done.returncode == 3 and "offset 4195" in done.stderr and done.stdout == ""
 
 
-def test_low_bytes_of_a_run_are_not_taken_for_its_values(tmp_path):
+def test_bare_table_of_a_run_is_not_taken_for_its_values(tmp_path):
     path = write_run(tmp_path / "r", range(1000))
     done = command(os.path.join(path, "values.npy"))
     assert done.returncode == 2 and "give the directory" in done.stderr
@@ -748,6 +738,40 @@ def test_table_written_by_the_program(tmp_path):
     assert "reached" in command(path).stdout
 
 
+def five_become_two_heaps(count):
+    """The game .00004 by definition: a move takes five from a heap and leaves two heaps."""
+    values = np.zeros(count, np.uint16)
+    for n in range(7, count):
+        left = n - 5
+        options = np.unique(values[1 : left // 2 + 1] ^ values[left - 1 : left - left // 2 - 1 : -1])
+        gaps = np.flatnonzero(options != np.arange(len(options)))
+        values[n] = gaps[0] if len(gaps) else len(options)
+    return values
+
+
+@pytest.mark.skipif("GRUNDY_BIN" not in os.environ, reason="GRUNDY_BIN is not set")
+@pytest.mark.parametrize("width", ["u8", "u16"])
+def test_values_of_255_and_more_written_by_the_program(tmp_path, width):
+    expected, path = five_become_two_heaps(8000), str(tmp_path / "run")
+    assert (expected == 255).any() and (expected > 255).any()
+    subprocess.run(
+        [os.environ["GRUNDY_BIN"], "run", ".00004", "--to", "8000", "--dir", path, "--width", width, "-q"],
+        check=True,
+    )
+    run = grundy_table.open_run(path)
+    assert np.array_equal(run[:], expected) and np.array_equal(np.asarray(run), expected)
+    assert np.array_equal(run[np.arange(8000)], expected) and list(run) == expected.tolist()
+    table = np.load(os.path.join(path, "values.npy"), mmap_mode="r")
+    if width == "u16":
+        assert np.array_equal(table, expected) and run.escapes == 0
+        return
+    assert np.array_equal(table, np.minimum(expected, 255))
+    large = np.flatnonzero(expected >= 255)
+    entries = np.load(os.path.join(path, "escapes.npy"))
+    assert run.escapes == len(large)
+    assert np.array_equal(entries["n"], large) and np.array_equal(entries["v"], expected[large])
+
+
 @pytest.mark.skipif("GRUNDY_BIN" not in os.environ, reason="GRUNDY_BIN is not set")
 def test_values_freed_by_the_program_are_refused_and_the_others_read(tmp_path):
     program, path = os.environ["GRUNDY_BIN"], str(tmp_path / "kept")
@@ -777,7 +801,8 @@ def test_results_of_a_run_that_keeps_less_are_those_of_the_whole_one(tmp_path):
         done = subprocess.run(
             [sys.executable, os.path.join(SCRIPTS, "results.py"), path], check=True, capture_output=True, text=True
         )
-        texts.append([line for line in done.stdout.splitlines() if not line.startswith(("- kept", "- checks"))])
+        other = ("- kept", "- checks", "- time", "- seconds")
+        texts.append([line for line in done.stdout.splitlines() if not line.startswith(other)])
     assert texts[0] == texts[1]
     run = grundy_table.open_run(str(tmp_path / "whole"))
     values = run[: 1 << 20]
@@ -787,6 +812,35 @@ def test_results_of_a_run_that_keeps_less_are_those_of_the_whole_one(tmp_path):
     assert rows == [row for row in texts[0] if row.startswith("| ") and row[2].isdigit()][: len(rows)]
     zeros = sum(int((block == 0).sum()) for _, block in run.chunks())
     assert any(line.startswith(f"- zeros: {zeros},") for line in texts[0])
+
+
+@pytest.mark.skipif("GRUNDY_BIN" not in os.environ, reason="GRUNDY_BIN is not set")
+def test_results_while_the_program_frees_values(tmp_path):
+    program, whole, kept = os.environ["GRUNDY_BIN"], str(tmp_path / "whole"), str(tmp_path / "kept")
+    command = [program, "run", ".106", "--to", "150000000", "--threads", "1", "-q", "--dir"]
+    subprocess.run([*command, whole], check=True)
+    child, texts = subprocess.Popen([*command, kept, "--keep", "140000"]), []
+    try:
+        while child.poll() is None:
+            done = subprocess.run(
+                [sys.executable, os.path.join(SCRIPTS, "results.py"), kept], capture_output=True, text=True
+            )
+            if "nothing has been committed" not in done.stderr and "no such directory" not in done.stderr:
+                assert done.returncode == 0, done.stderr
+                texts.append(done.stdout)
+    finally:
+        child.kill()
+        child.wait()
+    assert child.returncode == 0 and texts
+    values = np.asarray(grundy_table.open_run(whole))
+    running = np.maximum.accumulate(values)
+    maxima = [0, *(np.flatnonzero(running[1:] > running[:-1]) + 1).tolist()]
+    for text in texts:
+        count = int(text.split("- count: ")[1].split()[0])
+        print(count, "values, kept", text.split("- kept: ")[1].split("\n")[0])
+        assert f"- zeros: {count - np.count_nonzero(values[:count])}, " in text
+        rows = [f"| {n} | {values[n]} |" for n in maxima if n < count]
+        assert rows == [line for line in text.splitlines() if line.startswith("| ") and line[2].isdigit()]
 
 
 @pytest.mark.skipif("GRUNDY_BIN" not in os.environ, reason="GRUNDY_BIN is not set")

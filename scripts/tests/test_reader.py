@@ -1,0 +1,387 @@
+"""Tests of grundy_table.py as a sequence: indexing, conversion to arrays, hostile files.
+
+fake_run.py writes the run directories. Plain NumPy arrays of the same values give the expectations.
+"""
+
+import os
+import random
+import signal
+import socket
+import sys
+import time
+
+import numpy as np
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+
+import grundy_table  # noqa: E402
+from fake_run import ESCAPE, append, fields, punch, random_values, record_line, write_run  # noqa: E402
+
+NUMPY_2 = int(np.__version__.split(".")[0]) >= 2
+
+
+@pytest.fixture(params=["u8", "u16"])
+def pair(request, tmp_path):
+    """A run and the array of its values, a third of them 255 and more."""
+    values = random_values(11, 3000, 400)
+    values[[0, 7, 2999]] = [65535, 255, 256]
+    return grundy_table.open_run(write_run(tmp_path / "r", values, request.param)), values
+
+
+@pytest.fixture
+def deadline():
+    """Ends a test that hangs."""
+
+    def expired(number, frame):
+        raise TimeoutError("the reader hangs")
+
+    before = signal.signal(signal.SIGALRM, expired)
+    signal.alarm(10)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+# Indexing
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        [1, 2, 3],
+        [2999, 0, 7, 7, -1, -3000],
+        [[1, 2], [3, -4]],
+        [],
+        [[]],
+        range(10, 0, -3),
+        np.array([5, 6], np.uint8),
+        np.array([-5, 6], np.int8),
+        np.array([2999], np.uint64),
+        np.arange(2999, -1, -1).reshape(30, 100),
+        np.empty((0, 4), np.int64),
+    ],
+    ids=repr,
+)
+def test_integer_arrays_index_as_in_numpy(pair, key):
+    run, values = pair
+    expected = values[np.asarray(key, np.intp)]
+    found = run[key]
+    assert type(found) is np.ndarray and found.dtype == np.uint16
+    assert found.shape == expected.shape and np.array_equal(found, expected)
+    found[...] = 1  # a copy
+
+
+@pytest.mark.parametrize("dense", [0, 16, 10**6])
+def test_random_positions_of_all_blocks(pair, monkeypatch, dense):
+    monkeypatch.setattr(grundy_table, "CHUNK", 7)
+    monkeypatch.setattr(grundy_table, "DENSE", dense)
+    run, values = pair
+    positions = np.random.default_rng(12).integers(-3000, 3000, 500)
+    assert np.array_equal(run[positions], values[positions])
+
+
+@pytest.mark.parametrize("key", [5, -1, -3000, 2999, np.int64(7), np.uint8(7), np.array(7)], ids=repr)
+def test_one_integer_gives_a_python_int(pair, key):
+    run, values = pair
+    assert type(run[key]) is int and run[key] == values[key]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [3000, -3001, 2**64, -(2**64), [3000], [-3001], [0, 2**63], [2**63, -1], [2**70], [[0, 3000]]]
+    + [np.array([2**63], np.uint64), slice(0, 3001), slice(3001, 0, -1), slice(-3001, 5, 64)],
+    ids=repr,
+)
+def test_index_outside_is_an_index_error(pair, key):
+    with pytest.raises(IndexError, match="3000 committed values"):
+        pair[0][key]
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["x", b"x", 1.5, 1e6, True, False, np.True_, None, ..., (), (1,), (1, 2), {}, {1}, 1j]
+    + [[1.5], [True, False], ["1"], [None], [[1], [2, 3]], [1, None], [2**70, "x"]]
+    + [np.array([1.0]), np.ones(3000, bool), np.array(True), np.array(1.5), np.float64(3)],
+    ids=repr,
+)
+def test_other_keys_are_a_type_error(pair, key):
+    with pytest.raises(TypeError, match="index a run with an integer, a slice, or a list or array"):
+        pair[0][key]
+
+
+@pytest.mark.parametrize(
+    "key", [slice(1.0, 5), slice(0, "5"), slice(0, 5, 1.5), slice(True, 5), slice(0, 5, False)], ids=repr
+)
+def test_slices_with_other_ends_are_a_type_error(pair, key):
+    with pytest.raises(TypeError, match="is not an integer"):
+        pair[0][key]
+
+
+def test_values_takes_integers_only(pair):
+    for a, b in [(0, 1e3), (None, 5), ("0", 5), (True, 5), (0, True)]:
+        with pytest.raises(TypeError, match="is not an integer"):
+            pair[0].values(a, b)
+
+
+def test_slices_with_steps_agree_with_numpy(pair, monkeypatch):
+    monkeypatch.setattr(grundy_table, "CHUNK", 256)
+    run, values = pair
+    seed = 13
+    rng = random.Random(seed)
+    for _ in range(500):
+        step = rng.choice([1, -1, 2, -2, 3, 63, 64, -63, -64, 65, 1000, -1000, 5000, -5000])
+        ends = [None, *range(-3000, 3000)] if step < 0 else [None, *range(-3000, 3001)]
+        key = slice(rng.choice(ends), rng.choice(ends), step)
+        found = run[key]
+        assert found.dtype == np.uint16 and np.array_equal(found, values[key]), f"seed {seed}: {key}"
+    assert np.array_equal(run[::-1], values[::-1])
+    assert np.array_equal(run[10:-3001:-1], values[10::-1])
+    with pytest.raises(ValueError, match="step"):
+        run[::0]
+
+
+def test_freed_values_are_refused_by_every_way_to_index(tmp_path):
+    values = random_values(14, 3000, 254)
+    path = write_run(tmp_path / "r", values, kept=[[0, 1000], [2000, 3000]])
+    punch(path, 1000, 2000)
+    run = grundy_table.open_run(path)
+    assert run[[0, 999, 2000, -1]].tolist() == values[[0, 999, 2000, -1]].tolist()
+    assert np.array_equal(run[500:2999:1500], values[500:2999:1500])  # past the hole
+    for key in [[5, 1000], slice(0, 3000, 100), slice(None, None, -2), slice(999, 1001), 1999, [1999]]:
+        with pytest.raises(grundy_table.NotKept, match=r"G\(1\d\d\d\) is no longer kept"):
+            run[key]
+    for read in [np.asarray, list]:
+        with pytest.raises(grundy_table.NotKept):
+            read(run)
+    append(path, "journal.jsonl", record_line(**fields(values, sequence=1, kept=[[0, 500], [2500, 3000]])))
+    for key in [[999], [2499], slice(400, 600, 64)]:
+        with pytest.raises(grundy_table.NotKept):
+            run[key]
+
+
+# Arrays and iteration
+
+
+def test_asarray_gives_uint16_in_bulk(pair, monkeypatch):
+    monkeypatch.setattr(grundy_table, "CHUNK", 1000)
+    run, values = pair
+    for array in [np.asarray(run), np.array(run), run.__array__()]:
+        assert array.dtype == np.uint16 and np.array_equal(array, values)
+        array[0] = 1  # a copy
+    for dtype in [np.uint32, np.int64, ">u2", np.float32, np.complex64, object]:
+        array = np.asarray(run, dtype)
+        assert array.dtype == dtype and np.array_equal(array, values.astype(dtype))
+    assert (np.asarray(run) == values).all() and int(np.max(run)) == 65535
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float16, bool])
+def test_values_are_never_cut_to_a_smaller_type(pair, dtype):
+    with pytest.raises(ValueError, match=r"G\(0\) = 65535 does not fit"):
+        np.asarray(pair[0], dtype)
+
+
+def test_values_that_fit_a_smaller_type_are_converted(tmp_path):
+    run = grundy_table.open_run(write_run(tmp_path / "r", [1, 0, 1]))
+    assert np.asarray(run, np.uint8).tolist() == [1, 0, 1]
+    assert np.asarray(run, bool).tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("dtype", ["U5", "S1", "V2", "M8[s]"])
+def test_types_that_are_no_numbers_are_refused(pair, dtype):
+    with pytest.raises(TypeError, match="numeric type"):
+        np.asarray(pair[0], dtype)
+
+
+@pytest.mark.skipif(not NUMPY_2, reason="NumPy 1 never passes copy")
+def test_an_array_without_a_copy_is_refused(pair):
+    with pytest.raises(ValueError, match="mmap"):
+        np.asarray(pair[0], copy=False)
+    assert np.asarray(pair[0], copy=True).dtype == np.uint16
+
+
+def test_an_array_above_the_limit_is_refused_before_it_is_allocated(tmp_path):
+    path = write_run(tmp_path / "r", [])
+    count = grundy_table.ARRAY_LIMIT // 2 + 1
+    os.truncate(os.path.join(path, "values.npy"), 4096 + count)  # sparse
+    for name, more in [("r", count), ("s", count - 1)]:
+        write = record_line(**fields([], count=more, kept=[[0, more]]))
+        with open(os.path.join(path, "journal.jsonl"), "wb") as file:
+            file.write(write)
+        run = grundy_table.open_run(path)
+        if name == "r":
+            with pytest.raises(ValueError, match=r"run\.values\(a, b\).*run\.chunks\(\)"):
+                np.asarray(run)
+        else:
+            with pytest.raises(ValueError, match=r"as int64 take more than"):
+                np.asarray(run, np.int64)
+
+
+def test_a_million_values_take_well_below_a_second(tmp_path):
+    values = random_values(15, 1_000_000, 300)
+    run = grundy_table.open_run(write_run(tmp_path / "r", values))
+    begun = time.monotonic()
+    array = np.asarray(run)
+    bulk = time.monotonic() - begun
+    assert [*run] == array.tolist() == values.tolist()
+    iterated = time.monotonic() - begun - bulk
+    assert bulk < 1 and iterated < 5  # value by value they took 38 s
+
+
+def test_iteration_reads_bounded_blocks(pair, monkeypatch):
+    run, values = pair
+    monkeypatch.setattr(grundy_table, "ITERATED", 999)
+    sizes = []
+    read = run.values
+    monkeypatch.setattr(run, "values", lambda a, b: sizes.append(b - a) or read(a, b))
+    found = list(run)
+    assert found == values.tolist() and {type(v) for v in found} == {int}
+    assert sizes == [999, 999, 999, 3]
+    assert 65535 in run and 40000 not in run
+
+
+def test_mmap_is_the_raw_table_and_cannot_be_written(pair):
+    run, values = pair
+    raw = run.mmap()
+    if run.record["width"] == "u8":
+        assert raw.dtype == np.uint8 and np.array_equal(raw, np.minimum(values, 255))
+    else:
+        assert raw.dtype == np.uint16 and np.array_equal(raw, values)
+    with pytest.raises(ValueError):
+        raw[0] = 1
+    assert np.array_equal(np.asarray(run), values)
+
+
+def test_escape_entries_are_those_of_255_and_more(pair):
+    run, values = pair
+    entries = run.escape_entries()
+    assert entries.dtype == np.dtype(ESCAPE) and len(entries) == run.escapes
+    expected = np.flatnonzero(values >= 255) if run.record["width"] == "u8" else np.empty(0, int)
+    assert np.array_equal(entries["n"], expected) and np.array_equal(entries["v"], values[expected])
+    with pytest.raises(ValueError):
+        entries["v"] = 1
+
+
+def test_maps_of_an_empty_run_cannot_be_written(tmp_path):
+    run = grundy_table.open_run(write_run(tmp_path / "r", [], kept=[]))
+    assert len(run.mmap()) == len(run.escape_entries()) == len(np.asarray(run)) == len(run[::-1]) == 0
+    assert run[[]].tolist() == [] and list(run) == []
+    assert not run.mmap().flags.writeable and not run.escape_entries().flags.writeable
+
+
+# Hostile files
+
+
+def fifo(path):
+    os.mkfifo(path)
+
+
+def device(path):
+    os.symlink("/dev/zero", path)
+
+
+def directory(path):
+    os.mkdir(path)
+
+
+def listener(path):
+    with socket.socket(socket.AF_UNIX) as end:
+        end.bind(path)
+
+
+@pytest.mark.parametrize("make", [fifo, device, directory, listener])
+@pytest.mark.parametrize("name", ["values.npy", "escapes.npy", "journal.jsonl"])
+def test_what_is_no_regular_file_is_refused_and_does_not_hang(tmp_path, deadline, monkeypatch, name, make):
+    path = write_run(tmp_path / "r", range(100))
+    monkeypatch.chdir(path)  # the address of a socket is short
+    os.remove(name)
+    make(name)
+    with pytest.raises(grundy_table.RunError, match=name):
+        grundy_table.open_run(path)
+
+
+def test_journal_that_becomes_a_fifo_does_not_hang_an_open_run(tmp_path, deadline):
+    path = write_run(tmp_path / "r", range(100))
+    run = grundy_table.open_run(path)
+    os.remove(os.path.join(path, "journal.jsonl"))
+    os.mkfifo(os.path.join(path, "journal.jsonl"))
+    with pytest.raises(grundy_table.RunError, match="journal.jsonl.*not a regular file"):
+        run[5]
+
+
+def test_open_files_do_not_pile_up(tmp_path):
+    path = write_run(tmp_path / "r", range(100))
+    os.remove(os.path.join(path, "values.npy"))
+    os.mkfifo(os.path.join(path, "values.npy"))
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else None
+    for _ in range(50):
+        with pytest.raises(grundy_table.RunError):
+            grundy_table.open_run(path)
+    if before is not None:
+        assert len(os.listdir("/proc/self/fd")) <= before + 2
+
+
+@pytest.mark.parametrize(("behind", "good"), [(1, True), (1 << 20, True), ((1 << 20) + 1, False), (8 << 30, False)])
+def test_at_most_a_mebibyte_may_follow_the_last_record(tmp_path, deadline, behind, good):
+    path = write_run(tmp_path / "r", range(100))
+    run = grundy_table.open_run(path)
+    os.truncate(os.path.join(path, "journal.jsonl"), 4096 + behind)
+    begun = time.monotonic()
+    if good:
+        assert grundy_table.open_run(path).count == 100 and run[5] == 5
+    else:
+        for read in [lambda: grundy_table.open_run(path), lambda: run[5]]:
+            with pytest.raises(grundy_table.Damage, match="at most 1048576 bytes may follow"):
+                read()
+    assert time.monotonic() - begun < 2
+
+
+def test_bound_of_the_tail_starts_again_at_each_good_record(tmp_path):
+    path = write_run(tmp_path / "r", range(100))
+    run = grundy_table.open_run(path)
+    for sequence in (1, 2):
+        append(path, "journal.jsonl", bytes((1 << 20) - 4096))
+        append(path, "journal.jsonl", record_line(**fields(range(100), sequence=sequence)))
+    append(path, "journal.jsonl", bytes(1 << 20))
+    assert run[5] == 5 and grundy_table.open_run(path).record["sequence"] == 2
+
+
+def test_journal_cut_or_replaced_under_an_open_run_is_noticed(tmp_path):
+    path = write_run(tmp_path / "r", range(100))
+    journal = os.path.join(path, "journal.jsonl")
+    append(path, "journal.jsonl", record_line(**fields(range(100), sequence=1)))
+    run = grundy_table.open_run(path)
+    os.truncate(journal, 4096)
+    with pytest.raises(grundy_table.RunError, match="went back"):
+        run[5]
+    append(path, "journal.jsonl", record_line(**fields(range(100), sequence=1, event="rollback")))
+    with pytest.raises(grundy_table.RunError, match="went back"):
+        run[5]
+    run = grundy_table.open_run(path)
+    os.rename(journal, journal + ".old")
+    with pytest.raises(grundy_table.RunError, match="journal.jsonl"):
+        run[5]
+    with open(journal, "wb") as file, open(journal + ".old", "rb") as old:
+        file.write(old.read())
+    assert run[5] == 5  # the same records
+
+
+def test_records_are_those_up_to_the_opened_one(tmp_path):
+    lines, previous = [], "0" * 64
+    path = write_run(tmp_path / "r", range(100))
+    for sequence in range(4):
+        lines.append(record_line(**fields(range(100), sequence=sequence, previous=previous)))
+        previous = lines[-1].rpartition(b'"')[0][-64:].decode()
+    with open(os.path.join(path, "journal.jsonl"), "wb") as file:
+        file.write(b"".join(lines[:3]))
+    run = grundy_table.open_run(path)
+    append(path, "journal.jsonl", lines[3] + b"torn")
+    assert run[5] == 5
+    assert [record["sequence"] for record in run.records()] == [0, 1, 2]
+    assert len(list(grundy_table.open_run(path).records())) == 4
+    for wrong in [[lines[0], lines[2]], [lines[1], lines[2]], [lines[0], bytes(4096), lines[1]]]:
+        with open(os.path.join(path, "journal.jsonl"), "wb") as file:
+            file.write(b"".join(wrong))
+        with pytest.raises(grundy_table.Damage, match="does not follow"):
+            list(grundy_table.open_run(path).records())
