@@ -105,7 +105,7 @@ pub fn examine(rule: &Rule, method: Method, to: u64, stop: &AtomicBool) -> Resul
     let repeat = hunt.finding.repeat.as_ref();
     Ok(Some(Record {
         format: FORMAT.into(),
-        program: concat!("grundy ", env!("CARGO_PKG_VERSION")).into(),
+        program: crate::PROGRAM.into(),
         game: rule.name().into(),
         to,
         status: hunt.finding.status(),
