@@ -12,6 +12,7 @@ mod export;
 mod games;
 mod generate;
 mod graph;
+mod nim;
 mod number;
 mod period;
 mod play;
@@ -37,7 +38,7 @@ use std::process::ExitCode;
     name = "grundy",
     version = grundy::PROGRAM.trim_start_matches("grundy "),
     arg_required_else_help = true,
-    after_help = "Games: 'grundy', 'grundy:d=2', octal codes ('.77', '0.6', '4.3'), names of 'grundy games'.\n\
+    after_help = "Games: 'grundy', 'grundy:d=2', 'nim', octal codes ('.77', '0.6', '4.3'), names of 'grundy games'.\n\
                   Numbers: 1e9, 2^35, 10M (= 10^7), 10_000_000. Ranges: A..B (half open) or a single number.\n\n\
                   Example: grundy run grundy --to 1e8"
 )]
