@@ -209,7 +209,7 @@ pub enum Error {
         keep: Option<u64>,
     },
     /// The directory holds no run.
-    #[error("{}: no run here ({why}); 'grundy run GAME --dir {0}' would make one", path.display())]
+    #[error("{}: no run here ({why})", path.display())]
     NoRun {
         /// The directory.
         path: PathBuf,

@@ -216,7 +216,10 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
         .any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe))
 }
 
+/// The directory of the runs whose directory is not named.
+const RUNS: &str = "runs";
+
 /// The directory of a game's run unless another is named.
 fn default_directory(rule: &grundy::rule::Rule) -> PathBuf {
-    PathBuf::from("runs").join(rule.directory_name())
+    PathBuf::from(RUNS).join(rule.directory_name())
 }

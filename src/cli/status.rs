@@ -24,7 +24,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn status(args: &Args) -> Result<()> {
-    let contents = journal::read(&args.dir)?;
+    let contents = journal::read(super::source::run_directory(&args.dir)?)?;
     let record = &contents.last;
     let excluded = excluded(&args.dir);
     if args.json {
