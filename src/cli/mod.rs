@@ -93,9 +93,9 @@ enum Command {
 enum KernelChoice {
     /// The fastest of this processor.
     Auto,
-    /// 512-bit vectors (AVX-512 F, BW, VL).
+    /// 512-bit vectors (AVX-512 F, BW, VL, VBMI and VPOPCNTDQ; POPCNT, BMI1, BMI2).
     Avx512,
-    /// 256-bit vectors.
+    /// 256-bit vectors (AVX2, POPCNT, BMI1, BMI2).
     Avx2,
     /// Portable.
     Scalar,
