@@ -163,9 +163,7 @@ pub fn for_each_kept<S: Sequence + ?Sized>(past: &S, mut see: impl FnMut(u64, &[
 /// [`Error::ValueTooLarge`] when G(n) is above 65535.
 pub fn value(rule: &Rule, n: u64, earlier: impl Fn(u64) -> u16) -> Result<u16> {
     let mut options = NimSet::new();
-    for option in rule.single_options(n, &earlier) {
-        options.insert(option);
-    }
+    rule.single_options(n, &earlier).for_each(|option| options.insert(option));
     for Split { remove, constant, min_difference } in rule.splits() {
         for a in 1..=n.saturating_sub(remove) / 2 {
             let b = n - remove - a;

@@ -37,6 +37,23 @@ pub enum Error {
         /// What could stand there.
         expected: &'static str,
     },
+    /// A name that no game has.
+    #[error("'{}' is not a game{}", printable(text), did_you_mean(suggestions))]
+    UnknownGame {
+        /// The name as it was typed.
+        text: String,
+        /// The names that it resembles.
+        suggestions: Vec<String>,
+    },
+    /// The misère form of a game, in which the player who cannot move wins.
+    #[error(
+        "'{}': misère play is not supported; this program computes normal play, in which the player who cannot move loses",
+        printable(text)
+    )]
+    Misere {
+        /// The name as it was typed.
+        text: String,
+    },
     /// A list of moves that is no rule (a move that removes nothing and splits nothing, say).
     #[error("not a rule of a heap game: {0}")]
     Rule(String),
@@ -194,7 +211,7 @@ pub enum Error {
         keep: Option<u64>,
     },
     /// The directory holds no run.
-    #[error("{}: no run here ({why}); 'grundy run GAME --dir {0}' would make one", path.display())]
+    #[error("{}: no run here ({why})", path.display())]
     NoRun {
         /// The directory.
         path: PathBuf,
@@ -301,7 +318,12 @@ impl Error {
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
-            Error::Code { .. } | Error::Rule(_) | Error::Position(_) | Error::Shape { .. } => Kind::Usage,
+            Error::Code { .. }
+            | Error::UnknownGame { .. }
+            | Error::Misere { .. }
+            | Error::Rule(_)
+            | Error::Position(_)
+            | Error::Shape { .. } => Kind::Usage,
             Error::Damage { .. }
             | Error::Wrong { .. }
             | Error::Differs { .. }
@@ -325,6 +347,25 @@ impl Error {
     pub(crate) fn io(action: impl Into<String>, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
         let (action, path) = (action.into(), path.into());
         move |source| Error::Io { action, path, source }
+    }
+}
+
+/// Text from a command line or a file for a message: characters that a terminal would not print as they are, such as escape
+/// codes, are escaped; letters of all scripts and quotation marks stay.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    let escaped = |c: char| match c {
+        '\'' | '"' | '\\' => c.to_string(),
+        c => c.escape_debug().to_string(),
+    };
+    text.chars().map(escaped).collect()
+}
+
+/// What follows the name of an unknown game.
+fn did_you_mean(suggestions: &[String]) -> String {
+    match suggestions {
+        [] => "; give an octal code such as '.77' or '4.3', 'grundy:d=2', or a name of 'grundy games'".into(),
+        names => format!("; did you mean '{}'?", names.join("' or '")),
     }
 }
 

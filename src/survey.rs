@@ -84,6 +84,9 @@ pub fn codes(digits: u32) -> Vec<Rule> {
 /// # Errors
 /// [`Error::ValueTooLarge`] among others.
 pub fn examine(rule: &Rule, method: Method, to: u64, stop: &AtomicBool) -> Result<Option<Record>> {
+    if rule.is_nim() {
+        return Ok(Some(nim(to)));
+    }
     let limit = |found: Option<&period::Finding>, space: Space| {
         let usual = match (found, space) {
             (Some(found), Space::NONE) if rule.splits().next().is_some() => to.min(found.count.max(to / 8)),
@@ -105,7 +108,7 @@ pub fn examine(rule: &Rule, method: Method, to: u64, stop: &AtomicBool) -> Resul
     let repeat = hunt.finding.repeat.as_ref();
     Ok(Some(Record {
         format: FORMAT.into(),
-        program: concat!("grundy ", env!("CARGO_PKG_VERSION")).into(),
+        program: crate::PROGRAM.into(),
         game: rule.name().into(),
         to,
         status: hunt.finding.status(),
@@ -122,6 +125,33 @@ pub fn examine(rule: &Rule, method: Method, to: u64, stop: &AtomicBool) -> Resul
         checked_through: hunt.finding.count,
         digest: chain.digest().to_string(),
     }))
+}
+
+/// The record of Nim: G(n) = n, so G(n + 1) = G(n) + 1 for all n. It digests the values that fit 16 bits.
+fn nim(to: u64) -> Record {
+    let values: Vec<u16> = (0..=u16::MAX).zip(0..to).map(|(value, _)| value).collect();
+    let max_value = values.last().copied().unwrap_or(0);
+    let mut chain = Chain::new();
+    chain.update(&values);
+    Record {
+        format: FORMAT.into(),
+        program: crate::PROGRAM.into(),
+        game: Rule::nim().name().into(),
+        to,
+        status: Status::Proved,
+        period: Some(1),
+        preperiod: Some(0),
+        saltus: 1,
+        max_value,
+        max_at: max_value.into(),
+        mask: 0,
+        position: 0,
+        rares: None,
+        last_rare: None,
+        theorem: None,
+        checked_through: values.len() as u64,
+        digest: chain.digest().to_string(),
+    }
 }
 
 /// How a survey ended.
@@ -281,7 +311,7 @@ fn contradict(a: &Record, b: &Record) -> bool {
 }
 
 const COLUMNS: &str =
-    "game,status,period,preperiod,max_value,max_at,rares,last_rare,mask,position,theorem,checked_through,digest";
+    "game,status,period,preperiod,max_value,max_at,rares,last_rare,mask,position,theorem,checked_through,digest,saltus";
 
 /// The table as comma-separated values, with a header line.
 #[must_use]
@@ -302,6 +332,7 @@ pub fn csv<'a>(records: impl Iterator<Item = &'a Record>) -> String {
             known(r.theorem),
             r.checked_through.to_string(),
             r.digest.clone(),
+            r.saltus.to_string(),
         ];
         text.push_str(&row.join(","));
         text.push('\n');
@@ -318,7 +349,8 @@ pub fn markdown<'a>(records: impl Iterator<Item = &'a Record>) -> String {
     );
     for r in records {
         let period = match (r.status, r.period, r.saltus) {
-            (Status::Proved, Some(p), _) => p.to_string(),
+            (Status::Proved, Some(p), 0) => p.to_string(),
+            (Status::Proved, Some(p), s) => format!("{p}, + {s}"),
             (Status::Observed, Some(p), 0) => format!("{p} (observed)"),
             (Status::Observed, Some(p), s) => format!("{p}, + {s} (observed)"),
             _ => "?".into(),

@@ -40,7 +40,7 @@ enum Format {
 }
 
 pub(crate) fn export(args: &Args) -> Result<()> {
-    let view = View::open(&args.dir)?;
+    let view = View::open(super::source::run_directory(&args.dir)?)?;
     let range = args.range.clone().unwrap_or(0..view.len());
     view.require(range.start, range.end)?;
     let Some(path) = &args.output else { return print(|out| write(&view, args.format, range, out)) };

@@ -5,7 +5,11 @@ use grundy::rule::KNOWN;
 
 /// Arguments of `grundy games`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: grundy games\nJSON keys: game aliases mask position about (mask 0: none known)")]
+#[command(after_help = "Example: grundy games\n\
+                        Case, blanks, hyphens, underscores and apostrophes do not matter in a name. Names are normal play,\n\
+                        in which the player who cannot move loses.\n\
+                        JSON keys: game aliases mask position last_rare period preperiod about. 'mask' is 0 without a known\n\
+                        sparse space; 'last_rare', 'period' and 'preperiod' are null where they are not known.")]
 pub(crate) struct Args {
     /// JSON Lines, one object a game.
     #[arg(long)]
@@ -18,11 +22,19 @@ pub(crate) fn games(args: &Args) -> Result<()> {
             let (mask, position) = known.space.unwrap_or((0, 0));
             if args.json {
                 let object = serde_json::json!({
-                    "game": known.game, "aliases": known.aliases, "mask": mask, "position": position, "about": known.about,
+                    "game": known.game,
+                    "aliases": known.aliases,
+                    "mask": mask,
+                    "position": position,
+                    "last_rare": known.last_rare,
+                    "period": known.period.map(|period| period.0),
+                    "preperiod": known.period.map(|period| period.1),
+                    "about": known.summary(),
                 });
                 writeln!(out, "{object}")?;
             } else {
-                writeln!(out, "{:<16}{:<15}{}", known.game, known.aliases.join(" "), known.about)?;
+                let alias = known.aliases.first().copied().unwrap_or_default();
+                writeln!(out, "{:<16}{alias:<15}{}", known.game, known.summary())?;
             }
         }
         if !args.json {

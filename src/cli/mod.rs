@@ -12,6 +12,7 @@ mod export;
 mod games;
 mod generate;
 mod graph;
+mod nim;
 mod number;
 mod period;
 mod play;
@@ -35,9 +36,9 @@ use std::process::ExitCode;
 #[derive(Debug, Parser)]
 #[command(
     name = "grundy",
-    version,
+    version = grundy::PROGRAM.trim_start_matches("grundy "),
     arg_required_else_help = true,
-    after_help = "Games: 'grundy', 'grundy:d=2', octal codes ('.77', '0.6', '4.3'), names of 'grundy games'.\n\
+    after_help = "Games: 'grundy', 'grundy:d=2', 'nim', octal codes ('.77', '0.6', '4.3'), names of 'grundy games'.\n\
                   Numbers: 1e9, 2^35, 10M (= 10^7), 10_000_000. Ranges: A..B (half open) or a single number.\n\n\
                   Example: grundy run grundy --to 1e8"
 )]
@@ -92,9 +93,9 @@ enum Command {
 enum KernelChoice {
     /// The fastest of this processor.
     Auto,
-    /// 512-bit vectors (AVX-512 F, BW, VL).
+    /// 512-bit vectors (AVX-512 F, BW, VL, VBMI and VPOPCNTDQ; POPCNT, BMI1, BMI2).
     Avx512,
-    /// 256-bit vectors.
+    /// 256-bit vectors (AVX2, POPCNT, BMI1, BMI2).
     Avx2,
     /// Portable.
     Scalar,
@@ -216,7 +217,10 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
         .any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe))
 }
 
+/// The directory of the runs whose directory is not named.
+const RUNS: &str = "runs";
+
 /// The directory of a game's run unless another is named.
 fn default_directory(rule: &grundy::rule::Rule) -> PathBuf {
-    PathBuf::from("runs").join(rule.directory_name())
+    PathBuf::from(RUNS).join(rule.directory_name())
 }

@@ -73,9 +73,13 @@ pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
                 );
             }
             let view = View::open(&dir)?;
+            if view.rule.is_nim() {
+                return super::nim::period(args.json, args.certificate.as_deref());
+            }
             look_at(&view, args, method)?;
             Ok(ExitCode::SUCCESS)
         }
+        Source::Game(rule) if rule.is_nim() => super::nim::period(args.json, args.certificate.as_deref()),
         Source::Game(rule) => {
             let to = args.to.unwrap_or(TO);
             match &args.dir {

@@ -22,8 +22,9 @@ const MOST: u64 = 1 << 28;
                         grundy play kayles:12 nim:5 grundy:d=2:100\n         \
                         grundy play runs/grundy 1e9 1000\n         \
                         grundy play --table 8\n\
-                        GAME is a game of 'grundy games', an octal code, the directory of a run (./x is always one), or\n\
-                        'nim'. Heaps from 2^28 on need the directory of a run. Who cannot move loses.\n\
+                        GAME is a game of 'grundy games', an octal code, or the directory of a run (./x is always one).\n\
+                        Heaps of 2^28 and more need the directory of a run, except in nim. The player who cannot move\n\
+                        loses.\n\
                         Prints the nim-value and the winning moves: 'heap 3: 25 -> 10 (take 15)', 'heap 1: 17 -> 5 + 12'.\n\
                         '*1' among what is left is something of nim-value 1 beside the heaps, in remove-a-square the other\n\
                         cell of a column; to play on, it is the heap 'nim:1'.\n\
@@ -95,10 +96,8 @@ enum Named {
 }
 
 fn named(text: &str) -> Result<Named> {
-    if text == "nim" {
-        return Ok(Named::Nim);
-    }
     Ok(match Source::find(text)? {
+        Source::Game(rule) if rule.is_nim() => Named::Nim,
         Source::Game(rule) => Named::Rule(rule),
         Source::Directory(dir) => Named::Directory(dir),
     })

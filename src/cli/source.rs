@@ -1,8 +1,11 @@
-//! GAME or DIR: what parses as a game is a game; what does not is a directory.
+//! GAME or DIR: what parses as a game is a game; what does not is a directory. All commands that read a run find its
+//! directory here, so that all say the same of one that holds no run.
 
-use super::Usage;
+use super::{Usage, default_directory};
 use anyhow::{Result, anyhow};
+use grundy::error::{self, Error};
 use grundy::rule::Rule;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Where values come from.
@@ -22,17 +25,134 @@ impl Source {
             Err(error) => error,
         };
         let path = Path::new(text);
-        if path.is_dir() {
-            return Ok(Source::Directory(path.into()));
+        if path.exists() || text.contains('/') {
+            return Ok(Source::Directory(run_directory(path)?.into()));
         }
-        // What has nothing but a code's characters was meant as one; anything else may be a mistyped directory.
-        if !text.contains('/') && text.starts_with(|c: char| c == '.' || c.is_ascii_digit()) {
-            return Err(error.into());
+        match error {
+            Error::UnknownGame { suggestions, .. } => {
+                let name = error::printable(text);
+                let next = match suggestions.is_empty() {
+                    true => "'grundy games' lists the names of games".to_owned(),
+                    false => format!("did you mean '{}'?", suggestions.join("' or '")),
+                };
+                Err(Usage(format!("'{name}' is neither a game nor a directory; {next}")).into())
+            }
+            error => Err(error.into()),
         }
-        let name = text.escape_default();
-        if text.contains('/') {
-            return Err(anyhow!("{name}: no such directory"));
-        }
-        Err(Usage(format!("'{name}' is neither a game nor a directory: {error}")).into())
     }
+}
+
+/// What a command can read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Run,
+    RunOrCertificate,
+}
+
+impl Wanted {
+    fn not_found(self) -> &'static str {
+        match self {
+            Wanted::Run => "no such directory",
+            Wanted::RunOrCertificate => "no such file or directory",
+        }
+    }
+
+    /// What to give instead, with the runs nearby.
+    fn advice(self, runs: &[PathBuf]) -> String {
+        let what = match self {
+            Wanted::Run => "give the directory of a run",
+            Wanted::RunOrCertificate => "give a run directory or a certificate file",
+        };
+        list(runs).map_or_else(|| what.to_owned(), |runs| format!("{what}; {runs}"))
+    }
+}
+
+/// `dir`, when it holds a journal; otherwise an error that says what is there, and where runs are.
+pub(crate) fn run_directory(dir: &Path) -> Result<&Path> {
+    existing_run(dir, Wanted::Run)
+}
+
+/// [`run_directory`] for a command that would have taken the file of a certificate as well.
+pub(crate) fn run_or_certificate(dir: &Path) -> Result<&Path> {
+    existing_run(dir, Wanted::RunOrCertificate)
+}
+
+fn existing_run(dir: &Path, wanted: Wanted) -> Result<&Path> {
+    let name = printable(dir);
+    let there = match std::fs::metadata(dir) {
+        Ok(there) => there,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Err(missing(dir, wanted));
+        }
+        // The command that reads the directory reports this, with the file that it could not open.
+        Err(_) => return Ok(dir),
+    };
+    if !there.is_dir() {
+        return Err(anyhow!("{name}: not a directory; {}", wanted.advice(&[])));
+    }
+    if has_journal(dir) {
+        return Ok(dir);
+    }
+    let journal = grundy::journal::NAME;
+    if dir.join(grundy::table::VALUES).exists() {
+        let values = grundy::table::VALUES;
+        return Err(anyhow!("{name}: no run here ({values} is there, but {journal} is missing)"));
+    }
+    let runs = runs_in(dir);
+    let next = game_advice(dir).filter(|_| runs.is_empty()).unwrap_or_else(|| wanted.advice(&runs));
+    Err(anyhow!("{name}: no run here (no {journal}); {next}"))
+}
+
+/// The error for a path that does not exist.
+fn missing(dir: &Path, wanted: Wanted) -> anyhow::Error {
+    let name = printable(dir);
+    if let Some(advice) = game_advice(dir) {
+        return anyhow!("{name}: this command needs a run directory, not the name of a game; {advice}");
+    }
+    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let runs = runs_in(parent.unwrap_or(Path::new(super::RUNS)));
+    anyhow!("{name}: {}; {}", wanted.not_found(), wanted.advice(&runs))
+}
+
+/// What to do when the path is the name of a game: give its run, or make one.
+fn game_advice(path: &Path) -> Option<String> {
+    let rule: Rule = path.to_str()?.parse().ok()?;
+    let run = default_directory(&rule);
+    Some(match has_journal(&run) {
+        true => format!("its run is {}", run.display()),
+        false => format!("'grundy run {rule}' makes {}", run.display()),
+    })
+}
+
+fn has_journal(dir: &Path) -> bool {
+    std::fs::symlink_metadata(dir.join(grundy::journal::NAME)).is_ok()
+}
+
+/// Maximum number of directory entries examined for runs.
+const EXAMINED: usize = 10_000;
+
+/// The directories in `dir` that hold runs, sorted.
+fn runs_in(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().take(EXAMINED).flatten();
+    let mut runs: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| has_journal(path)).collect();
+    runs.sort_unstable();
+    runs
+}
+
+/// Maximum number of runs named in a message.
+const LISTED: usize = 10;
+
+/// `there are runs in A, B and 3 more`; `None` without any.
+fn list(runs: &[PathBuf]) -> Option<String> {
+    let names: Vec<String> = runs.iter().take(LISTED).map(|run| printable(run)).collect();
+    let more = match runs.len().saturating_sub(LISTED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!names.is_empty()).then(|| format!("there are runs in {}{more}", names.join(", ")))
+}
+
+/// A path for a message.
+fn printable(path: &Path) -> String {
+    error::printable(&path.display().to_string())
 }

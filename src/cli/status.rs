@@ -27,7 +27,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn status(args: &Args) -> Result<()> {
-    let contents = journal::read(&args.dir)?;
+    let contents = journal::read(super::source::run_directory(&args.dir)?)?;
     let record = &contents.last;
     // Opening the table compares its files with the journal. The journal is shown even if they are damaged.
     let view = View::open(&args.dir);

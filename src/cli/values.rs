@@ -35,6 +35,7 @@ pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
             let view = View::open(&dir)?;
             print(&view, args)
         }
+        Source::Game(rule) if rule.is_nim() => super::nim::values(&args.ranges, args.json),
         Source::Game(rule) => {
             let count = args.ranges.iter().map(|r| r.end).max().unwrap_or(0);
             let values = computed(&rule, count, quiet)?;

@@ -164,7 +164,7 @@ impl Certificate {
         });
         let certificate = Certificate {
             format: FORMAT.into(),
-            program: concat!("grundy ", env!("CARGO_PKG_VERSION")).into(),
+            program: crate::PROGRAM.into(),
             game: subject.rule.name().into(),
             rule: rule_digest(subject.rule),
             theorem,

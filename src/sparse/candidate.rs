@@ -283,7 +283,8 @@ fn least(hits: &[u8; 256]) -> Option<u8> {
     (0..=u8::MAX).find(|&code| hits[usize::from(code)] == 0)
 }
 
-/// 64 bits that any change changes, but for one in 2^64.
+/// A 64-bit checksum of data in memory: two different inputs have the same one with probability 2^-64. It never outlives the
+/// process, so it may use [`DefaultHasher`], whose algorithm can change with the compiler.
 pub(super) fn hash(of: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     of.hash(&mut hasher);

@@ -31,7 +31,7 @@ use crate::error::{Error, Result};
 use crate::fault;
 use crate::mex::Kernel;
 use crate::nimber::index;
-use crate::rule::{Leaves, Rule};
+use crate::rule::Rule;
 use audit::Audit;
 use candidate::{Stop, Stream};
 use codes::Codes;
@@ -471,7 +471,7 @@ impl Solver {
 
 /// The next values by all pairs at once: one batch, small enough that a stop is noticed soon.
 fn compare(rule: &Rule, dense: &mut Dense, limit: u64, out: &mut Vec<u16>) -> Result<()> {
-    /// Pairs of heaps per batch; a fraction of a second.
+    /// Pairs of heaps and single heaps looked up per batch; a fraction of a second.
     const BATCH: u64 = 1 << 30;
     let until = dense.work().saturating_add(BATCH);
     while dense.end() < limit && dense.work() < until {
@@ -487,6 +487,7 @@ fn define(rule: &Rule, values: &mut Window<u16>, limit: u64, out: &mut Vec<u16>)
     /// From this many pairs on, one value is worth several threads.
     const PARALLEL: u64 = 1 << 18;
     let splits = rule.splits().count() as u64;
+    let singles = rule.moves().len() as u64 - splits;
     let mut pairs = 0;
     while values.end() < limit && pairs < BATCH {
         let n = values.end();
@@ -497,9 +498,9 @@ fn define(rule: &Rule, values: &mut Window<u16>, limit: u64, out: &mut Vec<u16>)
         };
         values.push(value);
         out.push(value);
-        pairs += 16 + n * splits / 2;
+        pairs += 16 + n * splits / 2 + singles.min(n);
     }
-    if !rule.moves().iter().any(|m| matches!(m.leaves, Leaves::Two { .. })) {
+    if splits == 0 {
         values.forget_before(values.end().saturating_sub(rule.max_remove()));
     }
     Ok(())
@@ -693,7 +694,7 @@ impl Solver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rule::Move;
+    use crate::rule::{Leaves, Move};
     use crate::support::{Random, Tally, cases};
 
     /// Flips one bit of one thing that later values are computed from, and back when it is done again; false when there is
