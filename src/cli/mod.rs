@@ -12,6 +12,7 @@ mod export;
 mod games;
 mod generate;
 mod graph;
+mod input;
 mod number;
 mod period;
 mod play;
