@@ -12,11 +12,14 @@
 
 use grundy::definition::Sequence;
 use grundy::engine::{self, Conduct, Observer, Options, Progress, View};
+use grundy::games::edges::{Direction, Edges, MAX_EDGES, MAX_VERTICES};
+use grundy::games::graph::Graph;
 use grundy::journal::{self, RECORD, Record, Width};
 use grundy::rule::Rule;
 use grundy::snapshot::Snapshot;
 use grundy::sparse::Method;
 use grundy::storage::{Dir, Memory};
+use grundy::survey::{self, Games, Plan};
 use grundy::table::{ESCAPES, HEADER, Table, VALUES, npy_header};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,8 +33,16 @@ mod parser;
 pub(crate) type Property = fn(&[u8]);
 
 /// All of them, with the names of their corpora.
-pub(crate) const ALL: [(&str, Property); 5] =
-    [("rule", rule), ("number", number), ("header", header), ("journal", journal), ("escapes", escapes)];
+pub(crate) const ALL: [(&str, Property); 8] = [
+    ("rule", rule),
+    ("number", number),
+    ("header", header),
+    ("journal", journal),
+    ("escapes", escapes),
+    ("edges", edges),
+    ("record", record),
+    ("plan", plan),
+];
 
 /// A rule prints to a name that is read as the same rule and makes a plain directory name.
 pub(crate) fn rule(input: &[u8]) {
@@ -70,9 +81,19 @@ pub(crate) fn number(input: &[u8]) {
     }
 }
 
-/// The digits of a number, without arithmetic but for powers; nothing for what is none, or is too large for one.
+/// The digits of a number, or of the product of some; nothing for what is none, or is too large for one.
 fn written_out(text: &str) -> Option<String> {
     let text = text.replace('_', "");
+    if !text.contains('*') {
+        return factor_written_out(&text);
+    }
+    let factor = |text| factor_written_out(text)?.parse().ok();
+    let product = text.split('*').try_fold(1u128, |product, text| product.checked_mul(factor(text)?))?;
+    Some(product.to_string())
+}
+
+/// The digits of a number without `*`, without arithmetic but for powers.
+fn factor_written_out(text: &str) -> Option<String> {
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
     let digits = |text: &str| match text.trim_start_matches('0') {
         _ if !is_digits(text) => None,
@@ -95,14 +116,19 @@ fn written_out(text: &str) -> Option<String> {
     let suffix = suffixes.iter().find_map(|&(suffix, zeros)| Some((text.strip_suffix(suffix)?, zeros)));
     let (mantissa, zeros) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, digits(exponent)?.parse().ok()?),
-        None => suffix.unwrap_or((text.as_str(), 0usize)),
+        None => suffix.unwrap_or((text, 0usize)),
     };
     let (whole, fraction) = match mantissa.split_once('.') {
-        Some((whole, fraction)) if is_digits(fraction) => (whole, fraction),
+        Some((whole, fraction)) if is_digits(fraction) => (whole, fraction.trim_end_matches('0')),
         Some(_) => return None,
         None => (mantissa, ""),
     };
-    let zeros = zeros.checked_sub(fraction.len()).filter(|&zeros| zeros < 100 && is_digits(whole))?;
+    let zeros = zeros.checked_sub(fraction.len()).filter(|_| is_digits(whole))?;
+    // 0 with any exponent is 0.
+    let zeros = if format!("{whole}{fraction}").bytes().all(|c| c == b'0') { 0 } else { zeros };
+    if zeros >= 100 {
+        return None;
+    }
     digits(&format!("{whole}{fraction}{}", "0".repeat(zeros)))
 }
 
@@ -239,6 +265,103 @@ fn resumed(dir: &Dir, repair: bool, rollback: bool) {
     assert_eq!((last.count, last.max_value), (outcome.progress.count, outcome.progress.max_value));
     let again = resume(false, false).expect("a run that was resumed is whole");
     assert_eq!(again.progress, outcome.progress);
+}
+
+/// Edges are read twice the same, once as they are written and once as DOT with every name in quotes; and a graph that is
+/// accepted has the values of the definition.
+pub(crate) fn edges(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    for (direction, kind, arrow) in [(Direction::Directed, "digraph", "->"), (Direction::Undirected, "graph", "--")] {
+        let Some(read) = told(Edges::read(Path::new("text"), text, direction)) else { continue };
+        let lines = text.lines().count().max(1);
+        assert!(read.edges.iter().all(|e| e.from.max(e.to) < read.names.len() && (1..=lines).contains(&e.line)));
+        assert!(read.names.len() <= MAX_VERTICES && read.edges.len() <= MAX_EDGES);
+        assert!(read.names.iter().enumerate().all(|(place, name)| read.find(name) == Some(place)));
+        if !read.names.iter().any(|name| name.contains('\\')) {
+            let quoted = |place: usize| format!("\"{}\"", read.names[place].replace('"', "\\\""));
+            let vertices = (0..read.names.len()).map(|place| quoted(place) + ";");
+            let edges = read.edges.iter().map(|e| format!("{} {arrow} {};", quoted(e.from), quoted(e.to)));
+            let dot = format!("{kind} {{{}{}}}", vertices.collect::<String>(), edges.collect::<String>());
+            let again = told(Edges::read(Path::new("again"), &dot, direction)).expect("DOT of ours");
+            let pairs = |edges: &Edges| edges.edges.iter().map(|e| (e.from, e.to)).collect::<Vec<_>>();
+            assert_eq!((&again.names, pairs(&again)), (&read.names, pairs(&read)));
+        }
+        if let Some(graph) = told(Graph::new(read)) {
+            for (vertex, &value) in graph.values().iter().enumerate() {
+                let options: Vec<u16> = graph.options(vertex).into_iter().map(|to| graph.values()[to]).collect();
+                assert!(!options.contains(&value) && (0..value).all(|below| options.contains(&below)), "{text:?}");
+            }
+        }
+    }
+}
+
+/// A record that is accepted prints as one line of a table and is read again the same; two records of a game contradict
+/// each other both ways round or not at all, and none contradicts itself. The input is lines `RECORD KEY JSON`, which set
+/// fields of the first (`1`) and the second (`2`) of two good records of Kayles; or, after `r`, the text of a record.
+pub(crate) fn record(input: &[u8]) {
+    const NAME: &str = "0.77.json";
+    let mut accepted = Vec::new();
+    if let Some(text) = input.strip_prefix(b"r") {
+        accepted.extend(told(survey::Record::parse(NAME, text)));
+    } else {
+        let Ok(text) = std::str::from_utf8(input) else { return };
+        for (which, good) in ["1", "2"].into_iter().zip(good_records()) {
+            let mut fields = good.clone();
+            for line in text.lines() {
+                let mut words = line.splitn(3, ' ');
+                let (Some(record), Some(key)) = (words.next(), words.next()) else { continue };
+                match words.next() {
+                    _ if record != which => {}
+                    Some(json) => _ = fields.insert(key.into(), json.into()),
+                    None => _ = fields.remove(key),
+                }
+            }
+            let fields = fields.iter().map(|(key, json)| format!("{}:{json}", serde_json::Value::from(&**key)));
+            let text = format!("{{{}}}", fields.collect::<Vec<_>>().join(","));
+            accepted.extend(told(survey::Record::parse(NAME, text.as_bytes())));
+        }
+        assert!(!input.is_empty() || accepted.len() == 2, "the good records are not accepted");
+    }
+    for record in &accepted {
+        for table in [survey::csv([record].into_iter()), survey::markdown([record].into_iter())] {
+            let header = table.lines().count() - 1;
+            assert!(!table.contains(|c: char| c.is_control() && c != '\n') && (1..=2).contains(&header), "{table:?}");
+        }
+        let again = serde_json::to_vec(record).expect("numbers and text are JSON");
+        assert_eq!(survey::Record::parse(NAME, &again).as_ref(), Ok(record));
+        for other in &accepted {
+            let [why, back] = [(record, other), (other, record)].map(|(a, b)| survey::contradiction(a, b).is_some());
+            assert!(why == back && (!why || record != other), "{record:?}\n{other:?}");
+        }
+    }
+}
+
+/// The fields of two records of Kayles as JSON: one proved, and one of fewer values.
+fn good_records() -> &'static [BTreeMap<String, String>; 2] {
+    static ONCE: OnceLock<[BTreeMap<String, String>; 2]> = OnceLock::new();
+    ONCE.get_or_init(|| {
+        [2000, 100].map(|to| {
+            let rule = "0.77".parse().expect("a game");
+            let record = survey::examine(&rule, Method::Definition, to, &AtomicBool::new(false)).expect("values");
+            let fields = serde_json::to_value(record.expect("nobody stopped it")).expect("numbers and text are JSON");
+            let fields = fields.as_object().expect("a record").clone();
+            fields.into_iter().map(|(key, value)| (key, value.to_string())).collect()
+        })
+    })
+}
+
+/// A plan that is accepted is read again the same, and its games are in one shard each.
+pub(crate) fn plan(input: &[u8]) {
+    let Some(plan) = told(Plan::parse(input)) else { return };
+    let again = serde_json::to_vec(&plan).expect("numbers and text are JSON");
+    assert_eq!(Plan::parse(&again).as_ref(), Ok(&plan));
+    if matches!(plan.games, Games::Digits(4..)) {
+        return; // hundreds of thousands of games
+    }
+    let (all, mine) = (plan.all(), plan.mine());
+    assert!(mine.iter().all(|rule| all.contains(rule) && plan.shard_of(rule.name()) == plan.shard));
+    assert_eq!(all.iter().filter(|rule| plan.shard_of(rule.name()) == plan.shard).count(), mine.len());
+    assert!(all.iter().all(|rule| plan.shard_of(rule.name()) < plan.shards));
 }
 
 /// Changes of a file: each is an offset in two bytes, little-endian, a number, and so many bytes that are put there;

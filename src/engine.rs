@@ -476,6 +476,9 @@ fn prepare(
             )));
         }
         check_unoccupied(dir)?;
+        if let Some(keep) = options.keep {
+            check_keep(dir.path(), rule, options, keep, 0)?;
+        }
         check_room(dir, options, None, options.width.unwrap_or(Width::U8), 0)?;
         dir.make().map_err(Error::io("making", dir.path()))?;
     } else if options.rollback
@@ -564,7 +567,7 @@ fn create(
     stop: &AtomicBool,
 ) -> Result<Prepared> {
     if let Some(keep) = options.keep {
-        check_keep(dir.path(), rule, options.method, keep, 0)?;
+        check_keep(dir.path(), rule, options, keep, 0)?;
         table::check_holes(dir)?;
     }
     observer.started(rule, 0, options.to);
@@ -696,7 +699,7 @@ fn resume(
     };
     last.keep = options.keep.or(last.keep);
     if let Some(keep) = last.keep {
-        check_keep(dir.path(), &rule, options.method, keep, last.last_rare)?;
+        check_keep(dir.path(), &rule, options, keep, last.last_rare)?;
         table::check_holes(dir)?;
     }
     check_room(dir, options, Some(&last), last.width, sparse::lookback(&rule, last.last_rare))?;
@@ -1091,12 +1094,15 @@ impl CommitClock {
     }
 }
 
-/// Refuses to keep less than what is looked back at, as far as that is known.
-fn check_keep(dir: &Path, rule: &Rule, method: Method, keep: u64, last_rare: u64) -> Result<()> {
+/// Refuses to keep fewer values than the solver looks back at, as far as that is known: from the rare positions of the run up
+/// to `last_rare`, and from those that the literature or our own runs know of the game, if the run reaches them.
+fn check_keep(dir: &Path, rule: &Rule, options: &Options, keep: u64, last_rare: u64) -> Result<()> {
     let refuse = |needed, why: String| Err(Error::Keep { path: dir.into(), keep, needed, freed: false, why });
-    if !sparse::may_be_sparse(rule, method) {
+    if !sparse::may_be_sparse(rule, options.method) {
         return refuse(None, "values are computed by the definition, which looks back at all of them".into());
     }
+    let known = rule.known_last_rare().filter(|&n| options.to.is_none_or(|to| to > n));
+    let last_rare = known.map_or(last_rare, |known| known.max(last_rare));
     let needed = sparse::lookback(rule, last_rare);
     if needed > keep {
         return refuse(Some(needed), looks_back(last_rare, needed));

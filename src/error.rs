@@ -140,6 +140,14 @@ pub enum Error {
     /// A tune that no MIDI file can be.
     #[error("{0}")]
     Tune(String),
+    /// A directory that does not belong to a survey, or belongs to another one.
+    #[error("{}: {what}", path.display())]
+    Survey {
+        /// The directory.
+        path: PathBuf,
+        /// What is there, and what to do.
+        what: String,
+    },
     /// A shape with a character that does not belong there.
     #[error("row {row}, column {column} of the shape: '{}'; a shape has '#' and '.' only", found.escape_default())]
     Shape {

@@ -80,6 +80,9 @@ pub struct Snapshot {
     pub histogram: Vec<u64>,
 }
 
+/// Maximum length of a snapshot, in bytes. Five hundred thousand rare positions take 10 MB.
+const MAX_BYTES: u64 = 1 << 28;
+
 /// The name of the snapshot of values freed up to `to`.
 fn name(to: u64) -> String {
     format!("snapshot-{to}.json")
@@ -179,18 +182,21 @@ impl Snapshot {
         if attached.name != name(freed.end) {
             return Err(damaged("the journal names another snapshot"));
         }
-        // Hashed before it is held in memory: nothing else in the file is believed to be of a sensible size.
+        // Its length is bounded and its hash checked before it is held in memory.
         let mut hasher = blake3::Hasher::new();
         let file = dir.open(&attached.name, Mode::Read).map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => damaged("the file is missing, but the journal speaks of it"),
             _ => Error::io("reading", &path)(source),
         })?;
+        if file.length().map_err(Error::io("reading the state of", &path))? > MAX_BYTES {
+            return Err(damaged("the file is longer than any snapshot"));
+        }
         hasher.update_reader(file.reader()).map_err(Error::io("reading", &path))?;
         if hasher.finalize().to_hex().as_str() != attached.blake3 {
             return Err(damaged("the file is not the one that the journal speaks of"));
         }
         let mut bytes = Vec::new();
-        file.reader().read_to_end(&mut bytes).map_err(Error::io("reading", &path))?;
+        file.reader().take(MAX_BYTES).read_to_end(&mut bytes).map_err(Error::io("reading", &path))?;
         let snapshot: Snapshot = serde_json::from_slice(&bytes).map_err(|_| damaged("the file is no snapshot"))?;
         let fits = snapshot.freed() == freed
             && snapshot.run == record.run

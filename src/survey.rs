@@ -3,20 +3,54 @@
 //! Each game is hunted ([`crate::period::hunt`]) on one thread, many games side by side, up to a number of values; where
 //! no space is good and every pair of heaps must be looked at, to an eighth of it; and up to four times as far when a period
 //! is observed that could be proved there. What was found is one file, `CODE.json`, written whole or not at all, so a
-//! survey that was stopped goes on with the games that have none. A survey can be cut into shards, whose directories
-//! [`read`] takes together.
+//! survey that was stopped goes on with the games that have none. A survey can be divided into shards, each in a directory
+//! of its own; [`Plan`] says which games belong to which, and [`collect`] takes the records together.
 //!
 //! The published tables: R. K. Guy and C. A. B. Smith, *The G-values of various games* (1956); E. R. Berlekamp, J. H. Conway,
 //! R. K. Guy, *Winning Ways*, chapter 4, table 6; A. Flammenkamp's lists of octal games.
 //!
+//! # Contradictions
+//!
+//! Two records of one game describe prefixes of the same sequence G: N1 <= N2 values. A record's period p and preperiod n0
+//! say: G(n+p) = G(n) + saltus for n0 <= n < N - p, n0 is 0 or the last exception + 1, and with saltus 0 no proper divisor
+//! of p repeats on the same stretch. When it is proved, the saltus is 0, the same holds with N = infinity, and p is the least
+//! period. [`contradiction`] refuses two records in these cases, and in no other:
+//!
+//! - **C1** N1 = N2, and the digests differ. *The values are the same.*
+//! - **C2** The pairs (max_value, max_at) differ, unless max_value grows and the second max_at >= N1. *When the largest of N2
+//!   values appears first below N1, it is the largest of the N1 values, and appears first at the same place; else it is
+//!   larger than all of them.*
+//! - **C3** One is proved, the other has N >= n0 + p, and (max_value, max_at) differ. *Every value appears first below
+//!   n0 + p, and both have looked so far.*
+//! - **C4** Under the same mask and position (rares, last_rare) differ, unless the second last_rare >= N1, and rares grows, by
+//!   N2 - N1 at most. *Whether a heap is rare depends on its value alone; as C2.*
+//! - **C5** Both are proved, and (p, n0) differ. *Both numbers are the least ones.*
+//! - **C6** Saltus 0 in both, p1 != p2, and both repeat on a common stretch of p1 + p2 - gcd(p1, p2) values or more. *By the
+//!   theorem of Fine and Wilf (1965) g = gcd(p1, p2) repeats there. The stretch has at least p1 values and g divides p1, so
+//!   g repeats wherever p1 does, and is not a proper divisor of p1: g = p1. Likewise g = p2.*
+//! - **C7** s1 p2 != s2 p1 for the saltuses s1, s2, and both repeat on a common stretch of p1 + p2 values. *On the places 0 to
+//!   p1 + p2 - 1 of the stretch, i -> i + p1 (mod p1 + p2) is a permutation: a step up by p1 for i < p2, down by p2 for the
+//!   others. Each of its cycles has p2/g steps up and p1/g down, so p2 s1 - p1 s2 = 0.*
+//! - **C8** The same p and saltus, other preperiods, and p + n0 <= N1 for the n0 of the longer record. *Then the last
+//!   exception of the longer record is one of the shorter record as well, and the last one.*
+//! - **C9** One has seen nothing in N values, and the other repeats with saltus 0 on at least all of these, with
+//!   2 (n0 + p) <= N. *Then the last N/2 values stand once more at most N/2 earlier, which is what
+//!   [`find`](crate::period::Subject::find) looks for.*
+//!
 //! Invariant: a record says only what [`crate::period`] proved, or that it did not.
 
-use crate::digest::Chain;
+mod contradiction;
+pub mod plan;
+
+pub use contradiction::contradiction;
+pub use plan::{Collection, Games, Missing, Plan};
+
+use crate::digest::{Chain, Digest};
 use crate::error::{Error, Result};
 use crate::period::{self, Status, Theorem};
 use crate::rule::Rule;
 use crate::sparse::{Known, Method, Space};
-use crate::storage::{Dir, Mode};
+use crate::storage::{Dir, File, Mode};
 use crate::verify;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,7 +62,16 @@ use std::sync::{Mutex, PoisonError};
 /// The format of a record that this program writes and reads.
 const FORMAT: &str = "grundy-survey-1";
 
-/// How far a survey looks unless it is told otherwise.
+/// The file that the process that writes to a directory has locked.
+const LOCK: &str = "lock";
+
+/// Maximum length of the file of a record, in bytes.
+const MAX_RECORD_BYTES: u64 = 64 << 10;
+
+/// Maximum number of records that are read together.
+const MAX_RECORDS: usize = 1 << 20;
+
+/// Number of values to which a survey examines each game [default of the command line].
 pub const TO: u64 = 1 << 20;
 
 /// What was found of one game; numbers that there are not are null in the file.
@@ -69,6 +112,88 @@ pub struct Record {
     pub checked_through: u64,
     /// Their digest.
     pub digest: String,
+}
+
+impl Record {
+    /// Reads a record from the file `name`; the error says what is wrong with it.
+    ///
+    /// # Errors
+    /// A sentence when the bytes are no record, or it contradicts itself.
+    pub fn parse(name: &str, bytes: &[u8]) -> std::result::Result<Record, String> {
+        let record: Record = serde_json::from_slice(bytes).map_err(|e| printable(&e.to_string()))?;
+        let rule =
+            record.game.parse::<Rule>().ok().filter(|rule| rule.name() == record.game && file_name(rule) == name);
+        let Some(rule) = rule.filter(|_| record.format == FORMAT) else {
+            return Err("it is not the record of the game that the file is named after".into());
+        };
+        record.check(&rule).map(|()| record)
+    }
+
+    /// Whether the fields fit each other and the game.
+    fn check(&self, rule: &Rule) -> std::result::Result<(), String> {
+        let fail = |what: &str| Err(what.to_owned());
+        if !is_program(&self.program) {
+            return fail("the field 'program' is not a short line of printable ASCII");
+        }
+        if Digest::parse(&self.digest).is_none() {
+            return fail("the digest is not 64 lower-case hexadecimal digits");
+        }
+        let count = self.checked_through;
+        if self.to == 0 || self.max_at >= count || (self.max_value == 0) != (self.max_at == 0) {
+            return fail("max_value and max_at do not fit checked_through");
+        }
+        let space = Space::new(rule, self.mask, self.position).is_some();
+        let fits = match (self.rares, self.last_rare) {
+            (Some(rares), Some(last)) => space && rares >= 1 && rares - 1 <= last && last < count,
+            (None, None) => (self.mask, self.position) == (0, 0),
+            _ => false,
+        };
+        if !fits {
+            return fail("mask, position, rares and last_rare do not fit each other, the game or checked_through");
+        }
+        let Some((p, n0)) = self.period.zip(self.preperiod) else {
+            let nothing = (self.period, self.preperiod, self.theorem) == (None, None, None) && self.saltus == 0;
+            return if nothing && self.status == Status::None { Ok(()) } else { fail("status and period do not fit") };
+        };
+        let end = p.checked_add(n0).filter(|&end| p > 0 && end <= count);
+        // With saltus 0 every value appears first before the end of the first period.
+        if end.is_none_or(|end| self.saltus == 0 && self.max_at >= end) {
+            return fail("period and preperiod do not fit checked_through or max_at");
+        }
+        let based = match (self.status, self.theorem) {
+            (Status::Observed, None) => true,
+            (Status::Proved, Some(Theorem::P4)) => space && self.saltus == 0,
+            (Status::Proved, Some(theorem)) => {
+                let from = if theorem == Theorem::P2 { n0 } else { n0.max(1) };
+                self.saltus == 0 && theorem.length(rule, from, p).is_some_and(|length| length <= count)
+            }
+            _ => false,
+        };
+        if based {
+            Ok(())
+        } else {
+            fail("status, theorem, saltus and checked_through do not fit each other or the game")
+        }
+    }
+
+    /// Whether the game was examined as far as `to` values ask for; a proof is always enough.
+    fn is_done(&self, to: u64) -> bool {
+        self.status == Status::Proved || self.to >= to
+    }
+}
+
+/// Whether a text may stand in the field `program`.
+fn is_program(text: &str) -> bool {
+    const LONGEST: usize = 256;
+    (1..=LONGEST).contains(&text.len()) && text.bytes().all(|c| c == b' ' || c.is_ascii_graphic())
+}
+
+/// A text from a file as a message may print it: without what moves a cursor, and cut when it is long.
+fn printable(text: &str) -> String {
+    const LONGEST: usize = 200;
+    let escaped = |c: char| if matches!(c, '\'' | '"' | '\\') { c.to_string() } else { c.escape_debug().to_string() };
+    let short: String = text.chars().take(LONGEST).map(escaped).collect();
+    short + if text.chars().nth(LONGEST).is_some() { "…" } else { "" }
 }
 
 /// All octal codes with up to `digits` digits after the point, 0.… and 4.…, in order.
@@ -167,32 +292,36 @@ pub struct Outcome {
     pub failed: Vec<(String, String)>,
 }
 
-/// Makes the records of these games in `dir` that are not there, `threads` at a time; `progress` is told the number done.
+/// With what games are examined.
+#[derive(Clone, Copy, Debug)]
+pub struct Means {
+    /// How values are computed.
+    pub method: Method,
+    /// The number of games that are examined at the same time.
+    pub threads: usize,
+}
+
+/// Makes the records that are missing in `dir` of the games of a plan's shard, and writes the plan first; `progress` is
+/// called with the number of records made.
 ///
 /// # Errors
-/// What reading and writing records give, and [`Error::Io`] when another survey writes there. Records written before an
-/// error stay. A game that cannot be examined is no error of the survey.
+/// What reading and writing records give; [`Error::Survey`] when the directory has other files or the plan of another
+/// survey, [`Error::Locked`] when another process writes there. Records written before an error stay. A game that cannot be
+/// examined is no error of the survey.
 pub fn survey(
-    rules: &[Rule],
+    plan: Plan,
     dir: &Path,
-    method: Method,
-    to: u64,
-    threads: usize,
+    means: Means,
     stop: &AtomicBool,
     progress: impl Fn(usize) + Sync,
 ) -> Result<Outcome> {
-    let dir = Dir::at(dir);
-    dir.make().map_err(Error::io("making", dir.path()))?;
-    let lock = dir.open("lock", Mode::Make).map_err(Error::io("making", dir.join("lock")))?;
-    if !lock.lock_soon().map_err(Error::io("locking", dir.join("lock")))? {
-        let held =
-            std::io::Error::new(std::io::ErrorKind::WouldBlock, "another survey writes here; wait for it or stop it");
-        return Err(Error::io("locking", dir.join("lock"))(held));
-    }
+    let Means { method, threads } = means;
+    let (dir, _lock, plan) = open(plan, dir)?;
+    let to = plan.to;
     let there = read(&[dir.path()])?;
-    let is_done = |record: &Record| record.status == Status::Proved || record.to >= to;
-    let missing: Vec<&Rule> =
-        rules.iter().filter(|rule| !there.get(&order(rule.name())).is_some_and(is_done)).collect();
+    let rules = plan.mine();
+    let is_there = |rule: &Rule| there.get(&order(rule.name())).is_some_and(|record| record.is_done(to));
+    let missing: Vec<&Rule> = rules.iter().filter(|rule| !is_there(rule)).collect();
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let (failed, bad) = (AtomicBool::new(false), Mutex::new(Vec::new()));
     let work = || -> Result<()> {
@@ -241,6 +370,51 @@ pub fn survey(
     Ok(Outcome { found: rules.len() - missing.len(), made, stopped, failed })
 }
 
+/// Makes or opens the directory of a survey, locks it, and writes the plan that holds from now on.
+fn open(plan: Plan, dir: &Path) -> Result<(Dir, File, Plan)> {
+    let dir = Dir::at(dir);
+    refuse_foreign(&dir)?;
+    dir.make().map_err(Error::io("making", dir.path()))?;
+    let lock = dir.open(LOCK, Mode::Make).map_err(Error::io("making", dir.join(LOCK)))?;
+    if !lock.lock_soon().map_err(Error::io("locking", dir.join(LOCK)))? {
+        return Err(Error::Locked { path: dir.path().into() });
+    }
+    let before = Plan::read(&dir)?;
+    let plan = plan.continues(before.as_ref(), &dir)?;
+    if before.as_ref() != Some(&plan) {
+        plan.write(&dir)?;
+    }
+    Ok((dir, lock, plan))
+}
+
+/// Refuses a directory that has files, none of which says that it belongs to a survey: a plan, a lock file, a record.
+fn refuse_foreign(dir: &Dir) -> Result<()> {
+    let reading = || Error::io("reading the names in", dir.path());
+    let entries = match std::fs::read_dir(dir.path()) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(reading())?,
+    };
+    let is_record =
+        |name: &str| dir.read_at_most(name, MAX_RECORD_BYTES).is_ok_and(|b| Record::parse(name, &b).is_ok());
+    let mut foreign = None;
+    for entry in entries {
+        let name = entry.map_err(reading())?.file_name();
+        let name = name.to_string_lossy();
+        // A survey's lock file is empty.
+        let lock = name == LOCK && matches!(dir.length(LOCK), Ok(Some(0)));
+        if lock || name == plan::NAME || (name.ends_with(".json") && is_record(&name)) {
+            return Ok(());
+        }
+        let first = foreign.get_or_insert_with(|| name.to_string());
+        if *name < **first {
+            *first = name.into_owned();
+        }
+    }
+    let Some(name) = foreign else { return Ok(()) };
+    let what = format!("the directory has other files ('{}'); choose an empty or a new one", printable(&name));
+    Err(Error::Survey { path: dir.path().into(), what })
+}
+
 /// The code; of a very long one its first digits and a hash.
 fn file_name(rule: &Rule) -> String {
     const LONGEST: usize = 100;
@@ -252,46 +426,64 @@ fn file_name(rule: &Rule) -> String {
 }
 
 /// What sorts games as tables do: by what stands before the point, then digit by digit, names that are no codes last.
-type Order = (bool, String);
+pub type Order = (bool, String);
 
 fn order(game: &str) -> Order {
     (!game.starts_with(|c: char| c.is_ascii_digit()), game.to_owned())
 }
 
-/// The records of some directories, in the order of a table. Of two of one game the one counts that looked further.
+/// The records of some directories, in the order of a table. Of two of one game the one counts that looked further: a
+/// proof first, then the number of values.
 ///
 /// # Errors
-/// [`Error::Damage`] when a file is no record, or two records of a game contradict each other.
+/// [`Error::Damage`] when a file is no record, or two records of a game contradict each other; [`Error::Survey`] when there
+/// are too many.
 pub fn read(dirs: &[&Path]) -> Result<BTreeMap<Order, Record>> {
-    let mut records: BTreeMap<Order, Record> = BTreeMap::new();
+    // All records of a game, each with its directory: any two of them must agree.
+    let mut all: BTreeMap<Order, Vec<(&Path, Record)>> = BTreeMap::new();
+    let mut count = 0;
     for &path in dirs {
         let dir = Dir::at(path);
-        let names = dir.names().map_err(Error::io("reading the names in", path))?;
-        for name in names.iter().filter(|name| name.ends_with(".json")) {
-            let bytes = dir.read(name).map_err(Error::io("reading", dir.join(name)))?;
-            let damage = |what: String| Error::Damage { path: dir.join(name), offset: 0, what };
-            let record: Record = serde_json::from_slice(&bytes).map_err(|e| {
+        let mut names = dir.names().map_err(Error::io("reading the names in", path))?;
+        names.retain(|name| name.ends_with(".json"));
+        names.sort_unstable();
+        count += names.len();
+        if count > MAX_RECORDS {
+            let what = format!("more than {MAX_RECORDS} records; read fewer directories together");
+            return Err(Error::Survey { path: path.into(), what });
+        }
+        for name in &names {
+            let shown = dir.join(&printable(name));
+            let bytes = dir.read_at_most(name, MAX_RECORD_BYTES).map_err(Error::io("reading", &shown))?;
+            let damage = |what: String| Error::Damage { path: shown.clone(), offset: 0, what };
+            let record = Record::parse(name, &bytes).map_err(|what| {
                 damage(format!(
-                    "this is no record of a survey ({e}); if it was one, remove it, and it is made anew; else move it"
+                    "this is not a record of a survey: {what}; if it was one, remove it and repeat the survey's command, \
+                     else move it to another directory"
                 ))
             })?;
-            let rule: Option<Rule> = record.game.parse().ok();
-            if record.format != FORMAT || rule.is_none_or(|rule| file_name(&rule) != *name) {
-                return Err(damage("this is no record of the game that it is named after".into()));
-            }
-            let before = records.get(&order(&record.game));
-            if let Some(before) = before {
-                if contradict(before, &record) {
-                    return Err(damage(format!("it contradicts another record of {}", record.game)));
-                }
-                if !further(&record, before) {
-                    continue;
+            let others = all.entry(order(&record.game)).or_default();
+            for (other, before) in others.iter() {
+                if let Some(why) = contradiction(before, &record) {
+                    let other = other.join(name);
+                    return Err(damage(format!(
+                        "it contradicts {}: {why}; examine the game again in a new directory, and remove the wrong record",
+                        other.display()
+                    )));
                 }
             }
-            records.insert(order(&record.game), record);
+            others.push((path, record));
         }
     }
-    Ok(records)
+    Ok(all.into_iter().filter_map(|(game, records)| Some((game, furthest(records)?))).collect())
+}
+
+/// The record that looked furthest, with the greatest `to` of all of them.
+fn furthest(records: Vec<(&Path, Record)>) -> Option<Record> {
+    let to = records.iter().map(|(_, record)| record.to).max()?;
+    let records = records.into_iter().map(|(_, record)| record);
+    let best = records.reduce(|best, record| if further(&record, &best) { record } else { best })?;
+    Some(Record { to, ..best })
 }
 
 /// Whether the first of two records of a game says more: a proof, or more values looked at.
@@ -300,14 +492,27 @@ fn further(a: &Record, b: &Record) -> bool {
     rank(a) > rank(b)
 }
 
-/// Whether not both of two records of one game can be right.
-fn contradict(a: &Record, b: &Record) -> bool {
-    let result = |r: &Record| (r.period, r.preperiod, r.saltus);
-    let both_proved = a.status == Status::Proved && b.status == Status::Proved;
-    let same_values = a.checked_through == b.checked_through;
-    let values = |r: &Record| (r.digest.clone(), r.max_value, r.max_at);
-    (both_proved || (same_values && a.status == b.status)) && result(a) != result(b)
-        || same_values && values(a) != values(b)
+/// The records and plans of some directories of surveys.
+///
+/// # Errors
+/// As [`read`]; [`Error::Survey`] for a directory with neither a plan nor records.
+pub fn collect(dirs: &[&Path]) -> Result<Collection> {
+    let mut collection = Collection { records: read(dirs)?, ..Collection::default() };
+    for &path in dirs {
+        let dir = Dir::at(path);
+        match Plan::read(&dir)? {
+            Some(plan) => collection.plans.push((path.into(), plan)),
+            None if dir.names().is_ok_and(|names| names.iter().any(|name| name.ends_with(".json"))) => {
+                collection.unplanned.push(path.into());
+            }
+            None => {
+                let what = "no survey here: neither a plan (survey.plan) nor records; name a directory that 'grundy \
+                            survey' wrote";
+                return Err(Error::Survey { path: path.into(), what: what.into() });
+            }
+        }
+    }
+    Ok(collection)
 }
 
 const COLUMNS: &str =

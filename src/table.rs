@@ -818,9 +818,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         check_holes(&Dir::at(dir.path())).unwrap();
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-        // A file that cannot have holes.
-        let null = Dir::at(Path::new("/dev")).open("null", Mode::Write).unwrap();
-        let refused = punch(&null, Path::new("/dev/null"), 4096, 4096).unwrap_err();
+        // A file opened for reading alone cannot have holes.
+        std::fs::write(dir.path().join("file"), [0; 8192]).unwrap();
+        let file = Dir::at(dir.path()).open("file", Mode::Read).unwrap();
+        let refused = punch(&file, &dir.path().join("file"), 4096, 4096).unwrap_err();
         let told = no_holes(dir.path(), &refused.to_string()).to_string();
         assert!(told.contains("--keep") && told.contains("freeing 4096 bytes at offset 4096"), "{told}");
     }

@@ -331,9 +331,9 @@ fn a_size_below_what_the_game_looks_back_at_is_refused_and_the_size_that_would_d
     fails(1, &run(".3", &dir, &["--to", "1000", "--keep", "1M"]), &["definition"]);
     assert!(!values(&dir).exists());
     assert_eq!(run("grundy", &dir, &["--keep", "0"]).status.code(), Some(2));
-    // The rare position 82860 comes in the first second.
+    // The rare position 82860 comes in the first second. The known ones at 47 million are beyond --to.
     let begun = Instant::now();
-    fails(1, &run("grundy", &dir, &["--keep", "140000"]), &["82860", "--keep 148396"]);
+    fails(1, &run("grundy", &dir, &["--to", "47e6", "--keep", "140000"]), &["82860", "--keep 148396"]);
     assert!(begun.elapsed() < Duration::from_secs(30));
     let count = status(&dir).unwrap()["count"].as_u64().unwrap();
     assert!(count > 82_860, "what was computed is committed");
@@ -401,4 +401,18 @@ fn a_new_rare_position_stops_a_solver_that_cannot_look_back_at_all_and_what_came
     assert!(holed.len() <= new && holed.len() > new - 20_000, "{}", holed.len());
     assert!(holed.values == values[..holed.values.len()]);
     assert_eq!(solver.rares(holed.len()), (rares.len() as u64 - 1, last));
+}
+
+/// The rare positions of Grundy's game are known up to 48 399 022: a SIZE below that would end the run there, hours later.
+#[test]
+fn a_keep_too_small_for_a_known_game_is_refused_at_the_start() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = parent.path().join("run");
+    for more in [&[][..], &["--to", "1e11"]] {
+        let output = run("grundy", &dir, &[&["--keep", "1M"], more].concat());
+        fails(1, &output, &["48399022", "--keep"]);
+        assert!(!dir.exists(), "nothing was made");
+    }
+    // A run that ends before these positions does not look back at them.
+    run_well("grundy", &dir, &["--keep", "1M", "--to", "100000"]);
 }

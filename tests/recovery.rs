@@ -194,7 +194,9 @@ fn a_missing_value_table_has_a_way_back_to_0() {
 #[test]
 fn all_tables_missing_have_a_way_back_to_0() {
     let pair = Pair::new("0.6");
-    ["values.npy", "escapes.npy"].map(|name| std::fs::remove_file(pair.file(name)).unwrap());
+    for name in ["values.npy", "escapes.npy"] {
+        std::fs::remove_file(pair.file(name)).unwrap();
+    }
     pair.is_refused(3);
     pair.rolls_back_to(1, &[]);
 }

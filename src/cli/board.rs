@@ -1,9 +1,10 @@
 //! `grundy board`: small games, searched to the end.
 
 use super::graph::{edges, outcome};
+use super::input::{called, read_text};
 use super::progress::Meter;
 use super::{Usage, number};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Subcommand;
 use grundy::Error;
 use grundy::error::Kind;
@@ -18,6 +19,9 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
+
+/// Maximum length of the text of a shape, in bytes.
+const MAX_SHAPE_BYTES: u64 = 16 << 20;
 
 /// Arguments of `grundy board`.
 #[derive(Debug, clap::Args)]
@@ -41,7 +45,8 @@ macro_rules! shapes_help {
             $example,
             "\n\
              Positions: rows such as '##./###', MxN (rows x columns), diamond:C, cross:MxN (a row of M and a\n\
-             column of N); the last number may be a range A..B. Or a file with rows of # and ."
+             column of N); the last number may be a range A..B. Or a file with rows of # and ., at\n\
+             most 16 MiB; '-' is standard input."
         )
     };
 }
@@ -57,7 +62,8 @@ enum Game {
     /// A simple graph; take two neighbours and all their edges.
     #[command(after_help = "Example: grundy board remove-edge path:0..60 cycle:7 edges:a-b,b-c,c-a\n\
                             Positions: path:N, cycle:N, star:N, complete:N with N vertices (or a range of N);\n\
-                            edges:a-b,b-c; or a file, in DOT (graph, '--') or an edge 'a b' a line.")]
+                            edges:a-b,b-c; or a file, in DOT (graph, '--') or an edge 'a b' a line, at most 256 MiB;\n\
+                            '-' is standard input.")]
     RemoveEdge(Positions),
     /// The numbers 1 to N; take any that have no proper factor left.
     #[command(after_help = "Example: grundy board no-factor 1..20\nPositions: N or a range of N, at most 64.")]
@@ -218,12 +224,12 @@ fn shapes(text: &str) -> Result<Starts<Shape>> {
 
 /// The shape of a file, which is a failure where it is wrong, not a mistake in what was typed.
 fn shape_of(path: &Path) -> Result<Shape> {
-    let rows = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    let rows = read_text(path, MAX_SHAPE_BYTES)?;
     Ok(Shape::from_rows(rows.lines()).map_err(|error| match error {
         Error::Shape { row, column, found } => {
             let found = found.escape_default();
             let what = format!("'{found}' in column {column}; a shape has rows of '#' and '.' only");
-            Error::Line { path: path.into(), line: row, what }
+            Error::Line { path: called(path).into(), line: row, what }
         }
         other => other,
     })?)

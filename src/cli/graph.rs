@@ -1,13 +1,17 @@
 //! `grundy graph`: finite games given as graphs, and their sums.
 
 use super::Usage;
-use anyhow::{Context, Result};
+use super::input::{called, read_text};
+use anyhow::Result;
 use grundy::games::edges::{Direction, Edges};
 use grundy::games::graph::Graph;
 use grundy::nimber::nim_sum;
 use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+
+/// Maximum length of the text of a graph, in bytes.
+const MAX_TEXT_BYTES: u64 = 256 << 20;
 
 /// Arguments of `grundy graph`.
 #[derive(Debug, clap::Args)]
@@ -22,7 +26,7 @@ use std::path::{Path, PathBuf};
                         \"sum\":{\"position\",\"outcome\",\"value\",\"moves\":[{\"game\",\"from\",\"to\"}]}}; sum is null\n\
                         without --sum, games count from 1.")]
 pub(crate) struct Args {
-    /// Files with a graph each.
+    /// Files with a graph each, at most 256 MiB, 2^21 vertices and 2^22 edges; '-' is standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The position of the sum of these games: a vertex of each, in their order.
@@ -59,8 +63,7 @@ fn read(path: &Path) -> Result<Graph> {
 
 /// The edges of a file.
 pub(super) fn edges(path: &Path, direction: Direction) -> Result<Edges> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-    Ok(Edges::read(path, &text, direction)?)
+    Ok(Edges::read(called(path), &read_text(path, MAX_TEXT_BYTES)?, direction)?)
 }
 
 /// The vertices of these names, one in each game.
@@ -115,17 +118,18 @@ fn print(out: &mut dyn Write, args: &Args, graphs: &[Graph], position: Option<&[
     Ok(())
 }
 
+/// Prints the JSON object piece by piece: held as a whole, it would take more memory than the graphs.
 fn print_json(out: &mut dyn Write, args: &Args, graphs: &[Graph], position: Option<&[usize]>) -> Result<()> {
-    let vertices = |graph: &Graph| -> Vec<serde_json::Value> {
-        let all = graph.names().iter().zip(graph.values());
-        all.map(|(name, &value)| json!({"vertex": name, "outcome": outcome(value), "value": value})).collect()
-    };
-    let listed: Vec<_> = args
-        .files
-        .iter()
-        .zip(graphs)
-        .map(|(path, graph)| json!({"file": path.display().to_string(), "vertices": vertices(graph)}))
-        .collect();
+    write!(out, "{{\"graphs\":[")?;
+    for (at, (path, graph)) in args.files.iter().zip(graphs).enumerate() {
+        let comma = if at > 0 { "," } else { "" };
+        write!(out, "{comma}{{\"file\":{},\"vertices\":[", json!(path.display().to_string()))?;
+        for (at, (name, &value)) in graph.names().iter().zip(graph.values()).enumerate() {
+            let comma = if at > 0 { "," } else { "" };
+            write!(out, "{comma}{}", json!({"vertex": name, "outcome": outcome(value), "value": value}))?;
+        }
+        write!(out, "]}}")?;
+    }
     let sum = position.map(|position| {
         let name = |game: usize, at: usize| &graphs[game].names()[at];
         let names: Vec<_> = position.iter().enumerate().map(|(game, &at)| name(game, at)).collect();
@@ -135,6 +139,6 @@ fn print_json(out: &mut dyn Write, args: &Args, graphs: &[Graph], position: Opti
         let value = value(graphs, position);
         json!({"position": names, "outcome": outcome(value), "value": value, "moves": moves})
     });
-    writeln!(out, "{}", json!({"graphs": listed, "sum": sum}))?;
+    writeln!(out, "],\"sum\":{}}}", json!(sum))?;
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! The command line: words become plain structs, one short function a command, errors become exit statuses.
 //!
 //! Results go to stdout, everything else to stderr. Exit status: 0 done, 1 failed, 2 usage, 3 damage or a failed check,
-//! 75 directory in use by another process (EX_TEMPFAIL), 130 stopped by a signal and resumable.
+//! 4 expected results are missing (`merge`), 75 another process is using the directory (EX_TEMPFAIL), 130 stopped by a
+//! signal and resumable.
 //!
 //! **To add a command**: a variant of [`Command`] with its arguments and an example in `after_help`, a file with one
 //! function that takes them, a line in [`dispatch`], and an example in `tests/cli.rs`.
@@ -12,6 +13,7 @@ mod export;
 mod games;
 mod generate;
 mod graph;
+mod input;
 mod nim;
 mod number;
 mod period;
@@ -39,7 +41,7 @@ use std::process::ExitCode;
     version = grundy::PROGRAM.trim_start_matches("grundy "),
     arg_required_else_help = true,
     after_help = "Games: 'grundy', 'grundy:d=2', 'nim', octal codes ('.77', '0.6', '4.3'), names of 'grundy games'.\n\
-                  Numbers: 1e9, 2^35, 10M (= 10^7), 10_000_000. Ranges: A..B (half open) or a single number.\n\n\
+                  Numbers: 1e9, 2^35, 3*2^24, 10M (= 10^7), 10_000_000. Ranges: A..B (half open) or a single number.\n\n\
                   Example: grundy run grundy --to 1e8"
 )]
 pub(crate) struct Cli {
@@ -146,6 +148,12 @@ macro_rules! complain {
 }
 use complain;
 
+/// Exit status of `merge` when expected results are missing.
+const INCOMPLETE: u8 = 4;
+
+/// Exit status when another process is using the directory: EX_TEMPFAIL of sysexits.h, try again later.
+const IN_USE: u8 = 75;
+
 /// Parses the command line, does what it says and returns the exit status.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -169,11 +177,11 @@ fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Verify(args) => return verify::verify(&args, quiet),
         Command::Period(args) => return period::period(&args, quiet),
         Command::Survey(args) => return survey::survey(&args, quiet),
+        Command::Merge(args) => return survey::merge(&args),
         Command::Selftest(args) => return selftest::selftest(&args),
         Command::Status(args) => status::status(&args),
         Command::Values(args) => values::values(&args, quiet),
         Command::Export(args) => export::export(&args),
-        Command::Merge(args) => survey::merge(&args),
         Command::Play(args) => play::play(&args, quiet),
         Command::Rectangle(args) => rectangle::rectangle(&args, quiet),
         Command::Graph(args) => graph::graph(&args),
@@ -205,7 +213,7 @@ fn exit_status(error: &anyhow::Error) -> ExitCode {
     match error.downcast_ref::<grundy::Error>().map(grundy::Error::kind) {
         Some(Kind::Usage) => ExitCode::from(2),
         Some(Kind::Damage) => ExitCode::from(3),
-        Some(Kind::Busy) => ExitCode::from(75),
+        Some(Kind::Busy) => ExitCode::from(IN_USE),
         _ => ExitCode::from(1),
     }
 }

@@ -1,10 +1,21 @@
-//! Numbers as people write them: `1e9`, `2^35`, `10M`, `10_000_000`; and half-open ranges of them.
+//! Numbers as people write them: `1e9`, `2^35`, `10M`, `10_000_000`, `3*2^24`; and half-open ranges of them.
 
 use std::ops::Range;
 
+/// The largest number plus 1 is 2^64.
+const TOO_LARGE: &str = "numbers must be less than 2^64";
+
+/// Why a text is no number.
+enum Wrong {
+    /// It is not written as one, or is a fraction.
+    Text,
+    /// It is too large for the arithmetic here, and so for any number of this program.
+    Large,
+}
+
 /// A number of values or a heap; exact, never rounded.
 pub(crate) fn number(text: &str) -> Result<u64, String> {
-    let bad = |why: &str| Err(format!("{why}; numbers are written 1000, 10_000_000, 1e9, 2^35 or 10M"));
+    let bad = |why: &str| Err(format!("{why}; numbers are written 1000, 10_000_000, 1e9, 2^35, 3*2^24 or 10M"));
     let plain = text.replace('_', "");
     if plain.is_empty() || plain.len() > 64 {
         return bad("not a number");
@@ -12,49 +23,67 @@ pub(crate) fn number(text: &str) -> Result<u64, String> {
     if plain.starts_with('-') {
         return bad("numbers here are not negative");
     }
-    let digits = |text: &str| -> Option<u128> {
-        let all = !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
-        all.then(|| text.parse().ok()).flatten()
-    };
-    let power =
-        |base: u128, exponent: &str| -> Option<u128> { base.checked_pow(u32::try_from(digits(exponent)?).ok()?) };
-    let value = if let Some((base, exponent)) = plain.split_once('^') {
-        digits(base).and_then(|base| power(base, exponent))
-    } else if let Some((mantissa, exponent)) = plain.split_once(['e', 'E']) {
-        scaled(mantissa, digits(exponent))
-    } else {
-        let suffixes = [('k', 3), ('K', 3), ('M', 6), ('G', 9), ('T', 12)];
-        match suffixes.into_iter().find_map(|(c, exponent)| Some((plain.strip_suffix(c)?, exponent))) {
-            Some((mantissa, exponent)) => scaled(mantissa, Some(exponent)),
-            None => digits(&plain),
-        }
-    };
-    match value.map(u64::try_from) {
-        Some(Ok(value)) => Ok(value),
-        Some(Err(_)) => bad("a number of this program is below 2^64"),
-        None => bad("not a whole number"),
+    let product = plain.split('*').map(factor).try_fold(1u128, |product, factor| {
+        let factor = factor?;
+        product.checked_mul(factor).ok_or(Wrong::Large)
+    });
+    match product.map(u64::try_from) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(_)) | Err(Wrong::Large) => bad(TOO_LARGE),
+        Err(Wrong::Text) => bad("not a whole number"),
+    }
+}
+
+/// A number without `*`.
+fn factor(text: &str) -> Result<u128, Wrong> {
+    if let Some((base, exponent)) = text.split_once('^') {
+        let (base, exponent) = (digits(base)?, digits(exponent)?);
+        return match exponent {
+            0 => Ok(1),
+            _ if base <= 1 => Ok(base),
+            _ => u32::try_from(exponent).ok().and_then(|exponent| base.checked_pow(exponent)).ok_or(Wrong::Large),
+        };
+    }
+    if let Some((mantissa, exponent)) = text.split_once(['e', 'E']) {
+        return scaled(mantissa, digits(exponent)?);
+    }
+    let suffixes = [('k', 3), ('K', 3), ('M', 6), ('G', 9), ('T', 12)];
+    match suffixes.into_iter().find_map(|(c, exponent)| Some((text.strip_suffix(c)?, exponent))) {
+        Some((mantissa, exponent)) => scaled(mantissa, exponent),
+        None => scaled(text, 0),
+    }
+}
+
+fn digits(text: &str) -> Result<u128, Wrong> {
+    match !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit()) {
+        true => text.parse().map_err(|_| Wrong::Large),
+        false => Err(Wrong::Text),
     }
 }
 
 /// `mantissa`·10^`exponent` for a mantissa that may have a point and digits after it, when the result is whole.
-fn scaled(mantissa: &str, exponent: Option<u128>) -> Option<u128> {
+fn scaled(mantissa: &str, exponent: u128) -> Result<u128, Wrong> {
     let (whole, fraction) = match mantissa.split_once('.') {
-        Some((_, "")) => return None,
-        Some(parts) => parts,
+        Some((whole, fraction)) => {
+            digits(fraction)?;
+            (whole, fraction.trim_end_matches('0'))
+        }
         None => (mantissa, ""),
     };
-    let places = u128::try_from(fraction.len()).ok()?;
-    let exponent = exponent?.checked_sub(places)?;
-    let digits = format!("{whole}{fraction}");
-    let all = !whole.is_empty() && digits.bytes().all(|c| c.is_ascii_digit());
-    let digits: u128 = all.then(|| digits.parse().ok()).flatten()?;
-    digits.checked_mul(10u128.checked_pow(u32::try_from(exponent).ok()?)?)
+    digits(whole)?;
+    let digits = digits(&format!("{whole}{fraction}"))?;
+    let zeros = exponent.checked_sub(fraction.len() as u128).ok_or(Wrong::Text)?;
+    if digits == 0 {
+        return Ok(0);
+    }
+    let power = u32::try_from(zeros).ok().and_then(|zeros| 10u128.checked_pow(zeros));
+    power.and_then(|power| digits.checked_mul(power)).ok_or(Wrong::Large)
 }
 
 /// A number that is not 0.
 pub(crate) fn positive(text: &str) -> Result<u64, String> {
     match number(text)? {
-        0 => Err("0 values are none; at least 1 is needed".to_owned()),
+        0 => Err("must be at least 1".to_owned()),
         value => Ok(value),
     }
 }
@@ -63,7 +92,7 @@ pub(crate) fn positive(text: &str) -> Result<u64, String> {
 pub(crate) fn range(text: &str) -> Result<Range<u64>, String> {
     let Some((from, to)) = text.split_once("..") else {
         let n = number(text)?;
-        return Ok(n..n.checked_add(1).ok_or("a number of this program is below 2^64")?);
+        return Ok(n..n.checked_add(1).ok_or(TOO_LARGE)?);
     };
     let (from, to) = (number(from)?, number(to)?);
     if from >= to {
@@ -83,6 +112,14 @@ mod tests {
             ("1e8", 100_000_000),
             ("1E3", 1000),
             ("1.5e3", 1500),
+            ("1.50e1", 15),
+            ("1.500k", 1500),
+            ("2.00", 2),
+            ("3*2^24", 3 << 24),
+            ("2^10*3*5", 15 << 10),
+            ("1.5k*2", 3000),
+            ("1^99999999999", 1),
+            ("0e99999", 0),
             ("2.5M", 2_500_000),
             ("2^35", 1 << 35),
             ("10M", 10_000_000),
@@ -99,6 +136,15 @@ mod tests {
             "-1",
             "1.5",
             "1.55e1",
+            "1.550e1",
+            "1.5*2",
+            "2*",
+            "*2",
+            "2**3",
+            "2^3^2",
+            "2^32*2^32",
+            "1..5",
+            "1.5.0",
             "1e",
             "e5",
             "2^",
@@ -123,10 +169,23 @@ mod tests {
     }
 
     #[test]
+    fn refusals_say_what_is_wrong() {
+        for large in ["2^64", "1e20", "9e99999999999", "2^32*2^32", "99999999999999999999999999999999999999999999"] {
+            assert!(number(large).unwrap_err().contains("less than 2^64"), "{large}");
+        }
+        assert!(range("18446744073709551615").unwrap_err().contains("less than 2^64"));
+        for text in ["1.55e1", "x", "1.M"] {
+            assert!(number(text).unwrap_err().contains("not a whole number"), "{text}");
+        }
+        assert_eq!(positive("0"), Err("must be at least 1".to_owned()));
+    }
+
+    #[test]
     fn ranges_are_half_open() {
         assert_eq!(range("3..5"), Ok(3..5));
         assert_eq!(range("1e3..2^11"), Ok(1000..2048));
         assert_eq!(range("7"), Ok(7..8));
+        assert_eq!(range("2^25..3*2^24"), Ok(1 << 25..3 << 24));
         for text in ["5..5", "6..5", "..5", "5..", "a..b", "18446744073709551615"] {
             assert!(range(text).is_err(), "{text}");
         }

@@ -1,40 +1,49 @@
 //! `grundy survey` and `grundy merge`: the periods of many games, and their table.
 
+use super::input::{called, read_text};
 use super::number;
 use super::progress::Meter;
 use super::run::stop_flag;
 use super::{Compute, Usage};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::ValueEnum;
 use grundy::rule::Rule;
-use grundy::survey::{self, Record};
+use grundy::survey::{self, Games, Means, Missing, Plan, Record};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
+
+/// Maximum length of a list of games, in bytes.
+const MAX_LIST_BYTES: u64 = 64 << 20;
+
+/// Maximum number of missing results that `merge` lists.
+const MAX_LISTED: usize = 20;
 
 /// Arguments of `grundy survey`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy survey --digits 2 -o octal2\n         \
                         grundy survey games.txt --to 2^22 --shard 0/4 -o shard0\n         \
                         grundy merge shard0 shard1 shard2 shard3\n\
-                        Writes one record a game, CODE.json, and the tables survey.csv and survey.md. Games that need\n\
-                        every pair of heaps are looked at up to an eighth of --to, others up to four times as far when\n\
-                        a period could be proved there. The same command goes on with what is missing.")]
+                        Writes one record per game, CODE.json, the tables survey.csv and survey.md, and survey.plan,\n\
+                        which says what is to be examined. Games that need every pair of heaps are examined up to an\n\
+                        eighth of --to, others up to four times as far when a period could be proved there. The same\n\
+                        command, or one with a larger --to, continues a survey. A directory with other files, or with\n\
+                        another survey, is refused; exit status 75 means that another process is using it.")]
 pub(crate) struct SurveyArgs {
-    /// A file with one game a line; what follows # is a comment.
+    /// A file with one game per line, at most 64 MiB; # begins a comment, '-' is standard input.
     #[arg(value_name = "GAMES-FILE", required_unless_present = "digits", conflicts_with = "digits")]
     games: Option<PathBuf>,
     /// All octal codes 0.… and 4.… with up to K digits after the point.
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=6))]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(survey::plan::MAX_DIGITS)))]
     digits: Option<u32>,
-    /// Every N-th game, from the I-th on: 0/N to (N-1)/N.
+    /// Examine one of N parts of the games, 0/N to (N-1)/N; a hash of its code gives each game its part.
     #[arg(long, value_name = "I/N", value_parser = shard, default_value = "0/1")]
-    shard: (usize, usize),
-    /// How many values of a game are looked at, as a rule.
+    shard: (u64, u64),
+    /// Number of values of each game to examine.
     #[arg(long, value_name = "N", default_value = "2^20", value_parser = number::positive)]
     to: u64,
-    /// The directory of the records.
+    /// Directory of the records; it must be new, empty, or that of the same survey.
     #[arg(short, value_name = "DIR")]
     output: PathBuf,
     #[command(flatten)]
@@ -47,7 +56,10 @@ pub(crate) struct SurveyArgs {
 /// Arguments of `grundy merge`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy merge shard0 shard1 --format csv -o table.csv\n\
-                        Of two records of a game the one counts that looked further; contradictions are refused.")]
+                        Of two records of a game a proved one counts, else the one with more values; records that\n\
+                        cannot both be true are refused with exit status 3.\n\
+                        The plans in the directories say which games are expected. When results are missing, merge\n\
+                        lists them on stderr, writes no table and ends with exit status 4.")]
 pub(crate) struct MergeArgs {
     /// Directories of surveys.
     #[arg(required = true, value_name = "DIR")]
@@ -61,6 +73,9 @@ pub(crate) struct MergeArgs {
     /// The same as --format jsonl.
     #[arg(long)]
     json: bool,
+    /// Write the table of the results that are there, even when others are missing.
+    #[arg(long)]
+    partial: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -87,7 +102,7 @@ impl Format {
 }
 
 /// `I/N` with I below N.
-fn shard(text: &str) -> Result<(usize, usize), String> {
+fn shard(text: &str) -> Result<(u64, u64), String> {
     let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
     match parts {
         Some((i, n)) if i < n => Ok((i, n)),
@@ -95,18 +110,19 @@ fn shard(text: &str) -> Result<(usize, usize), String> {
     }
 }
 
-/// One game a line.
-fn games_of(path: &Path) -> Result<Vec<Rule>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-    let (mut games, mut names): (Vec<Rule>, _) = (Vec::new(), BTreeSet::new());
+/// The canonical names of games, one per line, each once.
+fn games_of(path: &Path) -> Result<Vec<String>> {
+    let text = read_text(path, MAX_LIST_BYTES)?;
+    let path = called(path);
+    let (mut games, mut seen) = (Vec::new(), BTreeSet::new());
     for (number, line) in (1..).zip(text.lines()) {
         let game = line.split('#').next().unwrap_or_default().trim();
         if game.is_empty() {
             continue;
         }
         let rule: Rule = game.parse().map_err(|e| Usage(format!("{}, line {number}: {e}", path.display())))?;
-        if names.insert(rule.name().to_owned()) {
-            games.push(rule);
+        if seen.insert(rule.name().to_owned()) {
+            games.push(rule.name().to_owned());
         }
     }
     if games.is_empty() {
@@ -118,11 +134,10 @@ fn games_of(path: &Path) -> Result<Vec<Rule>> {
 pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
     let method = args.compute.kernel.method()?;
     let games = match (&args.games, args.digits) {
-        (Some(path), _) => games_of(path)?,
-        (None, digits) => survey::codes(digits.unwrap_or(1)),
+        (Some(path), _) => Games::List(games_of(path)?),
+        (None, digits) => Games::Digits(digits.unwrap_or(1)),
     };
-    let (first, step) = args.shard;
-    let games: Vec<Rule> = games.into_iter().skip(first).step_by(step).collect();
+    let plan = Plan::new(games, args.shard, args.to).map_err(Usage)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = match args.compute.threads() {
         0 => cores,
@@ -131,8 +146,8 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
     let stop = stop_flag()?;
     let meter = Mutex::new(Meter::new(quiet));
     let with_meter = |show: &mut dyn FnMut(&mut Meter)| show(&mut meter.lock().unwrap_or_else(|e| e.into_inner()));
-    with_meter(&mut |meter| meter.begin("games", 0, Some(games.len() as u64)));
-    let outcome = survey::survey(&games, &args.output, method, args.to, threads, &stop, |done| {
+    with_meter(&mut |meter| meter.begin("games", 0, Some(plan.mine().len() as u64)));
+    let outcome = survey::survey(plan, &args.output, Means { method, threads }, &stop, |done| {
         with_meter(&mut |meter| meter.at(done as u64, String::new));
     });
     with_meter(&mut Meter::end);
@@ -169,12 +184,41 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn merge(args: &MergeArgs) -> Result<()> {
+pub(crate) fn merge(args: &MergeArgs) -> Result<ExitCode> {
     let dirs: Vec<&Path> = args.dirs.iter().map(PathBuf::as_path).collect();
-    let records = survey::read(&dirs)?;
-    let text = if args.json { Format::Jsonl } else { args.format }.text(records.values())?;
+    let collection = survey::collect(&dirs)?;
+    for dir in &collection.unplanned {
+        let dir = dir.display();
+        super::complain!(
+            "grundy: warning: {dir}: no plan here (survey.plan), so it is unknown whether records are missing"
+        );
+    }
+    let missing = collection.missing();
+    if missing.games > 0 {
+        list(&missing, args.partial);
+        if !args.partial {
+            return Ok(ExitCode::from(super::INCOMPLETE));
+        }
+    }
+    let text = if args.json { Format::Jsonl } else { args.format }.text(collection.records.values())?;
     match &args.output {
         Some(path) => super::export::whole_file(path, |out| Ok(out.write_all(text.as_bytes())?)),
         None => super::export::print(|out| Ok(out.write_all(text.as_bytes())?)),
+    }?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Lists on stderr what is missing.
+fn list(missing: &Missing, partial: bool) {
+    let (kind, what) = match partial {
+        true => ("warning", ":"),
+        false => ("error", "; no table is written. Complete the surveys, or give --partial. Missing:"),
+    };
+    super::complain!("grundy: {kind}: {} of {} results are missing{what}", missing.games, missing.expected);
+    for line in missing.lines.iter().take(MAX_LISTED) {
+        super::complain!("  {line}");
+    }
+    if missing.lines.len() > MAX_LISTED {
+        super::complain!("  and {} more lines like these", missing.lines.len() - MAX_LISTED);
     }
 }

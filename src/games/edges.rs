@@ -5,12 +5,22 @@
 //! drawings has: chains `a -> b -> c`, sets `a -> {b c}`, quoted names, comments; attributes are passed over; subgraphs,
 //! ports and HTML are refused rather than misunderstood.
 //!
+//! The numbers of vertices and edges are bounded ([`MAX_VERTICES`], [`MAX_EDGES`]), since a short text can mean many
+//! edges: `{a b c} -> {d e f}` means nine. A vertex that a set names twice counts once. Tokens are read one by one, so what
+//! is held is the text, the names and the edges.
+//!
 //! A reader of our own, since every edge has to know its line (a cycle is refused with one) and the parser that comes
 //! with petgraph knows none, and stands under a licence that is not ours.
 
 use crate::error::{Error, Result};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+
+/// Maximum number of edges of a text. With its solved graph an edge takes about 100 bytes.
+pub const MAX_EDGES: usize = 1 << 22;
+
+/// Maximum number of vertices of a text. With its solved graph a vertex takes about 200 bytes and its name.
+pub const MAX_VERTICES: usize = 1 << 21;
 
 /// One edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +58,8 @@ impl Edges {
     /// Reads a text; `path` is what errors call it.
     ///
     /// # Errors
-    /// [`Error::Line`] at the first line that is not understood.
+    /// [`Error::Line`] at the first line that is not understood, or that needs more than [`MAX_EDGES`] edges or
+    /// [`MAX_VERTICES`] vertices.
     ///
     /// ```
     /// use grundy::games::edges::{Direction, Edges};
@@ -65,8 +76,9 @@ impl Edges {
         if ["strict", "graph", "digraph"].contains(&word.to_ascii_lowercase().as_str()) && text.contains('{')
             || first.starts_with("/*")
         {
-            let tokens = tokens(path, text)?;
-            Dot { tokens: tokens.into_iter().peekable(), last: 1, direction, edges: &mut edges }.graph()?;
+            let mut lexer = Lexer { path, rest: text, line: 1, line_begins: true };
+            let tokens = std::iter::from_fn(move || lexer.token().transpose()).peekable();
+            Dot { tokens, last: 1, direction, edges: &mut edges }.graph()?;
         } else {
             edges.lines(text)?;
         }
@@ -89,11 +101,11 @@ impl Edges {
             match words[..] {
                 [] => {}
                 [name] => {
-                    self.vertex(name);
+                    self.vertex(name, line)?;
                 }
                 [from, to] => {
-                    let (from, to) = (self.vertex(from), self.vertex(to));
-                    self.edges.push(Edge { from, to, line });
+                    let (from, to) = (self.vertex(from, line)?, self.vertex(to, line)?);
+                    self.join(&[from], &[to], line)?;
                 }
                 _ => {
                     let what = format!("{} words; a line is an edge 'a b' or a vertex 'a'", words.len());
@@ -104,13 +116,31 @@ impl Edges {
         Ok(())
     }
 
-    fn vertex(&mut self, name: &str) -> usize {
+    /// The place of a vertex, which is added when its name is new.
+    fn vertex(&mut self, name: &str, line: usize) -> Result<usize> {
         if let Some(&place) = self.places.get(name) {
-            return place;
+            return Ok(place);
+        }
+        if self.names.len() == MAX_VERTICES {
+            return Err(self.at(line, format!("one vertex too many; a graph has at most {MAX_VERTICES} vertices")));
         }
         self.places.insert(name.to_owned(), self.names.len());
         self.names.push(name.to_owned());
-        self.names.len() - 1
+        Ok(self.names.len() - 1)
+    }
+
+    /// Adds an edge from each vertex of one set to each of another.
+    fn join(&mut self, from: &[usize], to: &[usize], line: usize) -> Result<()> {
+        let added = from.len().saturating_mul(to.len());
+        if added > MAX_EDGES - self.edges.len() {
+            let (all, each, before) = (from.len(), to.len(), self.edges.len());
+            let what = format!("{all} x {each} edges after {before} others; a graph has at most {MAX_EDGES} edges");
+            return Err(self.at(line, what));
+        }
+        for &from in from {
+            self.edges.extend(to.iter().map(|&to| Edge { from, to, line }));
+        }
+        Ok(())
     }
 
     /// An error about a line of this text.
@@ -136,68 +166,105 @@ enum Token {
 
 const MARKS: [&str; 9] = ["->", "--", "{", "}", "[", "]", ";", ",", "="];
 
-/// The tokens of a DOT text, each with its line.
-fn tokens(path: &Path, text: &str) -> Result<Vec<(usize, Token)>> {
-    let at = |line, what: String| Err(Error::Line { path: path.to_owned(), line, what });
-    let (mut rest, mut line, mut line_begins) = (text, 1, true);
-    let mut tokens = Vec::new();
-    while let Some(c) = rest.chars().next() {
-        let was_begin = std::mem::replace(&mut line_begins, false);
-        if c.is_whitespace() {
-            line_begins = c == '\n' || was_begin;
-            line += usize::from(c == '\n');
-            rest = &rest[c.len_utf8()..];
-        } else if rest.starts_with("//") || (c == '#' && was_begin) {
-            rest = &rest[rest.find('\n').unwrap_or(rest.len())..];
-        } else if let Some(comment) = rest.strip_prefix("/*") {
-            let Some(length) = comment.find("*/") else { return at(line, "a comment that does not end".into()) };
-            line += comment[..length].matches('\n').count();
-            rest = &comment[length + 2..];
-        } else if let Some(quoted) = rest.strip_prefix('"') {
-            let (mut name, mut escaped, mut end) = (String::new(), false, None);
-            for (place, c) in quoted.char_indices() {
-                match (escaped, c) {
-                    (false, '"') => {
-                        end = Some(place);
-                        break;
-                    }
-                    (false, '\\') => escaped = true,
-                    (true, '"') => (escaped, _) = (false, name.push('"')),
-                    (true, '\n') => escaped = false,
-                    (true, c) => (escaped, _) = (false, name.extend(['\\', c])),
-                    (false, c) => name.push(c),
-                }
-            }
-            let Some(end) = end else { return at(line, "a name in quotes that does not end".into()) };
-            tokens.push((line, Token::Quoted(name)));
-            line += quoted[..end].matches('\n').count();
-            rest = &quoted[end + 1..];
-        } else if let Some(mark) = MARKS.into_iter().find(|mark| rest.starts_with(mark)) {
-            tokens.push((line, Token::Mark(mark)));
-            rest = &rest[mark.len()..];
-        } else {
-            let part = |c: char| c.is_alphanumeric() || c == '_';
-            // A minus sign and a point belong to numbers only: a-b is no name, and a.b is two.
-            let number = rest.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit() || c == '.');
-            let length = match number {
-                true => rest[1..].find(|c: char| !(c.is_ascii_digit() || c == '.')).map_or(rest.len(), |end| end + 1),
-                false => rest.find(|c| !part(c)).unwrap_or(rest.len()),
-            };
-            if length == 0 {
-                return at(line, format!("'{}' is not read here; a name with it stands in quotes", c.escape_debug()));
-            }
-            tokens.push((line, Token::Word(rest[..length].to_owned())));
-            rest = &rest[length..];
-            if number && rest.starts_with(part) {
-                return at(line, "a name that begins with a digit and is no number; it has to stand in quotes".into());
+/// Reads the tokens of a DOT text.
+struct Lexer<'a> {
+    path: &'a Path,
+    /// What is not read yet.
+    rest: &'a str,
+    /// The line where it begins, counted from 1.
+    line: usize,
+    /// Whether only blanks stand before it in its line.
+    line_begins: bool,
+}
+
+impl Lexer<'_> {
+    /// The next token and its line; `None` at the end of the text.
+    fn token(&mut self) -> Result<Option<(usize, Token)>> {
+        self.skip_blanks()?;
+        let (rest, line) = (self.rest, self.line);
+        if rest.is_empty() {
+            return Ok(None);
+        }
+        if let Some(quoted) = rest.strip_prefix('"') {
+            return Ok(Some((line, self.quoted(quoted)?)));
+        }
+        if let Some(mark) = MARKS.into_iter().find(|mark| rest.starts_with(mark)) {
+            self.rest = &rest[mark.len()..];
+            return Ok(Some((line, Token::Mark(mark))));
+        }
+        Ok(Some((line, self.word()?)))
+    }
+
+    fn skip_blanks(&mut self) -> Result<()> {
+        while let Some(c) = self.rest.chars().next() {
+            let (rest, was_begin) = (self.rest, std::mem::replace(&mut self.line_begins, false));
+            if c.is_whitespace() {
+                self.line_begins = c == '\n' || was_begin;
+                self.line += usize::from(c == '\n');
+                self.rest = &rest[c.len_utf8()..];
+            } else if rest.starts_with("//") || (c == '#' && was_begin) {
+                self.rest = &rest[rest.find('\n').unwrap_or(rest.len())..];
+            } else if let Some(comment) = rest.strip_prefix("/*") {
+                let length = comment.find("*/").ok_or_else(|| self.error("a comment that does not end"))?;
+                self.line += comment[..length].matches('\n').count();
+                self.rest = &comment[length + 2..];
+            } else {
+                break;
             }
         }
+        Ok(())
     }
-    Ok(tokens)
+
+    /// A name in quotes, given what follows the first of them.
+    fn quoted(&mut self, quoted: &str) -> Result<Token> {
+        let (mut name, mut escaped, mut end) = (String::new(), false, None);
+        for (place, c) in quoted.char_indices() {
+            match (escaped, c) {
+                (false, '"') => {
+                    end = Some(place);
+                    break;
+                }
+                (false, '\\') => escaped = true,
+                (true, '"') => (escaped, _) = (false, name.push('"')),
+                (true, '\n') => escaped = false,
+                (true, c) => (escaped, _) = (false, name.extend(['\\', c])),
+                (false, c) => name.push(c),
+            }
+        }
+        let end = end.ok_or_else(|| self.error("a name in quotes that does not end"))?;
+        self.line += quoted[..end].matches('\n').count();
+        self.rest = &self.rest[end + 2..];
+        Ok(Token::Quoted(name))
+    }
+
+    /// A name without quotes.
+    fn word(&mut self) -> Result<Token> {
+        let rest = self.rest;
+        let part = |c: char| c.is_alphanumeric() || c == '_';
+        // A minus sign and a point belong to numbers only: a-b is no name, and a.b is two.
+        let number = rest.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit() || c == '.');
+        let length = match number {
+            true => rest[1..].find(|c: char| !(c.is_ascii_digit() || c == '.')).map_or(rest.len(), |end| end + 1),
+            false => rest.find(|c| !part(c)).unwrap_or(rest.len()),
+        };
+        if length == 0 {
+            let c = rest.chars().next().unwrap_or_default().escape_debug();
+            return Err(self.error(&format!("'{c}' is not read here; a name with it stands in quotes")));
+        }
+        self.rest = &rest[length..];
+        if number && self.rest.starts_with(part) {
+            return Err(self.error("a name that begins with a digit and is no number; it has to stand in quotes"));
+        }
+        Ok(Token::Word(rest[..length].to_owned()))
+    }
+
+    fn error(&self, what: &str) -> Error {
+        Error::Line { path: self.path.to_owned(), line: self.line, what: what.to_owned() }
+    }
 }
 
 /// Reads the statements of a DOT text.
-struct Dot<'a, I: Iterator<Item = (usize, Token)>> {
+struct Dot<'a, I: Iterator<Item = Result<(usize, Token)>>> {
     tokens: std::iter::Peekable<I>,
     /// The line of the last token taken.
     last: usize,
@@ -205,7 +272,7 @@ struct Dot<'a, I: Iterator<Item = (usize, Token)>> {
     edges: &'a mut Edges,
 }
 
-impl<I: Iterator<Item = (usize, Token)>> Dot<'_, I> {
+impl<I: Iterator<Item = Result<(usize, Token)>>> Dot<'_, I> {
     fn graph(&mut self) -> Result<()> {
         let (expected, arrow) = match self.direction {
             Direction::Directed => ("digraph", "->"),
@@ -246,7 +313,7 @@ impl<I: Iterator<Item = (usize, Token)>> Dot<'_, I> {
         if named && self.take("=") {
             return self.name("a value").map(drop);
         }
-        let mut from = if named { vec![self.edges.vertex(&name)] } else { self.set()? };
+        let mut from = if named { vec![self.edges.vertex(&name, self.last)?] } else { self.set()? };
         loop {
             if self.take(arrow) {
                 let line = self.last;
@@ -254,12 +321,10 @@ impl<I: Iterator<Item = (usize, Token)>> Dot<'_, I> {
                     true => self.set()?,
                     false => {
                         let name = self.name("a vertex or '{'")?;
-                        vec![self.edges.vertex(&name)]
+                        vec![self.edges.vertex(&name, self.last)?]
                     }
                 };
-                for &from in &from {
-                    self.edges.edges.extend(to.iter().map(|&to| Edge { from, to, line }));
-                }
+                self.edges.join(&from, &to, line)?;
                 from = to;
             } else if self.peek_mark("->") || self.peek_mark("--") {
                 return self.unexpected(&format!("'{arrow}'"));
@@ -269,14 +334,17 @@ impl<I: Iterator<Item = (usize, Token)>> Dot<'_, I> {
         }
     }
 
-    /// `{a b c}`.
+    /// `{a b c}`, each vertex once.
     fn set(&mut self) -> Result<Vec<usize>> {
         self.next();
-        let mut vertices = Vec::new();
+        let (mut vertices, mut seen) = (Vec::new(), HashSet::new());
         while !self.take("}") {
             if !self.take(";") && !self.take(",") {
                 let name = self.name("a vertex or '}'")?;
-                vertices.push(self.edges.vertex(&name));
+                let vertex = self.edges.vertex(&name, self.last)?;
+                if seen.insert(vertex) {
+                    vertices.push(vertex);
+                }
             }
         }
         Ok(vertices)
@@ -298,8 +366,8 @@ impl<I: Iterator<Item = (usize, Token)>> Dot<'_, I> {
 
     fn name(&mut self, expected: &str) -> Result<String> {
         match self.tokens.peek() {
-            Some((_, Token::Quoted(_))) => {}
-            Some((_, Token::Word(word))) if !word.eq_ignore_ascii_case("subgraph") => {}
+            Some(Ok((_, Token::Quoted(_)))) => {}
+            Some(Ok((_, Token::Word(word)))) if !word.eq_ignore_ascii_case("subgraph") => {}
             _ => return self.unexpected(expected),
         }
         match self.next() {
@@ -309,7 +377,7 @@ impl<I: Iterator<Item = (usize, Token)>> Dot<'_, I> {
     }
 
     fn next(&mut self) -> Option<Token> {
-        let (line, token) = self.tokens.next()?;
+        let (line, token) = self.tokens.next_if(Result::is_ok)?.ok()?;
         self.last = line;
         Some(token)
     }
@@ -323,17 +391,18 @@ impl<I: Iterator<Item = (usize, Token)>> Dot<'_, I> {
     }
 
     fn peek_mark(&mut self, mark: &str) -> bool {
-        matches!(self.tokens.peek(), Some((_, Token::Mark(found))) if *found == mark)
+        matches!(self.tokens.peek(), Some(Ok((_, Token::Mark(found)))) if *found == mark)
     }
 
     fn peek_keyword(&mut self, word: &str) -> bool {
-        matches!(self.tokens.peek(), Some((_, Token::Word(found))) if found.eq_ignore_ascii_case(word))
+        matches!(self.tokens.peek(), Some(Ok((_, Token::Word(found)))) if found.eq_ignore_ascii_case(word))
     }
 
+    /// The error for the next token, which is not the expected one; or the lexer's.
     fn unexpected<T>(&mut self, expected: &str) -> Result<T> {
-        let (line, found) = match self.tokens.peek() {
-            Some((line, Token::Word(name) | Token::Quoted(name))) => (*line, format!("'{}'", name.escape_debug())),
-            Some((line, Token::Mark(mark))) => (*line, format!("'{mark}'")),
+        let (line, found) = match self.tokens.next().transpose()? {
+            Some((line, Token::Word(name) | Token::Quoted(name))) => (line, format!("'{}'", name.escape_debug())),
+            Some((line, Token::Mark(mark))) => (line, format!("'{mark}'")),
             None => (self.last, "the end of the text".to_owned()),
         };
         Err(self.edges.at(line, format!("{found} where {expected} is expected")))

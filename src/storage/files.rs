@@ -7,7 +7,7 @@
 
 use super::{Bytes, Handle, Mode, Storage};
 use memmap2::MmapOptions;
-use rustix::fs::{FallocateFlags, fallocate, statvfs};
+use rustix::fs::{FallocateFlags, OFlags, fallocate, statvfs};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -45,24 +45,36 @@ impl Storage for Files {
     }
 
     fn open(&self, name: &str, mode: Mode) -> Result<Box<dyn Handle>> {
+        // Without NONBLOCK, opening a FIFO waits until another process opens its other end. Regular files ignore the flag.
+        let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
         let mut options = OpenOptions::new();
         options.read(true);
         if mode != Mode::Read {
-            options.write(true).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+            options.write(true);
+            flags |= OFlags::NOFOLLOW;
         }
+        options.custom_flags(flags.bits().cast_signed());
         match mode {
             Mode::Read | Mode::Write => {}
             Mode::Make => _ = options.create(true).truncate(false),
             Mode::Empty => _ = options.create(true).truncate(true),
             Mode::New => _ = options.create_new(true),
         }
-        let file = options.open(self.dir.join(name))?;
+        let file = options.open(self.dir.join(name)).map_err(|error| match error.raw_os_error() {
+            // What the system says of a socket.
+            Some(code) if code == rustix::io::Errno::NXIO.raw_os_error() => not_regular(),
+            _ => error,
+        })?;
+        if !file.metadata()?.is_file() {
+            return Err(not_regular());
+        }
         Ok(Box::new(Opened { dir: self.dir.clone(), file }))
     }
 
     fn length(&self, name: &str) -> Result<Option<u64>> {
         match std::fs::metadata(self.dir.join(name)) {
-            Ok(metadata) => Ok(Some(metadata.len())),
+            Ok(metadata) if metadata.is_file() => Ok(Some(metadata.len())),
+            Ok(_) => Err(not_regular()),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
             Err(error) => Err(error),
         }
@@ -91,6 +103,11 @@ impl Storage for Files {
         let stat = statvfs(existing.unwrap_or(Path::new(".")))?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
+}
+
+/// The error for a directory, FIFO, socket or device in the place of a file: none of them has bytes at offsets.
+fn not_regular() -> Error {
+    Error::new(ErrorKind::InvalidInput, "not a regular file; remove it or put the file back")
 }
 
 #[derive(Debug)]
@@ -157,6 +174,37 @@ impl Handle for Opened {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The calls run in a thread, since a call that waits would never return.
+    #[test]
+    fn only_regular_files_are_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::create_dir(at("directory")).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, at("fifo"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", at("device")).unwrap();
+        std::fs::write(at("file"), "abc").unwrap();
+        std::os::unix::fs::symlink(at("file"), at("link")).unwrap();
+        let (done, wait) = std::sync::mpsc::channel();
+        let files = Files::new(dir.path());
+        std::thread::spawn(move || {
+            for name in ["directory", "fifo", "socket", "device"] {
+                assert_eq!(files.length(name).unwrap_err().kind(), ErrorKind::InvalidInput, "{name}");
+                let error = files.open(name, Mode::Read).unwrap_err();
+                assert!(error.to_string().contains("not a regular file"), "{name}: {error}");
+                for mode in [Mode::Write, Mode::Make, Mode::Empty, Mode::New] {
+                    assert!(files.open(name, mode).is_err(), "{name}, {mode:?}");
+                }
+            }
+            for name in ["file", "link"] {
+                assert_eq!(files.length(name).unwrap(), Some(3));
+                assert_eq!(files.open(name, Mode::Read).unwrap().length().unwrap(), 3);
+            }
+            done.send(()).unwrap();
+        });
+        wait.recv_timeout(std::time::Duration::from_secs(20)).expect("an open that failed or waits");
+    }
 
     #[test]
     fn a_file_that_cannot_have_holes_says_so() {

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How a file is opened. For writing, a symbolic link is refused.
+/// How a file is opened. Only regular files are; for writing, a symbolic link is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// To be read; it must be there.
@@ -216,7 +216,7 @@ impl Dir {
     /// Opens a file.
     ///
     /// # Errors
-    /// `NotFound`, `AlreadyExists` by the mode.
+    /// `NotFound`, `AlreadyExists` by the mode; `InvalidInput` for what is no regular file (a directory, FIFO, device).
     pub fn open(&self, name: &str, mode: Mode) -> Result<File> {
         let open = || self.storage.open(name, mode);
         let handle = if mode == Mode::Read { self.poison.look(open) } else { self.poison.change(open) };
@@ -226,7 +226,7 @@ impl Dir {
     /// The length of a file; `None` when it is not there.
     ///
     /// # Errors
-    /// What the system says.
+    /// What the system says; `InvalidInput` for what is no regular file.
     pub fn length(&self, name: &str) -> Result<Option<u64>> {
         self.poison.look(|| self.storage.length(name))
     }
@@ -288,6 +288,19 @@ impl Dir {
     pub fn read(&self, name: &str) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.open(name, Mode::Read)?.reader().read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// All bytes of a file that has at most `most` of them.
+    ///
+    /// # Errors
+    /// What the system says; `InvalidData` for a longer file, of which at most `most` + 1 bytes are read.
+    pub fn read_at_most(&self, name: &str, most: u64) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let read = self.open(name, Mode::Read)?.reader().take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+        if read as u64 > most {
+            return Err(Error::new(ErrorKind::InvalidData, format!("the file is longer than {most} bytes")));
+        }
         Ok(bytes)
     }
 

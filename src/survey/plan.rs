@@ -1,0 +1,299 @@
+//! What a survey is to examine: the file `survey.plan` in its directory, and what is missing of it.
+//!
+//! Every shard's plan describes the whole survey, so [`Collection::missing`] finds games and shards that are not there.
+//! The shard of a game is a hash of its name ([`Plan::shard_of`]): games with similar codes take similar times, and the
+//! hash spreads them evenly. The plan names that rule, so shards made by different rules are not taken together.
+
+use super::{Order, Record, codes, order};
+use crate::error::{Error, Result};
+use crate::rule::Rule;
+use crate::storage::Dir;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// The file name of a plan.
+pub const NAME: &str = "survey.plan";
+
+/// Maximum number of games in a survey.
+pub const MAX_GAMES: usize = 1 << 20;
+
+/// Maximum number of digits after the point of [`Games::Digits`].
+pub const MAX_DIGITS: u32 = 6;
+
+/// Maximum length of a plan, in bytes.
+const MAX_BYTES: u64 = 128 << 20;
+
+/// The format of a plan that this program writes and reads.
+const FORMAT: &str = "grundy-survey-plan-1";
+
+/// The rule of [`Plan::shard_of`].
+const SHARDING: &str = "blake3-first-8-bytes-little-endian-mod-shards";
+
+/// The games of a whole survey.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Games {
+    /// All octal codes with up to this number of digits after the point.
+    Digits(u32),
+    /// Canonical names.
+    List(Vec<String>),
+}
+
+/// What a directory of a survey is to hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// `grundy-survey-plan-1`.
+    pub format: String,
+    /// What wrote it.
+    pub program: String,
+    /// The games of the whole survey.
+    pub games: Games,
+    /// The rule that gives each game its shard.
+    pub sharding: String,
+    /// The shard of this directory, from 0.
+    pub shard: u64,
+    /// The number of shards.
+    pub shards: u64,
+    /// The number of values to which each game is examined.
+    pub to: u64,
+}
+
+impl Plan {
+    /// The plan of shard `shard.0` of `shard.1`.
+    ///
+    /// # Errors
+    /// A sentence when it has no or too many games, or there is no such shard.
+    pub fn new(games: Games, shard: (u64, u64), to: u64) -> std::result::Result<Plan, String> {
+        let (format, program, sharding) = (FORMAT.into(), crate::PROGRAM.into(), SHARDING.into());
+        let plan = Plan { format, program, games, sharding, shard: shard.0, shards: shard.1, to };
+        plan.check()?;
+        Ok(plan)
+    }
+
+    /// Reads a plan; the error says what is wrong with it.
+    ///
+    /// # Errors
+    /// A sentence when the bytes are no plan that this program writes.
+    pub fn parse(bytes: &[u8]) -> std::result::Result<Plan, String> {
+        let plan: Plan = serde_json::from_slice(bytes).map_err(|e| super::printable(&e.to_string()))?;
+        if plan.format != FORMAT {
+            return Err(format!("its format is '{}', not '{FORMAT}'", super::printable(&plan.format)));
+        }
+        if plan.sharding != SHARDING {
+            let sharding = super::printable(&plan.sharding);
+            return Err(format!("it divides games into shards by '{sharding}', this program by '{SHARDING}'"));
+        }
+        if !super::is_program(&plan.program) {
+            return Err("the field 'program' is not a short line of printable ASCII".into());
+        }
+        plan.check()?;
+        Ok(plan)
+    }
+
+    /// The plan of a directory, if it has one.
+    pub(super) fn read(dir: &Dir) -> Result<Option<Plan>> {
+        let bytes = match dir.read_at_most(NAME, MAX_BYTES) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            bytes => bytes.map_err(Error::io("reading", dir.join(NAME)))?,
+        };
+        let damage = |what: String| Error::Damage {
+            path: dir.join(NAME),
+            offset: 0,
+            what: format!("this is not the plan of a survey: {what}; remove it and repeat the survey's command"),
+        };
+        Plan::parse(&bytes).map(Some).map_err(damage)
+    }
+
+    pub(super) fn write(&self, dir: &Dir) -> Result<()> {
+        let text = serde_json::to_string_pretty(self).expect("numbers and text are JSON") + "\n";
+        if text.len() as u64 > MAX_BYTES {
+            let what = format!("the names of the games take more than {MAX_BYTES} bytes; divide the list");
+            return Err(Error::Survey { path: dir.join(NAME), what });
+        }
+        dir.write_whole(NAME, text.as_bytes()).map_err(Error::io("writing", dir.join(NAME)))
+    }
+
+    /// Says what is wrong with the fields.
+    fn check(&self) -> std::result::Result<(), String> {
+        if self.shard >= self.shards || self.to == 0 {
+            let Plan { shard, shards, to, .. } = self;
+            return Err(format!("there is no shard {shard} of {shards} that examines {to} values of a game"));
+        }
+        let names = match &self.games {
+            Games::Digits(1..=MAX_DIGITS) => return Ok(()),
+            Games::Digits(digits) => return Err(format!("{digits} digits; a survey has 1 to {MAX_DIGITS}")),
+            Games::List(names) => names,
+        };
+        if names.is_empty() || names.len() > MAX_GAMES {
+            return Err(format!("{} games; a survey has 1 to {MAX_GAMES}", names.len()));
+        }
+        let mut seen = BTreeSet::new();
+        for name in names {
+            if !is_canonical(name) || !seen.insert(name) {
+                return Err(format!("'{}' is not the canonical name of a game, or is there twice", shown(name)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The games of the whole survey, in the order in which they are examined.
+    #[must_use]
+    pub fn all(&self) -> Vec<Rule> {
+        match &self.games {
+            Games::Digits(digits) => codes(*digits),
+            // Names that are no games were refused by `check`.
+            Games::List(names) => names.iter().filter_map(|name| name.parse().ok()).collect(),
+        }
+    }
+
+    /// The games of this shard, in the order in which they are examined.
+    #[must_use]
+    pub fn mine(&self) -> Vec<Rule> {
+        self.all().into_iter().filter(|rule| self.shard_of(rule.name()) == self.shard).collect()
+    }
+
+    /// The shard of a game: the first 8 bytes of the BLAKE3 hash of its canonical name, a little-endian number, modulo
+    /// the number of shards.
+    #[must_use]
+    pub fn shard_of(&self, name: &str) -> u64 {
+        let hash = blake3::hash(name.as_bytes());
+        let first: [u8; 8] = hash.as_bytes()[..8].try_into().expect("a hash has 32 bytes");
+        u64::from_le_bytes(first) % self.shards
+    }
+
+    /// Whether both are parts of one survey, whatever their shards.
+    fn is_of(&self, other: &Plan) -> bool {
+        let same_list = || match (&self.games, &other.games) {
+            (Games::List(a), Games::List(b)) => a.iter().collect::<BTreeSet<_>>() == b.iter().collect(),
+            _ => false,
+        };
+        self.shards == other.shards && (self.games == other.games || same_list())
+    }
+
+    /// Compares what was asked for with the plan that is there, and makes the one that holds from now on.
+    ///
+    /// # Errors
+    /// [`Error::Survey`] when the plan that is there is another one, or examines games further.
+    pub(super) fn continues(self, there: Option<&Plan>, dir: &Dir) -> Result<Plan> {
+        let Some(there) = there else { return Ok(self) };
+        let refuse = |what: String| Err(Error::Survey { path: dir.path().into(), what });
+        if !self.is_of(there) || self.shard != there.shard {
+            return refuse(format!(
+                "this directory is that of shard {}/{there}; choose another one for shard {}/{self}",
+                there.shard, self.shard
+            ));
+        }
+        if self.to < there.to {
+            let to = there.to;
+            return refuse(format!(
+                "this survey examines up to {to} values of a game, more than {}; use --to {to} or more, or another \
+                 directory",
+                self.to
+            ));
+        }
+        Ok(self)
+    }
+}
+
+impl std::fmt::Display for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of the survey of ", self.shards)?;
+        match &self.games {
+            Games::Digits(digits) => write!(f, "all octal codes with up to {digits} digits"),
+            Games::List(names) => {
+                write!(f, "{} games, {} to {}", names.len(), shown(&names[0]), shown(&names[names.len() - 1]))
+            }
+        }
+    }
+}
+
+fn is_canonical(name: &str) -> bool {
+    name.parse::<Rule>().is_ok_and(|rule| rule.name() == name)
+}
+
+/// A name in a message, which may have thousands of digits.
+fn shown(name: &str) -> String {
+    const LONGEST: usize = 40;
+    let short: String = name.chars().take(LONGEST).collect();
+    super::printable(&short) + if short.len() < name.len() { "…" } else { "" }
+}
+
+/// What some directories of surveys hold together.
+#[derive(Clone, Debug, Default)]
+pub struct Collection {
+    /// One record of each game, in the order of a table.
+    pub records: BTreeMap<Order, Record>,
+    /// The directories that have a plan, with it.
+    pub plans: Vec<(PathBuf, Plan)>,
+    /// The directories that have records and no plan: programs before plans made them.
+    pub unplanned: Vec<PathBuf>,
+}
+
+/// What the plans of a [`Collection`] promise and its records do not have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// The number of games of the plans.
+    pub expected: usize,
+    /// The number of those that are missing.
+    pub games: usize,
+    /// What is missing: a line for each shard without a directory, then one for each other game.
+    pub lines: Vec<String>,
+}
+
+impl Collection {
+    /// What is missing. A game of a shard whose directory is there must have been examined as far as that plan says; of
+    /// another shard any record counts.
+    #[must_use]
+    pub fn missing(&self) -> Missing {
+        let (mut expected, mut absent) = (BTreeSet::new(), BTreeSet::new());
+        let (mut shards, mut games) = (Vec::new(), BTreeMap::new());
+        for survey in self.surveys() {
+            let plan = survey[0].1;
+            // Of two directories of a shard the plan that goes further counts.
+            let mut there: BTreeMap<u64, &(&PathBuf, &Plan)> = BTreeMap::new();
+            for part in &survey {
+                let kept = there.entry(part.1.shard).or_insert(part);
+                *kept = if part.1.to > kept.1.to { part } else { *kept };
+            }
+            let mut of_absent: BTreeMap<u64, usize> = BTreeMap::new();
+            for rule in plan.all() {
+                let (name, shard) = (order(rule.name()), plan.shard_of(rule.name()));
+                let record = self.records.get(&name);
+                expected.insert(name.clone());
+                match (there.get(&shard), record) {
+                    (None, Some(_)) => continue,
+                    (None, None) => *of_absent.entry(shard).or_default() += 1,
+                    (Some((path, part)), record) => {
+                        let what = match record {
+                            Some(record) if record.is_done(part.to) => continue,
+                            Some(record) => format!("examined up to {} values, not {}", record.to, part.to),
+                            None => "no record".into(),
+                        };
+                        games.insert(name.clone(), format!("{}: {what} ({})", shown(rule.name()), path.display()));
+                    }
+                }
+                absent.insert(name);
+            }
+            shards.extend(of_absent.iter().map(|(shard, count)| {
+                let s = if *count == 1 { "" } else { "s" };
+                format!("shard {shard}/{plan}: {count} game{s} missing, no directory of this shard is given")
+            }));
+        }
+        let lines = shards.into_iter().chain(games.into_values()).collect();
+        Missing { expected: expected.len(), games: absent.len(), lines }
+    }
+
+    /// The plans, those of one survey together.
+    fn surveys(&self) -> Vec<Vec<(&PathBuf, &Plan)>> {
+        let mut surveys: Vec<Vec<(&PathBuf, &Plan)>> = Vec::new();
+        for (path, plan) in &self.plans {
+            match surveys.iter_mut().find(|survey| survey[0].1.is_of(plan)) {
+                Some(survey) => survey.push((path, plan)),
+                None => surveys.push(vec![(path, plan)]),
+            }
+        }
+        surveys
+    }
+}

@@ -1,0 +1,349 @@
+//! Surveys and their tables: what belongs to a survey, what is missing, and records that cannot be right.
+
+mod support;
+
+use grundy::mex::Kernel;
+use grundy::sparse::Method;
+use grundy::survey::{Games, Plan, Record, codes, contradiction, examine};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::sync::atomic::AtomicBool;
+use support::{grundy, run_well, text};
+use tempfile::TempDir;
+
+/// A directory in which commands run.
+struct Home(TempDir);
+
+impl Home {
+    fn new() -> Home {
+        Home(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, line: &str) -> Output {
+        grundy(line.split_whitespace()).current_dir(self.0.path()).output().unwrap()
+    }
+
+    /// The stdout of a command that succeeds, and its stderr.
+    fn well(&self, line: &str) -> (String, String) {
+        let output = self.command(line);
+        assert_eq!(output.status.code(), Some(0), "{line}: {}", text(&output.stderr));
+        (text(&output.stdout), text(&output.stderr))
+    }
+
+    /// The stderr of a command that fails, with nothing on stdout and no character that moves a cursor.
+    fn fails(&self, status: i32, line: &str, words: &[&str]) -> String {
+        let output = self.command(line);
+        let stderr = text(&output.stderr);
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(status), String::new()), "{line}: {stderr}");
+        for word in words {
+            assert!(stderr.contains(word), "{line} says nothing of {word}: {stderr}");
+        }
+        assert!(!stderr.contains(|c: char| c.is_control() && c != '\n') && !stderr.contains("panicked"), "{stderr:?}");
+        stderr
+    }
+
+    fn record(&self, name: &str) -> Value {
+        serde_json::from_slice(&std::fs::read(self.path(name)).unwrap()).unwrap()
+    }
+
+    /// Writes a record with other fields.
+    fn change(&self, from: &str, to: &str, fields: &[(&str, Value)]) {
+        let mut record = self.record(from);
+        for (key, value) in fields {
+            record[*key] = value.clone();
+        }
+        std::fs::create_dir_all(self.path(to).parent().unwrap()).unwrap();
+        std::fs::write(self.path(to), record.to_string()).unwrap();
+    }
+}
+
+fn entries(dir: &Path) -> Vec<(String, Vec<u8>)> {
+    let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let mut all: Vec<_> =
+        files.map(|path| (path.to_string_lossy().into_owned(), std::fs::read(path).unwrap())).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn real_records_of_a_game_agree_whatever_their_lengths_and_methods() {
+    let stop = AtomicBool::new(false);
+    let (fast, slow) = (Method::Sparse(Kernel::best()), Method::Definition);
+    let names = ["grundy", "grundy:d=3", "remove-a-square", "0.6", "0.007", "0.16", "0.104", "4.322"];
+    let games = codes(2).into_iter().chain(names.map(|name| name.parse().unwrap()));
+    for rule in games {
+        let mut lengths =
+            vec![(fast, 3), (fast, 64), (fast, 300), (slow, 300), (fast, 1000), (slow, 1000), (fast, 9000)];
+        if rule.name() == "grundy" {
+            lengths.extend([(fast, 1 << 16), (fast, 70_000)]); // with rares
+        }
+        let records: Vec<Record> = lengths
+            .into_iter()
+            .filter_map(|(method, to)| examine(&rule, method, to, &stop).unwrap())
+            .inspect(|record| {
+                let file = serde_json::to_vec(record).unwrap();
+                let name = format!("{}.json", rule.directory_name());
+                assert_eq!(Record::parse(&name, &file).as_ref(), Ok(record), "{name}");
+            })
+            .collect();
+        for (i, a) in records.iter().enumerate() {
+            for b in &records[i..] {
+                assert_eq!((contradiction(a, b), contradiction(b, a)), (None, None), "{a:?}\n{b:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn merge_refuses_records_that_cannot_both_be_true() {
+    let home = Home::new();
+    std::fs::write(home.path("games"), "kayles\n").unwrap();
+    home.well("-q survey games --to 5000 -o good");
+    let good = home.record("good/0.77.json");
+    assert_eq!((&good["status"], &good["period"], &good["preperiod"]), (&json!("proved"), &json!(12), &json!(71)));
+    let far = ("checked_through", json!(100_000_000));
+    let observed = [("status", json!("observed")), ("theorem", Value::Null), far.clone()];
+    let none =
+        [&observed[..], &[("status", json!("none")), ("period", Value::Null), ("preperiod", Value::Null)]].concat();
+    for (i, fields) in [
+        vec![far.clone(), ("max_value", json!(77))],
+        vec![far.clone(), ("preperiod", json!(70))],
+        vec![far.clone(), ("period", json!(24))],
+        vec![("digest", json!("0".repeat(64)))],
+        [&observed[..], &[("period", json!(13))]].concat(),
+        [&observed[..], &[("preperiod", json!(90))]].concat(),
+        none,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let dir = format!("bad{i}");
+        home.change("good/0.77.json", &format!("{dir}/0.77.json"), &fields);
+        for dirs in [format!("good {dir}"), format!("{dir} good")] {
+            home.fails(3, &format!("merge {dirs}"), &["0.77.json", "contradicts"]);
+        }
+    }
+    // What looked further and says the same.
+    home.change("good/0.77.json", "more/0.77.json", std::slice::from_ref(&far));
+    assert!(home.well("merge good more").0.contains("| 100000000 |"));
+    // A proof counts more than more values.
+    home.change("good/0.77.json", "seen/0.77.json", &observed);
+    assert_eq!(home.well("merge seen good").0, home.well("merge good").0);
+}
+
+#[test]
+fn fields_that_do_not_fit_are_damage_and_nothing_of_them_reaches_the_terminal() {
+    let home = Home::new();
+    std::fs::write(home.path("games"), "kayles\n").unwrap();
+    home.well("-q survey games --to 5000 -o good");
+    std::fs::write(home.path("games"), "grundy\n").unwrap();
+    home.well("-q survey games --to 2^16 -o sparse");
+    let digest = home.record("good/0.77.json")["digest"].as_str().unwrap().to_owned();
+    for fields in [
+        vec![("digest", json!("\u{1b}[31mred\n"))],
+        vec![("digest", json!(digest.to_uppercase()))],
+        vec![("digest", json!(format!("{digest}0")))],
+        vec![("program", json!("grundy\u{1b}]0;x\u{7}"))],
+        vec![("program", json!("p".repeat(300)))],
+        vec![("program", json!("\u{202e}"))],
+        vec![("game", json!("0.7\u{1b}7"))],
+        vec![("game", json!("kayles"))],
+        vec![("game", json!("0.770"))],
+        vec![("format", json!("grundy-survey-2"))],
+        vec![("status", json!("observed"))],
+        vec![("status", json!("none"))],
+        vec![("status", json!("\u{1b}[31m"))],
+        vec![("period", Value::Null)],
+        vec![("period", json!(0))],
+        vec![("period", json!(u64::MAX))],
+        vec![("preperiod", Value::Null)],
+        vec![("preperiod", json!(5000))],
+        vec![("saltus", json!(1))],
+        vec![("theorem", Value::Null)],
+        vec![("theorem", json!("P2"))],
+        vec![("checked_through", json!(100))],
+        vec![("checked_through", json!(167))],
+        vec![("max_at", json!(83))],
+        vec![("max_at", json!(0))],
+        vec![("max_value", json!(0))],
+        vec![("position", json!(1))],
+        vec![("mask", json!(15))],
+        vec![("rares", json!(3))],
+        vec![("to", json!(0))],
+        vec![("\u{1b}[31m", json!(0))],
+    ] {
+        home.change("good/0.77.json", "bad/0.77.json", &fields);
+        home.fails(3, "merge bad", &["bad/0.77.json", "not a record"]);
+    }
+    for fields in [
+        ("position", json!(7)),
+        ("mask", json!(0)),
+        ("rares", Value::Null),
+        ("rares", json!(0)),
+        ("rares", json!(60_000)),
+        ("last_rare", json!(65_536)),
+        ("last_rare", json!(1)),
+        ("theorem", json!("P4")),
+    ] {
+        home.change("sparse/grundy.json", "bad-sparse/grundy.json", &[fields]);
+        home.fails(3, "merge bad-sparse", &["bad-sparse/grundy.json", "not a record"]);
+    }
+    std::fs::remove_file(home.path("bad/0.77.json")).unwrap();
+    std::fs::write(home.path("bad/\u{1b}[31m.json"), "{}").unwrap();
+    home.fails(3, "merge bad", &["u{1b}[31m.json"]);
+    std::fs::remove_file(home.path("bad/\u{1b}[31m.json")).unwrap();
+    std::fs::write(home.path("bad/0.77.json"), vec![b' '; 1 << 17]).unwrap();
+    home.fails(1, "merge bad", &["bad/0.77.json", "longer than"]);
+    let line = home.well("merge --json good").0;
+    assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), home.record("good/0.77.json"));
+}
+
+#[test]
+fn merge_lists_what_is_missing_and_writes_no_table() {
+    let home = Home::new();
+    let survey = "-q survey --digits 2 --to 200";
+    for shard in 0..8 {
+        home.well(&format!("{survey} --shard {shard}/8 -o s{shard}"));
+    }
+    home.well(&format!("{survey} -o whole"));
+    let table = home.well("merge whole").0;
+    assert_eq!(home.well("merge s7 s1 s2 s3 s4 s5 s6 s0"), (table.clone(), String::new()));
+    // Two of eight shards.
+    let two = home.fails(
+        4,
+        "merge s0 s3 -o table.md",
+        &["of 128 results are missing", "--partial", "shard 1/8", "shard 7/8"],
+    );
+    assert!(!two.contains("shard 0/8") && !two.contains("shard 3/8"), "{two}");
+    assert!(!home.path("table.md").exists());
+    let (partial, warning) = home.well("merge s0 s3 --partial");
+    assert!(partial.lines().count() > 2 && partial.lines().count() < table.lines().count());
+    assert!(partial.lines().all(|line| table.contains(line)) && warning.contains("shard 1/8"), "{partial}{warning}");
+    // The records of the whole survey stand in for shards that are not there.
+    assert_eq!(home.well("merge s0 whole").0, table);
+    // A record that was removed, many, and one that was not examined as far as the plan says.
+    std::fs::remove_file(home.path("whole/0.4.json")).unwrap();
+    home.fails(4, "merge whole", &["1 of 128 results are missing", "0.4: no record (whole)"]);
+    for game in codes(2) {
+        let _ = std::fs::remove_file(home.path(&format!("whole/{game}.json")));
+    }
+    let all = home.fails(4, "merge whole", &["128 of 128 results are missing", "and 108 more"]);
+    assert!(all.lines().count() < 25, "{all}");
+    home.well(&format!("{survey} -o whole"));
+    assert_eq!(home.well("merge whole").0, table);
+    let open =
+        codes(2).into_iter().find(|game| home.record(&format!("whole/{game}.json"))["status"] != "proved").unwrap();
+    home.change(&format!("whole/{open}.json"), &format!("whole/{open}.json"), &[("to", json!(100))]);
+    home.fails(4, "merge whole", &[&format!("{open}: examined up to 100 values, not 200")]);
+}
+
+#[test]
+fn merge_refuses_directories_without_a_survey_and_says_when_completeness_is_unknown() {
+    let home = Home::new();
+    std::fs::create_dir(home.path("empty")).unwrap();
+    run_well("kayles", &home.path("run"), &["--to", "5000"]);
+    std::fs::write(home.path("games"), "kayles\n0.6\n").unwrap();
+    home.well("-q survey games --to 500 -o good");
+    for bad in ["empty", "run", "good empty"] {
+        home.fails(1, &format!("merge {bad}"), &["no survey here"]);
+    }
+    home.fails(1, "merge nowhere", &["nowhere"]);
+    let table = home.well("merge good").0;
+    std::fs::remove_file(home.path("good/survey.plan")).unwrap();
+    let (same, warning) = home.well("merge good");
+    assert!(same == table && warning.contains("good") && warning.contains("unknown"), "{warning}");
+    // The next survey there makes the plan.
+    home.well("-q survey games --to 500 -o good");
+    assert_eq!(home.well("merge good"), (table, String::new()));
+}
+
+#[test]
+fn a_survey_is_continued_by_its_own_plan_only() {
+    let home = Home::new();
+    std::fs::write(home.path("games"), "kayles\n0.6\n# a comment\n").unwrap();
+    std::fs::write(home.path("same"), "0.6\n.77\n0.770\n").unwrap();
+    std::fs::write(home.path("others"), "kayles\n").unwrap();
+    home.well("-q survey games --to 500 --shard 1/3 -o out");
+    let before = entries(&home.path("out"));
+    for other in ["others --shard 1/3", "games --shard 0/3", "games --shard 1/4", "games", "--digits 1 --shard 1/3"] {
+        home.fails(1, &format!("-q survey {other} --to 500 -o out"), &["out", "shard 1/3", "choose another"]);
+        assert_eq!(entries(&home.path("out")), before);
+    }
+    home.fails(1, "-q survey games --to 400 --shard 1/3 -o out", &["out", "500"]);
+    assert_eq!(entries(&home.path("out")), before);
+    home.well("-q survey same --to 500 --shard 1/3 -o out");
+    home.well("-q survey games --to 600 --shard 1/3 -o out");
+    assert_eq!(home.record("out/survey.plan")["to"], 600);
+    for plan in ["{}", "\u{1b}[31m", "{\"\u{1b}\":1}"] {
+        std::fs::write(home.path("out/survey.plan"), plan).unwrap();
+        home.fails(3, "-q survey games --to 600 --shard 1/3 -o out", &["out/survey.plan"]);
+        home.fails(3, "merge out", &["out/survey.plan"]);
+    }
+}
+
+#[test]
+fn files_of_others_are_not_overwritten() {
+    let home = Home::new();
+    for name in ["survey.md", "survey.csv", "notes.json", "lock", ".hidden"] {
+        let dir = home.path(&format!("of-{name}"));
+        std::fs::create_dir(&dir).unwrap();
+        std::fs::write(dir.join(name), "mine").unwrap();
+        home.fails(1, &format!("-q survey --digits 1 --to 100 -o of-{name}"), &[name, "empty or a new"]);
+        assert_eq!(entries(&dir).len(), 1);
+        assert_eq!(std::fs::read_to_string(dir.join(name)).unwrap(), "mine");
+    }
+    run_well("kayles", &home.path("run"), &["--to", "5000"]);
+    let before = entries(&home.path("run"));
+    home.fails(1, "-q survey --digits 1 --to 100 -o run", &["escapes.npy"]);
+    assert_eq!(entries(&home.path("run")), before);
+    // An empty directory, and one whose survey was stopped before its first record.
+    std::fs::create_dir(home.path("empty")).unwrap();
+    home.well("-q survey --digits 1 --to 100 -o empty");
+    std::fs::create_dir(home.path("begun")).unwrap();
+    std::fs::write(home.path("begun/lock"), "").unwrap();
+    home.well("-q survey --digits 1 --to 100 -o begun");
+}
+
+#[test]
+fn a_survey_in_use_is_refused_as_temporary() {
+    let home = Home::new();
+    home.well("-q survey --digits 1 --to 100 -o out");
+    let lock = std::fs::File::open(home.path("out/lock")).unwrap();
+    lock.lock().unwrap();
+    home.fails(75, "-q survey --digits 1 --to 100 -o out", &["out", "another process"]);
+    // Readers need no lock.
+    home.well("merge out");
+    drop(lock);
+    home.well("-q survey --digits 1 --to 100 -o out");
+}
+
+#[test]
+fn shards_divide_the_games_evenly_by_a_hash_of_the_code() {
+    const SHARDS: u64 = 8;
+    let plan = |shard| Plan::new(Games::Digits(3), (shard, SHARDS), 100).unwrap();
+    let parts: Vec<Vec<_>> = (0..SHARDS).map(|shard| plan(shard).mine()).collect();
+    for (shard, part) in (0..).zip(&parts) {
+        // 1024 games: 128 and at most four standard deviations more or less.
+        assert!((85..=171).contains(&part.len()), "shard {shard} has {} games", part.len());
+        for last in 0..8 {
+            let ending = |name: &str| name.ends_with(char::from(b'0' + last));
+            assert!(part.iter().filter(|rule| ending(rule.name())).count() < part.len() / 2, "shard {shard}, {last}");
+        }
+        for rule in part {
+            let hash = blake3::hash(rule.name().as_bytes());
+            let number = hash.as_bytes()[..8].iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte));
+            assert_eq!(number % SHARDS, shard, "{rule}");
+        }
+    }
+    let mut all: Vec<&str> = parts.iter().flatten().map(|rule| rule.name()).collect();
+    let mut expected: Vec<String> = codes(3).iter().map(|rule| rule.name().to_owned()).collect();
+    all.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(all, expected);
+    assert!(Plan::new(Games::Digits(1), (8, 8), 100).is_err() && Plan::new(Games::Digits(7), (0, 1), 100).is_err());
+}
