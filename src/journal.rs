@@ -21,6 +21,7 @@
 use crate::digest::{Digest, SEGMENT, SMALL};
 use crate::error::{Error, Result};
 use crate::fault;
+use crate::nimber::index;
 use crate::rule::{Leaves, Rule};
 use crate::storage::{Dir, File, Mode};
 use serde::{Deserialize, Serialize};
@@ -556,11 +557,12 @@ fn copy_aside(dir: &Dir, journal: &File, offset: u64, name: &str) -> Result<()> 
     dir.remove(&part).map_err(written("removing"))?; // left by a process that was killed here
     let copy = dir.open(&part, Mode::New).map_err(written("making"))?;
     let length = journal.length().map_err(Error::io("reading the state of", &path))?;
-    for from in (offset..length).step_by(crate::nimber::index(CHUNK)) {
-        let mut bytes = vec![0; crate::nimber::index(CHUNK.min(length - from))];
-        journal.read_exact_at(&mut bytes, from).map_err(Error::io("reading", &path))?;
-        if bytes.iter().any(|&byte| byte != 0) {
-            copy.write_all_at(&bytes, from - offset).map_err(written("writing"))?;
+    let mut buffer = vec![0; index(CHUNK)];
+    for from in (offset..length).step_by(index(CHUNK)) {
+        let bytes = &mut buffer[..index(CHUNK.min(length - from))];
+        journal.read_exact_at(bytes, from).map_err(Error::io("reading", &path))?;
+        if bytes.iter().fold(0, |any, &byte| any | byte) != 0 {
+            copy.write_all_at(bytes, from - offset).map_err(written("writing"))?;
         }
     }
     copy.set_length(length - offset).map_err(written("extending"))?;

@@ -207,8 +207,10 @@ impl Column {
                 path: self.path.clone(),
                 offset: there,
                 what: format!(
-                    "the file ends here, but the journal says that it holds {length} units of {} bytes",
-                    self.unit
+                    "the file ends here, but the journal says that it holds {length} units of {} bytes; restore it from a copy, \
+                     or go back to what the files support with 'grundy run --dir {} --rollback'",
+                    self.unit,
+                    self.dir.path().display()
                 ),
             });
         };
