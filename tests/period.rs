@@ -179,12 +179,33 @@ fn constant_sequences_and_periods_of_half_the_table() {
 
 #[test]
 fn values_that_grow_by_a_step_each_period_are_observed_as_such() {
-    let game = rule("0.77");
+    let game = rule("grundy:d=2");
     let values: Vec<u16> = (0..600u16).map(|n| if n < 17 { 0 } else { (n / 5) * 3 + n % 5 }).collect();
     let finding = find(&game, Space::NONE, &values);
     let repeat = finding.repeat.as_ref().unwrap();
     assert_eq!((finding.status(), repeat.period, repeat.saltus), (Status::Observed, 5, 3));
     assert_eq!(repeat.preperiod, 17);
+}
+
+/// No octal game is arithmetic-periodic (Horrocks and Nowakowski 2003), whatever a short table shows. Each of these shows
+/// G(n + 1) = G(n) + 1 throughout: taking up to 70 tokens from a heap, and the same with splits.
+#[test]
+fn an_octal_game_is_never_called_arithmetic_periodic() {
+    for game in [format!("0.{}", "3".repeat(70)), format!("0.{}", "2".repeat(70)), format!("0.{}", "3".repeat(300))] {
+        let game = rule(&game);
+        for count in [64, 66, 70] {
+            let values = definition::values(&game, count).unwrap();
+            assert!(values.windows(2).filter(|pair| pair[1] == pair[0] + 1).count() > count - 3, "{game}: {values:?}");
+            let finding = find(&game, Space::NONE, &values);
+            assert_eq!((finding.status(), finding.repeat), (Status::None, None), "{game}, {count} values");
+        }
+    }
+    // With a constant it is no octal game, and the repeat is reported as what it is.
+    let moves = (1..=70).map(|remove| Move { remove, constant: 0, leaves: Leaves::One });
+    let other = Move { remove: 71, constant: 1, leaves: Leaves::One };
+    let game = Rule::from_moves("with a constant", moves.chain([other]).collect()).unwrap();
+    let values = definition::values(&game, 64).unwrap();
+    assert_eq!(find(&game, Space::NONE, &values).repeat.map(|repeat| repeat.saltus), Some(1));
 }
 
 /// P4 proves with about n0 + p values what P1 proves with twice as many; both say the same. The e = 1 games among them

@@ -132,6 +132,16 @@ fn largest_step(rule: &Rule) -> u64 {
     rule.moves().iter().map(|m| m.remove + difference(m.leaves)).max().unwrap_or(0)
 }
 
+/// Whether the rule is an octal game: every split allows equal parts, and no constant is added. Its moves are then the
+/// digits 0 to 7 of a code, finitely many of them not 0, with 0 or 4 before the point.
+///
+/// The G-sequence of no such game is arithmetic-periodic with a saltus above 0 (G. Horrocks and R. J. Nowakowski,
+/// *Regularity in the G-sequences of octal and hexadecimal games*, Integers 3, 2003, G1).
+fn is_octal(rule: &Rule) -> bool {
+    let plain = |leaves| !matches!(leaves, Leaves::Two { min_difference } if min_difference > 0);
+    rule.moves().iter().all(|m| m.constant == 0 && plain(m.leaves))
+}
+
 fn is_grundys_game(rule: &Rule) -> bool {
     Rule::grundy(1).is_ok_and(|grundy| grundy.moves() == rule.moves())
 }
@@ -337,7 +347,7 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
                 break;
             }
         }
-        if finding.repeat.is_none() && stretch.start == 0 {
+        if finding.repeat.is_none() && stretch.start == 0 && !is_octal(self.rule) {
             finding.repeat = self.find_arithmetic()?;
         }
         Ok(finding)
@@ -445,7 +455,7 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
     }
 
     /// G(n + p) = G(n) + saltus > G(n) throughout the last half, for p up to a quarter of [`ENOUGH`]: only where the values
-    /// still grow.
+    /// still grow. The caller excludes octal games, where a short table can show such a repeat although none lasts.
     fn find_arithmetic(self) -> Result<Option<Repeat>> {
         /// So many of the last values show the period.
         const ENOUGH: u64 = 1 << 18;
