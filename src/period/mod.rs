@@ -65,13 +65,15 @@
 
 mod bookmark;
 pub mod certificate;
+mod depth;
 mod hunt;
 mod lag;
+mod primes;
 mod search;
 mod watch;
 pub mod zeros;
 
-pub use hunt::{Hunt, hunt, hunt_in};
+pub use hunt::{Found, Hunt, Stopped, hunt, hunt_in};
 pub use lag::Lag;
 
 pub use search::{exceptions, last_difference};
@@ -82,6 +84,7 @@ use crate::nimber::index;
 use crate::rule::{Leaves, Rule};
 use crate::sparse::{self, Known, Method, Space};
 use crate::verify;
+use primes::prime_factors;
 use search::Stretch;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -481,24 +484,6 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
         let seen = preperiod <= count / 2;
         Ok(seen.then_some(Repeat { period: p, preperiod, exact: true, saltus, proof: None }))
     }
-}
-
-/// The prime factors of p, ascending, each once.
-fn prime_factors(p: u64) -> Vec<u64> {
-    let (mut rest, mut f, mut factors) = (p, 2, Vec::new());
-    while f * f <= rest {
-        if rest.is_multiple_of(f) {
-            factors.push(f);
-            while rest.is_multiple_of(f) {
-                rest /= f;
-            }
-        }
-        f += 1;
-    }
-    if rest > 1 {
-        factors.push(rest);
-    }
-    factors
 }
 
 fn has_zero<S: Sequence + ?Sized>(values: &S, from: u64, to: u64) -> Result<bool> {
