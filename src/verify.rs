@@ -58,8 +58,31 @@ pub struct Report {
 ///
 /// # Errors
 /// [`Error::Damage`] at the first altered place; [`Error::Range`] when the range is not committed.
-pub fn digest(dir: &Path, range: Option<Range<u64>>, progress: impl FnMut(u64, u64)) -> Result<Report> {
+pub fn digest(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut(u64, u64)) -> Result<Report> {
     let view = settled(dir)?;
+    let always = |done, all| {
+        progress(done, all);
+        true
+    };
+    Ok(digest_of(&view, dir, range, always)?.expect("only `go_on` ends a check early"))
+}
+
+/// [`digest()`] of everything that is kept. Returns the view whose values were hashed, so that what is read next is what
+/// was checked; `None` when `go_on`, which is called with values done and values to do, returned false.
+///
+/// # Errors
+/// As [`digest()`].
+pub fn verified(dir: &Path, go_on: impl FnMut(u64, u64) -> bool) -> Result<Option<View>> {
+    let view = settled(dir)?;
+    Ok(digest_of(&view, dir, None, go_on)?.map(|_| view))
+}
+
+fn digest_of(
+    view: &View,
+    dir: &Path,
+    range: Option<Range<u64>>,
+    go_on: impl FnMut(u64, u64) -> bool,
+) -> Result<Option<Report>> {
     view.contents.whole(dir)?;
     if view.contents.last.event == Event::Close {
         // Whoever writes more says so in the journal first.
@@ -70,24 +93,26 @@ pub fn digest(dir: &Path, range: Option<Range<u64>>, progress: impl FnMut(u64, u
     view.table.check_escapes()?;
     let snapshot = Snapshot::read(dir, &view.contents.last)?;
     if let (None, Some(snapshot)) = (&range, snapshot) {
-        return kept(&view, &snapshot, progress);
+        return kept(view, &snapshot, go_on);
     }
     let range = range.unwrap_or(0..view.len());
     view.require(range.start, range.end)?;
-    let (report, recount) = hash(&view, range, progress)?;
+    let Some((report, recount)) = hash(view, range, go_on)? else { return Ok(None) };
     if report.checked == view.len() {
-        counted(&view, recount)?;
+        counted(view, recount)?;
     }
-    Ok(report)
+    Ok(Some(report))
 }
 
-/// Checks all that is kept of a run that has freed values.
-fn kept(view: &View, snapshot: &Snapshot, mut progress: impl FnMut(u64, u64)) -> Result<Report> {
+/// Checks all that is kept of a run that has freed values; `None` when `go_on` returned false.
+fn kept(view: &View, snapshot: &Snapshot, mut go_on: impl FnMut(u64, u64) -> bool) -> Result<Option<Report>> {
     let (freed, count) = (snapshot.freed(), view.len());
     let all = count - (freed.end - freed.start);
     // First the last values: of a run that goes on, their beginning is freed soon.
-    let (tail, tail_counted) = hash(view, freed.end..count, |done, _| progress(done, all))?;
-    let (head, head_counted) = hash(view, 0..freed.start, |done, _| progress(tail.checked + done, all))?;
+    let tail = hash(view, freed.end..count, |done, _| go_on(done, all))?;
+    let Some((tail, tail_counted)) = tail else { return Ok(None) };
+    let head = hash(view, 0..freed.start, |done, _| go_on(tail.checked + done, all))?;
+    let Some((head, head_counted)) = head else { return Ok(None) };
     let differs = |p: &&journal::Point| p.count == freed.end && Some(p.digest) != snapshot.digest();
     if let Some(point) = view.contents.points.iter().find(differs) {
         return Err(Error::Damage {
@@ -98,7 +123,7 @@ fn kept(view: &View, snapshot: &Snapshot, mut progress: impl FnMut(u64, u64)) ->
     }
     counted(view, head_counted.and(snapshot.recount()).and(tail_counted))?;
     let checked = head.checked + tail.checked;
-    Ok(Report { from: 0, checked, unchecked: Some((freed.start, freed.end)), ..tail })
+    Ok(Some(Report { from: 0, checked, unchecked: Some((freed.start, freed.end)), ..tail }))
 }
 
 fn counted(view: &View, recount: Recount) -> Result<()> {
@@ -143,7 +168,8 @@ fn settled(dir: &Path) -> Result<View> {
     }
 }
 
-fn hash(view: &View, range: Range<u64>, mut progress: impl FnMut(u64, u64)) -> Result<(Report, Recount)> {
+/// Hashes the values of a range and compares them with the journal; `None` when `go_on` returned false.
+fn hash(view: &View, range: Range<u64>, mut go_on: impl FnMut(u64, u64) -> bool) -> Result<Option<(Report, Recount)>> {
     let points = &view.contents.points;
     // Start where a record knows the digest at a segment boundary, end where a record knows the digest.
     let boundary = |p: &&journal::Point| p.count.is_multiple_of(SEGMENT) && p.count <= range.start;
@@ -181,12 +207,14 @@ fn hash(view: &View, range: Range<u64>, mut progress: impl FnMut(u64, u64)) -> R
             }
             closed = digest::link(closed, whole);
             recount = recount.and(counted);
-            progress(before - from, end - from);
+            if !go_on(before - from, end - from) {
+                return Ok(None);
+            }
         }
     }
     let (checked, records) = (end - from, view.contents.records);
     let report = Report { from, to: end, checked, records, unchecked: None, kernel: None };
-    Ok((report, recount))
+    Ok(Some((report, recount)))
 }
 
 /// A segment as it stands in the table.

@@ -179,12 +179,33 @@ fn constant_sequences_and_periods_of_half_the_table() {
 
 #[test]
 fn values_that_grow_by_a_step_each_period_are_observed_as_such() {
-    let game = rule("0.77");
+    let game = rule("grundy:d=2");
     let values: Vec<u16> = (0..600u16).map(|n| if n < 17 { 0 } else { (n / 5) * 3 + n % 5 }).collect();
     let finding = find(&game, Space::NONE, &values);
     let repeat = finding.repeat.as_ref().unwrap();
     assert_eq!((finding.status(), repeat.period, repeat.saltus), (Status::Observed, 5, 3));
     assert_eq!(repeat.preperiod, 17);
+}
+
+/// No octal game is arithmetic-periodic (Horrocks and Nowakowski 2003), whatever a short table shows. Each of these shows
+/// G(n + 1) = G(n) + 1 throughout: taking up to 70 tokens from a heap, and the same with splits.
+#[test]
+fn an_octal_game_is_never_called_arithmetic_periodic() {
+    for game in [format!("0.{}", "3".repeat(70)), format!("0.{}", "2".repeat(70)), format!("0.{}", "3".repeat(300))] {
+        let game = rule(&game);
+        for count in [64, 66, 70] {
+            let values = definition::values(&game, count).unwrap();
+            assert!(values.windows(2).filter(|pair| pair[1] == pair[0] + 1).count() > count - 3, "{game}: {values:?}");
+            let finding = find(&game, Space::NONE, &values);
+            assert_eq!((finding.status(), finding.repeat), (Status::None, None), "{game}, {count} values");
+        }
+    }
+    // With a constant it is no octal game, and the repeat is reported as what it is.
+    let moves = (1..=70).map(|remove| Move { remove, constant: 0, leaves: Leaves::One });
+    let other = Move { remove: 71, constant: 1, leaves: Leaves::One };
+    let game = Rule::from_moves("with a constant", moves.chain([other]).collect()).unwrap();
+    let values = definition::values(&game, 64).unwrap();
+    assert_eq!(find(&game, Space::NONE, &values).repeat.map(|repeat| repeat.saltus), Some(1));
 }
 
 /// P4 proves with about n0 + p values what P1 proves with twice as many; both say the same. The e = 1 games among them
@@ -476,7 +497,8 @@ fn a_search_that_is_stopped_says_so() {
         rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130), "{more:?}: {}", text(&output.stderr));
-        assert!(text(&output.stdout).contains("none"), "{}", text(&output.stdout));
+        let stdout = text(&output.stdout);
+        assert!(stdout.contains("stopped after") && stdout.contains("no period so far"), "{stdout}");
         assert!(text(&output.stderr).contains("stopped"), "{}", text(&output.stderr));
     }
 }
@@ -612,9 +634,9 @@ fn too_few_values_are_told_and_no_number_makes_a_certificate_panic() {
     assert_eq!(certificate.theorem, Theorem::P4);
     certificate.check(best(), values.as_slice()).unwrap();
     let window = certificate.window.clone().unwrap();
-    // Looked for deeper or less deep, it is the same proof, as long as the windows agree.
+    // A greater depth states less, and is true as long as the windows agree; depth 0 is false.
     for (depth, good) in
-        [(0, true), (window.depth + 1, true), (1 << 40, false), (u64::MAX - 1, false), (u64::MAX, false)]
+        [(0, false), (window.depth + 1, true), (1 << 40, false), (u64::MAX - 1, false), (u64::MAX, false)]
     {
         let other = Certificate {
             window: Some(grundy::period::certificate::WindowFacts { depth, ..window.clone() }),

@@ -25,6 +25,7 @@ mod selftest;
 mod source;
 mod status;
 mod survey;
+mod temporary;
 mod tune;
 mod values;
 mod verify;
@@ -62,7 +63,7 @@ enum Command {
     Values(values::Args),
     /// Write the values of a run in another format.
     Export(export::Args),
-    /// Check a run independently of the process that made it.
+    /// Check a run, or a certificate, without trusting the process that made it.
     Verify(verify::Args),
     /// Find the period of a game, and prove it.
     Period(period::Args),

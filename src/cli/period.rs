@@ -1,64 +1,114 @@
 //! `grundy period`: find a period, and prove it.
+//!
+//! A directory's values are verified before they are searched. A signal ends a search early: what was found so far is
+//! printed with the status `stopped`, and the exit status is 130. A proof that is complete when the signal comes, the
+//! least preperiod and the certificate included, is printed as such, with exit status 0.
 
 use super::number;
 use super::progress::Meter;
 use super::run::stop_flag;
 use super::source::Source;
-use super::{Compute, KernelChoice};
-use anyhow::{Context, Result};
+use super::temporary::Temporary;
+use super::{Compute, complain};
+use anyhow::Result;
+use clap::ValueEnum;
 use grundy::definition::{First, Sequence};
 use grundy::engine::{Options, View};
 use grundy::period::certificate::Certificate;
-use grundy::period::{self, Finding, LISTED, Repeat, Status, Subject, Theorem, exceptions};
+use grundy::period::{self, Finding, Found, LISTED, Repeat, Status, Stopped, Subject, Theorem, exceptions};
 use grundy::rule::Rule;
 use grundy::sparse::{Known, Method};
+use indicatif::HumanCount;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Up to so many values are held in memory, two bytes each; more go to a directory.
-const IN_MEMORY: u64 = 1 << 28;
+/// Maximum number of values held in memory, two bytes each; more go to a directory.
+pub(super) const IN_MEMORY: u64 = 1 << 28;
 
-/// How far a search goes unless it is told otherwise.
+/// How far a search goes without `--to`.
 const TO: u64 = 1 << 24;
+
+/// What the progress of a search is called.
+const TASK: &str = "searching for a period";
 
 /// Arguments of `grundy period`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy period kayles\n         \
                         grundy period .104 --to 2^29 --certificate 104.json\n         \
                         grundy verify 104.json\n         \
-                        grundy period runs/grundy --json\n\
+                        grundy period runs/grundy --json\n         \
                         grundy period .106 --to 2^40 --keep 1G --dir runs/106\n\
+                        The values of a directory are verified against its journal before they are searched; damage ends\n\
+                        the command with exit status 3. A signal (Ctrl-C) stops a search with exit status 130, and with\n\
+                        --dir the same command resumes it. A proof that is complete when the signal comes is reported.\n\
                         JSON keys: game status period preperiod max_value theorem checked_through preperiod_at_most\n\
-                        saltus needed exceptions exception_heaps searched_end searched_from. 'status' is proved, observed or none;\n\
-                        numbers that there are not are null, the preperiod too when values are freed that would tell.\n\
-                        'saltus' is not 0 when G(n+period) = G(n) + saltus. 'needed' is how many\n\
-                        values a proof of what is observed would need. 'exception_heaps' are the first 100 heaps before\n\
-                        the preperiod that do not fit the period. 'searched_end': no period shows in the last so many\n\
-                        values, when none is found, among those from 'searched_from' on.")]
+                        saltus needed exceptions exception_heaps searched_end searched_from. 'status' is proved, observed,\n\
+                        none, or stopped. A number that is not known is null; so is the preperiod if the values that\n\
+                        determine it were freed. 'checked_through' is the number of values searched.\n\
+                        'saltus' is not 0 if G(n+period) = G(n) + saltus; it is 0 for octal games, none of which is\n\
+                        arithmetic-periodic. 'needed' is the number of values that a proof of an observed period needs.\n\
+                        'exception_heaps' are the first 100 n before the preperiod that do not fit the period.\n\
+                        'searched_end': the last values, this many, do not occur earlier; 'searched_from': first n searched.")]
 pub(crate) struct Args {
     /// A game, or the directory of a run (./x is always a directory).
     #[arg(value_name = "GAME|DIR")]
     source: String,
-    /// How many values are computed at most, 2^24 unless given; of a directory, how many are looked at.
+    /// Maximum number of values to compute [default: 2^24]; of a directory, number of values to search [default: all].
     #[arg(long, value_name = "N", value_parser = number::positive)]
     to: Option<u64>,
-    /// Compute in this directory, which can be resumed; without it in memory, or in a temporary directory.
+    /// Compute in this directory, so that the search can be resumed [default: in memory, beyond 2^28 values in a temporary
+    /// directory].
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Keep the first 2^26 values and at least the last SIZE, free the others (with --dir, or beyond 2^28 values). The
-    /// period then shows when it comes round; for the preperiod the values are computed again.
+    /// period is then detected once it recurs; to find the preperiod, the values are computed again.
     #[arg(long, value_name = "SIZE", value_parser = number::positive)]
     keep: Option<u64>,
-    /// Write what was proved to a file that 'grundy verify FILE' checks.
+    /// Write a proof to a file that 'grundy verify FILE' checks.
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
     #[command(flatten)]
     compute: Compute,
-    /// One JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
+}
+
+impl Args {
+    /// The command that resumes this one, to be typed in a shell: with every option that changes what it does.
+    fn command(&self) -> String {
+        let path = |path: &Path| quoted(&path.to_string_lossy());
+        let mut words = vec!["grundy period".to_owned(), quoted(&self.source)];
+        words.extend(self.to.map(|to| format!("--to {to}")));
+        words.extend(self.dir.as_deref().map(|dir| format!("--dir {}", path(dir))));
+        words.extend(self.keep.map(|keep| format!("--keep {keep}")));
+        words.extend(self.certificate.as_deref().map(|file| format!("--certificate {}", path(file))));
+        words.extend(self.compute.threads.map(|threads| format!("--threads {threads}")));
+        let kernel =
+            self.compute.kernel.to_possible_value().filter(|_| self.compute.kernel != super::KernelChoice::Auto);
+        words.extend(kernel.map(|kernel| format!("--kernel {}", kernel.get_name())));
+        words.extend(self.json.then(|| "--json".to_owned()));
+        words.join(" ")
+    }
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:+,@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+/// How a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Done,
+    /// By a signal, before `to` values were searched.
+    Stopped {
+        what: Stopped,
+        to: u64,
+    },
 }
 
 pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
@@ -68,16 +118,10 @@ pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
     pool.install(|| match Source::find(&args.source)? {
         Source::Directory(dir) => {
             if args.dir.is_some() {
-                return Err(
-                    super::Usage("--dir says where to compute; here a directory is given already".into()).into()
-                );
+                let text = "--dir names the directory to compute in; here a directory is given already";
+                return Err(super::Usage(text.into()).into());
             }
-            let view = View::open(&dir)?;
-            if view.rule.is_nim() {
-                return super::nim::period(args.json, args.certificate.as_deref());
-            }
-            look_at(&view, args, method)?;
-            Ok(ExitCode::SUCCESS)
+            look_at(&dir, args, method, quiet)
         }
         Source::Game(rule) if rule.is_nim() => super::nim::period(args.json, args.certificate.as_deref()),
         Source::Game(rule) => {
@@ -85,8 +129,7 @@ pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
             match &args.dir {
                 Some(dir) => on_disk(&rule, to, dir, args, method, quiet),
                 None if to > IN_MEMORY => {
-                    let dir = tempfile::Builder::new().prefix("grundy-period-").tempdir()?;
-                    on_disk(&rule, to, dir.path(), args, method, quiet)
+                    on_disk(&rule, to, &Temporary::new("grundy-period-")?.run(), args, method, quiet)
                 }
                 None => in_memory(&rule, to, args, method, quiet),
             }
@@ -96,8 +139,8 @@ pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
 
 fn in_memory(rule: &Rule, to: u64, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {
     let stop = stop_flag()?;
-    let mut meter = Meter::new(quiet);
-    meter.begin(rule.name(), 0, Some(to));
+    let mut meter = Meter::with_task(quiet, TASK);
+    meter.announce(rule.name(), 0, Some(to));
     let go_on = |n| {
         meter.at(n, String::new);
         !stop.load(Ordering::Relaxed)
@@ -106,42 +149,111 @@ fn in_memory(rule: &Rule, to: u64, args: &Args, method: Method, quiet: bool) -> 
     meter.end();
     let freed = Known::default();
     let subject = Subject { rule, method, space: hunt.space, values: hunt.values.as_slice(), freed: &freed };
-    tell(subject, &hunt.finding, args)?;
-    if hunt.stopped {
-        super::complain!("stopped; with --dir the same command goes on where it was");
-        return Ok(ExitCode::from(130));
-    }
-    Ok(ExitCode::SUCCESS)
+    let is_stopped = hunt.stopped && hunt.finding.status() != Status::Proved && hunt.finding.count < to;
+    let ending = if is_stopped { Ending::Stopped { what: Stopped::Searching, to } } else { Ending::Done };
+    conclude(subject, &hunt.finding, ending, args)
 }
 
 fn on_disk(rule: &Rule, to: u64, dir: &Path, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {
     let stop = stop_flag()?;
-    let mut meter = Meter::new(quiet);
+    let mut meter = Meter::with_task(quiet, TASK);
     let threads = args.compute.threads();
     let options = Options { to: Some(to), threads, method, width: None, keep: args.keep, rollback: false };
     let found = period::hunt_in(rule, dir, &options, args.certificate.is_some(), &mut meter, &stop);
     meter.end();
-    let (view, finding, stopped) = found?;
-    let freed = view.freed_known()?;
-    tell(Subject { rule, method, space: view.space(), values: &view, freed: &freed }, &finding, args)?;
-    if stopped {
-        if args.dir.is_some() {
-            super::complain!("stopped; the same command goes on");
+    match found? {
+        Found::Unverified { verified, of } => unverified(rule, verified, of, args),
+        Found::Searched { view, finding, stopped } => {
+            let freed = view.freed_known()?;
+            let subject = Subject { rule, method, space: view.space(), values: &*view, freed: &freed };
+            let ending = stopped.map_or(Ending::Done, |what| Ending::Stopped { what, to });
+            conclude(subject, &finding, ending, args)
         }
-        return Ok(ExitCode::from(130));
     }
-    Ok(ExitCode::SUCCESS)
 }
 
-fn look_at(view: &View, args: &Args, method: Method) -> Result<()> {
+/// Searches a directory, after verifying it.
+fn look_at(dir: &Path, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {
+    let stop = stop_flag()?;
+    let rule = View::open(dir)?.rule;
+    if rule.is_nim() {
+        return super::nim::period(args.json, args.certificate.as_deref());
+    }
+    let mut meter = Meter::new(quiet);
+    let view = verified(dir, &mut meter, &stop);
+    meter.end();
+    let view = match view? {
+        Ok(view) => view,
+        Err((verified, of)) => return unverified(&rule, verified, of, args),
+    };
     let freed = view.freed_known()?;
-    let values = &First { of: view, count: args.to.unwrap_or(u64::MAX).min(view.len()) };
+    let values = &First { of: &view, count: args.to.unwrap_or(u64::MAX).min(view.len()) };
     let subject = Subject { rule: &view.rule, method, space: view.space(), values, freed: &freed };
-    tell(subject, &subject.find()?, args)
+    meter.begin(&format!("{}: {TASK}", view.rule), values.len(), None);
+    let finding = subject.find();
+    meter.end();
+    conclude(subject, &finding?, Ending::Done, args)
 }
 
-/// Prints what was found, and writes the certificate.
-fn tell<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, args: &Args) -> Result<()> {
+/// The run in a directory, when all that is kept of it agrees with the journal. When `stop` is set meanwhile: how many values
+/// of how many do.
+fn verified(dir: &Path, meter: &mut Meter, stop: &AtomicBool) -> Result<Result<View, (u64, u64)>> {
+    let mut reached = None;
+    let view = grundy::verify::verified(dir, |done, of| {
+        if reached.is_none() {
+            meter.begin("verifying", 0, Some(of));
+        }
+        reached = Some((done, of));
+        meter.at(done, String::new);
+        !stop.load(Ordering::Relaxed)
+    })?;
+    Ok(view.ok_or(reached.unwrap_or_default()))
+}
+
+/// Says that a signal came before all values were verified, so that none was searched.
+fn unverified(rule: &Rule, verified: u64, of: u64, args: &Args) -> Result<ExitCode> {
+    let printed = super::export::print(|out| {
+        if args.json {
+            let none = serde_json::Value::Null;
+            let object = serde_json::json!({
+                "game": rule.name(), "status": "stopped", "period": none, "preperiod": none, "max_value": none,
+                "theorem": none, "checked_through": 0, "searched_from": 0,
+            });
+            return Ok(writeln!(out, "{object}")?);
+        }
+        let (verified, of) = (HumanCount(verified), HumanCount(of));
+        Ok(writeln!(out, "{rule}: stopped after {verified} of {of} values were verified; none was searched")?)
+    });
+    complain!("stopped; to resume: {}", args.command());
+    drop(printed); // the exit status says that it was stopped, whether or not anyone reads the result
+    Ok(ExitCode::from(130))
+}
+
+/// Prints what was found, writes the certificate, and says how to resume what was stopped.
+fn conclude<S: Sequence + ?Sized>(
+    subject: Subject<'_, S>,
+    finding: &Finding,
+    ending: Ending,
+    args: &Args,
+) -> Result<ExitCode> {
+    let printed = tell(subject, finding, ending, args);
+    if ending == Ending::Done {
+        printed?;
+        certify(subject, finding, args)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    match args.dir {
+        Some(_) => complain!("stopped; to resume: {}", args.command()),
+        None => complain!(
+            "stopped; nothing was kept. With --dir DIR the values are kept, and the same command resumes: {} --dir DIR",
+            args.command()
+        ),
+    }
+    Ok(ExitCode::from(130))
+}
+
+/// Prints what was found.
+fn tell<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, ending: Ending, args: &Args) -> Result<()> {
     let repeat = finding.repeat.as_ref();
     let odd = match repeat {
         _ if finding.lag.is_some() => finding.lag.as_ref().and_then(|lag| lag.exceptions.clone()),
@@ -155,7 +267,7 @@ fn tell<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, args: 
         if args.json {
             let object = serde_json::json!({
                 "game": subject.rule.name(),
-                "status": finding.status(),
+                "status": if ending == Ending::Done { finding.status().to_string() } else { "stopped".into() },
                 "period": repeat.map(|r| r.period),
                 "preperiod": repeat.filter(|r| r.exact).map(|r| r.preperiod),
                 "max_value": finding.max_value,
@@ -171,9 +283,15 @@ fn tell<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, args: 
             });
             return Ok(writeln!(out, "{object}")?);
         }
-        in_words(out, subject, finding, odd.as_ref())
-    })?;
+        in_words(out, subject, finding, ending, odd.as_ref())
+    })
+}
+
+/// Writes the certificate that is asked for.
+fn certify<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, args: &Args) -> Result<()> {
     let Some(path) = &args.certificate else { return Ok(()) };
+    let repeat = finding.repeat.as_ref();
+    let proof = repeat.and_then(|repeat| repeat.proof.as_ref());
     match repeat.map(|repeat| Certificate::new(subject, repeat, finding.lag.as_ref())).transpose()?.flatten() {
         Some(certificate) => {
             super::export::whole_file(path, |out| Ok(out.write_all(certificate.to_json().as_bytes())?))
@@ -182,9 +300,10 @@ fn tell<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, args: 
             Err(anyhow::anyhow!("{}: no certificate is written, since no period is proved", path.display()))
         }
         None => Err(anyhow::anyhow!(
-            "{}: no certificate is written, since it would speak of values that are freed; 'grundy period GAME --keep SIZE --dir DIR --certificate FILE' \
-             computes them again",
-            path.display()
+            "{}: no certificate is written: it would speak of values that are freed, or of more values than it may; 'grundy \
+             period {} --keep SIZE --dir DIR --certificate FILE' computes the values again",
+            path.display(),
+            subject.rule
         )),
     }
 }
@@ -193,138 +312,137 @@ fn in_words<S: Sequence + ?Sized>(
     out: &mut dyn Write,
     subject: Subject<'_, S>,
     finding: &Finding,
+    ending: Ending,
     odd: Option<&(u64, Vec<u64>)>,
 ) -> Result<()> {
     let (rule, count) = (subject.rule, finding.count);
-    let Some(repeat) = &finding.repeat else {
-        let (largest, shortest, start) = (finding.max_value, finding.shortest, finding.start);
-        match (shortest, start) {
-            (0, _) => writeln!(out, "{rule}: none: {count} values are too few to look for a period")?,
-            (_, 0) => writeln!(
-                out,
-                "{rule}: none: {count} values, the largest {largest}, show no period: the last {shortest} stand nowhere \
-                 before"
-            )?,
-            _ => writeln!(
-                out,
-                "{rule}: none: of {count} values, the largest {largest}, those from {start} on are kept and show no \
-                 period: the last {shortest} stand nowhere before among them"
-            )?,
+    let status = match ending {
+        Ending::Done => finding.status().to_string(),
+        Ending::Stopped { what: Stopped::Searching, to } => {
+            let so_far = if finding.repeat.is_some() { "observed so far" } else { "no period so far" };
+            format!("stopped after {} of {} values; {so_far}", HumanCount(count), HumanCount(to))
         }
+        Ending::Stopped { what: Stopped::Preperiod, .. } => {
+            "stopped before the least preperiod and all that a certificate states were computed; proved".into()
+        }
+    };
+    let Some(repeat) = &finding.repeat else {
+        let why = if ending == Ending::Done { format!(": {}", no_period(finding)) } else { String::new() };
+        writeln!(out, "{rule}: {status}{why}")?;
         return Ok(());
     };
     let Repeat { period, preperiod, exact, saltus, proof } = repeat;
-    let status = finding.status();
-    let at_most = if *exact { "" } else { "at most " };
     if *saltus > 0 {
-        writeln!(out, "{rule}: {status}: G(n + {period}) = G(n) + {saltus} for {preperiod} <= n < {}", count - period)?;
-        return Ok(());
+        let end = count - period;
+        return Ok(writeln!(out, "{rule}: {status}: G(n + {period}) = G(n) + {saltus} for {preperiod} <= n < {end}")?);
     }
-    writeln!(
-        out,
-        "{rule}: {status}: period {period}, preperiod {at_most}{preperiod}, largest value {}",
-        finding.max_value
-    )?;
+    let (at_most, largest) = (if *exact { "" } else { "at most " }, finding.max_value);
+    writeln!(out, "{rule}: {status}: period {period}, preperiod {at_most}{preperiod}, largest value {largest}")?;
     if let Some((count, heaps)) = odd.filter(|odd| odd.0 > 0) {
-        /// In words, so many are enough.
+        /// Maximum number of exceptions listed in words.
         const FEW: usize = 20;
         let list: Vec<String> = heaps.iter().take(FEW).map(u64::to_string).collect();
         let more = if *count > list.len() as u64 { ", …" } else { "" };
         let noun = if *count == 1 { "exception" } else { "exceptions" };
         writeln!(out, "  {count} {noun}: {}{more}", list.join(", "))?;
     }
-    match proof {
-        Some(proof) => {
-            let by = match proof.theorem {
-                Theorem::P1 => "P1 (Guy and Smith)",
-                Theorem::P2 => "P2 (Grundy's game)",
-                Theorem::P3 => "P3 (splits with a least difference)",
-                Theorem::P4 => "P4 (windows)",
-            };
-            match (exact, count.checked_sub(*period)) {
-                (true, Some(end)) => writeln!(
-                    out,
-                    "  proved by {by}: G(n + {period}) = G(n) was compared for all n from {preperiod} to {}",
-                    end.saturating_sub(1)
-                )?,
-                _ => writeln!(
-                    out,
-                    "  proved by {by}, from {preperiod} on; values that would tell the preperiod are freed ('grundy period {rule} \
-                     --dir DIR' computes them again)"
-                )?,
-            }
-            match proof.window {
-                Some(w) => writeln!(
-                    out,
-                    "  the {} values before {} and {} agree; between them no heap is rare (the last of {} is {}), and \
-                     witnesses lie at most {} deep",
-                    w.width(rule),
-                    w.from,
-                    w.to,
-                    w.rares,
-                    w.last_rare,
-                    w.depth
-                )?,
-                None => writeln!(out, "  the first {} values were needed, {count} are there", proof.length)?,
-            }
-        }
-        None => {
-            write!(out, "  G(n + {period}) = G(n) for {preperiod} <= n < {}; that is no proof", count - period)?;
-            match finding.needed(rule) {
-                Some(needed) => writeln!(out, ", for which {needed} values are needed: --to {needed}")?,
-                None => writeln!(out)?,
-            }
-        }
+    if let Some(proof) = proof {
+        return proof_in_words(out, rule, finding, repeat, proof);
+    }
+    write!(out, "  G(n + {period}) = G(n) for {preperiod} <= n < {}; that is no proof", count - period)?;
+    match finding.needed(rule) {
+        Some(needed) => writeln!(out, ", which needs {} values: --to {needed}", HumanCount(needed))?,
+        None => writeln!(out)?,
     }
     Ok(())
 }
 
-/// Checks a certificate, computing the game's values anew.
-pub(super) fn verify(path: &Path, json: bool, quiet: bool) -> Result<ExitCode> {
-    let text = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
-    let certificate = Certificate::parse(&text)?;
-    let rule = certificate.the_rule()?;
-    let method = KernelChoice::Auto.method()?;
-    let count = certificate.checked_through;
-    if count > IN_MEMORY {
-        let stop = stop_flag()?;
-        let dir = tempfile::Builder::new().prefix("grundy-verify-").tempdir()?;
-        let mut meter = Meter::new(quiet);
-        let options = Options { to: Some(count), threads: 0, method, width: None, keep: None, rollback: false };
-        let outcome = grundy::engine::run(Some(&rule), dir.path(), &options, &mut meter, &stop);
-        meter.end();
-        if outcome?.stopped {
-            super::complain!("stopped before the certificate was checked");
-            return Ok(ExitCode::from(130));
+/// How much shows no period.
+fn no_period(finding: &Finding) -> String {
+    let Finding { max_value, shortest, start, .. } = *finding;
+    let (count, end) = (HumanCount(finding.count), HumanCount(shortest));
+    match (shortest, start) {
+        (0, _) => format!("{count} values are too few to look for a period"),
+        (_, 0) => {
+            format!("no period in {count} values (largest {max_value}): the last {end} values do not occur earlier")
         }
-        certificate.check(method, &View::open(dir.path())?)?;
-    } else {
-        let mut meter = Meter::new(quiet);
-        meter.begin(rule.name(), 0, Some(count));
-        let length = usize::try_from(count)?;
-        let values = grundy::sparse::extend(&rule, method, Vec::new(), length, grundy::sparse::BLOCK, |n| {
-            meter.at(n, String::new);
-            true
-        })?;
-        meter.end();
-        certificate.check(method, values.as_slice())?;
+        _ => format!(
+            "no period in {count} values (largest {max_value}), of which those from {start} on are kept and were searched: the \
+             last {end} values do not occur earlier among them"
+        ),
     }
-    let Certificate { theorem, period, preperiod, .. } = certificate;
-    super::export::print(|out| {
-        if json {
-            let object = serde_json::json!({
-                "game": rule.name(), "status": Status::Proved, "period": period, "preperiod": preperiod,
-                "max_value": certificate.max_value, "theorem": theorem, "checked_through": count,
-            });
-            writeln!(out, "{object}")?;
-        } else {
-            writeln!(
-                out,
-                "{rule}: period {period}, preperiod {preperiod}, by {theorem}: {count} values computed anew, all as the \
-                 certificate says"
-            )?;
-        }
-        Ok(())
-    })?;
-    Ok(ExitCode::SUCCESS)
+}
+
+fn proof_in_words(
+    out: &mut dyn Write,
+    rule: &Rule,
+    finding: &Finding,
+    repeat: &Repeat,
+    proof: &period::Proof,
+) -> Result<()> {
+    let Repeat { period, preperiod, exact, .. } = repeat;
+    let by = match proof.theorem {
+        Theorem::P1 => "P1 (Guy and Smith)",
+        Theorem::P2 => "P2 (Grundy's game)",
+        Theorem::P3 => "P3 (splits with a least difference)",
+        Theorem::P4 => "P4 (windows)",
+    };
+    match (exact, finding.count.checked_sub(*period)) {
+        (true, Some(end)) => writeln!(
+            out,
+            "  proved by {by}: G(n + {period}) = G(n) was compared for all n from {preperiod} to {}",
+            end.saturating_sub(1)
+        )?,
+        _ => writeln!(
+            out,
+            "  proved by {by}, from {preperiod} on; the values that determine the preperiod are freed ('grundy period {rule} \
+             --dir DIR' computes them again)"
+        )?,
+    }
+    match proof.window {
+        Some(w) => writeln!(
+            out,
+            "  the {} values before {} and {} agree; between them no heap is rare (the last of {} is {}), and witnesses lie \
+             at most {} deep",
+            w.width(rule),
+            w.from,
+            w.to,
+            w.rares,
+            w.last_rare,
+            w.depth
+        )?,
+        None => writeln!(
+            out,
+            "  {} values suffice for this proof ({} computed)",
+            HumanCount(proof.length),
+            HumanCount(finding.count)
+        )?,
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn the_command_that_resumes_keeps_every_option_and_quotes_for_a_shell() {
+        let given =
+            ["period", ".777", "--to", "2^30", "--dir", "a b/it's", "--keep", "1G", "--certificate", "c;d.json"];
+        let more = ["--threads", "3", "--kernel", "scalar", "--json"];
+        let line = Line::parse_from(given.iter().chain(&more));
+        let command = line.args.command();
+        assert_eq!(
+            command,
+            r"grundy period .777 --to 1073741824 --dir 'a b/it'\''s' --keep 1000000000 --certificate 'c;d.json' --threads 3 --kernel scalar --json"
+        );
+        assert_eq!(Line::parse_from(["period", "$HOME"]).args.command(), "grundy period '$HOME'");
+    }
 }

@@ -1,16 +1,35 @@
-//! Progress of long work: a bar on a terminal, one log line now and then elsewhere. Alone in knowing indicatif.
+//! Progress of long work: one line that is drawn again and again on a terminal, log lines elsewhere.
+//!
+//! The line on a terminal never reaches the right margin: it drops its last fields instead, and leaves room for the `^C`
+//! that a terminal echoes, so that clearing one line clears all of it.
 
 use grundy::engine::{Observer, Progress};
 use grundy::rule::Rule;
-use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use std::io::IsTerminal;
+use indicatif::{HumanCount, HumanDuration};
+use std::collections::VecDeque;
+use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// How often a log line is written without a terminal.
+/// Time between two log lines without a terminal.
 const LOG_EVERY: Duration = Duration::from_secs(30);
 
-/// How often a bar is drawn.
+/// Time until the first log line of work that is not announced ([`Meter::announce`]).
+const FIRST_LOG: Duration = Duration::from_secs(1);
+
+/// Time between two drawings on a terminal.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
+
+/// Time over which the rate on a terminal is a mean.
+const RATE_OVER: Duration = Duration::from_secs(10);
+
+/// Columns at the right margin that stay free: an echoed `^C`, and the cursor.
+const MARGIN: usize = 4;
+
+/// Minimum and maximum number of columns of a bar.
+const BAR: (usize, usize) = (10, 30);
+
+/// Width of a terminal that does not tell its own.
+const USUAL_WIDTH: usize = 80;
 
 /// Log lines go to stderr, while somebody reads it; `quiet` silences them.
 pub(crate) fn init_log(quiet: bool) {
@@ -26,46 +45,67 @@ pub(crate) fn init_log(quiet: bool) {
 
 /// Shows how a piece of work goes on.
 pub(crate) struct Meter {
-    bar: Option<ProgressBar>,
     quiet: bool,
+    terminal: bool,
+    /// Put behind the name of a game.
+    task: Option<&'static str>,
     what: String,
-    from: u64,
     to: Option<u64>,
     begun: Instant,
     next: Instant,
+    /// What was shown, and when: the last log line, or the drawings of the last seconds.
+    shown: VecDeque<(Instant, u64)>,
+    /// Whether a line stands on the terminal.
+    is_drawn: bool,
 }
 
 impl Meter {
     /// A meter that shows nothing before [`Meter::begin`].
     pub(crate) fn new(quiet: bool) -> Meter {
         let now = Instant::now();
-        Meter { bar: None, quiet, what: String::new(), from: 0, to: None, begun: now, next: now }
+        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        Meter {
+            quiet,
+            terminal: std::io::stderr().is_terminal() && !is_dumb,
+            task: None,
+            what: String::new(),
+            to: None,
+            begun: now,
+            next: now,
+            shown: VecDeque::new(),
+            is_drawn: false,
+        }
+    }
+
+    /// A meter that says what is done with the values of a game that are computed.
+    pub(crate) fn with_task(quiet: bool, task: &'static str) -> Meter {
+        let mut meter = Meter::new(quiet);
+        meter.task = Some(task);
+        meter
     }
 
     /// Starts showing work that goes from `from` to `to`.
     pub(crate) fn begin(&mut self, what: &str, from: u64, to: Option<u64>) {
         self.end();
         let now = Instant::now();
-        (self.what, self.from, self.to) = (what.to_owned(), from, to);
-        (self.begun, self.next) = (now, now + LOG_EVERY);
-        if self.quiet || !std::io::stderr().is_terminal() {
-            return;
+        (self.what, self.to) = (what.to_owned(), to);
+        (self.begun, self.next) = (now, now + if self.terminal { Duration::ZERO } else { FIRST_LOG });
+        self.shown.clear();
+        self.shown.push_back((now, from));
+        if self.terminal && !self.quiet {
+            self.draw(from, None, "");
         }
-        self.next = now;
-        let bar = ProgressBar::with_draw_target(to, ProgressDrawTarget::stderr()).with_position(from);
-        let template = match to {
-            Some(_) => "{prefix} {wide_bar} {human_pos} of {human_len}, {rate} a second, {eta} left{msg}",
-            None => "{prefix} {spinner} {human_pos}, {rate} a second, {elapsed}{msg}",
-        };
-        let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-            // A rate is shown, not computed with: what does not fit is shown as the largest that does.
-            let _ = write!(out, "{}", HumanCount(state.per_sec() as u64));
-        };
-        let style = ProgressStyle::with_template(template).expect("a template of ours").with_key("rate", rate);
-        bar.set_style(style);
-        bar.set_prefix(what.to_owned());
-        bar.reset_eta();
-        self.bar = Some(bar);
+    }
+
+    /// Starts showing work with the values of a game, which goes from `from` to `to`. A log says so at once.
+    pub(crate) fn announce(&mut self, game: &str, from: u64, to: Option<u64>) {
+        let what = self.task.map_or_else(|| game.to_owned(), |task| format!("{game}: {task}"));
+        self.begin(&what, from, to);
+        if !self.quiet && !self.terminal {
+            let goal = to.map_or_else(String::new, |to| format!(" to {}", HumanCount(to)));
+            tracing::info!("{what}: from {} values{goal}", HumanCount(from));
+            self.next = Instant::now() + LOG_EVERY;
+        }
     }
 
     /// Shows that the work has come to `at`; `more` is text to put behind.
@@ -74,56 +114,124 @@ impl Meter {
         if now < self.next || self.quiet {
             return;
         }
-        match &self.bar {
-            Some(bar) => {
-                self.next = now + DRAW_EVERY;
-                bar.set_message(more());
-                bar.set_position(at);
+        let rate = self.shown.front().and_then(|&(then, before)| rate(at.saturating_sub(before), now - then));
+        if self.terminal {
+            self.next = now + DRAW_EVERY;
+            while self.shown.get(1).is_some_and(|&(then, _)| now - then > RATE_OVER) {
+                self.shown.pop_front();
             }
-            None => {
-                self.next = now + LOG_EVERY;
-                let rate = at.saturating_sub(self.from) as f64 / (now - self.begun).as_secs_f64();
-                let left = self.to.map_or_else(String::new, |to| {
-                    let seconds = to.saturating_sub(at) as f64 / rate.max(1e-9);
-                    format!(" of {}, about {} left", HumanCount(to), rough(seconds))
-                });
-                tracing::info!(
-                    "{}: {}{left}, {} a second{}",
-                    self.what,
-                    HumanCount(at),
-                    HumanCount(rate as u64),
-                    more()
-                );
-            }
+            self.draw(at, rate, &more());
+        } else {
+            self.next = now + LOG_EVERY;
+            self.shown.clear();
+            tracing::info!("{}: {}{}", self.what, fields(at, self.to, rate, None).join(", "), more());
         }
+        self.shown.push_back((now, at));
     }
 
-    /// Takes the bar away.
+    /// Takes the line away.
     pub(crate) fn end(&mut self) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
+        if std::mem::take(&mut self.is_drawn) {
+            to_terminal("\r\x1b[K");
         }
     }
 
-    fn say(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.println(text),
-            None => tracing::info!("{text}"),
+    fn draw(&mut self, at: u64, rate: Option<f64>, more: &str) {
+        let width = terminal_size::terminal_size_of(std::io::stderr()).map_or(USUAL_WIDTH, |(width, _)| width.0.into());
+        let elapsed = self.to.is_none().then(|| self.begun.elapsed());
+        let line = line(width, &self.what, &fields(at, self.to, rate, elapsed), part(at, self.to), more);
+        to_terminal(&format!("\r{line}\x1b[K"));
+        self.is_drawn = true;
+    }
+
+    fn say(&mut self, text: &str) {
+        if self.terminal && !self.quiet {
+            self.end();
+            to_terminal(&format!("{text}\n"));
+        } else {
+            tracing::info!("{text}");
         }
     }
 }
 
+impl Drop for Meter {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Writes to stderr. Nothing depends on whether that succeeds.
+fn to_terminal(text: &str) {
+    let mut stderr = std::io::stderr().lock();
+    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+}
+
+/// Values per second; `None` when too little was seen to tell.
+fn rate(values: u64, time: Duration) -> Option<f64> {
+    let seconds = time.as_secs_f64();
+    (values > 0 && seconds > 0.01).then(|| values as f64 / seconds)
+}
+
+/// The part of the work that is done.
+fn part(at: u64, to: Option<u64>) -> Option<f64> {
+    to.filter(|&to| to > 0).map(|to| at.min(to) as f64 / to as f64)
+}
+
+/// What is shown of the progress, the most important first.
+fn fields(at: u64, to: Option<u64>, rate: Option<f64>, elapsed: Option<Duration>) -> Vec<String> {
+    let mut fields = Vec::new();
+    // Rounded down: 100 % is shown when all is done.
+    fields.extend(part(at, to).map(|part| format!("{:.1} %", (part * 1000.0).floor() / 10.0)));
+    fields
+        .push(to.map_or_else(|| HumanCount(at).to_string(), |to| format!("{} of {}", HumanCount(at), HumanCount(to))));
+    fields.extend(rate.map(|rate| format!("{}/s", HumanCount(rate as u64))));
+    fields.extend(rate.zip(to).map(|(rate, to)| format!("{} left", rough(to.saturating_sub(at) as f64 / rate))));
+    fields.extend(elapsed.map(|elapsed| format!("{} so far", rough(elapsed.as_secs_f64()))));
+    fields
+}
+
+/// One line of a terminal of this width: the fields as far as they fit, and a bar where there is room for it.
+fn line(width: usize, what: &str, fields: &[String], part: Option<f64>, more: &str) -> String {
+    let room = width.saturating_sub(MARGIN);
+    let mut name: String = what.chars().take(room).collect();
+    if name.chars().count() < what.chars().count() && name.pop().is_some() {
+        name.push('…');
+    }
+    let more = more.split(", ").map(|field| field.trim_start_matches([';', ' ']).to_owned()).filter(|f| !f.is_empty());
+    let mut text = String::new();
+    for field in fields.iter().cloned().chain(more) {
+        let separator = if text.is_empty() { "" } else { ", " };
+        let taken = name.chars().count() + 1 + text.chars().count();
+        if taken + separator.len() + field.chars().count() > room {
+            break;
+        }
+        text = format!("{text}{separator}{field}");
+    }
+    if text.is_empty() {
+        return name;
+    }
+    let left = room - name.chars().count() - 1 - text.chars().count();
+    match part {
+        Some(part) if left > BAR.0 => {
+            let length = (left - 1).min(BAR.1);
+            let done = (part * length as f64) as usize;
+            format!("{name} {}{} {text}", "█".repeat(done), "░".repeat(length - done.min(length)))
+        }
+        _ => format!("{name} {text}"),
+    }
+}
+
 fn rough(seconds: f64) -> String {
-    if seconds.is_finite() && seconds < 1e9 {
-        indicatif::HumanDuration(Duration::from_secs_f64(seconds)).to_string()
+    if seconds.is_finite() && seconds < 1e10 {
+        format!("{:#}", HumanDuration(Duration::from_secs_f64(seconds)))
     } else {
-        "forever".to_owned()
+        "centuries".to_owned()
     }
 }
 
 impl Observer for Meter {
     fn started(&mut self, rule: &Rule, from: u64, to: Option<u64>) {
-        self.begin(rule.name(), from, to);
+        self.announce(rule.name(), from, to);
     }
 
     fn rehashed(&mut self, count: u64, of: u64) {
@@ -146,10 +254,45 @@ impl Observer for Meter {
         if self.what != "computing again" {
             self.begin("computing again", 0, Some(of));
         }
+        self.to = Some(of); // a nearer window makes it less
         self.at(done, String::new);
     }
 
     fn note(&mut self, text: &str) {
         self.say(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(width: usize, at: u64, to: Option<u64>, rate: Option<f64>) -> String {
+        let more = "; largest 234 at 3653177, 1274 rares, the last 82860";
+        line(width, "0.777: searching for a period", &fields(at, to, rate, None), part(at, to), more)
+    }
+
+    #[test]
+    fn a_line_never_wraps_and_drops_its_last_fields_first() {
+        for width in 0..300 {
+            for (at, to) in [(0, Some(1 << 30)), (62_259_200, Some(1 << 30)), (1 << 40, Some(1 << 40)), (7, None)] {
+                let line = shown(width, at, to, Some(12_345.0));
+                assert!(line.chars().count() <= width.saturating_sub(MARGIN), "{width}: {line}");
+            }
+        }
+        let narrow = shown(80, 62_259_200, Some(1 << 30), Some(200_000.0));
+        assert_eq!(narrow, "0.777: searching for a period 5.7 %, 62,259,200 of 1,073,741,824, 200,000/s");
+        let wide = shown(200, 62_259_200, Some(1 << 30), Some(200_000.0));
+        assert!(wide.ends_with("200,000/s, 84m left, largest 234 at 3653177, 1274 rares, the last 82860"), "{wide}");
+        assert!(wide.contains(" █░░░"), "{wide}");
+    }
+
+    #[test]
+    fn the_percentage_is_rounded_down_and_an_unknown_rate_is_not_shown() {
+        assert_eq!(fields(999_999, Some(1_000_000), None, None), ["99.9 %", "999,999 of 1,000,000"]);
+        assert_eq!(fields(1 << 20, Some(1 << 20), None, None)[0], "100.0 %");
+        assert_eq!(fields(5, None, None, Some(Duration::from_secs(6))), ["5", "6s so far"]);
+        assert_eq!(rate(0, Duration::from_secs(1)), None);
+        assert_eq!(rate(100, Duration::ZERO), None);
     }
 }

@@ -1,12 +1,23 @@
-//! `grundy verify`: independent checks of a run.
+//! `grundy verify`: independent checks of a run, or of a certificate.
 
-use super::number;
+use super::period::IN_MEMORY;
 use super::progress::Meter;
-use anyhow::Result;
+use super::run::stop_flag;
+use super::temporary::Temporary;
+use super::{KernelChoice, complain, number};
+use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
+use grundy::engine::{self, Options, View};
+use grundy::period::Status;
+use grundy::period::certificate::{Certificate, MAX_BYTES};
+use grundy::rule::Rule;
+use grundy::sparse;
 use grundy::verify::{self, Report};
+use indicatif::{BinaryBytes, HumanCount};
+use std::io::Read;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Arguments of `grundy verify`.
@@ -14,28 +25,32 @@ use std::process::ExitCode;
 #[command(after_help = "Example: grundy verify runs/grundy\n         \
                         grundy verify runs/grundy --level exclusion\n         \
                         grundy verify runs/grundy --level recompute --range 47e6..49e6\n         \
-                        grundy verify runs/grundy --level definition --samples 20\n\
+                        grundy verify runs/grundy --level definition --samples 20\n         \
+                        grundy verify 104.json\n\
                         All levels can run beside the run that is checked, on all cores, without permission to write.\n\
-                        Exit status 3 when something is wrong. JSON keys: level from to checked records seed unchecked\n\
-                        kernel ('unchecked' is null, or the range that cannot be checked because values are freed;\n\
-                        'kernel' is what computed values anew: a kernel, 'definition', or null)")]
+                        A certificate is checked by computing every value it speaks of. What it says is judged first, then\n\
+                        the number of values is printed; more than 2^28 go to a temporary directory (TMPDIR).\n\
+                        Exit status 3 when something is wrong. JSON keys for a run: level from to checked records seed\n\
+                        unchecked kernel ('unchecked' is null, or the range that cannot be checked because values are freed;\n\
+                        'kernel' is what recomputed the values: a kernel, 'definition', or null). For a certificate: game\n\
+                        status period preperiod max_value theorem checked_through")]
 pub(crate) struct Args {
     /// The run directory, or the file of a certificate (grundy period --certificate).
     #[arg(value_name = "DIR|CERTIFICATE")]
     dir: PathBuf,
-    /// Which heaps; left out: all. A digest check starts at the segment (2^24 values) that holds A.
+    /// Range of n to check [default: all]. A digest check starts at the segment (2^24 values) that holds A.
     #[arg(long, value_name = "A..B", value_parser = number::range)]
     range: Option<Range<u64>>,
-    /// What is checked; left out: digest.
+    /// Check to make [default: digest].
     #[arg(long, value_enum)]
     level: Option<Level>,
-    /// How many values are computed anew (level definition), besides the first and the last; left out: 30.
+    /// Number of values to recompute at level definition, besides the first and the last [default: 30].
     #[arg(long, value_name = "K", value_parser = number::number)]
     samples: Option<u64>,
-    /// Chooses the sample; left out: 1.
+    /// Seed that chooses the sample [default: 1].
     #[arg(long, value_name = "S", value_parser = number::number)]
     seed: Option<u64>,
-    /// One JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
@@ -54,12 +69,19 @@ enum Level {
 }
 
 pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
-    if args.dir.is_file() {
+    let state = std::fs::metadata(&args.dir).with_context(|| format!("reading {}", args.dir.display()))?;
+    if !state.is_dir() {
+        if !state.is_file() && !state.file_type().is_fifo() {
+            return Err(anyhow!(
+                "{}: not a run directory, and neither a file nor a pipe with a certificate",
+                args.dir.display()
+            ));
+        }
         if args.level.is_some() || args.range.is_some() || args.samples.is_some() || args.seed.is_some() {
             let text = "a certificate is checked as a whole: --level, --range, --samples and --seed are for runs";
             return Err(super::Usage(text.into()).into());
         }
-        return super::period::verify(&args.dir, args.json, quiet);
+        return certificate(&args.dir, args.json, quiet);
     }
     super::source::run_or_certificate(&args.dir)?;
     let level = args.level.unwrap_or(Level::Digest);
@@ -106,6 +128,77 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
             if let Some((from, to)) = unchecked {
                 writeln!(out, "{from}..{to}: not checked, since values are freed (--keep)")?;
             }
+        }
+        Ok(())
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Checks a certificate: judges what it says, computes the game's values from nothing, and compares.
+fn certificate(path: &Path, json: bool, quiet: bool) -> Result<ExitCode> {
+    let certificate = read_certificate(path)?;
+    let rule = certificate.judge()?;
+    let count = certificate.checked_through;
+    if !quiet {
+        let place = match count > IN_MEMORY {
+            true => format!(" in {}, which need {} or more", std::env::temp_dir().display(), BinaryBytes(count)),
+            false => String::new(),
+        };
+        complain!("{}: computing {} values of {rule}{place}", path.display(), HumanCount(count));
+    }
+    let method = KernelChoice::Auto.method()?;
+    let mut meter = Meter::new(quiet);
+    if count > IN_MEMORY {
+        let stop = stop_flag()?;
+        let home = Temporary::new("grundy-verify-")?;
+        let options = Options { to: Some(count), threads: 0, method, width: None, keep: None, rollback: false };
+        let outcome = engine::run(Some(&rule), &home.run(), &options, &mut meter, &stop);
+        meter.end();
+        if outcome?.stopped {
+            complain!("stopped before the certificate was checked");
+            return Ok(ExitCode::from(130));
+        }
+        certificate.check(method, &View::open(&home.run())?)?;
+    } else {
+        meter.begin(rule.name(), 0, Some(count));
+        let length = usize::try_from(count)?;
+        let values = sparse::extend(&rule, method, Vec::new(), length, sparse::BLOCK, |n| {
+            meter.at(n, String::new);
+            true
+        });
+        meter.end();
+        certificate.check(method, values?.as_slice())?;
+    }
+    passed(&certificate, &rule, json)
+}
+
+/// Reads a certificate of at most [`MAX_BYTES`].
+fn read_certificate(path: &Path) -> Result<Certificate> {
+    let mut text = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut text));
+    read.with_context(|| format!("reading {}", path.display()))?;
+    if text.len() as u64 > MAX_BYTES {
+        let what = format!("{} is longer than {} bytes, the most that a certificate has", path.display(), MAX_BYTES);
+        return Err(grundy::Error::Certificate { what }.into());
+    }
+    Ok(Certificate::parse(&text)?)
+}
+
+fn passed(certificate: &Certificate, rule: &Rule, json: bool) -> Result<ExitCode> {
+    let Certificate { theorem, period, preperiod, max_value, checked_through, .. } = certificate;
+    super::export::print(|out| {
+        if json {
+            let object = serde_json::json!({
+                "game": rule.name(), "status": Status::Proved, "period": period, "preperiod": preperiod,
+                "max_value": max_value, "theorem": theorem, "checked_through": checked_through,
+            });
+            writeln!(out, "{object}")?;
+        } else {
+            writeln!(
+                out,
+                "{rule}: period {period}, preperiod {preperiod}, by {theorem}: {checked_through} values recomputed, all as \
+                 the certificate says"
+            )?;
         }
         Ok(())
     })?;

@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 const NAME: &str = "watch.bin";
+
+/// Maximum length of the file, in bytes. A window of 48.5 million values, as in Grundy's game, takes 97 MB.
+const MAX_BYTES: u64 = 1 << 30;
 const FORMAT: &str = "grundy-watch-1";
 
 /// The first line.
@@ -71,7 +74,7 @@ pub(super) fn write(dir: &Path, view: &View, mark: &Mark) -> Result<()> {
 
 /// What was written down when the run had just this length, if anything was.
 pub(super) fn read(dir: &Path, view: &View) -> Option<Mark> {
-    let bytes = Dir::at(dir).read(NAME).ok()?;
+    let bytes = Dir::at(dir).read_at_most(NAME, MAX_BYTES).ok()?;
     let (line, window) = bytes.split_at(bytes.iter().position(|&b| b == b'\n')? + 1);
     let line: Line = serde_json::from_slice(line).ok()?;
     if !line.belongs_to(&view.contents.last) || line.clone().file(window) != bytes {

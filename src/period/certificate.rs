@@ -1,14 +1,19 @@
 //! Certificates: what was proved, in a file that can be checked without trusting who made it.
 //!
 //! A certificate states a rule, a period and preperiod, the theorem of [`super`] and what it was applied with, and the
-//! digest of the values that were compared. [`Certificate::check`] is given values that were computed anew and believes
-//! nothing: it compares digest and period value by value, looks up the witnesses that p and n0 are the least, evaluates the
-//! bound of the theorem, and for the window theorem computes the heaps from n1 to n2 once more and counts the rares.
+//! digest of the values that were compared. It is checked in two steps, and nothing in it is taken on trust.
+//!
+//! [`Certificate::judge`] decides everything that the certificate alone decides, before a value is computed: the form of
+//! each field, that `least` lists the prime factors of the period, that `checked_through` is the number of values that the
+//! theorem needs, that the window of P4 is placed as P4 demands. [`Certificate::check`] then takes values that were computed
+//! from the rule alone. It compares digest, largest value and period value by value, looks up the witnesses that p and n0
+//! are the least, and for the window theorem computes the heaps from n1 to n2 once more, counts the rares and checks the
+//! depth of the witnesses.
 //!
 //! The file is one JSON object with these keys, and no others:
 //!
-//! - `format`: `grundy-certificate-1`; `program`: what made it; `seal`: BLAKE3 of the object with an empty seal, so that an
-//!   altered file is told from a wrong one;
+//! - `format`: `grundy-certificate-1`; `program`: name and version of the program that made it, at most 128 characters, a
+//!   note for people; `seal`: BLAKE3 of the object with an empty seal, so that an altered file is told from a wrong one;
 //! - `game`, `rule`: name, and digest of the moves (as in the journal);
 //! - `period`, `preperiod`, `max_value`, `max_at`: the result;
 //! - `theorem`: `P1` to `P4`; `from`: n0, at least 1 (P1, P3), or n1 (P4);
@@ -17,20 +22,44 @@
 //! - `window`: null, or for P4 `to` (n2), `mask`, `position` (the space), `rares`, `last_rare`, `rares_digest` (number of
 //!   rare heaps below n2, the last, BLAKE3 of all of them as n (u64) and G(n) (u16), little endian) and `depth` (D).
 //!
+//! **What is compared.** Every number is compared with the one true number, with three exceptions, whose statements are
+//! true for more than one number and are checked as statements. A witness in `least` may be any n that shows what it must.
+//! `from` of P4 may be any n1 for which the premises hold, up to the bound below. `depth` states that witnesses lie *at most*
+//! D deep: a D that is larger than necessary states something true, and the conditions on n1, n2 and the window are
+//! evaluated with it; a D that is too small is refused, with a heap that has no witness so near ([`super::depth`]).
+//!
+//! **The bound of `from` for P4.** Let L be the lookback of the solver for the last rare heap, d the greatest difference of
+//! the rule, and B = max(preperiod + L, 2 L + d, n2 - n1). A search of a whole table takes n1 <= max(preperiod, L) + L + d
+//! <= 2 B. A run that is watched from its first value on remembers the window before each power of two. At the first
+//! power of two n1 >= B the window lies behind the preperiod, n1 is placed as P4 demands, and the window recurs at n2 <= 2 n1,
+//! before it is replaced; so n1 < 2 B. Where values are freed, the proof is by such a watch ([`super::lag`]). A deep witness
+//! or a space that is replaced late can cost it some doublings, so [`SLACK`] times B is allowed. [`Certificate::new`] makes no certificate
+//! beyond this bound, and one that exceeds it is refused.
+//!
 //! Invariant: a certificate that passes states a theorem's premises, each of which was found true.
 
-use super::{Lag, Proof, Repeat, Subject, Theorem, Window, has_zero, last_difference, prime_factors};
+use super::primes::{are_prime_factors, prime_factors};
+use super::{Lag, Proof, Repeat, Subject, Theorem, Window, depth, has_zero, last_difference};
 use crate::definition::{First, Sequence, for_each_piece};
-use crate::digest::Chain;
+use crate::digest::{Chain, Digest};
 use crate::error::{Error, Result};
 use crate::journal::rule_digest;
 use crate::rule::Rule;
-use crate::sparse::{Known, Method, Space};
+use crate::sparse::{self, Known, Method, Space};
 use crate::verify;
 use serde::{Deserialize, Serialize};
 
 /// The format that this program writes and reads.
 const FORMAT: &str = "grundy-certificate-1";
+
+/// Maximum number of bytes of a certificate's file.
+pub const MAX_BYTES: u64 = 1 << 20;
+
+/// Maximum number of characters of `program`.
+const LONGEST_PROGRAM: usize = 128;
+
+/// Factor by which n1 of P4 may exceed B of the module head.
+const SLACK: u64 = 16;
 
 /// A statement that can be checked; the module head describes each field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,8 +162,9 @@ impl Counted {
 }
 
 impl Certificate {
-    /// The certificate of a repeat that is proved; `None` when it is not, or when of freed values no copy was looked at
-    /// ([`Lag`]) that shows all that a certificate says.
+    /// The certificate of a repeat that is proved. `None` when it is not, when its preperiod is only bounded, when of freed
+    /// values no copy was looked at ([`Lag`]) that shows all that a certificate says, or when n1 of P4 exceeds the bound of
+    /// the module head.
     ///
     /// # Errors
     /// What reading the values gives: all of them from 0 on are digested, unless a copy was.
@@ -144,12 +174,17 @@ impl Certificate {
         lag: Option<&Lag>,
     ) -> Result<Option<Certificate>> {
         let Some(Proof { theorem, from, length, window, least }) = repeat.proof.clone() else { return Ok(None) };
+        let near = |window: Window| farthest(subject.rule, repeat.preperiod, &window).is_some_and(|most| from <= most);
+        if !repeat.exact || !window.is_none_or(near) {
+            return Ok(None);
+        }
         let space = window.map_or(Space::NONE, |window| window.space);
         let counted = match lag {
             Some(lag) => lag.counted.clone(),
             None if !subject.values.freed().is_empty() => return Ok(None),
             None => Counted::of(subject.values, length, space, window.map_or(0, |window| window.to))?,
         };
+        // The copies of a lag met no witness for one of them.
         if least.len() < prime_factors(repeat.period).len() {
             return Ok(None);
         }
@@ -225,107 +260,188 @@ impl Certificate {
         Ok(rule)
     }
 
-    /// Checks everything it says against the game's first values, computed anew: at least `checked_through` of them.
+    /// Decides everything that the certificate alone decides, and returns its rule. Takes microseconds, whatever the
+    /// certificate says, so it comes before the values are computed.
+    ///
+    /// # Errors
+    /// [`Error::Certificate`] at the first thing that is not so.
+    pub fn judge(&self) -> Result<Rule> {
+        self.must("format", self.format.as_str(), FORMAT)?;
+        let length = self.program.chars().count();
+        if length == 0 || length > LONGEST_PROGRAM || self.program.contains(char::is_control) {
+            let what =
+                format!("its program is not a text of 1 to {LONGEST_PROGRAM} characters without control characters");
+            return Err(refused(what));
+        }
+        let rule = self.the_rule()?;
+        is_digest("digest", &self.digest)?;
+        let (n0, p, count) = (self.preperiod, self.period, self.checked_through);
+        if p == 0 || n0.checked_add(p).is_none_or(|end| end > count) {
+            return Err(refused(format!("its preperiod {n0} and period {p} do not fit checked_through, {count}")));
+        }
+        if self.max_at >= count || (self.max_value == 0) != (self.max_at == 0) {
+            let (value, at) = (self.max_value, self.max_at);
+            return Err(refused(format!(
+                "its max_value {value} and max_at {at} do not fit each other and {count} values"
+            )));
+        }
+        if !are_prime_factors(self.least.iter().map(|pair| pair.0), p) {
+            return Err(refused(format!("its least does not list the prime factors of the period, {p}")));
+        }
+        for &(f, n) in &self.least {
+            if n < n0 || n.checked_add(p / f).is_none_or(|end| end >= count) {
+                return Err(refused(format!(
+                    "its least names {n}, but {n} and {n} + {p}/{f} must lie in {n0}..{count}"
+                )));
+            }
+        }
+        match (&self.window, self.theorem) {
+            (Some(facts), Theorem::P4) => self.judge_window(&rule, facts).map(|_| ()),
+            (None, Theorem::P4) => Err(refused("its window is null, and P4 needs one".into())),
+            (Some(_), theorem) => Err(refused(format!("its window is not null, and {theorem} has none"))),
+            (None, _) => self.judge_bound(&rule),
+        }?;
+        Ok(rule)
+    }
+
+    /// P1 to P3: `from` and `checked_through` are those of the theorem.
+    fn judge_bound(&self, rule: &Rule) -> Result<()> {
+        let Certificate { theorem, from, period, preperiod, checked_through, .. } = *self;
+        let least = if theorem == Theorem::P2 { preperiod } else { preperiod.max(1) };
+        if from != least {
+            return Err(refused(format!("its from is {from}, but {theorem} with preperiod {preperiod} needs {least}")));
+        }
+        let needed = theorem.length(rule, from, period);
+        let needed =
+            needed.ok_or_else(|| refused(format!("its theorem {theorem} does not apply to {rule} from {from} on")))?;
+        self.must("checked_through", &checked_through, &needed)
+    }
+
+    /// P4: the window is one of the theorem's, before its values are looked at.
+    fn judge_window(&self, rule: &Rule, facts: &WindowFacts) -> Result<Window> {
+        let WindowFacts { to, mask, position, rares, last_rare, depth, .. } = *facts;
+        let no_space =
+            || refused(format!("its window.mask {mask:#x} and window.position {position} are no space of {rule}"));
+        let space = Space::new(rule, mask, position).ok_or_else(no_space)?;
+        is_digest("window.rares_digest", &facts.rares_digest)?;
+        let shift = if position == 1 && self.period % 2 == 1 { self.period.checked_mul(2) } else { Some(self.period) };
+        let end = shift.and_then(|shift| self.from.checked_add(shift));
+        let end = end.ok_or_else(|| refused(format!("its from {} and its period end beyond 2^64", self.from)))?;
+        self.must("window.to", &to, &end)?;
+        self.must("checked_through", &self.checked_through, &end)?;
+        if last_rare >= self.from || rares == 0 || rares - 1 > last_rare {
+            let what =
+                format!("its window.rares {rares} and window.last_rare {last_rare} do not fit from, {}", self.from);
+            return Err(refused(what));
+        }
+        let window = Window { from: self.from, to, space, rares, last_rare, depth };
+        if !window.is_placed(rule) {
+            let what = format!(
+                "its from {} is too small for window.last_rare {last_rare} and window.depth {depth}",
+                self.from
+            );
+            return Err(refused(what));
+        }
+        let most = farthest(rule, self.preperiod, &window);
+        if most.is_none_or(|most| self.from > most) {
+            let most =
+                most.map_or_else(String::new, |most| format!(", and {most} is the most that a period like this needs"));
+            return Err(refused(format!("its from is {}{most}", self.from)));
+        }
+        Ok(window)
+    }
+
+    /// Checks everything it says against the game's first values, computed from the rule alone: at least `checked_through`
+    /// of them.
     ///
     /// # Errors
     /// [`Error::Certificate`] at the first thing that is not so; what reading the values gives.
     pub fn check<S: Sequence + ?Sized>(&self, method: Method, values: &S) -> Result<()> {
-        let rule = self.the_rule()?;
+        let rule = self.judge()?;
         let (n0, p, length) = (self.preperiod, self.period, self.checked_through);
         let all = First { of: values, count: length };
-        all.require(0, length)?;
         values.require(0, length)?;
-        if p == 0 || n0.checked_add(p).is_none_or(|end| end > length) {
-            return Err(refused(format!("{length} values do not hold preperiod {n0} and period {p}")));
-        }
-        let facts = self.window.as_ref();
-        let space = match facts {
-            None => Space::NONE,
-            Some(facts) => Space::new(&rule, facts.mask, facts.position)
-                .ok_or_else(|| refused(format!("{rule} has no space {:#x}, {}", facts.mask, facts.position)))?,
-        };
-        let counted = Counted::of(&all, length, space, facts.map_or(0, |facts| facts.to))?;
+        let window = self.window.as_ref().map(|facts| self.judge_window(&rule, facts)).transpose()?;
+        let (space, to) = window.map_or((Space::NONE, 0), |window| (window.space, window.to));
+        let counted = Counted::of(&all, length, space, to)?;
         self.must("digest", &self.digest, &counted.digest)?;
         self.must("max_value", &self.max_value, &counted.max_value)?;
         self.must("max_at", &self.max_at, &counted.max_at)?;
         if let Some(n) = last_difference(&all, p, n0, length - p)? {
-            return Err(refused(format!("G({n}) and G({n} + {p}) are not equal")));
+            return Err(refused(format!("its period is false: G({n}) and G({n} + {p}) are not equal")));
         }
         if n0 > 0 && last_difference(&all, p, n0 - 1, n0)?.is_none() {
-            return Err(refused(format!("preperiod {n0} is not the least: G({}) belongs to the period", n0 - 1)));
+            return Err(refused(format!("its preperiod {n0} is not the least: G({}) belongs to the period", n0 - 1)));
         }
-        let factors: Vec<u64> = self.least.iter().map(|pair| pair.0).collect();
-        self.must("least", &factors, &prime_factors(p))?;
         for &(f, n) in &self.least {
-            let there = n >= n0 && n.checked_add(p / f).is_some_and(|end| end < length);
-            if !there || last_difference(&all, p / f, n, n + 1)?.is_none() {
-                return Err(refused(format!("heap {n} does not show that {} is no period", p / f)));
+            if last_difference(&all, p / f, n, n + 1)?.is_none() {
+                return Err(refused(format!("its least is false: G({n}) and G({n} + {p}/{f}) are equal")));
             }
         }
-        if self.theorem == Theorem::P4 {
-            self.check_window(&rule, method, &all, space, &counted)
-        } else {
-            self.check_bound(&rule, &all)
+        if self.theorem == Theorem::P2 && has_zero(&all, self.from, self.from + p)? {
+            return Err(refused("its theorem P2 does not apply: a zero lies in the period".into()));
+        }
+        match window {
+            Some(window) => self.check_window(&rule, method, &all, &window, &counted),
+            None => Ok(()),
         }
     }
 
-    /// P1 to P3: what was compared suffices.
-    fn check_bound<S: Sequence + ?Sized>(&self, rule: &Rule, values: &S) -> Result<()> {
-        let Certificate { theorem, from, period, preperiod, checked_through, .. } = *self;
-        let needed = theorem.length(rule, from, period);
-        let needed = needed.ok_or_else(|| refused(format!("{theorem} says nothing of {rule} from {from} on")))?;
-        self.must("checked_through", &checked_through, &needed)?;
-        if from < preperiod || self.window.is_some() {
-            return Err(refused(format!("{theorem} is applied from {from} on")));
-        }
-        if theorem == Theorem::P2 && has_zero(values, from, from + period)? {
-            return Err(refused("a zero lies in the period".into()));
-        }
-        Ok(())
-    }
-
-    /// P4: the heaps from n1 to n2 anew.
+    /// P4: its premises on the values.
     fn check_window<S: Sequence + ?Sized>(
         &self,
         rule: &Rule,
         method: Method,
         values: &S,
-        space: Space,
+        window: &Window,
         counted: &Counted,
     ) -> Result<()> {
-        let Some(facts) = &self.window else { return Err(refused("P4 without a window".into())) };
-        let shift = if space.position == 1 && self.period % 2 == 1 { 2 * self.period } else { self.period };
-        let to = self.from.checked_add(shift).ok_or_else(|| refused("n2 is beyond all numbers".into()))?;
-        self.must("window.to", &facts.to, &to)?;
-        self.must("checked_through", &self.checked_through, &to)?;
-        let last_rare = counted.rares.last().map_or(0, |rare| rare.0);
+        let Some(facts) = &self.window else { return Ok(()) };
+        let Window { from, to, space, depth, .. } = *window;
         self.must("window.rares", &facts.rares, &(counted.rares.len() as u64))?;
-        self.must("window.last_rare", &facts.last_rare, &last_rare)?;
+        self.must("window.last_rare", &facts.last_rare, &counted.rares.last().map_or(0, |rare| rare.0))?;
         self.must("window.rares_digest", &facts.rares_digest, &counted.rares_digest())?;
-        let window = Window { from: self.from, to, space, rares: facts.rares, last_rare, depth: facts.depth };
-        if last_rare >= self.from {
-            return Err(refused(format!("heap {last_rare} between n1 and n2 is rare")));
-        }
         let freed = Known::default();
         let subject = Subject { rule, method, space, values, freed: &freed };
-        if !subject.windows_agree(&window, 0)? {
-            return Err(refused(format!("the {} values before n1 and n2 are not as P4 asks", window.width(rule))));
+        if !subject.windows_agree(window, 0)? {
+            return Err(refused(format!(
+                "its window is false: the {} values before {from} and {to} differ",
+                window.width(rule)
+            )));
         }
-        if shift != self.period && last_difference(values, self.period, self.from, self.from + self.period)?.is_some() {
-            return Err(refused("the odd period does not hold over one period".into()));
+        if to - from != self.period && last_difference(values, self.period, from, from + self.period)?.is_some() {
+            return Err(refused(format!("its period {} is odd and does not hold from {from} on", self.period)));
         }
         let known = Known { rares: counted.rares.clone(), max_value: self.max_value };
-        let work = verify::recompute::check(rule, method, space, values, &known, self.from..to, |_, _| ())?;
-        // How deep they are looked for is learnt, and may be another depth than that of the certificate; it has to do.
-        let window = Window { depth: window.depth.max(work.depth), ..window };
-        if work.defined > 0 || work.found_rare > 0 || !subject.windows_agree(&window, 0)? {
-            return Err(refused(format!("witnesses lie as deep as {}, not {}", work.depth, facts.depth)));
+        let work = verify::recompute::check(rule, method, space, values, &known, from..to, |_, _| ())?;
+        // The depth of the work bounds that of the witnesses: it depends on the kernel, and says nothing of values computed
+        // by the definition.
+        if (work.depth > depth || work.defined > 0)
+            && let Some((n, value)) = depth::first_deeper(rule, space, values, from..to, depth)?
+        {
+            return Err(refused(format!(
+                "its window.depth {depth} is false: no option of {n} with a part of at most {depth} has the value {value}"
+            )));
         }
         Ok(())
     }
 
     fn must<T: PartialEq + std::fmt::Debug + ?Sized>(&self, what: &str, says: &T, is: &T) -> Result<()> {
         if says == is { Ok(()) } else { Err(refused(format!("its {what} is {says:?}, but {is:?} is right"))) }
+    }
+}
+
+/// The greatest n1 that a certificate of P4 may have; the module head derives it.
+fn farthest(rule: &Rule, preperiod: u64, window: &Window) -> Option<u64> {
+    let lookback = sparse::lookback(rule, window.last_rare);
+    let placed = lookback.checked_mul(2)?.checked_add(rule.max_difference())?;
+    preperiod.checked_add(lookback)?.max(placed).max(window.to - window.from).checked_mul(SLACK)
+}
+
+fn is_digest(what: &str, text: &str) -> Result<()> {
+    match Digest::parse(text) {
+        Some(_) => Ok(()),
+        None => Err(refused(format!("its {what} is not 64 hexadecimal digits"))),
     }
 }
 

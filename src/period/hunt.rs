@@ -2,6 +2,10 @@
 //!
 //! In doublings: at each length the period is looked for ([`super::Subject::find`]). When one is observed, the next length
 //! is the one that a proof needs, if that is nearer than the double. In memory, two bytes a value, or in a run directory.
+//!
+//! Invariant: every value of a run directory that a search reads was computed, or hashed and compared with the journal, by
+//! this process before it was read. The engine does so when it resumes a run; values that are searched without resuming
+//! it are verified first.
 
 use super::lag::lag;
 use super::watch::Watch;
@@ -12,8 +16,10 @@ use crate::error::{Error, Result};
 use crate::ledger::HEAD;
 use crate::rule::Rule;
 use crate::sparse::{Known, Method, Solver, Space};
+use crate::verify;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// A sequence computed in memory until its period was proved, or `to` values were there.
 #[derive(Debug)]
@@ -75,22 +81,77 @@ pub fn hunt(
 /// The first length at which a run directory is looked at.
 const FIRST_LOOK_ON_DISK: u64 = 1 << 20;
 
-/// Passes on what an observer is told, and watches for a period meanwhile.
+/// Maximum time that a later step of a search re-hashes the table before the observer hears of it.
+const QUIET_REHASH: Duration = Duration::from_secs(2);
+
+/// What stopped a search of a run directory early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// Between two values: more of them may show a period, or prove one.
+    Searching,
+    /// After the period was proved, while the least preperiod, or what a certificate states, was computed.
+    Preperiod,
+}
+
+/// What came of a search of a run directory.
+#[derive(Debug)]
+pub enum Found {
+    /// The run was searched.
+    Searched {
+        /// The run.
+        view: Box<View>,
+        /// What its values show.
+        finding: Box<Finding>,
+        /// What was left undone when the stop flag ended the search.
+        stopped: Option<Stopped>,
+    },
+    /// The stop flag was set before all values that were there had been verified; nothing was searched.
+    Unverified {
+        /// Values that agree with the journal.
+        verified: u64,
+        /// Values to verify.
+        of: u64,
+    },
+}
+
+/// Passes the events of all runs of a search on to one observer, and watches for a period meanwhile.
 struct Watching<'a> {
     inner: &'a mut (dyn Observer + Send),
     watch: Watch,
-    /// Ends the run; set when the outer flag is, and when a period is found.
+    dir: &'a Path,
+    /// How far the whole search goes; each run of the engine covers a part of it.
+    to: Option<u64>,
+    /// Ends the engine's run; set when the outer flag is, and when a period is found.
     stop: &'a AtomicBool,
     outer: &'a AtomicBool,
+    /// Whether this process has verified all values that were there.
+    is_verified: bool,
+    /// Values verified, and values to verify, when the observer heard of it last.
+    rehashed: (u64, u64),
+    /// When the current run of the engine began; `None` in the first.
+    again: Option<Instant>,
+    /// Whether the observer shows the search, not a re-hash.
+    shows_search: bool,
 }
 
 impl Observer for Watching<'_> {
-    fn started(&mut self, rule: &Rule, from: u64, to: Option<u64>) {
-        self.inner.started(rule, from, to);
+    fn started(&mut self, rule: &Rule, from: u64, _: Option<u64>) {
+        self.is_verified = true;
+        // Only now: these values have just been re-hashed. A run that was opened again after a failed check forgets what
+        // was seen before.
+        let resumed = View::open(self.dir).and_then(|view| Watch::resume(rule, self.dir, &view));
+        self.watch = resumed.ok().filter(|_| from > 0).unwrap_or_else(|| Watch::new(rule));
+        if !std::mem::replace(&mut self.shows_search, true) {
+            self.inner.started(rule, from, self.to);
+        }
     }
 
     fn rehashed(&mut self, count: u64, of: u64) {
-        self.inner.rehashed(count, of);
+        self.rehashed = (count, of);
+        if self.again.is_none_or(|begun| begun.elapsed() > QUIET_REHASH) {
+            self.shows_search = false;
+            self.inner.rehashed(count, of);
+        }
         self.stop.fetch_or(self.outer.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
@@ -113,6 +174,31 @@ impl Observer for Watching<'_> {
     }
 }
 
+impl Watching<'_> {
+    /// Computes up to `goal` and opens the run; `None` when the stop flag was set before all was verified.
+    fn compute(&mut self, rule: &Rule, options: &Options, goal: u64) -> Result<Option<View>> {
+        self.stop.store(false, Ordering::Relaxed);
+        let options = Options { to: Some(goal), ..options.clone() };
+        let (dir, stop) = (self.dir, self.stop);
+        let stopped = engine::run(Some(rule), dir, &options, self, stop)?.stopped;
+        self.again = Some(Instant::now());
+        if stopped && !self.is_verified {
+            return Ok(None);
+        }
+        let view = View::open(self.dir)?;
+        view.check_suspect()?;
+        Ok(Some(view))
+    }
+
+    /// Verifies all that is there and opens it; `None` when the stop flag was set meanwhile.
+    fn verify(&mut self) -> Result<Option<View>> {
+        verify::verified(self.dir, |done, of| {
+            self.rehashed(done, of);
+            !self.outer.load(Ordering::Relaxed)
+        })
+    }
+}
+
 /// Finds the least preperiod of what is proved by windows, and what a certificate says, while values before are freed; false
 /// when `stop` ended it.
 fn compute_again(
@@ -125,7 +211,7 @@ fn compute_again(
     let Some(repeat) = finding.repeat.as_mut() else { return Ok(true) };
     let Some(proof) = &mut repeat.proof else { return Ok(true) };
     let Some(window) = proof.window else { return Ok(true) };
-    observer.note("computing all again, two copies side by side, for what freed values would tell");
+    observer.note("computing all values again, as two copies side by side, to learn what freed values would show");
     let lag = lag(rule, method, repeat.period, proof, &window, |done, of| {
         observer.again(done, of);
         !stop.load(Ordering::Relaxed)
@@ -134,7 +220,7 @@ fn compute_again(
         Ok(None) => return Ok(false),
         Ok(Some(lag)) => {
             (repeat.preperiod, repeat.exact) = (lag.preperiod, true);
-            proof.least.clone_from(&lag.least);
+            *proof = lag.proof.clone();
             finding.lag = Some(lag);
         }
         Err(e @ Error::Freed { .. }) => observer.note(&format!("the preperiod is only bounded: {e}")),
@@ -143,16 +229,17 @@ fn compute_again(
     Ok(true)
 }
 
-/// [`hunt`] in a run directory, which is made, or resumed; at most to `options.to` values. The answer is the run and what
-/// was found, and whether `stop` ended it.
+/// [`hunt`] in a run directory, which is made, or resumed; at most to `options.to` values.
 ///
 /// While all values are kept the period is looked for at each doubling. A run that frees values is watched ([`super::watch`]):
 /// its period shows when it comes round. The preperiod, which freed values would tell, is then found by computing them
 /// again ([`super::lag`]), as is what a certificate says of them, if one is wanted; when `stop` ends that, or it needs more
 /// than it may keep, the preperiod is only bounded.
 ///
+/// When a proof is complete before `stop` ends the search, the answer is that of a search that was not stopped.
+///
 /// # Errors
-/// What [`engine::run`] and the search give.
+/// What [`engine::run`], [`verify::verified`] and the search give.
 pub fn hunt_in(
     rule: &Rule,
     dir: &Path,
@@ -160,43 +247,51 @@ pub fn hunt_in(
     certify: bool,
     observer: &mut (dyn Observer + Send),
     stop: &AtomicBool,
-) -> Result<(View, Finding, bool)> {
+) -> Result<Found> {
     let to = options.to.unwrap_or(u64::MAX);
     let mut goal = FIRST_LOOK_ON_DISK.min(to);
     // What is there is looked at first.
     let there = View::open(dir).map_or(0, |view| if view.rule.name() == rule.name() { view.len() } else { 0 });
+    let ended = AtomicBool::new(false);
+    let mut watching = Watching {
+        inner: observer,
+        watch: Watch::new(rule),
+        dir,
+        to: options.to,
+        stop: &ended,
+        outer: stop,
+        is_verified: false,
+        rehashed: (0, there),
+        again: None,
+        shows_search: false,
+    };
     loop {
-        let (mut watch, mut stopped) = (Watch::new(rule), false);
-        if goal > there {
-            let ended = AtomicBool::new(false);
-            // A run that cannot be read now is told of, or mended, by the engine.
-            if let Ok(resumed) = View::open(dir).and_then(|view| Watch::resume(rule, dir, &view)) {
-                watch = resumed;
-            }
-            let mut watching = Watching { inner: observer, watch, stop: &ended, outer: stop };
-            let options = Options { to: Some(goal), ..options.clone() };
-            stopped =
-                engine::run(Some(rule), dir, &options, &mut watching, &ended)?.stopped && stop.load(Ordering::Relaxed);
-            watch = watching.watch;
-        }
-        let view = View::open(dir)?;
-        view.check_suspect()?;
+        let opened = if goal > there { watching.compute(rule, options, goal)? } else { watching.verify()? };
+        let Some(view) = opened else {
+            let (verified, of) = watching.rehashed;
+            return Ok(Found::Unverified { verified, of });
+        };
+        let stopped = stop.load(Ordering::Relaxed);
         let (space, freed) = (view.space(), view.freed_known()?);
-        let mut finding = Subject { rule, method: options.method, space, values: &view, freed: &freed }.find()?;
+        let subject = Subject { rule, method: options.method, space, values: &view, freed: &freed };
+        let mut finding = Box::new(subject.find()?);
+        let watch = &mut watching.watch;
         if stopped || watch.found.is_some() {
             watch.write_down(dir, &view)?;
         }
         if finding.status() != Status::Proved && watch.found.is_some() {
-            finding.repeat = watch.found;
+            finding.repeat = watch.found.take();
         }
-        if !stopped && finding.status() == Status::Proved {
+        let mut stopped = stopped.then_some(Stopped::Searching).filter(|_| finding.count < to);
+        let is_proved = finding.status() == Status::Proved;
+        if is_proved {
             let exact = finding.repeat.as_ref().is_some_and(|repeat| repeat.exact);
-            let again = !exact || (certify && !view.freed().is_empty());
-            let stopped = again && !compute_again(rule, options.method, &mut finding, observer, stop)?;
-            return Ok((view, finding, stopped));
+            let is_done = (exact && (!certify || view.freed().is_empty()))
+                || (stopped.is_none() && compute_again(rule, options.method, &mut finding, watching.inner, stop)?);
+            stopped = (!is_done).then_some(Stopped::Preperiod);
         }
-        if stopped || finding.count >= to {
-            return Ok((view, finding, stopped));
+        if is_proved || stopped.is_some() || finding.count >= to {
+            return Ok(Found::Searched { view: Box::new(view), finding, stopped });
         }
         // Beyond what is always kept a run that frees values goes on in one piece, which can be watched.
         let frees = view.contents.last.keep.is_some() && finding.count >= HEAD;

@@ -10,14 +10,22 @@
 //! prime factor f of p a heap n with G(n) != G(n + p/f) is looked for among the W before n1, which belong to the period
 //! since those before n2 are the same.
 //!
+//! The run may have taken its window long after the period began: it was resumed, or it was computed before anyone asked for
+//! a period. The copy in front is watched from its first value on, so it finds the period at the first power of two n1 whose
+//! window repeats. When that happens before the run's n2, the proof by this nearer window replaces the run's, and both
+//! copies stop there. So `from` of the proof is bounded by preperiod, lookback and period, which is what
+//! [`super::certificate`] demands, and a certificate asks for no more values than it needs.
+//!
 //! (The windows of Brent's algorithm, kept at many places, would save the first p values and most of the others; but
 //! they would have to be on disk, and in step with the commits, for a question that is asked once a game.)
 //!
 //! Invariant: both copies are computed from nothing, by a solver that proves each value; what the run left is not read.
 
 use super::certificate::{Counted, Counting};
+use super::watch::Watch;
 use super::{LISTED, Proof, Window, prime_factors};
 use crate::definition::Sequence;
+use crate::engine::Settled;
 use crate::error::{Error, Result};
 use crate::ledger::HEAD;
 use crate::nimber::index;
@@ -38,8 +46,9 @@ pub struct Lag {
     pub exceptions: Option<(u64, Vec<u64>)>,
     /// What a certificate says of the values below n2.
     pub(super) counted: Counted,
-    /// Each prime factor f of p with a heap n that shows p/f to be no period, where one was met.
-    pub(super) least: Vec<(u64, u64)>,
+    /// The proof by the nearest window: the one that was given, or an earlier one. For each prime factor f of p it has a
+    /// heap n that shows p/f to be no period, where one was met.
+    pub(super) proof: Proof,
 }
 
 /// The first values of a sequence, and the last ones.
@@ -109,8 +118,9 @@ impl Copy {
         self.values.len()
     }
 
-    /// Some values more, at most up to `to`, with which at least `keep` are kept: the first new heap, and they.
-    fn advance(&mut self, to: u64, keep: u64) -> Result<(u64, &[u16])> {
+    /// Computes one batch, to at most `to`, and keeps at least the last `keep` values. Returns the first new n; the batch
+    /// is in `fresh`.
+    fn advance(&mut self, to: u64, keep: u64) -> Result<u64> {
         let from = self.len();
         self.fresh.clear();
         self.solver.advance(&self.values, to, &mut self.fresh)?;
@@ -118,7 +128,13 @@ impl Copy {
         if let Some(needed) = self.solver.lookback() {
             self.values.free(needed.saturating_mul(2).max(keep));
         }
-        Ok((from, &self.fresh))
+        Ok(from)
+    }
+
+    /// How the last batch was settled.
+    fn settled(&mut self) -> Settled {
+        let (rares, last_rare) = self.solver.rares(self.len());
+        Settled { space: self.solver.space(), rares, last_rare, depth: self.solver.take_depth() }
     }
 }
 
@@ -150,38 +166,145 @@ fn lag_keeping(
 ) -> Result<Option<Lag>> {
     // The copy in front is at most so much farther than p ahead.
     let lead = SLACK.min(head);
-    let (n1, n2) = (window.from, proof.length);
-    let settled = n1 - window.width(rule);
     let (mut front, mut back) = (Copy::new(rule, method, head)?, Copy::new(rule, method, head)?);
-    let (mut counting, mut shown) = (Counting::new(window.space, window.to), Shown::new(settled..n1, p));
-    let (mut preperiod, mut count, mut heaps, mut there) = (0, 0, Vec::new(), Vec::new());
-    while front.len() < n2 || back.len() < n1 {
-        if !go_on(front.len() + back.len(), n1 + n2) {
+    let mut ahead = Ahead::new(rule, p, proof, window);
+    let mut behind = Behind { claimed: window.from - window.width(rule), ..Behind::default() };
+    let mut there = Vec::new();
+    while front.len() < ahead.n2 || back.len() < ahead.n1 {
+        if !go_on(front.len().min(ahead.n2) + back.len().min(ahead.n1), ahead.n1 + ahead.n2) {
             return Ok(None);
         }
-        if front.len() < n2.min(back.len() + p + lead / 2) {
-            let (from, values) = front.advance(n2.min(back.len() + p + lead), lead)?;
-            counting.see(from, values);
-            shown.see(from, values);
+        if front.len() < ahead.n2.min(back.len() + p + lead / 2) {
+            let from = front.advance(ahead.n2.min(back.len() + p + lead), lead)?;
+            let settled = front.settled();
+            ahead.see(from, &front.fresh, &settled);
             continue;
         }
-        let (from, values) = back.advance(n1.min(front.len() - p), 0)?;
-        there.resize(values.len(), 0);
+        let from = back.advance(ahead.n1.min(front.len() - p), 0)?;
+        there.resize(back.fresh.len(), 0);
         front.values.read(from + p, &mut there)?;
-        for (n, (&value, &again)) in (from..).zip(values.iter().zip(&there)).filter(|(_, (a, b))| a != b) {
-            if n >= settled {
-                let (value, again) = (value.into(), again.into());
-                return Err(Error::Differs { n: n + p, value, again, how: "the period that was proved".into() });
-            }
-            preperiod = n + 1;
-            count += 1;
-            if heaps.len() < LISTED {
-                heaps.push(n);
-            }
+        behind.compare(from, &back.fresh, &there, p)?;
+    }
+    let Ahead { n1, proof, counting, nearer, shown, .. } = ahead;
+    let window = proof.window.unwrap_or(*window);
+    behind.belongs(n1 - window.width(rule), p)?;
+    let Behind { preperiod, count, heaps, .. } = behind;
+    let exceptions = (preperiod <= p).then_some((count, heaps));
+    let least = if nearer { shown.nearer.found } else { shown.given.found };
+    Ok(Some(Lag { preperiod, exceptions, counted: counting.done(), proof: Proof { least, ..proof } }))
+}
+
+/// What the copy in front shows.
+struct Ahead {
+    p: u64,
+    n1: u64,
+    n2: u64,
+    /// The proof that holds now; its witnesses of the least period are in `shown`.
+    proof: Proof,
+    window: Window,
+    /// Whether `proof` is by a window that this copy found.
+    nearer: bool,
+    watch: Watch,
+    counting: Counting,
+    shown: BothShown,
+}
+
+/// Witnesses of the least period, looked for before the n1 of the run and before that of the copy's own window.
+struct BothShown {
+    given: Shown,
+    nearer: Shown,
+    /// The n1 of `nearer`.
+    mark: Option<u64>,
+}
+
+impl Ahead {
+    fn new(rule: &Rule, p: u64, proof: &Proof, window: &Window) -> Ahead {
+        let given = Shown::new(window.from - window.width(rule)..window.from, p);
+        Ahead {
+            p,
+            n1: window.from,
+            n2: proof.length,
+            proof: proof.clone(),
+            window: *window,
+            nearer: false,
+            watch: Watch::new(rule),
+            counting: Counting::new(window.space, window.to),
+            shown: BothShown { given, nearer: Shown::new(0..0, p), mark: None },
         }
     }
-    let exceptions = (preperiod <= p).then_some((count, heaps));
-    Ok(Some(Lag { preperiod, exceptions, counted: counting.done(), least: shown.found }))
+
+    /// Takes the next values.
+    fn see(&mut self, from: u64, values: &[u16], settled: &Settled) {
+        if !self.nearer {
+            self.watch.see(from, values, settled);
+            self.follow_mark(from, values);
+            self.take_nearer();
+        }
+        // A window that was found lies inside the batch, and a certificate speaks of the values before its end alone.
+        let needed = &values[..index(self.n2.saturating_sub(from)).min(values.len())];
+        self.counting.see(from, needed);
+        self.shown.given.see(from, values);
+    }
+
+    fn follow_mark(&mut self, from: u64, values: &[u16]) {
+        let Some((n1, window)) = self.watch.mark_now() else { return };
+        let shown = &mut self.shown;
+        if shown.mark == Some(n1) {
+            shown.nearer.see(from, values);
+            return;
+        }
+        let start = n1 - window.len() as u64;
+        (shown.mark, shown.nearer) = (Some(n1), Shown::new(start..n1, self.p));
+        shown.nearer.see(start, window);
+        shown.nearer.see(n1, &values[index(n1 - from)..]);
+    }
+
+    /// Replaces the proof by the one that the watch has found, when it is by the same period and space and ends sooner.
+    fn take_nearer(&mut self) {
+        let Some(found) = self.watch.found.as_ref().filter(|found| found.period == self.p) else { return };
+        let Some(proof) = &found.proof else { return };
+        let Some(window) = proof.window.filter(|window| window.space == self.window.space) else { return };
+        if proof.length < self.n2 {
+            (self.n1, self.n2, self.nearer) = (window.from, proof.length, true);
+            self.proof = proof.clone();
+        }
+    }
+}
+
+/// What the copy behind shows.
+#[derive(Default)]
+struct Behind {
+    /// The values from here on belong to the period, by the window of the run.
+    claimed: u64,
+    preperiod: u64,
+    count: u64,
+    heaps: Vec<u64>,
+    /// The two values of the last difference.
+    last: (u16, u16),
+}
+
+impl Behind {
+    /// Compares the values from `from` on with those p later.
+    fn compare(&mut self, from: u64, values: &[u16], later: &[u16], p: u64) -> Result<()> {
+        for (n, (&value, &again)) in (from..).zip(values.iter().zip(later)).filter(|(_, (a, b))| a != b) {
+            (self.preperiod, self.last) = (n + 1, (value, again));
+            self.belongs(self.claimed, p)?;
+            self.count += 1;
+            if self.heaps.len() < LISTED {
+                self.heaps.push(n);
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the values from `from` on belong to the period.
+    fn belongs(&self, from: u64, p: u64) -> Result<()> {
+        if self.preperiod <= from {
+            return Ok(());
+        }
+        let (value, again) = (self.last.0.into(), self.last.1.into());
+        Err(Error::Differs { n: self.preperiod - 1 + p, value, again, how: "the period that was proved".into() })
+    }
 }
 
 /// Looks for heaps that show p/f to be no period.
@@ -252,10 +375,14 @@ mod tests {
                 assert_eq!(lag.preperiod, n0, "{game}");
                 let by_table = exceptions(all.as_slice(), p, n0, LISTED).unwrap();
                 assert_eq!(lag.exceptions, (n0 <= p).then_some(by_table), "{game}");
-                let counted = Counted::of(all.as_slice(), proof.length, window.space, window.to).unwrap();
+                // The copy in front is watched from the start, and finds a window before the one it was given.
+                let nearer = lag.proof.window.unwrap();
+                assert!(nearer.from <= 1 << 19 && nearer.is_placed(&rule), "{game}: {nearer:?}");
+                assert!(nearer.from >= n0 + nearer.width(&rule) && nearer.to == lag.proof.length, "{game}: {nearer:?}");
+                let counted = Counted::of(all.as_slice(), lag.proof.length, nearer.space, nearer.to).unwrap();
                 assert_eq!(lag.counted, counted, "{game}");
-                assert_eq!(lag.least.iter().map(|pair| pair.0).collect::<Vec<_>>(), prime_factors(p), "{game}");
-                for &(f, n) in &lag.least {
+                assert_eq!(lag.proof.least.iter().map(|pair| pair.0).collect::<Vec<_>>(), prime_factors(p), "{game}");
+                for &(f, n) in &lag.proof.least {
                     assert!(n >= n0 && all[index(n)] != all[index(n + p / f)], "{game}: {f}, {n}");
                 }
             }

@@ -65,13 +65,15 @@
 
 mod bookmark;
 pub mod certificate;
+mod depth;
 mod hunt;
 mod lag;
+mod primes;
 mod search;
 mod watch;
 pub mod zeros;
 
-pub use hunt::{Hunt, hunt, hunt_in};
+pub use hunt::{Found, Hunt, Stopped, hunt, hunt_in};
 pub use lag::Lag;
 
 pub use search::{exceptions, last_difference};
@@ -82,6 +84,7 @@ use crate::nimber::index;
 use crate::rule::{Leaves, Rule};
 use crate::sparse::{self, Known, Method, Space};
 use crate::verify;
+use primes::prime_factors;
 use search::Stretch;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -130,6 +133,16 @@ impl Theorem {
 fn largest_step(rule: &Rule) -> u64 {
     let difference = |leaves| if let Leaves::Two { min_difference } = leaves { min_difference } else { 0 };
     rule.moves().iter().map(|m| m.remove + difference(m.leaves)).max().unwrap_or(0)
+}
+
+/// Whether the rule is an octal game: every split allows equal parts, and no constant is added. Its moves are then the
+/// digits 0 to 7 of a code, finitely many of them not 0, with 0 or 4 before the point.
+///
+/// The G-sequence of no such game is arithmetic-periodic with a saltus above 0 (G. Horrocks and R. J. Nowakowski,
+/// *Regularity in the G-sequences of octal and hexadecimal games*, Integers 3, 2003, G1).
+fn is_octal(rule: &Rule) -> bool {
+    let plain = |leaves| !matches!(leaves, Leaves::Two { min_difference } if min_difference > 0);
+    rule.moves().iter().all(|m| m.constant == 0 && plain(m.leaves))
 }
 
 fn is_grundys_game(rule: &Rule) -> bool {
@@ -337,7 +350,7 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
                 break;
             }
         }
-        if finding.repeat.is_none() && stretch.start == 0 {
+        if finding.repeat.is_none() && stretch.start == 0 && !is_octal(self.rule) {
             finding.repeat = self.find_arithmetic()?;
         }
         Ok(finding)
@@ -445,7 +458,7 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
     }
 
     /// G(n + p) = G(n) + saltus > G(n) throughout the last half, for p up to a quarter of [`ENOUGH`]: only where the values
-    /// still grow.
+    /// still grow. The caller excludes octal games, where a short table can show such a repeat although none lasts.
     fn find_arithmetic(self) -> Result<Option<Repeat>> {
         /// So many of the last values show the period.
         const ENOUGH: u64 = 1 << 18;
@@ -471,24 +484,6 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
         let seen = preperiod <= count / 2;
         Ok(seen.then_some(Repeat { period: p, preperiod, exact: true, saltus, proof: None }))
     }
-}
-
-/// The prime factors of p, ascending, each once.
-fn prime_factors(p: u64) -> Vec<u64> {
-    let (mut rest, mut f, mut factors) = (p, 2, Vec::new());
-    while f * f <= rest {
-        if rest.is_multiple_of(f) {
-            factors.push(f);
-            while rest.is_multiple_of(f) {
-                rest /= f;
-            }
-        }
-        f += 1;
-    }
-    if rest > 1 {
-        factors.push(rest);
-    }
-    factors
 }
 
 fn has_zero<S: Sequence + ?Sized>(values: &S, from: u64, to: u64) -> Result<bool> {

@@ -79,6 +79,11 @@ impl Watch {
         Watch { rule: rule.clone(), recent: Vec::new(), end: 0, mark: None, found: None }
     }
 
+    /// n1 and the values before it that are remembered now.
+    pub(super) fn mark_now(&self) -> Option<(u64, &[u16])> {
+        self.mark.as_ref().map(|mark| (mark.n1, mark.window.as_slice()))
+    }
+
     /// A watch that goes on where a run was stopped, with what was written down then.
     ///
     /// # Errors

@@ -1,0 +1,227 @@
+//! Whether witnesses lie within a given depth: the premise of P4 that speaks of D, checked heap by heap.
+//!
+//! Let D be the depth that a certificate states. For each n of the window and each value below G(n) that is rare at n, an
+//! option with that value must exist whose smaller part is at most D; options that leave fewer than two heaps count as
+//! depth 0. The solver finds witnesses, but it only bounds their depth from above, and the bound depends on kernel and
+//! thread count. So when the bound exceeds D, the options with smaller part at most D are tried one by one here.
+
+use crate::definition::Sequence;
+use crate::error::Result;
+use crate::nimber::index;
+use crate::rule::{Rule, Split};
+use crate::sparse::Space;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Number of values of n checked by one task.
+const PIECE: u64 = 1 << 12;
+
+/// Maximum smaller part whose values a task holds in memory; larger parts are read where they are needed.
+const NEAR: u64 = 1 << 16;
+
+/// Number of smaller parts tried between two questions whether everything is found.
+const STEP: u64 = 1 << 10;
+
+/// Returns the first n of `heaps`, and the least value, for which no witness has a smaller part of at most `depth`; `None`
+/// when all have one. The threads of the calling rayon pool share the work.
+///
+/// # Errors
+/// What reading `values` gives.
+pub(super) fn first_deeper<S: Sequence + ?Sized>(
+    rule: &Rule,
+    space: Space,
+    values: &S,
+    heaps: Range<u64>,
+    depth: u64,
+) -> Result<Option<(u64, u16)>> {
+    let near = depth.min(NEAR).min(heaps.end.saturating_sub(1));
+    let mut head = vec![0; index(near + 1)];
+    values.read(0, &mut head)?;
+    let search = Search { rule, splits: rule.splits().collect(), space, values, depth, near, head };
+    let pieces = (heaps.end.saturating_sub(heaps.start)).div_ceil(PIECE);
+    let found = (0..pieces).into_par_iter().find_map_first(|i| {
+        let from = heaps.start + i * PIECE;
+        search.piece(from..heaps.end.min(from + PIECE)).transpose()
+    });
+    found.transpose()
+}
+
+struct Search<'a, S: ?Sized> {
+    rule: &'a Rule,
+    splits: Vec<Split>,
+    space: Space,
+    values: &'a S,
+    depth: u64,
+    /// The largest part whose value is in `head`.
+    near: u64,
+    /// G(0), …, G(near).
+    head: Vec<u16>,
+}
+
+/// The last values before and in a piece.
+struct Recent {
+    start: u64,
+    values: Vec<u16>,
+}
+
+impl Recent {
+    fn slice(&self, from: u64, to: u64) -> &[u16] {
+        &self.values[index(from - self.start)..index(to - self.start)]
+    }
+}
+
+/// Values that still need a witness.
+struct Open {
+    bits: Vec<u64>,
+    count: usize,
+}
+
+impl Open {
+    /// The values below `value` that are rare at `n`.
+    fn rare_below(space: Space, value: u16, n: u64) -> Open {
+        let mut open = Open { bits: vec![0; usize::from(value).div_ceil(64)], count: 0 };
+        for target in (0..value).filter(|&target| space.is_rare(target, n)) {
+            open.bits[usize::from(target / 64)] |= 1 << (target % 64);
+            open.count += 1;
+        }
+        open
+    }
+
+    fn settle(&mut self, option: u16) {
+        if let Some(bits) = self.bits.get_mut(usize::from(option / 64)) {
+            let bit = 1 << (option % 64);
+            self.count -= usize::from(*bits & bit != 0);
+            *bits &= !bit;
+        }
+    }
+
+    fn least(&self) -> Option<u16> {
+        (0..=u16::MAX).zip(&self.bits).find(|(_, bits)| **bits != 0).map(|(i, bits)| {
+            let bit = bits.trailing_zeros();
+            i * 64 + u16::from(bit.to_le_bytes()[0])
+        })
+    }
+}
+
+impl<S: Sequence + ?Sized> Search<'_, S> {
+    fn piece(&self, heaps: Range<u64>) -> Result<Option<(u64, u16)>> {
+        let start = heaps.start.saturating_sub(self.near + self.rule.max_remove());
+        let mut recent = Recent { start, values: vec![0; index(heaps.end - start)] };
+        self.values.read(start, &mut recent.values)?;
+        for n in heaps {
+            if let Some(target) = self.heap(n, &recent)? {
+                return Ok(Some((n, target)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The least value without a witness at `n`.
+    fn heap(&self, n: u64, recent: &Recent) -> Result<Option<u16>> {
+        let value = |n: u64| recent.values[index(n - recent.start)];
+        let mut open = Open::rare_below(self.space, value(n), n);
+        if open.count > 0 {
+            self.rule.single_options(n, value).for_each(|option| open.settle(option));
+        }
+        let deepest = self.splits.iter().map(|split| split.largest_small_part(n)).max().unwrap_or(0).min(self.depth);
+        let mut first = 1;
+        while open.count > 0 && first <= deepest {
+            let next = if first <= self.near { (first + STEP).min(self.near + 1) } else { first + STEP };
+            for split in &self.splits {
+                let last = (next - 1).min(deepest).min(split.largest_small_part(n));
+                if first <= last {
+                    self.options(n, split, first..=last, recent, &mut open)?;
+                }
+            }
+            first = next;
+        }
+        Ok(open.least().filter(|_| open.count > 0))
+    }
+
+    /// Settles the values of the options of one split with these smaller parts.
+    fn options(
+        &self,
+        n: u64,
+        split: &Split,
+        parts: std::ops::RangeInclusive<u64>,
+        recent: &Recent,
+        open: &mut Open,
+    ) -> Result<()> {
+        let (first, last, rest) = (*parts.start(), *parts.end(), n - split.remove);
+        let mut settle = |small: &[u16], large: &[u16]| {
+            small.iter().zip(large.iter().rev()).for_each(|(a, b)| open.settle(split.constant ^ a ^ b));
+        };
+        if last <= self.near {
+            settle(&self.head[index(first)..=index(last)], recent.slice(rest - last, rest - first + 1));
+            return Ok(());
+        }
+        let (mut small, mut large) = (vec![0; index(last - first + 1)], vec![0; index(last - first + 1)]);
+        self.values.read(first, &mut small)?;
+        self.values.read(rest - last, &mut large)?;
+        settle(&small, &large);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition;
+    use crate::rule::{Leaves, Move};
+    use crate::support::Random;
+
+    /// The same, as the module head states it.
+    fn plainly(rule: &Rule, space: Space, values: &[u16], heaps: Range<u64>, depth: u64) -> Option<(u64, u16)> {
+        let value = |n: u64| values[index(n)];
+        heaps.into_iter().find_map(|n| {
+            let mut options: Vec<u16> = rule.single_options(n, value).collect();
+            for split in rule.splits() {
+                let parts = 1..=split.largest_small_part(n).min(depth);
+                options.extend(parts.map(|a| split.constant ^ value(a) ^ value(n - split.remove - a)));
+            }
+            (0..value(n)).find(|&t| space.is_rare(t, n) && !options.contains(&t)).map(|t| (n, t))
+        })
+    }
+
+    #[test]
+    fn the_first_heap_without_a_witness_is_the_one_of_the_definition() {
+        let mut random = Random::new("witness depths");
+        let (mut deeper, mut enough) = (0, 0);
+        for i in 0..200 {
+            let moves = (0..1 + random.below(4)).map(|_| {
+                let remove = random.below(4);
+                let constant = u16::try_from(random.pick(&[0, 0, 1, 2])).unwrap();
+                let two = Leaves::Two { min_difference: random.below(3) };
+                let leaves = if remove == 0 { two } else { random.pick(&[Leaves::Nothing, Leaves::One, two]) };
+                Move { remove, constant, leaves }
+            });
+            let rule = Rule::from_moves(format!("random {i}"), moves.collect()).unwrap();
+            let values = definition::values(&rule, 500).unwrap();
+            for (mask, position) in (1..16).flat_map(|mask| [(mask, 0), (mask, 1)]) {
+                let Some(space) = Space::new(&rule, mask, position) else { continue };
+                let (from, depth) = (1 + random.below(490), random.pick(&[0, 1, 5, 30, 200, 1000]));
+                let heaps = from..500;
+                let found = first_deeper(&rule, space, values.as_slice(), heaps.clone(), depth).unwrap();
+                assert_eq!(found, plainly(&rule, space, &values, heaps, depth), "{:?}, {space:?}", rule.moves());
+                if found.is_some() { deeper += 1 } else { enough += 1 }
+            }
+        }
+        assert!(deeper > 50 && enough > 50, "{deeper} deeper, {enough} not");
+    }
+
+    /// One heap whose only witness has a smaller part beyond those held in memory.
+    #[test]
+    fn parts_beyond_those_in_memory_are_read() {
+        let rule: Rule = "grundy".parse().unwrap();
+        let space = Space::new(&rule, 1, 0).unwrap();
+        let part = NEAR + 3 * STEP + 17;
+        let n = 2 * part + 100;
+        // Even values are rare. G(n) = 1 needs the option 0; every other option is 2 ^ 0.
+        let mut values: Vec<u16> = (0..=n).map(|m| if m <= n / 2 && m != part { 2 } else { 0 }).collect();
+        values[index(n)] = 1;
+        for depth in [0, 1, NEAR, NEAR + 1, part - 1, part, part + 1, u64::MAX] {
+            let found = first_deeper(&rule, space, values.as_slice(), n..n + 1, depth).unwrap();
+            assert_eq!(found, (depth < part).then_some((n, 0)), "depth {depth}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! `grundy period` as it runs: what is not verified is not called proved, a stop says what was done and how to resume, and
+//! progress speaks of the whole search.
+
+mod support;
+
+use grundy::engine::{Observer, Options, Progress};
+use grundy::mex::Kernel;
+use grundy::period::{Found, Status, Stopped, hunt_in};
+use grundy::rule::Rule;
+use grundy::sparse::Method;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::OpenOptions;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use support::{Random, fails, grundy, result, run_well, start, text};
+
+/// Bytes before the first value of a table.
+const HEADER: u64 = 4096;
+
+fn alter(file: &Path, at: u64, random: &mut Random) {
+    let file = OpenOptions::new().read(true).write(true).open(file).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).unwrap();
+    byte[0] = random.other_byte(byte[0]);
+    file.write_all_at(&byte, at).unwrap();
+}
+
+#[test]
+fn a_table_with_one_altered_byte_is_never_called_proved() {
+    let mut random = Random::new("altered tables");
+    let home = tempfile::tempdir().unwrap();
+    let (dir, certificate) = (home.path().join("run"), home.path().join("c.json"));
+    let (at, file) = (dir.to_str().unwrap(), certificate.to_str().unwrap());
+    let count = 1_500_000;
+    for n in [500, 0, count - 1, random.below(count), random.below(count)] {
+        let _ = std::fs::remove_dir_all(&dir);
+        run_well("kayles", &dir, &["--to", &count.to_string()]);
+        result(&["-q", "period", at]);
+        alter(&dir.join("values.npy"), HEADER + n, &mut random);
+        for more in [&[][..], &["--json"], &["--to", "200"]] {
+            fails(3, &[&["-q", "period", at, "--certificate", file][..], more].concat(), &["values.npy", "damage"]);
+            assert!(!certificate.exists(), "G({n}) is altered");
+        }
+        // The same when the directory is named for a game, and holds enough values to be searched at once.
+        fails(3, &["-q", "period", "kayles", "--dir", at, "--certificate", file], &["values.npy", "damage"]);
+        assert!(!certificate.exists(), "G({n}) is altered");
+    }
+}
+
+#[test]
+fn a_table_that_is_resumed_is_verified_before_its_period_is_believed() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("run");
+    run_well("kayles", &dir, &["--to", "100000"]);
+    // The engine recomputes the value when it resumes the run, which the search needs.
+    alter(&dir.join("values.npy"), HEADER + 500, &mut Random::new("resumed tables"));
+    let said = result(&["-q", "period", "kayles", "--dir", dir.to_str().unwrap()]);
+    assert!(said.contains("proved: period 12, preperiod 71"), "{said}");
+}
+
+/// Starts `grundy period` and interrupts it after some time: exit status, stdout, stderr.
+fn interrupted(arguments: &[&str], signal: Signal, after: Duration) -> (Option<i32>, String, String) {
+    let child = start(&mut grundy(arguments));
+    std::thread::sleep(after);
+    kill_process(Pid::from_child(&child), signal).unwrap();
+    let output = child.wait_with_output().unwrap();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+const SOON: Duration = Duration::from_millis(1500);
+
+#[test]
+fn an_interrupted_search_in_memory_says_so_and_that_nothing_was_kept() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let (status, stdout, stderr) = interrupted(&["-q", "period", ".007", "--to", "2^27"], signal, SOON);
+        assert_eq!(status, Some(130), "{stderr}");
+        assert!(stdout.starts_with("0.007: stopped after ") && !stdout.contains("none"), "{stdout}");
+        assert!(stdout.trim_end().ends_with(" of 134,217,728 values; no period so far"), "{stdout}");
+        assert!(
+            stderr.contains("nothing was kept") && stderr.contains("period .007 --to 134217728 --dir DIR"),
+            "{stderr}"
+        );
+    }
+    let (status, stdout, _) = interrupted(&["-q", "period", ".007", "--to", "2^27", "--json"], Signal::INT, SOON);
+    let said: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((status, &said["status"], &said["game"]), (Some(130), &"stopped".into(), &"0.007".into()), "{said}");
+    assert!(said["period"].is_null() && said["checked_through"].as_u64().unwrap() < 1 << 27, "{said}");
+}
+
+#[test]
+fn the_command_that_an_interrupted_search_prints_resumes_it() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("it's a run");
+    let (at, file) = (dir.to_str().unwrap(), home.path().join("c.json"));
+    let file = file.to_str().unwrap();
+    let arguments = [
+        "-q",
+        "period",
+        ".007",
+        "--to",
+        "2^27",
+        "--dir",
+        at,
+        "--threads",
+        "1",
+        "--kernel",
+        "scalar",
+        "--certificate",
+        file,
+    ];
+    let (status, stdout, stderr) = interrupted(&arguments, Signal::INT, SOON);
+    assert_eq!(status, Some(130), "{stderr}");
+    assert!(stdout.contains("stopped after") && !Path::new(file).exists(), "{stdout}");
+    let command = stderr.split("to resume: ").nth(1).unwrap().trim_end();
+    for word in
+        ["grundy period .007", "--to 134217728", r"it'\''s a run'", "--threads 1", "--kernel scalar", "--certificate"]
+    {
+        assert!(command.contains(word), "{command} says nothing of {word}");
+    }
+    let before = support::count(&dir);
+    assert!(before > 0);
+    // As a shell reads it, but not so far.
+    let shorter = command.replace("134217728", &(before + 1000).to_string()).replace("--certificate", "--json #");
+    let program = env!("CARGO_BIN_EXE_grundy");
+    let shell = std::process::Command::new("sh")
+        .args(["-c", &shorter.replacen("grundy", &format!("'{program}' -q"), 1)])
+        .output()
+        .unwrap();
+    let said: serde_json::Value = serde_json::from_slice(&shell.stdout).unwrap_or_else(|e| panic!("{e}: {shorter}"));
+    assert_eq!((&said["status"], &said["checked_through"]), (&"none".into(), &(before + 1000).into()), "{said}");
+}
+
+/// Sets the stop flag at an event, and keeps what it was told.
+struct Stopper<'a> {
+    stop: &'a AtomicBool,
+    at: &'static str,
+    started: Vec<Start>,
+    counts: Vec<u64>,
+}
+
+impl Stopper<'_> {
+    fn event(&self, name: &str) {
+        if name == self.at {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Observer for Stopper<'_> {
+    fn started(&mut self, _: &Rule, from: u64, to: Option<u64>) {
+        self.started.push((from, to));
+    }
+    fn rehashed(&mut self, _: u64, _: u64) {
+        self.event("rehashed");
+    }
+    fn advanced(&mut self, progress: &Progress) {
+        self.counts.push(progress.count);
+    }
+    fn again(&mut self, _: u64, _: u64) {
+        self.event("again");
+    }
+    fn note(&mut self, _: &str) {}
+}
+
+/// Where a run of the engine started, and how far it was said to go.
+type Start = (u64, Option<u64>);
+
+/// A search in a directory, stopped at an event of the observer: what was found, starts, counts.
+fn stopped_at(event: &'static str, game: &str, dir: &Path, to: u64) -> (Found, Vec<Start>, Vec<u64>) {
+    let stop = AtomicBool::new(false);
+    let mut observer = Stopper { stop: &stop, at: event, started: Vec::new(), counts: Vec::new() };
+    let method = Method::Sparse(Kernel::best());
+    let options = Options { to: Some(to), threads: 2, method, width: None, keep: None, rollback: false };
+    let found = hunt_in(&game.parse().unwrap(), dir, &options, true, &mut observer, &stop).unwrap();
+    let Stopper { started, counts, .. } = observer;
+    (found, started, counts)
+}
+
+#[test]
+fn a_stop_while_values_are_verified_leaves_them_unsearched() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("run");
+    for count in ["100000", "1500000"] {
+        run_well("kayles", &dir, &["--to", count]);
+        // Fewer values than the search begins with are verified by the engine, more by the search.
+        let (found, ..) = stopped_at("rehashed", "kayles", &dir, 1 << 24);
+        assert!(matches!(found, Found::Unverified { of, .. } if of.to_string() == count), "{found:?}");
+        let (found, ..) = stopped_at("never", "kayles", &dir, 1 << 24);
+        assert!(
+            matches!(found, Found::Searched { ref finding, stopped: None, .. } if finding.status() == Status::Proved)
+        );
+    }
+}
+
+#[test]
+fn a_stop_while_the_preperiod_is_computed_leaves_it_bounded() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("run");
+    run_well("kayles", &dir, &["--to", "110000000", "--keep", "1000000"]);
+    let (found, ..) = stopped_at("again", "kayles", &dir, 1 << 27);
+    let Found::Searched { finding, stopped, .. } = found else { panic!("{found:?}") };
+    let repeat = finding.repeat.as_ref().unwrap();
+    assert_eq!((finding.status(), stopped, repeat.period), (Status::Proved, Some(Stopped::Preperiod), 12));
+    assert!(!repeat.exact && repeat.preperiod > 1 << 26, "{repeat:?}");
+}
+
+#[test]
+fn progress_counts_to_the_whole_search_and_never_backwards() {
+    let home = tempfile::tempdir().unwrap();
+    let whole = (1 << 23) + 12_345;
+    let (found, started, counts) = stopped_at("never", "grundy", &home.path().join("run"), whole);
+    assert!(matches!(found, Found::Searched { ref finding, stopped: None, .. } if finding.count == whole), "{found:?}");
+    // Four runs of the engine, to 2^20, 2^21, 2^22 and 2^23, and a last one.
+    assert!(!started.is_empty() && started.iter().all(|&(_, to)| to == Some(whole)), "{started:?}");
+    assert!(counts.is_sorted() && counts.last() == Some(&whole), "{counts:?}");
+}
+
+#[test]
+fn a_log_says_at_once_what_is_searched_and_how_far() {
+    let home = tempfile::tempdir().unwrap();
+    for more in [&[][..], &["--dir", home.path().join("run").to_str().unwrap()]] {
+        let mut child = start(&mut grundy([&["period", ".777", "--to", "2^30"][..], more].concat()));
+        let mut log = child.stderr.take().unwrap();
+        let mut first = Vec::new();
+        let mut byte = [0];
+        while !first.ends_with(b"\n") && log.read(&mut byte).unwrap() == 1 {
+            first.push(byte[0]);
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let first = text(&first);
+        assert!(first.contains("0.777: searching for a period: from 0 values to 1,073,741,824"), "{first}");
+    }
+}
