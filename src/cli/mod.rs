@@ -19,6 +19,7 @@ mod progress;
 mod rectangle;
 mod run;
 mod selftest;
+mod signals;
 mod source;
 mod status;
 mod survey;
@@ -136,6 +137,22 @@ impl Compute {
     }
 }
 
+/// Starts the threads that library functions without a thread count use, one per core. Without this they would start
+/// at the first use, and panic where a limit of memory or processes does not allow it.
+///
+/// # Errors
+/// When the threads cannot be started.
+fn start_threads() -> anyhow::Result<()> {
+    use std::error::Error as _;
+    match rayon::ThreadPoolBuilder::new().build_global() {
+        // Without a cause: the threads are there already.
+        Err(error) if error.source().is_some() => {
+            Err(anyhow::anyhow!("starting threads: {error}; raise the limit of memory or processes ('ulimit -a')"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A line for people on stderr. Whoever does not listen is not told, and nothing else changes.
 macro_rules! complain {
     ($($what:tt)*) => {{
@@ -147,9 +164,10 @@ use complain;
 
 /// Parses the command line, does what it says and returns the exit status.
 pub(crate) fn main() -> ExitCode {
+    let prepared = signals::prepare();
     let cli = Cli::parse();
     progress::init_log(cli.quiet);
-    match dispatch(cli.command, cli.quiet) {
+    match prepared.and_then(|()| dispatch(cli.command, cli.quiet)) {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

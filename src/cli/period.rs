@@ -2,7 +2,7 @@
 
 use super::number;
 use super::progress::Meter;
-use super::run::stop_flag;
+use super::signals::stop_flag;
 use super::source::Source;
 use super::{Compute, KernelChoice};
 use anyhow::{Context, Result};

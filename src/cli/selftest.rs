@@ -15,6 +15,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn selftest(args: &Args) -> Result<ExitCode> {
+    super::start_threads()?;
     let mut checks = Vec::new();
     let mut printed = Ok(());
     let well = grundy::selftest::run(|check| {

@@ -2,7 +2,7 @@
 
 use super::number;
 use super::progress::Meter;
-use super::run::stop_flag;
+use super::signals::stop_flag;
 use super::{Compute, Usage};
 use anyhow::{Context, Result};
 use clap::ValueEnum;

@@ -54,7 +54,11 @@ pub(super) fn computed(rule: &Rule, count: u64, quiet: bool) -> Result<Vec<u16>>
     meter.begin(rule.name(), 0, Some(count));
     let length = usize::try_from(count).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * count })?;
     let method = KernelChoice::Auto.method()?;
-    let values = sparse::extend(rule, method, Vec::new(), length, sparse::BLOCK, |n| {
+    super::start_threads()?;
+    let mut values = Vec::new();
+    // More than the memory of this process is known now, not after a part of the work.
+    values.try_reserve_exact(length).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * count })?;
+    let values = sparse::extend(rule, method, values, length, sparse::BLOCK, |n| {
         meter.at(n, String::new);
         true
     })?;

@@ -61,6 +61,7 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
         }
         return super::period::verify(&args.dir, args.json, quiet);
     }
+    super::start_threads()?;
     let level = args.level.unwrap_or(Level::Digest);
     let seed = args.seed.unwrap_or(1);
     let mut meter = Meter::new(quiet);

@@ -1,0 +1,106 @@
+//! Signals and limits of the system: what stops a run, what leaves it alone, and how a process without memory ends.
+
+mod support;
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::process::{Child, Command, Output};
+use support::whole::recorded;
+use support::{count, grundy, start, text, wait_until};
+
+fn send(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// The program under test, started by a shell command that ends in `exec "$@"`.
+fn under(shell: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", shell, "sh", env!("CARGO_BIN_EXE_grundy")]).args(arguments);
+    command
+}
+
+/// Sends signals to a run without an end, which must go on and commit more; then TERM, which must stop it.
+fn goes_on_under(mut command: Command, dir: &std::path::Path, signals: &[Signal]) {
+    let mut child = start(&mut command);
+    wait_until("the run commits", || recorded(dir) > 0 || child.try_wait().unwrap().is_some());
+    for &signal in signals {
+        send(&child, signal);
+    }
+    let before = recorded(dir);
+    wait_until("the run commits more", || recorded(dir) > before || child.try_wait().unwrap().is_some());
+    assert!(child.try_wait().unwrap().is_none(), "{signals:?} ended the run");
+    send(&child, Signal::TERM);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{signals:?}: {}", text(&output.stderr));
+    assert!(count(dir) > before, "{signals:?}");
+}
+
+#[test]
+fn usr1_and_usr2_do_not_end_a_run() {
+    let dirs = tempfile::tempdir().unwrap();
+    let dir = dirs.path().join("run");
+    let mut command = grundy(["-q", "run", "kayles", "--threads", "1", "--dir"]);
+    command.arg(&dir);
+    goes_on_under(command, &dir, &[Signal::USR1, Signal::USR2]);
+}
+
+#[test]
+fn int_and_hup_inherited_as_ignored_stay_ignored_and_term_does_not() {
+    let dirs = tempfile::tempdir().unwrap();
+    let dir = dirs.path().join("run");
+    let arguments = ["-q", "run", "kayles", "--threads", "1", "--dir", dir.to_str().unwrap()];
+    let command = under("trap '' INT HUP TERM; exec \"$@\"", &arguments);
+    goes_on_under(command, &dir, &[Signal::INT, Signal::HUP]);
+}
+
+fn limited(kilobytes: u32, arguments: &[&str]) -> Output {
+    let mut command = under(&format!("ulimit -c 0; ulimit -v {kilobytes} && exec \"$@\""), arguments);
+    // Each thread needs address space, and a machine may have many cores.
+    command.env("RAYON_NUM_THREADS", "2").env_remove("RUST_BACKTRACE").output().unwrap()
+}
+
+#[test]
+fn without_memory_commands_end_with_status_1_and_a_message() {
+    let dirs = tempfile::tempdir().unwrap();
+    let path = |name: &str| dirs.path().join(name).to_str().unwrap().to_owned();
+    // A path of 200 000 edges.
+    let edges: String = (0..200_000).map(|n| format!("{n} {}\n", n + 1)).collect();
+    std::fs::write(path("edges.txt"), edges).unwrap();
+    let tried: [&[&str]; 5] = [
+        &["-q", "values", "grundy", "0..3e7"],
+        &["-q", "play", "grundy", "3e7"],
+        &["-q", "run", "grundy", "--to", "1e8", "--threads", "2", "--dir", &path("run")],
+        &["-q", "period", ".6", "--to", "3e7", "--threads", "2"],
+        &["-q", "graph", &path("edges.txt")],
+    ];
+    if limited(400_000, &["--version"]).status.code() != Some(0) {
+        return println!("skipped: this system does not limit memory");
+    }
+    for arguments in tried {
+        let output = limited(50_000, arguments);
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}, {}: {stderr}", output.status);
+        assert!(stderr.contains("memory") || stderr.contains("threads"), "{arguments:?}: {stderr}");
+        assert!(!stderr.contains("panicked"), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
+fn threads_that_cannot_be_started_are_an_error_and_no_panic() {
+    let dirs = tempfile::tempdir().unwrap();
+    let run = dirs.path().join("run");
+    support::run_well("kayles", &run, &["--to", "1000"]);
+    let run = run.to_str().unwrap();
+    let tried: [&[&str]; 2] = [&["-q", "values", "kayles", "0..10"], &["-q", "verify", run]];
+    if limited(400_000, &["--version"]).status.code() != Some(0) {
+        return println!("skipped: this system does not limit memory");
+    }
+    for arguments in tried {
+        // The stacks of so many threads alone need 2 GB.
+        let mut command = under("ulimit -c 0; ulimit -v 400000 && exec \"$@\"", arguments);
+        let output = command.env("RAYON_NUM_THREADS", "1000").env_remove("RUST_BACKTRACE").output().unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}, {}: {stderr}", output.status);
+        assert!(stderr.contains("threads") || stderr.contains("memory"), "{arguments:?}: {stderr}");
+        assert!(!stderr.contains("panicked"), "{arguments:?}: {stderr}");
+    }
+}
