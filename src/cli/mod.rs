@@ -4,7 +4,8 @@
 //! 130 stopped by a signal and resumable.
 //!
 //! **To add a command**: a variant of [`Command`] with its arguments and an example in `after_help`, a file with one
-//! function that takes them, a line in [`dispatch`], and an example in `tests/cli.rs`.
+//! function that takes them, a line in [`dispatch`], and an example in `tests/cli.rs`. It writes its result with
+//! [`output::print`], or with [`output::whole_file`] when the user names a file.
 
 mod board;
 mod cpu;
@@ -13,6 +14,7 @@ mod games;
 mod generate;
 mod graph;
 mod number;
+mod output;
 mod period;
 mod play;
 mod progress;
@@ -189,7 +191,7 @@ fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Selftest(args) => return selftest::selftest(&args),
         Command::Status(args) => status::status(&args),
         Command::Values(args) => values::values(&args, quiet),
-        Command::Export(args) => export::export(&args),
+        Command::Export(args) => export::export(&args, quiet),
         Command::Merge(args) => survey::merge(&args),
         Command::Play(args) => play::play(&args, quiet),
         Command::Rectangle(args) => rectangle::rectangle(&args, quiet),
@@ -216,6 +218,9 @@ impl std::fmt::Display for Usage {
 impl std::error::Error for Usage {}
 
 fn exit_status(error: &anyhow::Error) -> ExitCode {
+    if error.downcast_ref::<signals::Stopped>().is_some() {
+        return ExitCode::from(signals::STOPPED);
+    }
     if error.downcast_ref::<Usage>().is_some() {
         return ExitCode::from(2);
     }

@@ -63,7 +63,7 @@ pub(crate) struct Args {
 
 pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
     let method = args.compute.kernel.method()?;
-    args.certificate.as_deref().map_or(Ok(()), super::export::can_write)?;
+    args.certificate.as_deref().map_or(Ok(()), super::output::can_write)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.compute.threads()).build()?;
     pool.install(|| match Source::find(&args.source)? {
         Source::Directory(dir) => {
@@ -147,7 +147,7 @@ fn tell<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, args: 
         _ => None,
     };
     let proof = repeat.and_then(|repeat| repeat.proof.as_ref());
-    super::export::print(|out| {
+    super::output::print(|out| {
         if args.json {
             let object = serde_json::json!({
                 "game": subject.rule.name(),
@@ -172,7 +172,7 @@ fn tell<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, args: 
     let Some(path) = &args.certificate else { return Ok(()) };
     match repeat.map(|repeat| Certificate::new(subject, repeat, finding.lag.as_ref())).transpose()?.flatten() {
         Some(certificate) => {
-            super::export::whole_file(path, |out| Ok(out.write_all(certificate.to_json().as_bytes())?))
+            super::output::whole_file(path, |out| Ok(out.write_all(certificate.to_json().as_bytes())?))
         }
         None if proof.is_none() => {
             Err(anyhow::anyhow!("{}: no certificate is written, since no period is proved", path.display()))
@@ -306,7 +306,7 @@ pub(super) fn verify(path: &Path, json: bool, quiet: bool) -> Result<ExitCode> {
         certificate.check(method, values.as_slice())?;
     }
     let Certificate { theorem, period, preperiod, .. } = certificate;
-    super::export::print(|out| {
+    super::output::print(|out| {
         if json {
             let object = serde_json::json!({
                 "game": rule.name(), "status": Status::Proved, "period": period, "preperiod": preperiod,

@@ -158,7 +158,7 @@ fn games(heaps: &[(&str, u64)], verify: bool, quiet: bool) -> Result<(Vec<Known>
 
 pub(crate) fn play(args: &Args, quiet: bool) -> Result<()> {
     if let Some(size) = args.table {
-        return super::export::print(|out| print_table(out, args.json, size));
+        return super::output::print(|out| print_table(out, args.json, size));
     }
     let typed = heaps(&args.position)?;
     let (games, of) = games(&typed, args.verify, quiet)?;
@@ -178,7 +178,7 @@ pub(crate) fn play(args: &Args, quiet: bool) -> Result<()> {
         .collect();
     let names: Vec<&str> = of.iter().map(|&at| games[at].name()).collect();
     let total = value(&position)?;
-    super::export::print(|out| match args.json {
+    super::output::print(|out| match args.json {
         true => print_json(out, &position, &names, total),
         false => print_moves(out, &position, total),
     })

@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     meter.end();
     let outcome = outcome?;
     let progress = outcome.progress;
-    let said = super::export::print(|out| {
+    let said = super::output::print(|out| {
         Ok(writeln!(
             out,
             "{}: {} values in {} ({} new); {} rares, the last at {}; largest value {} at {}",

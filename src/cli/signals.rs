@@ -13,6 +13,11 @@ use std::sync::atomic::AtomicBool;
 /// Exit status of work that a signal stopped.
 pub(crate) const STOPPED: u8 = 130;
 
+/// The error of work that a signal stopped before it was done; it exits with [`STOPPED`].
+#[derive(Debug, thiserror::Error)]
+#[error("stopped by a signal; no file was written")]
+pub(crate) struct Stopped;
+
 /// Sets up what every command needs; called once, first thing in `main`.
 ///
 /// - ABRT exits with status 1. The standard library calls `abort` after it has reported a failed allocation, which is a

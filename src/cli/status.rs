@@ -53,7 +53,7 @@ pub(crate) fn status(args: &Args) -> Result<()> {
                 "looked": excluded.looked,
             })),
         });
-        super::export::print(|out| Ok(writeln!(out, "{object}")?))?;
+        super::output::print(|out| Ok(writeln!(out, "{object}")?))?;
         return Ok(());
     }
     let some = |names: &[(&str, &str)]| -> Vec<String> {
@@ -121,7 +121,7 @@ pub(crate) fn status(args: &Args) -> Result<()> {
         ("written by", format!("{}, kernel {}", record.program.escape_default(), record.kernel.escape_default())),
         ("commits", contents.records.to_string()),
     ];
-    super::export::print(|out| {
+    super::output::print(|out| {
         for (name, value) in lines {
             writeln!(out, "{name:>15}  {value}")?;
         }

@@ -109,7 +109,7 @@ fn print<S: Sequence + ?Sized>(values: &S, args: &Args) -> Result<()> {
     for range in &args.ranges {
         values.require(range.start, range.end)?;
     }
-    super::export::print(|out| {
+    super::output::print(|out| {
         for range in &args.ranges {
             let mut result = Ok(());
             for_each_piece(values, range.start, range.end, |from, piece| {

@@ -88,7 +88,7 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
         Level::Recompute => "recompute",
         Level::Definition => "definition",
     };
-    super::export::print(|out| {
+    super::output::print(|out| {
         if args.json {
             let object = serde_json::json!({
                 "level": name, "from": from, "to": to, "checked": checked, "records": records, "seed": seed,
