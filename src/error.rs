@@ -103,7 +103,7 @@ pub enum Error {
         why: String,
     },
     /// A sequence too long for the memory of this process or the address space of this machine.
-    #[error("{what} needs {bytes} bytes of memory, more than this machine can address")]
+    #[error("{what} needs {bytes} bytes of memory, more than this process can get")]
     Memory {
         /// What was to be held.
         what: &'static str,

@@ -320,8 +320,8 @@ fn a_reader_that_goes_away_is_no_error() {
     for arguments in [
         &["values", "kayles", "0..100000"][..],
         &["values", dir, "0..100000"],
-        &["export", dir, "--format", "jsonl"],
-        &["export", dir, "--format", "npy"],
+        &["-q", "export", dir, "--format", "jsonl"],
+        &["-q", "export", dir, "--format", "npy"],
     ] {
         let mut child = grundy(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut first = Vec::new();

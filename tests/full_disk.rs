@@ -92,7 +92,7 @@ fn on_a_full_disk_the_run_stops_and_goes_on_when_there_is_room() {
                 wait_until("something is committed", || recorded(&dir) > 0 || child.try_wait().unwrap().is_some());
                 fill(&mount.path(), random.below(4 * 4096));
                 // The last commit comes now.
-                let _ = kill_process(Pid::from_child(&child), Signal::INT);
+                let _ = kill_process(Pid::from_child(&child), Signal::TERM);
                 child.wait_with_output().unwrap()
             }
             Full::Exactly => {

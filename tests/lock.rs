@@ -155,7 +155,7 @@ fn replaced(name: &str, random: &mut Random) {
     if !went_on {
         refused(&output, &dir);
     }
-    let asked = kill_process(Pid::from_child(&holder), Signal::INT);
+    let asked = kill_process(Pid::from_child(&holder), Signal::TERM);
     let output = holder.wait_with_output().unwrap();
     assert!(asked.is_err() || output.status.code() == Some(1), "{name}, {:?}: {}", output.status, text(&output.stderr));
     assert!(text(&output.stderr).contains(name), "{name}: {}", text(&output.stderr));

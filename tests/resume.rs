@@ -16,7 +16,9 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use support::{DATA, Random, Silent, count, grundy, kernels, run, run_well, same_run, start, status, text, wait_until};
+use support::{
+    DATA, Random, Silent, count, grundy, is_ignored, kernels, run, run_well, same_run, start, status, text, wait_until,
+};
 
 fn append(path: &Path, bytes: &[u8]) {
     OpenOptions::new().append(true).open(path).unwrap().write_all(bytes).unwrap();
@@ -173,13 +175,6 @@ fn killed_before_the_first_commit_the_directory_is_as_good_as_new() {
     }
 }
 
-/// Whether this process, and so its children, inherited HUP as ignored.
-fn hangup_is_ignored() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).map_or("0", str::trim);
-    u64::from_str_radix(mask, 16).unwrap() & 1 == 1
-}
-
 /// The command that the program printed, with the program that is under test.
 fn resume_command(stderr: &str) -> Command {
     let line =
@@ -194,9 +189,9 @@ fn int_and_term_and_hup_commit_exit_130_and_name_a_command_that_goes_on() {
     let mut command = grundy(["run", "grundy", "--threads", "2", "--dir"]);
     command.arg(&dir);
     let mut before = 0;
-    // Under nohup the program is to ignore HUP, and so it would here.
+    // The program ignores a signal that it inherits as ignored: HUP under nohup, INT in the background of a script.
     let signals = [Signal::INT, Signal::TERM, Signal::HUP];
-    for signal in signals.into_iter().filter(|&signal| signal != Signal::HUP || !hangup_is_ignored()) {
+    for signal in signals.into_iter().filter(|&signal| !is_ignored(signal)) {
         let child = start(&mut command);
         wait_until("something new is committed", || count(&dir) > before);
         let committed = count(&dir);
@@ -222,7 +217,7 @@ fn the_resume_command_keeps_the_goal_and_a_directory_with_a_space() {
     let dir = dirs.path().join("a run's directory");
     let child = start(grundy(["run", "grundy", "--to", "1e8", "--dir"]).arg(&dir));
     wait_until("something is committed", || count(&dir) > 0);
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "the run was done before the signal: {}", text(&output.stderr));
     let stderr = text(&output.stderr);

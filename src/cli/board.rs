@@ -84,7 +84,7 @@ struct Positions {
 }
 
 pub(crate) fn board(args: &Args, quiet: bool) -> Result<()> {
-    super::export::print(|out| match &args.game {
+    super::output::print(|out| match &args.game {
         Game::RowsColumns(args) => args.search(&RowsColumns, "rows-columns", shapes, quiet, out),
         Game::RemoveSquare(args) => args.search(&RemoveSquare, "remove-square", shapes, quiet, out),
         Game::RemoveEdge(args) => args.search(&RemoveEdge, "remove-edge", graphs, quiet, out),

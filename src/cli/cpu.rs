@@ -15,7 +15,7 @@ pub(crate) struct Args {
 pub(crate) fn cpu(args: &Args) -> Result<()> {
     let kernels: Vec<&str> = Kernel::available().into_iter().map(Kernel::name).collect();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    super::export::print(|out| {
+    super::output::print(|out| {
         if args.json {
             writeln!(out, "{}", serde_json::json!({ "kernels": kernels, "threads": threads }))?;
         } else {

@@ -17,7 +17,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn games(args: &Args) -> Result<()> {
-    super::export::print(|out| {
+    super::output::print(|out| {
         for known in KNOWN {
             let (mask, position) = known.space.unwrap_or((0, 0));
             if args.json {

@@ -1,10 +1,11 @@
 //! `grundy generate`: man pages and shell completions.
 
 use super::Cli;
+use super::output::{print, refuse_run_directory, whole_file};
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Subcommand};
 use clap_complete::Shell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `grundy generate`.
 #[derive(Debug, clap::Args)]
@@ -35,16 +36,26 @@ enum What {
 pub(crate) fn generate(args: &Args) -> Result<()> {
     let mut command = Cli::command();
     match &args.what {
-        What::Man { output: None } => {
-            super::export::print(|mut out| Ok(clap_mangen::Man::new(command).render(&mut out)?))
-        }
+        What::Man { output: None } => print(|mut out| Ok(clap_mangen::Man::new(command).render(&mut out)?)),
         What::Man { output: Some(dir) } => {
+            refuse_run_directory(dir)?;
             std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
-            clap_mangen::generate_to(command, dir).with_context(|| format!("writing man pages to {}", dir.display()))
+            let mut command = command.disable_help_subcommand(true);
+            command.build();
+            pages(&command, dir)
         }
-        What::Completions { shell } => super::export::print(|mut out| {
+        What::Completions { shell } => print(|mut out| {
             clap_complete::generate(*shell, &mut command, "grundy", &mut out);
             Ok(())
         }),
     }
+}
+
+/// Writes the page of a command and those of its subcommands.
+fn pages(command: &clap::Command, dir: &Path) -> Result<()> {
+    for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
+        pages(subcommand, dir)?;
+    }
+    let page = clap_mangen::Man::new(command.clone());
+    whole_file(&dir.join(page.get_filename()), |mut out| Ok(page.render(&mut out)?))
 }

@@ -51,7 +51,7 @@ pub(crate) fn graph(args: &Args) -> Result<()> {
     }
     let graphs = args.files.iter().map(|path| read(path)).collect::<Result<Vec<Graph>>>()?;
     let position = args.sum.as_ref().map(|names| position(args, &graphs, names)).transpose()?;
-    super::export::print(|out| match args.json {
+    super::output::print(|out| match args.json {
         true => print_json(out, args, &graphs, position.as_deref()),
         false => print(out, args, &graphs, position.as_deref()),
     })

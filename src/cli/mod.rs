@@ -5,7 +5,8 @@
 //! signal and resumable.
 //!
 //! **To add a command**: a variant of [`Command`] with its arguments and an example in `after_help`, a file with one
-//! function that takes them, a line in [`dispatch`], and an example in `tests/cli.rs`.
+//! function that takes them, a line in [`dispatch`], and an example in `tests/cli.rs`. It writes its result with
+//! [`output::print`], or with [`output::whole_file`] when the user names a file.
 
 mod board;
 mod cpu;
@@ -16,12 +17,14 @@ mod graph;
 mod input;
 mod nim;
 mod number;
+mod output;
 mod period;
 mod play;
 mod progress;
 mod rectangle;
 mod run;
 mod selftest;
+mod signals;
 mod source;
 mod status;
 mod survey;
@@ -140,6 +143,22 @@ impl Compute {
     }
 }
 
+/// Starts the threads that library functions without a thread count use, one per core. Without this they would start
+/// at the first use, and panic where a limit of memory or processes does not allow it.
+///
+/// # Errors
+/// When the threads cannot be started.
+fn start_threads() -> anyhow::Result<()> {
+    use std::error::Error as _;
+    match rayon::ThreadPoolBuilder::new().build_global() {
+        // Without a cause: the threads are there already.
+        Err(error) if error.source().is_some() => {
+            Err(anyhow::anyhow!("starting threads: {error}; raise the limit of memory or processes ('ulimit -a')"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A line for people on stderr. Whoever does not listen is not told, and nothing else changes.
 macro_rules! complain {
     ($($what:tt)*) => {{
@@ -157,9 +176,10 @@ const IN_USE: u8 = 75;
 
 /// Parses the command line, does what it says and returns the exit status.
 pub(crate) fn main() -> ExitCode {
+    let prepared = signals::prepare();
     let cli = Cli::parse();
     progress::init_log(cli.quiet);
-    match dispatch(cli.command, cli.quiet) {
+    match prepared.and_then(|()| dispatch(cli.command, cli.quiet)) {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -182,7 +202,7 @@ fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Selftest(args) => return selftest::selftest(&args),
         Command::Status(args) => status::status(&args),
         Command::Values(args) => values::values(&args, quiet),
-        Command::Export(args) => export::export(&args),
+        Command::Export(args) => export::export(&args, quiet),
         Command::Play(args) => play::play(&args, quiet),
         Command::Rectangle(args) => rectangle::rectangle(&args, quiet),
         Command::Graph(args) => graph::graph(&args),
@@ -208,6 +228,9 @@ impl std::fmt::Display for Usage {
 impl std::error::Error for Usage {}
 
 fn exit_status(error: &anyhow::Error) -> ExitCode {
+    if error.downcast_ref::<signals::Stopped>().is_some() {
+        return ExitCode::from(signals::STOPPED);
+    }
     if error.downcast_ref::<Usage>().is_some() {
         return ExitCode::from(2);
     }

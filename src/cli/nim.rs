@@ -1,6 +1,6 @@
 //! Nim without computing: G(n) = n for every n, also where n does not fit the 16 bits of a stored value.
 
-use super::export::print;
+use super::output::print;
 use anyhow::{Result, anyhow};
 use std::ops::Range;
 use std::path::Path;

@@ -6,7 +6,7 @@
 
 use super::number;
 use super::progress::Meter;
-use super::run::stop_flag;
+use super::signals::stop_flag;
 use super::source::Source;
 use super::temporary::Temporary;
 use super::{Compute, complain};
@@ -113,7 +113,7 @@ enum Ending {
 
 pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
     let method = args.compute.kernel.method()?;
-    args.certificate.as_deref().map_or(Ok(()), super::export::can_write)?;
+    args.certificate.as_deref().map_or(Ok(()), super::output::can_write)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.compute.threads()).build()?;
     pool.install(|| match Source::find(&args.source)? {
         Source::Directory(dir) => {
@@ -212,7 +212,7 @@ fn verified(dir: &Path, meter: &mut Meter, stop: &AtomicBool) -> Result<Result<V
 
 /// Says that a signal came before all values were verified, so that none was searched.
 fn unverified(rule: &Rule, verified: u64, of: u64, args: &Args) -> Result<ExitCode> {
-    let printed = super::export::print(|out| {
+    let printed = super::output::print(|out| {
         if args.json {
             let none = serde_json::Value::Null;
             let object = serde_json::json!({
@@ -263,7 +263,7 @@ fn tell<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, ending
         _ => None,
     };
     let proof = repeat.and_then(|repeat| repeat.proof.as_ref());
-    super::export::print(|out| {
+    super::output::print(|out| {
         if args.json {
             let object = serde_json::json!({
                 "game": subject.rule.name(),
@@ -294,7 +294,7 @@ fn certify<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, arg
     let proof = repeat.and_then(|repeat| repeat.proof.as_ref());
     match repeat.map(|repeat| Certificate::new(subject, repeat, finding.lag.as_ref())).transpose()?.flatten() {
         Some(certificate) => {
-            super::export::whole_file(path, |out| Ok(out.write_all(certificate.to_json().as_bytes())?))
+            super::output::whole_file(path, |out| Ok(out.write_all(certificate.to_json().as_bytes())?))
         }
         None if proof.is_none() => {
             Err(anyhow::anyhow!("{}: no certificate is written, since no period is proved", path.display()))

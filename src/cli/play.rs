@@ -2,10 +2,10 @@
 
 use super::run::resume_command;
 use super::source::Source;
-use super::values::computed;
+use super::values::{computed, open};
 use super::{Usage, number};
 use anyhow::{Result, bail};
-use grundy::definition::{First, Sequence};
+use grundy::definition::First;
 use grundy::engine::View;
 use grundy::games::play::{Game, Heap, Winning, value, winning_moves};
 use grundy::rule::Rule;
@@ -25,6 +25,7 @@ const MOST: u64 = 1 << 28;
                         GAME is a game of 'grundy games', an octal code, or the directory of a run (./x is always one).\n\
                         Heaps of 2^28 and more need the directory of a run, except in nim. The player who cannot move\n\
                         loses.\n\
+                        Of a run, checks the journal and reads the table as it is; --verify checks the table too, first.\n\
                         Prints the nim-value and the winning moves: 'heap 3: 25 -> 10 (take 15)', 'heap 1: 17 -> 5 + 12'.\n\
                         '*1' among what is left is something of nim-value 1 beside the heaps, in remove-a-square the other\n\
                         cell of a column; to play on, it is the heap 'nim:1'.\n\
@@ -41,6 +42,10 @@ pub(crate) struct Args {
     /// One JSON object; of a table one a row.
     #[arg(long)]
     json: bool,
+    /// Verify the tables of runs against the digests in their journals first; exit with status 3 when a byte was altered.
+    /// Only with the directory of a run.
+    #[arg(long, conflicts_with = "table")]
+    verify: bool,
 }
 
 /// The heaps as they were typed: the name of a game, and a size.
@@ -104,7 +109,7 @@ fn named(text: &str) -> Result<Named> {
 }
 
 /// The games of the position, each once, and which of them each heap belongs to.
-fn games(heaps: &[(&str, u64)], quiet: bool) -> Result<(Vec<Known>, Vec<usize>)> {
+fn games(heaps: &[(&str, u64)], verify: bool, quiet: bool) -> Result<(Vec<Known>, Vec<usize>)> {
     let mut found: Vec<(&str, Named, u64)> = Vec::new();
     let mut of = Vec::new();
     for &(text, size) in heaps {
@@ -114,6 +119,9 @@ fn games(heaps: &[(&str, u64)], quiet: bool) -> Result<(Vec<Known>, Vec<usize>)>
             None => found.push((text, named(text)?, size)),
         }
         of.push(at);
+    }
+    if verify && !found.iter().any(|(_, game, _)| matches!(game, Named::Directory(_))) {
+        return Err(Usage(super::values::COMPUTED.into()).into());
     }
     let mut room = MOST;
     for (_, game, largest) in &found {
@@ -131,8 +139,7 @@ fn games(heaps: &[(&str, u64)], quiet: bool) -> Result<(Vec<Known>, Vec<usize>)>
     let known = found.into_iter().map(|(text, game, largest)| match game {
         Named::Nim => Ok(Known::Nim),
         Named::Directory(dir) => {
-            let view = View::open(&dir)?;
-            let count = view.len();
+            let (view, count) = open(&dir, verify, quiet)?;
             if largest >= count {
                 let more = resume_command(&view.rule, &dir, largest.checked_add(1));
                 bail!("heap {largest}: {text} holds {count} values; '{more}' computes what is missing");
@@ -150,10 +157,10 @@ fn games(heaps: &[(&str, u64)], quiet: bool) -> Result<(Vec<Known>, Vec<usize>)>
 
 pub(crate) fn play(args: &Args, quiet: bool) -> Result<()> {
     if let Some(size) = args.table {
-        return super::export::print(|out| print_table(out, args.json, size));
+        return super::output::print(|out| print_table(out, args.json, size));
     }
     let typed = heaps(&args.position)?;
-    let (games, of) = games(&typed, quiet)?;
+    let (games, of) = games(&typed, args.verify, quiet)?;
     // Values in memory as a sequence, beside what owns them.
     let firsts: Vec<First<'_, [u16]>> = games.iter().map(Known::in_memory).collect();
     let position: Vec<Heap<'_>> = typed
@@ -170,7 +177,7 @@ pub(crate) fn play(args: &Args, quiet: bool) -> Result<()> {
         .collect();
     let names: Vec<&str> = of.iter().map(|&at| games[at].name()).collect();
     let total = value(&position)?;
-    super::export::print(|out| match args.json {
+    super::output::print(|out| match args.json {
         true => print_json(out, &position, &names, total),
         false => print_moves(out, &position, total),
     })

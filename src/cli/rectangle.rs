@@ -95,14 +95,14 @@ pub(crate) fn rectangle(args: &Args, quiet: bool) -> Result<()> {
     match args.table {
         Some((rows, columns)) => {
             let values = Values::new(args, &[rows, columns], quiet)?;
-            super::export::print(|out| print_table(out, args.json, (rows, columns), |m, n| values.bar(&[m, n])))
+            super::output::print(|out| print_table(out, args.json, (rows, columns), |m, n| values.bar(&[m, n])))
         }
         None => {
             let values = Values::new(args, &args.sides, quiet)?;
             let sides: Result<Vec<u16>> =
                 args.sides.iter().enumerate().map(|(axis, &side)| values.side(axis, side)).collect();
             let (sides, value) = (sides?, values.bar(&args.sides)?);
-            super::export::print(|out| print_bar(out, args, &sides, value))
+            super::output::print(|out| print_bar(out, args, &sides, value))
         }
     }
 }

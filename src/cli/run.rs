@@ -3,21 +3,19 @@
 use super::number;
 use super::progress::Meter;
 use super::{Compute, default_directory};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::ValueEnum;
 use grundy::engine::{self, Options};
 use grundy::journal::Width;
 use grundy::rule::Rule;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Arguments of `grundy run`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy run grundy --to 1e8\n\
-                        Stop it with Ctrl-C; the same command resumes it.\n\n\
+                        Stop it with Ctrl-C; the same command resumes it. TERM and HUP stop it too; USR1 and USR2 are\n\
+                        ignored.\n\n\
                         Example with less disk: grundy run grundy --to 1e11 --keep 1G\n\
                         keeps the first 2^26 values and at least the last 10^9, and frees the others for good.")]
 pub(crate) struct Args {
@@ -73,13 +71,13 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
         keep: args.keep,
         rollback: args.rollback,
     };
-    let stop = stop_flag().context("installing signal handlers")?;
+    let stop = super::signals::stop_flag()?;
     let mut meter = Meter::new(quiet);
     let outcome = engine::run(rule.as_ref(), &dir, &options, &mut meter, &stop);
     meter.end();
     let outcome = outcome?;
     let progress = outcome.progress;
-    let said = super::export::print(|out| {
+    let said = super::output::print(|out| {
         Ok(writeln!(
             out,
             "{}: {} values in {} ({} new); {} rares, the last at {}; largest value {} at {}",
@@ -108,28 +106,4 @@ pub(super) fn resume_command(rule: &Rule, dir: &Path, to: Option<u64>) -> String
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:+".contains(c);
     let dir = if dir.chars().all(plain) { dir } else { format!("'{}'", dir.replace('\'', r"'\''")) };
     format!("grundy run {rule} --dir {dir}{to}")
-}
-
-/// A flag that INT, TERM and HUP set; a second signal leaves at once. HUP stays ignored where it was inherited so
-/// (nohup).
-pub(super) fn stop_flag() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        if signal == SIGHUP && is_ignored(SIGHUP) {
-            continue;
-        }
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    // A write beyond the limit of file sizes (`ulimit -f`) kills, unless somebody listens: then it is an error like others.
-    signal_hook::flag::register(SIGXFSZ, Arc::default())?;
-    Ok(stop)
-}
-
-/// Whether this process inherited the signal as ignored, as /proc tells it; elsewhere no.
-fn is_ignored(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    mask >> (signal - 1) & 1 == 1
 }

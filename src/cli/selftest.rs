@@ -15,6 +15,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn selftest(args: &Args) -> Result<ExitCode> {
+    super::start_threads()?;
     let mut checks = Vec::new();
     let mut printed = Ok(());
     let well = grundy::selftest::run(|check| {
@@ -30,7 +31,7 @@ pub(crate) fn selftest(args: &Args) -> Result<ExitCode> {
         } else if printed.is_ok() {
             let word = if ok { "ok    " } else { "FAILED" };
             let seconds = check.time.as_secs_f64();
-            printed = super::export::print(|out| {
+            printed = super::output::print(|out| {
                 writeln!(out, "{word} {seconds:5.1} s  {}: {said}", check.name)?;
                 Ok(())
             });
@@ -38,7 +39,7 @@ pub(crate) fn selftest(args: &Args) -> Result<ExitCode> {
     });
     printed?;
     if args.json {
-        super::export::print(|out| {
+        super::output::print(|out| {
             writeln!(out, "{}", serde_json::json!({ "ok": well, "checks": checks }))?;
             Ok(())
         })?;

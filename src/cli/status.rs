@@ -58,7 +58,7 @@ pub(crate) fn status(args: &Args) -> Result<()> {
                 "looked": excluded.looked,
             })),
         });
-        super::export::print(|out| Ok(writeln!(out, "{object}")?))?;
+        super::output::print(|out| Ok(writeln!(out, "{object}")?))?;
         return Ok(view.map(drop)?);
     }
     let some = |names: &[(&str, &str)]| -> Vec<String> {
@@ -134,7 +134,7 @@ pub(crate) fn status(args: &Args) -> Result<()> {
         ("computing time", format!("{} s", record.seconds)),
         ("commits", contents.records.to_string()),
     ];
-    super::export::print(|out| {
+    super::output::print(|out| {
         for (name, value) in lines {
             writeln!(out, "{name:>15}  {value}")?;
         }

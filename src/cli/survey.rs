@@ -3,7 +3,7 @@
 use super::input::{called, read_text};
 use super::number;
 use super::progress::Meter;
-use super::run::stop_flag;
+use super::signals::stop_flag;
 use super::{Compute, Usage};
 use anyhow::Result;
 use clap::ValueEnum;
@@ -67,7 +67,7 @@ pub(crate) struct MergeArgs {
     /// The format of the table.
     #[arg(long, value_enum, default_value = "markdown")]
     format: Format,
-    /// Where to; left out: stdout.
+    /// File to write, '-' for stdout [default: stdout]
     #[arg(short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The same as --format jsonl.
@@ -132,6 +132,7 @@ fn games_of(path: &Path) -> Result<Vec<String>> {
 }
 
 pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
+    super::output::refuse_run_directory(&args.output)?;
     let method = args.compute.kernel.method()?;
     let games = match (&args.games, args.digits) {
         (Some(path), _) => Games::List(games_of(path)?),
@@ -155,10 +156,10 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
     let records = survey::read(&[&args.output])?;
     for (name, format) in [("survey.csv", Format::Csv), ("survey.md", Format::Markdown)] {
         let text = format.text(records.values())?;
-        super::export::whole_file(&args.output.join(name), |out| Ok(out.write_all(text.as_bytes())?))?;
+        super::output::whole_file(&args.output.join(name), |out| Ok(out.write_all(text.as_bytes())?))?;
     }
     let proved = records.values().filter(|r| r.status == grundy::period::Status::Proved).count();
-    super::export::print(|out| {
+    super::output::print(|out| {
         if args.json {
             return Ok(out.write_all(Format::Jsonl.text(records.values())?.as_bytes())?);
         }
@@ -202,8 +203,8 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<ExitCode> {
     }
     let text = if args.json { Format::Jsonl } else { args.format }.text(collection.records.values())?;
     match &args.output {
-        Some(path) => super::export::whole_file(path, |out| Ok(out.write_all(text.as_bytes())?)),
-        None => super::export::print(|out| Ok(out.write_all(text.as_bytes())?)),
+        Some(path) => super::output::whole_file(path, |out| Ok(out.write_all(text.as_bytes())?)),
+        None => super::output::print(|out| Ok(out.write_all(text.as_bytes())?)),
     }?;
     Ok(ExitCode::SUCCESS)
 }

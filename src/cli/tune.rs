@@ -1,5 +1,6 @@
 //! `grundy tune`: a sequence as Guy heard it.
 
+use super::output::Output;
 use super::{Usage, number};
 use anyhow::Result;
 use grundy::rule::Rule;
@@ -22,7 +23,7 @@ pub(crate) struct Args {
     /// Which heaps; left out: 0 to 300, as far as Guy went, and from 1 on for .6.
     #[arg(long, value_name = "A..B", value_parser = number::range)]
     range: Option<Range<u64>>,
-    /// Where to.
+    /// MIDI file to write; '-' writes it to stdout, and the summary to stderr.
     #[arg(short, value_name = "FILE")]
     output: PathBuf,
     /// Beats, that is notes, a minute.
@@ -44,26 +45,29 @@ pub(crate) fn tune(args: &Args, quiet: bool) -> Result<()> {
     if notes > tune::MOST as u64 {
         return Err(Usage(format!("{notes} notes; a tune has at most {}", tune::MOST)).into());
     }
+    let output = Output::to(&args.output)?;
     let values = super::values::computed(&args.game, range.end, quiet)?;
     let played = &values[usize::try_from(range.start)?..];
     let folded = played.iter().filter(|&&value| value > HIGHEST).count();
     let (Range { start: from, end: to }, Playing { tempo, bar }) = (range, playing);
     let bytes = tune::file(&format!("{}, heaps {from} to {}", args.game, to - 1), played, playing)?;
-    super::export::whole_file(&args.output, |out| Ok(out.write_all(&bytes)?))?;
-    let file = args.output.display().to_string();
-    super::export::print(|out| {
-        if args.json {
-            let game = args.game.name();
-            let object = serde_json::json!({
-                "game": game, "from": from, "to": to, "notes": notes, "folded": folded, "tempo": tempo, "bar": bar,
-                "file": file
-            });
-            writeln!(out, "{object}")?;
-        } else {
-            let noun = if notes == 1 { "note" } else { "notes" };
-            let folded = if folded == 0 { String::new() } else { format!("; {folded} of them folded") };
-            writeln!(out, "{file}: {notes} {noun} of {}, {bar} beats a bar, {tempo} a minute{folded}", args.game)?;
-        }
-        Ok(())
-    })
+    output.write(|out| Ok(out.write_all(&bytes)?))?;
+    let file = output.name();
+    let summary = if args.json {
+        let game = args.game.name();
+        let object = serde_json::json!({
+            "game": game, "from": from, "to": to, "notes": notes, "folded": folded, "tempo": tempo, "bar": bar,
+            "file": file
+        });
+        object.to_string()
+    } else {
+        let noun = if notes == 1 { "note" } else { "notes" };
+        let folded = if folded == 0 { String::new() } else { format!("; {folded} of them folded") };
+        format!("{file}: {notes} {noun} of {}, {bar} beats a bar, {tempo} a minute{folded}", args.game)
+    };
+    if output.is_stdout() {
+        super::complain!("{summary}");
+        return Ok(());
+    }
+    super::output::print(|out| Ok(writeln!(out, "{summary}")?))
 }

@@ -5,18 +5,22 @@ use super::progress::Meter;
 use super::source::Source;
 use super::{KernelChoice, Usage};
 use anyhow::Result;
-use grundy::definition::{Sequence, for_each_piece};
+use grundy::definition::{First, Sequence, for_each_piece};
 use grundy::engine::View;
 use grundy::rule::Rule;
 use grundy::{Error, sparse};
 use std::ops::Range;
+use std::path::Path;
 
 /// Values computed on the spot live in memory, two bytes each.
 const MOST: u64 = 1 << 32;
 
 /// Arguments of `grundy values`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: grundy values kayles 0..100\n         grundy values runs/grundy 1e6 7250049")]
+#[command(after_help = "Example: grundy values kayles 0..100\n         \
+                        grundy values runs/grundy 1e6 7250049\n         \
+                        grundy values runs/grundy 0..100 --verify\n\
+                        Of a run, checks the journal and reads the table as it is; --verify checks the table too, first.")]
 pub(crate) struct Args {
     /// A game, or the directory of a run (./x is always a directory).
     #[arg(value_name = "GAME|DIR")]
@@ -27,14 +31,19 @@ pub(crate) struct Args {
     /// JSON Lines: {"n":0,"value":0}
     #[arg(long)]
     json: bool,
+    /// Verify the run's table against the digests in the journal first; exit with status 3 when a byte was altered. Only
+    /// with DIR.
+    #[arg(long)]
+    verify: bool,
 }
 
 pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
     match Source::find(&args.source)? {
         Source::Directory(dir) => {
-            let view = View::open(&dir)?;
-            print(&view, args)
+            let (view, count) = open(&dir, args.verify, quiet)?;
+            print(&First { of: &view, count }, args)
         }
+        Source::Game(_) if args.verify => Err(Usage(COMPUTED.into()).into()),
         Source::Game(rule) if rule.is_nim() => super::nim::values(&args.ranges, args.json),
         Source::Game(rule) => {
             let count = args.ranges.iter().map(|r| r.end).max().unwrap_or(0);
@@ -42,6 +51,36 @@ pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
             print(values.as_slice(), args)
         }
     }
+}
+
+/// What is wrong with `--verify` where there is no run.
+pub(super) const COMPUTED: &str = "--verify checks the table of a run; the values of a game are computed on the spot";
+
+/// Opens a run, and says how many of its values may be read: all committed ones, or with `verify` those whose digests
+/// were checked before.
+///
+/// # Errors
+/// What opening the run gives; [`Error::Damage`] when `verify` finds that a byte was altered.
+pub(super) fn open(dir: &Path, verify: bool, quiet: bool) -> Result<(View, u64)> {
+    if !verify {
+        let view = View::open(dir)?;
+        let count = view.len();
+        return Ok((view, count));
+    }
+    super::start_threads()?;
+    let mut meter = Meter::new(quiet);
+    let mut begun = false;
+    let report = grundy::verify::digest(dir, None, |done, all| {
+        if !std::mem::replace(&mut begun, true) {
+            meter.begin("verifying", 0, Some(all));
+        }
+        meter.at(done, String::new);
+    });
+    meter.end();
+    // A run that goes on may have committed more since; one that went back holds less.
+    let (verified, view) = (report?.to, View::open(dir)?);
+    let count = verified.min(view.len());
+    Ok((view, count))
 }
 
 /// The first values of a game, in memory.
@@ -55,7 +94,11 @@ pub(super) fn computed(rule: &Rule, count: u64, quiet: bool) -> Result<Vec<u16>>
     meter.begin(rule.name(), 0, Some(count));
     let length = usize::try_from(count).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * count })?;
     let method = KernelChoice::Auto.method()?;
-    let values = sparse::extend(rule, method, Vec::new(), length, sparse::BLOCK, |n| {
+    super::start_threads()?;
+    let mut values = Vec::new();
+    // More than the memory of this process is known now, not after a part of the work.
+    values.try_reserve_exact(length).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * count })?;
+    let values = sparse::extend(rule, method, values, length, sparse::BLOCK, |n| {
         meter.at(n, String::new);
         true
     })?;
@@ -67,7 +110,7 @@ fn print<S: Sequence + ?Sized>(values: &S, args: &Args) -> Result<()> {
     for range in &args.ranges {
         values.require(range.start, range.end)?;
     }
-    super::export::print(|out| {
+    super::output::print(|out| {
         for range in &args.ranges {
             let mut result = Ok(());
             for_each_piece(values, range.start, range.end, |from, piece| {

@@ -2,7 +2,7 @@
 
 use super::period::IN_MEMORY;
 use super::progress::Meter;
-use super::run::stop_flag;
+use super::signals::stop_flag;
 use super::temporary::Temporary;
 use super::{KernelChoice, complain, number};
 use anyhow::{Context, Result, anyhow};
@@ -84,6 +84,7 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
         return certificate(&args.dir, args.json, quiet);
     }
     super::source::run_or_certificate(&args.dir)?;
+    super::start_threads()?;
     let level = args.level.unwrap_or(Level::Digest);
     let seed = args.seed.unwrap_or(1);
     let mut meter = Meter::new(quiet);
@@ -110,7 +111,7 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
         Level::Recompute => "recompute",
         Level::Definition => "definition",
     };
-    super::export::print(|out| {
+    super::output::print(|out| {
         if args.json {
             let object = serde_json::json!({
                 "level": name, "from": from, "to": to, "checked": checked, "records": records, "seed": seed,
@@ -186,7 +187,7 @@ fn read_certificate(path: &Path) -> Result<Certificate> {
 
 fn passed(certificate: &Certificate, rule: &Rule, json: bool) -> Result<ExitCode> {
     let Certificate { theorem, period, preperiod, max_value, checked_through, .. } = certificate;
-    super::export::print(|out| {
+    super::output::print(|out| {
         if json {
             let object = serde_json::json!({
                 "game": rule.name(), "status": Status::Proved, "period": period, "preperiod": preperiod,

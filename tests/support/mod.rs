@@ -117,6 +117,13 @@ pub(crate) fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
     }
 }
 
+/// Whether this process, and so its children, inherited the signal as ignored.
+pub(crate) fn is_ignored(signal: rustix::process::Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).map_or("0", str::trim);
+    u64::from_str_radix(mask, 16).unwrap() >> (signal.as_raw() - 1) & 1 == 1
+}
+
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

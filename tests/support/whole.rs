@@ -27,7 +27,7 @@ impl Whole {
         std::thread::sleep(time);
         // A signal may come before the program listens to it, and then nothing is committed.
         wait_until("something is committed", || count(&trial) > 0 || child.try_wait().unwrap().is_some());
-        let _ = kill_process(Pid::from_child(&child), Signal::INT);
+        let _ = kill_process(Pid::from_child(&child), Signal::TERM);
         let output = child.wait_with_output().unwrap();
         assert!(matches!(output.status.code(), Some(0 | 130)), "{game}: {}", text(&output.stderr));
         whole.to = count(&trial).clamp(most / 10, most);
