@@ -482,7 +482,7 @@ fn a_list_of_games_may_have_comments_and_its_mistakes_have_a_line() {
     assert_eq!(said(&arguments).0, 2);
 }
 
-/// Ctrl-C: what was found so far is said, and the exit status is that of a stop.
+/// A stop reports what was found so far, with the exit status of a stop.
 #[test]
 fn a_search_that_is_stopped_says_so() {
     for more in [&[][..], &["--dir"]] {
@@ -494,7 +494,7 @@ fn a_search_that_is_stopped_says_so() {
         }
         let child = grundy(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(1500));
-        rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
+        rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM).unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130), "{more:?}: {}", text(&output.stderr));
         let stdout = text(&output.stdout);

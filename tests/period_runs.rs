@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use support::{Random, fails, grundy, result, run_well, start, text};
+use support::{Random, fails, grundy, is_ignored, result, run_well, start, text};
 
 /// Bytes before the first value of a table.
 const HEADER: u64 = 4096;
@@ -74,7 +74,7 @@ const SOON: Duration = Duration::from_millis(1500);
 
 #[test]
 fn an_interrupted_search_in_memory_says_so_and_that_nothing_was_kept() {
-    for signal in [Signal::INT, Signal::TERM] {
+    for signal in [Signal::TERM, Signal::HUP].into_iter().filter(|&signal| !is_ignored(signal)) {
         let (status, stdout, stderr) = interrupted(&["-q", "period", ".007", "--to", "2^27"], signal, SOON);
         assert_eq!(status, Some(130), "{stderr}");
         assert!(stdout.starts_with("0.007: stopped after ") && !stdout.contains("none"), "{stdout}");
@@ -84,7 +84,7 @@ fn an_interrupted_search_in_memory_says_so_and_that_nothing_was_kept() {
             "{stderr}"
         );
     }
-    let (status, stdout, _) = interrupted(&["-q", "period", ".007", "--to", "2^27", "--json"], Signal::INT, SOON);
+    let (status, stdout, _) = interrupted(&["-q", "period", ".007", "--to", "2^27", "--json"], Signal::TERM, SOON);
     let said: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!((status, &said["status"], &said["game"]), (Some(130), &"stopped".into(), &"0.007".into()), "{said}");
     assert!(said["period"].is_null() && said["checked_through"].as_u64().unwrap() < 1 << 27, "{said}");
@@ -111,7 +111,7 @@ fn the_command_that_an_interrupted_search_prints_resumes_it() {
         "--certificate",
         file,
     ];
-    let (status, stdout, stderr) = interrupted(&arguments, Signal::INT, SOON);
+    let (status, stdout, stderr) = interrupted(&arguments, Signal::TERM, SOON);
     assert_eq!(status, Some(130), "{stderr}");
     assert!(stdout.contains("stopped after") && !Path::new(file).exists(), "{stdout}");
     let command = stderr.split("to resume: ").nth(1).unwrap().trim_end();

@@ -6,7 +6,7 @@ use super::progress::Meter;
 use super::values::open;
 use anyhow::Result;
 use clap::ValueEnum;
-use grundy::definition::{First, Sequence, for_each_piece};
+use grundy::definition::{Sequence, for_each_piece};
 use grundy::engine::View;
 use grundy::table::npy_header;
 use std::io::{IsTerminal, Write};
@@ -53,17 +53,16 @@ pub(crate) fn export(args: &Args, quiet: bool) -> Result<()> {
     let dir = super::source::run_directory(&args.dir)?;
     let output = args.output.as_deref().map_or_else(|| Ok(Output::stdout()), Output::to)?;
     output.refuse_files_of(dir)?;
-    let (view, count) = open(dir, args.verify, quiet)?;
-    let values = &First { of: &view, count };
-    let range = args.range.clone().unwrap_or(0..count);
-    values.require(range.start, range.end)?;
+    let view = open(dir, args.verify, quiet)?;
+    let range = args.range.clone().unwrap_or(0..view.len());
+    view.require(range.start, range.end)?;
     let size = Size::of(&view, args.format, &range);
     output.require_room(size.least)?;
     tracing::info!("{}: {} values to {}, {}", view.rule, range.end - range.start, output.name(), size.in_words());
     // A bar among the values on a terminal would spoil both.
     let mut meter = Meter::new(quiet || output.is_stdout() && std::io::stdout().is_terminal());
     meter.begin("exporting", range.start, Some(range.end));
-    let written = output.write(|out| write(values, args.format, range, &mut meter, out));
+    let written = output.write(|out| write(&view, args.format, range, &mut meter, out));
     meter.end();
     written
 }

@@ -5,7 +5,7 @@ use super::source::Source;
 use super::values::{computed, open};
 use super::{Usage, number};
 use anyhow::{Result, bail};
-use grundy::definition::First;
+use grundy::definition::{First, Sequence};
 use grundy::engine::View;
 use grundy::games::play::{Game, Heap, Winning, value, winning_moves};
 use grundy::rule::Rule;
@@ -139,7 +139,8 @@ fn games(heaps: &[(&str, u64)], verify: bool, quiet: bool) -> Result<(Vec<Known>
     let known = found.into_iter().map(|(text, game, largest)| match game {
         Named::Nim => Ok(Known::Nim),
         Named::Directory(dir) => {
-            let (view, count) = open(&dir, verify, quiet)?;
+            let view = open(&dir, verify, quiet)?;
+            let count = view.len();
             if largest >= count {
                 let more = resume_command(&view.rule, &dir, largest.checked_add(1));
                 bail!("heap {largest}: {text} holds {count} values; '{more}' computes what is missing");

@@ -5,7 +5,7 @@ use super::progress::Meter;
 use super::source::Source;
 use super::{KernelChoice, Usage};
 use anyhow::Result;
-use grundy::definition::{First, Sequence, for_each_piece};
+use grundy::definition::{Sequence, for_each_piece};
 use grundy::engine::View;
 use grundy::rule::Rule;
 use grundy::{Error, sparse};
@@ -39,10 +39,7 @@ pub(crate) struct Args {
 
 pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
     match Source::find(&args.source)? {
-        Source::Directory(dir) => {
-            let (view, count) = open(&dir, args.verify, quiet)?;
-            print(&First { of: &view, count }, args)
-        }
+        Source::Directory(dir) => print(&open(&dir, args.verify, quiet)?, args),
         Source::Game(_) if args.verify => Err(Usage(COMPUTED.into()).into()),
         Source::Game(rule) if rule.is_nim() => super::nim::values(&args.ranges, args.json),
         Source::Game(rule) => {
@@ -56,31 +53,26 @@ pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
 /// What is wrong with `--verify` where there is no run.
 pub(super) const COMPUTED: &str = "--verify checks the table of a run; the values of a game are computed on the spot";
 
-/// Opens a run, and says how many of its values may be read: all committed ones, or with `verify` those whose digests
-/// were checked before.
+/// Opens a run to read its table: as it is, or with `verify` after its table was verified against the journal.
 ///
 /// # Errors
-/// What opening the run gives; [`Error::Damage`] when `verify` finds that a byte was altered.
-pub(super) fn open(dir: &Path, verify: bool, quiet: bool) -> Result<(View, u64)> {
+/// What opening the run gives; [`Error::Damage`] when `verify` finds an altered byte.
+pub(super) fn open(dir: &Path, verify: bool, quiet: bool) -> Result<View> {
     if !verify {
-        let view = View::open(dir)?;
-        let count = view.len();
-        return Ok((view, count));
+        return Ok(View::open(dir)?);
     }
     super::start_threads()?;
     let mut meter = Meter::new(quiet);
     let mut begun = false;
-    let report = grundy::verify::digest(dir, None, |done, all| {
+    let verified = grundy::verify::verified(dir, |done, all| {
         if !std::mem::replace(&mut begun, true) {
             meter.begin("verifying", 0, Some(all));
         }
         meter.at(done, String::new);
+        true
     });
     meter.end();
-    // A run that goes on may have committed more since; one that went back holds less.
-    let (verified, view) = (report?.to, View::open(dir)?);
-    let count = verified.min(view.len());
-    Ok((view, count))
+    verified?.ok_or_else(|| anyhow::anyhow!("{}: the verification ended early", dir.display()))
 }
 
 /// The first values of a game, in memory.
