@@ -11,13 +11,15 @@
 #![allow(dead_code, reason = "a fuzzer has one of the functions")]
 
 use grundy::definition::Sequence;
+use grundy::digest::SEGMENT;
 use grundy::engine::{self, Conduct, Observer, Options, Progress, View};
 use grundy::games::edges::{Direction, Edges, MAX_EDGES, MAX_VERTICES};
 use grundy::games::graph::Graph;
-use grundy::journal::{self, RECORD, Record, Width};
+use grundy::journal::{self, Attached, RECORD, Record, Width};
+use grundy::period::{self, Subject, certificate::Certificate};
 use grundy::rule::Rule;
 use grundy::snapshot::Snapshot;
-use grundy::sparse::Method;
+use grundy::sparse::{Known, Method};
 use grundy::storage::{Dir, Memory};
 use grundy::survey::{self, Games, Plan};
 use grundy::table::{ESCAPES, HEADER, Table, VALUES, npy_header};
@@ -33,7 +35,7 @@ mod parser;
 pub(crate) type Property = fn(&[u8]);
 
 /// All of them, with the names of their corpora.
-pub(crate) const ALL: [(&str, Property); 8] = [
+pub(crate) const ALL: [(&str, Property); 10] = [
     ("rule", rule),
     ("number", number),
     ("header", header),
@@ -42,6 +44,8 @@ pub(crate) const ALL: [(&str, Property); 8] = [
     ("edges", edges),
     ("record", record),
     ("plan", plan),
+    ("certificate", certificate),
+    ("snapshot", snapshot),
 ];
 
 /// A rule prints to a name that is read as the same rule and makes a plain directory name.
@@ -362,6 +366,79 @@ pub(crate) fn plan(input: &[u8]) {
     assert!(mine.iter().all(|rule| all.contains(rule) && plan.shard_of(rule.name()) == plan.shard));
     assert_eq!(all.iter().filter(|rule| plan.shard_of(rule.name()) == plan.shard).count(), mine.len());
     assert!(all.iter().all(|rule| plan.shard_of(rule.name()) < plan.shards));
+}
+
+/// The JSON object `template` with the fields of the object `input`; nothing if `input` is no object.
+fn overlaid(template: &impl serde::Serialize, input: &[u8]) -> Option<serde_json::Value> {
+    let fields: BTreeMap<String, serde_json::Value> = serde_json::from_slice(input).ok()?;
+    let mut object = serde_json::to_value(template).expect("numbers and text are JSON");
+    fields.into_iter().for_each(|(key, value)| object[key.as_str()] = value);
+    Some(object)
+}
+
+/// A certificate of Kayles with other fields, sealed again, is judged soon, and is refused unless it is true. Input that is no
+/// JSON object is the file itself.
+pub(crate) fn certificate(input: &[u8]) {
+    /// Maximum number of values that a certificate is checked against here.
+    const VALUES: u64 = 1 << 12;
+    static KAYLES: OnceLock<(Certificate, Vec<u16>)> = OnceLock::new();
+    let (good, values) = KAYLES.get_or_init(|| {
+        let rule: Rule = "kayles".parse().expect("a game");
+        let method = Method::Definition;
+        let hunt = period::hunt(&rule, method, |_, _| VALUES, |_| true).expect("values");
+        let values = hunt.values;
+        let freed = Known::default();
+        let subject = Subject { rule: &rule, method, space: hunt.space, values: values.as_slice(), freed: &freed };
+        let repeat = hunt.finding.repeat.as_ref().expect("a period");
+        let certificate = Certificate::new(subject, repeat, None).expect("values").expect("a proof");
+        (certificate, values)
+    });
+    let Some(object) = overlaid(good, input) else {
+        let _ = told(Certificate::parse(input)).map(|certificate| told(certificate.judge()));
+        return;
+    };
+    let Some(forged) = serde_json::from_value::<Certificate>(object).ok().map(Certificate::sealed) else { return };
+    let Some(forged) = told(Certificate::parse(forged.to_json())) else { return };
+    if told(forged.judge()).is_none() || forged.game != good.game || forged.checked_through > values.len() as u64 {
+        return;
+    }
+    if told(forged.check(Method::Definition, values.as_slice())).is_some() {
+        assert_eq!((forged.period, forged.preperiod), (12, 71), "Kayles has no other least period and preperiod");
+        assert_eq!(forged.max_value, good.max_value);
+    }
+}
+
+/// A snapshot whose hash a record vouches for is refused unless its parts can be true together. The input is a JSON object of
+/// fields that replace those of a good snapshot, or else the file itself.
+pub(crate) fn snapshot(input: &[u8]) {
+    let run = mould();
+    let (from, to) = (SEGMENT, 2 * SEGMENT);
+    let good = Snapshot {
+        run: run.last.run.clone(),
+        from,
+        to,
+        digest: run.last.digest.clone(),
+        mask: run.last.mask,
+        position: run.last.position,
+        rares: vec![(from, 0), (to - 1, 3)],
+        maxima: vec![(from, 0), (from + 1, 3)],
+        histogram: vec![1, 0, 0, SEGMENT - 1],
+    };
+    let bytes = overlaid(&good, input).map_or_else(|| input.to_vec(), |object| object.to_string().into_bytes());
+    let name = format!("snapshot-{to}.json");
+    let attached = Attached { name: name.clone(), blake3: blake3::hash(&bytes).to_hex().to_string() };
+    let count = to + 100;
+    let kept = vec![(0, from), (to, count)];
+    let record = Record { count, kept, keep: Some(1), snapshot: Some(attached), ..run.last.clone() };
+    let Some(read) = told(Snapshot::read_in(&run.with(&name, bytes), &record)).flatten() else {
+        assert!(input != b"{}", "the good one is read");
+        return;
+    };
+    assert_eq!(read.freed(), from..to);
+    assert_eq!(read.histogram.iter().map(|&number| u128::from(number)).sum::<u128>(), u128::from(to - from));
+    let known = read.known();
+    assert_eq!(read.histogram.iter().rposition(|&number| number > 0), Some(usize::from(known.max_value)));
+    assert!(known.rares.iter().all(|(n, _)| (from..to).contains(n)) && known.rares.is_sorted_by(|a, b| a.0 < b.0));
 }
 
 /// Changes of a file: each is an offset in two bytes, little-endian, a number, and so many bytes that are put there;
