@@ -516,7 +516,7 @@ pub fn collect(dirs: &[&Path]) -> Result<Collection> {
 }
 
 const COLUMNS: &str =
-    "game,status,period,preperiod,max_value,max_at,rares,last_rare,mask,position,theorem,checked_through,digest,saltus";
+    "game,status,period,preperiod,max_value,max_at,rares,last_rare,mask,position,theorem,saltus,checked_through,digest";
 
 /// The table as comma-separated values, with a header line.
 #[must_use]
@@ -535,9 +535,9 @@ pub fn csv<'a>(records: impl Iterator<Item = &'a Record>) -> String {
             format!("{:#x}", r.mask),
             r.position.to_string(),
             known(r.theorem),
+            r.saltus.to_string(),
             r.checked_through.to_string(),
             r.digest.clone(),
-            r.saltus.to_string(),
         ];
         text.push_str(&row.join(","));
         text.push('\n');

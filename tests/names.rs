@@ -70,6 +70,10 @@ fn nim_runs_exports_surveys_and_plays() {
     assert_eq!((&record["status"], &record["period"], &record["saltus"]), (&json!("proved"), &json!(1), &json!(1)));
     let table = std::fs::read_to_string(home.path().join("survey/survey.md")).unwrap();
     assert!(table.contains("| nim | 1, + 1 | 0 | 65535 | 65535 |"), "{table}");
+    let table = std::fs::read_to_string(home.path().join("survey/survey.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split(',').collect()).collect();
+    let saltus = rows[0].iter().position(|&column| column == "saltus").unwrap();
+    assert_eq!((rows[1][saltus], rows[2][saltus]), ("0", "1"), "{table}");
 }
 
 /// All values that fit are committed before the first that does not.
