@@ -13,14 +13,14 @@
 //!
 //! Two records of one game describe prefixes of the same sequence G: N1 <= N2 values. A record's period p and preperiod n0
 //! say: G(n+p) = G(n) + saltus for n0 <= n < N - p, n0 is 0 or the last exception + 1, and with saltus 0 no proper divisor
-//! of p repeats on the same stretch. When it is proved, the saltus is 0, the same holds with N = infinity, and p is the least
-//! period. [`contradiction`] refuses two records in these cases, and in no other:
+//! of p repeats on the same stretch. When it is proved, the same holds with N = infinity, and p is the least period; the saltus
+//! is then 0, except in Nim, where G(n) = n proves saltus 1 with p = 1 and n0 = 0. [`contradiction`] refuses two records in these cases, and in no other:
 //!
 //! - **C1** N1 = N2, and the digests differ. *The values are the same.*
 //! - **C2** The pairs (max_value, max_at) differ, unless max_value grows and the second max_at >= N1. *When the largest of N2
 //!   values appears first below N1, it is the largest of the N1 values, and appears first at the same place; else it is
 //!   larger than all of them.*
-//! - **C3** One is proved, the other has N >= n0 + p, and (max_value, max_at) differ. *Every value appears first below
+//! - **C3** One is proved with saltus 0, the other has N >= n0 + p, and (max_value, max_at) differ. *Every value appears first below
 //!   n0 + p, and both have looked so far.*
 //! - **C4** Under the same mask and position (rares, last_rare) differ, unless the second last_rare >= N1, and rares grows, by
 //!   N2 - N1 at most. *Whether a heap is rare depends on its value alone; as C2.*
@@ -162,6 +162,7 @@ impl Record {
         }
         let based = match (self.status, self.theorem) {
             (Status::Observed, None) => true,
+            (Status::Proved, None) => rule.is_nim() && (p, n0, self.saltus) == (1, 0, 1),
             (Status::Proved, Some(Theorem::P4)) => space && self.saltus == 0,
             (Status::Proved, Some(theorem)) => {
                 let from = if theorem == Theorem::P2 { n0 } else { n0.max(1) };

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
 use support::whole::{Whole, length, recorded};
-use support::{Random, Tally, cases, count, grundy, kernels, run_well, same_run, start, text};
+use support::{Random, Tally, cases, count, grundy, kernels, run_well, same_run, says_no_run, start, text};
 
 /// When a run is killed.
 #[derive(Clone, Copy, Debug)]
@@ -99,7 +99,7 @@ fn kill_runs(whole: &Whole, kernels: &[String], kills: u64, random: &mut Random)
             let verified = grundy(["verify"]).arg(&dir).output().unwrap();
             match (verified.status.code(), committed) {
                 (Some(0), _) => {}
-                (Some(1), 0) if text(&verified.stderr).contains("no run here") => seen.before_the_first_record += 1,
+                (Some(1), 0) if says_no_run(&verified) => seen.before_the_first_record += 1,
                 (code, _) => panic!("{what}: verify ends with {code:?}: {}", text(&verified.stderr)),
             }
             let bytes = if whole.width == "u16" { 2 } else { 1 };

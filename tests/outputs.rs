@@ -69,6 +69,8 @@ fn no_output_overwrites_or_joins_the_files_of_a_run() {
     let place = Place::new("2000");
     let run = &place.run();
     let before = state(Path::new(run));
+    let survey = place.path("survey");
+    result(&["-q", "survey", "--digits", "1", "--to", "64", "-o", &survey]);
     let link = |name: &str, to: &str| {
         symlink(to, place.path(name)).unwrap();
         place.path(name)
@@ -85,7 +87,7 @@ fn no_output_overwrites_or_joins_the_files_of_a_run() {
         }
         fails(1, &["tune", "-o", target], &["writing"]);
         fails(1, &["-q", "period", "kayles", "--certificate", target], &["writing"]);
-        fails(1, &["merge", place.dirs.path().to_str().unwrap(), "-o", target], &["writing"]);
+        fails(1, &["merge", &survey, "-o", target], &["writing"]);
     }
     fails(1, &["export", run, "--format", "npy", "-o", &place.path("hard")], &["a file of the run"]);
     for dir in [run.as_str(), &place.path("dir")] {

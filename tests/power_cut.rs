@@ -123,7 +123,7 @@ fn cut_runs(kind: &str, wholes: &[Whole], cuts: u64, random: &mut Random) -> See
             let stderr = text(&verified.stderr);
             match verified.status.code() {
                 Some(0) => {}
-                Some(1) if now == 0 && stderr.contains("no run here") => seen.before_the_first_record += 1,
+                Some(1) if now == 0 && support::says_no_run(&verified) => seen.before_the_first_record += 1,
                 // Only the record that was being written may be broken.
                 Some(3) if stderr.contains("the last record is broken or breaks off") => seen.torn += 1,
                 Some(3) if now == 0 && stderr.contains("no record is good") => seen.torn += 1,

@@ -299,7 +299,7 @@ fn files_of_others_are_not_overwritten() {
     }
     run_well("kayles", &home.path("run"), &["--to", "5000"]);
     let before = entries(&home.path("run"));
-    home.fails(1, "-q survey --digits 1 --to 100 -o run", &["escapes.npy"]);
+    home.fails(1, "-q survey --digits 1 --to 100 -o run", &["is a run directory"]);
     assert_eq!(entries(&home.path("run")), before);
     // An empty directory, and one whose survey was stopped before its first record.
     std::fs::create_dir(home.path("empty")).unwrap();
@@ -346,4 +346,15 @@ fn shards_divide_the_games_evenly_by_a_hash_of_the_code() {
     expected.sort_unstable();
     assert_eq!(all, expected);
     assert!(Plan::new(Games::Digits(1), (8, 8), 100).is_err() && Plan::new(Games::Digits(7), (0, 1), 100).is_err());
+}
+
+/// Nim is proved with saltus 1: its largest value grows with the number of values, which contradicts nothing.
+#[test]
+fn records_of_nim_of_two_lengths_are_merged() {
+    let home = Home::new();
+    std::fs::write(home.path("games"), "nim\nkayles\n").unwrap();
+    home.well("-q survey games --to 100 -o short");
+    home.well("-q survey games --to 300 -o long");
+    let (table, _) = home.well("merge short long --format csv");
+    assert!(table.contains("nim,proved,1,0,299,299,"), "{table}");
 }

@@ -27,7 +27,8 @@ fn values(short: &Record, long: &Record) -> Option<String> {
     let [(value1, at1), (value2, at2)] = [short, long].map(|r| (r.max_value, r.max_at));
     let same = (value1, at1) == (value2, at2);
     let grows = value2 > value1 && at2 >= short.checked_through;
-    let ends = [short, long].into_iter().filter(|r| r.status == Status::Proved).filter_map(|r| Repeat::of(r)?.end());
+    let repeating = [short, long].into_iter().filter(|r| r.status == Status::Proved && r.saltus == 0);
+    let ends = repeating.filter_map(|r| Repeat::of(r)?.end());
     let covered = ends.into_iter().any(|end| short.checked_through >= end);
     let wrong = !same && (!grows || covered);
     wrong.then(|| format!("the largest values are {value1} at {at1} and {value2} at {at2}"))

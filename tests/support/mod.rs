@@ -134,3 +134,9 @@ pub(crate) fn data(name: &str) -> String {
     let all = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     all.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect()
 }
+
+/// Whether a command refused a directory because it holds no run, or does not exist.
+pub(crate) fn says_no_run(output: &Output) -> bool {
+    let stderr = text(&output.stderr);
+    stderr.contains("no run here") || stderr.contains("no such file or directory")
+}
