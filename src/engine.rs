@@ -378,11 +378,11 @@ impl FailureKey {
         match self {
             FailureKey::Flipped { .. } => {
                 "the same memory changed again: a stuck memory bit is the likely cause; test the memory of this machine, and \
-                 resume the run on another one"
+                 resume the run on a different machine"
             }
             FailureKey::Differs { .. } => {
                 "the same check failed identically twice: this points to a bug in grundy, or to a permanent hardware fault; \
-                 repeat the run on another machine, and report the bug if it fails there too"
+                 repeat the run on a different machine, and report the bug if it fails there too"
             }
         }
     }
@@ -535,8 +535,8 @@ fn check_unoccupied(dir: &Dir) -> Result<()> {
     }
 }
 
-/// Decides the width of a new table by its first [`WIDTH_SAMPLE`] values, however few are asked for, so that the table is
-/// right for the longest run. Returns the width and the values; `None` if `stop` came first.
+/// Decides the width of a new table by its first [`WIDTH_SAMPLE`] values, even if the run ends before them, so that the width
+/// suits every later continuation of the run. Returns the width and the values; `None` if `stop` came first.
 fn decide_width(solver: &mut Solver, stop: &AtomicBool) -> Result<Option<(Width, Vec<u16>)>> {
     let mut sample = Vec::new();
     while (sample.len() as u64) < WIDTH_SAMPLE {

@@ -259,7 +259,10 @@ pub enum Error {
         expected: u32,
     },
     /// A file of the run was replaced, cut or altered while this process held it.
-    #[error("{}: {what} while this run held it; nothing more is written, and 'grundy verify' shows what is left", path.display())]
+    #[error(
+        "{}: the file was changed while this run held it: {what}; nothing more is written; 'grundy verify' shows what is left",
+        path.display()
+    )]
     Replaced {
         /// The file.
         path: PathBuf,

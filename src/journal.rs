@@ -698,7 +698,7 @@ impl Journal {
         }
         let length = self.file.length().map_err(io("reading the state of"))?;
         if length != self.end {
-            return replaced(format!("its length is {length} bytes, not the {} that this run left", self.end));
+            return replaced(format!("it has {length} bytes instead of {}", self.end));
         }
         let Some(last) = &self.last else { return Ok(()) };
         let mut line = vec![0; RECORD];

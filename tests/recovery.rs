@@ -317,8 +317,8 @@ fn a_torn_tail_is_bounded() {
 fn a_journal_altered_under_its_holder_gets_no_further_record() {
     type Harm = fn(&Path);
     let harms: [(&str, Harm); 3] = [
-        ("length is 4096 bytes", |journal| set_length(journal, RECORD as u64)),
-        ("its length is", |journal| set_length(journal, length(journal) + 7)),
+        ("it has 4096 bytes", |journal| set_length(journal, RECORD as u64)),
+        ("it has ", |journal| set_length(journal, length(journal) + 7)),
         ("its last record was altered", |journal| flip(journal, length(journal) - 200)),
     ];
     for (what, harm) in harms {
