@@ -340,10 +340,8 @@ impl Writer {
         self.wait()?;
         self.in_flight = Arc::clone(&batch.values);
         self.busy = true;
-        match self.orders.as_ref().map(|orders| orders.send(batch)) {
-            Some(Ok(())) => Ok(()),
-            _ => self.gone(),
-        }
+        let is_sent = self.orders.as_ref().is_some_and(|orders| orders.send(batch).is_ok());
+        if is_sent { Ok(()) } else { self.gone() }
     }
 
     /// Waits for the commit in flight, and ends the run cleanly.
