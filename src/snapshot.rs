@@ -80,8 +80,8 @@ pub struct Snapshot {
     pub histogram: Vec<u64>,
 }
 
-/// Maximum length of a snapshot, in bytes. Five hundred thousand rare positions take 10 MB.
-const MAX_BYTES: u64 = 1 << 28;
+/// Maximum length of a snapshot, in bytes. It holds 50 million rare positions.
+const MAX_BYTES: u64 = 1 << 30;
 
 /// The name of the snapshot of values freed up to `to`.
 fn name(to: u64) -> String {
@@ -154,6 +154,9 @@ impl Snapshot {
         let io = |source: std::io::Error| Error::io("writing", dir.join(&name))(source);
         let mut bytes = serde_json::to_vec(self).map_err(|e| io(e.into()))?;
         bytes.push(b'\n');
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(Error::Memory { what: "the snapshot of the freed values", bytes: bytes.len() as u64 });
+        }
         dir.write_whole(&name, &bytes).map_err(io)?;
         Ok(Attached { name, blake3: blake3::hash(&bytes).to_hex().to_string() })
     }
