@@ -20,7 +20,7 @@ use crate::definition::{Appended, Sequence, for_each_piece};
 use crate::digest::{Chain, SEGMENT};
 use crate::error::{Error, Result};
 use crate::fault;
-use crate::journal::{self, Contents, Event, FORMAT, Journal, Point, Record, Width, kept, rule_digest};
+use crate::journal::{self, Contents, Event, FORMAT, Journal, Point, Record, StatedGame, Width, kept, rule_digest};
 use crate::ledger::{Batch, HEAD, Ledger, SLACK, Writer, fill, may_free};
 use crate::places::{self, Places};
 use crate::rule::Rule;
@@ -337,10 +337,8 @@ fn counted(
     let count = || -> Result<()> {
         let (mut journal, contents) = Journal::open_in(dir)?;
         // Before the first record there is nothing that could be wrong.
-        let Some(Contents { mut last, torn, .. }) = contents else { return Ok(()) };
-        if torn.is_some() {
-            journal.drop_torn_tail()?;
-        }
+        let Some(Contents { mut last, .. }) = contents else { return Ok(()) };
+        journal.drop_rest()?;
         last.errors = last.errors.saturating_add(1);
         if let Error::Differs { n, .. } = *error {
             // A wrong value makes later ones wrong, so the least suspect is rechecked first.
@@ -469,7 +467,7 @@ fn prepare(
         if has_data && !options.rollback {
             return Err(no_run(&format!(
                 "its tables are here, but {} is missing, so nothing says how far they hold; restore it from a copy, choose \
-                 another directory with --dir, or throw the tables away and start again with 'grundy run {rule} --dir {} \
+                 another directory with --dir, or set the tables aside and start again with 'grundy run {rule} --dir {} \
                  --rollback'",
                 journal::NAME,
                 dir.path().display()
@@ -481,20 +479,23 @@ fn prepare(
         }
         check_room(dir, options, None, options.width.unwrap_or(Width::U8), 0)?;
         dir.make().map_err(Error::io("making", dir.path()))?;
-    } else if options.rollback
-        && let Some(name) = journal::set_damage_aside(dir)?
-    {
-        observer.note(&format!("the journal was damaged: everything from the damage on is kept in {name}"));
     }
-    let (mut journal, contents) = Journal::open_in(dir)?;
-    match (contents, rule) {
+    let (journal, contents) = if options.rollback { Journal::open_to_roll_back(dir)? } else { Journal::open_in(dir)? };
+    let stated = match (&contents, journal.game_behind_damage()) {
+        (None, Some(game)) => Some(stated_rule(dir.path(), rule, game)?),
+        _ => None,
+    };
+    match (contents, rule.or(stated.as_ref())) {
         (Some(contents), rule) => {
             if let Some(rule) = rule {
                 check_rule(dir.path(), rule, &contents.last)?;
             }
             resume(dir, journal, contents, options, attempt, observer, stop)
         }
-        (None, None) => Err(no_run("its journal holds no good record, and no game was named")),
+        (None, None) => Err(no_run(&format!(
+            "its journal holds no good record that names the game; name it: 'grundy run GAME --dir {}'",
+            dir.path().display()
+        ))),
         (None, Some(rule)) => {
             // A kill before the first record leaves empty tables; values without a record are somebody's loss to decide on.
             for name in [table::VALUES, table::ESCAPES] {
@@ -502,19 +503,27 @@ fn prepare(
                 if length(name)?.unwrap_or(0) > HEADER && !options.rollback {
                     let what = format!(
                         "values are here, but no record of the journal is good; 'grundy run {rule} --dir {} --rollback' \
-                         throws them away and starts again",
+                         sets them aside and starts again",
                         dir.path().display()
                     );
                     return Err(Error::Damage { path, offset: HEADER, what });
                 }
             }
-            if journal.has_torn_tail()? {
-                observer.note("the journal holds no whole record: the run starts anew");
-                journal.drop_torn_tail()?;
-            }
             create(dir, journal, rule, options, attempt, observer, stop)
         }
     }
+}
+
+/// The rule that a record behind the damage of a journal states, which must be `named` if the user named one.
+fn stated_rule(dir: &Path, named: Option<&Rule>, game: &StatedGame) -> Result<Rule> {
+    let found = game.name.escape_default().to_string();
+    let expected = named.map_or("a game of this program", Rule::name).to_owned();
+    let mismatch =
+        || Error::Mismatch { path: dir.into(), what: "the game", found: found.clone(), expected: expected.clone() };
+    let rule: Rule = game.name.parse().map_err(|_| mismatch())?;
+    let agrees = |rule: &Rule| rule_digest(rule) == game.rule;
+    let agrees = agrees(&rule) && named.is_none_or(agrees);
+    if agrees { Ok(rule) } else { Err(mismatch()) }
 }
 
 /// Refuses a directory that holds files of others: a run would mix its own among them. Hidden files are nobody's data, and
@@ -599,6 +608,15 @@ fn create(
         }
         return Err(error);
     }
+    let is_torn = journal.has_rest()?;
+    match journal.drop_rest()? {
+        Some(name) => observer.note(&format!("the journal was damaged, and is kept in {name}")),
+        None if is_torn => observer.note("the journal holds no whole record: the run starts again"),
+        None => {}
+    }
+    for name in Table::put_old_files_aside(dir)? {
+        observer.note(&format!("the tables without a good record are kept: {name}"));
+    }
     let table = Table::create_in(dir, width)?;
     let template = Record {
         format: FORMAT,
@@ -682,10 +700,6 @@ fn resume(
         let (found, expected) = (last.width.name().into(), width.name().into());
         return Err(Error::Mismatch { path: dir.path().into(), what: "the width of the table", found, expected });
     }
-    if let Some(offset) = contents.torn {
-        observer.note(&format!("the last record of the journal (byte {offset}) broke off and is dropped"));
-        journal.drop_torn_tail()?;
-    }
     let as_it_is = |last: &Record, stopped: bool| {
         let progress = Progress {
             count: last.count,
@@ -740,8 +754,13 @@ fn resume(
     };
     let is_whole =
         |good: usize, points: &[Point]| good == points.len() && points.last().map(|p| p.count) == Some(last.count);
+    if !options.rollback {
+        table.check_headers()?;
+    }
     let mut repaired = 0;
-    while attempt.conduct.repair && !options.rollback && !is_whole(checked.good, &points) {
+    // A damaged journal needs a rollback, which is no reason to give up values that can be repaired.
+    let may_repair = attempt.conduct.repair && (!options.rollback || journal.is_damaged());
+    while may_repair && !is_whole(checked.good, &points) {
         let Some(wrong) = points.get(checked.good) else { break };
         let damaged = Damaged { last: &last, before: &points[..checked.good], wrong, chain: &checked.chain };
         drop(table);
@@ -789,8 +808,8 @@ fn resume(
     let settled = last.suspect != suspect;
     last.suspect = suspect;
     let whole = is_whole(checked.good, &points);
-    if whole && !options.rollback {
-        table.check_headers()?;
+    if whole {
+        drop_rest(&mut journal, contents.torn, &mut last, observer)?;
     }
     if whole && repaired > 0 {
         last.event = Event::Repair;
@@ -816,6 +835,7 @@ fn resume(
                 ),
             });
         }
+        drop_rest(&mut journal, contents.torn, &mut last, observer)?;
         for name in table.put_aside(last.sequence, wrong.0, wrong.1)? {
             observer.note(&format!("the damaged bytes are kept in {name}"));
         }
@@ -890,6 +910,23 @@ fn resume(
     })))
 }
 
+/// Ends the journal at its last good record, now that the run is certain to go on; what follows was torn off or damaged.
+fn drop_rest(
+    journal: &mut Journal,
+    torn: Option<u64>,
+    last: &mut Record,
+    observer: &mut (dyn Observer + Send),
+) -> Result<()> {
+    if let Some(offset) = torn {
+        observer.note(&format!("the last record of the journal (byte {offset}) broke off and is dropped"));
+    }
+    if let Some(name) = journal.drop_rest()? {
+        observer.note(&format!("the journal was damaged: everything from the damage on is kept in {name}"));
+        last.errors = last.errors.saturating_add(1);
+    }
+    Ok(())
+}
+
 /// Makes files of the table that are missing, empty: the escapes where no record has any, and with `rollback` any file, also
 /// one that ends within its header. The run then goes back to what the remaining files support.
 fn make_missing_files(
@@ -904,7 +941,9 @@ fn make_missing_files(
         let needed = name == table::VALUES || width == Width::U8;
         let length = journal::length_of(dir, name)?;
         let lost = match length {
-            None => rollback || (name == table::ESCAPES && no_escapes),
+            None => {
+                rollback || (name == table::ESCAPES && no_escapes && journal::length_of(dir, table::VALUES)?.is_some())
+            }
             Some(length) => rollback && length < HEADER,
         };
         if needed && lost {
@@ -1123,9 +1162,11 @@ fn check_room(dir: &Dir, options: &Options, last: Option<&Record>, width: Width,
     let available = dir.free_space().map_err(Error::io("reading the free space of", dir.path()))?;
     let held: u64 = last.map_or(0, |last| last.kept.iter().map(|(from, to)| to - from).sum());
     // What a killed process wrote, or a run went back behind, is written over. Between holes nobody knows how much is there.
+    // Tables without a record are set aside.
     let length = dir.length(table::VALUES).map_err(Error::io("reading the state of", dir.join(table::VALUES)))?;
     let behind = length.unwrap_or(0).saturating_sub(count.saturating_mul(width.bytes()).saturating_add(HEADER));
-    let available = if held == count { available.saturating_add(behind) } else { available };
+    let is_reused = last.is_some() && held == count;
+    let available = if is_reused { available.saturating_add(behind) } else { available };
     let most = last.map_or(options.keep, |last| last.keep).map_or(u64::MAX, |keep| keep.saturating_add(HEAD + SLACK));
     let needed = (to - count).min(most.saturating_sub(held)).saturating_mul(width.bytes()).saturating_add(RESERVE);
     if needed > available {

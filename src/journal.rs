@@ -5,10 +5,10 @@
 //! spaces, and that of the record before, so that no line can be lost, changed or exchanged unnoticed.
 //!
 //! A record that breaks off or does not hash at the end of the file is a torn tail: a killed process was writing it, and
-//! the next run drops it. A torn tail has at most [`MAX_TORN_TAIL`] bytes. Anything else behind a good record is damage: a
-//! broken record before a good one, a good record that does not follow, a longer tail. A run stops at damage, unless it may
-//! roll back ([`set_damage_aside`]): then everything from the damage on moves to a file of its own, and the run returns to
-//! the last record before it.
+//! the next run drops it. A torn tail has at most one whole record that is not zeros, and at most [`MAX_TORN_TAIL`] bytes.
+//! Anything else behind a good record is damage: a broken record before a good one, a good record that does not follow, two
+//! broken records, a longer tail. A run stops at damage, unless it may roll back ([`Journal::open_to_roll_back`]): then it
+//! moves everything from the damage on to a file of its own, and returns to the last record before it.
 //!
 //! A record of kind `rollback` takes the run back to a smaller count; records before it with larger counts no longer
 //! describe the table.
@@ -320,22 +320,42 @@ struct Scan {
 }
 
 /// The first place at which a journal is neither a good record nor a torn tail.
+#[derive(Clone, Debug)]
 struct Damage {
     /// In bytes; the good records end here.
     offset: u64,
     what: String,
+    /// The game of the first record from the damage on that hashes, if there is one.
+    game: Option<StatedGame>,
+}
+
+/// The game that a record states.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatedGame {
+    /// Its canonical name.
+    pub name: String,
+    /// The digest of its rule ([`rule_digest`]).
+    pub rule: String,
 }
 
 impl Scan {
     /// The good records of a journal without damage.
     fn undamaged(self, dir: &Path) -> Result<Option<Contents>> {
-        let Some(Damage { offset, what }) = self.damage else { return Ok(self.contents) };
-        let count = self.contents.map_or(0, |contents| contents.last.count);
-        let what = format!(
-            "{what}; the journal was altered; 'grundy run --dir {} --rollback' goes back to the last good record before \
-             (at most {count} values) and sets the rest of the journal aside",
-            dir.display()
-        );
+        let Some(Damage { offset, what, game }) = self.damage else { return Ok(self.contents) };
+        let dir_name = dir.display();
+        let way_out = match self.contents {
+            Some(contents) => format!(
+                "'grundy run --dir {dir_name} --rollback' goes back to the last good record before (at most {} values) and \
+                 sets the rest of the journal aside",
+                contents.last.count
+            ),
+            None => format!(
+                "no good record is left before it; 'grundy run {} --dir {dir_name} --rollback' sets the journal and the tables \
+                 aside and starts again",
+                game.map_or_else(|| "GAME".into(), |game| game.name.escape_default().to_string())
+            ),
+        };
+        let what = format!("{what}; the journal was altered; {way_out}");
         Err(Error::Damage { path: dir.join(NAME), offset, what })
     }
 }
@@ -355,26 +375,28 @@ fn scan(dir: &Path, file: &File) -> Result<Scan> {
         if line.is_empty() {
             return Ok(Scan { contents, damage: None });
         }
-        let what = match check_line(dir, &line, contents.as_ref().map(|c| &c.last)) {
-            Ok(record) => match accept(&mut contents, record) {
-                Ok(()) => {
-                    offset += RECORD_BYTES;
-                    continue;
-                }
-                Err(what) => what.to_owned(),
-            },
-            Err(Broken::Refused(error)) => return Err(error),
-            Err(Broken::Record(what)) => match follows(&mut reader, &path, &line, length.saturating_sub(offset))? {
-                None => {
-                    if let Some(contents) = &mut contents {
-                        contents.torn = Some(offset);
+        let broken = match check_line(dir, &line, contents.as_ref().map(|c| &c.last)) {
+            Ok(record) => {
+                let game = StatedGame { name: record.game.clone(), rule: record.rule.clone() };
+                match accept(&mut contents, record) {
+                    Ok(()) => {
+                        offset += RECORD_BYTES;
+                        continue;
                     }
-                    return Ok(Scan { contents, damage: None });
+                    Err(what) => Some((what.to_owned(), Some(game))),
                 }
-                Some(follows) => format!("{what}{follows}"),
-            },
+            }
+            Err(Broken::Refused(error)) => return Err(error),
+            Err(Broken::Record(what)) => {
+                let rest = length.saturating_sub(offset);
+                follows(&mut reader, &path, &line, rest)?.map(|(follows, game)| (format!("{what}{follows}"), game))
+            }
         };
-        return Ok(Scan { contents, damage: Some(Damage { offset, what }) });
+        let damage = broken.map(|(what, game)| Damage { offset, what, game });
+        if let (Some(contents), None) = (&mut contents, &damage) {
+            contents.torn = Some(offset);
+        }
+        return Ok(Scan { contents, damage });
     }
 }
 
@@ -385,25 +407,43 @@ fn read_line(reader: &mut impl Read, path: &Path) -> Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Why the broken `line` and the `rest` bytes from it to the end of the journal cannot be a torn tail; `None` if they can.
-/// A record behind a broken one links to the broken one, so its own hash alone decides whether it is good.
-fn follows(reader: &mut impl Read, path: &Path, line: &[u8], rest: u64) -> Result<Option<String>> {
-    if rest > MAX_TORN_TAIL {
-        return Ok(Some(format!(", and {rest} bytes follow the last good record, more than a killed process leaves")));
-    }
+/// Why the broken `line` and the `rest` bytes from it to the end of the journal cannot be a torn tail, with the game of the
+/// first record among them that hashes; `None` if they can. A record behind a broken one links to the broken one, so its own
+/// hash alone decides whether it is good.
+fn follows(
+    reader: &mut impl Read,
+    path: &Path,
+    line: &[u8],
+    rest: u64,
+) -> Result<Option<(String, Option<StatedGame>)>> {
+    let is_altered = |line: &[u8]| line.len() == RECORD && line.iter().any(|&byte| byte != 0);
+    let mut altered = u64::from(is_altered(line));
     // A torn record does not hash: a record that hashes and does not belong here was put here.
     if own_hash(line).is_some() {
-        return Ok(Some(String::new()));
+        return Ok(Some((String::new(), game_of(line))));
     }
-    loop {
+    let mut read = line.len() as u64;
+    while read < MAX_TORN_TAIL {
         let line = read_line(reader, path)?;
         if line.is_empty() {
-            return Ok(None);
+            break;
         }
         if own_hash(&line).is_some() {
-            return Ok(Some(", and good records follow".into()));
+            return Ok(Some((", and good records follow".into(), game_of(&line))));
         }
+        altered += u64::from(is_altered(&line));
+        read += line.len() as u64;
     }
+    if rest > MAX_TORN_TAIL {
+        let what = format!(", and {rest} bytes follow the last good record, more than a killed process leaves");
+        return Ok(Some((what, None)));
+    }
+    Ok((altered > 1).then(|| (format!(", and neither do those of the {} behind it", altered - 1), None)))
+}
+
+fn game_of(line: &[u8]) -> Option<StatedGame> {
+    let record: Record = serde_json::from_slice(line).ok()?;
+    Some(StatedGame { name: record.game, rule: record.rule })
 }
 
 /// Adds a record to the contents, or says what about it makes no sense.
@@ -478,9 +518,11 @@ fn check_line(dir: &Path, line: &[u8], before: Option<&Record>) -> std::result::
     let broken = |what: &str| Broken::Record(what.to_owned());
     let Some(hash) = own_hash(line) else {
         let foreign = serde_json::from_slice::<serde_json::Value>(line).ok();
-        let format = foreign.and_then(|v| v.get("format").and_then(serde_json::Value::as_u64));
+        let format = foreign.as_ref().and_then(|v| v.get("format").and_then(serde_json::Value::as_u64));
+        // A record of this format whose number was altered is damage.
+        let is_ours = || foreign.is_some_and(|record| serde_json::from_value::<Record>(record).is_ok());
         return Err(match format {
-            Some(format) if before.is_none() && format != u64::from(FORMAT) => refuse_format(dir, format),
+            Some(format) if before.is_none() && format != u64::from(FORMAT) && !is_ours() => refuse_format(dir, format),
             _ => broken("the record's own hash does not hold"),
         });
     };
@@ -521,41 +563,38 @@ fn lock(dir: &Dir) -> Result<File> {
     if locked { Ok(file) } else { Err(Error::Locked { path: dir.path().into() }) }
 }
 
-/// Ends a damaged journal at its last good record, with a record that says so. Everything from the damage on moves to
-/// `quarantine-journal-OFFSET.bin`, where OFFSET is the place of the damage in bytes; zeros become a hole there. Returns
-/// the name of that file; `None` if the journal has no damage. A journal without a good record becomes empty.
-///
-/// # Errors
-/// [`Error::Locked`] if another process has the journal, [`Error::Format`], [`Error::Io`].
-pub fn set_damage_aside(dir: &Dir) -> Result<Option<String>> {
-    if length_of(dir, NAME)?.is_none() {
-        return Ok(None);
+/// A name for a file set aside that no file of the directory has: `STEM.EXTENSION`, or `STEM-2.EXTENSION` and so on.
+pub(crate) fn unused_name(dir: &Dir, stem: &str, extension: &str) -> Result<String> {
+    let mut name = format!("{stem}.{extension}");
+    let mut number = 1u64;
+    while length_of(dir, &name)?.is_some() {
+        number += 1;
+        name = format!("{stem}-{number}.{extension}");
     }
-    let path = dir.join(NAME);
-    let file = lock(dir)?;
-    let scan = scan(dir.path(), &file)?;
-    let Some(Damage { offset, .. }) = scan.damage else { return Ok(None) };
-    let name = format!("quarantine-journal-{offset}.bin");
-    copy_aside(dir, &file, offset, &name)?;
-    file.set_length(offset).map_err(Error::io("truncating", &path))?;
-    file.sync_all().map_err(Error::io("syncing", &path))?;
-    if let Some(Contents { last, farthest, .. }) = scan.contents {
-        let mut journal = Journal { dir: dir.clone(), path, file, end: offset, last: Some(last.clone()), farthest };
-        let errors = last.errors.saturating_add(1);
-        journal.append(Record { event: Event::Rollback, errors, ..last })?;
-    }
-    Ok(Some(name))
+    Ok(name)
 }
 
-/// Copies the bytes of the journal from `offset` on to a file of their own, durably, or leaves no such file.
-fn copy_aside(dir: &Dir, journal: &File, offset: u64, name: &str) -> Result<()> {
+/// Copies the bytes of the journal from `offset` on to a new file, durably, and returns its name. Zeros become a hole.
+fn copy_aside(dir: &Dir, journal: &File, offset: u64) -> Result<String> {
+    let name = unused_name(dir, &format!("quarantine-journal-{offset}"), "bin")?;
+    let part = format!("{name}.part");
+    let copied = copy_bytes(dir, journal, offset, &part);
+    if copied.is_err() {
+        let _ = dir.remove(&part);
+    }
+    copied?;
+    dir.rename(&part, &name).map_err(Error::io("renaming", dir.join(&part)))?;
+    dir.sync().map_err(Error::io("syncing", dir.path()))?;
+    Ok(name)
+}
+
+fn copy_bytes(dir: &Dir, journal: &File, offset: u64, part: &str) -> Result<()> {
     /// Bytes copied at a time.
     const CHUNK: u64 = 1 << 20;
     let path = dir.join(NAME);
-    let part = format!("{name}.part");
-    let written = |action: &'static str| Error::io(action, dir.join(&part));
-    dir.remove(&part).map_err(written("removing"))?; // left by a process that was killed here
-    let copy = dir.open(&part, Mode::New).map_err(written("making"))?;
+    let written = |action: &'static str| Error::io(action, dir.join(part));
+    dir.remove(part).map_err(written("removing"))?; // left by a process that was killed here
+    let copy = dir.open(part, Mode::New).map_err(written("making"))?;
     let length = journal.length().map_err(Error::io("reading the state of", &path))?;
     let mut buffer = vec![0; index(CHUNK)];
     for from in (offset..length).step_by(index(CHUNK)) {
@@ -566,9 +605,7 @@ fn copy_aside(dir: &Dir, journal: &File, offset: u64, name: &str) -> Result<()> 
         }
     }
     copy.set_length(length - offset).map_err(written("extending"))?;
-    copy.sync_all().map_err(written("syncing"))?;
-    dir.rename(&part, name).map_err(written("renaming"))?;
-    dir.sync().map_err(Error::io("syncing", dir.path()))
+    copy.sync_all().map_err(written("syncing"))
 }
 
 /// The journal of a run that this process writes; holds the lock.
@@ -577,9 +614,12 @@ pub struct Journal {
     dir: Dir,
     path: PathBuf,
     file: File,
+    /// Where the good records end, in bytes.
     end: u64,
     last: Option<Record>,
     farthest: (u64, u64),
+    /// What lies behind the good records, unless it is a torn tail; [`Journal::drop_rest`] sets it aside.
+    damage: Option<Damage>,
 }
 
 impl Journal {
@@ -596,9 +636,24 @@ impl Journal {
     /// # Errors
     /// As [`Journal::open`].
     pub fn open_in(dir: &Dir) -> Result<(Journal, Option<Contents>)> {
+        Journal::open_with(dir, false)
+    }
+
+    /// [`Journal::open_in`] for a run that may roll back: of a damaged journal the good records before the damage count.
+    /// Nothing changes before [`Journal::drop_rest`].
+    ///
+    /// # Errors
+    /// As [`Journal::open`], but not for damage.
+    pub fn open_to_roll_back(dir: &Dir) -> Result<(Journal, Option<Contents>)> {
+        Journal::open_with(dir, true)
+    }
+
+    fn open_with(dir: &Dir, accepts_damage: bool) -> Result<(Journal, Option<Contents>)> {
         let path = dir.join(NAME);
         let file = lock(dir)?;
-        let contents = scan(dir.path(), &file)?.undamaged(dir.path())?;
+        let mut scan = scan(dir.path(), &file)?;
+        let damage = if accepts_damage { scan.damage.take() } else { None };
+        let contents = scan.undamaged(dir.path())?;
         let records = contents.as_ref().map_or(0, |c| c.records);
         if let Some(before) = records.checked_sub(1) {
             // When the sync of the last record failed, the kernel shows it but will not write it: only what is written
@@ -616,25 +671,50 @@ impl Journal {
         }
         let last = contents.as_ref().map(|c| c.last.clone());
         let farthest = contents.as_ref().map_or((0, 0), |c| c.farthest);
-        Ok((Journal { dir: dir.clone(), path, file, end: records * RECORD_BYTES, last, farthest }, contents))
+        Ok((Journal { dir: dir.clone(), path, file, end: records * RECORD_BYTES, last, farthest, damage }, contents))
     }
 
     /// Whether the file is longer than its good records.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn has_torn_tail(&self) -> Result<bool> {
+    pub fn has_rest(&self) -> Result<bool> {
         let length = self.file.length().map_err(Error::io("reading the state of", &self.path))?;
         Ok(length > self.end)
     }
 
-    /// Cuts a torn tail off.
+    /// Whether a record is damaged, or what follows the good records is no torn tail.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        self.damage.is_some()
+    }
+
+    /// The game that a record behind the damage states.
+    #[must_use]
+    pub fn game_behind_damage(&self) -> Option<&StatedGame> {
+        self.damage.as_ref()?.game.as_ref()
+    }
+
+    /// Ends the file at its last good record. A torn tail is cut off. What follows from a damaged place on moves to
+    /// `quarantine-journal-OFFSET.bin`, and a rollback record says so; returns the name of that file.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn drop_torn_tail(&mut self) -> Result<()> {
+    pub fn drop_rest(&mut self) -> Result<Option<String>> {
+        if !self.has_rest()? {
+            return Ok(None);
+        }
+        let name = match &self.damage {
+            Some(damage) => Some(copy_aside(&self.dir, &self.file, damage.offset)?),
+            None => None,
+        };
         self.file.set_length(self.end).map_err(Error::io("truncating", &self.path))?;
-        self.file.sync_all().map_err(Error::io("syncing", &self.path))
+        self.file.sync_all().map_err(Error::io("syncing", &self.path))?;
+        if let (Some(last), Some(_)) = (self.last.clone(), self.damage.take()) {
+            let errors = last.errors.saturating_add(1);
+            self.append(Record { event: Event::Rollback, errors, ..last })?;
+        }
+        Ok(name)
     }
 
     /// Removes a journal without a record, unless another file has been put in its place.
@@ -643,7 +723,7 @@ impl Journal {
     /// [`Error::Io`].
     pub fn discard(self) -> Result<()> {
         let named = self.file.is_named(NAME).map_err(Error::io("reading the state of", &self.path))?;
-        if self.last.is_none() && named {
+        if self.last.is_none() && named && !self.has_rest()? {
             self.dir.remove(NAME).map_err(Error::io("removing", &self.path))?;
         }
         Ok(())

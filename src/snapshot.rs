@@ -180,7 +180,10 @@ impl Snapshot {
         let damaged = |what: &str| Error::Damage {
             path: path.clone(),
             offset: 0,
-            what: format!("{what}; 'grundy run --rollback' goes back to the values before the freed ones"),
+            what: format!(
+                "{what}; 'grundy run --dir {} --rollback' goes back to the values before the freed ones",
+                dir.path().display()
+            ),
         };
         if attached.name != name(freed.end) {
             return Err(damaged("the journal names another snapshot"));

@@ -29,7 +29,7 @@
 use crate::definition::Sequence;
 use crate::error::{Error, Result};
 use crate::fault;
-use crate::journal::Width;
+use crate::journal::{Width, length_of, unused_name};
 use crate::nimber::index;
 use crate::storage::{Bytes, Dir, File, Mode};
 use std::ops::Range;
@@ -162,7 +162,12 @@ impl Column {
     }
 
     fn altered_header(&self, at: Option<usize>) -> Error {
-        let what = format!("not the header of a one-dimensional array of {}", self.descr);
+        let what = format!(
+            "not the header of a one-dimensional array of {}; 'grundy run --dir {} --rollback' writes it again, and keeps the \
+             values that agree with the journal",
+            self.descr,
+            self.dir.path().display()
+        );
         Error::Damage { path: self.path.clone(), offset: at.unwrap_or(0) as u64, what }
     }
 
@@ -400,6 +405,32 @@ impl Table {
             Column::create(dir, VALUES, descr, unit)?;
         }
         dir.sync().map_err(Error::io("syncing", dir.path()))
+    }
+
+    /// Renames tables that hold data but have no good record, before [`Table::create_in`] makes new ones: `values.npy`
+    /// becomes `quarantine-values.npy`, or `quarantine-values-2.npy` and so on, and `escapes.npy` likewise. Returns the
+    /// new names.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn put_old_files_aside(dir: &Dir) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for (name, stem) in [(VALUES, "quarantine-values"), (ESCAPES, "quarantine-escapes")] {
+            // A kill before the first record leaves files with a header and no data.
+            if length_of(dir, name)?.is_some_and(|length| length > HEADER) {
+                let file = dir.open(name, Mode::Write).map_err(Error::io("opening", dir.join(name)))?;
+                if !file.lock_soon().map_err(Error::io("locking", dir.join(name)))? {
+                    return Err(Error::Locked { path: dir.path().into() });
+                }
+                let aside = unused_name(dir, stem, "npy")?;
+                dir.rename(name, &aside).map_err(Error::io("renaming", dir.join(name)))?;
+                names.push(aside);
+            }
+        }
+        if !names.is_empty() {
+            dir.sync().map_err(Error::io("syncing", dir.path()))?;
+        }
+        Ok(names)
     }
 
     /// Opens a table of which the journal says that it holds `count` values and `escapes` escapes.

@@ -380,7 +380,7 @@ fn no_more_than_a_certificate_is_read_of_any_file() {
     let at = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
     let begun = Instant::now();
     fails(1, &["verify", "/dev/zero"], &["/dev/zero", "neither a file nor a pipe"]);
-    fails(1, &["verify", &at("typo.json")], &["typo.json", "No such file"]);
+    fails(1, &["verify", &at("typo.json")], &["typo.json", "no such file"]);
     assert!(!text(&said(&["verify", &at("typo.json")]).stderr).contains("would make one"));
     std::fs::write(at("long"), vec![b' '; (1 << 20) + 1]).unwrap();
     fails(3, &["verify", &at("long")], &["long", "1048576 bytes"]);

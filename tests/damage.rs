@@ -4,7 +4,7 @@ mod support;
 
 use grundy::definition::Sequence;
 use grundy::engine::{self, Conduct, Options, View};
-use grundy::error::{Error, Kind};
+use grundy::error::Kind;
 use grundy::journal::{RECORD, Width};
 use grundy::mex::Kernel;
 use grundy::sparse::Method;
@@ -140,8 +140,6 @@ fn verify_finds_every_altered_byte() {
             let place = format!("{name}, byte {at}: {} -> {byte}", good[at]);
             match seen {
                 Err(error) if error.kind() == Kind::Damage => {}
-                // The version of the first record is looked at even when its hash does not hold.
-                Err(Error::Mismatch { .. }) if name == "journal.jsonl" && at == 10 => {}
                 other => panic!("{place}: {other:?}"),
             }
         }
@@ -159,7 +157,6 @@ fn flips(bits: &[(&str, usize)]) {
         let (at, byte) = (bit / 8, bytes[bit / 8] ^ (1 << (bit % 8)));
         match altered(&dir.join(name), at, byte, || verified(&dir)) {
             Err(error) if error.kind() == Kind::Damage => {}
-            Err(Error::Mismatch { .. }) if name == "journal.jsonl" && at == 10 => {}
             other => panic!("{name}, bit {} of byte {at}: {other:?}", bit % 8),
         }
     }
@@ -359,7 +356,7 @@ fn a_reader_of_a_run_that_went_back_is_told_so_and_lives() {
     assert_eq!(verified(&dir).unwrap_err().kind(), Kind::Damage);
 }
 
-/// Two records are torn, two come in their place: the journal is as long as it was.
+/// A record is torn and zeros follow, two records come in their place: the journal is as long as it was.
 #[test]
 fn a_reader_is_told_of_a_run_that_went_back_when_its_journal_is_as_long_as_before() {
     let (_parent, dir) = finished();
@@ -371,9 +368,9 @@ fn a_reader_is_told_of_a_run_that_went_back_when_its_journal_is_as_long_as_befor
         file.read_exact_at(&mut byte, at).unwrap();
         file.write_all_at(&[byte[0] ^ 1], at).unwrap();
     };
-    for torn in [2, 1] {
-        alter(&journal, length - torn * RECORD as u64 + 2000);
-    }
+    alter(&journal, length - 2 * RECORD as u64 + 2000);
+    let file = OpenOptions::new().write(true).open(&journal).unwrap();
+    file.write_all_at(&[0; RECORD], length - RECORD as u64).unwrap();
     alter(&table, 4096 + 10_000);
     let view = View::open(&dir).unwrap();
     assert_eq!((view.len(), view.contents.torn), (ENDS[1], Some(length - 2 * RECORD as u64)));
