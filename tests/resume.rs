@@ -242,9 +242,11 @@ fn a_torn_journal_tail_is_dropped_and_said() {
         let journal = std::fs::read(dir.join("journal.jsonl")).unwrap();
         // Opened, a commit, its clean stop, twice; and one more commit for each that a busy machine takes long for.
         assert!(journal.len() >= 6 * RECORD && journal.len().is_multiple_of(RECORD), "{} bytes", journal.len());
-        // A broken-off copy of a record, then what a file system may leave there.
+        // A broken-off copy of a record, then what a file system may leave there: anything within the record that was being
+        // written, zeros behind it.
         let mut tail: Vec<u8> = journal[..torn.min(RECORD - 1)].to_vec();
-        tail.resize_with(torn, || random.below(256) as u8);
+        tail.resize_with(torn.min(RECORD), || random.below(256) as u8);
+        tail.resize(torn, 0);
         append(&dir.join("journal.jsonl"), &tail);
         assert_eq!(count(&dir), 6000, "readers ignore a tail of {torn} bytes");
         let output = run_well("0.6", &dir, &["--to", "9000"]);
