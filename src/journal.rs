@@ -597,12 +597,15 @@ fn copy_bytes(dir: &Dir, journal: &File, offset: u64, part: &str) -> Result<()> 
     let copy = dir.open(part, Mode::New).map_err(written("making"))?;
     let length = journal.length().map_err(Error::io("reading the state of", &path))?;
     let mut buffer = vec![0; index(CHUNK)];
-    for from in (offset..length).step_by(index(CHUNK)) {
+    let next_data = |from| journal.next_data(from).map_err(Error::io("seeking in", &path));
+    let mut next = next_data(offset)?;
+    while let Some(from) = next.filter(|&from| from < length) {
         let bytes = &mut buffer[..index(CHUNK.min(length - from))];
         journal.read_exact_at(bytes, from).map_err(Error::io("reading", &path))?;
         if bytes.iter().fold(0, |any, &byte| any | byte) != 0 {
             copy.write_all_at(bytes, from - offset).map_err(written("writing"))?;
         }
+        next = next_data(from + bytes.len() as u64)?;
     }
     copy.set_length(length - offset).map_err(written("extending"))?;
     copy.sync_all().map_err(written("syncing"))

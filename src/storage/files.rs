@@ -7,7 +7,8 @@
 
 use super::{Bytes, Handle, Mode, Storage};
 use memmap2::MmapOptions;
-use rustix::fs::{FallocateFlags, OFlags, fallocate, statvfs};
+use rustix::fs::{FallocateFlags, OFlags, SeekFrom, fallocate, statvfs};
+use rustix::io::Errno;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -62,7 +63,7 @@ impl Storage for Files {
         }
         let file = options.open(self.dir.join(name)).map_err(|error| match error.raw_os_error() {
             // What the system says of a socket.
-            Some(code) if code == rustix::io::Errno::NXIO.raw_os_error() => not_regular(),
+            Some(code) if code == Errno::NXIO.raw_os_error() => not_regular(),
             _ => error,
         })?;
         if !file.metadata()?.is_file() {
@@ -123,6 +124,15 @@ impl Handle for Opened {
 
     fn read_at(&self, out: &mut [u8], at: u64) -> Result<usize> {
         self.file.read_at(out, at)
+    }
+
+    fn next_data(&self, at: u64) -> Result<Option<u64>> {
+        match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
+            Ok(data) => Ok(Some(data)),
+            Err(Errno::NXIO) => Ok(None),
+            Err(Errno::INVAL) => Ok(Some(at)), // the file system does not know its holes
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn write_at(&self, bytes: &[u8], at: u64) -> Result<usize> {
@@ -204,6 +214,20 @@ mod tests {
             done.send(()).unwrap();
         });
         wait.recv_timeout(std::time::Duration::from_secs(20)).expect("an open that failed or waits");
+    }
+
+    #[test]
+    fn the_next_data_lies_behind_a_hole() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = Files::new(dir.path());
+        let file = files.open("file", Mode::New).unwrap();
+        file.set_length(9 << 20).unwrap();
+        file.write_at(b"data", 5 << 20).unwrap();
+        let first = file.next_data(0).unwrap().unwrap();
+        assert!(first <= 5 << 20, "data at {} was passed over: {first}", 5 << 20);
+        let last = file.next_data(6 << 20).unwrap();
+        assert!(last.is_none_or(|data| data >= 6 << 20), "{last:?}");
+        assert_eq!(file.next_data(9 << 20).unwrap(), None, "nothing lies behind the end");
     }
 
     #[test]

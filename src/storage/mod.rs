@@ -73,6 +73,11 @@ pub trait Handle: Debug + Send + Sync {
     fn length(&self) -> Result<u64>;
     /// Reads some bytes, and says how many; none at the end of the file.
     fn read_at(&self, out: &mut [u8], at: u64) -> Result<usize>;
+    /// The first offset at or behind `at` that may hold something else than zeros; `None` when only a hole follows. The
+    /// answer `at` is always right.
+    fn next_data(&self, at: u64) -> Result<Option<u64>> {
+        Ok(Some(at))
+    }
     /// Writes some bytes, and says how many.
     fn write_at(&self, bytes: &[u8], at: u64) -> Result<usize>;
     /// Cuts the file, or lets zeros follow.
@@ -351,6 +356,14 @@ impl File {
             }
         }
         Ok(())
+    }
+
+    /// The first offset at or behind `at` that may hold something else than zeros; `None` when only a hole follows.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn next_data(&self, at: u64) -> Result<Option<u64>> {
+        self.poison.look(|| self.handle.next_data(at))
     }
 
     /// Writes all bytes.
