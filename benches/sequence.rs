@@ -4,9 +4,9 @@
 //! `cargo bench` runs all; `cargo bench -- kernel`, `-- chain` or `-- sequence` a part. What was measured is kept in `record/`.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use grundy::mex::{Chain, Kernel, LANES, Planes, Probe, Probes, Stage};
-use grundy::rule::Rule;
-use grundy::sparse::{self, Method, Solver, Space};
+use grundy::kernel::{Chain, Kernel, LANES, Planes, Probe, Probes, Stage};
+use grundy::solver::{self, Method, Solver, Space};
+use grundy::theory::rule::Rule;
 use std::hint::black_box;
 
 /// Look-ups like those of Grundy's game: 440 marked, 806 checked, reaching back up to 82 860.
@@ -89,7 +89,7 @@ fn sequences(c: &mut Criterion) {
         let space = Space::new(&rule, mask, position);
         // The portable kernel decides what is right; the definition decides about it, in the tests.
         let expected =
-            sparse::values(&rule, Method::Sparse(Kernel::scalar()), HELD + MORE).expect("values below 65536");
+            solver::values(&rule, Method::Sparse(Kernel::scalar()), HELD + MORE).expect("values below 65536");
         for kernel in Kernel::available() {
             let solver = || {
                 Solver::new(&rule, Method::Sparse(kernel), space, &expected[..HELD])

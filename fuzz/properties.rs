@@ -10,19 +10,20 @@
 
 #![allow(dead_code, reason = "a fuzzer has one of the functions")]
 
-use grundy::definition::Sequence;
-use grundy::digest::SEGMENT;
-use grundy::engine::{self, Conduct, Observer, Options, Progress, View};
+use grundy::checkpoint::journal::{self, Attached, RECORD, Record};
+use grundy::checkpoint::summary::Snapshot;
 use grundy::games::edges::{Direction, Edges, MAX_EDGES, MAX_VERTICES};
 use grundy::games::graph::Graph;
-use grundy::journal::{self, Attached, RECORD, Record, Width};
 use grundy::period::{self, Subject, certificate::Certificate};
-use grundy::rule::Rule;
-use grundy::snapshot::Snapshot;
-use grundy::sparse::{Known, Method};
+use grundy::run::{self, Conduct, Observer, Options, Progress, View};
+use grundy::solver::{Known, Method};
 use grundy::storage::{Dir, Memory};
 use grundy::survey::{self, Games, Plan};
+use grundy::table::Width;
+use grundy::table::digest::SEGMENT;
 use grundy::table::{ESCAPES, HEADER, Table, VALUES, npy_header};
+use grundy::theory::definition::Sequence;
+use grundy::theory::rule::Rule;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -262,7 +263,7 @@ fn resumed(dir: &Dir, repair: bool, rollback: bool) {
     let resume = |repair: bool, rollback: bool| {
         let (method, conduct) = (Method::Definition, Conduct { commit_every: None, repair, seed: Some(1) });
         let options = Options { to: Some(1), threads: 1, method, width: None, keep: None, rollback };
-        told(engine::run_in(dir, None, &options, conduct, &mut Silent, &AtomicBool::new(false)))
+        told(run::run_in(dir, None, &options, conduct, &mut Silent, &AtomicBool::new(false)))
     };
     let Some(outcome) = resume(repair, rollback) else { return };
     let last = told(journal::read_in(dir)).expect("a journal").last;
@@ -476,7 +477,7 @@ fn mould() -> &'static Mould {
         let (width, method) = (Some(Width::U8), Method::Definition);
         let options = Options { to: Some(400), threads: 1, method, width, keep: None, rollback: false };
         let conduct = Conduct { commit_every: Some(100), repair: false, seed: Some(1) };
-        engine::run_in(&dir, Some(&rule), &options, conduct, &mut Silent, &AtomicBool::new(false)).expect("a run");
+        run::run_in(&dir, Some(&rule), &options, conduct, &mut Silent, &AtomicBool::new(false)).expect("a run");
         let last = journal::read_in(&dir).expect("a journal").last;
         assert!(last.escapes > 0);
         let file = |name| (name, disk.get(name).expect("a file of the run"));

@@ -3,26 +3,19 @@
 mod fault;
 
 pub mod error;
-pub mod rule;
+pub mod theory;
 
-pub mod nimber;
+pub mod kernel;
 
-pub mod definition;
-pub mod mex;
-
-pub mod sparse;
+pub mod solver;
 
 pub mod storage;
 
-pub mod digest;
-pub mod journal;
-pub mod snapshot;
 pub mod table;
 
-mod ledger;
-mod places;
+pub mod checkpoint;
 
-pub mod engine;
+pub mod run;
 
 pub mod verify;
 

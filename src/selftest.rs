@@ -8,14 +8,15 @@
 //! It draws from a fixed seed, so that a failure can be repeated, and writes into a directory of its own below that for
 //! temporary files, which it removes.
 
-use crate::definition;
-use crate::engine::{self, Observer, Options, Progress};
+use crate::checkpoint::journal;
 use crate::error::{Error, Result};
-use crate::journal::{self, Width};
-use crate::mex::{Chain, HEAPS, KEEP, Kernel, LANES, Planes, Probe, Probes, Stage};
-use crate::nimber::index;
-use crate::rule::Rule;
-use crate::sparse::{self, Method};
+use crate::kernel::{Chain, HEAPS, KEEP, Kernel, LANES, Planes, Probe, Probes, Stage};
+use crate::run::{self, Observer, Options, Progress};
+use crate::solver::{self, Method};
+use crate::table::Width;
+use crate::theory::definition;
+use crate::theory::nimber::index;
+use crate::theory::rule::Rule;
 use crate::verify;
 use std::fs::OpenOptions;
 use std::io::{Seek, SeekFrom, Write};
@@ -114,7 +115,7 @@ fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
         let at = 2 * HEAPS + random.below(2000);
         let window: Vec<u8> = (0..at + HEAPS).map(|_| random.byte() & 63).collect();
         let (mark, far, near) = (random.probes(LANES..at), random.probes(LANES..at), random.probes(1..LANES));
-        let codes = crate::mex::CODES[random.below(crate::mex::CODES.len())];
+        let codes = crate::kernel::CODES[random.below(crate::kernel::CODES.len())];
         let keep = KEEP[random.below(KEEP.len())];
         let below: [u8; LANES] = std::array::from_fn(|_| random.byte());
         let wanted = random.byte() & 63;
@@ -161,7 +162,7 @@ fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
 fn values(rule: &Rule, kernel: Kernel, threads: usize, count: usize) -> Result<Vec<u16>> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|e| Error::io("starting threads for", "the self-test")(std::io::Error::other(e)))?;
-    pool.install(|| sparse::values(rule, Method::Sparse(kernel), count))
+    pool.install(|| solver::values(rule, Method::Sparse(kernel), count))
 }
 
 /// Every kernel on one, two and more threads than there are cores.
@@ -202,7 +203,7 @@ fn published() -> Outcome {
     let mut compared = 0;
     let mut compare = |game: &str, source: &str, printed: &[(usize, u16)]| -> std::result::Result<(), String> {
         let rule: Rule = game.parse().map_err(said)?;
-        let computed = sparse::values(&rule, Method::Sparse(Kernel::best()), 200).map_err(said)?;
+        let computed = solver::values(&rule, Method::Sparse(Kernel::best()), 200).map_err(said)?;
         let wrong = printed.iter().find(|&&(n, value)| computed.get(n) != Some(&value));
         compared += printed.len();
         wrong.map_or(Ok(()), |(n, value)| Err(format!("{source} says {value} at {n} for {game}, not {}", computed[*n])))
@@ -241,7 +242,7 @@ fn periods() -> Outcome {
         }
         let rule: Rule = game.parse().map_err(said)?;
         let count = 2 * preperiod + 3 * period + 5000;
-        let values = sparse::values(&rule, Method::Sparse(Kernel::best()), count).map_err(said)?;
+        let values = solver::values(&rule, Method::Sparse(Kernel::best()), count).map_err(said)?;
         let repeats = |from: usize| values[from..count - period] == values[from + period..];
         if !repeats(preperiod) || (preperiod > 0 && repeats(preperiod - 1)) {
             return Err(format!("{game} has not period {period} from {preperiod} on"));
@@ -258,7 +259,7 @@ fn above_a_byte() -> Outcome {
     let fact = fact.and_then(|numbers| numbers.split_once(','));
     let fact = fact.and_then(|(n, value)| Some((n.parse::<usize>().ok()?, value.parse::<u16>().ok()?)));
     let (n, value) = fact.ok_or("the fact is not in this build")?;
-    let values = sparse::values(&rule, Method::Sparse(Kernel::best()), n + 1).map_err(said)?;
+    let values = solver::values(&rule, Method::Sparse(Kernel::best()), n + 1).map_err(said)?;
     match values.iter().position(|&v| v > 255) {
         Some(first) if first == n && values[n] == value => Ok(format!("G({n}) = {value}")),
         first => Err(format!("the first is at {first:?}, not G({n}) = {value}")),
@@ -313,7 +314,7 @@ fn a_run(game: &str, width: Width) -> Outcome {
         let method = Method::Sparse(Kernel::best());
         let options = Options { to: Some(TO), threads: 0, method, width: Some(width), keep: None, rollback: false };
         let stop = AtomicBool::new(false);
-        engine::run(Some(&rule), dir, &options, &mut StopAt(until, &stop), &stop).map_err(said)
+        run::run(Some(&rule), dir, &options, &mut StopAt(until, &stop), &stop).map_err(said)
     };
     let stopped = go_on(TO / 3)?.progress.count;
     if stopped >= TO {
@@ -324,8 +325,8 @@ fn a_run(game: &str, width: Width) -> Outcome {
         file.and_then(|mut file| file.write_all(torn)).map_err(|e| format!("writing {name}: {e}"))?;
     }
     go_on(u64::MAX)?;
-    let expected = sparse::values(&rule, Method::Sparse(Kernel::scalar()), index(TO)).map_err(said)?;
-    let mut chain = crate::digest::Chain::new();
+    let expected = solver::values(&rule, Method::Sparse(Kernel::scalar()), index(TO)).map_err(said)?;
+    let mut chain = crate::table::digest::Chain::new();
     chain.update(&expected);
     let record = journal::read(dir).map_err(said)?.last;
     if record.count != TO || record.digest != chain.digest().to_string() {

@@ -4,10 +4,10 @@
 
 mod support;
 
-use grundy::definition;
-use grundy::mex::Kernel;
-use grundy::rule::{Leaves, Move, Rule};
-use grundy::sparse::{Histogram, Method, Solver, Space, Work};
+use grundy::kernel::Kernel;
+use grundy::solver::{Histogram, Method, Solver, Space, Work};
+use grundy::theory::definition;
+use grundy::theory::rule::{Leaves, Move, Rule};
 use std::collections::BTreeSet;
 use support::Random;
 
@@ -378,7 +378,7 @@ fn removals_longer_than_the_windows_are_left_to_the_definition() {
     let mut moves = "kayles".parse::<Rule>().unwrap().moves().to_vec();
     moves.push(Move { remove: 200_000, constant: 0, leaves: Leaves::Nothing });
     let rule = Rule::from_moves("long removal", moves).unwrap();
-    let found = grundy::sparse::values(&rule, Method::Sparse(Kernel::best()), 9000).unwrap();
+    let found = grundy::solver::values(&rule, Method::Sparse(Kernel::best()), 9000).unwrap();
     same(&rule, "from nothing", &found, &definition::values(&"kayles".parse().unwrap(), 9000).unwrap());
 }
 

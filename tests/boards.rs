@@ -2,7 +2,6 @@
 
 mod support;
 
-use grundy::definition;
 use grundy::error::Error;
 use grundy::games::edges::{Direction, Edges};
 use grundy::games::finite::{Game, Solver};
@@ -13,7 +12,8 @@ use grundy::games::remove_square::RemoveSquare;
 use grundy::games::rows_columns::RowsColumns;
 use grundy::games::shape::Shape;
 use grundy::games::sum::lowered;
-use grundy::nimber::{mex, nim_sum};
+use grundy::theory::definition;
+use grundy::theory::nimber::{mex, nim_sum};
 use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, BufReader};
 use std::path::Path;

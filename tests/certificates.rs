@@ -3,12 +3,12 @@
 
 mod support;
 
-use grundy::definition::{self, Sequence};
-use grundy::mex::Kernel;
+use grundy::kernel::Kernel;
 use grundy::period::certificate::{Certificate, WindowFacts};
 use grundy::period::{self, Subject, Theorem};
-use grundy::rule::Rule;
-use grundy::sparse::{Known, Method, Space};
+use grundy::solver::{Known, Method, Space};
+use grundy::theory::definition::{self, Sequence};
+use grundy::theory::rule::Rule;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

@@ -2,7 +2,7 @@
 
 mod support;
 
-use grundy::definition;
+use grundy::theory::definition;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -259,8 +259,9 @@ fn verify_checks_by_digest_and_by_definition_and_by_range() {
 /// A whole run with one wrong value, sealed by its own journal, passes the digest; the definition finds the value.
 #[test]
 fn a_wrong_value_under_a_right_digest_is_found_by_the_definition_with_exit_status_3() {
-    use grundy::journal::{Journal, Width};
+    use grundy::checkpoint::journal::Journal;
     use grundy::table::Table;
+    use grundy::table::Width;
     let dirs = tempfile::tempdir().unwrap();
     let (real, fake) = (dirs.path().join("real"), dirs.path().join("fake"));
     run_well("grundy", &real, &["--to", "3000", "--width", "u16"]);
@@ -271,9 +272,9 @@ fn a_wrong_value_under_a_right_digest_is_found_by_the_definition_with_exit_statu
     table.write(&values).unwrap();
     table.sync().unwrap();
     table.publish().unwrap();
-    let mut chain = grundy::digest::Chain::new();
+    let mut chain = grundy::table::digest::Chain::new();
     chain.update(&values);
-    let mut record = grundy::journal::read(&real).unwrap().last;
+    let mut record = grundy::checkpoint::journal::read(&real).unwrap().last;
     record.digest = chain.digest().to_string();
     Journal::open(&fake).unwrap().0.append(record).unwrap();
     let dir = fake.to_str().unwrap();

@@ -2,13 +2,14 @@
 
 mod support;
 
-use grundy::definition::Sequence;
-use grundy::engine::{self, Conduct, Options, View};
+use grundy::checkpoint::journal::RECORD;
 use grundy::error::Kind;
-use grundy::journal::{RECORD, Width};
-use grundy::mex::Kernel;
-use grundy::sparse::Method;
+use grundy::kernel::Kernel;
+use grundy::run::{self, Conduct, Options, View};
+use grundy::solver::Method;
 use grundy::storage::Dir;
+use grundy::table::Width;
+use grundy::theory::definition::Sequence;
 use grundy::verify;
 use std::fs::OpenOptions;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -31,10 +32,10 @@ fn compute(dir: &Path, to: u64) {
 }
 
 /// `grundy run --to N`, without a process.
-fn resumed(dir: &Path, to: u64) -> grundy::Result<engine::Outcome> {
+fn resumed(dir: &Path, to: u64) -> grundy::Result<run::Outcome> {
     let method = Method::Sparse(Kernel::best());
     let options = Options { to: Some(to), threads: 1, method, width: Some(Width::U8), keep: None, rollback: false };
-    engine::run(Some(&GAME.parse().unwrap()), dir, &options, &mut Silent, &AtomicBool::new(false))
+    run::run(Some(&GAME.parse().unwrap()), dir, &options, &mut Silent, &AtomicBool::new(false))
 }
 
 /// The [`FILES`] of a new finished run of [`RECORDS`] records.
@@ -48,7 +49,7 @@ fn made() -> Vec<(&'static str, Vec<u8>)> {
         let options =
             Options { to: Some(end), threads: 1, method, width: Some(Width::U8), keep: None, rollback: false };
         let stop = AtomicBool::new(false);
-        engine::run_in(&Dir::at(dir.path()), Some(&rule), &options, conduct, &mut Silent, &stop).unwrap();
+        run::run_in(&Dir::at(dir.path()), Some(&rule), &options, conduct, &mut Silent, &stop).unwrap();
     }
     let files = read(dir.path());
     assert_eq!(files[2].1.len(), RECORDS * RECORD, "three times an opening, a commit and a clean stop");

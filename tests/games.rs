@@ -3,11 +3,11 @@
 
 mod support;
 
-use grundy::definition::{self, First};
 use grundy::games::play::{Game, Heap, Winning, value, winning_moves};
 use grundy::games::rectangle::{Bars, by_theorem};
-use grundy::nimber::mex;
-use grundy::rule::{Leaves, Move, Rule};
+use grundy::theory::definition::{self, First};
+use grundy::theory::nimber::mex;
+use grundy::theory::rule::{Leaves, Move, Rule};
 use std::collections::BTreeSet;
 use support::{Random, cases, data, fails, grundy, result, run_well};
 
@@ -512,8 +512,8 @@ fn games_are_told_from_heaps_and_may_have_colons_or_be_directories() {
 #[test]
 fn a_large_heap_is_looked_at_whole() {
     let n = 300_000usize;
-    let method = grundy::sparse::Method::Sparse(grundy::mex::Kernel::best());
-    let values = grundy::sparse::values(&"grundy".parse().unwrap(), method, n + 1).unwrap();
+    let method = grundy::solver::Method::Sparse(grundy::kernel::Kernel::best());
+    let values = grundy::solver::values(&"grundy".parse().unwrap(), method, n + 1).unwrap();
     for nim in [0, 1, u64::from(values[n]) + 1, 70_000] {
         let total = u64::from(values[n]) ^ nim;
         let splits = (1..n.div_ceil(2)).filter(|&a| u64::from(values[a] ^ values[n - a]) == nim && total != 0);

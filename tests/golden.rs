@@ -2,11 +2,11 @@
 
 mod support;
 
-use grundy::definition;
-use grundy::mex::Kernel;
-use grundy::nimber::nim_sum;
-use grundy::rule::Rule;
-use grundy::sparse::{self, Method};
+use grundy::kernel::Kernel;
+use grundy::solver::{self, Method};
+use grundy::theory::definition;
+use grundy::theory::nimber::nim_sum;
+use grundy::theory::rule::Rule;
 use support::data;
 
 fn rule(game: &str) -> Rule {
@@ -14,7 +14,7 @@ fn rule(game: &str) -> Rule {
 }
 
 fn computed(game: &str, count: usize) -> Vec<u16> {
-    sparse::values(&rule(game), Method::Sparse(Kernel::best()), count).unwrap()
+    solver::values(&rule(game), Method::Sparse(Kernel::best()), count).unwrap()
 }
 
 /// Rows of a first heap and single digits, as (n, value).
@@ -88,7 +88,7 @@ fn the_first_value_above_255_of_grundys_game_is_256_at_7250049() {
     };
     let (at, value) = fact("first above 255");
     let method = Method::Sparse(Kernel::best());
-    let values = sparse::extend(&rule("grundy"), method, Vec::new(), at + 1000, sparse::BLOCK, |_| true).unwrap();
+    let values = solver::extend(&rule("grundy"), method, Vec::new(), at + 1000, solver::BLOCK, |_| true).unwrap();
     assert_eq!(values.iter().position(|&v| v > 255), Some(at));
     assert_eq!(values[at], value);
     let last_zero = values.iter().rposition(|&v| v == 0).unwrap();

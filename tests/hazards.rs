@@ -2,10 +2,10 @@
 
 mod support;
 
-use grundy::definition::{self, Sequence};
-use grundy::mex::Kernel;
-use grundy::rule::{Leaves, Move, Rule};
-use grundy::sparse::{Method, Solver, Space, Work};
+use grundy::kernel::Kernel;
+use grundy::solver::{Method, Solver, Space, Work};
+use grundy::theory::definition::{self, Sequence};
+use grundy::theory::rule::{Leaves, Move, Rule};
 use grundy::{Error, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 use support::Random;

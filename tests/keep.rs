@@ -3,13 +3,13 @@
 
 mod support;
 
-use grundy::definition::Sequence;
-use grundy::engine::View;
+use grundy::checkpoint::journal::{self, RECORD};
 use grundy::error::Error;
-use grundy::journal::{self, RECORD};
-use grundy::mex::Kernel;
-use grundy::rule::Rule;
-use grundy::sparse::{self, Known, Method, Solver, Space};
+use grundy::kernel::Kernel;
+use grundy::run::View;
+use grundy::solver::{self, Known, Method, Solver, Space};
+use grundy::theory::definition::Sequence;
+use grundy::theory::rule::Rule;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::OpenOptions;
 use std::ops::Range;
@@ -369,7 +369,7 @@ impl Sequence for Holed {
 fn a_new_rare_position_stops_a_solver_that_cannot_look_back_at_all_and_what_came_before_is_right() {
     let rule: Rule = ".034".parse().unwrap();
     let method = Method::Sparse(Kernel::best());
-    let values = sparse::values(&rule, method, 380_000).unwrap();
+    let values = solver::values(&rule, method, 380_000).unwrap();
     let start = 370_000;
     let mut first = Solver::new(&rule, method, None, &values[..start]).unwrap();
     let mut past = values[..start].to_vec();
@@ -383,7 +383,7 @@ fn a_new_rare_position_stops_a_solver_that_cannot_look_back_at_all_and_what_came
     let rares: Vec<(u64, u16)> = (0..).zip(values.iter().copied()).filter(|&(n, v)| space.is_rare(v, n)).collect();
     let (last, new) = (rares[rares.len() - 2].0, rares[rares.len() - 1].0);
     assert!(last < 100_000 && (start as u64) < new, "{last}, {new}");
-    let hole = 1 << 16..start as u64 - sparse::lookback(&rule, last);
+    let hole = 1 << 16..start as u64 - solver::lookback(&rule, last);
     let inside = rares.iter().copied().filter(|(n, _)| hole.contains(n)).collect();
     let known = Known { rares: inside, max_value: *values.iter().max().unwrap() };
     let mut holed = Holed { values: past, hole: hole.clone() };

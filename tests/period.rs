@@ -2,12 +2,12 @@
 
 mod support;
 
-use grundy::definition;
-use grundy::mex::Kernel;
+use grundy::kernel::Kernel;
 use grundy::period::certificate::Certificate;
 use grundy::period::{self, Finding, Status, Subject, Theorem};
-use grundy::rule::{Leaves, Move, Rule};
-use grundy::sparse::{self, Known, Method, Space};
+use grundy::solver::{self, Known, Method, Space};
+use grundy::theory::definition;
+use grundy::theory::rule::{Leaves, Move, Rule};
 use std::process::Stdio;
 use std::time::Duration;
 use support::{Random, Tally, cases, grundy, text};
@@ -219,9 +219,9 @@ fn the_window_theorem_agrees_with_the_other() {
         let space = Space::new(&rule, mask, position).unwrap_or(hunt.space);
         assert_ne!(space, Space::NONE, "{game}");
         // Long enough for the windows, too short for P1 where that can be.
-        let lookback = sparse::lookback(&rule, whole.preperiod);
+        let lookback = solver::lookback(&rule, whole.preperiod);
         let count = whole.preperiod + 3 * whole.period + 3 * lookback;
-        let values = sparse::values(&rule, best(), usize::try_from(count).unwrap()).unwrap();
+        let values = solver::values(&rule, best(), usize::try_from(count).unwrap()).unwrap();
         let freed = Known::default();
         let subject = Subject { rule: &rule, method: best(), space, values: values.as_slice(), freed: &freed };
         let repeat = subject.find().unwrap().repeat.unwrap();

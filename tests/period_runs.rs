@@ -3,11 +3,11 @@
 
 mod support;
 
-use grundy::engine::{Observer, Options, Progress};
-use grundy::mex::Kernel;
+use grundy::kernel::Kernel;
 use grundy::period::{Found, Status, Stopped, hunt_in};
-use grundy::rule::Rule;
-use grundy::sparse::Method;
+use grundy::run::{Observer, Options, Progress};
+use grundy::solver::Method;
+use grundy::theory::rule::Rule;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::OpenOptions;
 use std::io::Read;

@@ -4,12 +4,12 @@
 
 mod support;
 
-use grundy::definition;
-use grundy::engine::{self, Options};
-use grundy::journal::RECORD;
-use grundy::mex::Kernel;
-use grundy::rule::Rule;
-use grundy::sparse::Method;
+use grundy::checkpoint::journal::RECORD;
+use grundy::kernel::Kernel;
+use grundy::run::{self, Options};
+use grundy::solver::Method;
+use grundy::theory::definition;
+use grundy::theory::rule::Rule;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::OpenOptions;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -137,7 +137,7 @@ fn a_run_stopped_before_its_width_is_decided_leaves_no_directory() {
     let method = Method::Sparse(Kernel::best());
     let options = Options { to: Some(200_000), threads: 1, method, width: None, keep: None, rollback: false };
     let rule = ".6".parse().unwrap();
-    let outcome = engine::run(Some(&rule), &dir, &options, &mut Silent, &AtomicBool::new(true)).unwrap();
+    let outcome = run::run(Some(&rule), &dir, &options, &mut Silent, &AtomicBool::new(true)).unwrap();
     assert!(outcome.stopped && outcome.computed == 0, "{outcome:?}");
     assert!(!dir.exists(), "nothing is decided, and nothing is left");
     run_well(".6", &dir, &["--to", "200000"]);

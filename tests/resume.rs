@@ -2,13 +2,14 @@
 
 mod support;
 
-use grundy::definition;
-use grundy::engine::{self, Options, View};
-use grundy::journal::{self, RECORD, Width};
-use grundy::mex::Kernel;
-use grundy::rule::{Leaves, Move, Rule};
-use grundy::sparse::Method;
+use grundy::checkpoint::journal::{self, RECORD};
+use grundy::kernel::Kernel;
+use grundy::run::{self, Options, View};
+use grundy::solver::Method;
 use grundy::table::Table;
+use grundy::table::Width;
+use grundy::theory::definition;
+use grundy::theory::rule::{Leaves, Move, Rule};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -110,7 +111,7 @@ fn a_table_of_values_above_6000_is_the_definition_with_every_kernel() {
             let method = Method::Sparse(kernel);
             let to = Some(values.len() as u64);
             let options = Options { to, threads: 2, method, width: Some(width), keep: None, rollback: false };
-            engine::run(Some(&rule), &dir, &options, &mut Silent, &AtomicBool::new(false)).unwrap();
+            run::run(Some(&rule), &dir, &options, &mut Silent, &AtomicBool::new(false)).unwrap();
             let last = journal::read(&dir).unwrap().last;
             assert!(last.checks["witnessed"] > 0, "{kernel}, {width:?}: the rule is not sparse, no kernel was used");
             let file = |name: &str| std::fs::read(dir.join(name)).unwrap();

@@ -5,16 +5,17 @@
 
 mod support;
 
-use grundy::definition;
-use grundy::engine::{self, Conduct, Observer, Options, Outcome, Progress, View};
+use grundy::checkpoint::journal::{self, Event, RECORD, Record};
 use grundy::error::{Error, Kind};
-use grundy::journal::{self, Event, RECORD, Record, Width};
-use grundy::mex::Kernel;
-use grundy::rule::Rule;
-use grundy::sparse::{Method, Solver};
+use grundy::kernel::Kernel;
+use grundy::run::{self, Conduct, Observer, Options, Outcome, Progress, View};
+use grundy::solver::{Method, Solver};
 use grundy::storage::faults::{Fault, Faults, Plan};
 use grundy::storage::memory::{Memory, SECTOR};
 use grundy::storage::{Dir, Mode, Storage};
+use grundy::table::Width;
+use grundy::theory::definition;
+use grundy::theory::rule::Rule;
 use grundy::verify;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -151,7 +152,7 @@ impl Process {
         let Process { to, every, width, keep, rollback, repair } = self;
         let options = Options { to: Some(to), threads: 1, method, width: Some(width), keep, rollback };
         let conduct = Conduct { commit_every: Some(every), repair, seed: Some(1) };
-        engine::run_in(&dir(storage), Some(&game.rule), &options, conduct, observer, stop)
+        run::run_in(&dir(storage), Some(&game.rule), &options, conduct, observer, stop)
     }
 }
 
@@ -811,7 +812,7 @@ impl Observer for Reader<'_> {
 
 /// A reader finds what is committed, and all of it right.
 fn looks_right(game: &Game, disk: &Memory, committed: u64) {
-    use grundy::definition::Sequence;
+    use grundy::theory::definition::Sequence;
     let view = View::open_in(&dir(on(disk))).unwrap();
     assert!(view.len() >= committed, "{committed} values were committed, {} are read", view.len());
     for (from, to) in view.contents.last.kept.clone() {

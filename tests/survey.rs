@@ -2,8 +2,8 @@
 
 mod support;
 
-use grundy::mex::Kernel;
-use grundy::sparse::Method;
+use grundy::kernel::Kernel;
+use grundy::solver::Method;
 use grundy::survey::{Games, Plan, Record, codes, contradiction, examine};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

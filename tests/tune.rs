@@ -2,8 +2,8 @@
 
 mod support;
 
-use grundy::definition;
 use grundy::games::finite::{Game, Solver};
+use grundy::theory::definition;
 use grundy::tune::{HIGHEST, MOST, Playing, file, note};
 use midly::{Format, MetaMessage, MidiMessage, Smf, Timing, TrackEventKind};
 use support::{grundy, text};

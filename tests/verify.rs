@@ -2,15 +2,16 @@
 
 mod support;
 
-use grundy::definition::{self, Sequence};
-use grundy::digest::Chain;
-use grundy::engine::{self, Options};
+use grundy::checkpoint::journal::Journal;
 use grundy::error::{Error, Kind};
-use grundy::journal::{Journal, Width};
-use grundy::mex::Kernel;
-use grundy::rule::{Leaves, Move, Rule};
-use grundy::sparse::{self, Histogram, Known, Method, Space};
+use grundy::kernel::Kernel;
+use grundy::run::{self, Options};
+use grundy::solver::{self, Histogram, Known, Method, Space};
 use grundy::table::Table;
+use grundy::table::Width;
+use grundy::table::digest::Chain;
+use grundy::theory::definition::{self, Sequence};
+use grundy::theory::rule::{Leaves, Move, Rule};
 use grundy::verify::{self, Report};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ops::Range;
@@ -30,11 +31,11 @@ fn rule(game: &str) -> Rule {
 fn compute(dir: &Path, game: &str, to: u64, width: Width) {
     let method = Method::Sparse(Kernel::best());
     let options = Options { to: Some(to), threads: 2, method, width: Some(width), keep: None, rollback: false };
-    engine::run(Some(&rule(game)), dir, &options, &mut Silent, &AtomicBool::new(false)).unwrap();
+    run::run(Some(&rule(game)), dir, &options, &mut Silent, &AtomicBool::new(false)).unwrap();
 }
 
 fn fast(game: &str, count: usize) -> Vec<u16> {
-    sparse::values(&rule(game), Method::Sparse(Kernel::best()), count).unwrap()
+    solver::values(&rule(game), Method::Sparse(Kernel::best()), count).unwrap()
 }
 
 /// Nim with at most 700 tokens taken, and a split: values above 512, which have no byte codes, and yet sparse.
@@ -78,7 +79,7 @@ fn excluded(rule: &Rule, space: Space, values: &[u16], range: Range<u64>) -> gru
     verify::exclusion::check(rule, space, values, &known, range, |_, _| {})
 }
 
-fn recomputed(rule: &Rule, space: Space, values: &[u16], range: Range<u64>) -> grundy::Result<sparse::Work> {
+fn recomputed(rule: &Rule, space: Space, values: &[u16], range: Range<u64>) -> grundy::Result<solver::Work> {
     let known = verify::count(values, space, &Known::default()).unwrap();
     let method = Method::Sparse(Kernel::scalar());
     verify::recompute::check(rule, method, space, values, &known, range, |_, _| {})
@@ -187,7 +188,7 @@ fn a_wrong_value_is_found_as_each_level_states() {
         ("wide", 6000),
     ] {
         let rule = if game == "wide" { wide() } else { rule(game) };
-        let right = sparse::values(&rule, Method::Sparse(Kernel::best()), count).unwrap();
+        let right = solver::values(&rule, Method::Sparse(Kernel::best()), count).unwrap();
         let space = space(&rule, &right);
         let large = *right.iter().max().unwrap() >= space.coded();
         assert_eq!(large, game == "wide", "{game} is checked by codes or by values as it was meant");
@@ -207,7 +208,7 @@ fn a_wrong_value_is_found_as_each_level_states() {
             let place = n as u64..n as u64 + 1;
             let setting = format!("{game}: G({n}) = {} is {wrong}", right[n]);
             let (one_rare, all) = options(&rule, space, &values, n);
-            assert_eq!(u32::from(right[n]), grundy::nimber::mex(all.iter().copied()), "{setting}");
+            assert_eq!(u32::from(right[n]), grundy::theory::nimber::mex(all.iter().copied()), "{setting}");
             let is_told = space.is_rare(wrong, n as u64) || one_rare.contains(&wrong);
             let found = heap(excluded(&rule, space, &values, place.clone()));
             assert_eq!(found, is_told.then_some(n as u64), "{setting}: exclusion");
@@ -258,7 +259,7 @@ fn a_missed_rare_heap_is_found_by_recomputing_only() {
         let mut poisoned = right[..n].to_vec();
         poisoned.push(missed);
         let method = Method::Sparse(Kernel::best());
-        let poisoned = sparse::extend(&rule, method, poisoned, n + 3000, 32_768, |_| true).unwrap();
+        let poisoned = solver::extend(&rule, method, poisoned, n + 3000, 32_768, |_| true).unwrap();
         let whole = 0..poisoned.len() as u64;
         assert_eq!(heap(excluded(&rule, space, &poisoned, whole.clone())), None, "{n}");
         assert_eq!(heap(recomputed(&rule, space, &poisoned, whole)), Some(n as u64));
@@ -329,7 +330,7 @@ fn a_poisoned_run_whose_journal_agrees_passes_the_digest_and_not_the_others() {
     let dirs = tempfile::tempdir().unwrap();
     let real = dirs.path().join("real");
     compute(&real, "grundy", 12_000, Width::U16);
-    let record = grundy::journal::read(&real).unwrap().last;
+    let record = grundy::checkpoint::journal::read(&real).unwrap().last;
     let space = space(&rule, &right);
     let tried = cases(6, 100);
     for case in 0..tried {
@@ -338,7 +339,7 @@ fn a_poisoned_run_whose_journal_agrees_passes_the_digest_and_not_the_others() {
         let wrong = (right[n] ^ (1 + random.below(63) as u16)).min(right[n].saturating_sub(1));
         poisoned.push(wrong);
         let method = Method::Sparse(Kernel::best());
-        let poisoned = sparse::extend(&rule, method, poisoned, right.len(), 32_768, |_| true).unwrap();
+        let poisoned = solver::extend(&rule, method, poisoned, right.len(), 32_768, |_| true).unwrap();
         let known = verify::count(poisoned.as_slice(), space, &Known::default()).unwrap();
         let mut chain = Chain::new();
         chain.update(&poisoned);
@@ -468,7 +469,7 @@ fn of_a_run_that_keeps_less_what_is_kept_is_checked_and_wrong_values_there_are_t
     let dir = tempfile::tempdir().unwrap();
     run_well("0.106", dir.path(), &["--to", "85000000", "--keep", "140000"]);
     run_well("0.106", dir.path(), &["--to", "90000000", "--keep", "140000"]);
-    assert_eq!(grundy::engine::View::open(dir.path()).unwrap().freed(), FREED);
+    assert_eq!(grundy::run::View::open(dir.path()).unwrap().freed(), FREED);
     for (name, reach) in [("exclusion", 1103 + 3), ("recompute", 1 << 17)] {
         let report = level(dir.path(), name, None).unwrap();
         let (from, to) = report.unchecked.unwrap();

@@ -1,7 +1,7 @@
 //! `grundy cpu`: the kernels that this processor can run.
 
 use anyhow::Result;
-use grundy::mex::Kernel;
+use grundy::kernel::Kernel;
 
 /// Arguments of `grundy cpu`.
 #[derive(Debug, clap::Args)]

@@ -1,7 +1,7 @@
 //! `grundy games`: the games that have names here.
 
 use anyhow::Result;
-use grundy::rule::KNOWN;
+use grundy::theory::rule::KNOWN;
 
 /// Arguments of `grundy games`.
 #[derive(Debug, clap::Args)]

@@ -5,7 +5,7 @@ use super::input::{called, read_text};
 use anyhow::Result;
 use grundy::games::edges::{Direction, Edges};
 use grundy::games::graph::Graph;
-use grundy::nimber::nim_sum;
+use grundy::theory::nimber::nim_sum;
 use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};

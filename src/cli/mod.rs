@@ -110,8 +110,8 @@ enum KernelChoice {
 }
 
 impl KernelChoice {
-    fn method(self) -> anyhow::Result<grundy::sparse::Method> {
-        use grundy::{mex::Kernel, sparse::Method};
+    fn method(self) -> anyhow::Result<grundy::solver::Method> {
+        use grundy::{kernel::Kernel, solver::Method};
         let name = match self {
             KernelChoice::Auto => return Ok(Method::Sparse(Kernel::best())),
             KernelChoice::Definition => return Ok(Method::Definition),
@@ -253,6 +253,6 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
 const RUNS: &str = "runs";
 
 /// The directory of a game's run unless another is named.
-fn default_directory(rule: &grundy::rule::Rule) -> PathBuf {
+fn default_directory(rule: &grundy::theory::rule::Rule) -> PathBuf {
     PathBuf::from(RUNS).join(rule.directory_name())
 }

@@ -57,7 +57,7 @@ pub(crate) fn can_write(path: &Path) -> Result<()> {
 /// # Errors
 /// When the directory holds a journal.
 pub(crate) fn refuse_run_directory(dir: &Path) -> Result<()> {
-    if dir.join(grundy::journal::NAME).symlink_metadata().is_ok() {
+    if dir.join(grundy::checkpoint::journal::NAME).symlink_metadata().is_ok() {
         bail!("{} is a run directory, where nothing else may be written; choose another directory", dir.display());
     }
     Ok(())

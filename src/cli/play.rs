@@ -5,10 +5,10 @@ use super::source::Source;
 use super::values::{computed, open};
 use super::{Usage, number};
 use anyhow::{Result, bail};
-use grundy::definition::{First, Sequence};
-use grundy::engine::View;
 use grundy::games::play::{Game, Heap, Winning, value, winning_moves};
-use grundy::rule::Rule;
+use grundy::run::View;
+use grundy::theory::definition::{First, Sequence};
+use grundy::theory::rule::Rule;
 use std::io::Write;
 use std::path::PathBuf;
 

@@ -3,8 +3,8 @@
 //! The line on a terminal never reaches the right margin: it drops its last fields instead, and leaves room for the `^C`
 //! that a terminal echoes, so that clearing one line clears all of it.
 
-use grundy::engine::{Observer, Progress};
-use grundy::rule::Rule;
+use grundy::run::{Observer, Progress};
+use grundy::theory::rule::Rule;
 use indicatif::{HumanCount, HumanDuration};
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};

@@ -4,7 +4,7 @@ use super::values::computed;
 use super::{Usage, number};
 use anyhow::Result;
 use grundy::games::rectangle::{Bars, by_theorem, name};
-use grundy::rule::Rule;
+use grundy::theory::rule::Rule;
 use std::io::Write;
 
 /// Values of single sides that are computed on the spot.

@@ -5,9 +5,9 @@ use super::progress::Meter;
 use super::{Compute, default_directory};
 use anyhow::Result;
 use clap::ValueEnum;
-use grundy::engine::{self, Options};
-use grundy::journal::Width;
-use grundy::rule::Rule;
+use grundy::run::{self, Options};
+use grundy::table::Width;
+use grundy::theory::rule::Rule;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
         (Some(dir), _) => dir.clone(),
         (None, game) => default_directory(game.as_ref().unwrap_or(&grundy())),
     };
-    let has_run = dir.join(grundy::journal::NAME).exists();
+    let has_run = dir.join(grundy::checkpoint::journal::NAME).exists();
     let rule = if has_run { args.game.clone() } else { Some(args.game.clone().unwrap_or_else(grundy)) };
     let options = Options {
         to: args.to,
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     };
     let stop = super::signals::stop_flag()?;
     let mut meter = Meter::new(quiet);
-    let outcome = engine::run(rule.as_ref(), &dir, &options, &mut meter, &stop);
+    let outcome = run::run(rule.as_ref(), &dir, &options, &mut meter, &stop);
     meter.end();
     let outcome = outcome?;
     let progress = outcome.progress;

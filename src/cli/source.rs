@@ -4,7 +4,7 @@
 use super::{Usage, default_directory};
 use anyhow::{Result, anyhow};
 use grundy::error::{self, Error};
-use grundy::rule::Rule;
+use grundy::theory::rule::Rule;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -93,7 +93,7 @@ fn existing_run(dir: &Path, wanted: Wanted) -> Result<&Path> {
     if has_journal(dir) {
         return Ok(dir);
     }
-    let journal = grundy::journal::NAME;
+    let journal = grundy::checkpoint::journal::NAME;
     if dir.join(grundy::table::VALUES).exists() {
         let values = grundy::table::VALUES;
         return Err(anyhow!("{name}: no run here ({values} is there, but {journal} is missing)"));
@@ -125,7 +125,7 @@ fn game_advice(path: &Path) -> Option<String> {
 }
 
 fn has_journal(dir: &Path) -> bool {
-    std::fs::symlink_metadata(dir.join(grundy::journal::NAME)).is_ok()
+    std::fs::symlink_metadata(dir.join(grundy::checkpoint::journal::NAME)).is_ok()
 }
 
 /// Maximum number of directory entries examined for runs.

@@ -1,10 +1,11 @@
 //! `grundy status`: what a run holds and how far it may be trusted.
 
 use anyhow::Result;
-use grundy::definition::Sequence;
-use grundy::engine::View;
-use grundy::journal::{self, Width};
-use grundy::period::zeros::{self, Excluded};
+use grundy::checkpoint::journal;
+use grundy::period::exclude::{self, Excluded};
+use grundy::run::View;
+use grundy::table::Width;
+use grundy::theory::definition::Sequence;
 use std::path::PathBuf;
 
 /// Arguments of `grundy status`.
@@ -152,5 +153,5 @@ fn excluded(view: &View) -> Option<Excluded> {
     const LOOKED: u64 = 1 << 22;
     let freed = view.freed();
     let there = if freed.is_empty() { view.len() } else { freed.start };
-    zeros::excluded(&view.rule, view, there.min(LOOKED)).ok()
+    exclude::excluded(&view.rule, view, there.min(LOOKED)).ok()
 }

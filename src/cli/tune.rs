@@ -3,7 +3,7 @@
 use super::output::Output;
 use super::{Usage, number};
 use anyhow::Result;
-use grundy::rule::Rule;
+use grundy::theory::rule::Rule;
 use grundy::tune::{self, HIGHEST, Playing};
 use std::ops::Range;
 use std::path::PathBuf;

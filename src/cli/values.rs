@@ -5,10 +5,10 @@ use super::progress::Meter;
 use super::source::Source;
 use super::{KernelChoice, Usage};
 use anyhow::Result;
-use grundy::definition::{Sequence, for_each_piece};
-use grundy::engine::View;
-use grundy::rule::Rule;
-use grundy::{Error, sparse};
+use grundy::run::View;
+use grundy::theory::definition::{Sequence, for_each_piece};
+use grundy::theory::rule::Rule;
+use grundy::{Error, solver};
 use std::ops::Range;
 use std::path::Path;
 
@@ -90,7 +90,7 @@ pub(super) fn computed(rule: &Rule, count: u64, quiet: bool) -> Result<Vec<u16>>
     let mut values = Vec::new();
     // More than the memory of this process is known now, not after a part of the work.
     values.try_reserve_exact(length).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * count })?;
-    let values = sparse::extend(rule, method, values, length, sparse::BLOCK, |n| {
+    let values = solver::extend(rule, method, values, length, solver::BLOCK, |n| {
         meter.at(n, String::new);
         true
     })?;

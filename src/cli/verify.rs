@@ -7,11 +7,11 @@ use super::temporary::Temporary;
 use super::{KernelChoice, complain, number};
 use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
-use grundy::engine::{self, Options, View};
 use grundy::period::Status;
 use grundy::period::certificate::{Certificate, MAX_BYTES};
-use grundy::rule::Rule;
-use grundy::sparse;
+use grundy::run::{self, Options, View};
+use grundy::solver;
+use grundy::theory::rule::Rule;
 use grundy::verify::{self, Report};
 use indicatif::{BinaryBytes, HumanCount};
 use std::io::Read;
@@ -154,7 +154,7 @@ fn certificate(path: &Path, json: bool, quiet: bool) -> Result<ExitCode> {
         let stop = stop_flag()?;
         let home = Temporary::new("grundy-verify-")?;
         let options = Options { to: Some(count), threads: 0, method, width: None, keep: None, rollback: false };
-        let outcome = engine::run(Some(&rule), &home.run(), &options, &mut meter, &stop);
+        let outcome = run::run(Some(&rule), &home.run(), &options, &mut meter, &stop);
         meter.end();
         if outcome?.stopped {
             complain!("stopped before the certificate was checked");
@@ -164,7 +164,7 @@ fn certificate(path: &Path, json: bool, quiet: bool) -> Result<ExitCode> {
     } else {
         meter.begin(rule.name(), 0, Some(count));
         let length = usize::try_from(count)?;
-        let values = sparse::extend(&rule, method, Vec::new(), length, sparse::BLOCK, |n| {
+        let values = solver::extend(&rule, method, Vec::new(), length, solver::BLOCK, |n| {
             meter.at(n, String::new);
             true
         });

@@ -12,7 +12,7 @@
 //! the memory. A game that goes round in circles ends the same way.
 
 use crate::error::{Error, Result};
-use crate::nimber::{NimSet, nim_sum};
+use crate::theory::nimber::{NimSet, nim_sum};
 use std::collections::HashMap;
 use std::hash::Hash;
 

@@ -12,10 +12,10 @@
 //! differ in their least difference only, so the one with the least has all of them, and two parts are looked at as
 //! smaller and larger, once.
 
-use crate::definition::Sequence;
 use crate::error::{Error, Result};
-use crate::nimber::index;
-use crate::rule::{Leaves, Rule};
+use crate::theory::definition::Sequence;
+use crate::theory::nimber::index;
+use crate::theory::rule::{Leaves, Rule};
 
 /// The game that a heap belongs to.
 #[derive(Clone, Copy)]

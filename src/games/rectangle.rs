@@ -22,8 +22,8 @@
 //! all orders of the sides, so that the symmetry of the game comes out and is not put in.
 
 use crate::error::{Error, Result};
-use crate::nimber::{NimSet, index};
-use crate::rule::Split;
+use crate::theory::nimber::{NimSet, index};
+use crate::theory::rule::Split;
 
 /// Bars times the sum of the sides: more are not searched directly. A thousand by a thousand fits; two bytes a bar.
 pub const LARGEST_SEARCH: u64 = 1 << 32;

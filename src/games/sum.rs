@@ -5,7 +5,7 @@
 //! be lowered to an xi' so that the sum becomes d. The only xi' that makes the sum d is xi ^ c ^ d. The highest binary
 //! digit in which c and d differ is 1 in c, hence 1 in an odd number of the xi, and precisely for those xi' < xi.
 
-use crate::nimber::nim_sum;
+use crate::theory::nimber::nim_sum;
 
 /// All ways to lower one of the values so that the digital sum becomes `target`: pairs of its place, from 0, and the
 /// lower value. There is an odd number of ways when `target` is below the sum, and none when it equals the sum.

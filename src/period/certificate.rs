@@ -17,7 +17,7 @@
 //! - `game`, `rule`: name, and digest of the moves (as in the journal);
 //! - `period`, `preperiod`, `max_value`, `max_at`: the result;
 //! - `theorem`: `P1` to `P4`; `from`: n0, at least 1 (P1, P3), or n1 (P4);
-//! - `checked_through`, `digest`: how many values were needed, and their digest ([`crate::digest`]);
+//! - `checked_through`, `digest`: how many values were needed, and their digest ([`crate::table::digest`]);
 //! - `least`: for each prime factor f of the period `[f, n]` with n >= preperiod and G(n + period/f) != G(n);
 //! - `window`: null, or for P4 `to` (n2), `mask`, `position` (the space), `rares`, `last_rare`, `rares_digest` (number of
 //!   rare heaps below n2, the last, BLAKE3 of all of them as n (u64) and G(n) (u16), little endian) and `depth` (D).
@@ -32,7 +32,7 @@
 //! the rule, and B = max(preperiod + L, 2 L + d, n2 - n1). A search of a whole table takes n1 <= max(preperiod, L) + L + d
 //! <= 2 B. A run that is watched from its first value on remembers the window before each power of two. At the first
 //! power of two n1 >= B the window lies behind the preperiod, n1 is placed as P4 demands, and the window recurs at n2 <= 2 n1,
-//! before it is replaced; so n1 < 2 B. Where values are freed, the proof is by such a watch ([`super::lag`]). A deep witness
+//! before it is replaced; so n1 < 2 B. Where values are freed, the proof is by such a watch ([`super::preperiod`]). A deep witness
 //! or a space that is replaced late can cost it some doublings, so [`SLACK`] times B is allowed. [`Certificate::new`] makes no certificate
 //! beyond this bound, and one that exceeds it is refused.
 //!
@@ -40,12 +40,11 @@
 
 use super::primes::{are_prime_factors, prime_factors};
 use super::{Lag, Proof, Repeat, Subject, Theorem, Window, depth, has_zero, last_difference};
-use crate::definition::{First, Sequence, for_each_piece};
-use crate::digest::{Chain, Digest};
 use crate::error::{Error, Result};
-use crate::journal::rule_digest;
-use crate::rule::Rule;
-use crate::sparse::{self, Known, Method, Space};
+use crate::solver::{self, Known, Method, Space};
+use crate::table::digest::{Chain, Digest};
+use crate::theory::definition::{First, Sequence, for_each_piece};
+use crate::theory::rule::Rule;
 use crate::verify;
 use serde::{Deserialize, Serialize};
 
@@ -201,7 +200,7 @@ impl Certificate {
             format: FORMAT.into(),
             program: crate::PROGRAM.into(),
             game: subject.rule.name().into(),
-            rule: rule_digest(subject.rule),
+            rule: subject.rule.digest(),
             theorem,
             period: repeat.period,
             preperiod: repeat.preperiod,
@@ -254,7 +253,7 @@ impl Certificate {
     /// [`Error::Certificate`] when this program knows no such game, or another one by that name.
     pub fn the_rule(&self) -> Result<Rule> {
         let rule: Rule = self.game.parse().map_err(|e| refused(format!("its game: {e}")))?;
-        if rule.name() != self.game || rule_digest(&rule) != self.rule {
+        if rule.name() != self.game || rule.digest() != self.rule {
             return Err(refused(format!("the digest of its rule is not that of {rule}")));
         }
         Ok(rule)
@@ -433,7 +432,7 @@ impl Certificate {
 
 /// The greatest n1 that a certificate of P4 may have; the module head derives it.
 fn farthest(rule: &Rule, preperiod: u64, window: &Window) -> Option<u64> {
-    let lookback = sparse::lookback(rule, window.last_rare);
+    let lookback = solver::lookback(rule, window.last_rare);
     let placed = lookback.checked_mul(2)?.checked_add(rule.max_difference())?;
     preperiod.checked_add(lookback)?.max(placed).max(window.to - window.from).checked_mul(SLACK)
 }

@@ -5,11 +5,11 @@
 //! depth 0. The solver finds witnesses, but it only bounds their depth from above, and the bound depends on kernel and
 //! thread count. So when the bound exceeds D, the options with smaller part at most D are tried one by one here.
 
-use crate::definition::Sequence;
 use crate::error::Result;
-use crate::nimber::index;
-use crate::rule::{Rule, Split};
-use crate::sparse::Space;
+use crate::solver::Space;
+use crate::theory::definition::Sequence;
+use crate::theory::nimber::index;
+use crate::theory::rule::{Rule, Split};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -166,9 +166,9 @@ impl<S: Sequence + ?Sized> Search<'_, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definition;
-    use crate::rule::{Leaves, Move};
     use crate::support::Random;
+    use crate::theory::definition;
+    use crate::theory::rule::{Leaves, Move};
 
     /// The same, as the module head states it.
     fn plainly(rule: &Rule, space: Space, values: &[u16], heaps: Range<u64>, depth: u64) -> Option<(u64, u16)> {

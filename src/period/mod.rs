@@ -2,7 +2,7 @@
 //!
 //! A sequence has period p and preperiod n0 when G(n + p) = G(n) for all n >= n0, with p and n0 the least such; n0 is the
 //! last exception + 1. A table shows this for n < N - p, N being its length. That it goes on for ever needs a theorem.
-//! Below, a rule's moves are (s, c, k, d) as in [`crate::rule`]; t is the greatest s of all moves, d the greatest
+//! Below, a rule's moves are (s, c, k, d) as in [`crate::theory::rule`]; t is the greatest s of all moves, d the greatest
 //! difference; a part is a heap that a split leaves, a <= b the two of them. The proofs show, by induction on N, that the
 //! options of N and N + p have the same values; the mex of equal sets is equal, and constants c ride along.
 //!
@@ -33,7 +33,7 @@
 //! b - a <= p + d - 1, so a = (N + p - s - (b-a))/2 >= (N - s - d + 1)/2 >= n0 + p; use (a-p, b), whose parts differ by
 //! p more than those of (a, b), and G(a-p) = G(a). ∎
 //!
-//! **P4**, the window theorem: about n0 + p values instead of 2 (n0 + p). Fix a space (m, e) (`sparse::Space`; statement S
+//! **P4**, the window theorem: about n0 + p values instead of 2 (n0 + p). Fix a space (m, e) (`solver::Space`; statement S
 //! of the crate's front page). Let r be the last rare heap below n2. Let every n with n1 <= n < n2 be common, and let each
 //! value below G(n) that is rare at n be that of an option of n with smaller part <= D, or with k < 2. Let q = max(r, D) and
 //! W = q + t. If n1 >= 2 q + t + d, n1 > W, n2 - n1 is even when e = 1, and G(n1 - j) = G(n2 - j) for 1 <= j <= W, then
@@ -63,26 +63,26 @@
 //! Invariant: what is called proved follows from one of the statements above and from values that were compared. A repeat
 //! that was seen but not carried so far is *observed*, never a period.
 
-mod bookmark;
 pub mod certificate;
+mod compute;
 mod depth;
-mod hunt;
-mod lag;
+pub mod exclude;
+mod preperiod;
 mod primes;
 mod search;
 mod watch;
-pub mod zeros;
+mod watch_state;
 
-pub use hunt::{Found, Hunt, Stopped, hunt, hunt_in};
-pub use lag::Lag;
+pub use compute::{Found, Hunt, Stopped, hunt, hunt_in};
+pub use preperiod::Lag;
 
 pub use search::{exceptions, last_difference};
 
-use crate::definition::{First, Sequence, for_each_piece};
 use crate::error::{Error, Result};
-use crate::nimber::index;
-use crate::rule::{Leaves, Rule};
-use crate::sparse::{self, Known, Method, Space};
+use crate::solver::{self, Known, Method, Space};
+use crate::theory::definition::{First, Sequence, for_each_piece};
+use crate::theory::nimber::index;
+use crate::theory::rule::{Leaves, Rule};
 use crate::verify;
 use primes::prime_factors;
 use search::Stretch;
@@ -319,7 +319,7 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
         let mut ends: Vec<u64> = [length / 2, length / 4, length / 8, shortest].into_iter().collect();
         if self.space != Space::NONE {
             let last_rare = known.rares.last().map_or(0, |rare| rare.0);
-            let window = sparse::lookback(self.rule, last_rare);
+            let window = solver::lookback(self.rule, last_rare);
             ends.extend((window < length / 2).then_some(window));
         }
         ends.retain(|&h| h >= 1);
@@ -410,11 +410,11 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
         let (rule, count) = (self.rule, self.values.len());
         let Some(&(last_rare, _)) = known.rares.last() else { return Ok(None) };
         let shift = if self.space.position == 1 && p % 2 == 1 { 2 * p } else { p };
-        if self.space == Space::NONE || !sparse::may_be_sparse(rule, self.method) || shift >= count {
+        if self.space == Space::NONE || !solver::may_be_sparse(rule, self.method) || shift >= count {
             return Ok(None);
         }
         // Far enough behind n0 for the window of any usual depth.
-        let usual = sparse::lookback(rule, last_rare);
+        let usual = solver::lookback(rule, last_rare);
         let from = (n0.max(usual) + usual + rule.max_difference()).min(count - shift);
         let to = from + shift;
         let rares = known.rares.len() as u64;

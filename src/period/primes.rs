@@ -4,7 +4,7 @@
 //! number in a certificate can be anything below 2^64: there the listed factors are tested for primality instead, which
 //! takes microseconds for any number.
 
-use crate::nimber::index;
+use crate::theory::nimber::index;
 
 /// Returns the prime factors of `p`, ascending, each once; none for 0 and 1.
 pub(super) fn prime_factors(p: u64) -> Vec<u64> {

@@ -12,10 +12,10 @@
 //! thousand values are enough for the window theorem. What repeats for a long end repeats for a short one, so the search
 //! begins with the shortest, which nearly always ends it at once.
 
-use crate::definition::Sequence;
 use crate::error::{Error, Result};
-use crate::nimber::index;
 use crate::table::saturated;
+use crate::theory::definition::Sequence;
+use crate::theory::nimber::index;
 use memchr::memmem::FinderRev;
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -47,7 +47,7 @@ impl<'a, S: Sequence + ?Sized> Stretch<'a, S> {
                 let mut bytes = Vec::new();
                 let none = |_| Error::Memory { what: "a byte of each value, to be searched,", bytes: length };
                 bytes.try_reserve_exact(index(length)).map_err(none)?;
-                crate::definition::for_each_piece(values, start, values.len(), |_, piece| {
+                crate::theory::definition::for_each_piece(values, start, values.len(), |_, piece| {
                     bytes.extend(piece.iter().map(|&v| saturated(v)));
                     Ok(())
                 })?;
@@ -94,7 +94,7 @@ impl<'a, S: Sequence + ?Sized> Stretch<'a, S> {
         let mut pairs = Vec::new();
         let none = |_| Error::Memory { what: "the sequence, to be searched,", bytes };
         pairs.try_reserve_exact(index(bytes)).map_err(none)?;
-        crate::definition::for_each_piece(self.values, self.start, self.values.len(), |_, piece| {
+        crate::theory::definition::for_each_piece(self.values, self.start, self.values.len(), |_, piece| {
             pairs.extend(piece.iter().flat_map(|v| v.to_le_bytes()));
             Ok(())
         })?;

@@ -8,18 +8,18 @@
 //! odd distance; where it has, the half must be looked at value by value.)
 //!
 //! That costs a copy of the values and a search for the last [`NEEDLE`] of the window among them. A run that is stopped has
-//! its window written down ([`super::bookmark`]); one that was killed takes a new window where it is resumed, and then
+//! its window written down ([`super::watch_state`]); one that was killed takes a new window where it is resumed, and then
 //! sees the period one period later.
 //!
 //! Invariant: between n1 and the last value seen every heap is common, and `depth` bounds how deep its witnesses lie.
 
-use super::{Proof, Repeat, Theorem, Window, bookmark};
-use crate::definition::Sequence;
-use crate::engine::{Settled, View};
+use super::{Proof, Repeat, Theorem, Window, watch_state};
 use crate::error::Result;
-use crate::nimber::index;
-use crate::rule::Rule;
-use crate::sparse::{self, Space};
+use crate::run::{Settled, View};
+use crate::solver::{self, Space};
+use crate::theory::definition::Sequence;
+use crate::theory::nimber::index;
+use crate::theory::rule::Rule;
 use memchr::memmem::Finder;
 use std::path::Path;
 
@@ -90,12 +90,12 @@ impl Watch {
     /// What reading the last values gives.
     pub(super) fn resume(rule: &Rule, dir: &Path, view: &View) -> Result<Watch> {
         let (end, mut watch) = (view.len(), Watch::new(rule));
-        let wide = sparse::lookback(rule, view.contents.last.last_rare);
+        let wide = solver::lookback(rule, view.contents.last.last_rare);
         // Far enough back to see again what was found just before.
         let start = end.saturating_sub(wide.saturating_mul(2).saturating_add(SEEN_AGAIN)).max(view.freed().end);
         watch.recent = vec![0; index(end - start)];
         view.read(start, &mut watch.recent)?;
-        (watch.end, watch.mark) = (end, bookmark::read(dir, view));
+        (watch.end, watch.mark) = (end, watch_state::read(dir, view));
         watch.compare(watch.recent.len());
         Ok(watch)
     }
@@ -106,7 +106,7 @@ impl Watch {
     /// What writing gives.
     pub(super) fn write_down(&self, dir: &Path, view: &View) -> Result<()> {
         match &self.mark {
-            Some(mark) if self.end == view.len() => bookmark::write(dir, view, mark),
+            Some(mark) if self.end == view.len() => watch_state::write(dir, view, mark),
             _ => Ok(()),
         }
     }
@@ -117,7 +117,7 @@ impl Watch {
             (self.recent, self.mark) = (Vec::new(), None); // a run that was opened again
         }
         self.end = from;
-        let wide = sparse::lookback(&self.rule, settled.last_rare);
+        let wide = solver::lookback(&self.rule, settled.last_rare);
         if let Some(mark) = &mut self.mark {
             mark.depth = mark.depth.max(settled.depth);
             if (mark.space, mark.rares, mark.last_rare) != (settled.space, settled.rares, settled.last_rare) {
@@ -216,9 +216,9 @@ fn halves_agree(values: &[u16], p: u64) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{self, Observer, Options, Progress};
-    use crate::mex::Kernel;
-    use crate::sparse::{Method, Solver};
+    use crate::kernel::Kernel;
+    use crate::run::{self, Observer, Options, Progress};
+    use crate::solver::{Method, Solver};
     use crate::support::Random;
     use std::sync::atomic::AtomicBool;
 
@@ -293,7 +293,7 @@ mod tests {
         let advance = |to: u64, watch: Watch| {
             let mut seeing = Seeing(watch);
             let options = Options { to: Some(to), threads: 2, method, width: None, keep: None, rollback: false };
-            engine::run(Some(&rule), &dir, &options, &mut seeing, &AtomicBool::new(false)).unwrap();
+            run::run(Some(&rule), &dir, &options, &mut seeing, &AtomicBool::new(false)).unwrap();
             (seeing.0, View::open(&dir).unwrap())
         };
         let n1 = 1 << 18;
@@ -317,7 +317,7 @@ mod tests {
         // The note is of another length now.
         let late = Watch::resume(&rule, &dir, &view).unwrap();
         assert!(
-            late.mark.is_none() && late.recent.len() as u64 >= sparse::lookback(&rule, view.contents.last.last_rare)
+            late.mark.is_none() && late.recent.len() as u64 >= solver::lookback(&rule, view.contents.last.last_rare)
         );
     }
 

@@ -7,7 +7,7 @@
 //! is written twice may come back in the order of neither), and at least what they may do.
 
 use super::{Bytes, Handle, Mode, Storage};
-use crate::nimber::index;
+use crate::theory::nimber::index;
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind, Result};
 use std::ops::Range;

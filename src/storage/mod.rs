@@ -14,10 +14,10 @@
 //! pages clean; so nobody knows any longer what the disk holds, but for what was synced before.
 
 pub mod faults;
-pub mod files;
+pub mod file;
 pub mod memory;
 
-pub use files::Files;
+pub use file::Files;
 pub use memory::Memory;
 
 use crate::fault;

@@ -117,9 +117,9 @@ mod tests {
     use super::super::FORMAT;
     use super::*;
     use crate::PROGRAM;
-    use crate::digest::Chain;
     use crate::period::Theorem;
     use crate::support::Random;
+    use crate::table::digest::Chain;
 
     /// What every record says of the first values; the largest value as the definition has it.
     fn bare(values: &[u16], mask: u16) -> Record {

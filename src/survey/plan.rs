@@ -6,8 +6,8 @@
 
 use super::{Order, Record, codes, order};
 use crate::error::{Error, Result};
-use crate::rule::Rule;
 use crate::storage::Dir;
+use crate::theory::rule::Rule;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

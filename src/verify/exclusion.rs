@@ -10,7 +10,7 @@
 //!
 //! **What it finds.** Let the values before n be right, and G(n) wrong by the table. *Too low*: always found. The value
 //! is below the mex, hence that of some option. If it is rare at n, then n is in R and (1) finds it. If it is common at
-//! n, the option is that of a move without two heaps, or has exactly one rare part (`sparse::space`), which is in R
+//! n, the option is that of a move without two heaps, or has exactly one rare part (`solver::space`), which is in R
 //! since the values before n are right; (2) finds it. *Too high*: found by (1) when the wrong value is rare at n, or
 //! when the right one is and n is still in R; by (2) when the value is one of the common options. Not found is a wrong
 //! common value above the right one that no common option has, in particular the least common value that is no option
@@ -23,12 +23,12 @@
 //! A wrong value at n makes wrong options of later heaps. So it may be a later heap that is told, and of the values
 //! that contradict each other it may be either one that is wrong.
 
-use crate::definition::{self, Sequence};
 use crate::error::{Error, Result};
-use crate::mex::{HEAPS, Kernel};
-use crate::nimber::index;
-use crate::rule::{Leaves, Rule};
-use crate::sparse::{Known, Space};
+use crate::kernel::{HEAPS, Kernel};
+use crate::solver::{Known, Space};
+use crate::theory::definition::{self, Sequence};
+use crate::theory::nimber::index;
+use crate::theory::rule::{Leaves, Rule};
 use rayon::prelude::*;
 use std::ops::{BitXor, Range};
 

@@ -10,10 +10,10 @@
 //! A solver looks for rare heaps in all values before it. They are counted once for all ([`super::count`]), and the
 //! values far behind a part are shown to it as freed while it is made. While it computes it may read all of them.
 
-use crate::definition::Sequence;
 use crate::error::{Error, Result};
-use crate::rule::Rule;
-use crate::sparse::{Known, Method, Solver, Space, Work, lookback};
+use crate::solver::{Known, Method, Solver, Space, Work, lookback};
+use crate::theory::definition::Sequence;
+use crate::theory::rule::Rule;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};

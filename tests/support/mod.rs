@@ -6,8 +6,8 @@ mod hazard;
 pub(crate) mod mount;
 pub(crate) mod whole;
 
-use grundy::engine::{Observer, Progress};
-use grundy::rule::Rule;
+use grundy::run::{Observer, Progress};
+use grundy::theory::rule::Rule;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};

@@ -1,0 +1,346 @@
+//! What is counted from values: for the records, and for good of values that are freed.
+//!
+//! `snapshot-COUNT.json` of a run that keeps less than everything says what is known of the freed values: where they
+//! were, the digest of all values up to their end, their rare positions, running maxima and histogram. It is written under
+//! another name, made durable and renamed before a record names it and its BLAKE3; a snapshot is removed when two records
+//! name a later one.
+//!
+//! Invariant: a snapshot that [`Snapshot::read`] hands out is the one that the record vouches for, and fits it.
+
+use crate::checkpoint::journal::{Attached, Record};
+use crate::error::{Error, Result};
+use crate::solver::{Known, Space};
+use crate::storage::{Dir, Mode};
+use crate::table::digest::Digest;
+use serde::{Deserialize, Serialize};
+use std::io::Read;
+use std::ops::Range;
+use std::path::Path;
+
+/// What the values alone tell: recounted on every resume and compared with the record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Recount {
+    pub(crate) rares: u64,
+    pub(crate) last_rare: u64,
+    pub(crate) max_value: u16,
+    pub(crate) max_at: u64,
+}
+
+impl Recount {
+    pub(crate) fn see(&mut self, space: Space, from: u64, values: &[u16]) {
+        self.see_largest(from, values);
+        for (n, _) in space.rares(from, values) {
+            self.rares += 1;
+            self.last_rare = n;
+        }
+    }
+
+    pub(crate) fn see_largest(&mut self, from: u64, values: &[u16]) {
+        let largest = values.iter().copied().max().unwrap_or(0);
+        if largest > self.max_value {
+            self.max_value = largest;
+            self.max_at = from + values.iter().position(|&v| v == largest).unwrap_or(0) as u64;
+        }
+    }
+
+    /// The count of these values and of later ones.
+    pub(crate) fn and(self, later: Recount) -> Recount {
+        let last_rare = if later.rares > 0 { later.last_rare } else { self.last_rare };
+        let largest = if later.max_value > self.max_value { later } else { self };
+        Recount { rares: self.rares + later.rares, last_rare, ..largest }
+    }
+
+    /// Whether a record says the same.
+    pub(crate) fn agrees(&self, record: &Record) -> bool {
+        (self.rares, self.last_rare, self.max_value, self.max_at)
+            == (record.rares, record.last_rare, record.max_value, record.max_at)
+    }
+}
+
+/// What is known of the freed values of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The identity of the run.
+    pub run: String,
+    /// The first freed value.
+    pub from: u64,
+    /// One past the last freed value.
+    pub to: u64,
+    /// Digest of the values 0..`to` ([`crate::table::digest`]).
+    pub digest: String,
+    /// Mask of the space in which `rares` are rare.
+    pub mask: u16,
+    /// Position term of that space.
+    pub position: u8,
+    /// The rare positions among the freed values, and their values.
+    pub rares: Vec<(u64, u16)>,
+    /// Every freed value that is larger than all freed ones before it, with its position.
+    pub maxima: Vec<(u64, u16)>,
+    /// How often each value occurs among the freed ones: 0, 1, 2, …
+    pub histogram: Vec<u64>,
+}
+
+/// Maximum length of a snapshot, in bytes. It holds 50 million rare positions.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// The name of the snapshot of values freed up to `to`.
+fn name(to: u64) -> String {
+    format!("snapshot-{to}.json")
+}
+
+impl Snapshot {
+    /// The snapshot of no values, at `from`.
+    #[must_use]
+    pub fn new(run: &str, space: Space, from: u64) -> Snapshot {
+        Snapshot {
+            run: run.into(),
+            from,
+            to: from,
+            digest: String::new(),
+            mask: space.mask,
+            position: space.position,
+            rares: Vec::new(),
+            maxima: Vec::new(),
+            histogram: Vec::new(),
+        }
+    }
+
+    /// Takes up the next values, before they are freed.
+    pub fn see(&mut self, space: Space, values: &[u16]) {
+        self.rares.extend(space.rares(self.to, values));
+        for (n, &v) in (self.to..).zip(values) {
+            if self.maxima.last().is_none_or(|&(_, largest)| v > largest) {
+                self.maxima.push((n, v));
+            }
+            let v = usize::from(v);
+            if v >= self.histogram.len() {
+                self.histogram.resize(v + 1, 0);
+            }
+            self.histogram[v] += 1; // at most the number of freed values, which fits
+        }
+        self.to += values.len() as u64;
+    }
+
+    /// The freed values.
+    #[must_use]
+    pub fn freed(&self) -> Range<u64> {
+        self.from..self.to
+    }
+
+    /// The digest of the values up to the end of the freed ones.
+    #[must_use]
+    pub fn digest(&self) -> Option<Digest> {
+        Digest::parse(&self.digest)
+    }
+
+    /// What a solver has to know of the freed values.
+    #[must_use]
+    pub fn known(&self) -> Known {
+        Known { rares: self.rares.clone(), max_value: self.maxima.last().map_or(0, |largest| largest.1) }
+    }
+
+    pub(crate) fn recount(&self) -> Recount {
+        let last_rare = self.rares.last().map_or(0, |rare| rare.0);
+        let (max_at, max_value) = self.maxima.last().copied().unwrap_or_default();
+        Recount { rares: self.rares.len() as u64, last_rare, max_value, max_at }
+    }
+
+    /// Writes the snapshot and makes it durable; the answer is for the record that names it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn write(&self, dir: &Dir) -> Result<Attached> {
+        let name = name(self.to);
+        let io = |source: std::io::Error| Error::io("writing", dir.join(&name))(source);
+        let mut bytes = serde_json::to_vec(self).map_err(|e| io(e.into()))?;
+        bytes.push(b'\n');
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(Error::Memory { what: "the snapshot of the freed values", bytes: bytes.len() as u64 });
+        }
+        dir.write_whole(&name, &bytes).map_err(io)?;
+        Ok(Attached { name, blake3: blake3::hash(&bytes).to_hex().to_string() })
+    }
+
+    /// The snapshot that a record names; `None` when nothing is freed.
+    ///
+    /// # Errors
+    /// [`Error::Damage`] when it is missing, altered, or does not fit the record; [`Error::Io`].
+    pub fn read(dir: &Path, record: &Record) -> Result<Option<Snapshot>> {
+        Snapshot::read_in(&Dir::at(dir), record)
+    }
+
+    /// [`Snapshot::read`] on any storage.
+    ///
+    /// # Errors
+    /// As [`Snapshot::read`].
+    pub fn read_in(dir: &Dir, record: &Record) -> Result<Option<Snapshot>> {
+        let freed = record.freed().unwrap_or(0..0);
+        let Some(attached) = &record.snapshot else { return Ok(None) };
+        let path = dir.join(&name(freed.end));
+        let damaged = |what: &str| Error::Damage {
+            path: path.clone(),
+            offset: 0,
+            what: format!(
+                "{what}; 'grundy run --dir {} --rollback' goes back to the values before the freed ones",
+                dir.path().display()
+            ),
+        };
+        if attached.name != name(freed.end) {
+            return Err(damaged("the journal names another snapshot"));
+        }
+        // Its length is bounded and its hash checked before it is held in memory.
+        let mut hasher = blake3::Hasher::new();
+        let file = dir.open(&attached.name, Mode::Read).map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => damaged("the file is missing, but the journal speaks of it"),
+            _ => Error::io("reading", &path)(source),
+        })?;
+        if file.length().map_err(Error::io("reading the state of", &path))? > MAX_BYTES {
+            return Err(damaged("the file is longer than any snapshot"));
+        }
+        hasher.update_reader(file.reader()).map_err(Error::io("reading", &path))?;
+        if hasher.finalize().to_hex().as_str() != attached.blake3 {
+            return Err(damaged("the file is not the one that the journal speaks of"));
+        }
+        let mut bytes = Vec::new();
+        file.reader().take(MAX_BYTES).read_to_end(&mut bytes).map_err(Error::io("reading", &path))?;
+        let snapshot: Snapshot = serde_json::from_slice(&bytes).map_err(|_| damaged("the file is no snapshot"))?;
+        let fits = snapshot.freed() == freed
+            && snapshot.run == record.run
+            && (snapshot.mask, snapshot.position) == (record.mask, record.position)
+            && snapshot.digest().is_some();
+        if !fits {
+            return Err(damaged("the file contradicts the journal"));
+        }
+        match snapshot.contradiction() {
+            None => Ok(Some(snapshot)),
+            Some(what) => Err(damaged(&format!("the file contradicts itself: {what}"))),
+        }
+    }
+
+    /// What cannot be true of the freed values together. A snapshot that hashes may still be forged.
+    fn contradiction(&self) -> Option<&'static str> {
+        let among = |places: &[(u64, u16)]| {
+            places.iter().all(|(n, _)| self.freed().contains(n)) && places.is_sorted_by(|a, b| a.0 < b.0)
+        };
+        let occurs = |&(_, v): &(u64, u16)| self.histogram.get(usize::from(v)).is_some_and(|&number| number > 0);
+        let sum = self.histogram.iter().try_fold(0u64, |sum, &number| sum.checked_add(number));
+        let largest = self.histogram.iter().rposition(|&number| number > 0);
+        if self.histogram.len() > 1 << 16 || sum != Some(self.to - self.from) {
+            return Some("the histogram does not count every freed value once");
+        }
+        if !among(&self.rares) || !self.rares.iter().all(occurs) {
+            return Some("the rare positions are not ascending freed positions");
+        }
+        let rising = self.maxima.is_sorted_by(|a, b| a.1 < b.1);
+        let begins = self.maxima.first().map(|maximum| maximum.0) == Some(self.from);
+        if !among(&self.maxima) || !self.maxima.iter().all(occurs) || !rising || !begins {
+            return Some("the maxima do not rise from the first freed value on");
+        }
+        if self.maxima.last().map(|maximum| usize::from(maximum.1)) != largest {
+            return Some("the last maximum is not the largest value of the histogram");
+        }
+        None
+    }
+}
+
+/// Removes the snapshots of a directory that are not among `named`.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn remove_others(dir: &Dir, named: &[&Attached]) -> Result<()> {
+    for text in dir.names().map_err(Error::io("reading", dir.path()))? {
+        let number = text.strip_prefix("snapshot-").and_then(|rest| rest.split_once(".json"));
+        let ours = number
+            .is_some_and(|(digits, rest)| digits.bytes().all(|c| c.is_ascii_digit()) && matches!(rest, "" | ".part"));
+        if ours && named.iter().all(|attached| attached.name != text) {
+            dir.remove(&text).map_err(Error::io("removing", dir.join(&text)))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theory::definition;
+    use crate::theory::rule::Rule;
+
+    /// A cut anywhere: head, freed values and tail counted apart are the whole counted once.
+    #[test]
+    fn counting_in_three_parts_is_counting_the_whole() {
+        let rule: Rule = "grundy".parse().unwrap();
+        let space = Space::new(&rule, 0x1fe, 0).unwrap();
+        let values = definition::values(&rule, 3000).unwrap();
+        let rares: Vec<u64> = (0..).zip(&values).filter(|&(n, &v)| space.is_rare(v, n)).map(|rare| rare.0).collect();
+        let largest = *values.iter().max().unwrap();
+        let at = values.iter().position(|&v| v == largest).unwrap() as u64;
+        for (from, to) in [(1, 2), (100, 900), (1, 2999), (at, at + 1), (at + 1, 3000 - 1), (500, at)] {
+            let count = |range: Range<u64>| {
+                let mut recount = Recount::default();
+                let part = &values[usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()];
+                recount.see(space, range.start, part);
+                recount
+            };
+            let mut snapshot = Snapshot::new("", space, from);
+            for n in from..to {
+                snapshot.see(space, &values[usize::try_from(n).unwrap()..][..1]);
+            }
+            let all = count(0..from).and(snapshot.recount()).and(count(to..3000));
+            let expected = Recount {
+                rares: rares.len() as u64,
+                last_rare: *rares.last().unwrap(),
+                max_value: largest,
+                max_at: at,
+            };
+            assert_eq!(all, expected, "{from}..{to}");
+            assert_eq!(snapshot.histogram.iter().sum::<u64>(), to - from);
+        }
+    }
+
+    /// A snapshot whose hash the journal vouches for may still be forged: what cannot be true is refused before it is used.
+    #[test]
+    fn a_snapshot_that_contradicts_itself_is_refused() {
+        type Forge = fn(&mut Snapshot);
+        let rule: Rule = "grundy".parse().unwrap();
+        let space = Space::new(&rule, 0x1fe, 0).unwrap();
+        let values = definition::values(&rule, 3000).unwrap();
+        let mut good = Snapshot::new("", space, 100);
+        good.see(space, &values[100..2000]);
+        assert_eq!(good.contradiction(), None);
+        assert!(good.rares.len() > 2 && good.maxima.len() > 2);
+        let forgeries: [(&str, Forge); 14] = [
+            ("a histogram whose sum wraps around", |s| s.histogram = vec![u64::MAX; 2]),
+            ("one value too many", |s| s.histogram[1] += 1),
+            ("one value too few", |s| s.histogram[1] -= 1),
+            ("a histogram of values beyond 16 bits", |s| s.histogram.resize((1 << 16) + 1, 0)),
+            ("a rare position before the freed values", |s| s.rares[0].0 = 99),
+            ("a rare position behind the freed values", |s| s.rares.last_mut().unwrap().0 = 2000),
+            ("rare positions out of order", |s| s.rares.swap(0, 1)),
+            ("a rare position twice", |s| s.rares[1] = s.rares[0]),
+            ("a rare value that never occurs", |s| s.rares[0].1 = 60_000),
+            ("a maximum behind the freed values", |s| s.maxima.last_mut().unwrap().0 = 5000),
+            ("maxima that do not rise", |s| s.maxima[1].1 = s.maxima[0].1),
+            ("no maximum", |s| s.maxima.clear()),
+            ("the first maximum missing", |s| _ = s.maxima.remove(0)),
+            ("the last maximum missing", |s| _ = s.maxima.pop()),
+        ];
+        for (what, forge) in forgeries {
+            let mut forged = good.clone();
+            forge(&mut forged);
+            assert!(forged.contradiction().is_some(), "{what}");
+        }
+    }
+
+    #[test]
+    fn only_snapshots_are_removed_and_not_those_that_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let all =
+            ["snapshot-1.json", "snapshot-2.json", "snapshot-2.json.part", "snapshot-3.json", "snapshot-x.json", "s"];
+        all.iter().for_each(|name| std::fs::write(dir.path().join(name), "").unwrap());
+        let named = Attached { name: "snapshot-2.json".into(), blake3: String::new() };
+        remove_others(&Dir::at(dir.path()), &[&named]).unwrap();
+        let mut left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["s", "snapshot-2.json", "snapshot-x.json"]);
+    }
+}

@@ -1,0 +1,83 @@
+//! Periods that a few small heaps exclude.
+//!
+//! **Statement.** Let (s, c, d) be a split and l >= 1 a heap with G(l) = c. Then G(n) != G(n - s - l) for all n with
+//! n - s - l >= l + d; so no divisor of s + l is a period, from whatever n on.
+//!
+//! *Proof.* (l, n - s - l) is an option of n, its parts differ by at least d, and its value is c ^ G(l) ^ G(n-s-l) =
+//! G(n-s-l). No option has the value of the heap. With a period p that divides s + l, G(n) = G(n-s-l) for large n. ∎
+//!
+//! For Grundy's game that are the zeros (OEIS A036685): no period divides 1222, say.
+
+use crate::error::Result;
+use crate::theory::definition::{Sequence, for_each_piece};
+use crate::theory::nimber::index;
+use crate::theory::rule::Rule;
+
+/// What is excluded by the first heaps of a sequence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excluded {
+    /// Numbers none of whose divisors is a period, ascending.
+    pub multiples: Vec<u64>,
+    /// The least period that they leave.
+    pub least_left: u64,
+    /// The heaps below this one were looked at.
+    pub looked: u64,
+}
+
+/// Looks at the heaps below `to`.
+///
+/// # Errors
+/// What reading `values` gives.
+pub fn excluded<S: Sequence + ?Sized>(rule: &Rule, values: &S, to: u64) -> Result<Excluded> {
+    let splits: Vec<_> = rule.splits().collect();
+    let mut multiples = Vec::new();
+    for_each_piece(values, 0, to, |from, piece| {
+        for split in &splits {
+            let zeros = (from..).zip(piece).filter(|&(l, &v)| l >= 1 && v == split.constant);
+            multiples.extend(zeros.map(|(l, _)| split.remove + l));
+        }
+        Ok(())
+    })?;
+    multiples.sort_unstable();
+    multiples.dedup();
+    let largest = multiples.last().copied().unwrap_or(0);
+    let mut present = vec![false; index(largest) + 1];
+    for &number in &multiples {
+        present[index(number)] = true;
+    }
+    let is_left = |&p: &u64| !(p..=largest).step_by(index(p)).any(|number| present[index(number)]);
+    let least_left = (1..=largest).find(is_left).unwrap_or(largest + 1);
+    Ok(Excluded { multiples, least_left, looked: to })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theory::definition;
+
+    #[test]
+    fn no_published_period_is_excluded_and_what_is_excluded_holds_nowhere() {
+        for (game, period) in [("kayles", 12), (".07", 34), (".137", 34), (".156", 349), (".055", 148), (".4", 34)] {
+            let rule: Rule = game.parse().unwrap();
+            let values = definition::values(&rule, 3000).unwrap();
+            let excluded = excluded(&rule, values.as_slice(), 3000).unwrap();
+            assert!(excluded.multiples.iter().all(|m| !m.is_multiple_of(period)), "{game}");
+            assert!(excluded.least_left <= period, "{game}: {excluded:?}");
+            for &m in excluded.multiples.iter().filter(|&&m| m < 1000) {
+                let from = index(2 * m + rule.max_difference());
+                assert!((from..3000).all(|n| values[n] != values[n - index(m)]), "{game}: {m}");
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_of_grundys_game_exclude_their_divisors() {
+        let rule = Rule::grundy(1).unwrap();
+        let values = definition::values(&rule, 2000).unwrap();
+        let excluded = excluded(&rule, values.as_slice(), 2000).unwrap();
+        // OEIS A036685: 0, 1, 2, 4, 7, 10, 20, 23, 26, …, 1222; 0 is no part.
+        assert_eq!(excluded.multiples[..8], [1, 2, 4, 7, 10, 20, 23, 26]);
+        assert_eq!((excluded.multiples.len(), excluded.multiples.last()), (41, Some(&1222)));
+        assert!(excluded.multiples.iter().all(|m| !m.is_multiple_of(excluded.least_left)));
+    }
+}

@@ -1,0 +1,181 @@
+//! Heaps whose values a run computes a second time by all pairs: the ends of segments, powers of two and their neighbours,
+//! the neighbours of rare heaps.
+//!
+//! These are the places where a mistake of the program would sit: buffers and windows end there, lists grow, a bit more
+//! is in use. One heap of n takes n/2 pairs a split, near 10^9 a second or two of all cores; so they are done as far as
+//! [`SHARE`] of the time of the run goes, oldest first, and those that would wait for long are passed over.
+//!
+//! A heap at which a check failed is a place as well, whatever time it takes: an accident must not be taken for a mistake,
+//! nor a mistake for an accident because nobody looked again.
+//!
+//! A run that has freed values has no places behind them: all pairs need all values.
+
+use crate::error::{Error, Result};
+use crate::table::digest::SEGMENT;
+use crate::theory::definition::{self, Sequence};
+use crate::theory::rule::Rule;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+/// One part in so many of the time goes into places.
+const SHARE: u32 = 100;
+
+/// Time that may be spent at once, before the run has earned it.
+const ADVANCE: Duration = Duration::from_millis(20);
+
+/// So many places wait at most.
+const WAITING: usize = 64;
+
+/// Places of one run.
+pub(crate) struct Places {
+    begun: Instant,
+    spent: Duration,
+    /// Pairs a second, as far as is known.
+    speed: f64,
+    waiting: VecDeque<u64>,
+    /// Heaps before this one have been thought of.
+    seen: u64,
+    last_rare: u64,
+    suspect: Option<u64>,
+    done: u64,
+}
+
+impl Places {
+    /// Of a run that has `count` values, the last rare one at `last_rare`; a check failed at `suspect`, if there is one.
+    pub(crate) fn new(count: u64, last_rare: u64, suspect: Option<u64>) -> Places {
+        let (begun, spent, waiting) = (Instant::now(), Duration::ZERO, VecDeque::new());
+        Places { begun, spent, speed: 1e8, waiting, seen: count, last_rare, suspect, done: 0 }
+    }
+
+    /// The n whose value failed a check, until G(n) has been recomputed.
+    pub(crate) fn suspect(&self) -> Option<u64> {
+        self.suspect
+    }
+
+    /// How many values were computed a second time, and were the same.
+    pub(crate) fn done(&self) -> u64 {
+        self.done
+    }
+
+    /// Takes up the places before heap `count`.
+    fn see(&mut self, count: u64, last_rare: u64) {
+        let mut new = places(self.seen..count);
+        if last_rare != self.last_rare {
+            new.extend([last_rare.saturating_sub(1), last_rare + 1].into_iter().filter(|&n| n < count));
+        }
+        new.sort_unstable();
+        new.dedup();
+        self.waiting.extend(new);
+        self.waiting.drain(..self.waiting.len().saturating_sub(WAITING));
+        (self.seen, self.last_rare) = (count, last_rare);
+    }
+
+    /// Computes the values of places again, as far as there is time for it. `past` holds all values so far.
+    ///
+    /// # Errors
+    /// [`Error::Differs`] where another value comes out, and what reading `past` gives.
+    pub(crate) fn look<S: Sequence + ?Sized>(&mut self, rule: &Rule, past: &S, last_rare: u64) -> Result<()> {
+        self.see(past.len(), last_rare);
+        if !past.freed().is_empty() {
+            self.waiting.clear();
+        } else if let Some(n) = self.suspect.filter(|&n| n < past.len()) {
+            compare(rule, past, n)?;
+            self.suspect = None;
+        }
+        let splits = rule.splits().count() as f64;
+        while let Some(&n) = self.waiting.front() {
+            let pairs = n as f64 * splits / 2.0 + 1.0;
+            let earned = self.begun.elapsed() / SHARE + ADVANCE;
+            if self.spent + Duration::from_secs_f64(pairs / self.speed) > earned {
+                break;
+            }
+            self.waiting.pop_front();
+            let begun = Instant::now();
+            compare(rule, past, n)?;
+            self.spent += begun.elapsed();
+            if pairs > 1e6 {
+                self.speed = pairs / begun.elapsed().as_secs_f64().max(1e-9);
+            }
+            self.done += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Computes G(n) a second time, by all pairs.
+///
+/// # Errors
+/// [`Error::Differs`] where another value comes out, and what reading `past` gives.
+pub(crate) fn compare<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64) -> Result<()> {
+    let mut value = [0];
+    past.read(n, &mut value)?;
+    let again = definition::value_at(rule, past, n)?;
+    if again != value[0] {
+        let how = "the definition".into();
+        return Err(Error::Differs { n, value: value[0].into(), again: again.into(), how });
+    }
+    Ok(())
+}
+
+/// The places among these heaps, but for the neighbours of rare ones.
+fn places(heaps: Range<u64>) -> Vec<u64> {
+    let powers = (0..63).map(|k| 1u64 << k).flat_map(|n| [n - 1, n, n + 1]);
+    let segments = (heaps.start / SEGMENT..=heaps.end / SEGMENT).map(|k| k * SEGMENT);
+    powers.chain(segments.flat_map(|n| [n.saturating_sub(1), n])).filter(|n| heaps.contains(n)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_value_at_a_place_is_found_and_elsewhere_not_looked_for() {
+        let rule: Rule = "grundy".parse().unwrap();
+        let right = definition::values(&rule, 5000).unwrap();
+        // 4000 counts as the last rare heap.
+        for (n, is_place) in
+            [(4095, true), (4096, true), (4097, true), (4094, false), (3999, true), (4001, true), (4000, false)]
+        {
+            let mut places = Places::new(2100, 0, None);
+            places.look(&rule, &right[..3000], 0).unwrap();
+            assert_eq!(places.done(), 0, "no place is between 2100 and 3000");
+            let mut values = right.clone();
+            values[n] ^= 1;
+            let seen = places.look(&rule, values.as_slice(), 4000);
+            let found = matches!(seen, Err(Error::Differs { n: at, .. }) if at == n as u64);
+            // A later place may have the wrong value among its options, and then is the one that differs.
+            assert_eq!(found, is_place, "{n}: {seen:?}");
+        }
+        let mut places = Places::new(0, 0, None);
+        places.look(&rule, right.as_slice(), 4000).unwrap();
+        // 0 to 5, three for each power from 8 to 4096, two beside the rare one.
+        assert_eq!(places.done(), 6 + 10 * 3 + 2);
+    }
+
+    /// However far the time has gone already.
+    #[test]
+    fn a_heap_at_which_a_check_failed_is_looked_at_as_soon_as_it_is_there() {
+        let rule: Rule = "grundy".parse().unwrap();
+        let mut values = definition::values(&rule, 5000).unwrap();
+        values[4001] ^= 1;
+        let mut places = Places::new(2100, 0, Some(4001));
+        places.spent = Duration::from_secs(1 << 20);
+        places.look(&rule, &values[..4001], 0).unwrap();
+        assert_eq!(places.suspect(), Some(4001));
+        let seen = places.look(&rule, &values[..4002], 0);
+        assert!(matches!(seen, Err(Error::Differs { n: 4001, .. })), "{seen:?}");
+        assert_eq!(places.suspect(), Some(4001), "it is still suspect");
+        values[4001] ^= 1;
+        places.look(&rule, values.as_slice(), 0).unwrap();
+        assert_eq!((places.suspect(), places.done()), (None, 0));
+    }
+
+    #[test]
+    fn places_are_the_ends_of_segments_and_the_powers_of_two() {
+        let end = 1 << 24;
+        assert_eq!(places(end - 10..end + 10), [end - 1, end, end + 1, end - 1, end]);
+        assert_eq!(places(3 * end - 10..3 * end + 10), [3 * end - 1, 3 * end]);
+        assert_eq!(places(5..20), [5, 7, 8, 9, 15, 16, 17]);
+    }
+}

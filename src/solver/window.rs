@@ -1,0 +1,120 @@
+//! The end of a sequence, held in memory: what the streams look back at.
+
+use crate::error::{Error, Result};
+use crate::theory::definition::{Sequence, for_each_piece};
+use crate::theory::nimber::index;
+
+/// Items of the positions `start()..end()` of a sequence.
+#[derive(Clone, Debug)]
+pub(crate) struct Window<T> {
+    start: u64,
+    items: Vec<T>,
+}
+
+/// Forgotten items are kept until there are this many and a quarter of all, so that moving the rest down stays cheap.
+const SLACK: u64 = 1 << 12;
+
+impl<T: Copy> Window<T> {
+    pub(crate) fn new(start: u64, items: Vec<T>) -> Window<T> {
+        Window { start, items }
+    }
+
+    pub(crate) fn start(&self) -> u64 {
+        self.start
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.start + self.items.len() as u64
+    }
+
+    /// Index of position `n` in [`Window::items`].
+    #[inline]
+    pub(crate) fn at(&self, n: u64) -> usize {
+        index(n - self.start)
+    }
+
+    pub(crate) fn items(&self) -> &[T] {
+        &self.items
+    }
+
+    pub(crate) fn items_mut(&mut self) -> &mut Vec<T> {
+        &mut self.items
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, n: u64) -> T {
+        self.items[index(n - self.start)]
+    }
+
+    /// The items of `from..to`.
+    pub(crate) fn slice(&self, from: u64, to: u64) -> &[T] {
+        &self.items[self.at(from)..self.at(to)]
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, item: T) {
+        self.items.push(item);
+    }
+
+    pub(crate) fn extend(&mut self, items: impl IntoIterator<Item = T>) {
+        self.items.extend(items);
+    }
+
+    /// Appends what stands for the items of heaps one after the other, of which every second has the other parity: the
+    /// first, the third and so on by `first`.
+    pub(crate) fn extend_by_turns<U: Copy>(&mut self, items: &[U], first: impl Fn(U) -> T, second: impl Fn(U) -> T) {
+        let (pairs, last) = items.as_chunks::<2>();
+        self.items.reserve(items.len());
+        self.items.extend(pairs.iter().flat_map(|&[a, b]| [first(a), second(b)]));
+        self.items.extend(last.iter().map(|&item| first(item)));
+    }
+
+    /// Drops the positions from `end` on.
+    ///
+    /// # Panics
+    /// When positions before the window would be the last: they were forgotten too early.
+    pub(crate) fn truncate(&mut self, end: u64) {
+        assert!(end >= self.start, "a window was taken back to before its start");
+        self.items.truncate(index(end - self.start));
+    }
+
+    /// The first items, which [`Window::forget_before`] would drop.
+    pub(crate) fn doomed(&self, n: u64) -> &[T] {
+        let dead = n.saturating_sub(self.start);
+        let all = self.items.len() as u64;
+        &self.items[..if dead >= SLACK.max(all / 4) { index(dead.min(all)) } else { 0 }]
+    }
+
+    /// Allows the positions before `n` to be dropped.
+    pub(crate) fn forget_before(&mut self, n: u64) {
+        let dead = self.doomed(n).len();
+        self.items.drain(..dead);
+        self.start += dead as u64;
+    }
+}
+
+impl Window<u16> {
+    /// Compares the values that `past` holds as well with those.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`] at the first that differs, and what reading `past` gives.
+    pub(crate) fn agrees_with<S: Sequence + ?Sized>(&self, past: &S) -> Result<()> {
+        self.agrees_up_to(self.end(), past)
+    }
+
+    /// The same of what [`Window::forget_before`] would drop: a change in it would never be seen later.
+    pub(crate) fn doomed_agrees_with<S: Sequence + ?Sized>(&self, n: u64, past: &S) -> Result<()> {
+        self.agrees_up_to(self.start + self.doomed(n).len() as u64, past)
+    }
+
+    fn agrees_up_to<S: Sequence + ?Sized>(&self, end: u64, past: &S) -> Result<()> {
+        let from = self.start.max(past.freed().end);
+        for_each_piece(past, from, end.min(past.len()), |n, values| {
+            let to = n + values.len() as u64;
+            match self.slice(n, to).iter().zip(values).position(|(ours, theirs)| ours != theirs) {
+                None => Ok(()),
+                Some(i) => Err(Error::Flipped { what: "the value", from: n + i as u64, to }),
+            }
+        })
+    }
+}

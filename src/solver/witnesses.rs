@@ -1,0 +1,755 @@
+//! The witness stream: behind the candidates, an option for every smaller rare value.
+//!
+//! The least common value m* that is not an option is G(n) if and only if every value below m* that is rare at n is an
+//! option too; each needs one option that has it, a witness. There is no serial dependency here: any part of the heaps
+//! before n may be used, so groups of heaps are checked side by side.
+//!
+//! **Marks.** A pair of common parts gives a rare value, and most options are such pairs. So the kernel that marks the
+//! options of rare parts for the candidates marks here those of some hundred common parts, 64 heaps at a time. The least
+//! targets that stay open below the candidate are held against some hundred parts more; what is left is searched heap by
+//! heap from the small end, all targets of a heap in one pass ([`Kernel::find_each`]: one in twenty heaps of a burst of large
+//! values has eight open targets), and a search that fails ends in the exhaustive walk over all pairs
+//! ([`definition::first_missing`]), which is the only place where a value is ever called rare. Which parts are marked is
+//! learnt ([`order`]), and how many is tried out: of 35 targets a heap of Grundy's game near 10^7, 400 parts leave one in
+//! three heaps a target. (Bit planes "G(n) = v" that settle 512 heaps of one target by one OR were tried first. They left
+//! as much and took 88 ns a value with search and learning, where this takes 51: every load crosses a cache line.)
+//!
+//! **Values of 256 and more** are targets like all others. Their witnesses need a part whose value is itself above 255 (or
+//! a constant with such a bit), one heap in thousands, so those heaps are kept in a list.
+//!
+//! Invariant: a heap is reported as settled only after each of its targets was seen as the value of an option whose parts
+//! are at least 1 and far enough apart. Parts inside the block under test count, because the heaps are settled in
+//! ascending order: when one fails, all from there on are discarded.
+
+use super::candidates::hash;
+use super::codes::{Codes, POISON};
+use super::lookup_order::{self, Left, Run};
+use super::window::Window;
+use crate::error::{Error, Result};
+use crate::fault;
+use crate::kernel::{self, Kernel, LANES, Planes, Probe, Probes};
+use crate::theory::definition::{self, Sequence};
+use crate::theory::nimber::{NimSet, index};
+use crate::theory::rule::{Rule, Split};
+use crate::theory::sparse_space::Space;
+use std::ops::Range;
+
+/// Heaps checked by one task, a multiple of [`LANES`].
+pub(super) const GROUP: u64 = 256;
+
+/// Smaller parts that are marked reach up to here.
+const DEPTH: u64 = 16_384;
+
+/// Smaller parts that the search heap by heap reaches.
+const HEAD: u64 = 1 << 16;
+
+/// Parts that are marked, or held against what then stays open, at most.
+const MOST_PARTS: usize = 900;
+
+/// What things cost a heap, in picoseconds: a part that is marked, with so many codes considered, and a part held against
+/// what stays open (measured); a target searched heap by heap (by trial: half of it and twice as much took 2 to 3 % longer).
+const fn mark_price(codes: usize) -> usize {
+    (500 + codes * 36) / LANES
+}
+const STRIKE_PRICE: usize = 19;
+const FIND_PRICE: usize = 60_000;
+
+/// What considering one code more costs in every heap (measured), and a target that is not considered (two thirds of what
+/// one that is searched costs, since no part is tried in vain), in picoseconds.
+const CODE_PRICE: u64 = 250;
+const TARGET_LOSS: u64 = 40_000;
+
+/// Before this heap everything is searched heap by heap.
+const YOUNG: u64 = 8192;
+
+/// Heaps of values above 255 that are kept at least: the last ones.
+const LARGE: usize = 1 << 14;
+
+/// How far back values are read when a stream is made, besides the largest removal of the rule and the first [`HEAD`].
+pub(super) const LOOKBACK: u64 = HEAD + lookup_order::SPAN + GROUP;
+
+/// What checking a block came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Checked {
+    /// The first heap whose candidate is too large, and its true value, which is rare.
+    pub(super) missing: Option<(u64, u16)>,
+    /// The largest smaller part of any witness, or a bound of it.
+    pub(super) depth: u64,
+    /// Exhaustive walks.
+    pub(super) walks: u64,
+    /// Heaps looked at again by another kernel.
+    pub(super) audited: u64,
+}
+
+impl Checked {
+    /// Both parts of a block; `missing` is that of the lower heap.
+    pub(super) fn and(self, later: Checked) -> Checked {
+        Checked {
+            missing: self.missing.or(later.missing),
+            depth: self.depth.max(later.depth),
+            walks: self.walks + later.walks,
+            audited: self.audited + later.audited,
+        }
+    }
+}
+
+pub(super) struct Witnesses {
+    rule: Rule,
+    kernel: Kernel,
+    space: Space,
+    splits: Vec<Split>,
+    /// G(a) at index [`HEAD`] - 1 - a: reversed, so that the two parts of a split run side by side.
+    head: Vec<u16>,
+    /// The codes of the same heaps.
+    head_codes: Vec<u8>,
+    /// The last values, at least [`HEAD`] and the largest removal back.
+    recent: Window<u16>,
+    /// The last heaps with values above 255, and the sum of their hashes, each taken when it was entered.
+    large: Vec<(u64, u16)>,
+    born_large: u64,
+    /// How many rare values are below a common one, for even and odd heaps: they are those with codes below this.
+    rare_below: [Vec<u16>; 2],
+    /// Common parts, those first that have most of what others have not.
+    parts: Vec<Probe>,
+    /// Those that are marked, and those held against the least targets that stay open.
+    marks: Probes,
+    strikes: Probes,
+    /// Codes considered when marking.
+    codes_considered: usize,
+    /// The smaller parts marked are at most this large; 0 before anything is learnt.
+    depth: u64,
+    learnt_at: u64,
+    considered_at: u64,
+    shared_at: u64,
+    /// Targets of 1024 heaps when the parts were shared out.
+    targets_shared: usize,
+    /// Hashes of the head, once it is whole, and of the parts that are asked, taken when they were made.
+    born_head: Option<u64>,
+    born_parts: u64,
+    /// The parts that were asked before these were other ones in the end than when they were learnt.
+    flipped: bool,
+}
+
+impl Witnesses {
+    /// A stream that continues `past`, of whose values above 255 `large` are known, with their heaps.
+    pub(super) fn new<S: Sequence + ?Sized>(
+        rule: &Rule,
+        space: Space,
+        kernel: Kernel,
+        large: Vec<(u64, u16)>,
+        past: &S,
+    ) -> Result<Witnesses> {
+        let end = past.len();
+        let mut head = vec![0; index(HEAD)];
+        past.read(0, &mut head[..index(end.min(HEAD))])?;
+        head.reverse();
+        let start = end.saturating_sub(LOOKBACK + rule.max_remove());
+        let mut recent = vec![0; index(end - start)];
+        past.read(start, &mut recent)?;
+        Ok(Witnesses {
+            rule: rule.clone(),
+            kernel,
+            space,
+            splits: rule.splits().collect(),
+            head_codes: (0..HEAD).rev().zip(&head).map(|(a, &v)| code_of(space, a, v)).collect(),
+            head,
+            recent: Window::new(start, recent),
+            born_large: sum_of_hashes(&large),
+            large,
+            rare_below: rare_below(space),
+            parts: Vec::new(),
+            marks: Probes::new(),
+            strikes: Probes::new(),
+            codes_considered: kernel::MOST_CODES,
+            depth: 0,
+            learnt_at: 0,
+            considered_at: 0,
+            shared_at: 0,
+            targets_shared: 0,
+            born_head: None,
+            born_parts: hash((&Vec::<Probe>::new(), &Probes::new(), &Probes::new())),
+            flipped: false,
+        })
+    }
+
+    /// One past the last heap.
+    pub(super) fn end(&self) -> u64 {
+        self.recent.end()
+    }
+
+    /// The kernel that searches.
+    pub(super) fn kernel(&self) -> Kernel {
+        self.kernel
+    }
+
+    /// G(n) for one of the last heaps.
+    pub(super) fn value(&self, n: u64) -> u16 {
+        self.recent.get(n)
+    }
+
+    /// G(a) for a below [`HEAD`].
+    fn small(&self, a: u64) -> u16 {
+        self.head[index(HEAD - 1 - a)]
+    }
+
+    /// How far back the streams look at codes from a heap, and from heaps before it, for the witnesses.
+    pub(super) fn lookback(&self) -> u64 {
+        DEPTH + lookup_order::SPAN + self.rule.max_remove() + GROUP
+    }
+
+    /// Takes up the next values, proved or about to be checked.
+    pub(super) fn push(&mut self, values: &[u16]) {
+        let end = self.end();
+        for (n, &value) in (end..HEAD).zip(values) {
+            self.head[index(HEAD - 1 - n)] = value;
+            self.head_codes[index(HEAD - 1 - n)] = code_of(self.space, n, value);
+        }
+        if values.iter().copied().max().unwrap_or(0) > 255 {
+            let before = self.large.len();
+            self.large.extend((end..).zip(values.iter().copied()).filter(|&(_, value)| value > 255));
+            self.born_large = self.born_large.wrapping_add(sum_of_hashes(&self.large[before..]));
+            let dropped = many_first(&self.large);
+            self.born_large = self.born_large.wrapping_sub(sum_of_hashes(&self.large[..dropped]));
+            self.large.drain(..dropped);
+        }
+        self.recent.extend(values.iter().copied());
+        if self.born_head.is_none() && end >= HEAD {
+            self.born_head = Some(hash((&self.head, &self.head_codes)));
+        }
+    }
+
+    /// Forgets the values that heaps from the end on do not look back at, after a last look at them.
+    pub(super) fn forget<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
+        let horizon = self.end().saturating_sub(HEAD + self.rule.max_remove() + lookup_order::SPAN + GROUP);
+        self.recent.doomed_agrees_with(horizon, past)?;
+        self.recent.forget_before(horizon);
+        Ok(())
+    }
+
+    /// Forgets the values from `end` on.
+    pub(super) fn truncate(&mut self, end: u64) {
+        self.recent.truncate(end);
+        let kept = self.large.partition_point(|large| large.0 < end);
+        self.born_large = self.born_large.wrapping_sub(sum_of_hashes(&self.large[kept..]));
+        self.large.truncate(kept);
+        self.learnt_at = self.learnt_at.min(end);
+        self.considered_at = self.considered_at.min(end);
+        self.shared_at = self.shared_at.min(end);
+    }
+
+    /// Compares everything that later heaps look back at with what it was when it was computed.
+    pub(super) fn check_memory<S: Sequence + ?Sized>(&self, codes: &Codes, past: &S) -> Result<()> {
+        self.recent.agrees_with(past)?;
+        if self.born_head.is_some_and(|born| hash((&self.head, &self.head_codes)) != born) {
+            return Err(Error::Flipped { what: "the head of the table", from: 0, to: HEAD });
+        }
+        if self.flipped || self.parts_hash() != self.born_parts || self.rare_below != rare_below(self.space) {
+            return Err(Error::Flipped { what: "the list of parts", from: 0, to: self.depth });
+        }
+        if sum_of_hashes(&self.large) != self.born_large {
+            return Err(Error::Flipped { what: "the list of values above 255", from: 0, to: self.end() });
+        }
+        codes.agree_with(self.recent.start(), self.recent.items())
+    }
+
+    /// Learns for the heaps from `start` on what has to be learnt, from the codes before them.
+    pub(super) fn prepare(&mut self, start: u64, codes: &Codes) {
+        if start >= lookup_order::next_learning(self.learnt_at).max(YOUNG) {
+            self.learn(start, codes);
+        } else if self.depth > 0 && start >= self.considered_at + lookup_order::RECONSIDER {
+            self.reconsider(codes);
+        }
+    }
+
+    /// Whether all parts that are marked exist, apart far enough, for heaps from `from` on, and all codes up to `to`.
+    fn uses_marks(&self, from: u64, to: u64, codes: &Codes) -> bool {
+        let removed = self.rule.max_remove();
+        self.depth > 0
+            && from > 2 * self.depth + removed + self.rule.max_difference()
+            && codes.hold(from, self.depth + removed, to)
+    }
+
+    /// Searches witnesses for the heaps `from..to` of the stream, whose codes are there as well, by this kernel. `past`
+    /// holds at least the values before the oldest one held here, for the exhaustive walk.
+    pub(super) fn check_group<S: Sequence + ?Sized>(
+        &self,
+        kernel: Kernel,
+        from: u64,
+        to: u64,
+        codes: &Codes,
+        past: &S,
+    ) -> Result<Checked> {
+        let mut checked = Checked::default();
+        if !self.uses_marks(from, to, codes) {
+            for n in from..to {
+                let targets = (0..self.recent.get(n)).filter(|&t| self.space.is_rare(t, n)).collect();
+                checked = checked.and(self.search(kernel, n, targets, past)?);
+                if checked.missing.is_some() {
+                    break;
+                }
+            }
+            return Ok(checked);
+        }
+        checked.depth = self.depth;
+        let mut hard = Vec::new();
+        for first in (from..to).step_by(LANES) {
+            let lanes = index(to - first).min(LANES);
+            self.open_targets(kernel, first, lanes, codes, |n, targets| {
+                checked.depth = checked.depth.max(self.find(kernel, n, targets, codes));
+                hard.extend(targets.iter().map(|&code| (n, self.space.decode_rare(code, n))));
+            });
+        }
+        // In ascending order of heaps: the first that fails ends the search, since what follows builds on it.
+        for same in hard.chunk_by(|a, b| a.0 == b.0) {
+            let targets = same.iter().map(|&(_, t)| t).collect();
+            checked = checked.and(self.search(kernel, same[0].0, targets, past)?);
+            if checked.missing.is_some() {
+                break;
+            }
+        }
+        Ok(checked)
+    }
+
+    /// Shows each of `lanes` heaps from `first` on that has targets, rare values below its own, that no marked part has,
+    /// and the codes of these.
+    fn open_targets(
+        &self,
+        kernel: Kernel,
+        first: u64,
+        lanes: usize,
+        codes: &Codes,
+        mut see: impl FnMut(u64, &mut Vec<u8>),
+    ) {
+        let at = codes.at(first);
+        let mut planes = Planes::new(self.codes_considered);
+        kernel.mark(codes.items(), at, &self.marks, &mut planes);
+        let (mut ends, mut below) = ([0; LANES], [0; LANES]);
+        for (lane, (n, &value)) in (first..).zip(self.recent.slice(first, first + lanes as u64)).enumerate() {
+            ends[lane] = usize::from(self.rare_below[usize::from(n % 2 == 1)][usize::from(value)]);
+            below[lane] = ends[lane].min(self.codes_considered).to_le_bytes()[0];
+        }
+        kernel.open(&mut planes, &below);
+        kernel.strike(codes.items(), at, &self.strikes, &mut planes);
+        let mut some = ends.map(|end| u8::from(end > self.codes_considered));
+        planes.rows().iter().for_each(|row| some.iter_mut().zip(row).for_each(|(some, bits)| *some |= bits));
+        let mut open = Vec::new();
+        for lane in (0..lanes).filter(|&lane| some[lane] != 0) {
+            open.clear();
+            for (first, rows) in (0..=u8::MAX).step_by(64).zip(planes.rows().chunks(8)) {
+                let mut bits = rows.iter().rev().fold(0, |bits, row| bits << 8 | u64::from(row[lane]));
+                while bits != 0 {
+                    open.push(first + bits.trailing_zeros().to_le_bytes()[0]);
+                    bits &= bits - 1;
+                }
+            }
+            open.extend((self.codes_considered..ends[lane]).map(|code| code.to_le_bytes()[0]));
+            see(first + lane as u64, &mut open);
+        }
+    }
+
+    /// Removes the targets, given by their codes, that splits of `n` with a part below [`HEAD`] have, and tells how deep it
+    /// went. All splits are asked near the small end before any is asked farther out: one of them may never have the value.
+    fn find(&self, kernel: Kernel, n: u64, targets: &mut Vec<u8>, codes: &Codes) -> u64 {
+        const ENDS: [u64; 4] = [1, 1 + (1 << 10), 1 + (1 << 13), HEAD];
+        let mut depth = 0;
+        for ends in ENDS.windows(2) {
+            for split in &self.splits {
+                let to = ends[1].min(self.reach(n, split) + 1);
+                if targets.is_empty() || to <= ends[0] {
+                    continue;
+                }
+                depth = depth.max(self.find_between(kernel, n, split, ends[0]..to, targets, codes));
+            }
+        }
+        depth
+    }
+
+    /// The same for one split and the smaller parts `from..to`, by the codes where there are any. Rare parts have none:
+    /// what stands for them may be found, and is no witness.
+    fn find_between(
+        &self,
+        kernel: Kernel,
+        n: u64,
+        split: &Split,
+        parts: Range<u64>,
+        targets: &mut Vec<u8>,
+        codes: &Codes,
+    ) -> u64 {
+        let (from, to, last) = (parts.start, parts.end, n - split.remove);
+        let mut pairs = 0;
+        if split.constant < self.space.coded() && codes.hold(last, to, last) {
+            let small = &self.head_codes[index(HEAD - to)..index(HEAD - from)];
+            let large = &codes.items()[codes.at(last - to + 1)..codes.at(last - from + 1)];
+            // The codes of targets become those of what two parts are to give, and back.
+            let constant = self.space.code(split.constant);
+            targets.iter_mut().for_each(|code| *code ^= constant);
+            kernel.find_each(small, large, targets, |_, seen| {
+                let common = small[small.len() - seen] != POISON && large[large.len() - seen] != POISON;
+                pairs = if common { pairs.max(seen) } else { pairs };
+                common
+            });
+            targets.iter_mut().for_each(|code| *code ^= constant);
+        } else {
+            let (small, large) = self.parts(n, split, from, to);
+            targets.retain(|&code| {
+                let wanted = self.space.decode_rare(code, n) ^ split.constant;
+                let seen = kernel.find_value(small, large, wanted);
+                pairs = pairs.max(seen.unwrap_or(0));
+                seen.is_none()
+            });
+        }
+        if pairs == 0 { 0 } else { from - 1 + pairs as u64 }
+    }
+
+    /// The largest smaller part that the values in memory allow to look at.
+    #[inline]
+    fn reach(&self, n: u64, split: &Split) -> u64 {
+        let held = (n - self.recent.start()).saturating_sub(split.remove);
+        split.largest_small_part(n).min(HEAD - 1).min(held)
+    }
+
+    /// The values of the smaller parts `from..to`, and of the other parts at the same index.
+    #[inline]
+    fn parts(&self, n: u64, split: &Split, from: u64, to: u64) -> (&[u16], &[u16]) {
+        let small = &self.head[index(HEAD - to)..index(HEAD - from)];
+        (small, self.recent.slice(n - split.remove - to + 1, n - split.remove - from + 1))
+    }
+
+    /// The codes of the targets of heap `n` are those below this.
+    fn targets(&self, n: u64, codes: &Codes) -> usize {
+        let below = self.rare_below[usize::from(n % 2 == 1)].get(usize::from(self.recent.get(n)));
+        if codes.get(n) == POISON { 0 } else { below.map_or(0, |&below| usize::from(below)) }
+    }
+
+    /// Considers as many codes as the last values make worth while, and shares the parts out anew when there are more or
+    /// fewer targets than there were, or it was long ago.
+    fn reconsider(&mut self, codes: &Codes) {
+        let end = self.end();
+        self.considered_at = end;
+        let last = end.saturating_sub(1 << 12).max(self.recent.start());
+        let below: Vec<usize> = (last..end).map(|n| self.targets(n, codes)).collect();
+        self.codes_considered = lookup_order::codes_to_consider(&below, CODE_PRICE, |more| more * TARGET_LOSS);
+        let targets = below.iter().sum::<usize>() * 1024 / below.len().max(1);
+        if targets.abs_diff(self.targets_shared) * 8 > self.targets_shared
+            || end >= self.shared_at + lookup_order::SHARE
+        {
+            self.targets_shared = targets;
+            self.share(codes);
+        }
+    }
+
+    /// Learns which parts to mark, from the heaps before `end`.
+    fn learn(&mut self, end: u64, codes: &Codes) {
+        let heaps = lookup_order::sample(end);
+        // With few targets few parts will do.
+        let needed: usize = heaps.iter().map(|&n| self.targets(n, codes)).sum::<usize>() / heaps.len().max(1);
+        self.depth = DEPTH.min(end / 4).min(512 * (needed as u64 + 1));
+        if !heaps.first().is_some_and(|&first| codes.hold(first, self.depth + self.rule.max_remove(), end)) {
+            self.depth = 0;
+            return;
+        }
+        self.learnt_at = end;
+        let below: Vec<usize> = heaps.iter().map(|&n| self.targets(n, codes)).collect();
+        let ats: Vec<usize> = heaps.iter().map(|&n| codes.at(n)).collect();
+        let mut parts = Vec::new();
+        for split in &self.splits {
+            for a in 1..=self.depth {
+                let (value, removed) = (self.small(a), a + split.remove);
+                if self.space.is_rare(value, a) || value.max(value ^ split.constant) >= self.space.coded() {
+                    continue;
+                }
+                let code = self.space.code(value ^ split.constant);
+                if usize::from(POISON ^ code) >= kernel::MOST_CODES {
+                    parts.push(Probe::new(index(removed), code));
+                }
+            }
+        }
+        lookup_order::learn(&mut parts, &[], MOST_PARTS, &below, |part, i| {
+            codes.items()[ats[i] - part.offset] ^ part.code()
+        });
+        parts.truncate(MOST_PARTS);
+        self.flipped |= self.parts_hash() != self.born_parts;
+        self.parts = parts;
+        self.born_parts = self.parts_hash();
+        self.reconsider(codes);
+        self.share(codes);
+    }
+
+    /// Decides how many of the parts are marked and struck with, by what they leave at the last heaps.
+    fn share(&mut self, codes: &Codes) {
+        let below = |n: u64| self.targets(n, codes).min(self.codes_considered).to_le_bytes()[0];
+        let run = |first: u64| Run { at: codes.at(first), below: std::array::from_fn(|i| below(first + i as u64)) };
+        let runs: Vec<Run> = lookup_order::last(self.end()).map(run).collect();
+        let left = lookup_order::left(self.kernel, codes.items(), &self.parts, &runs, self.codes_considered);
+        let (marks, strikes) = shares(&left, runs.len() * LANES, self.codes_considered);
+        self.flipped |= self.parts_hash() != self.born_parts;
+        self.marks.clear();
+        self.strikes.clear();
+        self.parts.iter().take(marks).for_each(|part| self.marks.push(*part));
+        self.parts.iter().skip(marks).take(strikes).for_each(|part| self.strikes.push(*part));
+        self.born_parts = self.parts_hash();
+        self.shared_at = self.end();
+    }
+
+    fn parts_hash(&self) -> u64 {
+        hash((&self.parts, &self.marks, &self.strikes))
+    }
+
+    /// Searches witnesses of the targets at one heap, from the small end, then everywhere.
+    fn search<S: Sequence + ?Sized>(&self, kernel: Kernel, n: u64, mut targets: Vec<u16>, past: &S) -> Result<Checked> {
+        let mut checked = Checked::default();
+        if fault::is("skip-large-targets") {
+            targets.retain(|&t| t <= 255); // deliberate fault, see fault.rs
+        }
+        for option in self.rule.single_options(n, |m| self.recent.get(m)) {
+            targets.retain(|&t| t != option);
+        }
+        let mut everything = true;
+        for split in &self.splits {
+            let reach = self.reach(n, split);
+            everything &= reach == split.largest_small_part(n);
+            if reach == 0 {
+                continue;
+            }
+            let depth = self.search_small(kernel, n, split, reach, &mut targets);
+            checked.depth = checked.depth.max(depth);
+            if targets.is_empty() {
+                return Ok(checked);
+            }
+        }
+        if everything {
+            checked.missing = targets.iter().min().map(|&t| (n, t));
+            return Ok(checked);
+        }
+        let all = Joined { past, recent: &self.recent, end: n };
+        checked.depth = checked.depth.max(self.search_large(n, &mut targets, &all)?);
+        if !targets.is_empty() {
+            checked.walks = 1;
+            checked.depth = n / 2;
+            let missing = definition::first_missing(&self.rule, &all, n, u32::from(self.recent.get(n)))?;
+            if let Some(least) = missing.filter(|&t| !self.space.is_rare(t, n)) {
+                // The candidate was not the least common one: a wrong kernel, or a bit that has flipped.
+                let (value, again) = (self.recent.get(n).into(), least.into());
+                return Err(Error::Differs { n, value, again, how: "all pairs".into() });
+            }
+            checked.missing = missing.map(|t| (n, t));
+        }
+        Ok(checked)
+    }
+
+    /// Removes the targets that splits with smaller part 1..=reach give; the largest part looked at.
+    fn search_small(&self, kernel: Kernel, n: u64, split: &Split, reach: u64, targets: &mut Vec<u16>) -> u64 {
+        /// With more targets than this, options are entered in a set instead of being compared.
+        const FEW: usize = 16;
+        /// Splits entered between two questions whether all is found.
+        const STEP: u64 = 256;
+        let mut depth = 0;
+        let mut seen = NimSet::new();
+        let mut a = 1;
+        while a <= reach && targets.len() > FEW {
+            let to = (a + STEP).min(reach + 1);
+            let (small, large) = self.parts(n, split, a, to);
+            small.iter().zip(large).for_each(|(x, y)| seen.insert(split.constant ^ x ^ y));
+            targets.retain(|&t| !seen.contains(t));
+            a = to;
+            depth = to - 1;
+        }
+        let (small, large) = self.parts(n, split, a, reach + 1);
+        targets.retain(|&t| match kernel.find_value(small, large, t ^ split.constant) {
+            Some(pairs) => {
+                depth = depth.max(a - 1 + pairs as u64);
+                false
+            }
+            None => true,
+        });
+        if targets.is_empty() { depth } else { reach }
+    }
+
+    /// Removes the targets that splits with one of the last heaps of value above 255 give; the largest smaller part of
+    /// those that did.
+    fn search_large<S: Sequence + ?Sized>(&self, n: u64, targets: &mut Vec<u16>, all: &S) -> Result<u64> {
+        const LAST: usize = 4096;
+        let mut depth = 0;
+        let before = self.large.partition_point(|large| large.0 < n);
+        for &(b, value) in self.large[..before].iter().rev().take(LAST) {
+            for split in &self.splits {
+                // A heap that has flipped may lie anywhere.
+                let rest = n.checked_sub(b).and_then(|rest| rest.checked_sub(split.remove));
+                let Some(a) = rest.filter(|&a| a > 0) else { continue };
+                if a.abs_diff(b) >= split.min_difference {
+                    let mut other = [0];
+                    match all.read(a, &mut other) {
+                        Err(Error::Freed { .. }) => continue, // another part may do
+                        read => read?,
+                    }
+                    let before = targets.len();
+                    targets.retain(|&t| t != split.constant ^ value ^ other[0]);
+                    if targets.len() < before {
+                        depth = depth.max(a.min(b));
+                    }
+                }
+            }
+            if targets.is_empty() {
+                break;
+            }
+        }
+        Ok(depth)
+    }
+}
+
+/// How many of the first of many values above 255 are not needed.
+pub(super) fn many_first(large: &[(u64, u16)]) -> usize {
+    if large.len() > 4 * LARGE { large.len() - 2 * LARGE } else { 0 }
+}
+
+fn sum_of_hashes(large: &[(u64, u16)]) -> u64 {
+    large.iter().fold(0, |sum, large| sum.wrapping_add(hash(large)))
+}
+
+/// How many rare values are below each that may be common, at even and at odd heaps.
+fn rare_below(space: Space) -> [Vec<u16>; 2] {
+    [2, 1].map(|n| {
+        let mut rare = 0;
+        let below = |v: u16| {
+            let before = rare;
+            rare += u16::from(space.is_rare(v, n));
+            before
+        };
+        (0..space.coded()).map(below).collect()
+    })
+}
+
+/// The values before `end`: old ones from `past`, the last ones from a window.
+struct Joined<'a, S: ?Sized> {
+    past: &'a S,
+    recent: &'a Window<u16>,
+    end: u64,
+}
+
+impl<S: Sequence + ?Sized> Sequence for Joined<'_, S> {
+    fn len(&self) -> u64 {
+        self.end
+    }
+
+    fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
+        let to = from + out.len() as u64;
+        if to > self.end {
+            return Err(Error::Range { from, to, count: self.end });
+        }
+        let split = to.min(self.recent.start().max(from));
+        let (old, new) = out.split_at_mut(index(split - from));
+        if !old.is_empty() {
+            self.past.read(from, old)?;
+        }
+        if !new.is_empty() {
+            new.copy_from_slice(self.recent.slice(split, to));
+        }
+        Ok(())
+    }
+}
+
+/// How many of the parts, best first, are best marked, and how many of the next held against what stays open, by what they
+/// leave open in so many heaps.
+fn shares(left: &[Left], heaps: usize, considered: usize) -> (usize, usize) {
+    // Targets beyond those that can be held against parts side by side.
+    let beyond = |left: &Left| left.sum - left.at_least[1..=kernel::STRIKES].iter().sum::<usize>();
+    let cost = |&(first, last): &(usize, usize)| {
+        let searched = left[last].sum + beyond(&left[first]);
+        let prices = first * mark_price(considered) + (last - first) * STRIKE_PRICE;
+        lookup_order::STEP * prices * heaps + searched * FIND_PRICE
+    };
+    let choices = (0..left.len()).flat_map(|first| (first..left.len()).map(move |last| (first, last)));
+    let (first, last) = choices.min_by_key(cost).unwrap_or((0, 0));
+    (lookup_order::STEP * first, lookup_order::STEP * (last - first))
+}
+
+/// The code of G(a) = `value`; any byte where there is none.
+fn code_of(space: Space, a: u64, value: u16) -> u8 {
+    if value >= space.coded() || space.is_rare(value, a) { u8::MAX } else { space.code(value) }
+}
+
+/// Flips for a test, of what is chosen by a number.
+#[cfg(test)]
+impl Witnesses {
+    pub(super) fn flip_recent(&mut self, draw: u64, bit: u8) {
+        let values = self.recent.items_mut(); // all of them proved
+        let i = index(draw) % values.len();
+        values[i] ^= u16::from(bit) << (draw % 8);
+    }
+
+    pub(super) fn flip_head(&mut self, draw: u64, bit: u8) -> bool {
+        let i = index(draw) % self.head.len();
+        if draw.is_multiple_of(2) {
+            self.head[i] ^= u16::from(bit)
+        } else {
+            self.head_codes[i] ^= bit
+        }
+        self.born_head.is_some()
+    }
+
+    /// False when there is none.
+    pub(super) fn flip_large(&mut self, draw: u64, bit: u8) -> bool {
+        let count = self.large.len().max(1);
+        let Some((n, value)) = self.large.get_mut(index(draw / 2) % count) else { return false };
+        if draw.is_multiple_of(2) {
+            *n ^= u64::from(bit)
+        } else {
+            *value ^= u16::from(bit)
+        }
+        true
+    }
+
+    pub(super) fn flip_rare_below(&mut self, draw: u64, bit: u8) {
+        let list = &mut self.rare_below[index(draw % 2)];
+        let at = index(draw / 2) % list.len();
+        list[at] ^= u16::from(bit);
+    }
+
+    /// False when no parts are known.
+    pub(super) fn flip_part(&mut self, draw: u64, bit: u8) -> bool {
+        let count = self.parts.len().max(1);
+        let Some(part) = self.parts.get_mut(index(draw) % count) else { return false };
+        *part = Probe::new(part.offset, part.code() ^ bit);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both parts of the only witnesses are beyond [`HEAD`]: one is found in the list of large values, and what is
+    /// reported must say how deep it was, for a period is proved with it.
+    #[test]
+    fn a_witness_found_by_a_large_value_is_as_deep_as_its_smaller_part() {
+        let rule: Rule = "grundy".parse().unwrap();
+        let space = Space::new(&rule, 0x1fe, 0).unwrap();
+        let mut past = vec![0u16; 320_000];
+        let large: Vec<(u64, u16)> = (150_000..).zip(258..262).collect();
+        large.iter().for_each(|&(n, v)| past[index(n)] = v);
+        let mut witnesses = Witnesses::new(&rule, space, Kernel::best(), large, past.as_slice()).unwrap();
+        witnesses.push(&[262]);
+        let checked = witnesses.search(Kernel::best(), 320_000, (258..262).collect(), past.as_slice()).unwrap();
+        assert_eq!((checked.missing, checked.walks), (None, 0));
+        assert!(checked.depth >= 150_003, "a smaller part of 150003, and a depth of {}", checked.depth);
+    }
+
+    /// A bit that flips can make the candidate too large. The walk for its targets then meets a smaller common value that is
+    /// no option: a failed check, after which a run starts again from what is committed.
+    #[test]
+    fn a_candidate_that_is_not_the_least_is_a_failed_check() {
+        let rule: Rule = "grundy".parse().unwrap();
+        let space = Space::new(&rule, 0x1fe, 0).unwrap();
+        let past = crate::solver::values(&rule, crate::solver::Method::Sparse(Kernel::best()), 200_001).unwrap();
+        let (past, truth) = past.split_at(200_000);
+        let wrong = (truth[0] + 1..512).rev().find(|&v| !space.is_rare(v, 200_000)).unwrap();
+        let mut witnesses = Witnesses::new(&rule, space, Kernel::best(), Vec::new(), past).unwrap();
+        witnesses.push(&[wrong]);
+        let targets = (0..wrong).filter(|&t| space.is_rare(t, 200_000)).collect();
+        let seen = witnesses.search(Kernel::best(), 200_000, targets, past);
+        let (value, least) = (u32::from(wrong), u32::from(truth[0]));
+        let told =
+            matches!(&seen, Err(Error::Differs { n: 200_000, value: v, again, .. }) if (*v, *again) == (value, least));
+        assert!(told, "{seen:?}");
+    }
+}

@@ -1,0 +1,238 @@
+//! The file system.
+//!
+//! A map is the only place where a file is read without a call: it is read-only and covers committed bytes, which are not
+//! cut off while they are mapped.
+
+#![allow(unsafe_code)] // one place: mapping a file
+
+use super::{Bytes, Handle, Mode, Storage};
+use memmap2::MmapOptions;
+use rustix::fs::{FallocateFlags, OFlags, SeekFrom, fallocate, statvfs};
+use rustix::io::Errno;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Error, ErrorKind, Result};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// A directory of the file system.
+#[derive(Clone, Debug)]
+pub struct Files {
+    dir: PathBuf,
+}
+
+impl Files {
+    /// The directory of this path, whether it is there or not.
+    #[must_use]
+    pub fn new(dir: &Path) -> Files {
+        Files { dir: dir.into() }
+    }
+}
+
+impl Storage for Files {
+    fn exists(&self) -> Result<bool> {
+        Ok(self.dir.exists())
+    }
+
+    fn make(&self) -> Result<()> {
+        let missing: Vec<&Path> =
+            self.dir.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists()).collect();
+        std::fs::create_dir_all(&self.dir)?;
+        // A directory is named by the one above it.
+        for made in missing {
+            let above = made.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            File::open(above)?.sync_all()?;
+        }
+        Ok(())
+    }
+
+    fn open(&self, name: &str, mode: Mode) -> Result<Box<dyn Handle>> {
+        // Without NONBLOCK, opening a FIFO waits until another process opens its other end. Regular files ignore the flag.
+        let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        let mut options = OpenOptions::new();
+        options.read(true);
+        if mode != Mode::Read {
+            options.write(true);
+            flags |= OFlags::NOFOLLOW;
+        }
+        options.custom_flags(flags.bits().cast_signed());
+        match mode {
+            Mode::Read | Mode::Write => {}
+            Mode::Make => _ = options.create(true).truncate(false),
+            Mode::Empty => _ = options.create(true).truncate(true),
+            Mode::New => _ = options.create_new(true),
+        }
+        let file = options.open(self.dir.join(name)).map_err(|error| match error.raw_os_error() {
+            // What the system says of a socket.
+            Some(code) if code == Errno::NXIO.raw_os_error() => not_regular(),
+            _ => error,
+        })?;
+        if !file.metadata()?.is_file() {
+            return Err(not_regular());
+        }
+        Ok(Box::new(Opened { dir: self.dir.clone(), file }))
+    }
+
+    fn length(&self, name: &str) -> Result<Option<u64>> {
+        match std::fs::metadata(self.dir.join(name)) {
+            Ok(metadata) if metadata.is_file() => Ok(Some(metadata.len())),
+            Ok(_) => Err(not_regular()),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        std::fs::remove_file(self.dir.join(name))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        std::fs::rename(self.dir.join(from), self.dir.join(to))
+    }
+
+    fn names(&self) -> Result<Vec<String>> {
+        let entries = std::fs::read_dir(&self.dir)?;
+        // Files of this program have names in Unicode.
+        entries.filter_map(|entry| entry.map(|entry| entry.file_name().into_string().ok()).transpose()).collect()
+    }
+
+    fn sync(&self) -> Result<()> {
+        File::open(&self.dir)?.sync_all()
+    }
+
+    fn free_space(&self) -> Result<u64> {
+        let existing = self.dir.ancestors().find(|dir| !dir.as_os_str().is_empty() && dir.exists());
+        let stat = statvfs(existing.unwrap_or(Path::new(".")))?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+}
+
+/// The error for a directory, FIFO, socket or device in the place of a file: none of them has bytes at offsets.
+fn not_regular() -> Error {
+    Error::new(ErrorKind::InvalidInput, "not a regular file; remove it or put the file back")
+}
+
+#[derive(Debug)]
+struct Opened {
+    dir: PathBuf,
+    file: File,
+}
+
+impl Handle for Opened {
+    fn length(&self) -> Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read_at(&self, out: &mut [u8], at: u64) -> Result<usize> {
+        self.file.read_at(out, at)
+    }
+
+    fn next_data(&self, at: u64) -> Result<Option<u64>> {
+        match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
+            Ok(data) => Ok(Some(data)),
+            Err(Errno::NXIO) => Ok(None),
+            Err(Errno::INVAL) => Ok(Some(at)), // the file system does not know its holes
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> Result<usize> {
+        self.file.write_at(bytes, at)
+    }
+
+    fn set_length(&self, length: u64) -> Result<()> {
+        self.file.set_len(length)
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        self.file.sync_data()
+    }
+
+    fn sync_all(&self) -> Result<()> {
+        self.file.sync_all()
+    }
+
+    fn try_lock(&self) -> Result<bool> {
+        match self.file.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn is_named(&self, name: &str) -> Result<bool> {
+        let (ours, there) = (self.file.metadata()?, std::fs::metadata(self.dir.join(name))?);
+        Ok((ours.dev(), ours.ino()) == (there.dev(), there.ino()))
+    }
+
+    fn punch(&self, at: u64, length: u64) -> Result<()> {
+        Ok(fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, at, length)?)
+    }
+
+    fn map(&self, length: u64) -> Result<Bytes> {
+        let length = usize::try_from(length).map_err(|_| Error::from(ErrorKind::OutOfMemory))?;
+        // SAFETY: the map is read-only, covers committed bytes only, which no process of this program changes (but for
+        // holes in what is freed, which the owner of the map refuses to read before they are punched, and another process
+        // finds refused once it has read: `run::View`; for what a repair puts back before anything was read; and for
+        // what a run writes that went back, which a reader finds out in the same way). Only another program shrinks the
+        // file below them: a read behind the new end then fails with SIGBUS, which no reader of maps can exclude, and which
+        // loses no data.
+        let map = unsafe { MmapOptions::new().len(length).map(&self.file) };
+        map.map(Bytes::Mapped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The calls run in a thread, since a call that waits would never return.
+    #[test]
+    fn only_regular_files_are_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::create_dir(at("directory")).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, at("fifo"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", at("device")).unwrap();
+        std::fs::write(at("file"), "abc").unwrap();
+        std::os::unix::fs::symlink(at("file"), at("link")).unwrap();
+        let (done, wait) = std::sync::mpsc::channel();
+        let files = Files::new(dir.path());
+        std::thread::spawn(move || {
+            for name in ["directory", "fifo", "socket", "device"] {
+                assert_eq!(files.length(name).unwrap_err().kind(), ErrorKind::InvalidInput, "{name}");
+                let error = files.open(name, Mode::Read).unwrap_err();
+                assert!(error.to_string().contains("not a regular file"), "{name}: {error}");
+                for mode in [Mode::Write, Mode::Make, Mode::Empty, Mode::New] {
+                    assert!(files.open(name, mode).is_err(), "{name}, {mode:?}");
+                }
+            }
+            for name in ["file", "link"] {
+                assert_eq!(files.length(name).unwrap(), Some(3));
+                assert_eq!(files.open(name, Mode::Read).unwrap().length().unwrap(), 3);
+            }
+            done.send(()).unwrap();
+        });
+        wait.recv_timeout(std::time::Duration::from_secs(20)).expect("an open that failed or waits");
+    }
+
+    #[test]
+    fn the_next_data_lies_behind_a_hole() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = Files::new(dir.path());
+        let file = files.open("file", Mode::New).unwrap();
+        file.set_length(9 << 20).unwrap();
+        file.write_at(b"data", 5 << 20).unwrap();
+        let first = file.next_data(0).unwrap().unwrap();
+        assert!(first <= 5 << 20, "data at {} was passed over: {first}", 5 << 20);
+        let last = file.next_data(6 << 20).unwrap();
+        assert!(last.is_none_or(|data| data >= 6 << 20), "{last:?}");
+        assert_eq!(file.next_data(9 << 20).unwrap(), None, "nothing lies behind the end");
+    }
+
+    #[test]
+    fn a_file_that_cannot_have_holes_says_so() {
+        let file = OpenOptions::new().write(true).open("/dev/null").unwrap();
+        assert!(Opened { dir: "/dev".into(), file }.punch(4096, 4096).is_err());
+    }
+}
