@@ -5,7 +5,7 @@
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use grundy::kernel::{Chain, Kernel, LANES, Planes, Probe, Probes, Stage};
-use grundy::solver::{self, Method, Solver, Space};
+use grundy::solver::{self, Method, Solver, SparseSpace};
 use grundy::theory::rule::Rule;
 use std::hint::black_box;
 
@@ -86,7 +86,7 @@ fn sequences(c: &mut Criterion) {
     group.throughput(Throughput::Elements(MORE as u64)).sample_size(10);
     for (game, mask, position) in [("grundy", 0x1fe, 0), ("0.6", 0x1ee, 0), ("0.106", 0xd, 1), ("0.77", 0xf, 0)] {
         let rule: Rule = game.parse().expect("a game");
-        let space = Space::new(&rule, mask, position);
+        let space = SparseSpace::new(&rule, mask, position);
         // The portable kernel decides what is right; the definition decides about it, in the tests.
         let expected =
             solver::values(&rule, Method::Sparse(Kernel::scalar()), HELD + MORE).expect("values below 65536");

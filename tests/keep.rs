@@ -7,7 +7,7 @@ use grundy::checkpoint::journal::{self, RECORD};
 use grundy::error::Error;
 use grundy::kernel::Kernel;
 use grundy::run::View;
-use grundy::solver::{self, Known, Method, Solver, Space};
+use grundy::solver::{self, Known, Method, Solver, SparseSpace};
 use grundy::theory::definition::Sequence;
 use grundy::theory::rule::Rule;
 use rustix::process::{Pid, Signal, kill_process};
@@ -373,7 +373,7 @@ fn a_new_rare_position_stops_a_solver_that_cannot_look_back_at_all_and_what_came
     let start = 370_000;
     let mut first = Solver::new(&rule, method, None, &values[..start]).unwrap();
     let mut past = values[..start].to_vec();
-    while first.space() == Space::NONE {
+    while first.space() == SparseSpace::NONE {
         let mut more = Vec::new();
         first.advance(past.as_slice(), start as u64 + 1, &mut more).unwrap();
         past.append(&mut more);

@@ -3,7 +3,7 @@
 
 mod support;
 
-use grundy::solver::Space;
+use grundy::solver::SparseSpace;
 use grundy::theory::definition;
 use grundy::theory::rule::{KNOWN, Rule};
 use serde_json::{Value, json};
@@ -272,7 +272,7 @@ fn last_rare_positions_of_named_games_are_those_of_the_results() {
         let rule: Rule = game.parse().unwrap();
         let known = rule.known().unwrap();
         let (period, preperiod) = known.period.unwrap();
-        let space = known.space.and_then(|(mask, position)| Space::new(&rule, mask, position)).unwrap();
+        let space = known.space.and_then(|(mask, position)| SparseSpace::new(&rule, mask, position)).unwrap();
         let values = definition::values(&rule, usize::try_from(preperiod + 2 * period).unwrap()).unwrap();
         let rare = (0..).zip(&values).filter(|&(n, &value)| space.is_rare(value, n)).map(|(n, _)| n).max();
         assert!(period % 2 == 0 && rare < Some(preperiod), "{game}");

@@ -6,7 +6,7 @@ use grundy::checkpoint::journal::Journal;
 use grundy::error::{Error, Kind};
 use grundy::kernel::Kernel;
 use grundy::run::{self, Options};
-use grundy::solver::{self, Histogram, Known, Method, Space};
+use grundy::solver::{self, Histogram, Known, Method, SparseSpace};
 use grundy::table::Table;
 use grundy::table::Width;
 use grundy::table::digest::Chain;
@@ -47,9 +47,9 @@ fn wide() -> Rule {
 }
 
 /// The game's own space, or the best one of its values.
-fn space(rule: &Rule, values: &[u16]) -> Space {
+fn space(rule: &Rule, values: &[u16]) -> SparseSpace {
     let named = rule.known().and_then(|known| known.space);
-    match named.and_then(|(mask, position)| Space::new(rule, mask, position)) {
+    match named.and_then(|(mask, position)| SparseSpace::new(rule, mask, position)) {
         Some(space) => space,
         None => Histogram::of(values).unwrap().best_space(rule).0,
     }
@@ -74,12 +74,12 @@ fn level(dir: &Path, level: &str, range: Option<Range<u64>>) -> grundy::Result<R
 }
 
 /// Both levels that look at every value, of a sequence in memory under a space.
-fn excluded(rule: &Rule, space: Space, values: &[u16], range: Range<u64>) -> grundy::Result<u64> {
+fn excluded(rule: &Rule, space: SparseSpace, values: &[u16], range: Range<u64>) -> grundy::Result<u64> {
     let known = verify::count(values, space, &Known::default()).unwrap();
     verify::exclusion::check(rule, space, values, &known, range, |_, _| {})
 }
 
-fn recomputed(rule: &Rule, space: Space, values: &[u16], range: Range<u64>) -> grundy::Result<solver::Work> {
+fn recomputed(rule: &Rule, space: SparseSpace, values: &[u16], range: Range<u64>) -> grundy::Result<solver::Work> {
     let known = verify::count(values, space, &Known::default()).unwrap();
     let method = Method::Sparse(Kernel::scalar());
     verify::recompute::check(rule, method, space, values, &known, range, |_, _| {})
@@ -152,7 +152,7 @@ fn every_level_passes_good_runs_of_all_kinds_of_games_whatever_the_range() {
 }
 
 /// The values of all options of n: those from pairs with one rare part and from moves without two heaps, and all.
-fn options(rule: &Rule, space: Space, values: &[u16], n: usize) -> (Vec<u16>, Vec<u16>) {
+fn options(rule: &Rule, space: SparseSpace, values: &[u16], n: usize) -> (Vec<u16>, Vec<u16>) {
     let is_rare = |m: usize| space.is_rare(values[m], m as u64);
     let mut one_rare: Vec<u16> = rule.single_options(n as u64, |m| values[m as usize]).collect();
     let mut all = one_rare.clone();

@@ -17,7 +17,7 @@ use crate::checkpoint::journal::{Attached, Event, Journal, Point, Record, kept};
 use crate::checkpoint::summary::{self, Recount, Snapshot};
 use crate::error::{Error, Result};
 use crate::fault;
-use crate::solver::Space;
+use crate::solver::SparseSpace;
 use crate::storage::Dir;
 use crate::table::digest::{Chain, Digest, SEGMENT, SMALL};
 use crate::table::{HEADER, Published, Table};
@@ -54,7 +54,7 @@ pub(crate) struct Batch {
     /// Counted over all values, these included.
     pub(crate) counted: Recount,
     /// The space in use.
-    pub(crate) space: Space,
+    pub(crate) space: SparseSpace,
     /// The checks of the record.
     pub(crate) checks: BTreeMap<String, u64>,
     /// The n whose value failed a check and has not been recomputed.
@@ -175,7 +175,7 @@ impl Ledger {
     }
 
     /// Puts what is known of values that may be freed into a durable snapshot. They are among the published ones.
-    fn take_leave(&mut self, space: Space) -> Result<()> {
+    fn take_leave(&mut self, space: SparseSpace) -> Result<()> {
         let limit = self.keep().map_or(0, |keep| free_end(self.table.len(), keep));
         let new = || Snapshot::new(&self.template.run, space, HEAD);
         let mut snapshot = self.snapshot.as_ref().map_or_else(new, |(snapshot, _)| snapshot.clone());
@@ -394,7 +394,7 @@ mod tests {
     fn a_power_cut_while_values_are_freed_leaves_what_the_journal_says() {
         const FREED: Range<u64> = HEAD..HEAD + SEGMENT;
         let rule: Rule = "grundy".parse().unwrap();
-        let space = Space::new(&rule, 0x1fe, 0).unwrap();
+        let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
         // None is rare, and none is what a hole reads as.
         let common: Vec<u16> = (1..256).filter(|&v| !space.is_rare(v, 1)).collect();
         let value = move |n: u64| common[index(n) % common.len()];

@@ -9,7 +9,7 @@
 
 use crate::checkpoint::journal::{Attached, Record};
 use crate::error::{Error, Result};
-use crate::solver::{Known, Space};
+use crate::solver::{Known, SparseSpace};
 use crate::storage::{Dir, Mode};
 use crate::table::digest::Digest;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub(crate) struct Recount {
 }
 
 impl Recount {
-    pub(crate) fn see(&mut self, space: Space, from: u64, values: &[u16]) {
+    pub(crate) fn see(&mut self, space: SparseSpace, from: u64, values: &[u16]) {
         self.see_largest(from, values);
         for (n, _) in space.rares(from, values) {
             self.rares += 1;
@@ -91,7 +91,7 @@ fn name(to: u64) -> String {
 impl Snapshot {
     /// The snapshot of no values, at `from`.
     #[must_use]
-    pub fn new(run: &str, space: Space, from: u64) -> Snapshot {
+    pub fn new(run: &str, space: SparseSpace, from: u64) -> Snapshot {
         Snapshot {
             run: run.into(),
             from,
@@ -106,7 +106,7 @@ impl Snapshot {
     }
 
     /// Takes up the next values, before they are freed.
-    pub fn see(&mut self, space: Space, values: &[u16]) {
+    pub fn see(&mut self, space: SparseSpace, values: &[u16]) {
         self.rares.extend(space.rares(self.to, values));
         for (n, &v) in (self.to..).zip(values) {
             if self.maxima.last().is_none_or(|&(_, largest)| v > largest) {
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn counting_in_three_parts_is_counting_the_whole() {
         let rule: Rule = "grundy".parse().unwrap();
-        let space = Space::new(&rule, 0x1fe, 0).unwrap();
+        let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
         let values = definition::values(&rule, 3000).unwrap();
         let rares: Vec<u64> = (0..).zip(&values).filter(|&(n, &v)| space.is_rare(v, n)).map(|rare| rare.0).collect();
         let largest = *values.iter().max().unwrap();
@@ -302,7 +302,7 @@ mod tests {
     fn a_snapshot_that_contradicts_itself_is_refused() {
         type Forge = fn(&mut Snapshot);
         let rule: Rule = "grundy".parse().unwrap();
-        let space = Space::new(&rule, 0x1fe, 0).unwrap();
+        let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
         let values = definition::values(&rule, 3000).unwrap();
         let mut good = Snapshot::new("", space, 100);
         good.see(space, &values[100..2000]);

@@ -41,7 +41,7 @@
 use super::primes::{are_prime_factors, prime_factors};
 use super::{Lag, Proof, Repeat, Subject, Theorem, Window, depth, has_zero, last_difference};
 use crate::error::{Error, Result};
-use crate::solver::{self, Known, Method, Space};
+use crate::solver::{self, Known, Method, SparseSpace};
 use crate::table::digest::{Chain, Digest};
 use crate::theory::definition::{First, Sequence, for_each_piece};
 use crate::theory::rule::Rule;
@@ -109,14 +109,14 @@ pub(super) struct Counted {
 /// Counts values as they go by.
 pub(super) struct Counting {
     chain: Chain,
-    space: Space,
+    space: SparseSpace,
     to: u64,
     counted: Counted,
 }
 
 impl Counting {
     /// Of rare values those below `to` in `space` will be counted.
-    pub(super) fn new(space: Space, to: u64) -> Counting {
+    pub(super) fn new(space: SparseSpace, to: u64) -> Counting {
         Counting { chain: Chain::new(), space, to, counted: Counted::default() }
     }
 
@@ -128,7 +128,7 @@ impl Counting {
                 (self.counted.max_value, self.counted.max_at) = (v, n);
             }
         }
-        if self.space != Space::NONE {
+        if self.space != SparseSpace::NONE {
             let to = self.to;
             self.counted.rares.extend(self.space.rares(from, values).filter(|rare| rare.0 < to));
         }
@@ -141,7 +141,7 @@ impl Counting {
 
 impl Counted {
     /// Counts the first `length` values, and the rare ones below `to` in `space`.
-    pub(super) fn of<S: Sequence + ?Sized>(values: &S, length: u64, space: Space, to: u64) -> Result<Counted> {
+    pub(super) fn of<S: Sequence + ?Sized>(values: &S, length: u64, space: SparseSpace, to: u64) -> Result<Counted> {
         let mut counting = Counting::new(space, to);
         for_each_piece(values, 0, length, |from, piece| {
             counting.see(from, piece);
@@ -177,7 +177,7 @@ impl Certificate {
         if !repeat.exact || !window.is_none_or(near) {
             return Ok(None);
         }
-        let space = window.map_or(Space::NONE, |window| window.space);
+        let space = window.map_or(SparseSpace::NONE, |window| window.space);
         let counted = match lag {
             Some(lag) => lag.counted.clone(),
             None if !subject.values.freed().is_empty() => return Ok(None),
@@ -321,7 +321,7 @@ impl Certificate {
         let WindowFacts { to, mask, position, rares, last_rare, depth, .. } = *facts;
         let no_space =
             || refused(format!("its window.mask {mask:#x} and window.position {position} are no space of {rule}"));
-        let space = Space::new(rule, mask, position).ok_or_else(no_space)?;
+        let space = SparseSpace::new(rule, mask, position).ok_or_else(no_space)?;
         is_digest("window.rares_digest", &facts.rares_digest)?;
         let shift = if position == 1 && self.period % 2 == 1 { self.period.checked_mul(2) } else { Some(self.period) };
         let end = shift.and_then(|shift| self.from.checked_add(shift));
@@ -361,7 +361,7 @@ impl Certificate {
         let all = First { of: values, count: length };
         values.require(0, length)?;
         let window = self.window.as_ref().map(|facts| self.judge_window(&rule, facts)).transpose()?;
-        let (space, to) = window.map_or((Space::NONE, 0), |window| (window.space, window.to));
+        let (space, to) = window.map_or((SparseSpace::NONE, 0), |window| (window.space, window.to));
         let counted = Counted::of(&all, length, space, to)?;
         self.must("digest", &self.digest, &counted.digest)?;
         self.must("max_value", &self.max_value, &counted.max_value)?;

@@ -13,7 +13,7 @@ use super::{Finding, Status, Subject};
 use crate::checkpoint::commit::HEAD;
 use crate::error::{Error, Result};
 use crate::run::{self, Observer, Options, Progress, Settled, View};
-use crate::solver::{Known, Method, Solver, Space};
+use crate::solver::{Known, Method, Solver, SparseSpace};
 use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
 use crate::verify;
@@ -29,7 +29,7 @@ pub struct Hunt {
     /// Of these.
     pub finding: Finding,
     /// The sparse space in use at the end.
-    pub space: Space,
+    pub space: SparseSpace,
     /// Whether `go_on` ended it.
     pub stopped: bool,
 }
@@ -51,7 +51,7 @@ fn next_look(rule: &Rule, finding: &Finding) -> u64 {
 pub fn hunt(
     rule: &Rule,
     method: Method,
-    mut limit: impl FnMut(Option<&Finding>, Space) -> u64,
+    mut limit: impl FnMut(Option<&Finding>, SparseSpace) -> u64,
     mut go_on: impl FnMut(u64) -> bool,
 ) -> Result<Hunt> {
     let mut values: Vec<u16> = Vec::new();

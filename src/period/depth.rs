@@ -6,7 +6,7 @@
 //! thread count. So when the bound exceeds D, the options with smaller part at most D are tried one by one here.
 
 use crate::error::Result;
-use crate::solver::Space;
+use crate::solver::SparseSpace;
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Rule, Split};
@@ -29,7 +29,7 @@ const STEP: u64 = 1 << 10;
 /// What reading `values` gives.
 pub(super) fn first_deeper<S: Sequence + ?Sized>(
     rule: &Rule,
-    space: Space,
+    space: SparseSpace,
     values: &S,
     heaps: Range<u64>,
     depth: u64,
@@ -49,7 +49,7 @@ pub(super) fn first_deeper<S: Sequence + ?Sized>(
 struct Search<'a, S: ?Sized> {
     rule: &'a Rule,
     splits: Vec<Split>,
-    space: Space,
+    space: SparseSpace,
     values: &'a S,
     depth: u64,
     /// The largest part whose value is in `head`.
@@ -78,7 +78,7 @@ struct Open {
 
 impl Open {
     /// The values below `value` that are rare at `n`.
-    fn rare_below(space: Space, value: u16, n: u64) -> Open {
+    fn rare_below(space: SparseSpace, value: u16, n: u64) -> Open {
         let mut open = Open { bits: vec![0; usize::from(value).div_ceil(64)], count: 0 };
         for target in (0..value).filter(|&target| space.is_rare(target, n)) {
             open.bits[usize::from(target / 64)] |= 1 << (target % 64);
@@ -171,7 +171,7 @@ mod tests {
     use crate::theory::rule::{Leaves, Move};
 
     /// The same, as the module head states it.
-    fn plainly(rule: &Rule, space: Space, values: &[u16], heaps: Range<u64>, depth: u64) -> Option<(u64, u16)> {
+    fn plainly(rule: &Rule, space: SparseSpace, values: &[u16], heaps: Range<u64>, depth: u64) -> Option<(u64, u16)> {
         let value = |n: u64| values[index(n)];
         heaps.into_iter().find_map(|n| {
             let mut options: Vec<u16> = rule.single_options(n, value).collect();
@@ -198,7 +198,7 @@ mod tests {
             let rule = Rule::from_moves(format!("random {i}"), moves.collect()).unwrap();
             let values = definition::values(&rule, 500).unwrap();
             for (mask, position) in (1..16).flat_map(|mask| [(mask, 0), (mask, 1)]) {
-                let Some(space) = Space::new(&rule, mask, position) else { continue };
+                let Some(space) = SparseSpace::new(&rule, mask, position) else { continue };
                 let (from, depth) = (1 + random.below(490), random.pick(&[0, 1, 5, 30, 200, 1000]));
                 let heaps = from..500;
                 let found = first_deeper(&rule, space, values.as_slice(), heaps.clone(), depth).unwrap();
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn parts_beyond_those_in_memory_are_read() {
         let rule: Rule = "grundy".parse().unwrap();
-        let space = Space::new(&rule, 1, 0).unwrap();
+        let space = SparseSpace::new(&rule, 1, 0).unwrap();
         let part = NEAR + 3 * STEP + 17;
         let n = 2 * part + 100;
         // Even values are rare. G(n) = 1 needs the option 0; every other option is 2 ^ 0.

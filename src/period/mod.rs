@@ -33,7 +33,7 @@
 //! b - a <= p + d - 1, so a = (N + p - s - (b-a))/2 >= (N - s - d + 1)/2 >= n0 + p; use (a-p, b), whose parts differ by
 //! p more than those of (a, b), and G(a-p) = G(a). ∎
 //!
-//! **P4**, the window theorem: about n0 + p values instead of 2 (n0 + p). Fix a space (m, e) (`solver::Space`; statement S
+//! **P4**, the window theorem: about n0 + p values instead of 2 (n0 + p). Fix a space (m, e) (`solver::SparseSpace`; statement S
 //! of the crate's front page). Let r be the last rare heap below n2. Let every n with n1 <= n < n2 be common, and let each
 //! value below G(n) that is rare at n be that of an option of n with smaller part <= D, or with k < 2. Let q = max(r, D) and
 //! W = q + t. If n1 >= 2 q + t + d, n1 > W, n2 - n1 is even when e = 1, and G(n1 - j) = G(n2 - j) for 1 <= j <= W, then
@@ -79,7 +79,7 @@ pub use preperiod::Lag;
 pub use search::{exceptions, last_difference};
 
 use crate::error::{Error, Result};
-use crate::solver::{self, Known, Method, Space};
+use crate::solver::{self, Known, Method, SparseSpace};
 use crate::theory::definition::{First, Sequence, for_each_piece};
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule};
@@ -157,7 +157,7 @@ pub struct Window {
     /// n2.
     pub to: u64,
     /// The space (m, e).
-    pub space: Space,
+    pub space: SparseSpace,
     /// The number of rare heaps below n2, n = 0 included.
     pub rares: u64,
     /// r, the last of them.
@@ -280,7 +280,7 @@ pub struct Subject<'a, S: ?Sized> {
     /// How heaps are computed anew for P4.
     pub method: Method,
     /// Its sparse space, or none.
-    pub space: Space,
+    pub space: SparseSpace,
     /// G(0), G(1), …
     pub values: &'a S,
     /// What is known of freed values.
@@ -317,7 +317,7 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
             return Ok(finding);
         }
         let mut ends: Vec<u64> = [length / 2, length / 4, length / 8, shortest].into_iter().collect();
-        if self.space != Space::NONE {
+        if self.space != SparseSpace::NONE {
             let last_rare = known.rares.last().map_or(0, |rare| rare.0);
             let window = solver::lookback(self.rule, last_rare);
             ends.extend((window < length / 2).then_some(window));
@@ -410,7 +410,7 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
         let (rule, count) = (self.rule, self.values.len());
         let Some(&(last_rare, _)) = known.rares.last() else { return Ok(None) };
         let shift = if self.space.position == 1 && p % 2 == 1 { 2 * p } else { p };
-        if self.space == Space::NONE || !solver::may_be_sparse(rule, self.method) || shift >= count {
+        if self.space == SparseSpace::NONE || !solver::may_be_sparse(rule, self.method) || shift >= count {
             return Ok(None);
         }
         // Far enough behind n0 for the window of any usual depth.

@@ -16,7 +16,7 @@
 use super::{Proof, Repeat, Theorem, Window, watch_state};
 use crate::error::Result;
 use crate::run::{Settled, View};
-use crate::solver::{self, Space};
+use crate::solver::{self, SparseSpace};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
@@ -32,7 +32,7 @@ const SEEN_AGAIN: u64 = 1 << 20;
 /// What is remembered of n1.
 pub(super) struct Mark {
     pub(super) n1: u64,
-    space: Space,
+    space: SparseSpace,
     pub(super) rares: u64,
     pub(super) last_rare: u64,
     /// The greatest smaller part of a witness since.
@@ -49,7 +49,7 @@ impl Mark {
     /// A mark at n1; `None` when the window is too short to be searched for. Of the rare heaps number and last are known.
     pub(super) fn new(
         n1: u64,
-        space: Space,
+        space: SparseSpace,
         (rares, last_rare): (u64, u64),
         depth: u64,
         window: Vec<u16>,
@@ -136,7 +136,7 @@ impl Watch {
             }
             self.compare(piece.len());
             let due = self.mark.is_none() || self.end == next;
-            if settled.space != Space::NONE && due && settled.last_rare < self.end && self.found.is_none() {
+            if settled.space != SparseSpace::NONE && due && settled.last_rare < self.end && self.found.is_none() {
                 self.mark(wide, settled);
             }
         }
@@ -325,7 +325,7 @@ mod tests {
     #[test]
     fn a_window_that_comes_back_is_not_believed_without_the_rest() {
         let rule: Rule = "remove-a-square".parse().unwrap();
-        let space = Space::new(&rule, 0x3, 1).unwrap();
+        let space = SparseSpace::new(&rule, 0x3, 1).unwrap();
         let good = Settled { space, rares: 10, last_rare: 70, depth: 100 };
         let count = 1 << 19;
         let seen = |values: &[u16], settled: &dyn Fn(u64) -> Settled| {

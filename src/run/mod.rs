@@ -23,7 +23,7 @@ use crate::checkpoint::journal::{self, Contents, Event, FORMAT, Journal, Point, 
 use crate::checkpoint::summary::{Recount, Snapshot};
 use crate::error::{Error, Result};
 use crate::fault;
-use crate::solver::{self, Known, Method, Solver, Space};
+use crate::solver::{self, Known, Method, Solver, SparseSpace};
 use crate::storage::Dir;
 use crate::table::Width;
 use crate::table::digest::{Chain, SEGMENT};
@@ -107,7 +107,7 @@ pub struct Progress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settled {
     /// The sparse space in use.
-    pub space: Space,
+    pub space: SparseSpace,
     /// Rare heaps up to and with these values.
     pub rares: u64,
     /// The last of them.
@@ -188,7 +188,7 @@ impl View {
 
     /// The sparse space that the run uses.
     #[must_use]
-    pub fn space(&self) -> Space {
+    pub fn space(&self) -> SparseSpace {
         space_of(&self.rule, &self.contents.last)
     }
 
@@ -274,9 +274,9 @@ fn check_rule(dir: &Path, rule: &Rule, record: &Record) -> Result<()> {
     Ok(())
 }
 
-/// The space of a record; [`Space::NONE`] when it has none.
-pub(crate) fn space_of(rule: &Rule, record: &Record) -> Space {
-    Space::new(rule, record.mask, record.position).unwrap_or(Space::NONE)
+/// The space of a record; [`SparseSpace::NONE`] when it has none.
+pub(crate) fn space_of(rule: &Rule, record: &Record) -> SparseSpace {
+    SparseSpace::new(rule, record.mask, record.position).unwrap_or(SparseSpace::NONE)
 }
 
 /// Makes or resumes the run in `dir`; `rule` may be left out when the directory holds one.
@@ -894,7 +894,7 @@ fn resume(
         return Ok(as_it_is(&last, false));
     }
     observer.started(&rule, last.count, options.to);
-    let used = (space != Space::NONE).then_some(space);
+    let used = (space != SparseSpace::NONE).then_some(space);
     let solver = Solver::knowing(&rule, options.method, used, ledger.table(), &known)?.with_audit(attempt.seed);
     let mut checks_before = last.checks;
     more(&mut checks_before, "rehashed", last.kept.iter().map(|(from, to)| to - from).sum());
@@ -1014,7 +1014,7 @@ impl Damaged<'_> {
         let snapshot = snapshot.filter(|snapshot| snapshot.from < from);
         let start = Point { count: from, escapes, digest: self.chain.digest() };
         let table = open_at(dir, self.last, Some(&start), snapshot)?;
-        let space = Some(space_of(rule, self.last)).filter(|&space| space != Space::NONE);
+        let space = Some(space_of(rule, self.last)).filter(|&space| space != SparseSpace::NONE);
         let known = snapshot.map(Snapshot::known).unwrap_or_default();
         let mut solver = match Solver::knowing(rule, method, space, &table, &known) {
             Err(Error::Freed { .. }) => return Ok(false),
@@ -1062,7 +1062,7 @@ fn rehash(
     table: &Table,
     points: &[Point],
     snapshot: Option<&Snapshot>,
-    space: Space,
+    space: SparseSpace,
     observer: &mut (dyn Observer + Send),
     stop: &AtomicBool,
 ) -> Result<Option<Checked>> {
@@ -1259,7 +1259,7 @@ impl Run {
         self.solver.check_memory(&past)?;
         self.memory_checks += 1;
         // Without a space every heap counts as rare.
-        let has_space = self.solver.space() != Space::NONE;
+        let has_space = self.solver.space() != SparseSpace::NONE;
         self.places.look(&self.rule, &past, if has_space { self.solver.rares(past.len()).1 } else { 0 })
     }
 

@@ -21,7 +21,7 @@ use crate::kernel::{CODES, Kernel, LANES, MOST_CODES, Planes, Probe, Probes};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule};
-use crate::theory::sparse_space::Space;
+use crate::theory::sparse_space::SparseSpace;
 use std::ops::Range;
 
 /// One group in so many is looked at again; fewer where a value takes few look-ups, and little time besides.
@@ -43,7 +43,7 @@ fn choice(seed: u64, group: u64) -> u64 {
 /// What is needed for a second look, for one list of rare heaps.
 #[derive(Clone, Debug)]
 pub(super) struct Audit {
-    space: Space,
+    space: SparseSpace,
     kernel: Kernel,
     seed: u64,
     /// All look-ups that have a code.
@@ -62,7 +62,7 @@ pub(super) fn other_than(kernel: Kernel) -> Kernel {
 }
 
 impl Audit {
-    pub(super) fn new(rule: &Rule, space: Space, kernel: Kernel, seed: u64, rares: &[(u64, u16)]) -> Audit {
+    pub(super) fn new(rule: &Rule, space: SparseSpace, kernel: Kernel, seed: u64, rares: &[(u64, u16)]) -> Audit {
         let mut probes = Probes::new();
         let mut enter = |offset: u64, value: u16| {
             // Without a code, the option is larger than all values that have one.
@@ -212,7 +212,7 @@ mod tests {
             let rule: Rule = game.parse().unwrap();
             let right = values(&rule, Method::Sparse(Kernel::best()), 140_000).unwrap();
             let known = rule.known().and_then(|known| known.space);
-            let space = known.and_then(|(mask, position)| Space::new(&rule, mask, position));
+            let space = known.and_then(|(mask, position)| SparseSpace::new(&rule, mask, position));
             let space =
                 space.unwrap_or_else(|| crate::solver::Histogram::of(right.as_slice()).unwrap().best_space(&rule).0);
             let rares: Vec<_> = space.rares(0, &right).collect();
@@ -249,7 +249,7 @@ mod tests {
         }
     }
 
-    fn streams(rule: &Rule, space: Space, kernel: Kernel, past: &[u16], block: &[u16]) -> (Codes, Witnesses) {
+    fn streams(rule: &Rule, space: SparseSpace, kernel: Kernel, past: &[u16], block: &[u16]) -> (Codes, Witnesses) {
         let mut codes = Codes::new(space, 0);
         codes.push(past);
         codes.push(block);

@@ -17,7 +17,7 @@
 //! (a pair of rares gives a rare value, which the code cannot express), or would be too near for the difference rule.
 //! Beyond twice the last rare position no look-up is odd.
 //!
-//! Values at or above 512 ([`Space::coded`]) have no byte code. When the first one appears the stream goes over to 16-bit
+//! Values at or above 512 ([`SparseSpace::coded`]) have no byte code. When the first one appears the stream goes over to 16-bit
 //! values and a set of them: exact, slower, and needed by few games (.004 has values above 6000).
 //!
 //! Invariant: after [`Stream::block`] the stream has run ahead of what is proved; [`Stream::truncate`] takes it back.
@@ -32,7 +32,7 @@ use crate::kernel::{self, Chain, Kernel, LANES, Lanes, Planes, Probe, Probes, St
 use crate::theory::definition::{Sequence, for_each_piece};
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule, Split};
-use crate::theory::sparse_space::Space;
+use crate::theory::sparse_space::SparseSpace;
 use bitvec::vec::BitVec;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -75,7 +75,7 @@ pub(super) struct Plan {
 
 pub(super) struct Stream {
     rule: Rule,
-    space: Space,
+    space: SparseSpace,
     kernel: Kernel,
     splits: Vec<Split>,
     /// The rare positions, ascending, and their values.
@@ -295,7 +295,7 @@ impl Stream {
     /// A stream that continues `past`, whose rare positions under `space` are `rares`.
     pub(super) fn new<S: Sequence + ?Sized>(
         rule: &Rule,
-        space: Space,
+        space: SparseSpace,
         kernel: Kernel,
         rares: Vec<(u64, u16)>,
         max_value: u16,

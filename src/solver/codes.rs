@@ -10,7 +10,7 @@ use super::window::Window;
 use crate::error::{Error, Result};
 use crate::kernel::LANES;
 use crate::theory::nimber::index;
-use crate::theory::sparse_space::Space;
+use crate::theory::sparse_space::SparseSpace;
 use rayon::prelude::*;
 
 /// Stands for a rare heap.
@@ -31,7 +31,7 @@ pub(super) struct Codes {
 
 impl Codes {
     /// No codes yet; the first will be that of heap `start`.
-    pub(super) fn new(space: Space, start: u64) -> Codes {
+    pub(super) fn new(space: SparseSpace, start: u64) -> Codes {
         let coded = space.coded();
         let code = |v: u16, n: u64| if v >= coded || space.is_rare(v, n) { POISON } else { space.code(v) };
         let table = Box::new([2, 1].map(|n| {

@@ -23,7 +23,7 @@ mod pipeline;
 mod window;
 mod witnesses;
 
-pub use crate::theory::sparse_space::{Histogram, Space};
+pub use crate::theory::sparse_space::{Histogram, SparseSpace};
 
 use crate::error::{Error, Result};
 use crate::fault;
@@ -100,10 +100,10 @@ struct Seen {
 
 impl Seen {
     /// One scan of all values that are there; `known` stands for the others.
-    fn of<S: Sequence + ?Sized>(past: &S, space: Space, known: &Known) -> Result<Seen> {
+    fn of<S: Sequence + ?Sized>(past: &S, space: SparseSpace, known: &Known) -> Result<Seen> {
         let mut seen = Seen { max_value: known.max_value, ..Seen::default() };
         for_each_kept(past, |from, values| {
-            if space != Space::NONE {
+            if space != SparseSpace::NONE {
                 seen.rares.extend(space.rares(from, values));
             }
             let largest = values.iter().copied().max().unwrap_or(0);
@@ -137,7 +137,7 @@ pub fn may_be_sparse(rule: &Rule, method: Method) -> bool {
 pub struct Solver {
     rule: Rule,
     method: Method,
-    space: Space,
+    space: SparseSpace,
     /// The built-in space of a named game is not reviewed while all values are below 512.
     built_in: bool,
     /// Any space is kept, good or bad.
@@ -197,7 +197,12 @@ impl Solver {
     ///
     /// # Errors
     /// What reading `past` gives.
-    pub fn new<S: Sequence + ?Sized>(rule: &Rule, method: Method, space: Option<Space>, past: &S) -> Result<Solver> {
+    pub fn new<S: Sequence + ?Sized>(
+        rule: &Rule,
+        method: Method,
+        space: Option<SparseSpace>,
+        past: &S,
+    ) -> Result<Solver> {
         Solver::knowing(rule, method, space, past, &Known::default())
     }
 
@@ -208,13 +213,13 @@ impl Solver {
     pub fn knowing<S: Sequence + ?Sized>(
         rule: &Rule,
         method: Method,
-        space: Option<Space>,
+        space: Option<SparseSpace>,
         past: &S,
         known: &Known,
     ) -> Result<Solver> {
         let named = rule.known().and_then(|known| known.space);
-        let built_in = named.and_then(|(mask, position)| Space::new(rule, mask, position));
-        let chosen = space.or(built_in).unwrap_or(Space::NONE);
+        let built_in = named.and_then(|(mask, position)| SparseSpace::new(rule, mask, position));
+        let chosen = space.or(built_in).unwrap_or(SparseSpace::NONE);
         let seen = Seen::of(past, chosen, known)?;
         let mut solver = Solver {
             rule: rule.clone(),
@@ -231,7 +236,7 @@ impl Solver {
             audit: None,
             failed: false,
         };
-        if past.len() >= BOOTSTRAP && solver.space != Space::NONE && method != Method::Definition {
+        if past.len() >= BOOTSTRAP && solver.space != SparseSpace::NONE && method != Method::Definition {
             solver.engine = solver.sparse_engine(past, seen)?;
             solver.next_review = past.len() * 2;
         } else {
@@ -262,11 +267,11 @@ impl Solver {
         self
     }
 
-    /// The space in use; [`Space::NONE`] before one is found.
+    /// The space in use; [`SparseSpace::NONE`] before one is found.
     #[must_use]
-    pub fn space(&self) -> Space {
+    pub fn space(&self) -> SparseSpace {
         match self.engine {
-            Engine::Definition(_) | Engine::Dense(_) => Space::NONE,
+            Engine::Definition(_) | Engine::Dense(_) => SparseSpace::NONE,
             Engine::Sparse(_) => self.space,
         }
     }
@@ -459,7 +464,7 @@ impl Solver {
         }
         let (best, fewest) = Histogram::of(past)?.best_space(&self.rule);
         let better = if sparse { fewest * 5 < rares * 4 } else { fewest * WORTH <= n };
-        if better && best != Space::NONE {
+        if better && best != SparseSpace::NONE {
             self.space = best;
             self.rares_at_review = fewest;
             self.engine = self.enter_space(past)?;
@@ -557,7 +562,7 @@ fn check<S: Sequence + ?Sized>(
 
 impl Streams {
     /// Makes the second look ready, when one is to be taken: after every new rare heap anew.
-    fn look_again(&mut self, rule: &Rule, space: Space, seed: Option<u64>) {
+    fn look_again(&mut self, rule: &Rule, space: SparseSpace, seed: Option<u64>) {
         let rares = self.candidates.rares();
         if let Some(seed) = seed.filter(|_| self.audit.as_ref().is_none_or(|audit| audit.rares() != rares.len())) {
             self.audit = Some(Audit::new(rule, space, audit::other_than(self.kernel), seed, rares));
@@ -819,7 +824,7 @@ mod tests {
     #[test]
     fn a_resumed_solver_keeps_only_the_last_large_values() {
         let values = vec![300u16; 1 << 20];
-        let seen = Seen::of(values.as_slice(), Space::NONE, &Known::default()).unwrap();
+        let seen = Seen::of(values.as_slice(), SparseSpace::NONE, &Known::default()).unwrap();
         assert!(seen.large.len() < 1 << 18, "{} values above 255 are held", seen.large.len());
         assert_eq!(seen.large.last(), Some(&((1 << 20) - 1, 300)));
     }

@@ -219,7 +219,7 @@ mod tests {
     use crate::error::Error;
     use crate::kernel::{Probe, Probes};
     use crate::solver::candidates::Stream;
-    use crate::solver::{Method, Solver, Space, values};
+    use crate::solver::{Method, Solver, SparseSpace, values};
     use crate::support::Random;
     use crate::theory::rule::Rule;
 
@@ -230,7 +230,7 @@ mod tests {
         let rule: Rule = "grundy".parse().unwrap();
         let all = values(&rule, Method::Sparse(Kernel::best()), 400_000).unwrap();
         let (past, later) = all.split_at(360_448); // a multiple of PIECE
-        let space = Space::new(&rule, 0x1fe, 0).unwrap();
+        let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
         let rares: Vec<(u64, u16)> = space.rares(0, past).collect();
         for (threads, kernel) in
             [1, 2, 16].into_iter().flat_map(|t| Kernel::available().into_iter().map(move |k| (t, k)))
@@ -284,7 +284,7 @@ mod tests {
     fn what_reaches_back_beyond_the_copy_is_marked_where_it_stands() {
         let random = &mut Random::new("far marks");
         let rule: Rule = "grundy".parse().unwrap();
-        let space = Space::new(&rule, 0x1fe, 0).unwrap();
+        let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
         for kernel in Kernel::available() {
             let mut ahead = [Probes::new(), Probes::new()];
@@ -326,7 +326,7 @@ mod tests {
         for (game, largest) in [("grundy", 255), ("grundy", 60_000)] {
             let rule: Rule = game.parse().unwrap();
             let past = values(&rule, Method::Sparse(Kernel::best()), 200_000).unwrap();
-            let space = Space::new(&rule, 0x1fe, 0).unwrap();
+            let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
             let rares = space.rares(0, &past).collect();
             // A large value among those before sends the stream the wide way.
             let mut stream = Stream::new(&rule, space, Kernel::best(), rares, largest, past.as_slice()).unwrap();

@@ -31,7 +31,7 @@ use crate::kernel::{self, Kernel, LANES, Planes, Probe, Probes};
 use crate::theory::definition::{self, Sequence};
 use crate::theory::nimber::{NimSet, index};
 use crate::theory::rule::{Rule, Split};
-use crate::theory::sparse_space::Space;
+use crate::theory::sparse_space::SparseSpace;
 use std::ops::Range;
 
 /// Heaps checked by one task, a multiple of [`LANES`].
@@ -96,7 +96,7 @@ impl Checked {
 pub(super) struct Witnesses {
     rule: Rule,
     kernel: Kernel,
-    space: Space,
+    space: SparseSpace,
     splits: Vec<Split>,
     /// G(a) at index [`HEAD`] - 1 - a: reversed, so that the two parts of a split run side by side.
     head: Vec<u16>,
@@ -134,7 +134,7 @@ impl Witnesses {
     /// A stream that continues `past`, of whose values above 255 `large` are known, with their heaps.
     pub(super) fn new<S: Sequence + ?Sized>(
         rule: &Rule,
-        space: Space,
+        space: SparseSpace,
         kernel: Kernel,
         large: Vec<(u64, u16)>,
         past: &S,
@@ -607,7 +607,7 @@ fn sum_of_hashes(large: &[(u64, u16)]) -> u64 {
 }
 
 /// How many rare values are below each that may be common, at even and at odd heaps.
-fn rare_below(space: Space) -> [Vec<u16>; 2] {
+fn rare_below(space: SparseSpace) -> [Vec<u16>; 2] {
     [2, 1].map(|n| {
         let mut rare = 0;
         let below = |v: u16| {
@@ -664,7 +664,7 @@ fn shares(left: &[Left], heaps: usize, considered: usize) -> (usize, usize) {
 }
 
 /// The code of G(a) = `value`; any byte where there is none.
-fn code_of(space: Space, a: u64, value: u16) -> u8 {
+fn code_of(space: SparseSpace, a: u64, value: u16) -> u8 {
     if value >= space.coded() || space.is_rare(value, a) { u8::MAX } else { space.code(value) }
 }
 
@@ -723,7 +723,7 @@ mod tests {
     #[test]
     fn a_witness_found_by_a_large_value_is_as_deep_as_its_smaller_part() {
         let rule: Rule = "grundy".parse().unwrap();
-        let space = Space::new(&rule, 0x1fe, 0).unwrap();
+        let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
         let mut past = vec![0u16; 320_000];
         let large: Vec<(u64, u16)> = (150_000..).zip(258..262).collect();
         large.iter().for_each(|&(n, v)| past[index(n)] = v);
@@ -739,7 +739,7 @@ mod tests {
     #[test]
     fn a_candidate_that_is_not_the_least_is_a_failed_check() {
         let rule: Rule = "grundy".parse().unwrap();
-        let space = Space::new(&rule, 0x1fe, 0).unwrap();
+        let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
         let past = crate::solver::values(&rule, crate::solver::Method::Sparse(Kernel::best()), 200_001).unwrap();
         let (past, truth) = past.split_at(200_000);
         let wrong = (truth[0] + 1..512).rev().find(|&v| !space.is_rare(v, 200_000)).unwrap();

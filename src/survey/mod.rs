@@ -47,7 +47,7 @@ pub use plan::{Collection, Games, Missing, Plan};
 
 use crate::error::{Error, Result};
 use crate::period::{self, Status, Theorem};
-use crate::solver::{Known, Method, Space};
+use crate::solver::{Known, Method, SparseSpace};
 use crate::storage::{Dir, File, Mode};
 use crate::table::digest::{Chain, Digest};
 use crate::theory::rule::Rule;
@@ -142,7 +142,7 @@ impl Record {
         if self.to == 0 || self.max_at >= count || (self.max_value == 0) != (self.max_at == 0) {
             return fail("max_value and max_at do not fit checked_through");
         }
-        let space = Space::new(rule, self.mask, self.position).is_some();
+        let space = SparseSpace::new(rule, self.mask, self.position).is_some();
         let fits = match (self.rares, self.last_rare) {
             (Some(rares), Some(last)) => space && rares >= 1 && rares - 1 <= last && last < count,
             (None, None) => (self.mask, self.position) == (0, 0),
@@ -213,9 +213,9 @@ pub fn examine(rule: &Rule, method: Method, to: u64, stop: &AtomicBool) -> Resul
     if rule.is_nim() {
         return Ok(Some(nim(to)));
     }
-    let limit = |found: Option<&period::Finding>, space: Space| {
+    let limit = |found: Option<&period::Finding>, space: SparseSpace| {
         let usual = match (found, space) {
-            (Some(found), Space::NONE) if rule.splits().next().is_some() => to.min(found.count.max(to / 8)),
+            (Some(found), SparseSpace::NONE) if rule.splits().next().is_some() => to.min(found.count.max(to / 8)),
             _ => to,
         };
         let near = found.and_then(|found| found.needed(rule)).filter(|&needed| needed <= to.saturating_mul(4));
@@ -230,7 +230,7 @@ pub fn examine(rule: &Rule, method: Method, to: u64, stop: &AtomicBool) -> Resul
     let max_at = values.iter().position(|&v| v == known.max_value).unwrap_or(0) as u64;
     let mut chain = Chain::new();
     chain.update(values);
-    let sparse = hunt.space != Space::NONE;
+    let sparse = hunt.space != SparseSpace::NONE;
     let repeat = hunt.finding.repeat.as_ref();
     Ok(Some(Record {
         format: FORMAT.into(),

@@ -25,7 +25,7 @@
 
 use crate::error::{Error, Result};
 use crate::kernel::{HEAPS, Kernel};
-use crate::solver::{Known, Space};
+use crate::solver::{Known, SparseSpace};
 use crate::theory::definition::{self, Sequence};
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule};
@@ -65,7 +65,7 @@ struct Exclusion<'a, S: ?Sized> {
 /// [`Error::Wrong`] or [`Error::Excluded`] at the lowest heap that contradicts the others; what reading `past` gives.
 pub fn check<S: Sequence + ?Sized>(
     rule: &Rule,
-    space: Space,
+    space: SparseSpace,
     past: &S,
     known: &Known,
     range: Range<u64>,
@@ -102,7 +102,7 @@ fn settle<S: Sequence + ?Sized>(rule: &Rule, past: &S, known: &Known, range: &Ra
 }
 
 impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
-    fn new(rule: &'a Rule, space: Space, past: &'a S, known: &Known, end: u64) -> Exclusion<'a, S> {
+    fn new(rule: &'a Rule, space: SparseSpace, past: &'a S, known: &Known, end: u64) -> Exclusion<'a, S> {
         let singles = rule.moves().iter().filter(|m| keeps_class(space, m.leaves, m.remove, m.constant));
         let single = |remove, constant| Lookup { offset: remove, value: constant, part: 0, min_difference: 0 };
         let mut lookups: Vec<Lookup> = singles.map(|m| single(m.remove, m.constant)).collect();
@@ -122,7 +122,7 @@ impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
     /// The heaps with options that no look-up stands for and that may be common: of moves that leave nothing, and of
     /// those that leave one heap and change its class, where it is rare. (Where it is common, the option is rare, and
     /// cannot be the value of a common heap; a rare heap is settled by the definition.)
-    fn places(&self, space: Space, known: &Known, range: &Range<u64>) -> Vec<u64> {
+    fn places(&self, space: SparseSpace, known: &Known, range: &Range<u64>) -> Vec<u64> {
         let mut places = Vec::new();
         for m in self.rule.moves() {
             match m.leaves {
@@ -239,6 +239,6 @@ impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
 }
 
 /// Whether the options of a move that leaves one heap have the class of that heap.
-fn keeps_class(space: Space, leaves: Leaves, remove: u64, constant: u16) -> bool {
+fn keeps_class(space: SparseSpace, leaves: Leaves, remove: u64, constant: u16) -> bool {
     leaves == Leaves::One && space.keeps_class(remove, constant)
 }

@@ -27,7 +27,7 @@ use crate::checkpoint::summary::{Recount, Snapshot};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::run::{View, space_of};
-use crate::solver::{self, Known, Method, Space};
+use crate::solver::{self, Known, Method, SparseSpace};
 use crate::table::HEADER;
 use crate::table::digest::{self, Digest, SEGMENT};
 use crate::theory::definition::{self, Sequence, for_each_piece};
@@ -232,7 +232,7 @@ fn of_segment(points: &[journal::Point], i: u64) -> &[journal::Point] {
     &points[until(i * SEGMENT)..until((i + 1) * SEGMENT)]
 }
 
-fn segment(view: &View, space: Space, points: &[journal::Point], i: u64, end: u64) -> Result<Hashed> {
+fn segment(view: &View, space: SparseSpace, points: &[journal::Point], i: u64, end: u64) -> Result<Hashed> {
     let (mut hasher, mut counted) = (blake3::Hasher::new(), Recount::default());
     let (mut bytes, mut from) = (Vec::new(), i * SEGMENT);
     let mut hash_to = |to: u64| {
@@ -250,11 +250,11 @@ fn segment(view: &View, space: Space, points: &[journal::Point], i: u64, end: u6
 }
 
 /// Counts the rare heaps and the largest value of all values that are there, in parallel; `freed` tells of the others.
-/// Under [`Space::NONE`] no heap is told.
+/// Under [`SparseSpace::NONE`] no heap is told.
 ///
 /// # Errors
 /// What reading `past` gives.
-pub fn count<S: Sequence + ?Sized>(past: &S, space: Space, freed: &Known) -> Result<Known> {
+pub fn count<S: Sequence + ?Sized>(past: &S, space: SparseSpace, freed: &Known) -> Result<Known> {
     /// Values counted by one task.
     const PIECE: u64 = 1 << 20;
     let hole = past.freed();
@@ -264,7 +264,7 @@ pub fn count<S: Sequence + ?Sized>(past: &S, space: Space, freed: &Known) -> Res
         let mut known = Known::default();
         for_each_piece(past, piece.start, piece.end, |from, values| {
             known.max_value = values.iter().fold(known.max_value, |largest, &v| largest.max(v));
-            if space != Space::NONE {
+            if space != SparseSpace::NONE {
                 let rares = (from..).zip(values).filter(|&(n, &v)| space.is_rare(v, n));
                 known.rares.extend(rares.map(|(n, &v)| (n, v)));
             }
@@ -286,7 +286,7 @@ pub fn count<S: Sequence + ?Sized>(past: &S, space: Space, freed: &Known) -> Res
 /// A run whose values are to be checked.
 struct Suspect {
     view: View,
-    space: Space,
+    space: SparseSpace,
     /// Of all its values.
     known: Known,
 }
@@ -308,7 +308,7 @@ impl Suspect {
     fn agree(&self) -> Result<()> {
         let last = &self.view.contents.last;
         let rares = (self.known.rares.len() as u64, self.last_rare());
-        if space_of(&self.view.rule, last) != Space::NONE && rares != (last.rares, last.last_rare) {
+        if space_of(&self.view.rule, last) != SparseSpace::NONE && rares != (last.rares, last.last_rare) {
             return Err(Error::Damage {
                 path: self.view.table.path().into(),
                 offset: HEADER,
@@ -366,10 +366,10 @@ fn further(progress: &mut impl FnMut(u64, u64), before: u64, all: u64) -> impl F
 /// range is not committed, [`Error::Freed`] when it holds heaps whose options need freed values.
 pub fn exclusion(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut(u64, u64)) -> Result<Report> {
     let mut suspect = Suspect::open(dir)?;
-    if suspect.space == Space::NONE {
+    if suspect.space == SparseSpace::NONE {
         let rule = &suspect.view.rule;
         let named = rule.known().and_then(|known| known.space);
-        let space = named.and_then(|(mask, position)| Space::new(rule, mask, position));
+        let space = named.and_then(|(mask, position)| SparseSpace::new(rule, mask, position));
         suspect.space = space.ok_or_else(|| Error::NoSpace { game: rule.name().into() })?;
         suspect.known = count(&suspect.view, suspect.space, &Known::default())?;
     }

@@ -11,7 +11,7 @@
 //! values far behind a part are shown to it as freed while it is made. While it computes it may read all of them.
 
 use crate::error::{Error, Result};
-use crate::solver::{Known, Method, Solver, Space, Work, lookback};
+use crate::solver::{Known, Method, Solver, SparseSpace, Work, lookback};
 use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
 use std::ops::Range;
@@ -53,7 +53,7 @@ impl<S: Sequence + ?Sized> Sequence for First<'_, S> {
 struct Recomputing<'a, S: ?Sized> {
     rule: &'a Rule,
     method: Method,
-    space: Space,
+    space: SparseSpace,
     past: &'a S,
     known: &'a Known,
     /// The lowest part that went wrong; later ones need not go on.
@@ -68,7 +68,7 @@ struct Recomputing<'a, S: ?Sized> {
 pub fn check<S: Sequence + ?Sized>(
     rule: &Rule,
     method: Method,
-    space: Space,
+    space: SparseSpace,
     past: &S,
     known: &Known,
     range: Range<u64>,
@@ -182,7 +182,7 @@ impl<S: Sequence + ?Sized> Recomputing<'_, S> {
             true => HEAD..recent,
             false => freed.start..freed.end.max(recent),
         };
-        let sparse = self.space != Space::NONE;
+        let sparse = self.space != SparseSpace::NONE;
         let hidden = if hidden.is_empty() || !sparse { freed } else { hidden };
         let rares = self.known.rares.iter().filter(|rare| hidden.contains(&rare.0)).copied().collect();
         let max_value = if hidden.is_empty() { 0 } else { self.known.max_value };
@@ -190,6 +190,6 @@ impl<S: Sequence + ?Sized> Recomputing<'_, S> {
         let space = sparse.then_some(self.space);
         let solver = Solver::knowing(self.rule, self.method, space, &past, &Known { rares, max_value })?;
         // The space is the one that the run found good; a young sequence finds it again.
-        Ok(if solver.space() == Space::NONE { solver } else { solver.with_fixed_space() })
+        Ok(if solver.space() == SparseSpace::NONE { solver } else { solver.with_fixed_space() })
     }
 }
