@@ -13,7 +13,7 @@
 //!
 //! Invariant: a hole is part of what the last two records say is freed.
 
-use crate::checkpoint::journal::{Attached, Event, Journal, Point, Record, kept};
+use crate::checkpoint::journal::{Attached, CommitPoint, Event, Journal, Record, kept};
 use crate::checkpoint::summary::{self, Recount, Snapshot};
 use crate::error::{Error, Result};
 use crate::fault;
@@ -89,7 +89,7 @@ impl Ledger {
         journal: Journal,
         table: Table,
         chain: Chain,
-        points: &[Point],
+        points: &[CommitPoint],
         snapshot: Option<Snapshot>,
         template: Record,
     ) -> Ledger {

@@ -168,7 +168,7 @@ const ZEROS: &str = "00000000000000000000000000000000000000000000000000000000000
 
 /// What a journal says of one commit that still speaks of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Point {
+pub struct CommitPoint {
     /// Values committed.
     pub count: u64,
     /// Escapes committed.
@@ -183,7 +183,7 @@ pub struct Contents {
     /// The last good record.
     pub last: Record,
     /// The commits that the table still shows, ascending in count.
-    pub points: Vec<Point>,
+    pub points: Vec<CommitPoint>,
     /// Values and escapes that the record before the last one speaks of; a header may still say these after a kill.
     pub before: (u64, u64),
     /// The most values and the most escapes of any record: who reads may have mapped so many, whatever the run went back to.
@@ -402,7 +402,7 @@ fn accept(contents: &mut Option<Contents>, record: Record) -> std::result::Resul
     if record.freed().is_none() {
         return Err("the kept ranges make no sense");
     }
-    let point = Point { count: record.count, escapes: record.escapes, digest };
+    let point = CommitPoint { count: record.count, escapes: record.escapes, digest };
     let Some(contents) = contents else {
         let farthest = (record.count, record.escapes);
         let points = vec![point];

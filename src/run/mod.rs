@@ -19,7 +19,7 @@
 pub(crate) mod spot_checks;
 
 use crate::checkpoint::commit::{Batch, HEAD, Ledger, SLACK, Writer, fill, may_free};
-use crate::checkpoint::journal::{self, Contents, Event, FORMAT, Journal, Point, Record, StatedGame, kept};
+use crate::checkpoint::journal::{self, CommitPoint, Contents, Event, FORMAT, Journal, Record, StatedGame, kept};
 use crate::checkpoint::summary::{Recount, Snapshot};
 use crate::error::{Error, Result};
 use crate::fault;
@@ -217,7 +217,7 @@ impl View {
         let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
         if journal::is_another_in(&self.dir, followed.0)? {
             let Contents { last, points, records, .. } = journal::read_in(&self.dir)?;
-            let ours = |point: &&Point| point.count == self.table.len();
+            let ours = |point: &&CommitPoint| point.count == self.table.len();
             let digest = points.iter().find(ours).map(|point| point.digest.to_string());
             if digest.as_ref() != Some(&self.contents.last.digest) {
                 let what = "the run went back while it was read; read it again".into();
@@ -729,12 +729,12 @@ fn resume(
     let freed = last.freed().unwrap_or(0..0);
     // Where a run may go back to: what is looked back at from there is not freed.
     let lookback = solver::lookback(&rule, last.last_rare);
-    let usable = |point: &Point, snapshot: &Option<Snapshot>| {
+    let usable = |point: &CommitPoint, snapshot: &Option<Snapshot>| {
         freed.is_empty()
             || point.count <= freed.start
             || (snapshot.is_some() && point.count >= freed.end.saturating_add(lookback))
     };
-    let drop_unusable = |points: &mut Vec<Point>, snapshot: &mut Option<Snapshot>| {
+    let drop_unusable = |points: &mut Vec<CommitPoint>, snapshot: &mut Option<Snapshot>| {
         while points.last().is_some_and(|last| !usable(last, snapshot)) {
             points.pop();
         }
@@ -755,8 +755,9 @@ fn resume(
     let Some(mut checked) = rehash(&table, &points, snapshot.as_ref(), space, observer, stop)? else {
         return Ok(as_it_is(&last, true)); // a second thought during the re-hash
     };
-    let is_whole =
-        |good: usize, points: &[Point]| good == points.len() && points.last().map(|p| p.count) == Some(last.count);
+    let is_whole = |good: usize, points: &[CommitPoint]| {
+        good == points.len() && points.last().map(|p| p.count) == Some(last.count)
+    };
     if !options.rollback {
         table.check_headers()?;
     }
@@ -965,7 +966,7 @@ fn more(checks: &mut BTreeMap<String, u64>, name: &str, number: u64) {
 }
 
 /// Opens the table of a record as far as a point says; what is freed is refused.
-fn open_at(dir: &Dir, last: &Record, point: Option<&Point>, snapshot: Option<&Snapshot>) -> Result<Table> {
+fn open_at(dir: &Dir, last: &Record, point: Option<&CommitPoint>, snapshot: Option<&Snapshot>) -> Result<Table> {
     let (count, escapes) = point.map_or((0, 0), |p| (p.count, p.escapes));
     let mut table = Table::open_in(dir, last.width, count, escapes, true)?;
     table.free(snapshot.map_or(0..0, Snapshot::freed));
@@ -973,7 +974,7 @@ fn open_at(dir: &Dir, last: &Record, point: Option<&Point>, snapshot: Option<&Sn
 }
 
 /// The values, and the escapes, between the last point that agrees and the next one.
-fn first_wrong(points: &[Point], good: Option<&Point>) -> (Range<u64>, Range<u64>) {
+fn first_wrong(points: &[CommitPoint], good: Option<&CommitPoint>) -> (Range<u64>, Range<u64>) {
     let (count, escapes) = good.map_or((0, 0), |good| (good.count, good.escapes));
     let next = points.iter().find(|point| point.count > count);
     // Longer only where a snapshot is damaged, and what it stands for is a hole.
@@ -985,9 +986,9 @@ fn first_wrong(points: &[Point], good: Option<&Point>) -> (Range<u64>, Range<u64
 struct Damaged<'a> {
     last: &'a Record,
     /// The points that agree.
-    before: &'a [Point],
+    before: &'a [CommitPoint],
     /// The first that does not.
-    wrong: &'a Point,
+    wrong: &'a CommitPoint,
     /// Of the values before.
     chain: &'a Chain,
 }
@@ -1012,7 +1013,7 @@ impl Damaged<'_> {
         };
         // What is freed lies behind what is computed anew, or before it.
         let snapshot = snapshot.filter(|snapshot| snapshot.from < from);
-        let start = Point { count: from, escapes, digest: self.chain.digest() };
+        let start = CommitPoint { count: from, escapes, digest: self.chain.digest() };
         let table = open_at(dir, self.last, Some(&start), snapshot)?;
         let space = Some(space_of(rule, self.last)).filter(|&space| space != SparseSpace::NONE);
         let known = snapshot.map(Snapshot::known).unwrap_or_default();
@@ -1060,7 +1061,7 @@ struct Checked {
 /// flag was set.
 fn rehash(
     table: &Table,
-    points: &[Point],
+    points: &[CommitPoint],
     snapshot: Option<&Snapshot>,
     space: SparseSpace,
     observer: &mut (dyn Observer + Send),

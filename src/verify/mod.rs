@@ -113,7 +113,7 @@ fn kept(view: &View, snapshot: &Snapshot, mut go_on: impl FnMut(u64, u64) -> boo
     let Some((tail, tail_counted)) = tail else { return Ok(None) };
     let head = hash(view, 0..freed.start, |done, _| go_on(tail.checked + done, all))?;
     let Some((head, head_counted)) = head else { return Ok(None) };
-    let differs = |p: &&journal::Point| p.count == freed.end && Some(p.digest) != snapshot.digest();
+    let differs = |p: &&journal::CommitPoint| p.count == freed.end && Some(p.digest) != snapshot.digest();
     if let Some(point) = view.contents.points.iter().find(differs) {
         return Err(Error::Damage {
             path: view.table.path().with_file_name(journal::NAME),
@@ -172,7 +172,7 @@ fn settled(dir: &Path) -> Result<View> {
 fn hash(view: &View, range: Range<u64>, mut go_on: impl FnMut(u64, u64) -> bool) -> Result<Option<(Report, Recount)>> {
     let points = &view.contents.points;
     // Start where a record knows the digest at a segment boundary, end where a record knows the digest.
-    let boundary = |p: &&journal::Point| p.count.is_multiple_of(SEGMENT) && p.count <= range.start;
+    let boundary = |p: &&journal::CommitPoint| p.count.is_multiple_of(SEGMENT) && p.count <= range.start;
     let start = points.iter().rev().find(boundary).filter(|p| p.count > 0);
     let (from, mut closed) = start.map_or((0, Digest::default()), |p| (p.count, p.digest));
     let space = space_of(&view.rule, &view.contents.last);
@@ -227,12 +227,12 @@ struct Hashed {
 }
 
 /// The points behind the first value of segment i, up to its end.
-fn of_segment(points: &[journal::Point], i: u64) -> &[journal::Point] {
+fn of_segment(points: &[journal::CommitPoint], i: u64) -> &[journal::CommitPoint] {
     let until = |count: u64| points.partition_point(|p| p.count <= count);
     &points[until(i * SEGMENT)..until((i + 1) * SEGMENT)]
 }
 
-fn segment(view: &View, space: SparseSpace, points: &[journal::Point], i: u64, end: u64) -> Result<Hashed> {
+fn segment(view: &View, space: SparseSpace, points: &[journal::CommitPoint], i: u64, end: u64) -> Result<Hashed> {
     let (mut hasher, mut counted) = (blake3::Hasher::new(), Recount::default());
     let (mut bytes, mut from) = (Vec::new(), i * SEGMENT);
     let mut hash_to = |to: u64| {
