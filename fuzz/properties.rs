@@ -246,7 +246,7 @@ pub(crate) fn journal(input: &[u8]) {
         let _ = (
             told(view.table.header_shapes()),
             told(view.table.check_escapes()),
-            told(view.table.check_lengths(view.contents.farthest)),
+            told(view.table.check_lengths(view.contents.high_water_mark)),
         );
         for from in [0, view.len().saturating_sub(64), view.len()] {
             let _ = told(view.read(from, &mut [0; 64]));

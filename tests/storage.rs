@@ -176,7 +176,7 @@ fn published(disk: &Memory) -> u64 {
 /// the files was committed once, before the run went back; what is freed is a hole, or was to be one after the last record.
 fn is_right(game: &Game, width: Width, disk: &Memory, what: &dyn std::fmt::Debug) -> u64 {
     let contents = journal::read_in(&dir(on(disk))).unwrap_or_else(|error| panic!("{what:?}: {error}"));
-    let (last, farthest) = (contents.last, contents.farthest);
+    let (last, high_water_mark) = (contents.last, contents.high_water_mark);
     let (mut values, mut escapes) = game.files(width, last.count);
     let found = disk.get("values.npy").unwrap();
     let hole = hole(&last, width);
@@ -185,14 +185,14 @@ fn is_right(game: &Game, width: Width, disk: &Memory, what: &dyn std::fmt::Debug
     }
     let differs = found.iter().zip(&values).position(|(a, b)| a != b);
     let length = |units: u64, unit: u64| HEADER + (units * unit) as usize;
-    let right = found.starts_with(&values) && found.len() <= length(farthest.0, width.bytes());
+    let right = found.starts_with(&values) && found.len() <= length(high_water_mark.0, width.bytes());
     assert!(right, "{what:?}: the table of {} values is not right, from byte {differs:?} on", last.count);
     let found = disk.get("escapes.npy");
     if let (Some(found), Some(escapes)) = (&found, &mut escapes) {
         tolerate_freed_escapes(&last, found, escapes);
     }
     let right = match (&found, &escapes) {
-        (Some(found), Some(escapes)) => found.starts_with(escapes) && found.len() <= length(farthest.1, 10),
+        (Some(found), Some(escapes)) => found.starts_with(escapes) && found.len() <= length(high_water_mark.1, 10),
         (found, escapes) => found == escapes,
     };
     assert!(right, "{what:?}: the escapes of {} values are not right", last.count);
@@ -256,7 +256,7 @@ fn never_shrinks(width: Width, seen: &[Memory]) {
     let mut most = (0, 0);
     for (at, disk) in seen.iter().enumerate() {
         if let Ok(contents) = journal::read_in(&dir(on(disk))) {
-            most = (most.0.max(contents.farthest.0), most.1.max(contents.farthest.1));
+            most = (most.0.max(contents.high_water_mark.0), most.1.max(contents.high_water_mark.1));
         }
         for (name, units, unit) in [("values.npy", most.0, width.bytes()), ("escapes.npy", most.1, 10)] {
             let length = disk.get(name).map(|bytes| bytes.len() as u64);

@@ -219,7 +219,7 @@ impl Ledger {
 
     /// Ends the run cleanly, and then says so in the journal: from then on headers and lengths are what it says.
     pub(crate) fn close(mut self) -> Result<()> {
-        self.table.close(self.journal.farthest())?;
+        self.table.close(self.journal.high_water_mark())?;
         let Some(last) = self.journal.last().cloned() else { return Ok(()) };
         if last.event != Event::Close {
             self.table.check_unchanged()?;

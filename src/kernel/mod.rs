@@ -99,7 +99,7 @@ impl Probe {
 pub struct Probes {
     list: Vec<Probe>,
     nearest: usize,
-    farthest: usize,
+    high_water_mark: usize,
 }
 
 impl Default for Probes {
@@ -120,20 +120,20 @@ impl Probes {
     /// No look-ups.
     #[must_use]
     pub fn new() -> Probes {
-        Probes { list: Vec::new(), nearest: usize::MAX, farthest: 0 }
+        Probes { list: Vec::new(), nearest: usize::MAX, high_water_mark: 0 }
     }
 
     /// Adds a look-up behind the others.
     pub fn push(&mut self, probe: Probe) {
         self.nearest = self.nearest.min(probe.offset);
-        self.farthest = self.farthest.max(probe.offset);
+        self.high_water_mark = self.high_water_mark.max(probe.offset);
         self.list.push(probe);
     }
 
     /// Forgets all look-ups.
     pub fn clear(&mut self) {
         self.list.clear();
-        (self.nearest, self.farthest) = (usize::MAX, 0);
+        (self.nearest, self.high_water_mark) = (usize::MAX, 0);
     }
 
     /// The look-ups, in the order in which they were added.
@@ -142,19 +142,19 @@ impl Probes {
         &self.list
     }
 
-    /// How far the farthest reaches; 0 when there is none.
+    /// How far the high_water_mark reaches; 0 when there is none.
     #[must_use]
-    pub fn farthest(&self) -> usize {
-        self.farthest
+    pub fn high_water_mark(&self) -> usize {
+        self.high_water_mark
     }
 
     /// Whether the 64 bytes that each of them looks at are inside a window of this length.
     fn are_far(&self, at: usize, length: usize) -> bool {
-        self.list.is_empty() || (self.nearest + length >= at + LANES && self.farthest <= at)
+        self.list.is_empty() || (self.nearest + length >= at + LANES && self.high_water_mark <= at)
     }
 
     fn are_near(&self, at: usize) -> bool {
-        self.list.is_empty() || (self.nearest >= 1 && self.farthest < LANES && self.farthest <= at)
+        self.list.is_empty() || (self.nearest >= 1 && self.high_water_mark < LANES && self.high_water_mark <= at)
     }
 }
 
@@ -691,10 +691,10 @@ mod tests {
             let window: Vec<u8> = (0..to + random.below(40)).map(|_| random.below(spread) as u8).collect();
             let nearest = [1, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 31, 32, 63, 64][random.below(16)];
             let mut probes = Vec::new();
-            for farthest in [nearest + 2, 33, 65, at + 1] {
+            for high_water_mark in [nearest + 2, 33, 65, at + 1] {
                 let count = [0, 1, 2, 7, 30][random.below(5)];
                 probes.extend_from_slice(
-                    random.probes(count, nearest..farthest.clamp(nearest + 1, at + 1), spread).list(),
+                    random.probes(count, nearest..high_water_mark.clamp(nearest + 1, at + 1), spread).list(),
                 );
             }
             // Some heap may see all the codes that the chain knows.

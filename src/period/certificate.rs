@@ -173,7 +173,8 @@ impl Certificate {
         lag: Option<&Lag>,
     ) -> Result<Option<Certificate>> {
         let Some(Proof { theorem, from, length, window, least }) = repeat.proof.clone() else { return Ok(None) };
-        let near = |window: Window| farthest(subject.rule, repeat.preperiod, &window).is_some_and(|most| from <= most);
+        let near =
+            |window: Window| high_water_mark(subject.rule, repeat.preperiod, &window).is_some_and(|most| from <= most);
         if !repeat.exact || !window.is_none_or(near) {
             return Ok(None);
         }
@@ -341,7 +342,7 @@ impl Certificate {
             );
             return Err(refused(what));
         }
-        let most = farthest(rule, self.preperiod, &window);
+        let most = high_water_mark(rule, self.preperiod, &window);
         if most.is_none_or(|most| self.from > most) {
             let most =
                 most.map_or_else(String::new, |most| format!(", and {most} is the most that a period like this needs"));
@@ -431,7 +432,7 @@ impl Certificate {
 }
 
 /// The greatest n1 that a certificate of P4 may have; the module head derives it.
-fn farthest(rule: &Rule, preperiod: u64, window: &Window) -> Option<u64> {
+fn high_water_mark(rule: &Rule, preperiod: u64, window: &Window) -> Option<u64> {
     let lookback = solver::lookback(rule, window.last_rare);
     let placed = lookback.checked_mul(2)?.checked_add(rule.max_difference())?;
     preperiod.checked_add(lookback)?.max(placed).max(window.to - window.from).checked_mul(SLACK)

@@ -137,7 +137,7 @@ impl Audit {
         witnesses: &Witnesses,
         past: &S,
     ) -> Result<u64> {
-        let reach = self.probes.farthest() as u64;
+        let reach = self.probes.high_water_mark() as u64;
         let differs = |n: u64, again: u16| {
             let (value, how) = (witnesses.value(n).into(), format!("kernel {}", self.kernel));
             Err(Error::Differs { n, value, again: again.into(), how })

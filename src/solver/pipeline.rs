@@ -98,7 +98,7 @@ pub(super) fn relay(
     let next = waiting.back().map_or(0, |ahead| ahead.start + PIECE as u64);
     let may_mark = rayon::current_num_threads() > 1 && !plan.is_chain();
     // As many as this plan looks back at, when it is one; by another that looks farther nothing is marked in this block.
-    let reach = Some(plan.ahead()[0].farthest()).filter(|&reach| reach > 0).unwrap_or(RECENT);
+    let reach = Some(plan.ahead()[0].high_water_mark()).filter(|&reach| reach > 0).unwrap_or(RECENT);
     let recent = codes.last(if may_mark { reach } else { 0 }, super::BLOCK);
     let back = Back { codes, recent, kernel, plan, pieces: coming, marked, spare: Vec::new(), next, limit };
     (Front { pieces, rest: Rest { marked: made, waiting } }, back)
@@ -193,7 +193,7 @@ impl Back<'_> {
             let lists = self.plan.ahead();
             let held =
                 [(&self.recent, AHEAD), (self.codes, RECENT)].into_iter().zip(lists).all(|((codes, least), list)| {
-                    let (reach, known_to) = (list.farthest() as u64, self.next.saturating_sub(least as u64));
+                    let (reach, known_to) = (list.high_water_mark() as u64, self.next.saturating_sub(least as u64));
                     list.list().is_empty() || codes.hold(start, reach, known_to)
                 });
             if !held || !self.plan.holds(start, self.next) {

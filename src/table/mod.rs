@@ -657,24 +657,24 @@ impl Table {
         punch(&self.values.file, &self.values.path, HEADER + range.start * unit, length)
     }
 
-    /// Ends a run cleanly: what never was committed is cut off; so many values and escapes were ([`Journal::farthest`]).
+    /// Ends a run cleanly: what never was committed is cut off; so many values and escapes were ([`Journal::high_water_mark`]).
     ///
-    /// [`Journal::farthest`]: crate::checkpoint::journal::Journal::farthest
+    /// [`Journal::high_water_mark`]: crate::checkpoint::journal::Journal::high_water_mark
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn close(&self, farthest: (u64, u64)) -> Result<()> {
-        self.values.cut(farthest.0)?;
-        self.escapes.as_ref().map_or(Ok(()), |column| column.cut(farthest.1))
+    pub fn close(&self, high_water_mark: (u64, u64)) -> Result<()> {
+        self.values.cut(high_water_mark.0)?;
+        self.escapes.as_ref().map_or(Ok(()), |column| column.cut(high_water_mark.1))
     }
 
     /// Checks that the files are no longer than [`Table::close`] leaves them.
     ///
     /// # Errors
     /// [`Error::Damage`] when one is.
-    pub fn check_lengths(&self, farthest: (u64, u64)) -> Result<()> {
-        self.values.check_length(farthest.0)?;
-        self.escapes.as_ref().map_or(Ok(()), |column| column.check_length(farthest.1))
+    pub fn check_lengths(&self, high_water_mark: (u64, u64)) -> Result<()> {
+        self.values.check_length(high_water_mark.0)?;
+        self.escapes.as_ref().map_or(Ok(()), |column| column.check_length(high_water_mark.1))
     }
 
     /// The width of a value.

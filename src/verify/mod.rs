@@ -87,7 +87,7 @@ fn digest_of(
     if view.contents.last.event == Event::Close {
         // Whoever writes more says so in the journal first.
         let gone_on = |_: &Error| journal::read(dir).is_ok_and(|now| now.last.sequence != view.contents.last.sequence);
-        let lengths = view.table.check_lengths(view.contents.farthest);
+        let lengths = view.table.check_lengths(view.contents.high_water_mark);
         lengths.or_else(|error| if gone_on(&error) { Ok(()) } else { Err(error) })?;
     }
     view.table.check_escapes()?;
