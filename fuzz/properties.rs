@@ -15,7 +15,7 @@ use grundy::checkpoint::summary::Snapshot;
 use grundy::games::edges::{Direction, Edges, MAX_EDGES, MAX_VERTICES};
 use grundy::games::graph::Graph;
 use grundy::period::{self, Subject, certificate::Certificate};
-use grundy::run::{self, Conduct, Observer, Options, Progress, View};
+use grundy::run::{self, Observer, Options, Progress, RunPolicy, View};
 use grundy::solver::{Known, Method};
 use grundy::storage::{Dir, Memory};
 use grundy::survey::{self, Games, Plan};
@@ -261,9 +261,9 @@ pub(crate) fn journal(input: &[u8]) {
 /// count.
 fn resumed(dir: &Dir, repair: bool, rollback: bool) {
     let resume = |repair: bool, rollback: bool| {
-        let (method, conduct) = (Method::Definition, Conduct { commit_every: None, repair, seed: Some(1) });
+        let (method, policy) = (Method::Definition, RunPolicy { commit_every: None, repair, seed: Some(1) });
         let options = Options { to: Some(1), threads: 1, method, width: None, keep: None, rollback };
-        told(run::run_in(dir, None, &options, conduct, &mut Silent, &AtomicBool::new(false)))
+        told(run::run_in(dir, None, &options, policy, &mut Silent, &AtomicBool::new(false)))
     };
     let Some(outcome) = resume(repair, rollback) else { return };
     let last = told(journal::read_in(dir)).expect("a journal").last;
@@ -476,8 +476,8 @@ fn mould() -> &'static Mould {
         let rule: Rule = format!("0.{}7", "3".repeat(290)).parse().expect("a game");
         let (width, method) = (Some(Width::U8), Method::Definition);
         let options = Options { to: Some(400), threads: 1, method, width, keep: None, rollback: false };
-        let conduct = Conduct { commit_every: Some(100), repair: false, seed: Some(1) };
-        run::run_in(&dir, Some(&rule), &options, conduct, &mut Silent, &AtomicBool::new(false)).expect("a run");
+        let policy = RunPolicy { commit_every: Some(100), repair: false, seed: Some(1) };
+        run::run_in(&dir, Some(&rule), &options, policy, &mut Silent, &AtomicBool::new(false)).expect("a run");
         let last = journal::read_in(&dir).expect("a journal").last;
         assert!(last.escapes > 0);
         let file = |name| (name, disk.get(name).expect("a file of the run"));

@@ -5,7 +5,7 @@ mod support;
 use grundy::checkpoint::journal::RECORD;
 use grundy::error::Kind;
 use grundy::kernel::Kernel;
-use grundy::run::{self, Conduct, Options, View};
+use grundy::run::{self, Options, RunPolicy, View};
 use grundy::solver::Method;
 use grundy::storage::Dir;
 use grundy::table::Width;
@@ -45,11 +45,11 @@ fn made() -> Vec<(&'static str, Vec<u8>)> {
     let (rule, method) = (GAME.parse().unwrap(), Method::Sparse(Kernel::best()));
     for end in ENDS {
         // Commits at multiples of the last end only, whatever the clock of a busy machine says.
-        let conduct = Conduct { commit_every: Some(ENDS[2]), repair: false, seed: Some(1) };
+        let policy = RunPolicy { commit_every: Some(ENDS[2]), repair: false, seed: Some(1) };
         let options =
             Options { to: Some(end), threads: 1, method, width: Some(Width::U8), keep: None, rollback: false };
         let stop = AtomicBool::new(false);
-        run::run_in(&Dir::at(dir.path()), Some(&rule), &options, conduct, &mut Silent, &stop).unwrap();
+        run::run_in(&Dir::at(dir.path()), Some(&rule), &options, policy, &mut Silent, &stop).unwrap();
     }
     let files = read(dir.path());
     assert_eq!(files[2].1.len(), RECORDS * RECORD, "three times an opening, a commit and a clean stop");

@@ -8,7 +8,7 @@ mod support;
 use grundy::checkpoint::journal::{self, Event, RECORD, Record};
 use grundy::error::{Error, Kind};
 use grundy::kernel::Kernel;
-use grundy::run::{self, Conduct, Observer, Options, Outcome, Progress, View};
+use grundy::run::{self, Observer, Options, Outcome, Progress, RunPolicy, View};
 use grundy::solver::{Method, Solver};
 use grundy::storage::faults::{Fault, Faults, Plan};
 use grundy::storage::memory::{Memory, SECTOR};
@@ -151,8 +151,8 @@ impl Process {
     ) -> grundy::Result<Outcome> {
         let Process { to, every, width, keep, rollback, repair } = self;
         let options = Options { to: Some(to), threads: 1, method, width: Some(width), keep, rollback };
-        let conduct = Conduct { commit_every: Some(every), repair, seed: Some(1) };
-        run::run_in(&dir(storage), Some(&game.rule), &options, conduct, observer, stop)
+        let policy = RunPolicy { commit_every: Some(every), repair, seed: Some(1) };
+        run::run_in(&dir(storage), Some(&game.rule), &options, policy, observer, stop)
     }
 }
 

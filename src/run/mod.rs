@@ -77,7 +77,7 @@ pub struct Options {
 
 /// What is left to the program, as a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Conduct {
+pub struct RunPolicy {
     /// Commit after every so many values and wait for it, whatever the clock says (for tests).
     pub commit_every: Option<u64>,
     /// Compute values anew that do not agree with the journal, and put them back when they are those that it speaks of.
@@ -300,8 +300,8 @@ pub fn run(
         source: std::io::Error::other(e),
     })?;
     let existed = dir.exists();
-    let conduct = Conduct { repair: true, ..Conduct::default() };
-    let outcome = pool.install(|| run_in(&Dir::at(dir), rule, options, conduct, observer, stop));
+    let policy = RunPolicy { repair: true, ..RunPolicy::default() };
+    let outcome = pool.install(|| run_in(&Dir::at(dir), rule, options, policy, observer, stop));
     if !existed && outcome.as_ref().is_ok_and(|outcome| outcome.stopped && outcome.progress.count == 0) {
         let _ = std::fs::remove_dir(dir); // which this run made, and left empty
     }
@@ -316,15 +316,15 @@ pub fn run_in(
     dir: &Dir,
     rule: Option<&Rule>,
     options: &Options,
-    conduct: Conduct,
+    policy: RunPolicy,
     observer: &mut (dyn Observer + Send),
     stop: &AtomicBool,
 ) -> Result<Outcome> {
-    let seed = conduct.seed.unwrap_or_else(random_seed);
-    again_and_again(seed, conduct, observer, |attempt, observer| {
+    let seed = policy.seed.unwrap_or_else(random_seed);
+    again_and_again(seed, policy, observer, |attempt, observer| {
         counted(dir, observer, |observer| match prepare(rule, dir, options, attempt, observer, stop)? {
             Prepared::Nothing(outcome) => Ok(outcome),
-            Prepared::Ready(run) => run.go_on(options, conduct, observer, stop),
+            Prepared::Ready(run) => run.go_on(options, policy, observer, stop),
         })
     })
 }
@@ -392,13 +392,13 @@ impl FailureKey {
 /// Attempts a run, and again after a failed check: a transient hardware fault does not fail the same way twice.
 fn again_and_again(
     seed: u64,
-    conduct: Conduct,
+    policy: RunPolicy,
     observer: &mut (dyn Observer + Send),
     mut run: impl FnMut(Attempt, &mut (dyn Observer + Send)) -> Result<Outcome>,
 ) -> Result<Outcome> {
     let mut failures: Vec<FailureKey> = Vec::new();
     loop {
-        let done = run(Attempt { conduct, seed, failures: failures.len() as u64 }, observer);
+        let done = run(Attempt { policy, seed, failures: failures.len() as u64 }, observer);
         let Err(error) = done else { return done };
         let Some(key) = FailureKey::of(&error) else { return Err(error) };
         if failures.contains(&key) {
@@ -417,7 +417,7 @@ fn again_and_again(
 /// One way through a run, from opening it.
 #[derive(Clone, Copy)]
 struct Attempt {
-    conduct: Conduct,
+    policy: RunPolicy,
     /// Decides where a second look is taken, the same in each attempt.
     seed: u64,
     /// How many attempts before it failed.
@@ -763,7 +763,7 @@ fn resume(
     }
     let mut repaired = 0;
     // A damaged journal needs a rollback, which is no reason to give up values that can be repaired.
-    let may_repair = attempt.conduct.repair && (!options.rollback || journal.is_damaged());
+    let may_repair = attempt.policy.repair && (!options.rollback || journal.is_damaged());
     while may_repair && !is_whole(checked.good, &points) {
         let Some(wrong) = points.get(checked.good) else { break };
         let damaged = Damaged { last: &last, before: &points[..checked.good], wrong, chain: &checked.chain };
@@ -1185,7 +1185,7 @@ impl Run {
     fn go_on(
         mut self,
         options: &Options,
-        conduct: Conduct,
+        policy: RunPolicy,
         observer: &mut (dyn Observer + Send),
         stop: &AtomicBool,
     ) -> Result<Outcome> {
@@ -1200,14 +1200,14 @@ impl Run {
             let boundary = count.is_multiple_of(SEGMENT) && !self.pending.is_empty();
             let due = last
                 || boundary
-                || match conduct.commit_every {
+                || match policy.commit_every {
                     Some(every) => count.is_multiple_of(every) && !self.pending.is_empty(),
                     None => clock.is_due(Instant::now()) && !self.writer.is_busy(),
                 };
             if due {
                 self.check()?;
                 self.commit()?;
-                if conduct.commit_every.is_some() {
+                if policy.commit_every.is_some() {
                     self.writer.wait()?;
                 }
                 clock.committed(Instant::now());
@@ -1228,7 +1228,7 @@ impl Run {
                 self.writer.close()?;
                 return Err(error);
             }
-            let every = conduct.commit_every.unwrap_or(SEGMENT);
+            let every = policy.commit_every.unwrap_or(SEGMENT);
             let segment_end =
                 (count / SEGMENT + 1).saturating_mul(SEGMENT).min((count / every + 1).saturating_mul(every));
             let mut more = Vec::new();
@@ -1373,19 +1373,19 @@ mod tests {
 
     /// Runs to [`TO`]; what `harm` does to each attempt comes after some values and before the next check.
     fn run_with(dir: &Dir, notes: &mut Notes, mut harm: impl FnMut(u64, &mut Run)) -> Result<Outcome> {
-        let (rule, conduct) =
-            ("0.6".parse::<Rule>().unwrap(), Conduct { commit_every: Some(1000), ..Conduct::default() });
+        let (rule, policy) =
+            ("0.6".parse::<Rule>().unwrap(), RunPolicy { commit_every: Some(1000), ..RunPolicy::default() });
         let stop = AtomicBool::new(false);
-        run_in(dir, Some(&rule), &options(12_000), conduct, notes, &stop).unwrap();
+        run_in(dir, Some(&rule), &options(12_000), policy, notes, &stop).unwrap();
         let mut attempts = 0;
-        again_and_again(7, conduct, notes, |attempt, observer| {
+        again_and_again(7, policy, notes, |attempt, observer| {
             attempts += 1;
             counted(dir, observer, |observer| {
                 match prepare(Some(&rule), dir, &options(TO), attempt, observer, &stop)? {
                     Prepared::Nothing(outcome) => Ok(outcome),
                     Prepared::Ready(mut run) => {
                         harm(attempts, &mut run);
-                        run.go_on(&options(TO), conduct, observer, &stop)
+                        run.go_on(&options(TO), policy, observer, &stop)
                     }
                 }
             })
@@ -1434,10 +1434,10 @@ mod tests {
         let rounds = cases(100, 20_000);
         let mut random = Random::new("flips in the output buffer");
         let (rule, stop) = ("0.6".parse::<Rule>().unwrap(), AtomicBool::new(false));
-        let (conduct, mut notes) = (Conduct { seed: Some(7), ..Conduct::default() }, Notes::default());
+        let (policy, mut notes) = (RunPolicy { seed: Some(7), ..RunPolicy::default() }, Notes::default());
         let dir = Dir::on(Arc::new(Memory::new()), Path::new("run"));
-        run_in(&dir, Some(&rule), &options(12_000), conduct, &mut notes, &stop).unwrap();
-        let attempt = Attempt { conduct, seed: 7, failures: 0 };
+        run_in(&dir, Some(&rule), &options(12_000), policy, &mut notes, &stop).unwrap();
+        let attempt = Attempt { policy, seed: 7, failures: 0 };
         for round in 0..rounds {
             let prepared = prepare(Some(&rule), &dir, &options(TO), attempt, &mut notes, &stop).unwrap();
             let Prepared::Ready(mut run) = prepared else { panic!("there is something to do") };
@@ -1466,10 +1466,10 @@ mod tests {
         let values = definition::values(&rule, 5000).unwrap();
         let mut chain = Chain::new();
         chain.update(&values);
-        let conduct = Conduct { commit_every: Some(500), repair: true, seed: None };
+        let policy = RunPolicy { commit_every: Some(500), repair: true, seed: None };
         let (dir, mut notes) = (Dir::on(Arc::new(Memory::new()), Path::new("run")), Notes::default());
-        run_in(&dir, Some(&rule), &options(2000), conduct, &mut notes, &stop).unwrap();
-        let attempt = Attempt { conduct, seed: 7, failures: 0 };
+        run_in(&dir, Some(&rule), &options(2000), policy, &mut notes, &stop).unwrap();
+        let attempt = Attempt { policy, seed: 7, failures: 0 };
         let prepared = |attempt: Attempt, notes: &mut Notes| match prepare(
             Some(&rule),
             &dir,
@@ -1492,19 +1492,19 @@ mod tests {
         run.writer.close().unwrap();
 
         let mut attempts = 0;
-        let seen = again_and_again(7, conduct, &mut notes, |attempt, observer| {
+        let seen = again_and_again(7, policy, &mut notes, |attempt, observer| {
             attempts += 1;
             counted(&dir, observer, |_| {
                 let mut run = prepared(attempt, &mut Notes::default())?;
                 run.places = Places::new(2500, 0, Some(2250)); // as if it were one that is looked at late
-                run.go_on(&options(5000), conduct, &mut Notes::default(), &stop)
+                run.go_on(&options(5000), policy, &mut Notes::default(), &stop)
             })
         });
         let refused = |seen: &Result<Outcome>| matches!(seen, Err(error) if error.to_string().contains("--rollback"));
         assert!(refused(&seen) && attempts == 2, "{attempts}: {seen:?}");
         // Nor does another process, or one that has nothing to do, or a reader who asks, take it for good.
         for to in [5000, 2500] {
-            let seen = run_in(&dir, None, &options(to), conduct, &mut notes, &stop);
+            let seen = run_in(&dir, None, &options(to), policy, &mut notes, &stop);
             assert!(refused(&seen), "{seen:?}");
             let last = last_record(&dir);
             assert_eq!((last.count, last.errors, last.suspect), (2500, 1, Some(2250)));
@@ -1512,11 +1512,11 @@ mod tests {
             assert!(matches!(seen, Err(Error::Differs { n: 2250, .. })), "{seen:?}");
         }
         let back = Options { rollback: true, ..options(2100) };
-        run_in(&dir, None, &back, conduct, &mut notes, &stop).unwrap();
+        run_in(&dir, None, &back, policy, &mut notes, &stop).unwrap();
         assert!(notes.0.iter().any(|note| note.contains("went back to 2000")), "{:?}", notes.0);
         let last = last_record(&dir);
         assert_eq!((last.count, last.errors, last.suspect), (2100, 1, Some(2250)), "until it is there again");
-        run_in(&dir, None, &options(5000), conduct, &mut notes, &stop).unwrap();
+        run_in(&dir, None, &options(5000), policy, &mut notes, &stop).unwrap();
         let last = last_record(&dir);
         assert_eq!((last.count, last.errors, last.suspect), (5000, 1, None));
         assert_eq!(last.digest, chain.digest().to_string());
@@ -1526,10 +1526,10 @@ mod tests {
     #[test]
     fn going_back_because_of_damage_does_not_forget_a_heap_in_doubt() {
         let (rule, stop) = ("0.07".parse::<Rule>().unwrap(), AtomicBool::new(false));
-        let conduct = Conduct { commit_every: Some(500), repair: true, seed: None };
+        let policy = RunPolicy { commit_every: Some(500), repair: true, seed: None };
         let memory = Arc::new(Memory::new());
         let (dir, mut notes) = (Dir::on(memory.clone(), Path::new("run")), Notes::default());
-        run_in(&dir, Some(&rule), &options(3000), conduct, &mut notes, &stop).unwrap();
+        run_in(&dir, Some(&rule), &options(3000), policy, &mut notes, &stop).unwrap();
         for n in [1250, 2750] {
             let differs = || Err(Error::Differs { n, value: 1, again: 2, how: "a test".into() });
             assert!(counted(&dir, &mut notes, |_| differs()).is_err());
@@ -1539,7 +1539,7 @@ mod tests {
         bytes[4096 + 2600] ^= 1;
         memory.put(table::VALUES, bytes);
         let back = Options { rollback: true, ..options(2500) };
-        run_in(&dir, None, &back, conduct, &mut notes, &stop).unwrap();
+        run_in(&dir, None, &back, policy, &mut notes, &stop).unwrap();
         assert_eq!((last_record(&dir).count, last_record(&dir).suspect), (2500, None), "1250 was good");
 
         assert!(
@@ -1549,9 +1549,9 @@ mod tests {
         let mut bytes = memory.get(table::VALUES).unwrap();
         bytes[4096 + 2100] ^= 1;
         memory.put(table::VALUES, bytes);
-        run_in(&dir, None, &Options { rollback: true, ..options(2000) }, conduct, &mut notes, &stop).unwrap();
+        run_in(&dir, None, &Options { rollback: true, ..options(2000) }, policy, &mut notes, &stop).unwrap();
         assert_eq!((last_record(&dir).count, last_record(&dir).suspect), (2000, Some(2400)), "not there any more");
-        run_in(&dir, None, &options(3000), conduct, &mut notes, &stop).unwrap();
+        run_in(&dir, None, &options(3000), policy, &mut notes, &stop).unwrap();
         assert_eq!((last_record(&dir).count, last_record(&dir).suspect), (3000, None));
     }
 
@@ -1559,17 +1559,17 @@ mod tests {
     #[test]
     fn a_check_that_fails_while_the_run_is_stopped_is_counted() {
         let (rule, stop) = ("0.6".parse::<Rule>().unwrap(), AtomicBool::new(false));
-        let conduct = Conduct { commit_every: Some(1000), ..Conduct::default() };
+        let policy = RunPolicy { commit_every: Some(1000), ..RunPolicy::default() };
         let (dir, mut notes) = (Dir::on(Arc::new(Memory::new()), Path::new("run")), Notes::default());
-        run_in(&dir, Some(&rule), &options(12_000), conduct, &mut notes, &stop).unwrap();
-        let outcome = again_and_again(7, conduct, &mut notes, |attempt, observer| {
+        run_in(&dir, Some(&rule), &options(12_000), policy, &mut notes, &stop).unwrap();
+        let outcome = again_and_again(7, policy, &mut notes, |attempt, observer| {
             counted(&dir, observer, |observer| {
                 match prepare(Some(&rule), &dir, &options(TO), attempt, observer, &stop)? {
                     Prepared::Nothing(outcome) => Ok(outcome),
                     Prepared::Ready(mut run) => {
                         stop.store(true, Ordering::Relaxed);
                         run.solver.flip();
-                        run.go_on(&options(TO), conduct, observer, &stop)
+                        run.go_on(&options(TO), policy, observer, &stop)
                     }
                 }
             })
@@ -1605,7 +1605,7 @@ mod tests {
         };
         let attempt = |failing: &dyn Fn(u64) -> Option<Error>| {
             let (mut attempts, mut notes) = (0, Notes::default());
-            let outcome = again_and_again(0, Conduct::default(), &mut notes, |attempt, _| {
+            let outcome = again_and_again(0, RunPolicy::default(), &mut notes, |attempt, _| {
                 attempts += 1;
                 assert_eq!(attempt.failures + 1, attempts, "the next attempt knows of the failures");
                 failing(attempts).map_or_else(done, Err)
