@@ -11,7 +11,7 @@
 #![allow(dead_code, reason = "a fuzzer has one of the functions")]
 
 use grundy::checkpoint::journal::{self, Attached, RECORD, Record};
-use grundy::checkpoint::summary::Snapshot;
+use grundy::checkpoint::summary::DiscardSummary;
 use grundy::games::edges::{Direction, Edges, MAX_EDGES, MAX_VERTICES};
 use grundy::games::graph::Graph;
 use grundy::period::{self, Subject, certificate::Certificate};
@@ -237,7 +237,7 @@ pub(crate) fn journal(input: &[u8]) {
         assert!(last.digest().is_some() && last.freed().is_some());
         assert!(file[..good as usize].ends_with(b"\n") && blake3::Hash::from_hex(&last.blake3).is_ok());
         let _ = told(contents.whole(dir.path()));
-        let _ = told(Snapshot::read_in(&dir, last));
+        let _ = told(DiscardSummary::read_in(&dir, last));
     }
     if let Some(view) = told(View::open_in(&dir)) {
         let contents = contents.as_ref().expect("a view has a journal");
@@ -414,7 +414,7 @@ pub(crate) fn certificate(input: &[u8]) {
 pub(crate) fn snapshot(input: &[u8]) {
     let run = mould();
     let (from, to) = (SEGMENT, 2 * SEGMENT);
-    let good = Snapshot {
+    let good = DiscardSummary {
         run: run.last.run.clone(),
         from,
         to,
@@ -431,7 +431,7 @@ pub(crate) fn snapshot(input: &[u8]) {
     let count = to + 100;
     let kept = vec![(0, from), (to, count)];
     let record = Record { count, kept, keep: Some(1), snapshot: Some(attached), ..run.last.clone() };
-    let Some(read) = told(Snapshot::read_in(&run.with(&name, bytes), &record)).flatten() else {
+    let Some(read) = told(DiscardSummary::read_in(&run.with(&name, bytes), &record)).flatten() else {
         assert!(input != b"{}", "the good one is read");
         return;
     };

@@ -14,7 +14,7 @@
 //! Invariant: a hole is part of what the last two records say is freed.
 
 use crate::checkpoint::journal::{Attached, CommitPoint, Event, Journal, Record, kept};
-use crate::checkpoint::summary::{self, Recount, Snapshot};
+use crate::checkpoint::summary::{self, DiscardSummary, Recount};
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::solver::SparseSpace;
@@ -72,7 +72,7 @@ pub(crate) struct Ledger {
     /// What is the same in all records of this process.
     template: Record,
     /// What is known of the freed values, and how the last record names it.
-    snapshot: Option<(Snapshot, Attached)>,
+    snapshot: Option<(DiscardSummary, Attached)>,
     /// The digests at ends of segments that are not freed.
     ends: BTreeMap<u64, Digest>,
     /// Freed values before this one are known to be a hole.
@@ -90,7 +90,7 @@ impl Ledger {
         table: Table,
         chain: Chain,
         points: &[CommitPoint],
-        snapshot: Option<Snapshot>,
+        snapshot: Option<DiscardSummary>,
         template: Record,
     ) -> Ledger {
         let ends = points.iter().filter(|p| p.count.is_multiple_of(SEGMENT)).map(|p| (p.count, p.digest));
@@ -177,7 +177,7 @@ impl Ledger {
     /// Puts what is known of values that may be freed into a durable snapshot. They are among the published ones.
     fn take_leave(&mut self, space: SparseSpace) -> Result<()> {
         let limit = self.keep().map_or(0, |keep| free_end(self.table.len(), keep));
-        let new = || Snapshot::new(&self.template.run, space, HEAD);
+        let new = || DiscardSummary::new(&self.template.run, space, HEAD);
         let mut snapshot = self.snapshot.as_ref().map_or_else(new, |(snapshot, _)| snapshot.clone());
         let from = snapshot.to;
         let last = self.ends.range(..=limit).next_back().filter(|(to, _)| **to > from);
@@ -417,7 +417,7 @@ mod tests {
                 let dir = Dir::on(image, Path::new("image"));
                 let last = journal::read_in(&dir).unwrap().last;
                 let freed = last.freed().unwrap();
-                assert_eq!(Snapshot::read_in(&dir, &last).unwrap().map_or(0..0, |s| s.freed()), freed);
+                assert_eq!(DiscardSummary::read_in(&dir, &last).unwrap().map_or(0..0, |s| s.freed()), freed);
                 let file = dir.open(table::VALUES, Mode::Read).unwrap();
                 let places = [FREED.start, FREED.end - 1, FREED.end, last.count - 1];
                 for n in (0..last.count).step_by(40_009).chain(places).filter(|&n| n < last.count) {

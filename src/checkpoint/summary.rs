@@ -5,7 +5,7 @@
 //! another name, made durable and renamed before a record names it and its BLAKE3; a snapshot is removed when two records
 //! name a later one.
 //!
-//! Invariant: a snapshot that [`Snapshot::read`] hands out is the one that the record vouches for, and fits it.
+//! Invariant: a snapshot that [`DiscardSummary::read`] hands out is the one that the record vouches for, and fits it.
 
 use crate::checkpoint::journal::{Attached, Record};
 use crate::error::{Error, Result};
@@ -59,7 +59,7 @@ impl Recount {
 
 /// What is known of the freed values of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Snapshot {
+pub struct DiscardSummary {
     /// The identity of the run.
     pub run: String,
     /// The first freed value.
@@ -88,11 +88,11 @@ fn name(to: u64) -> String {
     format!("snapshot-{to}.json")
 }
 
-impl Snapshot {
+impl DiscardSummary {
     /// The snapshot of no values, at `from`.
     #[must_use]
-    pub fn new(run: &str, space: SparseSpace, from: u64) -> Snapshot {
-        Snapshot {
+    pub fn new(run: &str, space: SparseSpace, from: u64) -> DiscardSummary {
+        DiscardSummary {
             run: run.into(),
             from,
             to: from,
@@ -165,15 +165,15 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`Error::Damage`] when it is missing, altered, or does not fit the record; [`Error::Io`].
-    pub fn read(dir: &Path, record: &Record) -> Result<Option<Snapshot>> {
-        Snapshot::read_in(&Dir::at(dir), record)
+    pub fn read(dir: &Path, record: &Record) -> Result<Option<DiscardSummary>> {
+        DiscardSummary::read_in(&Dir::at(dir), record)
     }
 
-    /// [`Snapshot::read`] on any storage.
+    /// [`DiscardSummary::read`] on any storage.
     ///
     /// # Errors
-    /// As [`Snapshot::read`].
-    pub fn read_in(dir: &Dir, record: &Record) -> Result<Option<Snapshot>> {
+    /// As [`DiscardSummary::read`].
+    pub fn read_in(dir: &Dir, record: &Record) -> Result<Option<DiscardSummary>> {
         let freed = record.freed().unwrap_or(0..0);
         let Some(attached) = &record.snapshot else { return Ok(None) };
         let path = dir.join(&name(freed.end));
@@ -203,7 +203,8 @@ impl Snapshot {
         }
         let mut bytes = Vec::new();
         file.reader().take(MAX_BYTES).read_to_end(&mut bytes).map_err(Error::io("reading", &path))?;
-        let snapshot: Snapshot = serde_json::from_slice(&bytes).map_err(|_| damaged("the file is no snapshot"))?;
+        let snapshot: DiscardSummary =
+            serde_json::from_slice(&bytes).map_err(|_| damaged("the file is no snapshot"))?;
         let fits = snapshot.freed() == freed
             && snapshot.run == record.run
             && (snapshot.mask, snapshot.position) == (record.mask, record.position)
@@ -281,7 +282,7 @@ mod tests {
                 recount.see(space, range.start, part);
                 recount
             };
-            let mut snapshot = Snapshot::new("", space, from);
+            let mut snapshot = DiscardSummary::new("", space, from);
             for n in from..to {
                 snapshot.see(space, &values[usize::try_from(n).unwrap()..][..1]);
             }
@@ -300,11 +301,11 @@ mod tests {
     /// A snapshot whose hash the journal vouches for may still be forged: what cannot be true is refused before it is used.
     #[test]
     fn a_snapshot_that_contradicts_itself_is_refused() {
-        type Forge = fn(&mut Snapshot);
+        type Forge = fn(&mut DiscardSummary);
         let rule: Rule = "grundy".parse().unwrap();
         let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
         let values = definition::values(&rule, 3000).unwrap();
-        let mut good = Snapshot::new("", space, 100);
+        let mut good = DiscardSummary::new("", space, 100);
         good.see(space, &values[100..2000]);
         assert_eq!(good.contradiction(), None);
         assert!(good.rares.len() > 2 && good.maxima.len() > 2);

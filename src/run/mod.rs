@@ -20,7 +20,7 @@ pub(crate) mod spot_checks;
 
 use crate::checkpoint::commit::{Batch, HEAD, Ledger, SLACK, Writer, fill, may_free};
 use crate::checkpoint::journal::{self, CommitPoint, Contents, Event, FORMAT, Journal, Record, StatedGame, kept};
-use crate::checkpoint::summary::{Recount, Snapshot};
+use crate::checkpoint::summary::{DiscardSummary, Recount};
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::solver::{self, Known, Method, Solver, SparseSpace};
@@ -197,8 +197,8 @@ impl View {
     /// # Errors
     /// What reading the snapshot gives.
     pub fn freed_known(&self) -> Result<Known> {
-        let snapshot = Snapshot::read_in(&self.dir, &self.contents.last)?;
-        Ok(snapshot.as_ref().map(Snapshot::known).unwrap_or_default())
+        let snapshot = DiscardSummary::read_in(&self.dir, &self.contents.last)?;
+        Ok(snapshot.as_ref().map(DiscardSummary::known).unwrap_or_default())
     }
 
     /// Recomputes the suspect value by the definition, if the run has one and no value is freed.
@@ -722,19 +722,19 @@ fn resume(
     check_room(dir, options, Some(&last), last.width, solver::lookback(&rule, last.last_rare))?;
     let space = space_of(&rule, &last);
     let mut points = contents.points.clone();
-    let mut snapshot = match Snapshot::read_in(dir, &last) {
+    let mut snapshot = match DiscardSummary::read_in(dir, &last) {
         Err(Error::Damage { .. }) if options.rollback => None,
         read => read?,
     };
     let freed = last.freed().unwrap_or(0..0);
     // Where a run may go back to: what is looked back at from there is not freed.
     let lookback = solver::lookback(&rule, last.last_rare);
-    let usable = |point: &CommitPoint, snapshot: &Option<Snapshot>| {
+    let usable = |point: &CommitPoint, snapshot: &Option<DiscardSummary>| {
         freed.is_empty()
             || point.count <= freed.start
             || (snapshot.is_some() && point.count >= freed.end.saturating_add(lookback))
     };
-    let drop_unusable = |points: &mut Vec<CommitPoint>, snapshot: &mut Option<Snapshot>| {
+    let drop_unusable = |points: &mut Vec<CommitPoint>, snapshot: &mut Option<DiscardSummary>| {
         while points.last().is_some_and(|last| !usable(last, snapshot)) {
             points.pop();
         }
@@ -879,7 +879,7 @@ fn resume(
         program: crate::PROGRAM.into(),
         ..last.clone()
     };
-    let known = snapshot.as_ref().map(Snapshot::known).unwrap_or_default();
+    let known = snapshot.as_ref().map(DiscardSummary::known).unwrap_or_default();
     let same_keep = journal.last().is_some_and(|record| record.keep == last.keep);
     let born = checked.chain.clone();
     let nothing_to_do = options.to.is_some_and(|to| to <= last.count) && same_keep;
@@ -966,10 +966,10 @@ fn more(checks: &mut BTreeMap<String, u64>, name: &str, number: u64) {
 }
 
 /// Opens the table of a record as far as a point says; what is freed is refused.
-fn open_at(dir: &Dir, last: &Record, point: Option<&CommitPoint>, snapshot: Option<&Snapshot>) -> Result<Table> {
+fn open_at(dir: &Dir, last: &Record, point: Option<&CommitPoint>, snapshot: Option<&DiscardSummary>) -> Result<Table> {
     let (count, escapes) = point.map_or((0, 0), |p| (p.count, p.escapes));
     let mut table = Table::open_in(dir, last.width, count, escapes, true)?;
-    table.free(snapshot.map_or(0..0, Snapshot::freed));
+    table.free(snapshot.map_or(0..0, DiscardSummary::freed));
     Ok(table)
 }
 
@@ -1001,7 +1001,7 @@ impl Damaged<'_> {
         dir: &Dir,
         rule: &Rule,
         method: Method,
-        snapshot: Option<&Snapshot>,
+        snapshot: Option<&DiscardSummary>,
         observer: &mut (dyn Observer + Send),
         stop: &AtomicBool,
     ) -> Result<bool> {
@@ -1016,7 +1016,7 @@ impl Damaged<'_> {
         let start = CommitPoint { count: from, escapes, digest: self.chain.digest() };
         let table = open_at(dir, self.last, Some(&start), snapshot)?;
         let space = Some(space_of(rule, self.last)).filter(|&space| space != SparseSpace::NONE);
-        let known = snapshot.map(Snapshot::known).unwrap_or_default();
+        let known = snapshot.map(DiscardSummary::known).unwrap_or_default();
         let mut solver = match Solver::knowing(rule, method, space, &table, &known) {
             Err(Error::Freed { .. }) => return Ok(false),
             made => made?,
@@ -1062,7 +1062,7 @@ struct Checked {
 fn rehash(
     table: &Table,
     points: &[CommitPoint],
-    snapshot: Option<&Snapshot>,
+    snapshot: Option<&DiscardSummary>,
     space: SparseSpace,
     observer: &mut (dyn Observer + Send),
     stop: &AtomicBool,

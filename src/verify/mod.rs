@@ -23,7 +23,7 @@ pub mod exclusion;
 pub mod recompute;
 
 use crate::checkpoint::journal::{self, Contents, Event};
-use crate::checkpoint::summary::{Recount, Snapshot};
+use crate::checkpoint::summary::{DiscardSummary, Recount};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::run::{View, space_of};
@@ -91,7 +91,7 @@ fn digest_of(
         lengths.or_else(|error| if gone_on(&error) { Ok(()) } else { Err(error) })?;
     }
     view.table.check_escapes()?;
-    let snapshot = Snapshot::read(dir, &view.contents.last)?;
+    let snapshot = DiscardSummary::read(dir, &view.contents.last)?;
     if let (None, Some(snapshot)) = (&range, snapshot) {
         return kept(view, &snapshot, go_on);
     }
@@ -105,7 +105,7 @@ fn digest_of(
 }
 
 /// Checks all that is kept of a run that has freed values; `None` when `go_on` returned false.
-fn kept(view: &View, snapshot: &Snapshot, mut go_on: impl FnMut(u64, u64) -> bool) -> Result<Option<Report>> {
+fn kept(view: &View, snapshot: &DiscardSummary, mut go_on: impl FnMut(u64, u64) -> bool) -> Result<Option<Report>> {
     let (freed, count) = (snapshot.freed(), view.len());
     let all = count - (freed.end - freed.start);
     // First the last values: of a run that goes on, their beginning is freed soon.
@@ -297,8 +297,8 @@ impl Suspect {
         let view = settled(dir)?;
         view.contents.whole(dir)?;
         let last = &view.contents.last;
-        let snapshot = Snapshot::read(dir, last)?;
-        let freed = snapshot.as_ref().map(Snapshot::known).unwrap_or_default();
+        let snapshot = DiscardSummary::read(dir, last)?;
+        let freed = snapshot.as_ref().map(DiscardSummary::known).unwrap_or_default();
         let space = space_of(&view.rule, last);
         let known = count(&view, space, &freed)?;
         Ok(Suspect { view, space, known })
