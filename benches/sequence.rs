@@ -4,7 +4,7 @@
 //! `cargo bench` runs all; `cargo bench -- kernel`, `-- chain` or `-- sequence` a part. What was measured is kept in `record/`.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use grundy::kernel::{Chain, Kernel, LANES, Planes, Probe, Probes, Stage};
+use grundy::kernel::{BitPlanes, Chain, Kernel, LANES, Probe, Probes, Stage};
 use grundy::solver::{self, Method, Solver, SparseSpace};
 use grundy::theory::rule::Rule;
 use std::hint::black_box;
@@ -35,7 +35,7 @@ fn kernels(c: &mut Criterion) {
     let (window, mark, check) = far();
     let at = window.len();
     let marked = |kernel: Kernel| {
-        let mut planes = Planes::new(72);
+        let mut planes = BitPlanes::new(72);
         kernel.mark(&window, at, &mark, &mut planes);
         planes
     };

@@ -10,7 +10,7 @@
 
 use crate::checkpoint::journal;
 use crate::error::{Error, Result};
-use crate::kernel::{Chain, HEAPS, KEEP, Kernel, LANES, Planes, Probe, Probes, Stage};
+use crate::kernel::{BitPlanes, Chain, HEAPS, KEEP, Kernel, LANES, Probe, Probes, Stage};
 use crate::run::{self, Observer, Options, Progress};
 use crate::solver::{self, Method};
 use crate::table::Width;
@@ -121,7 +121,7 @@ fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
         let wanted = random.byte() & 63;
         let split = random.below(at);
         let jobs = |kernel: Kernel| {
-            let mut planes = Planes::new(codes);
+            let mut planes = BitPlanes::new(codes);
             kernel.mark(&window, at, &list(&mark), &mut planes);
             let lanes = kernel.refine(&window, at, &planes, &[Stage { keep, check: list(&far) }]);
             let mut filled = window.clone();

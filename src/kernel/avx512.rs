@@ -11,7 +11,7 @@
 //! **Near.** Once the value of lane i is known, it is held against the candidates of all later lanes at once: the look-up
 //! table, shifted by i, tells which code of which later lane it hits.
 
-use super::{BEYOND, CANDIDATES, LANES, Lanes, MOST_CODES, NONE, Planes, Probe, Probes, STEP, STRIKES, for_kept};
+use super::{BEYOND, BitPlanes, CANDIDATES, LANES, Lanes, MOST_CODES, NONE, Probe, Probes, STEP, STRIKES, for_kept};
 use std::arch::x86_64::*;
 use std::sync::LazyLock;
 
@@ -37,7 +37,7 @@ fn options(window: &[u8], at: usize, probe: &Probe) -> __m512i {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut Planes) {
+pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut BitPlanes) {
     // More than twelve planes, and their tables, are more than the registers hold; the first eight need one mask only.
     let rows = planes.rows_mut();
     let passes = if rows.len() > 12 { rows.split_at_mut(8) } else { (rows, [].as_mut_slice()) };
@@ -140,7 +140,7 @@ macro_rules! for_planes {
 
 /// The codes that the planes leave open, least first.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(super) fn least_codes(planes: &Planes, lanes: &mut Lanes) {
+pub(super) fn least_codes(planes: &BitPlanes, lanes: &mut Lanes) {
     for_planes!(set_codes(planes.candidates(), -1, &mut lanes.code[..lanes.kept]));
 }
 
@@ -204,7 +204,7 @@ const fn number(m: usize) -> i8 {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut Planes) {
+pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut BitPlanes) {
     let mut least = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: STRIKES, marked: NONE };
     for_planes!(set_codes(open.rows(), 0, &mut least.code[..STRIKES]));
     let least: [__m512i; STRIKES] = load(&least);

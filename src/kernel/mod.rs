@@ -6,7 +6,7 @@
 //! A look-up ([`Probe`]) is one part of a split whose value is known: for lane i it gives the option
 //! `window[at + i - offset] ^ code`. The jobs are:
 //!
-//! - [`Kernel::mark`]: enters the options of some look-ups in [`Planes`], one bit a code and lane. Both streams live on
+//! - [`Kernel::mark`]: enters the options of some look-ups in [`BitPlanes`], one bit a code and lane. Both streams live on
 //!   it: the candidates mark the look-ups of rare parts, the witnesses those of common parts.
 //! - [`Kernel::refine`]: of the codes left open, and a few behind those marked ([`BEYOND`]), the least ones are held against
 //!   the other look-ups, in stages that keep fewer and fewer of them ([`Stage`]). Marking costs a table, checking two instructions a candidate and 64 lanes, so a
@@ -161,21 +161,21 @@ impl Probes {
 /// Which codes were seen as options in each lane: bit b of `rows[j][lane]` stands for the code 8j + b.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[repr(align(64))]
-pub struct Planes {
+pub struct BitPlanes {
     /// Those behind the codes considered are empty.
     rows: [[u8; LANES]; (MOST_CODES + BEYOND) / 8],
     codes: usize,
 }
 
-impl Planes {
+impl BitPlanes {
     /// No options so far, of which those below `codes` will be entered.
     ///
     /// # Panics
     /// When `codes` is none of [`CODES`].
     #[must_use]
-    pub fn new(codes: usize) -> Planes {
+    pub fn new(codes: usize) -> BitPlanes {
         assert!(CODES.contains(&codes), "a number of codes that no kernel has");
-        Planes { rows: [[0; LANES]; (MOST_CODES + BEYOND) / 8], codes }
+        BitPlanes { rows: [[0; LANES]; (MOST_CODES + BEYOND) / 8], codes }
     }
 
     /// Forgets all options; those below `codes` will be entered from now on.
@@ -349,7 +349,7 @@ impl Kernel {
     ///
     /// # Panics
     /// When a probe looks at bytes outside the window.
-    pub fn mark(self, window: &[u8], at: usize, probes: &Probes, planes: &mut Planes) {
+    pub fn mark(self, window: &[u8], at: usize, probes: &Probes, planes: &mut BitPlanes) {
         assert!(probes.are_far(at, window.len()), "a probe outside its window");
         dispatch!(
             self,
@@ -367,7 +367,7 @@ impl Kernel {
     /// When there is no stage, one keeps more than the one before or a number that is none of [`KEEP`], or a probe looks
     /// at bytes outside the window.
     #[must_use]
-    pub fn refine(self, window: &[u8], at: usize, planes: &Planes, stages: &[Stage]) -> Lanes {
+    pub fn refine(self, window: &[u8], at: usize, planes: &BitPlanes, stages: &[Stage]) -> Lanes {
         assert!(stages.iter().all(|s| s.check.are_far(at, window.len())), "a probe outside its window");
         assert!(stages.iter().all(|s| KEEP.contains(&s.keep)), "a number of candidates that no kernel keeps");
         assert!(stages.is_sorted_by(|a, b| a.keep >= b.keep), "a stage that keeps more than the one before");
@@ -393,7 +393,7 @@ impl Kernel {
     }
 
     /// Turns the planes round: afterwards those bits are set whose code was not marked and is below `below[lane]`.
-    pub fn open(self, planes: &mut Planes, below: &[u8; LANES]) {
+    pub fn open(self, planes: &mut BitPlanes, below: &[u8; LANES]) {
         dispatch!(
             self,
             portable::open(planes, below),
@@ -440,7 +440,7 @@ impl Kernel {
     ///
     /// # Panics
     /// When a probe looks at bytes outside the window.
-    pub fn strike(self, window: &[u8], at: usize, probes: &Probes, open: &mut Planes) {
+    pub fn strike(self, window: &[u8], at: usize, probes: &Probes, open: &mut BitPlanes) {
         assert!(probes.are_far(at, window.len()), "a probe outside its window");
         if probes.list().is_empty() {
             return;
@@ -593,7 +593,7 @@ mod tests {
             more.list().iter().for_each(|probe| all.push(*probe));
             let below: [u8; LANES] = std::array::from_fn(|_| random.below(codes + 3) as u8);
             for kernel in Kernel::available() {
-                let mut planes = Planes::new(codes);
+                let mut planes = BitPlanes::new(codes);
                 kernel.mark(&window, at, &mark, &mut planes);
                 kernel.mark(&window, at, &more, &mut planes);
                 let lanes = kernel.refine(&window, at, &planes, &stages);
@@ -608,7 +608,7 @@ mod tests {
                     assert!((0..=NONE).all(|code| lanes.is_unmarked(code) == (usize::from(code) >= codes)));
                     let open = |code: &u8| *code < below[lane] && !hits(&window, at, lane, &all, *code);
                     let mut expected: Vec<u8> = (0..codes as u8).filter(open).collect();
-                    let set = |planes: &Planes| -> Vec<u8> {
+                    let set = |planes: &BitPlanes| -> Vec<u8> {
                         let is_set = |&code: &u8| planes.rows()[usize::from(code / 8)][lane] >> (code % 8) & 1 == 1;
                         (0..codes as u8).filter(is_set).collect()
                     };

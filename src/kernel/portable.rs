@@ -1,10 +1,10 @@
 //! Jobs that are plain Rust, compiled once more for each instruction set.
 
-use super::{HEAPS, LANES, Planes, STEP};
+use super::{BitPlanes, HEAPS, LANES, STEP};
 use std::ops::{BitXor, Not};
 
 #[inline(always)]
-pub(super) fn open(planes: &mut Planes, below: &[u8; LANES]) {
+pub(super) fn open(planes: &mut BitPlanes, below: &[u8; LANES]) {
     for (first, row) in (0..).step_by(8).zip(planes.rows_mut()) {
         for (bits, below) in row.iter_mut().zip(below) {
             // Of the eight codes from `first` on those below `below`.
@@ -57,7 +57,7 @@ macro_rules! compiled_for {
     ($features:literal, $open:ident, $find_value:ident, $repeats:ident, $repeats_value:ident) => {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = $features)]
-        pub(super) fn $open(planes: &mut Planes, below: &[u8; LANES]) {
+        pub(super) fn $open(planes: &mut BitPlanes, below: &[u8; LANES]) {
             open(planes, below);
         }
 

@@ -3,12 +3,12 @@
 //! A byte that is only ever stored to beats a bit that is read, changed and written (no chain through memory), and the
 //! loops over 16 lanes are ones that every compiler turns into the vector instructions of its base line.
 
-use super::{LANES, Lanes, NONE, Planes, Probe, Probes, STRIKES, for_kept};
+use super::{BitPlanes, LANES, Lanes, NONE, Probe, Probes, STRIKES, for_kept};
 
 /// Lanes checked at once: what fits the vector registers of the oldest 64-bit processors.
 const GROUP: usize = 16;
 
-pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut Planes) {
+pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut BitPlanes) {
     let mut marked = [[0u8; 256]; LANES];
     for probe in probes.list() {
         let code = probe.code();
@@ -26,7 +26,7 @@ pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut Plane
 }
 
 /// The codes that the planes leave open, least first.
-pub(super) fn least(planes: &Planes, lanes: &mut Lanes) {
+pub(super) fn least(planes: &BitPlanes, lanes: &mut Lanes) {
     least_set(planes.candidates(), u8::MAX, &mut lanes.code[..lanes.kept]);
 }
 
@@ -55,7 +55,7 @@ pub(super) fn check(window: &[u8], at: usize, probes: &Probes, lanes: &mut Lanes
     }
 }
 
-pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut Planes) {
+pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut BitPlanes) {
     let mut least = [[NONE; LANES]; STRIKES];
     least_set(open.rows(), 0, &mut least);
     for lane in (0..LANES).step_by(GROUP) {

@@ -17,7 +17,7 @@
 use super::codes::{Codes, POISON};
 use super::witnesses::{GROUP, Witnesses};
 use crate::error::{Error, Result};
-use crate::kernel::{CODES, Kernel, LANES, MOST_CODES, Planes, Probe, Probes};
+use crate::kernel::{BitPlanes, CODES, Kernel, LANES, MOST_CODES, Probe, Probes};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule};
@@ -167,7 +167,7 @@ impl Audit {
         let common = || (first..).zip(answers.iter().copied()).enumerate().filter(|(_, (n, code))| !is_rare(*n, *code));
         let largest = usize::from(common().map(|(_, (_, code))| code).max()?);
         let considered = CODES.into_iter().find(|&codes| codes > largest).unwrap_or(MOST_CODES);
-        let mut planes = Planes::new(considered);
+        let mut planes = BitPlanes::new(considered);
         self.kernel.mark(codes.items(), at, &self.probes, &mut planes);
         // All smaller codes are options, and the answer, if it is one that is considered, is none. (Seen here byte by byte, not
         // by the kernels' job that the witnesses ask as well: what that one drops would be dropped twice.)

@@ -28,7 +28,7 @@ use super::pipeline::{AHEAD, Front, LONG_PIECE, PIECE, RECENT};
 use super::window::Window;
 use crate::error::{Error, Result};
 use crate::fault;
-use crate::kernel::{self, Chain, Kernel, LANES, Lanes, Planes, Probe, Probes, Stage};
+use crate::kernel::{self, BitPlanes, Chain, Kernel, LANES, Lanes, Probe, Probes, Stage};
 use crate::theory::definition::{Sequence, for_each_piece};
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule, Split};
@@ -504,7 +504,7 @@ impl Stream {
     }
 
     /// The candidates up to `to`, and the planes that were marked ahead for them.
-    fn piece(&mut self, to: u64, front: &mut Front) -> (Stop, Vec<Planes>) {
+    fn piece(&mut self, to: u64, front: &mut Front) -> (Stop, Vec<BitPlanes>) {
         let (from, mut stop) = (self.end(), Stop::Done);
         if !self.plan.holds(from, to) {
             self.make_plan(from, to);
@@ -746,7 +746,7 @@ impl Stream {
     }
 
     /// The next `count` heaps, at most [`LANES`], given the planes that were marked ahead, if any.
-    fn lanes(&mut self, count: usize, ahead: Option<&mut Planes>) -> Stop {
+    fn lanes(&mut self, count: usize, ahead: Option<&mut BitPlanes>) -> Stop {
         let start = self.end();
         let at = self.codes.at(start);
         // With many odd look-ups the kernel would leave most of the work undone.
@@ -757,7 +757,7 @@ impl Stream {
             let planes = match ahead {
                 Some(planes) => planes,
                 None => {
-                    let own = own.insert(Planes::new(self.plan.codes));
+                    let own = own.insert(BitPlanes::new(self.plan.codes));
                     self.plan.ahead.iter().for_each(|list| self.kernel.mark(codes, at, list, own));
                     own
                 }
@@ -793,7 +793,7 @@ impl Stream {
 
     /// The least code that no look-up hits at `n`, given what the kernel did in its lane; as few look-ups are asked as will
     /// do, and none that was marked when a marked code is the answer.
-    fn lane_code(&mut self, n: u64, lanes: &Lanes, planes: &Planes, lane: usize) -> Option<u8> {
+    fn lane_code(&mut self, n: u64, lanes: &Lanes, planes: &BitPlanes, lane: usize) -> Option<u8> {
         let mut hits = self.hits(n, std::iter::empty());
         let is_open = |hits: &[u8; 256], code: u8| code != kernel::NONE && hits[usize::from(code)] == 0;
         let mut candidates = lanes.rows().iter().map(|row| row[lane]);

@@ -18,7 +18,7 @@
 //! heaps and when the values change, from a few of the last heaps ([`last`], [`left`]); values in bursts take a quarter to a
 //! third less time.
 
-use crate::kernel::{CANDIDATES, CODES, Kernel, LANES, MOST_CODES, Planes, Probe, Probes};
+use crate::kernel::{BitPlanes, CANDIDATES, CODES, Kernel, LANES, MOST_CODES, Probe, Probes};
 use std::collections::BinaryHeap;
 
 /// The sample is spread over so many of the last heaps.
@@ -142,7 +142,7 @@ pub(super) fn left(kernel: Kernel, window: &[u8], lookups: &[Probe], runs: &[Run
     let steps: Vec<Probes> = lookups.chunks(STEP).map(|step| step.iter().copied().collect()).collect();
     let mut left = vec![Left { sum: 0, at_least: [0; CANDIDATES + 1] }; steps.len() + 1];
     for run in runs {
-        let mut planes = Planes::new(codes);
+        let mut planes = BitPlanes::new(codes);
         for (i, left) in left.iter_mut().enumerate() {
             if i > 0 {
                 kernel.mark(window, run.at, &steps[i - 1], &mut planes);
@@ -163,7 +163,7 @@ pub(super) fn left(kernel: Kernel, window: &[u8], lookups: &[Probe], runs: &[Run
 }
 
 /// How many bits of each lane are set.
-fn open_codes(planes: &Planes) -> [u8; LANES] {
+fn open_codes(planes: &BitPlanes) -> [u8; LANES] {
     let mut count = [0u64; LANES / 8];
     for row in planes.rows() {
         for (count, &lanes) in count.iter_mut().zip(row.as_chunks().0) {

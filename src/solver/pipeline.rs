@@ -22,7 +22,7 @@
 
 use super::candidates::Plan;
 use super::codes::Codes;
-use crate::kernel::{Kernel, LANES, Planes};
+use crate::kernel::{BitPlanes, Kernel, LANES};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -48,14 +48,14 @@ const _: () = assert!(super::BLOCK + AHEAD <= RECENT);
 struct Piece {
     values: Vec<u16>,
     plan: Arc<Plan>,
-    used: Vec<Planes>,
+    used: Vec<BitPlanes>,
 }
 
-/// Planes of a piece in which the look-ups `ahead` of a plan are entered.
+/// BitPlanes of a piece in which the look-ups `ahead` of a plan are entered.
 pub(super) struct Ahead {
     plan: Arc<Plan>,
     start: u64,
-    planes: Vec<Planes>,
+    planes: Vec<BitPlanes>,
 }
 
 /// The end that has the candidates.
@@ -80,7 +80,7 @@ pub(super) struct Back<'a> {
     plan: Arc<Plan>,
     pieces: Receiver<Piece>,
     marked: Sender<Ahead>,
-    spare: Vec<Vec<Planes>>,
+    spare: Vec<Vec<BitPlanes>>,
     /// Pieces before this heap are marked, or never will be.
     next: u64,
     limit: u64,
@@ -106,7 +106,7 @@ pub(super) fn relay(
 
 impl Front {
     /// The planes of the piece from `start` on, when the look-ups of this plan are already entered in them.
-    pub(super) fn ahead(&mut self, plan: &Arc<Plan>, start: u64) -> Vec<Planes> {
+    pub(super) fn ahead(&mut self, plan: &Arc<Plan>, start: u64) -> Vec<BitPlanes> {
         let Rest { marked, waiting } = &mut self.rest;
         waiting.extend(marked.try_iter());
         waiting.retain(|ahead| ahead.start >= start);
@@ -116,7 +116,7 @@ impl Front {
 
     /// Sends candidates over, and the planes that were used for them; false when nobody asks for more, since the other end
     /// is gone.
-    pub(super) fn send(&mut self, values: &[u16], plan: &Arc<Plan>, used: Vec<Planes>) -> bool {
+    pub(super) fn send(&mut self, values: &[u16], plan: &Arc<Plan>, used: Vec<BitPlanes>) -> bool {
         self.pieces.send(Piece { values: values.to_vec(), plan: Arc::clone(plan), used }).is_ok()
     }
 
@@ -201,7 +201,7 @@ impl Back<'_> {
             }
             // Fresh memory for each piece would cost more than what is done in it.
             let mut planes = self.spare.pop().unwrap_or_default();
-            planes.resize_with(PIECE / LANES, || Planes::new(self.plan.codes()));
+            planes.resize_with(PIECE / LANES, || BitPlanes::new(self.plan.codes()));
             for (first, planes) in (start..).step_by(LANES).zip(&mut planes) {
                 planes.clear(self.plan.codes());
                 for (codes, list) in [&self.recent, self.codes].into_iter().zip(lists) {
@@ -261,7 +261,7 @@ mod tests {
                     let mut known = Codes::new(space, 0);
                     known.push(&all);
                     for (group, planes) in ahead.planes.iter().enumerate() {
-                        let mut own = Planes::new(plan.codes());
+                        let mut own = BitPlanes::new(plan.codes());
                         for list in plan.ahead() {
                             kernel.mark(known.items(), from + group * LANES, list, &mut own);
                         }
@@ -311,7 +311,7 @@ mod tests {
             assert_eq!(waiting.len(), 4, "{kernel}");
             for ahead in &waiting {
                 for (group, planes) in ahead.planes.iter().enumerate() {
-                    let mut own = Planes::new(plan.codes());
+                    let mut own = BitPlanes::new(plan.codes());
                     let at = known.at(ahead.start) + group * LANES;
                     plan.ahead().iter().for_each(|list| kernel.mark(known.items(), at, list, &mut own));
                     assert!(*planes == own, "{kernel}: group {group} of the piece from {}", ahead.start);

@@ -27,7 +27,7 @@ use super::lookup_order::{self, Left, Run};
 use super::window::Window;
 use crate::error::{Error, Result};
 use crate::fault;
-use crate::kernel::{self, Kernel, LANES, Planes, Probe, Probes};
+use crate::kernel::{self, BitPlanes, Kernel, LANES, Probe, Probes};
 use crate::theory::definition::{self, Sequence};
 use crate::theory::nimber::{NimSet, index};
 use crate::theory::rule::{Rule, Split};
@@ -321,7 +321,7 @@ impl Witnesses {
         mut see: impl FnMut(u64, &mut Vec<u8>),
     ) {
         let at = codes.at(first);
-        let mut planes = Planes::new(self.codes_considered);
+        let mut planes = BitPlanes::new(self.codes_considered);
         kernel.mark(codes.items(), at, &self.marks, &mut planes);
         let (mut ends, mut below) = ([0; LANES], [0; LANES]);
         for (lane, (n, &value)) in (first..).zip(self.recent.slice(first, first + lanes as u64)).enumerate() {
