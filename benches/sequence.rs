@@ -4,7 +4,7 @@
 //! `cargo bench` runs all; `cargo bench -- kernel`, `-- chain` or `-- sequence` a part. What was measured is kept in `record/`.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use grundy::kernel::{BitPlanes, Chain, Kernel, LANES, Probe, Probes, Stage};
+use grundy::kernel::{BitPlanes, Kernel, LANES, Probe, Probes, Recurrence, Stage};
 use grundy::solver::{self, Method, Solver, SparseSpace};
 use grundy::theory::rule::Rule;
 use std::hint::black_box;
@@ -60,7 +60,8 @@ fn chains(c: &mut Criterion) {
     const HEAPS: usize = 1 << 16;
     let look_ups = [6, 10, 13, 29, 71, 87, 99, 104, 323, 348, 362, 476, 566, 996, 1106];
     let codes = [0, 1, 2, 3, 1, 4, 5, 4, 4, 4, 4, 5, 8, 8, 8];
-    let chain = Chain::new(look_ups.into_iter().zip(codes).map(|(offset, code)| Probe::new(offset, code)).collect());
+    let chain =
+        Recurrence::new(look_ups.into_iter().zip(codes).map(|(offset, code)| Probe::new(offset, code)).collect());
     let window: Vec<u8> = (0..AT).map(|n| (n * n % 13).to_le_bytes()[0]).chain([0; HEAPS]).collect();
     let run = |kernel: Kernel, mut window: Vec<u8>| {
         assert_eq!(kernel.chain(&mut window, AT, AT + HEAPS, &chain), AT + HEAPS);

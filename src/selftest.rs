@@ -10,7 +10,7 @@
 
 use crate::checkpoint::journal;
 use crate::error::{Error, Result};
-use crate::kernel::{BitPlanes, Chain, HEAPS, KEEP, Kernel, LANES, Probe, Probes, Stage};
+use crate::kernel::{BitPlanes, HEAPS, KEEP, Kernel, LANES, Probe, Probes, Recurrence, Stage};
 use crate::run::{self, Observer, Options, Progress};
 use crate::solver::{self, Method};
 use crate::table::Width;
@@ -130,7 +130,7 @@ fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
             kernel.open(&mut planes, &below);
             kernel.strike(&window, at, &list(&far), &mut planes);
             let mut chained = window.clone();
-            let end = kernel.chain(&mut chained, at, at + LANES, &Chain::new([&near[..], &far[..]].concat()));
+            let end = kernel.chain(&mut chained, at, at + LANES, &Recurrence::new([&near[..], &far[..]].concat()));
             chained.truncate(end);
             let (a, b) = (&window[..split], &window[split..]);
             let wide = |list: &[u8]| -> Vec<u16> { list.iter().map(|&v| u16::from(v) * 257).collect() };

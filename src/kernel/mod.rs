@@ -31,7 +31,7 @@ mod portable;
 mod recurrence;
 mod scalar;
 
-pub use recurrence::{CHAIN_CODES, Chain};
+pub use recurrence::{RECURRENCE_CODES, Recurrence};
 use std::fmt;
 
 /// Consecutive heaps that a kernel treats at once.
@@ -420,12 +420,12 @@ impl Kernel {
         }
     }
 
-    /// Fills `window[n]` for `at <= n < to`, one after the other, with the least code below [`CHAIN_CODES`] that no probe
+    /// Fills `window[n]` for `at <= n < to`, one after the other, with the least code below [`RECURRENCE_CODES`] that no probe
     /// hits, and stops at the first `n` that has none; that `n`, or `to`, is the answer. From there on nothing is written.
     ///
     /// # Panics
     /// When a probe reaches before the window or nowhere back, `at` is below [`LANES`], or `to` outside the window.
-    pub fn chain(self, window: &mut [u8], at: usize, to: usize, chain: &Chain) -> usize {
+    pub fn chain(self, window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
         assert!(at <= to && to <= window.len(), "heaps outside the window");
         assert!(chain.is_inside(at), "a probe outside its window");
         dispatch!(
@@ -701,16 +701,16 @@ mod tests {
             if random.below(3) == 0 {
                 let place = nearest + random.below(at + 1 - nearest);
                 let missing = random.below(40) as u8;
-                let codes = (0..CHAIN_CODES).filter(|&code| code != missing);
+                let codes = (0..RECURRENCE_CODES).filter(|&code| code != missing);
                 probes.extend(codes.map(|code| Probe::new(place, code)));
             }
             let mut expected = window.clone();
             let open = |window: &[u8], n: usize| {
-                (0..CHAIN_CODES).find(|&code| probes.iter().all(|p| window[n - p.offset] ^ p.code() != code))
+                (0..RECURRENCE_CODES).find(|&code| probes.iter().all(|p| window[n - p.offset] ^ p.code() != code))
             };
             let end = (at..to).find(|&n| open(&expected, n).map(|code| expected[n] = code).is_none()).unwrap_or(to);
             (complete, stopped) = (complete + usize::from(end == to), stopped + usize::from(end < to));
-            let chain = Chain::new(probes.clone());
+            let chain = Recurrence::new(probes.clone());
             for kernel in Kernel::available() {
                 let mut found = window.clone();
                 assert_eq!(kernel.chain(&mut found, at, to, &chain), end, "{kernel}, seed {seed}");
@@ -729,7 +729,7 @@ mod tests {
             for (offset, at, to) in
                 [(0, 100, 164), (101, 100, 164), (1, 63, 164), (1, 100, 99), (1, 100, 165), (1, usize::MAX, usize::MAX)]
             {
-                let chain = Chain::new(vec![Probe::new(offset, 0)]);
+                let chain = Recurrence::new(vec![Probe::new(offset, 0)]);
                 let refused = std::panic::catch_unwind(|| {
                     kernel.chain(&mut [0; 164], at, to, &chain);
                 });

@@ -1,8 +1,8 @@
 //! The chain: short lists of look-ups, near and far together, heap after heap.
 //!
 //! Games with a few dozen look-ups (.106, Kayles) need no order of the look-ups and no candidates: a heap's options are
-//! entered in one set of [`CHAIN_CODES`] bits, and the least code is the number of its trailing ones. Options at or above
-//! [`CHAIN_CODES`] cannot matter while a lower code is left; where none is left the chain stops, and the caller computes
+//! entered in one set of [`RECURRENCE_CODES`] bits, and the least code is the number of its trailing ones. Options at or above
+//! [`RECURRENCE_CODES`] cannot matter while a lower code is left; where none is left the chain stops, and the caller computes
 //! that heap by a way that knows all codes.
 //!
 //! What costs time is that a heap needs the values just before it. So several heaps are done at once as far as their
@@ -20,14 +20,14 @@
 use super::{LANES, Probe};
 
 /// Codes that the chain knows. (Up to 10^7 the largest code of .106, .104, .054, .454 and Kayles is 19.)
-pub const CHAIN_CODES: u8 = 32;
+pub const RECURRENCE_CODES: u8 = 32;
 
 /// Heaps that AVX-512 makes at once.
 const GROUP: usize = 16;
 
 /// The look-ups of a chain.
 #[derive(Clone, Debug, Default, Hash)]
-pub struct Chain {
+pub struct Recurrence {
     /// Ascending by offset; those that give the same options are there once.
     probes: Vec<Probe>,
     /// Their codes, as wide as a set, so that one instruction loads, spreads and XORs one.
@@ -39,10 +39,10 @@ pub struct Chain {
     rows: Vec<[u32; 2 * GROUP]>,
 }
 
-impl Chain {
+impl Recurrence {
     /// The look-ups in any order.
     #[must_use]
-    pub fn new(mut probes: Vec<Probe>) -> Chain {
+    pub fn new(mut probes: Vec<Probe>) -> Recurrence {
         probes.sort_unstable_by_key(|probe| (probe.offset, probe.code()));
         probes.dedup();
         let nearer = |than| probes.partition_point(|probe| probe.offset < than);
@@ -57,7 +57,7 @@ impl Chain {
             rows[row][entry] = u32::from(probe.code());
         }
         let codes = probes.iter().map(|probe| u32::from(probe.code())).collect();
-        Chain { probes, codes, near, middle, rows }
+        Recurrence { probes, codes, near, middle, rows }
     }
 
     /// How many different look-ups there are.
@@ -83,7 +83,7 @@ impl Chain {
 /// The portable way: the look-ups of `BLOCK` heaps that reach back that far or farther are loops over the heaps, which a
 /// compiler turns into vector instructions; the nearer ones go heap by heap.
 #[inline(always)]
-fn blocks<const BLOCK: usize>(window: &mut [u8], at: usize, to: usize, chain: &Chain) -> usize {
+fn blocks<const BLOCK: usize>(window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
     let nearer = chain.probes.partition_point(|probe| probe.offset < BLOCK);
     let (near, far) = chain.probes.split_at(nearer);
     for from in (at..to).step_by(BLOCK) {
@@ -110,7 +110,7 @@ fn blocks<const BLOCK: usize>(window: &mut [u8], at: usize, to: usize, chain: &C
     to
 }
 
-/// The set of one code; empty from [`CHAIN_CODES`] on.
+/// The set of one code; empty from [`RECURRENCE_CODES`] on.
 static BIT: [u32; 256] = {
     let mut bits = [0; 256];
     let (mut code, mut bit) = (0, 1u32);
@@ -122,13 +122,13 @@ static BIT: [u32; 256] = {
     bits
 };
 
-pub(super) fn scalar(window: &mut [u8], at: usize, to: usize, chain: &Chain) -> usize {
+pub(super) fn scalar(window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
     blocks::<32>(window, at, to, chain)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn avx2(window: &mut [u8], at: usize, to: usize, chain: &Chain) -> usize {
+pub(super) fn avx2(window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
     blocks::<8>(window, at, to, chain)
 }
 
@@ -137,7 +137,7 @@ pub(super) use x86::avx512;
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{CHAIN_CODES, Chain, GROUP, LANES};
+    use super::{GROUP, LANES, RECURRENCE_CODES, Recurrence};
     use std::arch::x86_64::*;
 
     /// `COUNTING[k..][..GROUP]` are the numbers from k on.
@@ -152,7 +152,7 @@ mod x86 {
     };
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vpopcntdq,bmi1,bmi2")]
-    pub(in super::super) fn avx512(window: &mut [u8], at: usize, to: usize, chain: &Chain) -> usize {
+    pub(in super::super) fn avx512(window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
         match chain.probes.first().map_or(GROUP, |probe| probe.offset) {
             1 => groups::<1>(window, at, to, chain),
             2 => groups::<2>(window, at, to, chain),
@@ -168,7 +168,7 @@ mod x86 {
     /// No look-up is nearer than `NEAREST`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vpopcntdq,bmi1,bmi2")]
-    fn groups<const NEAREST: usize>(window: &mut [u8], at: usize, to: usize, chain: &Chain) -> usize {
+    fn groups<const NEAREST: usize>(window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
         debug_assert!(chain.is_inside(at) && at <= to && to <= window.len());
         let one = _mm512_set1_epi32(1);
         // SAFETY: 64 = LANES <= at <= window.len().
@@ -221,7 +221,7 @@ mod x86 {
             }
             let bytes = _mm512_cvtepi32_epi8(codes);
             let wanted = GROUP.min(to - n);
-            let full = _mm512_cmpeq_epi32_mask(codes, _mm512_set1_epi32(i32::from(CHAIN_CODES)));
+            let full = _mm512_cmpeq_epi32_mask(codes, _mm512_set1_epi32(i32::from(RECURRENCE_CODES)));
             let full = usize::try_from(full.trailing_zeros()).expect("at most 16");
             if full < wanted || wanted < GROUP {
                 let good = full.min(wanted);

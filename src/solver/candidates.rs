@@ -6,7 +6,7 @@
 //! stages keep is tried out on other heaps, and again as the values change. What reaches back [`AHEAD`] may be marked ahead
 //! of time by another thread ([`relay`](super::pipeline)); with more than one other at hand all of it is. While there are odd look-ups,
 //! these and the near ones are done heap by heap. Where there are few look-ups and none is odd, all of them are one job of a
-//! kernel ([`Chain`]), and no order is learnt: .106 makes 400 million candidates a second instead of 68. A game that often
+//! kernel ([`Recurrence`]), and no order is learnt: .106 makes 400 million candidates a second instead of 68. A game that often
 //! has codes which the chain does not know goes back to the other way for good.
 //!
 //! A heap whose candidates were all hit is **lost** and done alone: all look-ups that were not marked are asked, one byte
@@ -28,7 +28,7 @@ use super::pipeline::{AHEAD, Front, LONG_PIECE, PIECE, RECENT};
 use super::window::Window;
 use crate::error::{Error, Result};
 use crate::fault;
-use crate::kernel::{self, BitPlanes, Chain, Kernel, LANES, Lanes, Probe, Probes, Stage};
+use crate::kernel::{self, BitPlanes, Kernel, LANES, Lanes, Probe, Probes, Recurrence, Stage};
 use crate::theory::definition::{Sequence, for_each_piece};
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule, Split};
@@ -70,7 +70,7 @@ pub(super) struct Plan {
     /// Moves that leave one heap may have common options that no look-up stands for.
     singles: bool,
     /// All look-ups, where they are few and there is nothing else to ask.
-    chain: Option<Chain>,
+    chain: Option<Recurrence>,
 }
 
 pub(super) struct Stream {
@@ -683,7 +683,7 @@ impl Stream {
         }
         let settled = plan.is_settled() && self.chains;
         plan.chain =
-            settled.then(|| Chain::new(plan.far().chain([&plan.near]).flat_map(Probes::list).copied().collect()));
+            settled.then(|| Recurrence::new(plan.far().chain([&plan.near]).flat_map(Probes::list).copied().collect()));
         plan.chain = plan.chain.filter(|chain| chain.len() <= CHAIN);
         self.adopt(plan);
     }
