@@ -326,7 +326,7 @@ fn a_run(game: &str, width: Width) -> Outcome {
     }
     go_on(u64::MAX)?;
     let expected = solver::values(&rule, Method::Sparse(Kernel::scalar()), index(TO)).map_err(said)?;
-    let mut chain = crate::table::digest::Chain::new();
+    let mut chain = crate::table::digest::DigestChain::new();
     chain.update(&expected);
     let record = journal::read(dir).map_err(said)?.last;
     if record.count != TO || record.digest != chain.digest().to_string() {

@@ -9,7 +9,7 @@ use grundy::run::{self, Options};
 use grundy::solver::{self, Histogram, Known, Method, SparseSpace};
 use grundy::table::Table;
 use grundy::table::Width;
-use grundy::table::digest::Chain;
+use grundy::table::digest::DigestChain;
 use grundy::theory::definition::{self, Sequence};
 use grundy::theory::rule::{Leaves, Move, Rule};
 use grundy::verify::{self, Report};
@@ -341,7 +341,7 @@ fn a_poisoned_run_whose_journal_agrees_passes_the_digest_and_not_the_others() {
         let method = Method::Sparse(Kernel::best());
         let poisoned = solver::extend(&rule, method, poisoned, right.len(), 32_768, |_| true).unwrap();
         let known = verify::count(poisoned.as_slice(), space, &Known::default()).unwrap();
-        let mut chain = Chain::new();
+        let mut chain = DigestChain::new();
         chain.update(&poisoned);
         let fake = dirs.path().join(case.to_string());
         std::fs::create_dir(&fake).unwrap();

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::fault;
 use crate::solver::SparseSpace;
 use crate::storage::Dir;
-use crate::table::digest::{Chain, Digest, SEGMENT, SMALL};
+use crate::table::digest::{Digest, DigestChain, SEGMENT, SMALL};
 use crate::table::{HEADER, Published, Table};
 use crate::theory::definition::{Sequence, for_each_piece};
 use std::collections::BTreeMap;
@@ -68,7 +68,7 @@ pub(crate) struct Ledger {
     dir: Dir,
     journal: Journal,
     table: Table,
-    chain: Chain,
+    chain: DigestChain,
     /// What is the same in all records of this process.
     template: Record,
     /// What is known of the freed values, and how the last record names it.
@@ -88,7 +88,7 @@ impl Ledger {
         dir: &Dir,
         journal: Journal,
         table: Table,
-        chain: Chain,
+        chain: DigestChain,
         points: &[CommitPoint],
         snapshot: Option<DiscardSummary>,
         template: Record,
@@ -182,7 +182,7 @@ impl Ledger {
         let from = snapshot.to;
         let last = self.ends.range(..=limit).next_back().filter(|(to, _)| **to > from);
         let (Some(before), Some((&to, &digest))) = (self.ends.get(&from), last) else { return Ok(()) };
-        let mut chain = Chain::resume(from, *before);
+        let mut chain = DigestChain::resume(from, *before);
         for_each_piece(&self.table, from, to, |_, values| {
             chain.update(values);
             snapshot.see(space, values);
@@ -367,7 +367,7 @@ impl Drop for Writer {
 }
 
 /// Enters what is known of all values into a record.
-pub(crate) fn fill(record: &mut Record, chain: &Chain, counted: Recount) {
+pub(crate) fn fill(record: &mut Record, chain: &DigestChain, counted: Recount) {
     record.digest = chain.digest().to_string();
     (record.rares, record.last_rare) = (counted.rares, counted.last_rare);
     (record.max_value, record.max_at) = (counted.max_value, counted.max_at);
@@ -462,8 +462,8 @@ mod tests {
             previous: text(0),
             blake3: text(0),
         };
-        let mut ledger = Ledger::new(&dir, journal, table, Chain::new(), &[], None, template);
-        let mut chain = Chain::new();
+        let mut ledger = Ledger::new(&dir, journal, table, DigestChain::new(), &[], None, template);
+        let mut chain = DigestChain::new();
         for length in [SEGMENT; 5].into_iter().chain([2000; 4]) {
             watching.store(length < SEGMENT, Ordering::SeqCst);
             let values: Vec<u16> = (chain.count()..chain.count() + length).map(&value).collect();

@@ -42,7 +42,7 @@ use super::primes::{are_prime_factors, prime_factors};
 use super::{Lag, Proof, Repeat, Subject, Theorem, Window, depth, has_zero, last_difference};
 use crate::error::{Error, Result};
 use crate::solver::{self, Known, Method, SparseSpace};
-use crate::table::digest::{Chain, Digest};
+use crate::table::digest::{Digest, DigestChain};
 use crate::theory::definition::{First, Sequence, for_each_piece};
 use crate::theory::rule::Rule;
 use crate::verify;
@@ -108,7 +108,7 @@ pub(super) struct Counted {
 
 /// Counts values as they go by.
 pub(super) struct Counting {
-    chain: Chain,
+    chain: DigestChain,
     space: SparseSpace,
     to: u64,
     counted: Counted,
@@ -117,7 +117,7 @@ pub(super) struct Counting {
 impl Counting {
     /// Of rare values those below `to` in `space` will be counted.
     pub(super) fn new(space: SparseSpace, to: u64) -> Counting {
-        Counting { chain: Chain::new(), space, to, counted: Counted::default() }
+        Counting { chain: DigestChain::new(), space, to, counted: Counted::default() }
     }
 
     /// Takes the next values, those from heap `from` on.

@@ -26,7 +26,7 @@ use crate::fault;
 use crate::solver::{self, Known, Method, Solver, SparseSpace};
 use crate::storage::Dir;
 use crate::table::Width;
-use crate::table::digest::{Chain, SEGMENT};
+use crate::table::digest::{DigestChain, SEGMENT};
 use crate::table::{self, HEADER, Table};
 use crate::theory::definition::{Appended, Sequence, for_each_piece};
 use crate::theory::rule::Rule;
@@ -432,7 +432,7 @@ struct Run {
     /// Proved, not given to the writer.
     pending: Vec<u16>,
     /// Of all values, each entered when it was computed.
-    born: Chain,
+    born: DigestChain,
     largest: Recount,
     places: Places,
     memory_checks: u64,
@@ -636,7 +636,7 @@ fn create(
         kept: kept(0, &(0..0)),
         keep: options.keep,
         snapshot: None,
-        digest: Chain::new().digest().to_string(),
+        digest: DigestChain::new().digest().to_string(),
         rares: 0,
         last_rare: 0,
         max_value: 0,
@@ -656,12 +656,12 @@ fn create(
     let template = Record { event: Event::Commit, ..template };
     let mut largest = Recount::default();
     largest.see_largest(0, &pending);
-    let mut born = Chain::new();
+    let mut born = DigestChain::new();
     born.update(&pending);
     Ok(Prepared::Ready(Box::new(Run {
         dir: dir.clone(),
         rule: rule.clone(),
-        writer: Writer::new(Ledger::new(dir, journal, table, Chain::new(), &[], None, template))?,
+        writer: Writer::new(Ledger::new(dir, journal, table, DigestChain::new(), &[], None, template))?,
         solver,
         pending,
         born,
@@ -990,7 +990,7 @@ struct Damaged<'a> {
     /// The first that does not.
     wrong: &'a CommitPoint,
     /// Of the values before.
-    chain: &'a Chain,
+    chain: &'a DigestChain,
 }
 
 impl Damaged<'_> {
@@ -1051,7 +1051,7 @@ impl Damaged<'_> {
 /// What hashing and counting the values anew came to.
 struct Checked {
     /// Of all values that agree.
-    chain: Chain,
+    chain: DigestChain,
     counted: Recount,
     /// How many points agree before the first that does not.
     good: usize,
@@ -1067,7 +1067,7 @@ fn rehash(
     observer: &mut (dyn Observer + Send),
     stop: &AtomicBool,
 ) -> Result<Option<Checked>> {
-    let mut checked = Checked { chain: Chain::new(), counted: Recount::default(), good: points.len() };
+    let mut checked = Checked { chain: DigestChain::new(), counted: Recount::default(), good: points.len() };
     let mut escapes = 0;
     for (good, point) in points.iter().enumerate() {
         if let Some(snapshot) = snapshot.filter(|s| s.from < point.count) {
@@ -1075,7 +1075,7 @@ fn rehash(
                 continue;
             }
             if checked.chain.count() < snapshot.to {
-                checked.chain = Chain::resume(snapshot.to, snapshot.digest().unwrap_or_default());
+                checked.chain = DigestChain::resume(snapshot.to, snapshot.digest().unwrap_or_default());
                 checked.counted = checked.counted.and(snapshot.recount());
             }
         }
@@ -1399,7 +1399,7 @@ mod tests {
     #[test]
     fn a_flip_in_memory_opens_the_run_again_is_counted_and_leaves_no_trace() {
         let values = definition::values(&"0.6".parse().unwrap(), 20_000).unwrap();
-        let mut chain = Chain::new();
+        let mut chain = DigestChain::new();
         chain.update(&values);
         // What later values are computed from; and what waits to be written.
         for harm in [|run: &mut Run| run.solver.flip(), |run: &mut Run| run.born.update(&[7])] {
@@ -1464,7 +1464,7 @@ mod tests {
     fn a_wrong_value_that_is_committed_stops_the_run_until_it_goes_back_before_it() {
         let (rule, stop) = ("0.07".parse::<Rule>().unwrap(), AtomicBool::new(false));
         let values = definition::values(&rule, 5000).unwrap();
-        let mut chain = Chain::new();
+        let mut chain = DigestChain::new();
         chain.update(&values);
         let policy = RunPolicy { commit_every: Some(500), repair: true, seed: None };
         let (dir, mut notes) = (Dir::on(Arc::new(Memory::new()), Path::new("run")), Notes::default());

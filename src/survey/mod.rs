@@ -49,7 +49,7 @@ use crate::error::{Error, Result};
 use crate::period::{self, Status, Theorem};
 use crate::solver::{Known, Method, SparseSpace};
 use crate::storage::{Dir, File, Mode};
-use crate::table::digest::{Chain, Digest};
+use crate::table::digest::{Digest, DigestChain};
 use crate::theory::rule::Rule;
 use crate::verify;
 use serde::{Deserialize, Serialize};
@@ -228,7 +228,7 @@ pub fn examine(rule: &Rule, method: Method, to: u64, stop: &AtomicBool) -> Resul
     let values = hunt.values.as_slice();
     let known = verify::count(values, hunt.space, &Known::default())?;
     let max_at = values.iter().position(|&v| v == known.max_value).unwrap_or(0) as u64;
-    let mut chain = Chain::new();
+    let mut chain = DigestChain::new();
     chain.update(values);
     let sparse = hunt.space != SparseSpace::NONE;
     let repeat = hunt.finding.repeat.as_ref();
@@ -257,7 +257,7 @@ pub fn examine(rule: &Rule, method: Method, to: u64, stop: &AtomicBool) -> Resul
 fn nim(to: u64) -> Record {
     let values: Vec<u16> = (0..=u16::MAX).zip(0..to).map(|(value, _)| value).collect();
     let max_value = values.last().copied().unwrap_or(0);
-    let mut chain = Chain::new();
+    let mut chain = DigestChain::new();
     chain.update(&values);
     Record {
         format: FORMAT.into(),
