@@ -743,7 +743,7 @@ fn a_byte_that_contradicts_its_escape_is_mended_by_repair_and_by_rollback() {
     }
 }
 
-/// What happens to a run. Places and numbers are reduced to what there is.
+/// What happens to a run. SpotChecks and numbers are reduced to what there is.
 #[derive(Clone, Debug)]
 enum Step {
     /// A process computes so many values more, and may be told to stop on the way.

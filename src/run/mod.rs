@@ -30,7 +30,7 @@ use crate::table::digest::{DigestChain, SEGMENT};
 use crate::table::{self, HEADER, Table};
 use crate::theory::definition::{Appended, Sequence, for_each_piece};
 use crate::theory::rule::Rule;
-use spot_checks::Places;
+use spot_checks::SpotChecks;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
@@ -434,7 +434,7 @@ struct Run {
     /// Of all values, each entered when it was computed.
     born: DigestChain,
     largest: Recount,
-    places: Places,
+    places: SpotChecks,
     memory_checks: u64,
     /// `checks` of the record that this process started from.
     checks_before: BTreeMap<String, u64>,
@@ -666,7 +666,7 @@ fn create(
         pending,
         born,
         largest,
-        places: Places::new(0, 0, None),
+        places: SpotChecks::new(0, 0, None),
         memory_checks: 0,
         checks_before: BTreeMap::new(),
         from: 0,
@@ -907,7 +907,7 @@ fn resume(
         pending: Vec::new(),
         born,
         largest: counted,
-        places: Places::new(last.count, counted.last_rare, suspect),
+        places: SpotChecks::new(last.count, counted.last_rare, suspect),
         memory_checks: 0,
         checks_before,
         from: last.count,
@@ -1496,7 +1496,7 @@ mod tests {
             attempts += 1;
             counted(&dir, observer, |_| {
                 let mut run = prepared(attempt, &mut Notes::default())?;
-                run.places = Places::new(2500, 0, Some(2250)); // as if it were one that is looked at late
+                run.places = SpotChecks::new(2500, 0, Some(2250)); // as if it were one that is looked at late
                 run.go_on(&options(5000), policy, &mut Notes::default(), &stop)
             })
         });
