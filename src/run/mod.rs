@@ -321,8 +321,8 @@ pub fn run_in(
     stop: &AtomicBool,
 ) -> Result<Outcome> {
     let seed = policy.seed.unwrap_or_else(random_seed);
-    again_and_again(seed, policy, observer, |attempt, observer| {
-        counted(dir, observer, |observer| match prepare(rule, dir, options, attempt, observer, stop)? {
+    retry_failed_checks(seed, policy, observer, |attempt, observer| {
+        record_check_failure(dir, observer, |observer| match prepare(rule, dir, options, attempt, observer, stop)? {
             Prepared::Nothing(outcome) => Ok(outcome),
             Prepared::Ready(run) => run.go_on(options, policy, observer, stop),
         })
@@ -330,7 +330,7 @@ pub fn run_in(
 }
 
 /// Does something with the run, and says in the journal when a check failed: at once, whatever happens to the process then.
-fn counted(
+fn record_check_failure(
     dir: &Dir,
     observer: &mut (dyn Observer + Send),
     work: impl FnOnce(&mut (dyn Observer + Send)) -> Result<Outcome>,
@@ -390,7 +390,7 @@ impl FailureKey {
 }
 
 /// Attempts a run, and again after a failed check: a transient hardware fault does not fail the same way twice.
-fn again_and_again(
+fn retry_failed_checks(
     seed: u64,
     policy: RunPolicy,
     observer: &mut (dyn Observer + Send),
@@ -1378,9 +1378,9 @@ mod tests {
         let stop = AtomicBool::new(false);
         run_in(dir, Some(&rule), &options(12_000), policy, notes, &stop).unwrap();
         let mut attempts = 0;
-        again_and_again(7, policy, notes, |attempt, observer| {
+        retry_failed_checks(7, policy, notes, |attempt, observer| {
             attempts += 1;
-            counted(dir, observer, |observer| {
+            record_check_failure(dir, observer, |observer| {
                 match prepare(Some(&rule), dir, &options(TO), attempt, observer, &stop)? {
                     Prepared::Nothing(outcome) => Ok(outcome),
                     Prepared::Ready(mut run) => {
@@ -1492,9 +1492,9 @@ mod tests {
         run.writer.close().unwrap();
 
         let mut attempts = 0;
-        let seen = again_and_again(7, policy, &mut notes, |attempt, observer| {
+        let seen = retry_failed_checks(7, policy, &mut notes, |attempt, observer| {
             attempts += 1;
-            counted(&dir, observer, |_| {
+            record_check_failure(&dir, observer, |_| {
                 let mut run = prepared(attempt, &mut Notes::default())?;
                 run.places = SpotChecks::new(2500, 0, Some(2250)); // as if it were one that is looked at late
                 run.go_on(&options(5000), policy, &mut Notes::default(), &stop)
@@ -1532,7 +1532,7 @@ mod tests {
         run_in(&dir, Some(&rule), &options(3000), policy, &mut notes, &stop).unwrap();
         for n in [1250, 2750] {
             let differs = || Err(Error::Differs { n, value: 1, again: 2, how: "a test".into() });
-            assert!(counted(&dir, &mut notes, |_| differs()).is_err());
+            assert!(record_check_failure(&dir, &mut notes, |_| differs()).is_err());
         }
         assert_eq!((last_record(&dir).errors, last_record(&dir).suspect), (2, Some(1250)), "the least");
         let mut bytes = memory.get(table::VALUES).unwrap();
@@ -1543,8 +1543,13 @@ mod tests {
         assert_eq!((last_record(&dir).count, last_record(&dir).suspect), (2500, None), "1250 was good");
 
         assert!(
-            counted(&dir, &mut notes, |_| Err(Error::Differs { n: 2400, value: 1, again: 2, how: "a".into() }))
-                .is_err()
+            record_check_failure(&dir, &mut notes, |_| Err(Error::Differs {
+                n: 2400,
+                value: 1,
+                again: 2,
+                how: "a".into()
+            }))
+            .is_err()
         );
         let mut bytes = memory.get(table::VALUES).unwrap();
         bytes[4096 + 2100] ^= 1;
@@ -1562,8 +1567,8 @@ mod tests {
         let policy = RunPolicy { commit_every: Some(1000), ..RunPolicy::default() };
         let (dir, mut notes) = (Dir::on(Arc::new(Memory::new()), Path::new("run")), Notes::default());
         run_in(&dir, Some(&rule), &options(12_000), policy, &mut notes, &stop).unwrap();
-        let outcome = again_and_again(7, policy, &mut notes, |attempt, observer| {
-            counted(&dir, observer, |observer| {
+        let outcome = retry_failed_checks(7, policy, &mut notes, |attempt, observer| {
+            record_check_failure(&dir, observer, |observer| {
                 match prepare(Some(&rule), &dir, &options(TO), attempt, observer, &stop)? {
                     Prepared::Nothing(outcome) => Ok(outcome),
                     Prepared::Ready(mut run) => {
@@ -1605,7 +1610,7 @@ mod tests {
         };
         let attempt = |failing: &dyn Fn(u64) -> Option<Error>| {
             let (mut attempts, mut notes) = (0, Notes::default());
-            let outcome = again_and_again(0, RunPolicy::default(), &mut notes, |attempt, _| {
+            let outcome = retry_failed_checks(0, RunPolicy::default(), &mut notes, |attempt, _| {
                 attempts += 1;
                 assert_eq!(attempt.failures + 1, attempts, "the next attempt knows of the failures");
                 failing(attempts).map_or_else(done, Err)
