@@ -386,11 +386,11 @@ pub(crate) fn certificate(input: &[u8]) {
     let (good, values) = KAYLES.get_or_init(|| {
         let rule: Rule = "kayles".parse().expect("a game");
         let method = Method::Definition;
-        let hunt = period::hunt(&rule, method, |_, _| VALUES, |_| true).expect("values");
-        let values = hunt.values;
+        let search = period::compute_until_proved(&rule, method, |_, _| VALUES, |_| true).expect("values");
+        let values = search.values;
         let freed = Known::default();
-        let subject = Subject { rule: &rule, method, space: hunt.space, values: values.as_slice(), freed: &freed };
-        let repeat = hunt.finding.repeat.as_ref().expect("a period");
+        let subject = Subject { rule: &rule, method, space: search.space, values: values.as_slice(), freed: &freed };
+        let repeat = search.finding.repeat.as_ref().expect("a period");
         let certificate = Certificate::new(subject, repeat, None).expect("values").expect("a proof");
         (certificate, values)
     });

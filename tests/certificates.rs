@@ -26,11 +26,11 @@ fn best() -> Method {
 /// The certificate of a game as `grundy period` makes it, and the values that it found.
 fn made(game: &str, method: Method, to: u64) -> (Certificate, Vec<u16>) {
     let rule: Rule = game.parse().unwrap();
-    let hunt = period::hunt(&rule, method, |_, _| to, |_| true).unwrap();
+    let search = period::compute_until_proved(&rule, method, |_, _| to, |_| true).unwrap();
     let freed = Known::default();
-    let subject = Subject { rule: &rule, method, space: hunt.space, values: hunt.values.as_slice(), freed: &freed };
-    let certificate = Certificate::new(subject, &hunt.finding.repeat.unwrap(), None).unwrap().unwrap();
-    (certificate, hunt.values)
+    let subject = Subject { rule: &rule, method, space: search.space, values: search.values.as_slice(), freed: &freed };
+    let certificate = Certificate::new(subject, &search.finding.repeat.unwrap(), None).unwrap().unwrap();
+    (certificate, search.values)
 }
 
 /// .56 is proved by P4: its values repeat from 326640 on, and P1 would need twice as many.

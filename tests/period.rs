@@ -44,12 +44,12 @@ fn published_periods_are_found_and_proved() {
     let mut games = 0;
     for line in text.lines().filter(|line| !line.starts_with('#') && !line.starts_with("game")) {
         let field: Vec<&str> = line.split(',').collect();
-        let hunt = period::hunt(&rule(field[0]), best(), |_, _| 1 << 20, |_| true).unwrap();
+        let search = period::compute_until_proved(&rule(field[0]), best(), |_, _| 1 << 20, |_| true).unwrap();
         let expected = (field[1].parse().unwrap(), field[2].parse().unwrap());
-        assert_eq!(hunt.finding.status(), Status::Proved, "{line}");
-        assert_eq!(found(&hunt.finding), Some(expected), "{line}");
+        assert_eq!(search.finding.status(), Status::Proved, "{line}");
+        assert_eq!(found(&search.finding), Some(expected), "{line}");
         if field[3] != "-1" {
-            assert_eq!(hunt.finding.max_value.to_string(), field[3], "{line}");
+            assert_eq!(search.finding.max_value.to_string(), field[3], "{line}");
         }
         games += 1;
     }
@@ -59,18 +59,18 @@ fn published_periods_are_found_and_proved() {
 /// PRIMES STEP: period 12 from 71 on, shown by the values up to G(167).
 #[test]
 fn the_period_of_remove_a_square_is_proved_by_as_many_values_as_its_article_computed() {
-    let hunt = period::hunt(&rule("remove-a-square"), best(), |_, _| 1 << 12, |_| true).unwrap();
-    assert_eq!((hunt.finding.status(), found(&hunt.finding)), (Status::Proved, Some((12, 71))));
-    let proof = hunt.finding.repeat.unwrap().proof.unwrap();
+    let search = period::compute_until_proved(&rule("remove-a-square"), best(), |_, _| 1 << 12, |_| true).unwrap();
+    assert_eq!((search.finding.status(), found(&search.finding)), (Status::Proved, Some((12, 71))));
+    let proof = search.finding.repeat.unwrap().proof.unwrap();
     assert_eq!((proof.theorem, proof.length), (Theorem::P1, 168));
 }
 
 #[test]
 fn games_without_a_known_period_have_none() {
     for game in [".007", ".6", "grundy", "grundy:d=3"] {
-        let hunt = period::hunt(&rule(game), best(), |_, _| 1 << 17, |_| true).unwrap();
-        assert_eq!(hunt.finding.status(), Status::None, "{game}");
-        assert!(hunt.finding.shortest <= 1 << 13, "{game}: ends of {} values", hunt.finding.shortest);
+        let search = period::compute_until_proved(&rule(game), best(), |_, _| 1 << 17, |_| true).unwrap();
+        assert_eq!(search.finding.status(), Status::None, "{game}");
+        assert!(search.finding.shortest <= 1 << 13, "{game}: ends of {} values", search.finding.shortest);
     }
 }
 
@@ -214,9 +214,9 @@ fn an_octal_game_is_never_called_arithmetic_periodic() {
 fn the_window_theorem_agrees_with_the_other() {
     for (game, mask, position) in [("0.77", 0xf, 0), ("remove-a-square", 0x3, 1), ("0.156", 0, 0), ("0.16", 0, 0)] {
         let rule = rule(game);
-        let hunt = period::hunt(&rule, best(), |_, _| 1 << 20, |_| true).unwrap();
-        let whole = hunt.finding.repeat.unwrap();
-        let space = SparseSpace::new(&rule, mask, position).unwrap_or(hunt.space);
+        let search = period::compute_until_proved(&rule, best(), |_, _| 1 << 20, |_| true).unwrap();
+        let whole = search.finding.repeat.unwrap();
+        let space = SparseSpace::new(&rule, mask, position).unwrap_or(search.space);
         assert_ne!(space, SparseSpace::NONE, "{game}");
         // Long enough for the windows, too short for P1 where that can be.
         let lookback = solver::lookback(&rule, whole.preperiod);
@@ -250,13 +250,13 @@ fn the_window_theorem_agrees_with_the_other() {
 
 fn certificate(game: &str, to: u64) -> (Certificate, Vec<u16>) {
     let rule = rule(game);
-    let hunt = period::hunt(&rule, best(), |_, _| to, |_| true).unwrap();
+    let search = period::compute_until_proved(&rule, best(), |_, _| to, |_| true).unwrap();
     let freed = Known::default();
     let subject =
-        Subject { rule: &rule, method: best(), space: hunt.space, values: hunt.values.as_slice(), freed: &freed };
-    let repeat = hunt.finding.repeat.unwrap();
+        Subject { rule: &rule, method: best(), space: search.space, values: search.values.as_slice(), freed: &freed };
+    let repeat = search.finding.repeat.unwrap();
     let certificate = Certificate::new(subject, &repeat, None).unwrap().unwrap();
-    (certificate, hunt.values)
+    (certificate, search.values)
 }
 
 #[test]

@@ -145,13 +145,13 @@ fn in_memory(rule: &Rule, to: u64, args: &Args, method: Method, quiet: bool) -> 
         meter.at(n, String::new);
         !stop.load(Ordering::Relaxed)
     };
-    let hunt = period::hunt(rule, method, |_, _| to, go_on)?;
+    let search = period::compute_until_proved(rule, method, |_, _| to, go_on)?;
     meter.end();
     let freed = Known::default();
-    let subject = Subject { rule, method, space: hunt.space, values: hunt.values.as_slice(), freed: &freed };
-    let is_stopped = hunt.stopped && hunt.finding.status() != Status::Proved && hunt.finding.count < to;
+    let subject = Subject { rule, method, space: search.space, values: search.values.as_slice(), freed: &freed };
+    let is_stopped = search.stopped && search.finding.status() != Status::Proved && search.finding.count < to;
     let ending = if is_stopped { Ending::Stopped { what: Stopped::Searching, to } } else { Ending::Done };
-    conclude(subject, &hunt.finding, ending, args)
+    conclude(subject, &search.finding, ending, args)
 }
 
 fn on_disk(rule: &Rule, to: u64, dir: &Path, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {
@@ -159,7 +159,7 @@ fn on_disk(rule: &Rule, to: u64, dir: &Path, args: &Args, method: Method, quiet:
     let mut meter = Meter::with_task(quiet, TASK);
     let threads = args.compute.threads();
     let options = Options { to: Some(to), threads, method, width: None, keep: args.keep, rollback: false };
-    let found = period::hunt_in(rule, dir, &options, args.certificate.is_some(), &mut meter, &stop);
+    let found = period::compute_until_proved_in(rule, dir, &options, args.certificate.is_some(), &mut meter, &stop);
     meter.end();
     match found? {
         Found::Unverified { verified, of } => unverified(rule, verified, of, args),

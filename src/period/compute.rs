@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// A sequence computed in memory until its period was proved, or `to` values were there.
 #[derive(Debug)]
-pub struct Hunt {
+pub struct Search {
     /// G(0), G(1), …
     pub values: Vec<u16>,
     /// Of these.
@@ -48,12 +48,12 @@ fn next_look(rule: &Rule, finding: &Finding) -> u64 {
 ///
 /// # Errors
 /// [`Error::ValueTooLarge`], and [`Error::Memory`] when there is not enough for two bytes a value.
-pub fn hunt(
+pub fn compute_until_proved(
     rule: &Rule,
     method: Method,
     mut limit: impl FnMut(Option<&Finding>, SparseSpace) -> u64,
     mut go_on: impl FnMut(u64) -> bool,
-) -> Result<Hunt> {
+) -> Result<Search> {
     let mut values: Vec<u16> = Vec::new();
     let mut solver = Solver::new(rule, method, None, values.as_slice())?;
     let mut fresh = Vec::new();
@@ -72,7 +72,7 @@ pub fn hunt(
         let finding = subject.find()?;
         let limit = limit(Some(&finding), space);
         if !going || finding.status() == Status::Proved || finding.count >= limit {
-            return Ok(Hunt { values, finding, space, stopped: !going });
+            return Ok(Search { values, finding, space, stopped: !going });
         }
         goal = next_look(rule, &finding).min(limit);
     }
@@ -229,7 +229,7 @@ fn compute_again(
     Ok(true)
 }
 
-/// [`hunt`] in a run directory, which is made, or resumed; at most to `options.to` values.
+/// [`compute_until_proved`] in a run directory, which is made, or resumed; at most to `options.to` values.
 ///
 /// While all values are kept the period is looked for at each doubling. A run that frees values is watched ([`super::watch`]):
 /// its period shows when it comes round. The preperiod, which freed values would tell, is then found by computing them
@@ -240,7 +240,7 @@ fn compute_again(
 ///
 /// # Errors
 /// What [`run::run`], [`verify::verified`] and the search give.
-pub fn hunt_in(
+pub fn compute_until_proved_in(
     rule: &Rule,
     dir: &Path,
     options: &Options,

@@ -73,7 +73,7 @@ mod search;
 mod watch;
 mod watch_state;
 
-pub use compute::{Found, Hunt, Stopped, hunt, hunt_in};
+pub use compute::{Found, Search, Stopped, compute_until_proved, compute_until_proved_in};
 pub use preperiod::Lag;
 
 pub use search::{exceptions, last_difference};

@@ -1,6 +1,6 @@
 //! Many games: the period of each, one record a game, and a table like the published ones.
 //!
-//! Each game is hunted ([`crate::period::hunt`]) on one thread, many games side by side, up to a number of values; where
+//! Each game is computed until its period is proved ([`crate::period::compute_until_proved`]) on one thread, many games side by side, up to a number of values; where
 //! no space is good and every pair of heaps must be looked at, to an eighth of it; and up to four times as far when a period
 //! is observed that could be proved there. What was found is one file, `CODE.json`, written whole or not at all, so a
 //! survey that was stopped goes on with the games that have none. A survey can be divided into shards, each in a directory
@@ -221,34 +221,34 @@ pub fn examine(rule: &Rule, method: Method, to: u64, stop: &AtomicBool) -> Resul
         let near = found.and_then(|found| found.needed(rule)).filter(|&needed| needed <= to.saturating_mul(4));
         usual.max(near.unwrap_or(0))
     };
-    let hunt = period::hunt(rule, method, limit, |_| !stop.load(Ordering::Relaxed))?;
-    if hunt.stopped {
+    let search = period::compute_until_proved(rule, method, limit, |_| !stop.load(Ordering::Relaxed))?;
+    if search.stopped {
         return Ok(None);
     }
-    let values = hunt.values.as_slice();
-    let known = verify::count(values, hunt.space, &Known::default())?;
+    let values = search.values.as_slice();
+    let known = verify::count(values, search.space, &Known::default())?;
     let max_at = values.iter().position(|&v| v == known.max_value).unwrap_or(0) as u64;
     let mut chain = DigestChain::new();
     chain.update(values);
-    let sparse = hunt.space != SparseSpace::NONE;
-    let repeat = hunt.finding.repeat.as_ref();
+    let sparse = search.space != SparseSpace::NONE;
+    let repeat = search.finding.repeat.as_ref();
     Ok(Some(Record {
         format: FORMAT.into(),
         program: crate::PROGRAM.into(),
         game: rule.name().into(),
         to,
-        status: hunt.finding.status(),
+        status: search.finding.status(),
         period: repeat.map(|repeat| repeat.period),
         preperiod: repeat.map(|repeat| repeat.preperiod),
         saltus: repeat.map_or(0, |repeat| repeat.saltus),
         max_value: known.max_value,
         max_at,
-        mask: hunt.space.mask,
-        position: hunt.space.position,
+        mask: search.space.mask,
+        position: search.space.position,
         rares: sparse.then_some(known.rares.len() as u64),
         last_rare: known.rares.last().filter(|_| sparse).map(|rare| rare.0),
         theorem: repeat.and_then(|repeat| repeat.proof.as_ref()).map(|proof| proof.theorem),
-        checked_through: hunt.finding.count,
+        checked_through: search.finding.count,
         digest: chain.digest().to_string(),
     }))
 }
