@@ -9,7 +9,7 @@ use grundy::solver::{self, Method, Solver, SparseSpace};
 use grundy::theory::rule::Rule;
 use std::hint::black_box;
 
-/// Look-ups like those of Grundy's game: 440 marked, 806 checked, reaching back up to 82 860.
+/// Lookups like those of Grundy's game: 440 marked, 806 checked, reaching back up to 82 860.
 fn far() -> (Vec<u8>, Probes, Vec<Stage>) {
     // A full-period linear congruence: the same work on every machine.
     let mut state = 1u64;
@@ -54,7 +54,7 @@ fn kernels(c: &mut Criterion) {
     group.finish();
 }
 
-/// The look-ups of .106, in codes; of the values that this starts from only the time depends, and hardly.
+/// The lookups of .106, in codes; of the values that this starts from only the time depends, and hardly.
 fn chains(c: &mut Criterion) {
     const AT: usize = 4096;
     const HEAPS: usize = 1 << 16;

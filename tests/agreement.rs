@@ -281,7 +281,7 @@ fn values_that_grow_past_512_in_the_middle_of_a_block() {
     }
 }
 
-/// Few look-ups, and now and then or most of the time more codes in use than the fast path for few look-ups knows.
+/// Few lookups, and now and then or most of the time more codes in use than the fast path for few lookups knows.
 #[test]
 fn short_lists_with_codes_above_32() {
     let random = &mut Random::new("short lists");

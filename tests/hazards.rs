@@ -135,7 +135,7 @@ fn any_space_and_solvers_made_anew_at_any_heap() {
 }
 
 /// Bit 8 missing from the mask of Grundy's game: the first value of 256 turns out to be a rare heap, at 7 250 049, while
-/// look-ups are marked for what comes after it, and everything goes back there. Marks reach back 8192 at least, so those
+/// lookups are marked for what comes after it, and everything goes back there. Marks reach back 8192 at least, so those
 /// that a wrong code has entered lie far behind.
 #[test]
 fn a_late_rare_takes_back_what_was_marked_ahead() {

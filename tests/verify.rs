@@ -296,7 +296,7 @@ fn of_several_wrong_values_in_many_parts_the_lowest_is_told() {
     tally.end(tried, "recompute told the lowest wrong value of parts computed side by side");
 }
 
-/// Values whose look-ups reach far back, with a window that is drained on the way.
+/// Values whose lookups reach far back, with a window that is drained on the way.
 #[test]
 fn exclusion_finds_what_repeats_an_option_wherever_it_is() {
     let tally = Tally::begin("verify: exclusion far out");

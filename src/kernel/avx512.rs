@@ -3,12 +3,12 @@
 //! **Marking.** 2 to 12 planes of bits a lane at once (plane j, bit b: code 8j + b), all in registers. `vpermb` looks the
 //! low six bits of an option up in a table of 64 bytes, which holds 1 << b at 8j + b: the byte to put in plane j. A byte mask
 //! keeps the 64 codes apart that the six bits cannot tell, and one ternary logic instruction puts the bytes of two
-//! look-ups in. That is 2.9 ns a look-up for 72 codes (Zen 4, 3.6 GHz; one shuffle a cycle), 1.6 on a Zen 5. Masks by
+//! lookups in. That is 2.9 ns a lookup for 72 codes (Zen 4, 3.6 GHz; one shuffle a cycle), 1.6 on a Zen 5. Masks by
 //! `pshufb` took 3.8 for 80; on the Zen 5 bits by `vpmultishiftqb` for every other plane, tables of 128 bytes (`vpermt2b`)
-//! and one look-up at a time took 5 to 30 % longer. More planes are done in two passes: twenty at once leave the registers,
+//! and one lookup at a time took 5 to 30 % longer. More planes are done in two passes: twenty at once leave the registers,
 //! and 160 codes took 12.0 ns where two passes of ten planes take 3.5. The first pass does eight planes, with one mask.
 //!
-//! **Near.** Once the value of lane i is known, it is held against the candidates of all later lanes at once: the look-up
+//! **Near.** Once the value of lane i is known, it is held against the candidates of all later lanes at once: the lookup
 //! table, shifted by i, tells which code of which later lane it hits.
 
 use super::{BEYOND, BitPlanes, CANDIDATES, LANES, Lanes, MOST_CODES, NONE, Probe, Probes, STEP, STRIKES, for_kept};
@@ -260,7 +260,7 @@ const fn compared(candidates: usize) -> usize {
 
 /// For each candidate the lanes in which no probe hits it.
 ///
-/// The least XOR of all options with a candidate is 0 exactly when one hits it: two instructions. Two look-ups at once,
+/// The least XOR of all options with a candidate is 0 exactly when one hits it: two instructions. Two lookups at once,
 /// since each least one waits for the one before. With `MASKS` the first candidates are compared instead, each mask with
 /// the one before it.
 #[inline]

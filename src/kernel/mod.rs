@@ -1,23 +1,23 @@
-//! The mex kernels: for 64 consecutive heaps at once, the least values that no look-up hits.
+//! The mex kernels: for 64 consecutive heaps at once, the least values that no lookup hits.
 //!
 //! One contract, one signature a job, one reference (`scalar`), one shared test. A kernel sees bytes and offsets only;
 //! what the bytes mean (the order-keeping code of common values) is the business of [`crate::solver`].
 //!
-//! A look-up ([`Probe`]) is one part of a split whose value is known: for lane i it gives the option
+//! A lookup ([`Probe`]) is one part of a split whose value is known: for lane i it gives the option
 //! `window[at + i - offset] ^ code`. The jobs are:
 //!
-//! - [`Kernel::mark`]: enters the options of some look-ups in [`BitPlanes`], one bit a code and lane. Both streams live on
-//!   it: the candidates mark the look-ups of rare parts, the witnesses those of common parts.
+//! - [`Kernel::mark`]: enters the options of some lookups in [`BitPlanes`], one bit a code and lane. Both streams live on
+//!   it: the candidates mark the lookups of rare parts, the witnesses those of common parts.
 //! - [`Kernel::refine`]: of the codes left open, and a few behind those marked ([`BEYOND`]), the least ones are held against
-//!   the other look-ups, in stages that keep fewer and fewer of them ([`Stage`]). Marking costs a table, checking two instructions a candidate and 64 lanes, so a
-//!   good order of the look-ups (many hits first) makes both short: see `solver::order`.
-//! - [`Kernel::near`]: the look-ups nearer than 64, lane by lane, since each needs the values just before it.
+//!   the other lookups, in stages that keep fewer and fewer of them ([`Stage`]). Marking costs a table, checking two instructions a candidate and 64 lanes, so a
+//!   good order of the lookups (many hits first) makes both short: see `solver::order`.
+//! - [`Kernel::near`]: the lookups nearer than 64, lane by lane, since each needs the values just before it.
 //! - [`Kernel::open`], [`Kernel::strike`]: the codes below a bound that are still open after marking, and which of the
-//!   least of them some more look-ups hit; what the witnesses ask.
+//!   least of them some more lookups hit; what the witnesses ask.
 //! - [`Kernel::find_each`]: the search for the witnesses of one heap; [`Kernel::find`], [`Kernel::find_value`]: for one.
 //! - [`Kernel::repeats`], [`Kernel::repeats_value`]: whether a finished value is an option of its own heap; what a
 //!   check of a table asks.
-//! - [`Kernel::chain`]: all look-ups, near and far, of any number of heaps, where the look-ups are few: see `chain`.
+//! - [`Kernel::chain`]: all lookups, near and far, of any number of heaps, where the lookups are few: see `chain`.
 //!
 //! A [`Kernel`] value can be had from [`Kernel::available`] only, so holding one proves that this processor has it.
 
@@ -38,7 +38,7 @@ use std::fmt;
 pub const LANES: usize = 64;
 
 /// How many codes a kernel may be asked to consider: multiples of 8, since each eight take a register and an instruction
-/// or two a look-up. A lane whose answer lies beyond comes back without a candidate. (Of the values of Grundy's game just
+/// or two a lookup. A lane whose answer lies beyond comes back without a candidate. (Of the values of Grundy's game just
 /// below 10^7 half have codes up to 34, 98 % up to 65 and 99.5 % up to 67; of those of .6 around 5·10^6 one in twenty is
 /// 256 or more, codes from 128 on.)
 pub const CODES: [usize; 12] = [16, 32, 64, 72, 80, 88, 96, 112, 128, 136, 144, 160];
@@ -59,7 +59,7 @@ pub const KEEP: [usize; 7] = [12, 8, 6, 5, 4, 3, 2];
 /// The most candidates per lane.
 pub const CANDIDATES: usize = KEEP[0];
 
-/// Open codes per lane that more look-ups may strike at once.
+/// Open codes per lane that more lookups may strike at once.
 pub const STRIKES: usize = 4;
 
 /// Heaps that one question for repeats is about.
@@ -68,7 +68,7 @@ pub const HEAPS: usize = 256;
 /// Stands for "no candidate"; at least [`MOST_CODES`].
 pub const NONE: u8 = u8::MAX;
 
-/// One look-up: `offset` back in the window, XOR `code`.
+/// One lookup: `offset` back in the window, XOR `code`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Probe {
@@ -80,7 +80,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// The look-up of what stands `offset` back, XOR `code`.
+    /// The lookup of what stands `offset` back, XOR `code`.
     #[must_use]
     pub fn new(offset: usize, code: u8) -> Probe {
         Probe { offset, codes: [code; 4] }
@@ -94,7 +94,7 @@ impl Probe {
     }
 }
 
-/// A list of look-ups that knows how near and how far it reaches, so that a kernel need not look at each.
+/// A list of lookups that knows how near and how far it reaches, so that a kernel need not look at each.
 #[derive(Clone, Debug, Hash)]
 pub struct Probes {
     list: Vec<Probe>,
@@ -117,26 +117,26 @@ impl FromIterator<Probe> for Probes {
 }
 
 impl Probes {
-    /// No look-ups.
+    /// No lookups.
     #[must_use]
     pub fn new() -> Probes {
         Probes { list: Vec::new(), nearest: usize::MAX, high_water_mark: 0 }
     }
 
-    /// Adds a look-up behind the others.
+    /// Adds a lookup behind the others.
     pub fn push(&mut self, probe: Probe) {
         self.nearest = self.nearest.min(probe.offset);
         self.high_water_mark = self.high_water_mark.max(probe.offset);
         self.list.push(probe);
     }
 
-    /// Forgets all look-ups.
+    /// Forgets all lookups.
     pub fn clear(&mut self) {
         self.list.clear();
         (self.nearest, self.high_water_mark) = (usize::MAX, 0);
     }
 
-    /// The look-ups, in the order in which they were added.
+    /// The lookups, in the order in which they were added.
     #[must_use]
     pub fn list(&self) -> &[Probe] {
         &self.list
@@ -246,7 +246,7 @@ impl Lanes {
         &self.code[..self.kept]
     }
 
-    /// Whether this candidate was not marked: a look-up that is not checked may hit it.
+    /// Whether this candidate was not marked: a lookup that is not checked may hit it.
     #[must_use]
     pub fn is_unmarked(&self, code: u8) -> bool {
         code >= self.marked
@@ -485,11 +485,11 @@ impl Kernel {
 }
 
 impl Kernel {
-    /// Whether `window[n - offset] ^ item == window[n]` for a look-up `(offset, item)` and one of the [`HEAPS`] heaps
+    /// Whether `window[n - offset] ^ item == window[n]` for a lookup `(offset, item)` and one of the [`HEAPS`] heaps
     /// from `at` on.
     ///
     /// # Panics
-    /// When the heaps, or what a look-up looks at, are outside the window.
+    /// When the heaps, or what a lookup looks at, are outside the window.
     #[must_use]
     pub fn repeats(self, window: &[u8], at: usize, lookups: &[(usize, u8)]) -> bool {
         dispatch!(

@@ -1,19 +1,19 @@
-//! The chain: short lists of look-ups, near and far together, heap after heap.
+//! The chain: short lists of lookups, near and far together, heap after heap.
 //!
-//! Games with a few dozen look-ups (.106, Kayles) need no order of the look-ups and no candidates: a heap's options are
+//! Games with a few dozen lookups (.106, Kayles) need no order of the lookups and no candidates: a heap's options are
 //! entered in one set of [`RECURRENCE_CODES`] bits, and the least code is the number of its trailing ones. Options at or above
 //! [`RECURRENCE_CODES`] cannot matter while a lower code is left; where none is left the chain stops, and the caller computes
 //! that heap by a way that knows all codes.
 //!
 //! What costs time is that a heap needs the values just before it. So several heaps are done at once as far as their
-//! look-ups reach back before all of them, and only the nearer look-ups go heap by heap. The 15 look-ups of .106, one
+//! lookups reach back before all of them, and only the nearer lookups go heap by heap. The 15 lookups of .106, one
 //! thread of a Zen 4: 80 million heaps a second one by one, 165 in blocks of 32 (portable), 335 in blocks of 8 (AVX2),
 //! 600 with AVX-512; there
 //!
-//! - 16 heaps are one register of sets. Look-ups nearer than 64 read from a register that holds the last 64 codes, since
+//! - 16 heaps are one register of sets. Lookups nearer than 64 read from a register that holds the last 64 codes, since
 //!   a load across two fresh stores would wait for both;
-//! - the code of lane j, once known, held against a table of the near look-ups shifted by j, gives the options of all
-//!   later lanes ("pushing"); as many lanes as the nearest look-up reaches back (6 in .106) become known together.
+//! - the code of lane j, once known, held against a table of the near lookups shifted by j, gives the options of all
+//!   later lanes ("pushing"); as many lanes as the nearest lookup reaches back (6 in .106) become known together.
 //!
 //! Invariant: a heap is written once, when all heaps before it are.
 
@@ -25,7 +25,7 @@ pub const RECURRENCE_CODES: u8 = 32;
 /// Heaps that AVX-512 makes at once.
 const GROUP: usize = 16;
 
-/// The look-ups of a chain.
+/// The lookups of a chain.
 #[derive(Clone, Debug, Default, Hash)]
 pub struct Recurrence {
     /// Ascending by offset; those that give the same options are there once.
@@ -35,12 +35,12 @@ pub struct Recurrence {
     /// How many of them reach back less than [`GROUP`], and less than [`LANES`].
     near: usize,
     middle: usize,
-    /// Entry `GROUP + offset` of some row is the code of each near look-up; the other entries give no option.
+    /// Entry `GROUP + offset` of some row is the code of each near lookup; the other entries give no option.
     rows: Vec<[u32; 2 * GROUP]>,
 }
 
 impl Recurrence {
-    /// The look-ups in any order.
+    /// The lookups in any order.
     #[must_use]
     pub fn new(mut probes: Vec<Probe>) -> Recurrence {
         probes.sort_unstable_by_key(|probe| (probe.offset, probe.code()));
@@ -60,19 +60,19 @@ impl Recurrence {
         Recurrence { probes, codes, near, middle, rows }
     }
 
-    /// How many different look-ups there are.
+    /// How many different lookups there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.probes.len()
     }
 
-    /// Whether there is no look-up at all.
+    /// Whether there is no lookup at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.probes.is_empty()
     }
 
-    /// Whether all look-ups of a heap at `at` or later reach what is before it and inside the window.
+    /// Whether all lookups of a heap at `at` or later reach what is before it and inside the window.
     pub(super) fn is_inside(&self, at: usize) -> bool {
         at >= LANES
             && self.probes.first().is_none_or(|p| p.offset >= 1)
@@ -80,7 +80,7 @@ impl Recurrence {
     }
 }
 
-/// The portable way: the look-ups of `BLOCK` heaps that reach back that far or farther are loops over the heaps, which a
+/// The portable way: the lookups of `BLOCK` heaps that reach back that far or farther are loops over the heaps, which a
 /// compiler turns into vector instructions; the nearer ones go heap by heap.
 #[inline(always)]
 fn blocks<const BLOCK: usize>(window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
@@ -165,7 +165,7 @@ mod x86 {
         }
     }
 
-    /// No look-up is nearer than `NEAREST`.
+    /// No lookup is nearer than `NEAREST`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vpopcntdq,bmi1,bmi2")]
     fn groups<const NEAREST: usize>(window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {

@@ -1,8 +1,8 @@
 //! A second look at a sample of the heaps, by another kernel and another way.
 //!
-//! The streams are fast because they look at little: look-ups in a learnt order, fewer and fewer candidates, marks made
+//! The streams are fast because they look at little: lookups in a learnt order, fewer and fewer candidates, marks made
 //! ahead of time, the targets that matter. A mistake in that choice, or a processor that computes wrongly, would poison
-//! all that follows and agree with itself for ever. So of one group of [`GROUP`] heaps in 50 all look-ups are
+//! all that follows and agree with itself for ever. So of one group of [`GROUP`] heaps in 50 all lookups are
 //! made out of the list of rare heaps itself, all of them are marked by another kernel, in the order of the list, and the
 //! answer must be the value that the candidates had: no smaller common value is open, and the value is. The
 //! witnesses are asked for again by the same other kernel.
@@ -11,7 +11,7 @@
 //! program that computes a stretch with the same seed audits the same groups. The audit runs on the thread that has just
 //! found the witnesses of the group; run after all of them, it left one of two threads waiting.
 //!
-//! Groups in which some look-up of a heap meets a rare heap, or does not exist yet, are left out (for Grundy's game they
+//! Groups in which some lookup of a heap meets a rare heap, or does not exist yet, are left out (for Grundy's game they
 //! lie below 97 million, mostly below 10^5), as are values that have no code.
 
 use super::codes::{Codes, POISON};
@@ -24,7 +24,7 @@ use crate::theory::rule::{Leaves, Rule};
 use crate::theory::sparse_space::SparseSpace;
 use std::ops::Range;
 
-/// One group in so many is looked at again; fewer where a value takes few look-ups, and little time besides.
+/// One group in so many is looked at again; fewer where a value takes few lookups, and little time besides.
 const fn one_in(lookups: usize) -> u64 {
     if lookups < 320 { 200 } else { 50 }
 }
@@ -46,7 +46,7 @@ pub(super) struct Audit {
     space: SparseSpace,
     kernel: Kernel,
     seed: u64,
-    /// All look-ups that have a code.
+    /// All lookups that have a code.
     probes: Probes,
     /// The rare heaps, ascending.
     rares: Vec<u64>,
@@ -91,7 +91,7 @@ impl Audit {
         Audit { space, kernel, seed, probes, rares, singles_until, splits }
     }
 
-    /// How many rare heaps the look-ups were made of.
+    /// How many rare heaps the lookups were made of.
     pub(super) fn rares(&self) -> usize {
         self.rares.len()
     }
@@ -104,7 +104,7 @@ impl Audit {
         chosen.map(|group| group * GROUP..(group + 1) * GROUP).filter(|group| self.has_all(group)).collect()
     }
 
-    /// Whether for each of these heaps every look-up exists, and meets no rare heap.
+    /// Whether for each of these heaps every lookup exists, and meets no rare heap.
     fn has_all(&self, heaps: &Range<u64>) -> bool {
         let last = self.rares.last().copied().unwrap_or(0);
         let exist = |&(remove, _): &(u64, u64)| heaps.start > last + remove;
@@ -125,7 +125,7 @@ impl Audit {
         })
     }
 
-    /// Looks again at those of these heaps whose turn it is, and which `codes` hold with all that look-ups reach; how many
+    /// Looks again at those of these heaps whose turn it is, and which `codes` hold with all that lookups reach; how many
     /// were looked at. Their witnesses have been found.
     ///
     /// # Errors

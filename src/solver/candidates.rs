@@ -1,21 +1,21 @@
 //! The candidate stream: for each heap the least common value that is not an option.
 //!
-//! Only options with exactly one rare part can be common (`solver::space`), so one look-up per rare position and split
+//! Only options with exactly one rare part can be common (`solver::space`), so one lookup per rare position and split
 //! finds them all. Those that reach back at least [`LANES`] and the nearer ones are jobs of a kernel, 64 heaps at a time:
 //! the far ones are marked, or checked in stages; their order is learnt ([`order`]), and how many are marked and what the
 //! stages keep is tried out on other heaps, and again as the values change. What reaches back [`AHEAD`] may be marked ahead
-//! of time by another thread ([`relay`](super::pipeline)); with more than one other at hand all of it is. While there are odd look-ups,
-//! these and the near ones are done heap by heap. Where there are few look-ups and none is odd, all of them are one job of a
+//! of time by another thread ([`relay`](super::pipeline)); with more than one other at hand all of it is. While there are odd lookups,
+//! these and the near ones are done heap by heap. Where there are few lookups and none is odd, all of them are one job of a
 //! kernel ([`Recurrence`]), and no order is learnt: .106 makes 400 million candidates a second instead of 68. A game that often
 //! has codes which the chain does not know goes back to the other way for good.
 //!
-//! A heap whose candidates were all hit is **lost** and done alone: all look-ups that were not marked are asked, one byte
-//! each. The next codes behind those that are marked are candidates too; where one of them is left, the look-ups that were
+//! A heap whose candidates were all hit is **lost** and done alone: all lookups that were not marked are asked, one byte
+//! each. The next codes behind those that are marked are candidates too; where one of them is left, the lookups that were
 //! marked are asked, which are fewer. (Between 1 and 1.3·10^8 in Grundy's game, each of the two befalls 5 to 6 heaps in 1000.)
 //!
-//! A look-up is **odd** for a block of heaps when, for one of them, the other part would not exist, would be rare itself
+//! A lookup is **odd** for a block of heaps when, for one of them, the other part would not exist, would be rare itself
 //! (a pair of rares gives a rare value, which the code cannot express), or would be too near for the difference rule.
-//! Beyond twice the last rare position no look-up is odd.
+//! Beyond twice the last rare position no lookup is odd.
 //!
 //! Values at or above 512 ([`SparseSpace::coded`]) have no byte code. When the first one appears the stream goes over to 16-bit
 //! values and a set of them: exact, slower, and needed by few games (.004 has values above 6000).
@@ -38,7 +38,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// One rare part under one split: a heap of n has the option `value ^ G(n - offset)`. A move that leaves one heap is a
-/// look-up with part 0 where its options have the class of the heap that is left.
+/// lookup with part 0 where its options have the class of the heap that is left.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(super) struct Lookup {
     /// s + r.
@@ -51,7 +51,7 @@ pub(super) struct Lookup {
     min_difference: u64,
 }
 
-/// The look-ups of one block, sorted by how they are done.
+/// The lookups of one block, sorted by how they are done.
 #[derive(Clone, Debug, Hash)]
 pub(super) struct Plan {
     /// The plan holds for blocks inside `from..until`.
@@ -67,9 +67,9 @@ pub(super) struct Plan {
     check: Vec<Stage>,
     near: Probes,
     odd: Vec<Lookup>,
-    /// Moves that leave one heap may have common options that no look-up stands for.
+    /// Moves that leave one heap may have common options that no lookup stands for.
     singles: bool,
-    /// All look-ups, where they are few and there is nothing else to ask.
+    /// All lookups, where they are few and there is nothing else to ask.
     chain: Option<Recurrence>,
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Stream {
     shares: Shares,
     codes_considered: usize,
     plan: Arc<Plan>,
-    /// Hashes of the rares, the look-ups (the sum of theirs, since their order changes) and the plan, taken when each was
+    /// Hashes of the rares, the lookups (the sum of theirs, since their order changes) and the plan, taken when each was
     /// made.
     born: Born,
     /// A plan that is no longer in use was another one in the end than when it was made.
@@ -102,9 +102,9 @@ pub(super) struct Stream {
     shared_at: u64,
     /// Heaps since then that were left without a candidate.
     lost: u64,
-    /// Byte codes as far back as a look-up may reach; empty on the 16-bit path.
+    /// Byte codes as far back as a lookup may reach; empty on the 16-bit path.
     codes: Window<u8>,
-    /// Values: as far back as a look-up may reach on the 16-bit path, else as a move that leaves one heap may.
+    /// Values: as far back as a lookup may reach on the 16-bit path, else as a move that leaves one heap may.
     values: Window<u16>,
     /// Whether the 16-bit path is taken.
     wide: bool,
@@ -113,19 +113,19 @@ pub(super) struct Stream {
 /// What considering one code more costs in every heap, and a heap whose answer is beyond, in picoseconds (measured).
 const CODE_PRICE: u64 = 300;
 const LANE_LOSS: u64 = 1_000_000;
-/// And one whose answer is no farther beyond than a kernel looks: those look-ups that are marked are asked for it alone. (By
+/// And one whose answer is no farther beyond than a kernel looks: those lookups that are marked are asked for it alone. (By
 /// trial: 250 000 and 600 000 make no difference.)
 const BEYOND_LOSS: u64 = 400_000;
 
-/// Look-ups that are marked before an order is learnt.
+/// Lookups that are marked before an order is learnt.
 const UNLEARNT: usize = 600;
 
 /// Before this heap the order is by distance.
 const YOUNG: u64 = 1 << 16;
 
-/// Up to so many different look-ups are done by [`Kernel::chain`]. (With AVX-512 it is two and a half
-/// times as fast as candidates and near look-ups for the 70 of .054, twice for the 263 of .354. Of the games tried with more
-/// look-ups most have codes that the chain does not know.)
+/// Up to so many different lookups are done by [`Kernel::chain`]. (With AVX-512 it is two and a half
+/// times as fast as candidates and near lookups for the 70 of .054, twice for the 263 of .354. Of the games tried with more
+/// lookups most have codes that the chain does not know.)
 const CHAIN: usize = 320;
 
 /// Heaps done by one call of [`Kernel::chain`].
@@ -138,7 +138,7 @@ const DEBT: u64 = 64;
 /// The chain is given up when its debt is so high.
 const BANKRUPT: u64 = 1 << 14;
 
-/// How the look-ups are used, by their ranks in the order: before `marks` they are marked, then they are checked in stages
+/// How the lookups are used, by their ranks in the order: before `marks` they are marked, then they are checked in stages
 /// `(keep, from)` that go up to where the next one begins.
 #[derive(Clone, Debug)]
 struct Shares {
@@ -163,7 +163,7 @@ impl Plan {
         }
     }
 
-    /// A plan that holds everywhere, with nothing but look-ups to mark ahead.
+    /// A plan that holds everywhere, with nothing but lookups to mark ahead.
     #[cfg(test)]
     pub(super) fn marking(ahead: [Probes; 2]) -> Plan {
         Plan { until: u64::MAX, ahead, singles: false, ..Plan::none() }
@@ -174,12 +174,12 @@ impl Plan {
         self.codes
     }
 
-    /// The look-ups that may be marked ahead of time, if any.
+    /// The lookups that may be marked ahead of time, if any.
     pub(super) fn ahead(&self) -> &[Probes; 2] {
         &self.ahead
     }
 
-    /// Whether all look-ups are one job of a kernel.
+    /// Whether all lookups are one job of a kernel.
     pub(super) fn is_chain(&self) -> bool {
         self.chain.is_some()
     }
@@ -194,7 +194,7 @@ impl Plan {
         self.from <= start && end <= self.until
     }
 
-    /// The look-ups that are marked, now or ahead of time.
+    /// The lookups that are marked, now or ahead of time.
     fn marked(&self) -> impl Iterator<Item = &Probes> {
         std::iter::once(&self.mark).chain(&self.ahead)
     }
@@ -209,13 +209,13 @@ impl Plan {
         self.marked().chain(self.checked())
     }
 
-    /// Whether all look-ups are in the lists of the kernels.
+    /// Whether all lookups are in the lists of the kernels.
     fn is_settled(&self) -> bool {
         self.odd.is_empty() && !self.singles
     }
 }
 
-/// What a look-up costs a heap that is marked, with so many codes considered, or checked, with so many candidates kept;
+/// What a lookup costs a heap that is marked, with so many codes considered, or checked, with so many candidates kept;
 /// in picoseconds (measured).
 const fn mark_price(codes: usize) -> u64 {
     (500 + 36 * codes as u64) / LANES as u64
@@ -224,12 +224,12 @@ const fn check_price(keep: usize) -> u64 {
     (500 + 240 * keep as u64) / LANES as u64
 }
 
-/// The cheapest shares of so many look-ups that mark those `given`, if it is known how many candidates too many the first of
+/// The cheapest shares of so many lookups that mark those `given`, if it is known how many candidates too many the first of
 /// them leave in some heaps.
 fn shares(left: &[Left], ranks: usize, heaps: usize, given: usize, codes: usize) -> Shares {
     /// One heap in so many may lose its answer where a stage begins.
     const LOST: usize = 2048;
-    /// A stage of fewer look-ups costs more than it saves.
+    /// A stage of fewer lookups costs more than it saves.
     const SHORT: usize = 60;
     let rank = |step: usize| ranks.min(step * lookup_order::STEP);
     let lost = |step: usize, keep: usize| left[step].at_least[keep];
@@ -349,7 +349,7 @@ impl Stream {
         self.wide
     }
 
-    /// How far back look-ups reach, from a heap or from one to be learnt from.
+    /// How far back lookups reach, from a heap or from one to be learnt from.
     pub(super) fn reach(&self) -> u64 {
         self.last_rare() + self.rule.max_remove() + lookup_order::SPAN
     }
@@ -417,7 +417,7 @@ impl Stream {
         if value >= self.space.coded() && !self.is_wide() {
             self.widen(past)?;
         } else if self.values.start().min(self.codes.start()) > 0 {
-            // The new look-up starts at the very beginning of the sequence.
+            // The new lookup starts at the very beginning of the sequence.
             self.refill(past)?;
         }
         self.push(value);
@@ -530,14 +530,14 @@ impl Stream {
         Ok(())
     }
 
-    /// The longest block whose look-ups are done within a fraction of a second.
+    /// The longest block whose lookups are done within a fraction of a second.
     pub(super) fn longest_block(&self) -> usize {
-        /// Look-ups, at about a nanosecond each where it goes slowly.
+        /// Lookups, at about a nanosecond each where it goes slowly.
         const BATCH: usize = 1 << 28;
         1 << (BATCH / self.lookups.len().max(1)).max(LANES).ilog2()
     }
 
-    /// Considers as many codes as the last values make worth while, and shares the look-ups out anew when too many heaps
+    /// Considers as many codes as the last values make worth while, and shares the lookups out anew when too many heaps
     /// were lost, or it was long ago.
     fn reconsider(&mut self) {
         self.considered_at = self.end();
@@ -555,7 +555,7 @@ impl Stream {
         }
     }
 
-    /// The code of the option that a look-up gives, [`u8::MAX`] when there is none. A pair of rares is learnt from as if
+    /// The code of the option that a lookup gives, [`u8::MAX`] when there is none. A pair of rares is learnt from as if
     /// it were common: that costs speed at worst.
     fn option(&self, lookup: &Lookup, n: u64) -> u8 {
         let other = n.checked_sub(lookup.offset).filter(|_| lookup.value < self.space.coded());
@@ -567,7 +567,7 @@ impl Stream {
         if self.rare_at(n) { 0 } else { usize::from(self.codes.get(n)) }
     }
 
-    /// The look-ups that are marked ahead of time in any case. With many threads all that may be are, though most would be
+    /// The lookups that are marked ahead of time in any case. With many threads all that may be are, though most would be
     /// cheaper to check: what is left to the one thread that must go heap after heap is shorter. (Two threads are busy
     /// without: they search witnesses side by side when the candidates are done, and marking no more than one thread
     /// would takes 8 % less of their time.)
@@ -575,7 +575,7 @@ impl Stream {
         rayon::current_num_threads() > 2 && lookup.offset >= AHEAD as u64
     }
 
-    /// Learns the order of the look-ups, and how to share them out.
+    /// Learns the order of the lookups, and how to share them out.
     fn learn(&mut self) {
         let end = self.end();
         self.reconsider();
@@ -591,9 +591,9 @@ impl Stream {
         self.share();
     }
 
-    /// Decides how the look-ups are shared out, by what they leave at the last heaps.
+    /// Decides how the lookups are shared out, by what they leave at the last heaps.
     fn share(&mut self) {
-        // In bounded time, however many look-ups there are.
+        // In bounded time, however many lookups there are.
         let most = ((1 << 22) / self.lookups.len().max(1)).max(1);
         let below = |n: u64| self.answer(n).min(self.codes_considered).to_le_bytes()[0];
         let run =
@@ -617,7 +617,7 @@ impl Stream {
     }
 
     /// Compares everything that later heaps look back at with what it was when it was computed: the codes with the other
-    /// copy of them, which was made on its own way, the values with `past`, rares, look-ups and plan with their hashes.
+    /// copy of them, which was made on its own way, the values with `past`, rares, lookups and plan with their hashes.
     pub(super) fn check_memory<S: Sequence + ?Sized>(&self, codes: &Codes, past: &S) -> Result<()> {
         self.values.agrees_with(past)?;
         let rares = self.rares.iter().fold(0, |born, &(n, value)| hash((born, n, value)));
@@ -628,7 +628,7 @@ impl Stream {
         }
         let lookups = self.lookups.iter().fold(0u64, |sum, lookup| sum.wrapping_add(hash(lookup)));
         if lookups != self.born.lookups || self.flipped || hash(&*self.plan) != self.born.plan {
-            return Err(Error::Flipped { what: "the list of look-ups", from: 0, to: self.end() });
+            return Err(Error::Flipped { what: "the list of lookups", from: 0, to: self.end() });
         }
         if self.is_wide() {
             return Ok(());
@@ -636,7 +636,7 @@ impl Stream {
         codes.compare(self.codes.start(), self.codes.items(), |n| self.rare_at(n))
     }
 
-    /// The look-ups of the next blocks, for marking ahead.
+    /// The lookups of the next blocks, for marking ahead.
     pub(super) fn plan(&self) -> Arc<Plan> {
         Arc::clone(&self.plan)
     }
@@ -646,7 +646,7 @@ impl Stream {
         self.is_rare.get(index(n)).is_some_and(|bit| *bit)
     }
 
-    /// The plan of the block `start..end`, which holds until the first heap where a look-up becomes odd.
+    /// The plan of the block `start..end`, which holds until the first heap where a lookup becomes odd.
     fn make_plan(&mut self, start: u64, end: u64) {
         let may_leave_one = self.rule.moves().iter().any(|m| !matches!(m.leaves, Leaves::Two { .. }));
         let singles_until = self.last_rare() + self.rule.max_remove() + 1;
@@ -658,7 +658,7 @@ impl Stream {
         let Shares { marks, stages } = &self.shares;
         plan.check = stages.iter().map(|&(keep, _)| Stage { keep, check: Probes::new() }).collect();
         for (rank, lookup) in self.lookups.iter().enumerate() {
-            // All values being coded ones, every option of this look-up is too large to be a candidate, and has no code.
+            // All values being coded ones, every option of this lookup is too large to be a candidate, and has no code.
             if lookup.value >= self.space.coded() {
                 continue;
             }
@@ -728,7 +728,7 @@ impl Stream {
         self.values.extend_by_turns(codes, |code| first[usize::from(code)], |code| second[usize::from(code)]);
     }
 
-    /// The first heap from `start` on for which the look-up is odd.
+    /// The first heap from `start` on for which the lookup is odd.
     fn next_odd(&self, lookup: &Lookup, start: u64) -> u64 {
         if start <= lookup.offset {
             return start.max(lookup.offset); // its other part does not exist yet, and then is heap 0, which is none
@@ -749,7 +749,7 @@ impl Stream {
     fn lanes(&mut self, count: usize, ahead: Option<&mut BitPlanes>) -> Stop {
         let start = self.end();
         let at = self.codes.at(start);
-        // With many odd look-ups the kernel would leave most of the work undone.
+        // With many odd lookups the kernel would leave most of the work undone.
         let use_kernel = count > LANES / 8 && self.plan.odd.len() * 4 < self.lookups.len();
         let mut own = None;
         let found = use_kernel.then(|| {
@@ -791,7 +791,7 @@ impl Stream {
         if done == count { Stop::Done } else { Stop::TooWide }
     }
 
-    /// The least code that no look-up hits at `n`, given what the kernel did in its lane; as few look-ups are asked as will
+    /// The least code that no lookup hits at `n`, given what the kernel did in its lane; as few lookups are asked as will
     /// do, and none that was marked when a marked code is the answer.
     fn lane_code(&mut self, n: u64, lanes: &Lanes, planes: &BitPlanes, lane: usize) -> Option<u8> {
         let mut hits = self.hits(n, std::iter::empty());
@@ -814,7 +814,7 @@ impl Stream {
         })
     }
 
-    /// The codes that near and odd look-ups, moves that leave one heap and these look-ups hit at `n`: those that are not 0.
+    /// The codes that near and odd lookups, moves that leave one heap and these lookups hit at `n`: those that are not 0.
     fn hits<'a>(&'a self, n: u64, lists: impl Iterator<Item = &'a Probes>) -> [u8; 256] {
         let mut hits = [0; 256];
         let mut hit = |code: u8| hits[usize::from(code)] = 1;
@@ -834,7 +834,7 @@ impl Stream {
         hits
     }
 
-    /// Enters the codes that these look-ups hit at the next heap.
+    /// Enters the codes that these lookups hit at the next heap.
     fn enter_hits<'a>(&self, lists: impl Iterator<Item = &'a Probes>, hits: &mut [u8; 256]) {
         let codes = self.codes.items();
         let end = codes.len();
@@ -849,7 +849,7 @@ impl Stream {
         if m < self.values.end() { self.values.get(m) } else { self.space.decode(self.codes.get(m), m) }
     }
 
-    /// The other part of an odd look-up at `n`, when the option exists and is common.
+    /// The other part of an odd lookup at `n`, when the option exists and is common.
     #[inline]
     fn other_part(&self, lookup: &Lookup, n: u64) -> Option<u64> {
         let other = n.checked_sub(lookup.offset)?;
@@ -904,7 +904,7 @@ impl Stream {
         values[i] ^= u16::from(bit) << (draw % 8);
     }
 
-    /// False when no look-up is marked.
+    /// False when no lookup is marked.
     pub(super) fn flip_plan(&mut self, draw: u64, bit: u8) -> bool {
         let plan = Arc::make_mut(&mut self.plan);
         let list = plan.mark.list().to_vec();
@@ -932,7 +932,7 @@ mod tests {
         Stream::new(rule, space, kernel, rares, max_value, past).unwrap()
     }
 
-    /// The chain against candidates and near look-ups, in blocks of all lengths.
+    /// The chain against candidates and near lookups, in blocks of all lengths.
     #[test]
     fn the_chain_and_the_lanes_give_the_same_candidates() {
         let games = [".106", ".104", ".054", ".454", ".77", ".044", ".205", "remove-a-square"];

@@ -1,6 +1,6 @@
 //! The byte codes of the last heaps that are proved or being proved, for everything that looks back at them side by side.
 //!
-//! Look-ups that stand for pairs of two common parts, and those marked ahead of time, must not meet a rare heap: the pair
+//! Lookups that stand for pairs of two common parts, and those marked ahead of time, must not meet a rare heap: the pair
 //! would have the other class, which the code cannot tell. So rare heaps (n = 0 among them) stand here as [`POISON`]; who
 //! looks up a code c for which [`POISON`] ^ c is none of the codes considered, does not see them.
 //!

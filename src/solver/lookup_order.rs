@@ -1,12 +1,12 @@
-//! The learnt order of look-ups: many hits first.
+//! The learnt order of lookups: many hits first.
 //!
-//! The order never changes a result, only how much is left after the first look-ups are marked; taken greedily on a
-//! sample of the last heaps it is worth a factor of two against the order by distance. Each next look-up is the one that
+//! The order never changes a result, only how much is left after the first lookups are marked; taken greedily on a
+//! sample of the last heaps it is worth a factor of two against the order by distance. Each next lookup is the one that
 //! hits most of the codes that matter and are not hit yet; a hit code keeps about a third of its weight, so that what is
-//! hit once may be hit again elsewhere. Both streams order theirs so: the candidates the look-ups of rare parts, the
+//! hit once may be hit again elsewhere. Both streams order theirs so: the candidates the lookups of rare parts, the
 //! witnesses those of common parts.
 //!
-//! Gains only fall as look-ups are chosen, so the best of a heap whose gain is up to date is the best of all (lazy
+//! Gains only fall as lookups are chosen, so the best of a heap whose gain is up to date is the best of all (lazy
 //! greedy). An order keeps well: learnt at 2·10^6 and used at 10^7 it left Grundy's game as many false candidates, and as
 //! few witnesses to search, as one learnt on the spot. From 10^8 to 7·10^8 it does not keep: the search heap by heap took
 //! twice the time. So it is learnt when the sequence has grown fourfold, or by 2^27 heaps (learning every 2^26
@@ -42,7 +42,7 @@ pub(super) fn sample(end: u64) -> Vec<u64> {
     (0..count).map(|i| end - span + i * step).collect()
 }
 
-/// How look-ups are shared out is decided anew after so many heaps, or when so many were left without an answer: what they
+/// How lookups are shared out is decided anew after so many heaps, or when so many were left without an answer: what they
 /// lose then costs some times as much as deciding.
 pub(super) const SHARE: u64 = 1 << 20;
 pub(super) const LOST: u64 = 1 << 13;
@@ -73,7 +73,7 @@ const WHOLE: u32 = 1 << 12;
 /// would gain less than one code in one heap.
 ///
 /// Those of `given` are used in any case. `below[i]` says that the codes below it matter at sample heap i,
-/// `option(lookup, i)` is the code of the option that the look-up gives there (at least [`MOST_CODES`] when there is
+/// `option(lookup, i)` is the code of the option that the lookup gives there (at least [`MOST_CODES`] when there is
 /// none).
 pub(super) fn learn<T: Copy>(
     lookups: &mut Vec<T>,
@@ -124,7 +124,7 @@ pub(super) struct Run {
     pub(super) below: [u8; LANES],
 }
 
-/// How many of the codes that matter some look-ups leave open, in all heaps of some runs together.
+/// How many of the codes that matter some lookups leave open, in all heaps of some runs together.
 #[derive(Clone, Debug)]
 pub(super) struct Left {
     /// Of all heaps.
@@ -133,10 +133,10 @@ pub(super) struct Left {
     pub(super) at_least: [usize; CANDIDATES + 1],
 }
 
-/// Look-ups between two questions how many codes are left.
+/// Lookups between two questions how many codes are left.
 pub(super) const STEP: usize = 16;
 
-/// What the first 0, [`STEP`], 2 [`STEP`], … look-ups, and in the end all of them, leave open of `codes` codes. (A kernel
+/// What the first 0, [`STEP`], 2 [`STEP`], … lookups, and in the end all of them, leave open of `codes` codes. (A kernel
 /// marks them for 64 heaps at a time; one heap after the other it took 3 to 4 % of all time for half as many heaps.)
 pub(super) fn left(kernel: Kernel, window: &[u8], lookups: &[Probe], runs: &[Run], codes: usize) -> Vec<Left> {
     let steps: Vec<Probes> = lookups.chunks(STEP).map(|step| step.iter().copied().collect()).collect();
@@ -187,7 +187,7 @@ mod tests {
     /// Wrong counts would change no value, only make the streams slow.
     #[test]
     fn what_look_ups_leave_open_is_what_a_plain_count_says() {
-        let mut random = Random::new("what look-ups leave open");
+        let mut random = Random::new("what lookups leave open");
         for codes in CODES {
             let mut byte = |below: usize| random.below(below as u64).to_le_bytes()[0];
             let window: Vec<u8> = (0..2000).map(|_| byte(codes)).collect();

@@ -1,6 +1,6 @@
 //! The relay between the streams: candidates come over piece by piece, and what was marked for later pieces goes back.
 //!
-//! Candidates are a serial chain, so the thread that runs them ([`Front`]) is to do nothing that others could. Look-ups
+//! Candidates are a serial chain, so the thread that runs them ([`Front`]) is to do nothing that others could. Lookups
 //! that reach back [`AHEAD`] can be marked for a piece while the three pieces before it are not there yet; the other end
 //! ([`Back`]) does so whenever a piece has come over, and both meet only at the end of a block. (Meeting after every 4096
 //! heaps instead takes 3 % longer for Grundy's game and 10 % for .6, with two threads.) Marks that come too late are made
@@ -27,7 +27,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
-/// Heaps that come over at once; pieces end on multiples of it. (Of the look-ups of Grundy's game 453 reach back 8192 or
+/// Heaps that come over at once; pieces end on multiples of it. (Of the lookups of Grundy's game 453 reach back 8192 or
 /// more and 720 reach 4096: with two threads pieces of 2048 took 6 % longer. With 512 it was no faster.)
 pub(super) const PIECE: usize = 1024;
 
@@ -41,7 +41,7 @@ pub(super) const AHEAD: usize = 4 * PIECE;
 /// of so many, to which is appended what comes over.
 pub(super) const RECENT: usize = 1 << 18;
 
-// What look-ups beyond it ask for must be there, wherever in a block, and ahead of it, they are asked for.
+// What lookups beyond it ask for must be there, wherever in a block, and ahead of it, they are asked for.
 const _: () = assert!(super::BLOCK + AHEAD <= RECENT);
 
 /// Candidates, the plan they were made with, and planes that are no longer needed.
@@ -51,7 +51,7 @@ struct Piece {
     used: Vec<BitPlanes>,
 }
 
-/// BitPlanes of a piece in which the look-ups `ahead` of a plan are entered.
+/// BitPlanes of a piece in which the lookups `ahead` of a plan are entered.
 pub(super) struct Ahead {
     plan: Arc<Plan>,
     start: u64,
@@ -105,7 +105,7 @@ pub(super) fn relay(
 }
 
 impl Front {
-    /// The planes of the piece from `start` on, when the look-ups of this plan are already entered in them.
+    /// The planes of the piece from `start` on, when the lookups of this plan are already entered in them.
     pub(super) fn ahead(&mut self, plan: &Arc<Plan>, start: u64) -> Vec<BitPlanes> {
         let Rest { marked, waiting } = &mut self.rest;
         waiting.extend(marked.try_iter());
@@ -180,7 +180,7 @@ impl Back<'_> {
         }
     }
 
-    /// Marks the pieces from heap `first` on for which all is there that their far look-ups ask for.
+    /// Marks the pieces from heap `first` on for which all is there that their far lookups ask for.
     fn mark(&mut self, first: u64) {
         if !self.marks() {
             return;
@@ -279,7 +279,7 @@ mod tests {
         }
     }
 
-    /// Look-ups just nearer and just farther than what is copied, with values that have no code and rare heaps about.
+    /// Lookups just nearer and just farther than what is copied, with values that have no code and rare heaps about.
     #[test]
     fn what_reaches_back_beyond_the_copy_is_marked_where_it_stands() {
         let random = &mut Random::new("far marks");

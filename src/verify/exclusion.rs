@@ -119,7 +119,7 @@ impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
         Exclusion { rule, past, lookups }
     }
 
-    /// The heaps with options that no look-up stands for and that may be common: of moves that leave nothing, and of
+    /// The heaps with options that no lookup stands for and that may be common: of moves that leave nothing, and of
     /// those that leave one heap and change its class, where it is rare. (Where it is common, the option is rare, and
     /// cannot be the value of a common heap; a rare heap is settled by the definition.)
     fn places(&self, space: SparseSpace, known: &Known, range: &Range<u64>) -> Vec<u64> {
@@ -204,7 +204,7 @@ impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
         Ok(())
     }
 
-    /// Whether the value of n is that of an option, of moves without two heaps or of the look-ups with these offsets.
+    /// Whether the value of n is that of an option, of moves without two heaps or of the lookups with these offsets.
     fn ask(&self, n: u64, offsets: impl Iterator<Item = u64>) -> Result<()> {
         let value_of = |n: u64| {
             let mut value = [0];

@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 
-/// A part has at least so many heaps, since a solver that begins must learn which look-ups come first.
+/// A part has at least so many heaps, since a solver that begins must learn which lookups come first.
 const PART: u64 = 1 << 21;
 
 /// So many of the last values a new solver reads itself: large ones among them serve as witnesses.
