@@ -16,7 +16,7 @@ use grundy::games::edges::{Direction, Edges, MAX_EDGES, MAX_VERTICES};
 use grundy::games::graph::Graph;
 use grundy::period::{self, Subject, certificate::Certificate};
 use grundy::run::{self, Observer, Options, Progress, RunPolicy, View};
-use grundy::solver::{Known, Method};
+use grundy::solver::{Method, SequenceStats};
 use grundy::storage::{Dir, Memory};
 use grundy::survey::{self, Games, Plan};
 use grundy::table::Width;
@@ -388,7 +388,7 @@ pub(crate) fn certificate(input: &[u8]) {
         let method = Method::Definition;
         let search = period::compute_until_proved(&rule, method, |_, _| VALUES, |_| true).expect("values");
         let values = search.values;
-        let freed = Known::default();
+        let freed = SequenceStats::default();
         let subject = Subject { rule: &rule, method, space: search.space, values: values.as_slice(), freed: &freed };
         let repeat = search.finding.repeat.as_ref().expect("a period");
         let certificate = Certificate::new(subject, repeat, None).expect("values").expect("a proof");

@@ -6,7 +6,7 @@ mod support;
 use grundy::kernel::Kernel;
 use grundy::period::certificate::{Certificate, WindowFacts};
 use grundy::period::{self, Subject, Theorem};
-use grundy::solver::{Known, Method, SparseSpace};
+use grundy::solver::{Method, SequenceStats, SparseSpace};
 use grundy::theory::definition::{self, Sequence};
 use grundy::theory::rule::Rule;
 use std::io::Write;
@@ -27,7 +27,7 @@ fn best() -> Method {
 fn made(game: &str, method: Method, to: u64) -> (Certificate, Vec<u16>) {
     let rule: Rule = game.parse().unwrap();
     let search = period::compute_until_proved(&rule, method, |_, _| to, |_| true).unwrap();
-    let freed = Known::default();
+    let freed = SequenceStats::default();
     let subject = Subject { rule: &rule, method, space: search.space, values: search.values.as_slice(), freed: &freed };
     let certificate = Certificate::new(subject, &search.finding.repeat.unwrap(), None).unwrap().unwrap();
     (certificate, search.values)

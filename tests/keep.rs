@@ -7,7 +7,7 @@ use grundy::checkpoint::journal::{self, RECORD};
 use grundy::error::Error;
 use grundy::kernel::Kernel;
 use grundy::run::View;
-use grundy::solver::{self, Known, Method, Solver, SparseSpace};
+use grundy::solver::{self, Method, SequenceStats, Solver, SparseSpace};
 use grundy::theory::definition::Sequence;
 use grundy::theory::rule::Rule;
 use rustix::process::{Pid, Signal, kill_process};
@@ -385,7 +385,7 @@ fn a_new_rare_position_stops_a_solver_that_cannot_look_back_at_all_and_what_came
     assert!(last < 100_000 && (start as u64) < new, "{last}, {new}");
     let hole = 1 << 16..start as u64 - solver::lookback(&rule, last);
     let inside = rares.iter().copied().filter(|(n, _)| hole.contains(n)).collect();
-    let known = Known { rares: inside, max_value: *values.iter().max().unwrap() };
+    let known = SequenceStats { rares: inside, max_value: *values.iter().max().unwrap() };
     let mut holed = Holed { values: past, hole: hole.clone() };
     let mut solver = Solver::knowing(&rule, method, Some(space), &holed, &known).unwrap();
     let error = loop {

@@ -5,7 +5,7 @@ mod support;
 use grundy::kernel::Kernel;
 use grundy::period::certificate::Certificate;
 use grundy::period::{self, Finding, Status, Subject, Theorem};
-use grundy::solver::{self, Known, Method, SparseSpace};
+use grundy::solver::{self, Method, SequenceStats, SparseSpace};
 use grundy::theory::definition;
 use grundy::theory::rule::{Leaves, Move, Rule};
 use std::process::Stdio;
@@ -21,7 +21,7 @@ fn best() -> Method {
 }
 
 fn find(rule: &Rule, space: SparseSpace, values: &[u16]) -> Finding {
-    Subject { rule, method: best(), space, values, freed: &Known::default() }.find().unwrap()
+    Subject { rule, method: best(), space, values, freed: &SequenceStats::default() }.find().unwrap()
 }
 
 /// (period, preperiod) of a sequence as far as it goes, by the definition: the least p for which the values repeat from
@@ -222,7 +222,7 @@ fn the_window_theorem_agrees_with_the_other() {
         let lookback = solver::lookback(&rule, whole.preperiod);
         let count = whole.preperiod + 3 * whole.period + 3 * lookback;
         let values = solver::values(&rule, best(), usize::try_from(count).unwrap()).unwrap();
-        let freed = Known::default();
+        let freed = SequenceStats::default();
         let subject = Subject { rule: &rule, method: best(), space, values: values.as_slice(), freed: &freed };
         let repeat = subject.find().unwrap().repeat.unwrap();
         assert_eq!((repeat.period, repeat.preperiod), (whole.period, whole.preperiod), "{game}");
@@ -251,7 +251,7 @@ fn the_window_theorem_agrees_with_the_other() {
 fn certificate(game: &str, to: u64) -> (Certificate, Vec<u16>) {
     let rule = rule(game);
     let search = period::compute_until_proved(&rule, best(), |_, _| to, |_| true).unwrap();
-    let freed = Known::default();
+    let freed = SequenceStats::default();
     let subject =
         Subject { rule: &rule, method: best(), space: search.space, values: search.values.as_slice(), freed: &freed };
     let repeat = search.finding.repeat.unwrap();

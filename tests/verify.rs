@@ -6,7 +6,7 @@ use grundy::checkpoint::journal::Journal;
 use grundy::error::{Error, Kind};
 use grundy::kernel::Kernel;
 use grundy::run::{self, Options};
-use grundy::solver::{self, Histogram, Known, Method, SparseSpace};
+use grundy::solver::{self, Histogram, Method, SequenceStats, SparseSpace};
 use grundy::table::Table;
 use grundy::table::Width;
 use grundy::table::digest::DigestChain;
@@ -75,12 +75,12 @@ fn level(dir: &Path, level: &str, range: Option<Range<u64>>) -> grundy::Result<R
 
 /// Both levels that look at every value, of a sequence in memory under a space.
 fn excluded(rule: &Rule, space: SparseSpace, values: &[u16], range: Range<u64>) -> grundy::Result<u64> {
-    let known = verify::count(values, space, &Known::default()).unwrap();
+    let known = verify::count(values, space, &SequenceStats::default()).unwrap();
     verify::exclusion::check(rule, space, values, &known, range, |_, _| {})
 }
 
 fn recomputed(rule: &Rule, space: SparseSpace, values: &[u16], range: Range<u64>) -> grundy::Result<solver::Work> {
-    let known = verify::count(values, space, &Known::default()).unwrap();
+    let known = verify::count(values, space, &SequenceStats::default()).unwrap();
     let method = Method::Sparse(Kernel::scalar());
     verify::recompute::check(rule, method, space, values, &known, range, |_, _| {})
 }
@@ -304,7 +304,7 @@ fn exclusion_finds_what_repeats_an_option_wherever_it_is() {
     let rule = rule("grundy");
     let right = fast("grundy", 9_500_000); // with values above 255 from 7 250 049 on
     let space = space(&rule, &right);
-    let known = verify::count(right.as_slice(), space, &Known::default()).unwrap();
+    let known = verify::count(right.as_slice(), space, &SequenceStats::default()).unwrap();
     let tried = cases(20, 300);
     for _ in 0..tried {
         let n = 1 + random.below(right.len() as u64 - 1);
@@ -340,7 +340,7 @@ fn a_poisoned_run_whose_journal_agrees_passes_the_digest_and_not_the_others() {
         poisoned.push(wrong);
         let method = Method::Sparse(Kernel::best());
         let poisoned = solver::extend(&rule, method, poisoned, right.len(), 32_768, |_| true).unwrap();
-        let known = verify::count(poisoned.as_slice(), space, &Known::default()).unwrap();
+        let known = verify::count(poisoned.as_slice(), space, &SequenceStats::default()).unwrap();
         let mut chain = DigestChain::new();
         chain.update(&poisoned);
         let fake = dirs.path().join(case.to_string());

@@ -9,7 +9,7 @@
 
 use crate::checkpoint::journal::{Attached, Record};
 use crate::error::{Error, Result};
-use crate::solver::{Known, SparseSpace};
+use crate::solver::{SequenceStats, SparseSpace};
 use crate::storage::{Dir, Mode};
 use crate::table::digest::Digest;
 use serde::{Deserialize, Serialize};
@@ -135,8 +135,8 @@ impl DiscardSummary {
 
     /// What a solver has to know of the freed values.
     #[must_use]
-    pub fn known(&self) -> Known {
-        Known { rares: self.rares.clone(), max_value: self.maxima.last().map_or(0, |largest| largest.1) }
+    pub fn known(&self) -> SequenceStats {
+        SequenceStats { rares: self.rares.clone(), max_value: self.maxima.last().map_or(0, |largest| largest.1) }
     }
 
     pub(crate) fn recount(&self) -> Recount {

@@ -15,7 +15,7 @@ use clap::ValueEnum;
 use grundy::period::certificate::Certificate;
 use grundy::period::{self, Finding, Found, LISTED, Repeat, Status, Stopped, Subject, Theorem, exceptions};
 use grundy::run::{Options, View};
-use grundy::solver::{Known, Method};
+use grundy::solver::{Method, SequenceStats};
 use grundy::theory::definition::{First, Sequence};
 use grundy::theory::rule::Rule;
 use indicatif::HumanCount;
@@ -147,7 +147,7 @@ fn in_memory(rule: &Rule, to: u64, args: &Args, method: Method, quiet: bool) -> 
     };
     let search = period::compute_until_proved(rule, method, |_, _| to, go_on)?;
     meter.end();
-    let freed = Known::default();
+    let freed = SequenceStats::default();
     let subject = Subject { rule, method, space: search.space, values: search.values.as_slice(), freed: &freed };
     let is_stopped = search.stopped && search.finding.status() != Status::Proved && search.finding.count < to;
     let ending = if is_stopped { Ending::Stopped { what: Stopped::Searching, to } } else { Ending::Done };

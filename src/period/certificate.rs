@@ -41,7 +41,7 @@
 use super::primes::{are_prime_factors, prime_factors};
 use super::{Lag, Proof, Repeat, Subject, Theorem, Window, depth, has_zero, last_difference};
 use crate::error::{Error, Result};
-use crate::solver::{self, Known, Method, SparseSpace};
+use crate::solver::{self, Method, SequenceStats, SparseSpace};
 use crate::table::digest::{Digest, DigestChain};
 use crate::theory::definition::{First, Sequence, for_each_piece};
 use crate::theory::rule::Rule;
@@ -401,7 +401,7 @@ impl Certificate {
         self.must("window.rares", &facts.rares, &(counted.rares.len() as u64))?;
         self.must("window.last_rare", &facts.last_rare, &counted.rares.last().map_or(0, |rare| rare.0))?;
         self.must("window.rares_digest", &facts.rares_digest, &counted.rares_digest())?;
-        let freed = Known::default();
+        let freed = SequenceStats::default();
         let subject = Subject { rule, method, space, values, freed: &freed };
         if !subject.windows_agree(window, 0)? {
             return Err(refused(format!(
@@ -412,7 +412,7 @@ impl Certificate {
         if to - from != self.period && last_difference(values, self.period, from, from + self.period)?.is_some() {
             return Err(refused(format!("its period {} is odd and does not hold from {from} on", self.period)));
         }
-        let known = Known { rares: counted.rares.clone(), max_value: self.max_value };
+        let known = SequenceStats { rares: counted.rares.clone(), max_value: self.max_value };
         let work = verify::recompute::check(rule, method, space, values, &known, from..to, |_, _| ())?;
         // The depth of the work bounds that of the witnesses: it depends on the kernel, and says nothing of values computed
         // by the definition.

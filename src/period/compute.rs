@@ -13,7 +13,7 @@ use super::{Finding, Status, Subject};
 use crate::checkpoint::commit::HEAD;
 use crate::error::{Error, Result};
 use crate::run::{self, Observer, Options, Progress, Settled, View};
-use crate::solver::{Known, Method, Solver, SparseSpace};
+use crate::solver::{Method, SequenceStats, Solver, SparseSpace};
 use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
 use crate::verify;
@@ -68,7 +68,7 @@ pub fn compute_until_proved(
             going = go_on(values.len() as u64);
         }
         let space = solver.space();
-        let subject = Subject { rule, method, space, values: values.as_slice(), freed: &Known::default() };
+        let subject = Subject { rule, method, space, values: values.as_slice(), freed: &SequenceStats::default() };
         let finding = subject.find()?;
         let limit = limit(Some(&finding), space);
         if !going || finding.status() == Status::Proved || finding.count >= limit {

@@ -79,7 +79,7 @@ pub use preperiod::Lag;
 pub use search::{exceptions, last_difference};
 
 use crate::error::{Error, Result};
-use crate::solver::{self, Known, Method, SparseSpace};
+use crate::solver::{self, Method, SequenceStats, SparseSpace};
 use crate::theory::definition::{First, Sequence, for_each_piece};
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule};
@@ -284,7 +284,7 @@ pub struct Subject<'a, S: ?Sized> {
     /// G(0), G(1), …
     pub values: &'a S,
     /// What is known of freed values.
-    pub freed: &'a Known,
+    pub freed: &'a SequenceStats,
 }
 
 impl<S: ?Sized> Clone for Subject<'_, S> {
@@ -357,17 +357,17 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
     }
 
     /// Rares and largest value. What is known of freed values counts when all of them are among these.
-    fn known(self) -> Result<Known> {
+    fn known(self) -> Result<SequenceStats> {
         let (freed, count) = (self.values.freed(), self.values.len());
         if !freed.is_empty() && freed.end >= count {
             return Err(Error::Freed { from: 0, to: count, hole: (freed.start, freed.end), heap: None });
         }
-        let none = Known::default();
+        let none = SequenceStats::default();
         verify::count(self.values, self.space, if freed.is_empty() { &none } else { self.freed })
     }
 
     /// The period p, or the divisor of it that is one, with its preperiod, and a proof where one is reached.
-    fn examine(self, known: &Known, start: u64, p: u64) -> Result<Repeat> {
+    fn examine(self, known: &SequenceStats, start: u64, p: u64) -> Result<Repeat> {
         let count = self.values.len();
         let difference = last_difference(self.values, p, start, count - p)?;
         let preperiod = difference.map_or(start, |n| n + 1);
@@ -406,7 +406,7 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
 
     /// P4: heaps from n1 to n2 are computed anew, which tells how deep their witnesses lie. The values from `n0` on repeat
     /// with p.
-    fn by_window(self, known: &Known, start: u64, n0: u64, p: u64) -> Result<Option<Proof>> {
+    fn by_window(self, known: &SequenceStats, start: u64, n0: u64, p: u64) -> Result<Option<Proof>> {
         let (rule, count) = (self.rule, self.values.len());
         let Some(&(last_rare, _)) = known.rares.last() else { return Ok(None) };
         let shift = if self.space.position == 1 && p % 2 == 1 { 2 * p } else { p };

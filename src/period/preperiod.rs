@@ -348,7 +348,7 @@ mod tests {
     use super::*;
     use crate::kernel::Kernel;
     use crate::period::{Subject, exceptions};
-    use crate::solver::{Histogram, Known, values};
+    use crate::solver::{Histogram, SequenceStats, values};
 
     /// With next to nothing kept: what all values show. Published: .16 149459, 105351; .56 144, 326640; 2×n squares 12, 71.
     #[test]
@@ -358,7 +358,7 @@ mod tests {
             let rule: Rule = game.parse().unwrap();
             let all = values(&rule, method, 1 << 20).unwrap();
             let (space, _) = Histogram::of(all.as_slice()).unwrap().best_space(&rule);
-            let freed = Known::default();
+            let freed = SequenceStats::default();
             let subject = Subject { rule: &rule, method, space, values: all.as_slice(), freed: &freed };
             let proof = subject.prove_by_window(n0, p).unwrap().unwrap();
             // What holds from some n1 on does so from later ones: here both copies have freed values long before.

@@ -23,7 +23,7 @@ use crate::checkpoint::journal::{self, CommitPoint, Contents, Event, FORMAT, Jou
 use crate::checkpoint::summary::{DiscardSummary, Recount};
 use crate::error::{Error, Result};
 use crate::fault;
-use crate::solver::{self, Known, Method, Solver, SparseSpace};
+use crate::solver::{self, Method, SequenceStats, Solver, SparseSpace};
 use crate::storage::Dir;
 use crate::table::Width;
 use crate::table::digest::{DigestChain, SEGMENT};
@@ -196,7 +196,7 @@ impl View {
     ///
     /// # Errors
     /// What reading the snapshot gives.
-    pub fn freed_known(&self) -> Result<Known> {
+    pub fn freed_known(&self) -> Result<SequenceStats> {
         let snapshot = DiscardSummary::read_in(&self.dir, &self.contents.last)?;
         Ok(snapshot.as_ref().map(DiscardSummary::known).unwrap_or_default())
     }

@@ -82,7 +82,7 @@ pub struct Work {
 
 /// What is known of values that are no longer there ([`Sequence::freed`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct SequenceStats {
     /// Their rare positions under the space in use, ascending, with the values.
     pub rares: Vec<(u64, u16)>,
     /// The largest of them.
@@ -100,7 +100,7 @@ struct Seen {
 
 impl Seen {
     /// One scan of all values that are there; `known` stands for the others.
-    fn of<S: Sequence + ?Sized>(past: &S, space: SparseSpace, known: &Known) -> Result<Seen> {
+    fn of<S: Sequence + ?Sized>(past: &S, space: SparseSpace, known: &SequenceStats) -> Result<Seen> {
         let mut seen = Seen { max_value: known.max_value, ..Seen::default() };
         for_each_kept(past, |from, values| {
             if space != SparseSpace::NONE {
@@ -203,7 +203,7 @@ impl Solver {
         space: Option<SparseSpace>,
         past: &S,
     ) -> Result<Solver> {
-        Solver::knowing(rule, method, space, past, &Known::default())
+        Solver::knowing(rule, method, space, past, &SequenceStats::default())
     }
 
     /// A solver that continues `past`, some of whose values may be freed: `known` tells of these, under `space`.
@@ -215,7 +215,7 @@ impl Solver {
         method: Method,
         space: Option<SparseSpace>,
         past: &S,
-        known: &Known,
+        known: &SequenceStats,
     ) -> Result<Solver> {
         let named = rule.known().and_then(|known| known.space);
         let built_in = named.and_then(|(mask, position)| SparseSpace::new(rule, mask, position));
@@ -364,7 +364,7 @@ impl Solver {
 
     /// [`Solver::sparse_engine`] of a space that is new to the values so far.
     fn enter_space<S: Sequence + ?Sized>(&self, past: &S) -> Result<Engine> {
-        self.sparse_engine(past, Seen::of(past, self.space, &Known::default())?)
+        self.sparse_engine(past, Seen::of(past, self.space, &SequenceStats::default())?)
     }
 
     /// Appends proved values to `out`: at least one, and none from heap `limit` on. `past` holds all values handed out so
@@ -824,7 +824,7 @@ mod tests {
     #[test]
     fn a_resumed_solver_keeps_only_the_last_large_values() {
         let values = vec![300u16; 1 << 20];
-        let seen = Seen::of(values.as_slice(), SparseSpace::NONE, &Known::default()).unwrap();
+        let seen = Seen::of(values.as_slice(), SparseSpace::NONE, &SequenceStats::default()).unwrap();
         assert!(seen.large.len() < 1 << 18, "{} values above 255 are held", seen.large.len());
         assert_eq!(seen.large.last(), Some(&((1 << 20) - 1, 300)));
     }

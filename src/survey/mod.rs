@@ -47,7 +47,7 @@ pub use plan::{Collection, Games, Missing, Plan};
 
 use crate::error::{Error, Result};
 use crate::period::{self, Status, Theorem};
-use crate::solver::{Known, Method, SparseSpace};
+use crate::solver::{Method, SequenceStats, SparseSpace};
 use crate::storage::{Dir, File, Mode};
 use crate::table::digest::{Digest, DigestChain};
 use crate::theory::rule::Rule;
@@ -226,7 +226,7 @@ pub fn examine(rule: &Rule, method: Method, to: u64, stop: &AtomicBool) -> Resul
         return Ok(None);
     }
     let values = search.values.as_slice();
-    let known = verify::count(values, search.space, &Known::default())?;
+    let known = verify::count(values, search.space, &SequenceStats::default())?;
     let max_at = values.iter().position(|&v| v == known.max_value).unwrap_or(0) as u64;
     let mut chain = DigestChain::new();
     chain.update(values);

@@ -25,7 +25,7 @@
 
 use crate::error::{Error, Result};
 use crate::kernel::{HEAPS, Kernel};
-use crate::solver::{Known, SparseSpace};
+use crate::solver::{SequenceStats, SparseSpace};
 use crate::theory::definition::{self, Sequence};
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule};
@@ -67,7 +67,7 @@ pub fn check<S: Sequence + ?Sized>(
     rule: &Rule,
     space: SparseSpace,
     past: &S,
-    known: &Known,
+    known: &SequenceStats,
     range: Range<u64>,
     progress: impl FnMut(u64, u64),
 ) -> Result<u64> {
@@ -91,7 +91,7 @@ pub fn check<S: Sequence + ?Sized>(
 }
 
 /// The rare heaps of the range by the definition: how many there are, and whether they are right.
-fn settle<S: Sequence + ?Sized>(rule: &Rule, past: &S, known: &Known, range: &Range<u64>) -> (u64, Result<()>) {
+fn settle<S: Sequence + ?Sized>(rule: &Rule, past: &S, known: &SequenceStats, range: &Range<u64>) -> (u64, Result<()>) {
     let rares = &known.rares[known.rares.partition_point(|rare| rare.0 < range.start)..];
     let rares = &rares[..rares.partition_point(|rare| rare.0 < range.end)];
     let wrong = rares.par_iter().map(|&(n, found)| {
@@ -102,7 +102,7 @@ fn settle<S: Sequence + ?Sized>(rule: &Rule, past: &S, known: &Known, range: &Ra
 }
 
 impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
-    fn new(rule: &'a Rule, space: SparseSpace, past: &'a S, known: &Known, end: u64) -> Exclusion<'a, S> {
+    fn new(rule: &'a Rule, space: SparseSpace, past: &'a S, known: &SequenceStats, end: u64) -> Exclusion<'a, S> {
         let singles = rule.moves().iter().filter(|m| keeps_class(space, m.leaves, m.remove, m.constant));
         let single = |remove, constant| Lookup { offset: remove, value: constant, part: 0, min_difference: 0 };
         let mut lookups: Vec<Lookup> = singles.map(|m| single(m.remove, m.constant)).collect();
@@ -122,7 +122,7 @@ impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
     /// The heaps with options that no lookup stands for and that may be common: of moves that leave nothing, and of
     /// those that leave one heap and change its class, where it is rare. (Where it is common, the option is rare, and
     /// cannot be the value of a common heap; a rare heap is settled by the definition.)
-    fn places(&self, space: SparseSpace, known: &Known, range: &Range<u64>) -> Vec<u64> {
+    fn places(&self, space: SparseSpace, known: &SequenceStats, range: &Range<u64>) -> Vec<u64> {
         let mut places = Vec::new();
         for m in self.rule.moves() {
             match m.leaves {

@@ -27,7 +27,7 @@ use crate::checkpoint::summary::{DiscardSummary, Recount};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::run::{View, space_of};
-use crate::solver::{self, Known, Method, SparseSpace};
+use crate::solver::{self, Method, SequenceStats, SparseSpace};
 use crate::table::HEADER;
 use crate::table::digest::{self, Digest, SEGMENT};
 use crate::theory::definition::{self, Sequence, for_each_piece};
@@ -254,14 +254,14 @@ fn segment(view: &View, space: SparseSpace, points: &[journal::CommitPoint], i: 
 ///
 /// # Errors
 /// What reading `past` gives.
-pub fn count<S: Sequence + ?Sized>(past: &S, space: SparseSpace, freed: &Known) -> Result<Known> {
+pub fn count<S: Sequence + ?Sized>(past: &S, space: SparseSpace, freed: &SequenceStats) -> Result<SequenceStats> {
     /// Values counted by one task.
     const PIECE: u64 = 1 << 20;
     let hole = past.freed();
     let pieces = |from: u64, to: u64| (from..to).step_by(index(PIECE)).map(move |n| n..to.min(n + PIECE));
     let pieces: Vec<Range<u64>> = pieces(0, hole.start).chain(pieces(hole.end, past.len())).collect();
     let counted = pieces.into_par_iter().map(|piece| {
-        let mut known = Known::default();
+        let mut known = SequenceStats::default();
         for_each_piece(past, piece.start, piece.end, |from, values| {
             known.max_value = values.iter().fold(known.max_value, |largest, &v| largest.max(v));
             if space != SparseSpace::NONE {
@@ -272,7 +272,7 @@ pub fn count<S: Sequence + ?Sized>(past: &S, space: SparseSpace, freed: &Known) 
         })?;
         Ok(known)
     });
-    let mut all = counted.try_reduce(Known::default, |mut before, after| {
+    let mut all = counted.try_reduce(SequenceStats::default, |mut before, after| {
         before.rares.extend(after.rares);
         before.max_value = before.max_value.max(after.max_value);
         Ok(before)
@@ -288,7 +288,7 @@ struct Suspect {
     view: View,
     space: SparseSpace,
     /// Of all its values.
-    known: Known,
+    known: SequenceStats,
 }
 
 impl Suspect {
@@ -371,7 +371,7 @@ pub fn exclusion(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut
         let named = rule.known().and_then(|known| known.space);
         let space = named.and_then(|(mask, position)| SparseSpace::new(rule, mask, position));
         suspect.space = space.ok_or_else(|| Error::NoSpace { game: rule.name().into() })?;
-        suspect.known = count(&suspect.view, suspect.space, &Known::default())?;
+        suspect.known = count(&suspect.view, suspect.space, &SequenceStats::default())?;
     }
     let Suspect { view, space, known } = &suspect;
     let (ranges, report) = suspect.ranges(range, suspect.last_rare() + view.rule.max_remove())?;

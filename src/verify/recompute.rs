@@ -11,7 +11,7 @@
 //! values far behind a part are shown to it as freed while it is made. While it computes it may read all of them.
 
 use crate::error::{Error, Result};
-use crate::solver::{Known, Method, Solver, SparseSpace, Work, lookback};
+use crate::solver::{Method, SequenceStats, Solver, SparseSpace, Work, lookback};
 use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
 use std::ops::Range;
@@ -55,7 +55,7 @@ struct Recomputing<'a, S: ?Sized> {
     method: Method,
     space: SparseSpace,
     past: &'a S,
-    known: &'a Known,
+    known: &'a SequenceStats,
     /// The lowest part that went wrong; later ones need not go on.
     wrong: AtomicUsize,
 }
@@ -70,7 +70,7 @@ pub fn check<S: Sequence + ?Sized>(
     method: Method,
     space: SparseSpace,
     past: &S,
-    known: &Known,
+    known: &SequenceStats,
     range: Range<u64>,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Work> {
@@ -188,7 +188,7 @@ impl<S: Sequence + ?Sized> Recomputing<'_, S> {
         let max_value = if hidden.is_empty() { 0 } else { self.known.max_value };
         let past = First { past: self.past, count: start, hidden };
         let space = sparse.then_some(self.space);
-        let solver = Solver::knowing(self.rule, self.method, space, &past, &Known { rares, max_value })?;
+        let solver = Solver::knowing(self.rule, self.method, space, &past, &SequenceStats { rares, max_value })?;
         // The space is the one that the run found good; a young sequence finds it again.
         Ok(if solver.space() == SparseSpace::NONE { solver } else { solver.with_fixed_space() })
     }
