@@ -14,7 +14,7 @@
 //! Invariant: a hole is part of what the last two records say is freed.
 
 use crate::checkpoint::journal::{Attached, CommitPoint, Event, Journal, Record, kept};
-use crate::checkpoint::summary::{self, DiscardSummary, Recount};
+use crate::checkpoint::summary::{self, DiscardSummary, RecordStats};
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::solver::SparseSpace;
@@ -52,7 +52,7 @@ pub(crate) struct Batch {
     /// The digest of all values, these included, taken when each was computed.
     pub(crate) born: Digest,
     /// Counted over all values, these included.
-    pub(crate) counted: Recount,
+    pub(crate) counted: RecordStats,
     /// The space in use.
     pub(crate) space: SparseSpace,
     /// The checks of the record.
@@ -367,7 +367,7 @@ impl Drop for Writer {
 }
 
 /// Enters what is known of all values into a record.
-pub(crate) fn fill(record: &mut Record, chain: &DigestChain, counted: Recount) {
+pub(crate) fn fill(record: &mut Record, chain: &DigestChain, counted: RecordStats) {
     record.digest = chain.digest().to_string();
     (record.rares, record.last_rare) = (counted.rares, counted.last_rare);
     (record.max_value, record.max_at) = (counted.max_value, counted.max_at);
@@ -468,7 +468,7 @@ mod tests {
             watching.store(length < SEGMENT, Ordering::SeqCst);
             let values: Vec<u16> = (chain.count()..chain.count() + length).map(&value).collect();
             chain.update(&values);
-            let (born, counted) = (chain.digest(), Recount::default());
+            let (born, counted) = (chain.digest(), RecordStats::default());
             let values = Arc::new(values);
             let batch =
                 Batch { values, born, counted, space, checks: BTreeMap::new(), suspect: None, lookback: Some(1000) };

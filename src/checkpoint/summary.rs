@@ -19,14 +19,14 @@ use std::path::Path;
 
 /// What the values alone tell: recounted on every resume and compared with the record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Recount {
+pub(crate) struct RecordStats {
     pub(crate) rares: u64,
     pub(crate) last_rare: u64,
     pub(crate) max_value: u16,
     pub(crate) max_at: u64,
 }
 
-impl Recount {
+impl RecordStats {
     pub(crate) fn see(&mut self, space: SparseSpace, from: u64, values: &[u16]) {
         self.see_largest(from, values);
         for (n, _) in space.rares(from, values) {
@@ -44,10 +44,10 @@ impl Recount {
     }
 
     /// The count of these values and of later ones.
-    pub(crate) fn and(self, later: Recount) -> Recount {
+    pub(crate) fn and(self, later: RecordStats) -> RecordStats {
         let last_rare = if later.rares > 0 { later.last_rare } else { self.last_rare };
         let largest = if later.max_value > self.max_value { later } else { self };
-        Recount { rares: self.rares + later.rares, last_rare, ..largest }
+        RecordStats { rares: self.rares + later.rares, last_rare, ..largest }
     }
 
     /// Whether a record says the same.
@@ -139,10 +139,10 @@ impl DiscardSummary {
         SequenceStats { rares: self.rares.clone(), max_value: self.maxima.last().map_or(0, |largest| largest.1) }
     }
 
-    pub(crate) fn recount(&self) -> Recount {
+    pub(crate) fn recount(&self) -> RecordStats {
         let last_rare = self.rares.last().map_or(0, |rare| rare.0);
         let (max_at, max_value) = self.maxima.last().copied().unwrap_or_default();
-        Recount { rares: self.rares.len() as u64, last_rare, max_value, max_at }
+        RecordStats { rares: self.rares.len() as u64, last_rare, max_value, max_at }
     }
 
     /// Writes the snapshot and makes it durable; the answer is for the record that names it.
@@ -277,7 +277,7 @@ mod tests {
         let at = values.iter().position(|&v| v == largest).unwrap() as u64;
         for (from, to) in [(1, 2), (100, 900), (1, 2999), (at, at + 1), (at + 1, 3000 - 1), (500, at)] {
             let count = |range: Range<u64>| {
-                let mut recount = Recount::default();
+                let mut recount = RecordStats::default();
                 let part = &values[usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()];
                 recount.see(space, range.start, part);
                 recount
@@ -287,7 +287,7 @@ mod tests {
                 snapshot.see(space, &values[usize::try_from(n).unwrap()..][..1]);
             }
             let all = count(0..from).and(snapshot.recount()).and(count(to..3000));
-            let expected = Recount {
+            let expected = RecordStats {
                 rares: rares.len() as u64,
                 last_rare: *rares.last().unwrap(),
                 max_value: largest,

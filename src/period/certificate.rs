@@ -98,7 +98,7 @@ pub struct WindowFacts {
 
 /// What a certificate says of all values that it speaks of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counted {
+pub(super) struct CertifiedFacts {
     digest: String,
     max_value: u16,
     max_at: u64,
@@ -107,17 +107,17 @@ pub(super) struct Counted {
 }
 
 /// Counts values as they go by.
-pub(super) struct Counting {
+pub(super) struct FactCounter {
     chain: DigestChain,
     space: SparseSpace,
     to: u64,
-    counted: Counted,
+    counted: CertifiedFacts,
 }
 
-impl Counting {
+impl FactCounter {
     /// Of rare values those below `to` in `space` will be counted.
-    pub(super) fn new(space: SparseSpace, to: u64) -> Counting {
-        Counting { chain: DigestChain::new(), space, to, counted: Counted::default() }
+    pub(super) fn new(space: SparseSpace, to: u64) -> FactCounter {
+        FactCounter { chain: DigestChain::new(), space, to, counted: CertifiedFacts::default() }
     }
 
     /// Takes the next values, those from heap `from` on.
@@ -134,15 +134,20 @@ impl Counting {
         }
     }
 
-    pub(super) fn done(self) -> Counted {
-        Counted { digest: self.chain.digest().to_string(), ..self.counted }
+    pub(super) fn done(self) -> CertifiedFacts {
+        CertifiedFacts { digest: self.chain.digest().to_string(), ..self.counted }
     }
 }
 
-impl Counted {
+impl CertifiedFacts {
     /// Counts the first `length` values, and the rare ones below `to` in `space`.
-    pub(super) fn of<S: Sequence + ?Sized>(values: &S, length: u64, space: SparseSpace, to: u64) -> Result<Counted> {
-        let mut counting = Counting::new(space, to);
+    pub(super) fn of<S: Sequence + ?Sized>(
+        values: &S,
+        length: u64,
+        space: SparseSpace,
+        to: u64,
+    ) -> Result<CertifiedFacts> {
+        let mut counting = FactCounter::new(space, to);
         for_each_piece(values, 0, length, |from, piece| {
             counting.see(from, piece);
             Ok(())
@@ -182,7 +187,7 @@ impl Certificate {
         let counted = match lag {
             Some(lag) => lag.counted.clone(),
             None if !subject.values.freed().is_empty() => return Ok(None),
-            None => Counted::of(subject.values, length, space, window.map_or(0, |window| window.to))?,
+            None => CertifiedFacts::of(subject.values, length, space, window.map_or(0, |window| window.to))?,
         };
         // The copies of a lag met no witness for one of them.
         if least.len() < prime_factors(repeat.period).len() {
@@ -363,7 +368,7 @@ impl Certificate {
         values.require(0, length)?;
         let window = self.window.as_ref().map(|facts| self.judge_window(&rule, facts)).transpose()?;
         let (space, to) = window.map_or((SparseSpace::NONE, 0), |window| (window.space, window.to));
-        let counted = Counted::of(&all, length, space, to)?;
+        let counted = CertifiedFacts::of(&all, length, space, to)?;
         self.must("digest", &self.digest, &counted.digest)?;
         self.must("max_value", &self.max_value, &counted.max_value)?;
         self.must("max_at", &self.max_at, &counted.max_at)?;
@@ -394,7 +399,7 @@ impl Certificate {
         method: Method,
         values: &S,
         window: &Window,
-        counted: &Counted,
+        counted: &CertifiedFacts,
     ) -> Result<()> {
         let Some(facts) = &self.window else { return Ok(()) };
         let Window { from, to, space, depth, .. } = *window;

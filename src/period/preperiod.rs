@@ -21,7 +21,7 @@
 //!
 //! Invariant: both copies are computed from nothing, by a solver that proves each value; what the run left is not read.
 
-use super::certificate::{Counted, Counting};
+use super::certificate::{CertifiedFacts, FactCounter};
 use super::watch::Watch;
 use super::{LISTED, Proof, Window, prime_factors};
 use crate::checkpoint::commit::HEAD;
@@ -45,7 +45,7 @@ pub struct Lag {
     /// from there to the preperiod, so that what would fit is not known.
     pub exceptions: Option<(u64, Vec<u64>)>,
     /// What a certificate says of the values below n2.
-    pub(super) counted: Counted,
+    pub(super) counted: CertifiedFacts,
     /// The proof by the nearest window: the one that was given, or an earlier one. For each prime factor f of p it has a
     /// heap n that shows p/f to be no period, where one was met.
     pub(super) proof: Proof,
@@ -205,7 +205,7 @@ struct Ahead {
     /// Whether `proof` is by a window that this copy found.
     nearer: bool,
     watch: Watch,
-    counting: Counting,
+    counting: FactCounter,
     shown: BothShown,
 }
 
@@ -228,7 +228,7 @@ impl Ahead {
             window: *window,
             nearer: false,
             watch: Watch::new(rule),
-            counting: Counting::new(window.space, window.to),
+            counting: FactCounter::new(window.space, window.to),
             shown: BothShown { given, nearer: Shown::new(0..0, p), mark: None },
         }
     }
@@ -379,7 +379,7 @@ mod tests {
                 let nearer = lag.proof.window.unwrap();
                 assert!(nearer.from <= 1 << 19 && nearer.is_placed(&rule), "{game}: {nearer:?}");
                 assert!(nearer.from >= n0 + nearer.width(&rule) && nearer.to == lag.proof.length, "{game}: {nearer:?}");
-                let counted = Counted::of(all.as_slice(), lag.proof.length, nearer.space, nearer.to).unwrap();
+                let counted = CertifiedFacts::of(all.as_slice(), lag.proof.length, nearer.space, nearer.to).unwrap();
                 assert_eq!(lag.counted, counted, "{game}");
                 assert_eq!(lag.proof.least.iter().map(|pair| pair.0).collect::<Vec<_>>(), prime_factors(p), "{game}");
                 for &(f, n) in &lag.proof.least {

@@ -20,7 +20,7 @@ pub(crate) mod spot_checks;
 
 use crate::checkpoint::commit::{Batch, HEAD, Ledger, SLACK, Writer, fill, may_free};
 use crate::checkpoint::journal::{self, CommitPoint, Contents, Event, FORMAT, Journal, Record, StatedGame, kept};
-use crate::checkpoint::summary::{DiscardSummary, Recount};
+use crate::checkpoint::summary::{DiscardSummary, RecordStats};
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::solver::{self, Method, SequenceStats, Solver, SparseSpace};
@@ -433,7 +433,7 @@ struct Run {
     pending: Vec<u16>,
     /// Of all values, each entered when it was computed.
     born: DigestChain,
-    largest: Recount,
+    largest: RecordStats,
     places: SpotChecks,
     memory_checks: u64,
     /// `checks` of the record that this process started from.
@@ -654,7 +654,7 @@ fn create(
     // Before any value is: from now on it is clear whose they are.
     journal.append(template.clone())?;
     let template = Record { event: Event::Commit, ..template };
-    let mut largest = Recount::default();
+    let mut largest = RecordStats::default();
     largest.see_largest(0, &pending);
     let mut born = DigestChain::new();
     born.update(&pending);
@@ -1052,7 +1052,7 @@ impl Damaged<'_> {
 struct Checked {
     /// Of all values that agree.
     chain: DigestChain,
-    counted: Recount,
+    counted: RecordStats,
     /// How many points agree before the first that does not.
     good: usize,
 }
@@ -1067,7 +1067,7 @@ fn rehash(
     observer: &mut (dyn Observer + Send),
     stop: &AtomicBool,
 ) -> Result<Option<Checked>> {
-    let mut checked = Checked { chain: DigestChain::new(), counted: Recount::default(), good: points.len() };
+    let mut checked = Checked { chain: DigestChain::new(), counted: RecordStats::default(), good: points.len() };
     let mut escapes = 0;
     for (good, point) in points.iter().enumerate() {
         if let Some(snapshot) = snapshot.filter(|s| s.from < point.count) {
@@ -1333,7 +1333,7 @@ impl Run {
         let batch = Batch {
             values: Arc::new(std::mem::replace(&mut self.pending, self.writer.take_spare())),
             born: self.born.digest(),
-            counted: Recount { rares, last_rare, ..self.largest },
+            counted: RecordStats { rares, last_rare, ..self.largest },
             space: self.solver.space(),
             checks,
             suspect: self.places.suspect(),

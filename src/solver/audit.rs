@@ -169,7 +169,7 @@ impl Audit {
         let considered = CODES.into_iter().find(|&codes| codes > largest).unwrap_or(MOST_CODES);
         let mut planes = BitPlanes::new(considered);
         self.kernel.mark(codes.items(), at, &self.probes, &mut planes);
-        // All smaller codes are options, and the answer, if it is one that is considered, is none. (Seen here byte by byte, not
+        // All smaller codes are options, and the answer, if it is one that is considered, is none. (EarlierValues here byte by byte, not
         // by the kernels' job that the witnesses ask as well: what that one drops would be dropped twice.)
         let right = |lane: usize, answer: u8| {
             let end = usize::from(answer).min(considered);

@@ -91,17 +91,17 @@ pub struct SequenceStats {
 
 /// What a solver looks for in the values before it starts.
 #[derive(Default)]
-struct Seen {
+struct EarlierValues {
     rares: Vec<(u64, u16)>,
     /// The last values above 255.
     large: Vec<(u64, u16)>,
     max_value: u16,
 }
 
-impl Seen {
+impl EarlierValues {
     /// One scan of all values that are there; `known` stands for the others.
-    fn of<S: Sequence + ?Sized>(past: &S, space: SparseSpace, known: &SequenceStats) -> Result<Seen> {
-        let mut seen = Seen { max_value: known.max_value, ..Seen::default() };
+    fn of<S: Sequence + ?Sized>(past: &S, space: SparseSpace, known: &SequenceStats) -> Result<EarlierValues> {
+        let mut seen = EarlierValues { max_value: known.max_value, ..EarlierValues::default() };
         for_each_kept(past, |from, values| {
             if space != SparseSpace::NONE {
                 seen.rares.extend(space.rares(from, values));
@@ -220,7 +220,7 @@ impl Solver {
         let named = rule.known().and_then(|known| known.space);
         let built_in = named.and_then(|(mask, position)| SparseSpace::new(rule, mask, position));
         let chosen = space.or(built_in).unwrap_or(SparseSpace::NONE);
-        let seen = Seen::of(past, chosen, known)?;
+        let seen = EarlierValues::of(past, chosen, known)?;
         let mut solver = Solver {
             rule: rule.clone(),
             method,
@@ -337,7 +337,7 @@ impl Solver {
         Ok(Engine::Definition(Window::new(start, values)))
     }
 
-    fn sparse_engine<S: Sequence + ?Sized>(&self, past: &S, seen: Seen) -> Result<Engine> {
+    fn sparse_engine<S: Sequence + ?Sized>(&self, past: &S, seen: EarlierValues) -> Result<Engine> {
         let Method::Sparse(kernel) = self.method else { return self.definition_engine(past) };
         if !may_be_sparse(&self.rule, self.method) {
             return self.definition_engine(past);
@@ -364,7 +364,7 @@ impl Solver {
 
     /// [`Solver::sparse_engine`] of a space that is new to the values so far.
     fn enter_space<S: Sequence + ?Sized>(&self, past: &S) -> Result<Engine> {
-        self.sparse_engine(past, Seen::of(past, self.space, &SequenceStats::default())?)
+        self.sparse_engine(past, EarlierValues::of(past, self.space, &SequenceStats::default())?)
     }
 
     /// Appends proved values to `out`: at least one, and none from heap `limit` on. `past` holds all values handed out so
@@ -824,7 +824,7 @@ mod tests {
     #[test]
     fn a_resumed_solver_keeps_only_the_last_large_values() {
         let values = vec![300u16; 1 << 20];
-        let seen = Seen::of(values.as_slice(), SparseSpace::NONE, &SequenceStats::default()).unwrap();
+        let seen = EarlierValues::of(values.as_slice(), SparseSpace::NONE, &SequenceStats::default()).unwrap();
         assert!(seen.large.len() < 1 << 18, "{} values above 255 are held", seen.large.len());
         assert_eq!(seen.large.last(), Some(&((1 << 20) - 1, 300)));
     }

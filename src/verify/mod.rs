@@ -23,7 +23,7 @@ pub mod exclusion;
 pub mod recompute;
 
 use crate::checkpoint::journal::{self, Contents, Event};
-use crate::checkpoint::summary::{DiscardSummary, Recount};
+use crate::checkpoint::summary::{DiscardSummary, RecordStats};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::run::{View, space_of};
@@ -126,7 +126,7 @@ fn kept(view: &View, snapshot: &DiscardSummary, mut go_on: impl FnMut(u64, u64) 
     Ok(Some(Report { from: 0, checked, unchecked: Some((freed.start, freed.end)), ..tail }))
 }
 
-fn counted(view: &View, recount: Recount) -> Result<()> {
+fn counted(view: &View, recount: RecordStats) -> Result<()> {
     if !recount.agrees(&view.contents.last) {
         return Err(Error::Damage {
             path: view.table.path().into(),
@@ -169,14 +169,18 @@ fn settled(dir: &Path) -> Result<View> {
 }
 
 /// Hashes the values of a range and compares them with the journal; `None` when `go_on` returned false.
-fn hash(view: &View, range: Range<u64>, mut go_on: impl FnMut(u64, u64) -> bool) -> Result<Option<(Report, Recount)>> {
+fn hash(
+    view: &View,
+    range: Range<u64>,
+    mut go_on: impl FnMut(u64, u64) -> bool,
+) -> Result<Option<(Report, RecordStats)>> {
     let points = &view.contents.points;
     // Start where a record knows the digest at a segment boundary, end where a record knows the digest.
     let boundary = |p: &&journal::CommitPoint| p.count.is_multiple_of(SEGMENT) && p.count <= range.start;
     let start = points.iter().rev().find(boundary).filter(|p| p.count > 0);
     let (from, mut closed) = start.map_or((0, Digest::default()), |p| (p.count, p.digest));
     let space = space_of(&view.rule, &view.contents.last);
-    let mut recount = Recount::default();
+    let mut recount = RecordStats::default();
     let end = points.iter().find(|p| p.count >= range.end).map_or(range.end, |p| p.count);
     let points = &points[points.partition_point(|p| p.count < from)..points.partition_point(|p| p.count <= end)];
     let segments: Vec<u64> = (from / SEGMENT..end.div_ceil(SEGMENT)).collect();
@@ -219,7 +223,7 @@ fn hash(view: &View, range: Range<u64>, mut go_on: impl FnMut(u64, u64) -> bool)
 
 /// A segment as it stands in the table.
 struct Hashed {
-    counted: Recount,
+    counted: RecordStats,
     /// The hash of its values up to each of the points.
     hashes: Vec<blake3::Hash>,
     /// The hash of all its values, if these are asked about.
@@ -233,7 +237,7 @@ fn of_segment(points: &[journal::CommitPoint], i: u64) -> &[journal::CommitPoint
 }
 
 fn segment(view: &View, space: SparseSpace, points: &[journal::CommitPoint], i: u64, end: u64) -> Result<Hashed> {
-    let (mut hasher, mut counted) = (blake3::Hasher::new(), Recount::default());
+    let (mut hasher, mut counted) = (blake3::Hasher::new(), RecordStats::default());
     let (mut bytes, mut from) = (Vec::new(), i * SEGMENT);
     let mut hash_to = |to: u64| {
         for_each_piece(view, from, to, |n, values| {
