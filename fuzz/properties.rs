@@ -15,7 +15,7 @@ use grundy::checkpoint::summary::DiscardSummary;
 use grundy::games::edges::{Direction, Edges, MAX_EDGES, MAX_VERTICES};
 use grundy::games::graph::Graph;
 use grundy::period::{self, Subject, certificate::Certificate};
-use grundy::run::{self, Observer, Options, Progress, RunPolicy, View};
+use grundy::run::{self, Observer, Options, Progress, RunPolicy, RunReader};
 use grundy::solver::{Method, SequenceStats};
 use grundy::storage::{Dir, Memory};
 use grundy::survey::{self, Games, Plan};
@@ -239,7 +239,7 @@ pub(crate) fn journal(input: &[u8]) {
         let _ = told(contents.whole(dir.path()));
         let _ = told(DiscardSummary::read_in(&dir, last));
     }
-    if let Some(view) = told(View::open_in(&dir)) {
+    if let Some(view) = told(RunReader::open_in(&dir)) {
         let contents = contents.as_ref().expect("a view has a journal");
         assert_eq!(view.len(), contents.last.count);
         assert_eq!((view.rule.name(), view.freed()), (&*contents.last.game, contents.last.freed().unwrap_or_default()));

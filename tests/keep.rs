@@ -6,7 +6,7 @@ mod support;
 use grundy::checkpoint::journal::{self, RECORD};
 use grundy::error::Error;
 use grundy::kernel::Kernel;
-use grundy::run::View;
+use grundy::run::RunReader;
 use grundy::solver::{self, Method, SequenceStats, Solver, SparseSpace};
 use grundy::theory::definition::Sequence;
 use grundy::theory::rule::Rule;
@@ -139,7 +139,7 @@ fn every_reader_refuses_what_is_freed_and_reads_the_rest() {
         assert_eq!(said(&["values"], dir, &[range]).stdout, said(&["values"], whole, &[range]).stdout, "{range}");
         assert!(said(&["verify"], dir, &["--range", range]).status.success(), "{range}");
     }
-    let view = View::open(dir).unwrap();
+    let view = RunReader::open(dir).unwrap();
     let mut all = vec![7; 10];
     for from in [FREED.start - 9, FREED.start, FREED.end - 1] {
         assert!(matches!(view.read(from, &mut all), Err(Error::Freed { .. })), "{from}");
@@ -175,7 +175,7 @@ fn what_is_freed_while_it_is_read_is_refused() {
     let before = records.chunks(RECORD).take_while(|line| !text(line).contains("snapshot-")).count();
     assert!(before * RECORD < records.len());
     std::fs::write(&journal, &records[..before * RECORD]).unwrap();
-    let view = View::open(&dir).unwrap();
+    let view = RunReader::open(&dir).unwrap();
     assert!(view.freed().is_empty());
     std::fs::write(&journal, &records).unwrap();
     let mut values = [0; 10];

@@ -8,7 +8,7 @@ mod support;
 use grundy::checkpoint::journal::{self, Event, RECORD, Record};
 use grundy::error::{Error, Kind};
 use grundy::kernel::Kernel;
-use grundy::run::{self, Observer, Options, Outcome, Progress, RunPolicy, View};
+use grundy::run::{self, Observer, Options, Outcome, Progress, RunPolicy, RunReader};
 use grundy::solver::{Method, Solver};
 use grundy::storage::faults::{Fault, Faults, Plan};
 use grundy::storage::memory::{Memory, SECTOR};
@@ -813,7 +813,7 @@ impl Observer for Reader<'_> {
 /// A reader finds what is committed, and all of it right.
 fn looks_right(game: &Game, disk: &Memory, committed: u64) {
     use grundy::theory::definition::Sequence;
-    let view = View::open_in(&dir(on(disk))).unwrap();
+    let view = RunReader::open_in(&dir(on(disk))).unwrap();
     assert!(view.len() >= committed, "{committed} values were committed, {} are read", view.len());
     for (from, to) in view.contents.last.kept.clone() {
         let mut values = vec![0; (to - from) as usize];

@@ -469,7 +469,7 @@ fn of_a_run_that_keeps_less_what_is_kept_is_checked_and_wrong_values_there_are_t
     let dir = tempfile::tempdir().unwrap();
     run_well("0.106", dir.path(), &["--to", "85000000", "--keep", "140000"]);
     run_well("0.106", dir.path(), &["--to", "90000000", "--keep", "140000"]);
-    assert_eq!(grundy::run::View::open(dir.path()).unwrap().freed(), FREED);
+    assert_eq!(grundy::run::RunReader::open(dir.path()).unwrap().freed(), FREED);
     for (name, reach) in [("exclusion", 1103 + 3), ("recompute", 1 << 17)] {
         let report = level(dir.path(), name, None).unwrap();
         let (from, to) = report.unchecked.unwrap();

@@ -14,7 +14,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use grundy::period::certificate::Certificate;
 use grundy::period::{self, Finding, Found, LISTED, Repeat, Status, Stopped, Subject, Theorem, exceptions};
-use grundy::run::{Options, View};
+use grundy::run::{Options, RunReader};
 use grundy::solver::{Method, SequenceStats};
 use grundy::theory::definition::{First, Sequence};
 use grundy::theory::rule::Rule;
@@ -175,7 +175,7 @@ fn on_disk(rule: &Rule, to: u64, dir: &Path, args: &Args, method: Method, quiet:
 /// Searches a directory, after verifying it.
 fn look_at(dir: &Path, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {
     let stop = stop_flag()?;
-    let rule = View::open(dir)?.rule;
+    let rule = RunReader::open(dir)?.rule;
     if rule.is_nim() {
         return super::nim::period(args.json, args.certificate.as_deref());
     }
@@ -197,7 +197,7 @@ fn look_at(dir: &Path, args: &Args, method: Method, quiet: bool) -> Result<ExitC
 
 /// The run in a directory, when all that is kept of it agrees with the journal. When `stop` is set meanwhile: how many values
 /// of how many do.
-fn verified(dir: &Path, meter: &mut Meter, stop: &AtomicBool) -> Result<Result<View, (u64, u64)>> {
+fn verified(dir: &Path, meter: &mut Meter, stop: &AtomicBool) -> Result<Result<RunReader, (u64, u64)>> {
     let mut reached = None;
     let view = grundy::verify::verified(dir, |done, of| {
         if reached.is_none() {

@@ -6,7 +6,7 @@ use super::values::{computed, open};
 use super::{Usage, number};
 use anyhow::{Result, bail};
 use grundy::games::play::{Game, Heap, Winning, value, winning_moves};
-use grundy::run::View;
+use grundy::run::RunReader;
 use grundy::theory::definition::{First, Sequence};
 use grundy::theory::rule::Rule;
 use std::io::Write;
@@ -71,7 +71,7 @@ enum Component {
     Nim,
     Memory(Rule, Vec<u16>),
     /// As it was typed, and what is there.
-    Directory(String, Box<View>),
+    Directory(String, Box<RunReader>),
 }
 
 impl Component {

@@ -5,7 +5,7 @@ use super::progress::Meter;
 use super::source::Source;
 use super::{KernelChoice, Usage};
 use anyhow::Result;
-use grundy::run::View;
+use grundy::run::RunReader;
 use grundy::theory::definition::{Sequence, for_each_piece};
 use grundy::theory::rule::Rule;
 use grundy::{Error, solver};
@@ -57,9 +57,9 @@ pub(super) const COMPUTED: &str = "--verify checks the table of a run; the value
 ///
 /// # Errors
 /// What opening the run gives; [`Error::Damage`] when `verify` finds an altered byte.
-pub(super) fn open(dir: &Path, verify: bool, quiet: bool) -> Result<View> {
+pub(super) fn open(dir: &Path, verify: bool, quiet: bool) -> Result<RunReader> {
     if !verify {
-        return Ok(View::open(dir)?);
+        return Ok(RunReader::open(dir)?);
     }
     super::start_threads()?;
     let mut meter = Meter::new(quiet);

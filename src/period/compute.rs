@@ -12,7 +12,7 @@ use super::watch::Watch;
 use super::{Finding, Status, Subject};
 use crate::checkpoint::commit::HEAD;
 use crate::error::{Error, Result};
-use crate::run::{self, Observer, Options, Progress, Settled, View};
+use crate::run::{self, Observer, Options, Progress, RunReader, Settled};
 use crate::solver::{Method, SequenceStats, Solver, SparseSpace};
 use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
@@ -99,7 +99,7 @@ pub enum Found {
     /// The run was searched.
     Searched {
         /// The run.
-        view: Box<View>,
+        view: Box<RunReader>,
         /// What its values show.
         finding: Box<Finding>,
         /// What was left undone when the stop flag ended the search.
@@ -139,7 +139,7 @@ impl Observer for Watching<'_> {
         self.is_verified = true;
         // Only now: these values have just been re-hashed. A run that was opened again after a failed check forgets what
         // was seen before.
-        let resumed = View::open(self.dir).and_then(|view| Watch::resume(rule, self.dir, &view));
+        let resumed = RunReader::open(self.dir).and_then(|view| Watch::resume(rule, self.dir, &view));
         self.watch = resumed.ok().filter(|_| from > 0).unwrap_or_else(|| Watch::new(rule));
         if !std::mem::replace(&mut self.shows_search, true) {
             self.inner.started(rule, from, self.to);
@@ -176,7 +176,7 @@ impl Observer for Watching<'_> {
 
 impl Watching<'_> {
     /// Computes up to `goal` and opens the run; `None` when the stop flag was set before all was verified.
-    fn compute(&mut self, rule: &Rule, options: &Options, goal: u64) -> Result<Option<View>> {
+    fn compute(&mut self, rule: &Rule, options: &Options, goal: u64) -> Result<Option<RunReader>> {
         self.stop.store(false, Ordering::Relaxed);
         let options = Options { to: Some(goal), ..options.clone() };
         let (dir, stop) = (self.dir, self.stop);
@@ -185,13 +185,13 @@ impl Watching<'_> {
         if stopped && !self.is_verified {
             return Ok(None);
         }
-        let view = View::open(self.dir)?;
+        let view = RunReader::open(self.dir)?;
         view.check_suspect()?;
         Ok(Some(view))
     }
 
     /// Verifies all that is there and opens it; `None` when the stop flag was set meanwhile.
-    fn verify(&mut self) -> Result<Option<View>> {
+    fn verify(&mut self) -> Result<Option<RunReader>> {
         verify::verified(self.dir, |done, of| {
             self.rehashed(done, of);
             !self.outer.load(Ordering::Relaxed)
@@ -251,7 +251,7 @@ pub fn compute_until_proved_in(
     let to = options.to.unwrap_or(u64::MAX);
     let mut goal = FIRST_LOOK_ON_DISK.min(to);
     // What is there is looked at first.
-    let there = View::open(dir).map_or(0, |view| if view.rule.name() == rule.name() { view.len() } else { 0 });
+    let there = RunReader::open(dir).map_or(0, |view| if view.rule.name() == rule.name() { view.len() } else { 0 });
     let ended = AtomicBool::new(false);
     let mut watching = Watching {
         inner: observer,

@@ -15,7 +15,7 @@
 
 use super::{Proof, Repeat, Theorem, Window, watch_state};
 use crate::error::Result;
-use crate::run::{Settled, View};
+use crate::run::{RunReader, Settled};
 use crate::solver::{self, SparseSpace};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
@@ -88,7 +88,7 @@ impl Watch {
     ///
     /// # Errors
     /// What reading the last values gives.
-    pub(super) fn resume(rule: &Rule, dir: &Path, view: &View) -> Result<Watch> {
+    pub(super) fn resume(rule: &Rule, dir: &Path, view: &RunReader) -> Result<Watch> {
         let (end, mut watch) = (view.len(), Watch::new(rule));
         let wide = solver::lookback(rule, view.contents.last.last_rare);
         // Far enough back to see again what was found just before.
@@ -104,7 +104,7 @@ impl Watch {
     ///
     /// # Errors
     /// What writing gives.
-    pub(super) fn write_down(&self, dir: &Path, view: &View) -> Result<()> {
+    pub(super) fn write_down(&self, dir: &Path, view: &RunReader) -> Result<()> {
         match &self.mark {
             Some(mark) if self.end == view.len() => watch_state::write(dir, view, mark),
             _ => Ok(()),
@@ -294,7 +294,7 @@ mod tests {
             let mut seeing = Seeing(watch);
             let options = Options { to: Some(to), threads: 2, method, width: None, keep: None, rollback: false };
             run::run(Some(&rule), &dir, &options, &mut seeing, &AtomicBool::new(false)).unwrap();
-            (seeing.0, View::open(&dir).unwrap())
+            (seeing.0, RunReader::open(&dir).unwrap())
         };
         let n1 = 1 << 18;
         let (watch, view) = advance(n1 + 10_000, Watch::new(&rule));

@@ -150,7 +150,7 @@ pub struct Outcome {
 /// A sequence as well. While it is read, the run may go on and free values: whatever was read is handed out only when the
 /// journal still says that it is kept.
 #[derive(Debug)]
-pub struct View {
+pub struct RunReader {
     /// The game.
     pub rule: Rule,
     /// The journal.
@@ -162,20 +162,20 @@ pub struct View {
     followed: Mutex<(u64, Range<u64>)>,
 }
 
-impl View {
+impl RunReader {
     /// Opens the run in `dir`.
     ///
     /// # Errors
     /// What reading journal and table gives; [`Error::Damage`] when the journal's game is none.
-    pub fn open(dir: &Path) -> Result<View> {
-        View::open_in(&Dir::at(dir))
+    pub fn open(dir: &Path) -> Result<RunReader> {
+        RunReader::open_in(&Dir::at(dir))
     }
 
-    /// [`View::open`] on any storage.
+    /// [`RunReader::open`] on any storage.
     ///
     /// # Errors
-    /// As [`View::open`].
-    pub fn open_in(dir: &Dir) -> Result<View> {
+    /// As [`RunReader::open`].
+    pub fn open_in(dir: &Dir) -> Result<RunReader> {
         let contents = journal::read_in(dir)?;
         let rule = rule_of(dir.path(), &contents.last)?;
         let Record { width, count, escapes, .. } = contents.last;
@@ -183,7 +183,7 @@ impl View {
         let freed = contents.last.freed().unwrap_or(0..0);
         table.free(freed.clone());
         let followed = Mutex::new((contents.records, freed));
-        Ok(View { rule, contents, table, dir: dir.clone(), followed })
+        Ok(RunReader { rule, contents, table, dir: dir.clone(), followed })
     }
 
     /// The sparse space that the run uses.
@@ -233,7 +233,7 @@ impl View {
     }
 }
 
-impl Sequence for View {
+impl Sequence for RunReader {
     fn len(&self) -> u64 {
         self.table.len()
     }
@@ -1508,7 +1508,7 @@ mod tests {
             assert!(refused(&seen), "{seen:?}");
             let last = last_record(&dir);
             assert_eq!((last.count, last.errors, last.suspect), (2500, 1, Some(2250)));
-            let seen = View::open_in(&dir).unwrap().check_suspect();
+            let seen = RunReader::open_in(&dir).unwrap().check_suspect();
             assert!(matches!(seen, Err(Error::Differs { n: 2250, .. })), "{seen:?}");
         }
         let back = Options { rollback: true, ..options(2100) };

@@ -26,7 +26,7 @@ use crate::checkpoint::journal::{self, Contents, Event};
 use crate::checkpoint::summary::{DiscardSummary, RecordStats};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::run::{View, space_of};
+use crate::run::{RunReader, space_of};
 use crate::solver::{self, Method, SequenceStats, SparseSpace};
 use crate::table::HEADER;
 use crate::table::digest::{self, Digest, SEGMENT};
@@ -72,13 +72,13 @@ pub fn digest(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut(u6
 ///
 /// # Errors
 /// As [`digest()`].
-pub fn verified(dir: &Path, go_on: impl FnMut(u64, u64) -> bool) -> Result<Option<View>> {
+pub fn verified(dir: &Path, go_on: impl FnMut(u64, u64) -> bool) -> Result<Option<RunReader>> {
     let view = settled(dir)?;
     Ok(digest_of(&view, dir, None, go_on)?.map(|_| view))
 }
 
 fn digest_of(
-    view: &View,
+    view: &RunReader,
     dir: &Path,
     range: Option<Range<u64>>,
     go_on: impl FnMut(u64, u64) -> bool,
@@ -105,7 +105,11 @@ fn digest_of(
 }
 
 /// Checks all that is kept of a run that has freed values; `None` when `go_on` returned false.
-fn kept(view: &View, snapshot: &DiscardSummary, mut go_on: impl FnMut(u64, u64) -> bool) -> Result<Option<Report>> {
+fn kept(
+    view: &RunReader,
+    snapshot: &DiscardSummary,
+    mut go_on: impl FnMut(u64, u64) -> bool,
+) -> Result<Option<Report>> {
     let (freed, count) = (snapshot.freed(), view.len());
     let all = count - (freed.end - freed.start);
     // First the last values: of a run that goes on, their beginning is freed soon.
@@ -126,7 +130,7 @@ fn kept(view: &View, snapshot: &DiscardSummary, mut go_on: impl FnMut(u64, u64) 
     Ok(Some(Report { from: 0, checked, unchecked: Some((freed.start, freed.end)), ..tail }))
 }
 
-fn counted(view: &View, recount: RecordStats) -> Result<()> {
+fn counted(view: &RunReader, recount: RecordStats) -> Result<()> {
     if !recount.agrees(&view.contents.last) {
         return Err(Error::Damage {
             path: view.table.path().into(),
@@ -139,9 +143,9 @@ fn counted(view: &View, recount: RecordStats) -> Result<()> {
 
 /// The run with headers that fit the journal. A run that goes on may commit between the two looks, so a header that
 /// does not fit is believed only when the journal has not changed meanwhile.
-fn settled(dir: &Path) -> Result<View> {
+fn settled(dir: &Path) -> Result<RunReader> {
     loop {
-        let view = View::open(dir)?;
+        let view = RunReader::open(dir)?;
         let shapes = view.table.header_shapes();
         let fits = |contents: &Contents, shapes: (u64, u64)| {
             let last = &contents.last;
@@ -170,7 +174,7 @@ fn settled(dir: &Path) -> Result<View> {
 
 /// Hashes the values of a range and compares them with the journal; `None` when `go_on` returned false.
 fn hash(
-    view: &View,
+    view: &RunReader,
     range: Range<u64>,
     mut go_on: impl FnMut(u64, u64) -> bool,
 ) -> Result<Option<(Report, RecordStats)>> {
@@ -236,7 +240,7 @@ fn of_segment(points: &[journal::CommitPoint], i: u64) -> &[journal::CommitPoint
     &points[until(i * SEGMENT)..until((i + 1) * SEGMENT)]
 }
 
-fn segment(view: &View, space: SparseSpace, points: &[journal::CommitPoint], i: u64, end: u64) -> Result<Hashed> {
+fn segment(view: &RunReader, space: SparseSpace, points: &[journal::CommitPoint], i: u64, end: u64) -> Result<Hashed> {
     let (mut hasher, mut counted) = (blake3::Hasher::new(), RecordStats::default());
     let (mut bytes, mut from) = (Vec::new(), i * SEGMENT);
     let mut hash_to = |to: u64| {
@@ -289,7 +293,7 @@ pub fn count<S: Sequence + ?Sized>(past: &S, space: SparseSpace, freed: &Sequenc
 
 /// A run whose values are to be checked.
 struct Suspect {
-    view: View,
+    view: RunReader,
     space: SparseSpace,
     /// Of all its values.
     known: SequenceStats,
