@@ -171,7 +171,7 @@ impl Ledger {
         }
         self.table.free(freed);
         self.table.publish()?;
-        before.map_or(Ok(()), |before| self.settle(&before))
+        before.map_or(Ok(()), |before| self.punch_confirmed_holes(&before))
     }
 
     /// Puts what is known of values that may be freed into a durable snapshot. They are among the published ones.
@@ -203,7 +203,7 @@ impl Ledger {
     }
 
     /// Gives up what the last record and the one before it say is freed.
-    fn settle(&mut self, before: &Record) -> Result<()> {
+    fn punch_confirmed_holes(&mut self, before: &Record) -> Result<()> {
         if self.keep().is_none() {
             return Ok(());
         }
@@ -226,7 +226,7 @@ impl Ledger {
             self.journal.append(Record { event: Event::Close, ..last.clone() })?;
         }
         // A clean stop repeats the record before it, so two say the same in either case.
-        self.settle(&last)
+        self.punch_confirmed_holes(&last)
     }
 }
 

@@ -12,7 +12,7 @@ use super::watch::Watch;
 use super::{Finding, Status, Subject};
 use crate::checkpoint::commit::HEAD;
 use crate::error::{Error, Result};
-use crate::run::{self, Observer, Options, Progress, RunReader, Settled};
+use crate::run::{self, Observer, Options, Progress, ProofSummary, RunReader};
 use crate::solver::{Method, SequenceStats, Solver, SparseSpace};
 use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
@@ -165,8 +165,8 @@ impl Observer for Watching<'_> {
         self.inner.again(done, of);
     }
 
-    fn proved(&mut self, from: u64, values: &[u16], settled: &Settled) {
-        self.watch.see(from, values, settled);
+    fn proved(&mut self, from: u64, values: &[u16], proof: &ProofSummary) {
+        self.watch.see(from, values, proof);
     }
 
     fn note(&mut self, text: &str) {

@@ -87,7 +87,7 @@ impl Open {
         open
     }
 
-    fn settle(&mut self, option: u16) {
+    fn remove(&mut self, option: u16) {
         if let Some(bits) = self.bits.get_mut(usize::from(option / 64)) {
             let bit = 1 << (option % 64);
             self.count -= usize::from(*bits & bit != 0);
@@ -121,7 +121,7 @@ impl<S: Sequence + ?Sized> Search<'_, S> {
         let value = |n: u64| recent.values[index(n - recent.start)];
         let mut open = Open::rare_below(self.space, value(n), n);
         if open.count > 0 {
-            self.rule.single_options(n, value).for_each(|option| open.settle(option));
+            self.rule.single_options(n, value).for_each(|option| open.remove(option));
         }
         let deepest = self.splits.iter().map(|split| split.largest_small_part(n)).max().unwrap_or(0).min(self.depth);
         let mut first = 1;
@@ -148,17 +148,17 @@ impl<S: Sequence + ?Sized> Search<'_, S> {
         open: &mut Open,
     ) -> Result<()> {
         let (first, last, rest) = (*parts.start(), *parts.end(), n - split.remove);
-        let mut settle = |small: &[u16], large: &[u16]| {
-            small.iter().zip(large.iter().rev()).for_each(|(a, b)| open.settle(split.constant ^ a ^ b));
+        let mut remove = |small: &[u16], large: &[u16]| {
+            small.iter().zip(large.iter().rev()).for_each(|(a, b)| open.remove(split.constant ^ a ^ b));
         };
         if last <= self.near {
-            settle(&self.head[index(first)..=index(last)], recent.slice(rest - last, rest - first + 1));
+            remove(&self.head[index(first)..=index(last)], recent.slice(rest - last, rest - first + 1));
             return Ok(());
         }
         let (mut small, mut large) = (vec![0; index(last - first + 1)], vec![0; index(last - first + 1)]);
         self.values.read(first, &mut small)?;
         self.values.read(rest - last, &mut large)?;
-        settle(&small, &large);
+        remove(&small, &large);
         Ok(())
     }
 }

@@ -40,8 +40,8 @@
 //! G(n1 + k) = G(n2 + k) for all k >= 0.
 //!
 //! *Proof.* Let p = n2 - n1 and n >= n1; let G(x) = G(x+p) for n1 - W <= x < n, and let all heaps from n1 to n + p - 1 be
-//! common and settled like those of [n1, n2), n itself among them (n < n + p). To show: G(n+p) = G(n), and n + p is common
-//! and settled likewise. Which values are rare is the same at n and n + p, because p is even when e = 1. A *common* option
+//! common and proof like those of [n1, n2), n itself among them (n < n + p). To show: G(n+p) = G(n), and n + p is common
+//! and proof likewise. Which values are rare is the same at n and n + p, because p is even when e = 1. A *common* option
 //! of n or n + p that comes from a split has exactly one rare part a <= r. For n the other part is b = n - s - a with
 //! n - W <= n - t - r <= b < n, so G(b) = G(b+p); and it is the larger one, by at least d, because b - a >= n - t - 2r >= d.
 //! For n + p it is b + p, and the same holds. b is common exactly if b + p is, having the same value. So n and n + p have

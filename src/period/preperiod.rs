@@ -26,7 +26,7 @@ use super::watch::Watch;
 use super::{LISTED, Proof, Window, prime_factors};
 use crate::checkpoint::commit::HEAD;
 use crate::error::{Error, Result};
-use crate::run::Settled;
+use crate::run::ProofSummary;
 use crate::solver::{Method, Solver};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
@@ -131,10 +131,10 @@ impl Copy {
         Ok(from)
     }
 
-    /// How the last batch was settled.
-    fn settled(&mut self) -> Settled {
+    /// How the last batch was proof.
+    fn proof(&mut self) -> ProofSummary {
         let (rares, last_rare) = self.solver.rares(self.len());
-        Settled { space: self.solver.space(), rares, last_rare, depth: self.solver.take_depth() }
+        ProofSummary { space: self.solver.space(), rares, last_rare, depth: self.solver.take_depth() }
     }
 }
 
@@ -176,8 +176,8 @@ fn lag_keeping(
         }
         if front.len() < ahead.n2.min(back.len() + p + lead / 2) {
             let from = front.advance(ahead.n2.min(back.len() + p + lead), lead)?;
-            let settled = front.settled();
-            ahead.see(from, &front.fresh, &settled);
+            let proof = front.proof();
+            ahead.see(from, &front.fresh, &proof);
             continue;
         }
         let from = back.advance(ahead.n1.min(front.len() - p), 0)?;
@@ -234,9 +234,9 @@ impl Ahead {
     }
 
     /// Takes the next values.
-    fn see(&mut self, from: u64, values: &[u16], settled: &Settled) {
+    fn see(&mut self, from: u64, values: &[u16], proof: &ProofSummary) {
         if !self.nearer {
-            self.watch.see(from, values, settled);
+            self.watch.see(from, values, proof);
             self.follow_mark(from, values);
             self.take_nearer();
         }

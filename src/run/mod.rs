@@ -105,7 +105,7 @@ pub struct Progress {
 
 /// How values were settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settled {
+pub struct ProofSummary {
     /// The sparse space in use.
     pub space: SparseSpace,
     /// Rare heaps up to and with these values.
@@ -125,7 +125,7 @@ pub trait Observer {
     /// Some values more; called after every block.
     fn advanced(&mut self, progress: &Progress);
     /// These values, from heap `from` on, were computed and proved. Not called for those that were there.
-    fn proved(&mut self, _from: u64, _values: &[u16], _settled: &Settled) {}
+    fn proved(&mut self, _from: u64, _values: &[u16], _settled: &ProofSummary) {}
     /// `done` of `of` values have been computed a second time, after a run, where freed ones are asked for.
     fn again(&mut self, _done: u64, _of: u64) {}
     /// Something that a person should know.
@@ -809,7 +809,7 @@ fn resume(
             Some(Err(other)) => return Err(other),
         }
     }
-    let settled = last.suspect != suspect;
+    let suspect_changed = last.suspect != suspect;
     last.suspect = suspect;
     let whole = is_whole(checked.good, &points);
     if whole {
@@ -885,7 +885,7 @@ fn resume(
     let nothing_to_do = options.to.is_some_and(|to| to <= last.count) && same_keep;
     // Before anything is written: the files no longer end where the last record says.
     let closed = journal.last().is_some_and(|last| last.event == Event::Close);
-    if settled || (closed && !nothing_to_do) {
+    if suspect_changed || (closed && !nothing_to_do) {
         journal.append(Record { event: Event::Open, ..template.clone() })?;
     }
     let ledger = Ledger::new(dir, journal, table, checked.chain, &points, snapshot, template);
@@ -1239,7 +1239,7 @@ impl Run {
             self.largest.see_largest(count, &more);
             let (rares, last_rare) = self.solver.rares(count + more.len() as u64);
             let depth = self.solver.take_depth();
-            observer.proved(count, &more, &Settled { space: self.solver.space(), rares, last_rare, depth });
+            observer.proved(count, &more, &ProofSummary { space: self.solver.space(), rares, last_rare, depth });
             self.pending.append(&mut more);
             clock.computed(Instant::now());
             if let Err(error) = advanced {
@@ -1324,7 +1324,7 @@ impl Run {
             ("definition", work.defined),
             ("walks", work.walks),
             ("audited", work.audited),
-            ("settled", work.settled),
+            ("settled", work.proved_maxima),
             ("places", self.places.done()),
             ("memory", self.memory_checks),
         ] {

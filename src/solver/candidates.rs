@@ -186,7 +186,7 @@ impl Plan {
 
     /// Whether it is worth while to mark ahead of time.
     pub(super) fn has_ahead(&self) -> bool {
-        self.is_settled() && self.chain.is_none() && self.ahead.iter().any(|list| !list.list().is_empty())
+        self.is_regular() && self.chain.is_none() && self.ahead.iter().any(|list| !list.list().is_empty())
     }
 
     /// Whether the plan holds for the heaps `start..end`.
@@ -210,7 +210,7 @@ impl Plan {
     }
 
     /// Whether all lookups are in the lists of the kernels.
-    fn is_settled(&self) -> bool {
+    fn is_regular(&self) -> bool {
         self.odd.is_empty() && !self.singles
     }
 }
@@ -681,7 +681,7 @@ impl Stream {
             };
             list.push(probe);
         }
-        let settled = plan.is_settled() && self.chains;
+        let settled = plan.is_regular() && self.chains;
         plan.chain =
             settled.then(|| Recurrence::new(plan.far().chain([&plan.near]).flat_map(Probes::list).copied().collect()));
         plan.chain = plan.chain.filter(|chain| chain.len() <= CHAIN);
@@ -767,7 +767,7 @@ impl Stream {
         });
         let mut done = 0;
         while done < count {
-            if let Some((lanes, _)) = found.as_ref().filter(|_| self.plan.is_settled()) {
+            if let Some((lanes, _)) = found.as_ref().filter(|_| self.plan.is_regular()) {
                 let codes = self.codes.items_mut();
                 codes.resize(at + count, 0);
                 done = self.kernel.near(codes, at, &self.plan.near, lanes, done, count);

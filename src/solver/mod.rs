@@ -75,7 +75,7 @@ pub struct Work {
     /// Heaps looked at again by another kernel ([`Solver::with_audit`]).
     pub audited: u64,
     /// New largest values settled by all pairs.
-    pub settled: u64,
+    pub proved_maxima: u64,
     /// The largest smaller part of any witness (0 where the definition was used).
     pub depth: u64,
 }
@@ -401,7 +401,7 @@ impl Solver {
                 Engine::Sparse(streams) => {
                     streams.look_again(&self.rule, self.space, self.audit);
                     streams.step(past, limit, self.largest_block, &mut self.work, out)?;
-                    self.settle_largest(past, before, out)?;
+                    self.prove_largest(past, before, out)?;
                 }
             }
         }
@@ -411,7 +411,7 @@ impl Solver {
     }
 
     /// A value larger than all before it is a surprise, and settled by all pairs, while all values are there.
-    fn settle_largest<S: Sequence + ?Sized>(&mut self, past: &S, before: usize, out: &mut Vec<u16>) -> Result<()> {
+    fn prove_largest<S: Sequence + ?Sized>(&mut self, past: &S, before: usize, out: &mut Vec<u16>) -> Result<()> {
         let from = past.len();
         // Nearly always there is none, and then it is a vector instruction or two.
         if out[before..].iter().copied().max().is_none_or(|largest| largest <= self.max_value) {
@@ -434,7 +434,7 @@ impl Solver {
                         how: "all pairs".into(),
                     });
                 }
-                self.work.settled += 1;
+                self.work.proved_maxima += 1;
             }
         }
         Ok(())

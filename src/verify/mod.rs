@@ -59,7 +59,7 @@ pub struct Report {
 /// # Errors
 /// [`Error::Damage`] at the first altered place; [`Error::Range`] when the range is not committed.
 pub fn digest(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut(u64, u64)) -> Result<Report> {
-    let view = settled(dir)?;
+    let view = open_consistent(dir)?;
     let always = |done, all| {
         progress(done, all);
         true
@@ -73,7 +73,7 @@ pub fn digest(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut(u6
 /// # Errors
 /// As [`digest()`].
 pub fn verified(dir: &Path, go_on: impl FnMut(u64, u64) -> bool) -> Result<Option<RunReader>> {
-    let view = settled(dir)?;
+    let view = open_consistent(dir)?;
     Ok(digest_of(&view, dir, None, go_on)?.map(|_| view))
 }
 
@@ -143,7 +143,7 @@ fn counted(view: &RunReader, recount: RecordStats) -> Result<()> {
 
 /// The run with headers that fit the journal. A run that goes on may commit between the two looks, so a header that
 /// does not fit is believed only when the journal has not changed meanwhile.
-fn settled(dir: &Path) -> Result<RunReader> {
+fn open_consistent(dir: &Path) -> Result<RunReader> {
     loop {
         let view = RunReader::open(dir)?;
         let shapes = view.table.header_shapes();
@@ -302,7 +302,7 @@ struct Suspect {
 impl Suspect {
     /// Opens the run and counts its rare heaps.
     fn open(dir: &Path) -> Result<Suspect> {
-        let view = settled(dir)?;
+        let view = open_consistent(dir)?;
         view.contents.whole(dir)?;
         let last = &view.contents.last;
         let snapshot = DiscardSummary::read(dir, last)?;
@@ -443,7 +443,7 @@ pub fn definition(
     seed: u64,
     progress: impl FnMut(u64, u64),
 ) -> Result<Report> {
-    let view = settled(dir)?;
+    let view = open_consistent(dir)?;
     view.contents.whole(dir)?;
     let (freed, count) = (view.freed(), view.len());
     // The options of a heap need the values before it.
