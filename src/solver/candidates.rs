@@ -66,9 +66,9 @@ pub(super) struct Plan {
     /// Held against the candidates that are left, stage by stage.
     check: Vec<Stage>,
     near: Probes,
-    odd: Vec<Lookup>,
+    irregular: Vec<Lookup>,
     /// Moves that leave one heap may have common options that no lookup stands for.
-    singles: bool,
+    single_heap_moves: bool,
     /// All lookups, where they are few and there is nothing else to ask.
     chain: Option<Recurrence>,
 }
@@ -84,12 +84,12 @@ pub(super) struct Stream {
     is_rare: BitVec<u64>,
     /// The value of each code at even and at odd heaps.
     decoded: [[u16; 256]; 2],
-    /// Whether the chain is worth its while; else its debt was too high.
+    /// Whether the chain is worth its while; else its fallback_cost was too high.
     chains: bool,
-    debt: u64,
+    fallback_cost: u64,
     /// In learnt order.
     lookups: Vec<Lookup>,
-    shares: Shares,
+    budget: Budget,
     codes_considered: usize,
     plan: Arc<Plan>,
     /// Hashes of the rares, the lookups (the sum of theirs, since their order changes) and the plan, taken when each was
@@ -131,17 +131,17 @@ const CHAIN: usize = 320;
 /// Heaps done by one call of [`Kernel::chain`].
 const LINKS: usize = 1024;
 
-/// A heap that the chain cannot do costs about as much as so many that it can; these are its debt, and each heap that it
+/// A heap that the chain cannot do costs about as much as so many that it can; these are its fallback_cost, and each heap that it
 /// does pays one back.
-const DEBT: u64 = 64;
+const FALLBACK_COST: u64 = 64;
 
-/// The chain is given up when its debt is so high.
-const BANKRUPT: u64 = 1 << 14;
+/// The chain is given up when its fallback_cost is so high.
+const MAX_FALLBACK_COST: u64 = 1 << 14;
 
 /// How the lookups are used, by their ranks in the order: before `marks` they are marked, then they are checked in stages
 /// `(keep, from)` that go up to where the next one begins.
 #[derive(Clone, Debug)]
-struct Shares {
+struct Budget {
     marks: usize,
     stages: Vec<(usize, usize)>,
 }
@@ -157,8 +157,8 @@ impl Plan {
             mark: Probes::new(),
             check: Vec::new(),
             near: Probes::new(),
-            odd: Vec::new(),
-            singles: true,
+            irregular: Vec::new(),
+            single_heap_moves: true,
             chain: None,
         }
     }
@@ -166,7 +166,7 @@ impl Plan {
     /// A plan that holds everywhere, with nothing but lookups to mark ahead.
     #[cfg(test)]
     pub(super) fn marking(ahead: [Probes; 2]) -> Plan {
-        Plan { until: u64::MAX, ahead, singles: false, ..Plan::none() }
+        Plan { until: u64::MAX, ahead, single_heap_moves: false, ..Plan::none() }
     }
 
     /// Codes below this are considered.
@@ -211,7 +211,7 @@ impl Plan {
 
     /// Whether all lookups are in the lists of the kernels.
     fn is_regular(&self) -> bool {
-        self.odd.is_empty() && !self.singles
+        self.irregular.is_empty() && !self.single_heap_moves
     }
 }
 
@@ -224,9 +224,9 @@ const fn check_price(keep: usize) -> u64 {
     (500 + 240 * keep as u64) / LANES as u64
 }
 
-/// The cheapest shares of so many lookups that mark those `given`, if it is known how many candidates too many the first of
+/// The cheapest budget of so many lookups that mark those `given`, if it is known how many candidates too many the first of
 /// them leave in some heaps.
-fn shares(left: &[Left], ranks: usize, heaps: usize, given: usize, codes: usize) -> Shares {
+fn choose_budget(left: &[Left], ranks: usize, heaps: usize, given: usize, codes: usize) -> Budget {
     /// One heap in so many may lose its answer where a stage begins.
     const LOST: usize = 2048;
     /// A stage of fewer lookups costs more than it saves.
@@ -235,7 +235,7 @@ fn shares(left: &[Left], ranks: usize, heaps: usize, given: usize, codes: usize)
     let lost = |step: usize, keep: usize| left[step].at_least[keep];
     let begin =
         kernel::KEEP.map(|keep| (0..left.len()).find(|&step| lost(step, keep) <= heaps / LOST).map_or(ranks, rank));
-    let plan = |first: usize, marks: usize| -> Shares {
+    let plan = |first: usize, marks: usize| -> Budget {
         let later = (first + 1..kernel::KEEP.len()).filter(|&k| begin[k] < ranks);
         let mut stages = vec![(kernel::KEEP[first], marks)];
         for k in later {
@@ -247,13 +247,13 @@ fn shares(left: &[Left], ranks: usize, heaps: usize, given: usize, codes: usize)
                 stages.push((kernel::KEEP[k], from));
             }
         }
-        Shares { marks, stages }
+        Budget { marks, stages }
     };
-    let cost = |(step, shares): &(usize, Shares)| -> u64 {
-        let ends = shares.stages.iter().skip(1).map(|stage| stage.1).chain([ranks]);
-        let checks = shares.stages.iter().zip(ends).map(|(&(keep, from), to)| (to - from) as u64 * check_price(keep));
-        let lost = lost(*step, shares.stages[0].0) as u64 * LANE_LOSS / heaps as u64;
-        shares.marks as u64 * mark_price(codes) + checks.sum::<u64>() + lost
+    let cost = |(step, budget): &(usize, Budget)| -> u64 {
+        let ends = budget.stages.iter().skip(1).map(|stage| stage.1).chain([ranks]);
+        let checks = budget.stages.iter().zip(ends).map(|(&(keep, from), to)| (to - from) as u64 * check_price(keep));
+        let lost = lost(*step, budget.stages[0].0) as u64 * LANE_LOSS / heaps as u64;
+        budget.marks as u64 * mark_price(codes) + checks.sum::<u64>() + lost
     };
     let steps = given.div_ceil(lookup_order::STEP)..left.len();
     let choices = (0..kernel::KEEP.len()).flat_map(|first| steps.clone().map(move |step| (first, step)));
@@ -310,9 +310,9 @@ impl Stream {
             is_rare: BitVec::new(),
             decoded: [0, 1].map(|n| std::array::from_fn(|code| space.decode(code.to_le_bytes()[0], n))),
             chains: true,
-            debt: 0,
+            fallback_cost: 0,
             lookups: Vec::new(),
-            shares: Shares { marks: UNLEARNT, stages: vec![(kernel::CANDIDATES, UNLEARNT)] },
+            budget: Budget { marks: UNLEARNT, stages: vec![(kernel::CANDIDATES, UNLEARNT)] },
             codes_considered: kernel::MOST_CODES,
             plan: Arc::new(Plan::none()),
             born: Born { plan: hash(Plan::none()), ..Born::default() },
@@ -537,7 +537,7 @@ impl Stream {
         1 << (BATCH / self.lookups.len().max(1)).max(LANES).ilog2()
     }
 
-    /// Considers as many codes as the last values make worth while, and shares the lookups out anew when too many heaps
+    /// Considers as many codes as the last values make worth while, and budget the lookups out anew when too many heaps
     /// were lost, or it was long ago.
     fn reconsider(&mut self) {
         self.considered_at = self.end();
@@ -551,7 +551,7 @@ impl Stream {
         }
         let due = self.lost > lookup_order::LOST || self.end() >= self.shared_at + lookup_order::SHARE;
         if due && self.learnt_at > 0 && self.plan.chain.is_none() {
-            self.share();
+            self.rebalance();
         }
     }
 
@@ -588,11 +588,11 @@ impl Stream {
         lookups.append(&mut rest);
         self.lookups = lookups;
         self.learnt_at = end;
-        self.share();
+        self.rebalance();
     }
 
     /// Decides how the lookups are shared out, by what they leave at the last heaps.
-    fn share(&mut self) {
+    fn rebalance(&mut self) {
         // In bounded time, however many lookups there are.
         let most = ((1 << 22) / self.lookups.len().max(1)).max(1);
         let below = |n: u64| self.answer(n).min(self.codes_considered).to_le_bytes()[0];
@@ -611,7 +611,7 @@ impl Stream {
         let probes: Vec<Probe> = self.lookups.iter().map(probe).collect();
         let left = lookup_order::left(self.kernel, self.codes.items(), &probes, &runs, self.codes_considered);
         let given = self.lookups.iter().take_while(|lookup| Self::is_ahead(lookup)).count();
-        self.shares = shares(&left, probes.len(), runs.len() * LANES, given, self.codes_considered);
+        self.budget = choose_budget(&left, probes.len(), runs.len() * LANES, given, self.codes_considered);
         (self.shared_at, self.lost) = (self.end(), 0);
         self.adopt(Plan::none());
     }
@@ -649,13 +649,14 @@ impl Stream {
     /// The plan of the block `start..end`, which holds until the first heap where a lookup becomes odd.
     fn make_plan(&mut self, start: u64, end: u64) {
         let may_leave_one = self.rule.moves().iter().any(|m| !matches!(m.leaves, Leaves::Two { .. }));
-        let singles_until = self.last_rare() + self.rule.max_remove() + 1;
-        let singles = may_leave_one && start < singles_until;
-        let mut plan = Plan { from: start, until: u64::MAX, codes: self.codes_considered, singles, ..Plan::none() };
-        if singles {
-            plan.until = singles_until.max(end);
+        let single_heap_moves_until = self.last_rare() + self.rule.max_remove() + 1;
+        let single_heap_moves = may_leave_one && start < single_heap_moves_until;
+        let mut plan =
+            Plan { from: start, until: u64::MAX, codes: self.codes_considered, single_heap_moves, ..Plan::none() };
+        if single_heap_moves {
+            plan.until = single_heap_moves_until.max(end);
         }
-        let Shares { marks, stages } = &self.shares;
+        let Budget { marks, stages } = &self.budget;
         plan.check = stages.iter().map(|&(keep, _)| Stage { keep, check: Probes::new() }).collect();
         for (rank, lookup) in self.lookups.iter().enumerate() {
             // All values being coded ones, every option of this lookup is too large to be a candidate, and has no code.
@@ -669,7 +670,7 @@ impl Stream {
                 continue;
             }
             if odd_at < end {
-                plan.odd.push(*lookup);
+                plan.irregular.push(*lookup);
                 continue;
             }
             let probe = Probe::new(index(lookup.offset), self.space.code(lookup.value));
@@ -699,7 +700,7 @@ impl Stream {
             codes.resize(to, 0);
             let end = self.kernel.chain(codes, at + done, to, chain);
             codes.truncate(end);
-            self.debt = self.debt.saturating_sub((end - at - done) as u64);
+            self.fallback_cost = self.fallback_cost.saturating_sub((end - at - done) as u64);
             done = end - at;
             if end < to {
                 let n = start + done as u64;
@@ -707,11 +708,11 @@ impl Stream {
                     Some(code) if self.space.decode(code, n) < self.space.coded() => self.codes.push(code),
                     _ => break,
                 }
-                self.debt += DEBT;
+                self.fallback_cost += FALLBACK_COST;
                 done += 1;
             }
         }
-        if self.debt > BANKRUPT {
+        if self.fallback_cost > MAX_FALLBACK_COST {
             self.chains = false;
             let plan = Plan { chain: None, ..Plan::clone(&self.plan) };
             self.adopt(plan);
@@ -723,8 +724,8 @@ impl Stream {
     /// Makes values of the codes from `start` on.
     fn decode(&mut self, start: u64) {
         let codes = &self.codes.items()[self.codes.at(start)..];
-        let odd = usize::from(start % 2 == 1);
-        let [first, second] = [odd, 1 - odd].map(|parity| &self.decoded[parity]);
+        let is_odd = usize::from(start % 2 == 1);
+        let [first, second] = [is_odd, 1 - is_odd].map(|parity| &self.decoded[parity]);
         self.values.extend_by_turns(codes, |code| first[usize::from(code)], |code| second[usize::from(code)]);
     }
 
@@ -750,7 +751,7 @@ impl Stream {
         let start = self.end();
         let at = self.codes.at(start);
         // With many odd lookups the kernel would leave most of the work undone.
-        let use_kernel = count > LANES / 8 && self.plan.odd.len() * 4 < self.lookups.len();
+        let use_kernel = count > LANES / 8 && self.plan.irregular.len() * 4 < self.lookups.len();
         let mut own = None;
         let found = use_kernel.then(|| {
             let codes = self.codes.items();
@@ -818,12 +819,12 @@ impl Stream {
     fn hits<'a>(&'a self, n: u64, lists: impl Iterator<Item = &'a Probes>) -> [u8; 256] {
         let mut hits = [0; 256];
         let mut hit = |code: u8| hits[usize::from(code)] = 1;
-        for lookup in &self.plan.odd {
+        for lookup in &self.plan.irregular {
             if let Some(other) = self.other_part(lookup, n) {
                 hit(self.codes.get(other) ^ self.space.code(lookup.value));
             }
         }
-        if self.plan.singles {
+        if self.plan.single_heap_moves {
             for option in self.rule.single_options(n, |m| self.value_at(m)) {
                 if option < self.space.coded() && !self.space.is_rare(option, n) {
                     hit(self.space.code(option));
@@ -953,10 +954,15 @@ mod tests {
                         stream.block(length, &mut front).unwrap()
                     });
                     assert!(found == expected, "{rule}, {kernel}, {length} from {proved}");
-                    debts += u64::from(chained.debt > 0);
+                    debts += u64::from(chained.fallback_cost > 0);
                 }
                 assert!(plain.plan.chain.is_none());
-                assert_eq!(chained.plan.chain.is_some(), stays, "{rule}, {kernel}, debt {}", chained.debt);
+                assert_eq!(
+                    chained.plan.chain.is_some(),
+                    stays,
+                    "{rule}, {kernel}, fallback_cost {}",
+                    chained.fallback_cost
+                );
             }
         }
         assert!(debts > 0, "no game had a heap that the chain does not know");

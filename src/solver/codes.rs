@@ -109,8 +109,8 @@ impl Codes {
         {
             self.until = end + i as u64;
         }
-        let odd = usize::from(end % 2 == 1);
-        let [first, second] = [odd, 1 - odd].map(|parity| &self.table[parity]);
+        let is_odd = usize::from(end % 2 == 1);
+        let [first, second] = [is_odd, 1 - is_odd].map(|parity| &self.table[parity]);
         let code = |table: &[u8; TABLE], v: u16| table[usize::from(v).min(TABLE - 1)];
         self.window.extend_by_turns(values, |v| code(first, v), |v| code(second, v));
         if end == 0 && !values.is_empty() {

@@ -434,7 +434,7 @@ impl Witnesses {
             || end >= self.shared_at + lookup_order::SHARE
         {
             self.targets_shared = targets;
-            self.share(codes);
+            self.rebalance(codes);
         }
     }
 
@@ -472,16 +472,16 @@ impl Witnesses {
         self.parts = parts;
         self.born_parts = self.parts_hash();
         self.reconsider(codes);
-        self.share(codes);
+        self.rebalance(codes);
     }
 
     /// Decides how many of the parts are marked and struck with, by what they leave at the last heaps.
-    fn share(&mut self, codes: &Codes) {
+    fn rebalance(&mut self, codes: &Codes) {
         let below = |n: u64| self.targets(n, codes).min(self.codes_considered).to_le_bytes()[0];
         let run = |first: u64| Run { at: codes.at(first), below: std::array::from_fn(|i| below(first + i as u64)) };
         let runs: Vec<Run> = lookup_order::last(self.end()).map(run).collect();
         let left = lookup_order::left(self.kernel, codes.items(), &self.parts, &runs, self.codes_considered);
-        let (marks, strikes) = shares(&left, runs.len() * LANES, self.codes_considered);
+        let (marks, strikes) = choose_budget(&left, runs.len() * LANES, self.codes_considered);
         self.flipped |= self.parts_hash() != self.born_parts;
         self.marks.clear();
         self.strikes.clear();
@@ -650,7 +650,7 @@ impl<S: Sequence + ?Sized> Sequence for Joined<'_, S> {
 
 /// How many of the parts, best first, are best marked, and how many of the next held against what stays open, by what they
 /// leave open in so many heaps.
-fn shares(left: &[Left], heaps: usize, considered: usize) -> (usize, usize) {
+fn choose_budget(left: &[Left], heaps: usize, considered: usize) -> (usize, usize) {
     // Targets beyond those that can be held against parts side by side.
     let beyond = |left: &Left| left.sum - left.at_least[1..=kernel::STRIKES].iter().sum::<usize>();
     let cost = |&(first, last): &(usize, usize)| {
