@@ -128,7 +128,7 @@ fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
             let to = kernel.near(&mut filled, at, &list(&near), &lanes, 0, LANES);
             filled.truncate(at + to);
             kernel.open(&mut planes, &below);
-            kernel.strike(&window, at, &list(&far), &mut planes);
+            kernel.clear_hits(&window, at, &list(&far), &mut planes);
             let mut chained = window.clone();
             let end = kernel.chain(&mut chained, at, at + LANES, &Recurrence::new([&near[..], &far[..]].concat()));
             chained.truncate(end);

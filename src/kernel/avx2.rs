@@ -6,7 +6,7 @@
 //! saturation takes all others to 128 and beyond. (One bit, and a comparison for each plane to put it in, took a quarter
 //! more instructions.)
 
-use super::{BEYOND, BitPlanes, LANES, Lanes, MOST_CODES, NONE, Probe, Probes, STRIKES, for_kept};
+use super::{BEYOND, BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, MOST_CODES, NONE, Probe, Probes, for_kept};
 use std::arch::x86_64::*;
 
 pub(super) fn is_available() -> bool {
@@ -106,11 +106,11 @@ const fn first_code(j: usize) -> i8 {
 }
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut BitPlanes) {
+pub(super) fn clear_hits(window: &[u8], at: usize, probes: &Probes, open: &mut BitPlanes) {
     for lane in [0, HALF] {
-        let mut found = [[NONE; LANES]; STRIKES];
+        let mut found = [[NONE; LANES]; MAX_CLEAR_PROBES];
         least(open.rows(), 0, lane, &mut found);
-        let codes: [__m256i; STRIKES] = load(&found, lane);
+        let codes: [__m256i; MAX_CLEAR_PROBES] = load(&found, lane);
         let distance = distances(window, at, lane, probes, &codes);
         for (codes, distance) in found.iter().zip(distance) {
             let zero = _mm256_cmpeq_epi8(distance, _mm256_setzero_si256());

@@ -11,7 +11,9 @@
 //! **Near.** Once the value of lane i is known, it is held against the candidates of all later lanes at once: the lookup
 //! table, shifted by i, tells which code of which later lane it hits.
 
-use super::{BEYOND, BitPlanes, CANDIDATES, LANES, Lanes, MOST_CODES, NONE, Probe, Probes, STEP, STRIKES, for_kept};
+use super::{
+    BEYOND, BitPlanes, CANDIDATES, LANES, Lanes, MAX_CLEAR_PROBES, MOST_CODES, NONE, Probe, Probes, STEP, for_kept,
+};
 use std::arch::x86_64::*;
 use std::sync::LazyLock;
 
@@ -204,16 +206,16 @@ const fn number(m: usize) -> i8 {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut BitPlanes) {
-    let mut least = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: STRIKES, marked: NONE };
-    for_planes!(set_codes(open.rows(), 0, &mut least.code[..STRIKES]));
-    let least: [__m512i; STRIKES] = load(&least);
+pub(super) fn clear_hits(window: &[u8], at: usize, probes: &Probes, open: &mut BitPlanes) {
+    let mut least = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: MAX_CLEAR_PROBES, marked: NONE };
+    for_planes!(set_codes(open.rows(), 0, &mut least.code[..MAX_CLEAR_PROBES]));
+    let least: [__m512i; MAX_CLEAR_PROBES] = load(&least);
     let unhit = match masks_pay() {
-        true => unhit::<STRIKES, true>(window, at, probes, &least),
-        false => unhit::<STRIKES, false>(window, at, probes, &least),
+        true => unhit::<MAX_CLEAR_PROBES, true>(window, at, probes, &least),
+        false => unhit::<MAX_CLEAR_PROBES, false>(window, at, probes, &least),
     };
     let one_hot = _mm512_set1_epi64(0x8040_2010_0804_0201_u64.cast_signed());
-    for k in 0..STRIKES {
+    for k in 0..MAX_CLEAR_PROBES {
         let hit = !unhit[k];
         if hit == 0 {
             continue;

@@ -60,7 +60,7 @@ pub const KEEP: [usize; 7] = [12, 8, 6, 5, 4, 3, 2];
 pub const CANDIDATES: usize = KEEP[0];
 
 /// Open codes per lane that more lookups may strike at once.
-pub const STRIKES: usize = 4;
+pub const MAX_CLEAR_PROBES: usize = 4;
 
 /// Heaps that one question for repeats is about.
 pub const HEAPS: usize = 256;
@@ -436,20 +436,20 @@ impl Kernel {
         )
     }
 
-    /// Of the [`STRIKES`] least bits set in each lane, clears those whose code a probe hits.
+    /// Of the [`MAX_CLEAR_PROBES`] least bits set in each lane, clears those whose code a probe hits.
     ///
     /// # Panics
     /// When a probe looks at bytes outside the window.
-    pub fn strike(self, window: &[u8], at: usize, probes: &Probes, open: &mut BitPlanes) {
+    pub fn clear_hits(self, window: &[u8], at: usize, probes: &Probes, open: &mut BitPlanes) {
         assert!(probes.are_far(at, window.len()), "a probe outside its window");
         if probes.list().is_empty() {
             return;
         }
         dispatch!(
             self,
-            scalar::strike(window, at, probes, open),
-            avx2::strike(window, at, probes, open),
-            avx512::strike(window, at, probes, open)
+            scalar::clear_hits(window, at, probes, open),
+            avx2::clear_hits(window, at, probes, open),
+            avx512::clear_hits(window, at, probes, open)
         );
     }
 
@@ -598,8 +598,8 @@ mod tests {
                 kernel.mark(&window, at, &more, &mut planes);
                 let lanes = kernel.refine(&window, at, &planes, &stages);
                 kernel.open(&mut planes, &below);
-                let mut struck = planes.clone();
-                kernel.strike(&window, at, &stages[0].check, &mut struck);
+                let mut cleared = planes.clone();
+                kernel.clear_hits(&window, at, &stages[0].check, &mut cleared);
                 for lane in 0..LANES {
                     let expected = contract(&window, at, &all, codes, &stages, lane);
                     let found: Vec<u8> = lanes.code.iter().map(|row| row[lane]).take_while(|&c| c != NONE).collect();
@@ -613,10 +613,10 @@ mod tests {
                         (0..codes as u8).filter(is_set).collect()
                     };
                     assert_eq!(set(&planes), expected, "{kernel}, seed {seed}, lane {lane}: open");
-                    let rest = expected.split_off(STRIKES.min(expected.len()));
+                    let rest = expected.split_off(MAX_CLEAR_PROBES.min(expected.len()));
                     expected.retain(|&code| !hits(&window, at, lane, &stages[0].check, code));
                     expected.extend(rest);
-                    assert_eq!(set(&struck), expected, "{kernel}, seed {seed}, lane {lane}: struck");
+                    assert_eq!(set(&cleared), expected, "{kernel}, seed {seed}, lane {lane}: cleared");
                 }
             }
         }

@@ -3,7 +3,7 @@
 //! A byte that is only ever stored to beats a bit that is read, changed and written (no chain through memory), and the
 //! loops over 16 lanes are ones that every compiler turns into the vector instructions of its base line.
 
-use super::{BitPlanes, LANES, Lanes, NONE, Probe, Probes, STRIKES, for_kept};
+use super::{BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, NONE, Probe, Probes, for_kept};
 
 /// Lanes checked at once: what fits the vector registers of the oldest 64-bit processors.
 const GROUP: usize = 16;
@@ -55,11 +55,11 @@ pub(super) fn check(window: &[u8], at: usize, probes: &Probes, lanes: &mut Lanes
     }
 }
 
-pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut BitPlanes) {
-    let mut least = [[NONE; LANES]; STRIKES];
+pub(super) fn clear_hits(window: &[u8], at: usize, probes: &Probes, open: &mut BitPlanes) {
+    let mut least = [[NONE; LANES]; MAX_CLEAR_PROBES];
     least_set(open.rows(), 0, &mut least);
     for lane in (0..LANES).step_by(GROUP) {
-        let distance = distances::<STRIKES>(window, at, probes, lane, &least);
+        let distance = distances::<MAX_CLEAR_PROBES>(window, at, probes, lane, &least);
         for (codes, distance) in least.iter().zip(distance) {
             for (i, _) in distance.iter().enumerate().filter(|(_, d)| **d == 0) {
                 let code = codes[lane + i];

@@ -51,7 +51,7 @@ const MOST_PARTS: usize = 900;
 const fn mark_price(codes: usize) -> usize {
     (500 + codes * 36) / LANES
 }
-const STRIKE_PRICE: usize = 19;
+const CLEAR_PRICE: usize = 19;
 const FIND_PRICE: usize = 60_000;
 
 /// What considering one code more costs in every heap (measured), and a target that is not considered (two thirds of what
@@ -113,7 +113,7 @@ pub(super) struct Witnesses {
     parts: Vec<Probe>,
     /// Those that are marked, and those held against the least targets that stay open.
     marks: Probes,
-    strikes: Probes,
+    clear_probes: Probes,
     /// Codes considered when marking.
     codes_considered: usize,
     /// The smaller parts marked are at most this large; 0 before anything is learnt.
@@ -159,7 +159,7 @@ impl Witnesses {
             rare_below: rare_below(space),
             parts: Vec::new(),
             marks: Probes::new(),
-            strikes: Probes::new(),
+            clear_probes: Probes::new(),
             codes_considered: kernel::MOST_CODES,
             depth: 0,
             learnt_at: 0,
@@ -329,7 +329,7 @@ impl Witnesses {
             below[lane] = ends[lane].min(self.codes_considered).to_le_bytes()[0];
         }
         kernel.open(&mut planes, &below);
-        kernel.strike(codes.items(), at, &self.strikes, &mut planes);
+        kernel.clear_hits(codes.items(), at, &self.clear_probes, &mut planes);
         let mut some = ends.map(|end| u8::from(end > self.codes_considered));
         planes.rows().iter().for_each(|row| some.iter_mut().zip(row).for_each(|(some, bits)| *some |= bits));
         let mut open = Vec::new();
@@ -475,24 +475,24 @@ impl Witnesses {
         self.rebalance(codes);
     }
 
-    /// Decides how many of the parts are marked and struck with, by what they leave at the last heaps.
+    /// Decides how many of the parts are marked and cleared with, by what they leave at the last heaps.
     fn rebalance(&mut self, codes: &Codes) {
         let below = |n: u64| self.targets(n, codes).min(self.codes_considered).to_le_bytes()[0];
         let run = |first: u64| Run { at: codes.at(first), below: std::array::from_fn(|i| below(first + i as u64)) };
         let runs: Vec<Run> = lookup_order::last(self.end()).map(run).collect();
         let left = lookup_order::left(self.kernel, codes.items(), &self.parts, &runs, self.codes_considered);
-        let (marks, strikes) = choose_budget(&left, runs.len() * LANES, self.codes_considered);
+        let (marks, clear_probes) = choose_budget(&left, runs.len() * LANES, self.codes_considered);
         self.flipped |= self.parts_hash() != self.born_parts;
         self.marks.clear();
-        self.strikes.clear();
+        self.clear_probes.clear();
         self.parts.iter().take(marks).for_each(|part| self.marks.push(*part));
-        self.parts.iter().skip(marks).take(strikes).for_each(|part| self.strikes.push(*part));
+        self.parts.iter().skip(marks).take(clear_probes).for_each(|part| self.clear_probes.push(*part));
         self.born_parts = self.parts_hash();
         self.shared_at = self.end();
     }
 
     fn parts_hash(&self) -> u64 {
-        hash((&self.parts, &self.marks, &self.strikes))
+        hash((&self.parts, &self.marks, &self.clear_probes))
     }
 
     /// Searches witnesses of the targets at one heap, from the small end, then everywhere.
@@ -652,10 +652,10 @@ impl<S: Sequence + ?Sized> Sequence for Joined<'_, S> {
 /// leave open in so many heaps.
 fn choose_budget(left: &[Left], heaps: usize, considered: usize) -> (usize, usize) {
     // Targets beyond those that can be held against parts side by side.
-    let beyond = |left: &Left| left.sum - left.at_least[1..=kernel::STRIKES].iter().sum::<usize>();
+    let beyond = |left: &Left| left.sum - left.at_least[1..=kernel::MAX_CLEAR_PROBES].iter().sum::<usize>();
     let cost = |&(first, last): &(usize, usize)| {
         let searched = left[last].sum + beyond(&left[first]);
-        let prices = first * mark_price(considered) + (last - first) * STRIKE_PRICE;
+        let prices = first * mark_price(considered) + (last - first) * CLEAR_PRICE;
         lookup_order::STEP * prices * heaps + searched * FIND_PRICE
     };
     let choices = (0..left.len()).flat_map(|first| (first..left.len()).map(move |last| (first, last)));
