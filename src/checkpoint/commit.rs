@@ -50,7 +50,7 @@ pub(crate) struct Batch {
     /// The values that follow the committed ones.
     pub(crate) values: Arc<Vec<u16>>,
     /// The digest of all values, these included, taken when each was computed.
-    pub(crate) born: Digest,
+    pub(crate) computed_digest: Digest,
     /// Counted over all values, these included.
     pub(crate) counted: RecordStats,
     /// The space in use.
@@ -135,7 +135,7 @@ impl Ledger {
         }
         let from = self.chain.count();
         self.chain.update(&batch.values);
-        if self.chain.digest() != batch.born {
+        if self.chain.digest() != batch.computed_digest {
             return Err(Error::Flipped { what: "what waited to be written", from, to: self.chain.count() });
         }
         self.table.write(&batch.values)?;
@@ -468,10 +468,17 @@ mod tests {
             watching.store(length < SEGMENT, Ordering::SeqCst);
             let values: Vec<u16> = (chain.count()..chain.count() + length).map(&value).collect();
             chain.update(&values);
-            let (born, counted) = (chain.digest(), RecordStats::default());
+            let (computed_digest, counted) = (chain.digest(), RecordStats::default());
             let values = Arc::new(values);
-            let batch =
-                Batch { values, born, counted, space, checks: BTreeMap::new(), suspect: None, lookback: Some(1000) };
+            let batch = Batch {
+                values,
+                computed_digest,
+                counted,
+                space,
+                checks: BTreeMap::new(),
+                suspect: None,
+                lookback: Some(1000),
+            };
             ledger.commit(&batch).unwrap();
         }
         ledger.close().unwrap();

@@ -432,7 +432,7 @@ struct Run {
     /// Proved, not given to the writer.
     pending: Vec<u16>,
     /// Of all values, each entered when it was computed.
-    born: DigestChain,
+    computed_digest: DigestChain,
     largest: RecordStats,
     places: SpotChecks,
     memory_checks: u64,
@@ -656,15 +656,15 @@ fn create(
     let template = Record { event: Event::Commit, ..template };
     let mut largest = RecordStats::default();
     largest.see_largest(0, &pending);
-    let mut born = DigestChain::new();
-    born.update(&pending);
+    let mut computed_digest = DigestChain::new();
+    computed_digest.update(&pending);
     Ok(Prepared::Ready(Box::new(Run {
         dir: dir.clone(),
         rule: rule.clone(),
         writer: Writer::new(Ledger::new(dir, journal, table, DigestChain::new(), &[], None, template))?,
         solver,
         pending,
-        born,
+        computed_digest,
         largest,
         places: SpotChecks::new(0, 0, None),
         memory_checks: 0,
@@ -881,7 +881,7 @@ fn resume(
     };
     let known = snapshot.as_ref().map(DiscardSummary::known).unwrap_or_default();
     let same_keep = journal.last().is_some_and(|record| record.keep == last.keep);
-    let born = checked.chain.clone();
+    let computed_digest = checked.chain.clone();
     let nothing_to_do = options.to.is_some_and(|to| to <= last.count) && same_keep;
     // Before anything is written: the files no longer end where the last record says.
     let closed = journal.last().is_some_and(|last| last.event == Event::Close);
@@ -905,7 +905,7 @@ fn resume(
         writer: Writer::new(ledger)?,
         solver,
         pending: Vec::new(),
-        born,
+        computed_digest,
         largest: counted,
         places: SpotChecks::new(last.count, counted.last_rare, suspect),
         memory_checks: 0,
@@ -1235,7 +1235,7 @@ impl Run {
             let given = Appended { first: self.writer.published(), more: self.writer.in_flight() };
             let past = Appended { first: &given, more: &self.pending };
             let advanced = self.solver.advance(&past, to.min(segment_end), &mut more);
-            self.born.update(&more);
+            self.computed_digest.update(&more);
             self.largest.see_largest(count, &more);
             let (rares, last_rare) = self.solver.rares(count + more.len() as u64);
             let depth = self.solver.take_depth();
@@ -1332,7 +1332,7 @@ impl Run {
         }
         let batch = Batch {
             values: Arc::new(std::mem::replace(&mut self.pending, self.writer.take_spare())),
-            born: self.born.digest(),
+            computed_digest: self.computed_digest.digest(),
             counted: RecordStats { rares, last_rare, ..self.largest },
             space: self.solver.space(),
             checks,
@@ -1402,7 +1402,7 @@ mod tests {
         let mut chain = DigestChain::new();
         chain.update(&values);
         // What later values are computed from; and what waits to be written.
-        for harm in [|run: &mut Run| run.solver.flip(), |run: &mut Run| run.born.update(&[7])] {
+        for harm in [|run: &mut Run| run.solver.flip(), |run: &mut Run| run.computed_digest.update(&[7])] {
             let (dir, mut notes) = (Dir::on(Arc::new(Memory::new()), Path::new("run")), Notes::default());
             let outcome = run_with(&dir, &mut notes, |attempt, run| {
                 if attempt <= 2 {
@@ -1445,7 +1445,7 @@ mod tests {
                 let mut more = Vec::new();
                 let past = Appended { first: run.writer.published(), more: &run.pending };
                 run.solver.advance(&past, TO, &mut more).unwrap();
-                run.born.update(&more);
+                run.computed_digest.update(&more);
                 run.largest.see_largest(past.len(), &more);
                 run.pending.append(&mut more);
             }
@@ -1485,7 +1485,7 @@ mod tests {
         let mut run = prepared(attempt, &mut notes).unwrap();
         run.pending = values[2000..2500].to_vec();
         run.pending[250] ^= 1;
-        run.born.update(&run.pending);
+        run.computed_digest.update(&run.pending);
         run.largest.see_largest(2000, &run.pending);
         run.commit().unwrap();
         run.writer.wait().unwrap();

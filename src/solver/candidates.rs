@@ -94,7 +94,7 @@ pub(super) struct Stream {
     plan: Arc<Plan>,
     /// Hashes of the rares, the lookups (the sum of theirs, since their order changes) and the plan, taken when each was
     /// made.
-    born: Born,
+    expected: Checksums,
     /// A plan that is no longer in use was another one in the end than when it was made.
     flipped: bool,
     learnt_at: u64,
@@ -272,7 +272,7 @@ pub(super) enum Stop {
 
 /// Hashes of what is made once and read for long.
 #[derive(Clone, Copy, Debug, Default)]
-struct Born {
+struct Checksums {
     rares: u64,
     lookups: u64,
     plan: u64,
@@ -315,7 +315,7 @@ impl Stream {
             budget: Budget { marks: UNLEARNT, stages: vec![(kernel::CANDIDATES, UNLEARNT)] },
             codes_considered: kernel::MOST_CODES,
             plan: Arc::new(Plan::none()),
-            born: Born { plan: hash(Plan::none()), ..Born::default() },
+            expected: Checksums { plan: hash(Plan::none()), ..Checksums::default() },
             flipped: false,
             learnt_at: 0,
             considered_at: 0,
@@ -359,20 +359,20 @@ impl Stream {
     }
 
     fn add(&mut self, lookup: Lookup) {
-        self.born.lookups = self.born.lookups.wrapping_add(hash(lookup));
+        self.expected.lookups = self.expected.lookups.wrapping_add(hash(lookup));
         self.lookups.push(lookup);
     }
 
     /// Goes over to another plan, after a last look at the old one.
     fn adopt(&mut self, plan: Plan) {
-        self.flipped |= hash(&*self.plan) != self.born.plan;
-        self.born.plan = hash(&plan);
+        self.flipped |= hash(&*self.plan) != self.expected.plan;
+        self.expected.plan = hash(&plan);
         self.plan = Arc::new(plan);
     }
 
     fn enter(&mut self, n: u64, value: u16) {
         self.rares.push((n, value));
-        self.born.rares = hash((self.born.rares, n, value));
+        self.expected.rares = hash((self.expected.rares, n, value));
         self.is_rare.resize(index(n), false);
         self.is_rare.push(true);
         let frozen = fault::is("freeze-rares") && n == self.end(); // deliberate fault, see fault.rs
@@ -620,14 +620,14 @@ impl Stream {
     /// copy of them, which was made on its own way, the values with `past`, rares, lookups and plan with their hashes.
     pub(super) fn check_memory<S: Sequence + ?Sized>(&self, codes: &Codes, past: &S) -> Result<()> {
         self.values.agrees_with(past)?;
-        let rares = self.rares.iter().fold(0, |born, &(n, value)| hash((born, n, value)));
+        let rares = self.rares.iter().fold(0, |checksum, &(n, value)| hash((checksum, n, value)));
         let places =
             self.is_rare.count_ones() == self.rares.len() && self.rares.iter().all(|rare| self.rare_at(rare.0));
-        if rares != self.born.rares || !places {
+        if rares != self.expected.rares || !places {
             return Err(Error::Flipped { what: "the list of rare heaps", from: 0, to: self.end() });
         }
         let lookups = self.lookups.iter().fold(0u64, |sum, lookup| sum.wrapping_add(hash(lookup)));
-        if lookups != self.born.lookups || self.flipped || hash(&*self.plan) != self.born.plan {
+        if lookups != self.expected.lookups || self.flipped || hash(&*self.plan) != self.expected.plan {
             return Err(Error::Flipped { what: "the list of lookups", from: 0, to: self.end() });
         }
         if self.is_wide() {

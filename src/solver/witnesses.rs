@@ -124,7 +124,7 @@ pub(super) struct Witnesses {
     /// Targets of 1024 heaps when the parts were shared out.
     targets_shared: usize,
     /// Hashes of the head, once it is whole, and of the parts that are asked, taken when they were made.
-    born_head: Option<u64>,
+    head_checksum: Option<u64>,
     born_parts: u64,
     /// The parts that were asked before these were other ones in the end than when they were learnt.
     flipped: bool,
@@ -166,7 +166,7 @@ impl Witnesses {
             considered_at: 0,
             shared_at: 0,
             targets_shared: 0,
-            born_head: None,
+            head_checksum: None,
             born_parts: hash((&Vec::<Probe>::new(), &Probes::new(), &Probes::new())),
             flipped: false,
         })
@@ -213,8 +213,8 @@ impl Witnesses {
             self.large.drain(..dropped);
         }
         self.recent.extend(values.iter().copied());
-        if self.born_head.is_none() && end >= HEAD {
-            self.born_head = Some(hash((&self.head, &self.head_codes)));
+        if self.head_checksum.is_none() && end >= HEAD {
+            self.head_checksum = Some(hash((&self.head, &self.head_codes)));
         }
     }
 
@@ -240,7 +240,7 @@ impl Witnesses {
     /// Compares everything that later heaps look back at with what it was when it was computed.
     pub(super) fn check_memory<S: Sequence + ?Sized>(&self, codes: &Codes, past: &S) -> Result<()> {
         self.recent.agrees_with(past)?;
-        if self.born_head.is_some_and(|born| hash((&self.head, &self.head_codes)) != born) {
+        if self.head_checksum.is_some_and(|checksum| hash((&self.head, &self.head_codes)) != checksum) {
             return Err(Error::Flipped { what: "the head of the table", from: 0, to: HEAD });
         }
         if self.flipped || self.parts_hash() != self.born_parts || self.rare_below != rare_below(self.space) {
@@ -684,7 +684,7 @@ impl Witnesses {
         } else {
             self.head_codes[i] ^= bit
         }
-        self.born_head.is_some()
+        self.head_checksum.is_some()
     }
 
     /// False when there is none.
