@@ -148,7 +148,7 @@ impl Ledger {
             self.ends.insert(count, self.chain.digest());
         }
         if may_free {
-            self.take_leave(batch.space)?;
+            self.archive_and_discard(batch.space)?;
         }
         let freed = self.snapshot.as_ref().map_or(0..0, |(snapshot, _)| snapshot.freed());
         let mut record = Record {
@@ -175,7 +175,7 @@ impl Ledger {
     }
 
     /// Puts what is known of values that may be freed into a durable snapshot. They are among the published ones.
-    fn take_leave(&mut self, space: SparseSpace) -> Result<()> {
+    fn archive_and_discard(&mut self, space: SparseSpace) -> Result<()> {
         let limit = self.keep().map_or(0, |keep| free_end(self.table.len(), keep));
         let new = || DiscardSummary::new(&self.template.run, space, HEAD);
         let mut snapshot = self.snapshot.as_ref().map_or_else(new, |(snapshot, _)| snapshot.clone());

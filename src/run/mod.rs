@@ -840,7 +840,7 @@ fn resume(
             });
         }
         drop_rest(&mut journal, contents.torn, &mut last, observer)?;
-        for name in table.put_aside(last.sequence, wrong.0, wrong.1)? {
+        for name in table.quarantine(last.sequence, wrong.0, wrong.1)? {
             observer.note(&format!("the damaged bytes are kept in {name}"));
         }
         drop(table);
@@ -1037,7 +1037,7 @@ impl Damaged<'_> {
         if chain.digest() != self.wrong.digest || !table.has_escapes(from, &values, escapes.clone())? {
             return Ok(false);
         }
-        for name in table.put_aside(self.last.sequence, from..to, 0..0)? {
+        for name in table.quarantine(self.last.sequence, from..to, 0..0)? {
             observer.note(&format!("the damaged bytes are kept in {name}"));
         }
         table.restore(from, &values)?;

@@ -459,10 +459,10 @@ impl Stream {
         let short = self.rule.max_remove() + lookup_order::SPAN;
         let values_from = proved.saturating_sub(if self.is_wide() { self.reach() } else { short });
         if self.is_wide() {
-            self.values.doomed_agrees_with(values_from, past)?;
+            self.values.evictable_agrees_with(values_from, past)?;
         }
-        let ours = self.codes.start() + self.codes.doomed(horizon).len() as u64;
-        let end = codes.doomed(horizon).unwrap_or(0).clamp(ours, self.codes.end());
+        let ours = self.codes.start() + self.codes.evictable(horizon).len() as u64;
+        let end = codes.evictable(horizon).unwrap_or(0).clamp(ours, self.codes.end());
         codes.compare(self.codes.start(), self.codes.slice(self.codes.start(), end), |n| self.rare_at(n))?;
         // What is left is moved down, 48 million codes in Grundy's game.
         rayon::join(|| self.codes.forget_before(horizon), || codes.forget_before(horizon));

@@ -129,9 +129,9 @@ impl Codes {
     }
 
     /// The end of what [`Codes::forget_before`] would drop, when it would drop anything.
-    pub(super) fn doomed(&self, n: u64) -> Option<u64> {
-        let doomed = self.window.doomed(n).len() as u64;
-        (doomed > 0).then(|| self.window.start() + doomed)
+    pub(super) fn evictable(&self, n: u64) -> Option<u64> {
+        let evictable = self.window.evictable(n).len() as u64;
+        (evictable > 0).then(|| self.window.start() + evictable)
     }
 
     /// Allows the heaps before `n` to be dropped.

@@ -221,7 +221,7 @@ impl Witnesses {
     /// Forgets the values that heaps from the end on do not look back at, after a last look at them.
     pub(super) fn forget<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
         let horizon = self.end().saturating_sub(HEAD + self.rule.max_remove() + lookup_order::SPAN + GROUP);
-        self.recent.doomed_agrees_with(horizon, past)?;
+        self.recent.evictable_agrees_with(horizon, past)?;
         self.recent.forget_before(horizon);
         Ok(())
     }

@@ -289,7 +289,7 @@ impl Column {
     }
 
     /// Copies what is there of some units to a file of its own, durable, and gives its name.
-    fn put_aside(&self, name: &str, units: &Range<u64>) -> Result<Option<String>> {
+    fn quarantine(&self, name: &str, units: &Range<u64>) -> Result<Option<String>> {
         let offset = HEADER + units.start * self.unit;
         // Where the units end is what a record says that does not agree with the files.
         let end = self.length()?.min(self.end_of(units.end));
@@ -546,11 +546,11 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn put_aside(&self, sequence: u64, values: Range<u64>, escapes: Range<u64>) -> Result<Vec<String>> {
-        let values = self.values.put_aside(&format!("quarantine-{sequence}"), &values)?;
+    pub fn quarantine(&self, sequence: u64, values: Range<u64>, escapes: Range<u64>) -> Result<Vec<String>> {
+        let values = self.values.quarantine(&format!("quarantine-{sequence}"), &values)?;
         let column = self.escapes.as_ref();
         let escapes =
-            column.map(|column| column.put_aside(&format!("quarantine-{sequence}-escapes"), &escapes)).transpose()?;
+            column.map(|column| column.quarantine(&format!("quarantine-{sequence}-escapes"), &escapes)).transpose()?;
         Ok(values.into_iter().chain(escapes.flatten()).collect())
     }
 

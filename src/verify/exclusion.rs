@@ -71,9 +71,9 @@ pub fn check<S: Sequence + ?Sized>(
     range: Range<u64>,
     progress: impl FnMut(u64, u64),
 ) -> Result<u64> {
-    let (inside, rare_positions) = check_rare_positions(rule, past, known, &range);
+    let (inside, outcome) = check_rare_positions(rule, past, known, &range);
     // Whatever contradicts the others below a heap that is wrong by the definition comes first.
-    let until = match &rare_positions {
+    let until = match &outcome {
         Err(Error::Wrong { n, .. }) => *n,
         _ => range.end,
     };
@@ -87,7 +87,7 @@ pub fn check<S: Sequence + ?Sized>(
     } else {
         exclusion.sweep(range.start..until, &places, Some, |w, at, l| kernel.repeats_value(w, at, l), progress)?;
     }
-    rare_positions.map(|()| inside)
+    outcome.map(|()| inside)
 }
 
 /// The rare heaps of the range by the definition: how many there are, and whether they are right.
@@ -126,7 +126,7 @@ impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
 
     /// The heaps with options that no lookup stands for and that may be common: of moves that leave nothing, and of
     /// those that leave one heap and change its class, where it is rare. (Where it is common, the option is rare, and
-    /// cannot be the value of a common heap; a rare heap is rare_positions by the definition.)
+    /// cannot be the value of a common heap; a rare heap is checked by the definition.)
     fn places(&self, space: SparseSpace, known: &SequenceStats, range: &Range<u64>) -> Vec<u64> {
         let mut places = Vec::new();
         for m in self.rule.moves() {
