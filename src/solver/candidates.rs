@@ -4,7 +4,7 @@
 //! finds them all. Those that reach back at least [`LANES`] and the nearer ones are jobs of a kernel, 64 heaps at a time:
 //! the far ones are marked, or checked in stages; their order is learnt ([`order`]), and how many are marked and what the
 //! stages keep is tried out on other heaps, and again as the values change. What reaches back [`AHEAD`] may be marked ahead
-//! of time by another thread ([`relay`](super::pipeline)); with more than one other at hand all of it is. While there are odd lookups,
+//! of time by another thread ([`pipeline`](super::pipeline)); with more than one other at hand all of it is. While there are odd lookups,
 //! these and the near ones are done heap by heap. Where there are few lookups and none is odd, all of them are one job of a
 //! kernel ([`Recurrence`]), and no order is learnt: .106 makes 400 million candidates a second instead of 68. A game that often
 //! has codes which the chain does not know goes back to the other way for good.
@@ -24,7 +24,7 @@
 
 use super::codes::Codes;
 use super::lookup_order::{self, Left, Run};
-use super::pipeline::{AHEAD, Front, LONG_PIECE, PIECE, RECENT};
+use super::pipeline::{AHEAD, LONG_PIECE, PIECE, Producer, RECENT};
 use super::window::Window;
 use crate::error::{Error, Result};
 use crate::fault;
@@ -472,7 +472,7 @@ impl Stream {
 
     /// Computes the candidates of the next `length` heaps, and sends them over piece by piece; fewer when one has no byte
     /// code, or when nobody asks for more.
-    pub(super) fn block(&mut self, length: usize, front: &mut Front) -> Result<(Vec<u16>, Stop)> {
+    pub(super) fn block(&mut self, length: usize, producer: &mut Producer) -> Result<(Vec<u16>, Stop)> {
         let start = self.end();
         let end = start + length as u64;
         let mut stop = Stop::Done;
@@ -492,11 +492,11 @@ impl Stream {
                 self.wide_piece(to)?;
                 Vec::new()
             } else {
-                let (stopped, used) = self.piece(to, front);
+                let (stopped, used) = self.piece(to, producer);
                 stop = stopped;
                 used
             };
-            if !front.send(self.values.slice(from, self.end()), &self.plan, used) {
+            if !producer.send(self.values.slice(from, self.end()), &self.plan, used) {
                 break;
             }
         }
@@ -504,12 +504,12 @@ impl Stream {
     }
 
     /// The candidates up to `to`, and the planes that were marked ahead for them.
-    fn piece(&mut self, to: u64, front: &mut Front) -> (Stop, Vec<BitPlanes>) {
+    fn piece(&mut self, to: u64, producer: &mut Producer) -> (Stop, Vec<BitPlanes>) {
         let (from, mut stop) = (self.end(), Stop::Done);
         if !self.plan.holds(from, to) {
             self.make_plan(from, to);
         }
-        let mut planes = front.ahead(&self.plan, from);
+        let mut planes = producer.ahead(&self.plan, from);
         let mut ahead = planes.iter_mut();
         while self.end() < to && stop == Stop::Done {
             let left = index(to - self.end());
@@ -921,7 +921,7 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::solver::pipeline::relay;
+    use crate::solver::pipeline::pipeline;
     use crate::solver::{Histogram, Method, values};
     use std::collections::VecDeque;
 
@@ -950,8 +950,8 @@ mod tests {
                     let proved = chained.end();
                     let [found, expected] = [&mut chained, &mut plain].map(|stream| {
                         let codes = Codes::new(stream.space, stream.end());
-                        let (mut front, _back) = relay(&codes, kernel, stream.plan(), u64::MAX, VecDeque::new());
-                        stream.block(length, &mut front).unwrap()
+                        let (mut producer, _back) = pipeline(&codes, kernel, stream.plan(), u64::MAX, VecDeque::new());
+                        stream.block(length, &mut producer).unwrap()
                     });
                     assert!(found == expected, "{rule}, {kernel}, {length} from {proved}");
                     debts += u64::from(chained.fallback_cost > 0);

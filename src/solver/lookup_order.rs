@@ -69,7 +69,7 @@ pub(super) fn codes_to_consider(answers: &[usize], price: u64, loss: impl Fn(u64
 
 const WHOLE: u32 = 1 << 12;
 
-/// Puts the best `count` of `lookups` in front, best first; the others follow in no particular order, as do those that
+/// Puts the best `count` of `lookups` in producer, best first; the others follow in no particular order, as do those that
 /// would gain less than one code in one heap.
 ///
 /// Those of `given` are used in any case. `below[i]` says that the codes below it matter at sample heap i,

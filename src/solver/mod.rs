@@ -5,7 +5,7 @@
 //! it joins the list. This is exact: no hypothesis, no conjecture; the space decides only how fast it is.
 //!
 //! Two streams work side by side (`rayon::join`): the candidates (`candidate`) of one block, and the witnesses (`witness`)
-//! of the block before; `relay` says how they talk meanwhile. Nothing runs farther ahead. A new rare heap takes both back to
+//! of the block before; `pipeline` says how they talk meanwhile. Nothing runs farther ahead. A new rare heap takes both back to
 //! the heap after it; blocks then start small and double, so that the many rares of a young sequence cost little.
 //!
 //! Before a space is known, and for games that have none, all pairs are compared (`dense`). A space is found by the
@@ -35,7 +35,7 @@ use audit::Audit;
 use candidates::{Stop, Stream};
 use codes::Codes;
 use exhaustive::Dense;
-use pipeline::{Ahead, Back, relay};
+use pipeline::{MarkWorker, MarkedAhead, pipeline};
 use rayon::prelude::*;
 use std::collections::VecDeque;
 use window::Window;
@@ -169,7 +169,7 @@ struct Streams {
     /// Of everything up to the end of `block`.
     codes: Codes,
     /// For the block that is computed next.
-    ahead: VecDeque<Ahead>,
+    ahead: VecDeque<MarkedAhead>,
     audit: Option<Audit>,
     /// Candidates that wait for their witnesses, from the first unproved heap on.
     block: Vec<u16>,
@@ -517,7 +517,7 @@ fn check<S: Sequence + ?Sized>(
     audit: Option<&Audit>,
     start: u64,
     codes: &Codes,
-    mut back: Option<&mut Back>,
+    mut worker: Option<&mut MarkWorker>,
     past: &S,
 ) -> Result<witnesses::Checked> {
     /// Groups searched by each thread before the candidates are asked for again, or some times as many.
@@ -533,7 +533,7 @@ fn check<S: Sequence + ?Sized>(
     let mut from = start;
     while from < end && checked.missing.is_none() {
         // Threads meet less often when nobody waits for marks; but what follows a new rare heap is thrown away.
-        let often = match back.as_mut().map(|back| (back.serve(), back.marks())) {
+        let often = match worker.as_mut().map(|worker| (worker.serve(), worker.marks())) {
             Some((true, true)) => 1,
             Some((true, false)) => 2,
             Some((false, _)) => 16,
@@ -588,26 +588,26 @@ impl Streams {
         let (candidates, witnesses, block) = (&mut self.candidates, &mut self.witnesses, &self.block);
         let (audit, ahead) = (self.audit.as_ref(), std::mem::take(&mut self.ahead));
         let codes = &self.codes;
-        let (mut front, mut back) = relay(codes, self.kernel, candidates.plan(), limit, ahead);
+        let (mut producer, mut worker) = pipeline(codes, self.kernel, candidates.plan(), limit, ahead);
         let ((next, rest), checked) = rayon::join(
             || {
                 let next = if length == 0 {
                     Ok((Vec::new(), Stop::Done))
                 } else {
-                    candidates.block(index(length), &mut front)
+                    candidates.block(index(length), &mut producer)
                 };
-                (next, front.close())
+                (next, producer.close())
             },
             || {
                 witnesses.forget(past)?;
                 witnesses.push(block);
-                if rayon::current_num_threads() > 2 && back.marks() {
+                if rayon::current_num_threads() > 2 && worker.marks() {
                     let (checked, recent) =
-                        rayon::join(|| check(witnesses, audit, start, codes, None, past), || back.finish());
+                        rayon::join(|| check(witnesses, audit, start, codes, None, past), || worker.finish());
                     return Ok((checked?, recent));
                 }
-                let checked = check(witnesses, audit, start, codes, Some(&mut back), past)?;
-                Ok::<_, Error>((checked, back.finish()))
+                let checked = check(witnesses, audit, start, codes, Some(&mut worker), past)?;
+                Ok::<_, Error>((checked, worker.finish()))
             },
         );
         let (checked, recent) = checked?;
@@ -622,7 +622,7 @@ impl Streams {
             out.extend_from_slice(&self.block[..good]);
             let freed = past.freed();
             if !freed.is_empty() {
-                // The heaps after a new rare one look back at all values, from the first on.
+                // The heaps after a new rare one look worker at all values, from the first on.
                 let hole = (freed.start, freed.end);
                 return Err(Error::Freed { from: 0, to: n, hole, heap: Some(n) });
             }
@@ -701,7 +701,7 @@ mod tests {
     use crate::support::{Random, Tally, cases};
     use crate::theory::rule::{Leaves, Move};
 
-    /// Flips one bit of one thing that later values are computed from, and back when it is done again; false when there is
+    /// Flips one bit of one thing that later values are computed from, and worker when it is done again; false when there is
     /// no such thing.
     fn flip(streams: &mut Streams, what: usize, draw: u64) -> bool {
         let (bit, unproved) = (1u8 << (draw % 8), streams.block.len());

@@ -1,23 +1,23 @@
-//! The relay between the streams: candidates come over piece by piece, and what was marked for later pieces goes back.
+//! The relay between the streams: candidates come over piece by piece, and what was marked for later pieces goes worker.
 //!
-//! Candidates are a serial chain, so the thread that runs them ([`Front`]) is to do nothing that others could. Lookups
+//! Candidates are a serial chain, so the thread that runs them ([`Producer`]) is to do nothing that others could. Lookups
 //! that reach back [`AHEAD`] can be marked for a piece while the three pieces before it are not there yet; the other end
-//! ([`Back`]) does so whenever a piece has come over, and both meet only at the end of a block. (Meeting after every 4096
+//! ([`MarkWorker`]) does so whenever a piece has come over, and both meet only at the end of a block. (Meeting after every 4096
 //! heaps instead takes 3 % longer for Grundy's game and 10 % for .6, with two threads.) Marks that come too late are made
-//! by the front itself, so one thread does all of it one after the other.
+//! by the producer itself, so one thread does all of it one after the other.
 //!
-//! Of two threads the one that searches witnesses is the back as well, and looks now and then what has come over. Of more
-//! than two, one is the back and nothing else (but for blocks that begin without a plan), and the witnesses are left to the
+//! Of two threads the one that searches witnesses is the worker as well, and looks now and then what has come over. Of more
+//! than two, one is the worker and nothing else (but for blocks that begin without a plan), and the witnesses are left to the
 //! others: a look now and then came too late for most marks, and all threads met for each.
 //!
-//! What comes over is nobody else's until the block ends: the back keeps a copy of the last codes, as many as the plan looks
-//! back at and [`RECENT`] at most, and appends to it, so all threads may read the codes before.
+//! What comes over is nobody else's until the block ends: the worker keeps a copy of the last codes, as many as the plan looks
+//! worker at and [`RECENT`] at most, and appends to it, so all threads may read the codes before.
 //!
-//! A front never waits: not for marks, and not for anything that other threads do (so it calls no part of rayon). So the
-//! thread that has begun it ends it, and the back, which waits for the front, comes to an end. When the back is gone the
-//! front is told so, and stops.
+//! A producer never waits: not for marks, and not for anything that other threads do (so it calls no part of rayon). So the
+//! thread that has begun it ends it, and the worker, which waits for the producer, comes to an end. When the worker is gone the
+//! producer is told so, and stops.
 //!
-//! The back makes the codes of what comes over anew, from values. So they are there twice, made on different ways, and can
+//! The worker makes the codes of what comes over anew, from values. So they are there twice, made on different ways, and can
 //! be compared.
 
 use super::candidates::Plan;
@@ -34,7 +34,7 @@ pub(super) const PIECE: usize = 1024;
 /// The same where nothing is marked ahead: .106 took a tenth longer with short ones, and no less with longer ones.
 pub(super) const LONG_PIECE: usize = 2 * PIECE;
 
-/// What reaches back so far is marked ahead of time.
+/// What reaches worker so far is marked ahead of time.
 pub(super) const AHEAD: usize = 4 * PIECE;
 
 /// What reaches back farther than this is marked ahead in the codes that were there when the block began; all else in a copy
@@ -52,26 +52,26 @@ struct Piece {
 }
 
 /// BitPlanes of a piece in which the lookups `ahead` of a plan are entered.
-pub(super) struct Ahead {
+pub(super) struct MarkedAhead {
     plan: Arc<Plan>,
     start: u64,
     planes: Vec<BitPlanes>,
 }
 
 /// The end that has the candidates.
-pub(super) struct Front {
+pub(super) struct Producer {
     pieces: Sender<Piece>,
     rest: Rest,
 }
 
 /// What is marked and not used yet, in ascending order, perhaps with gaps.
 pub(super) struct Rest {
-    marked: Receiver<Ahead>,
-    waiting: VecDeque<Ahead>,
+    marked: Receiver<MarkedAhead>,
+    waiting: VecDeque<MarkedAhead>,
 }
 
 /// The end that has the codes.
-pub(super) struct Back<'a> {
+pub(super) struct MarkWorker<'a> {
     /// The codes before the block.
     codes: &'a Codes,
     /// The last of them, and those that have come over.
@@ -79,7 +79,7 @@ pub(super) struct Back<'a> {
     kernel: Kernel,
     plan: Arc<Plan>,
     pieces: Receiver<Piece>,
-    marked: Sender<Ahead>,
+    marked: Sender<MarkedAhead>,
     spare: Vec<Vec<BitPlanes>>,
     /// Pieces before this heap are marked, or never will be.
     next: u64,
@@ -87,30 +87,30 @@ pub(super) struct Back<'a> {
 }
 
 /// A relay for the heaps from the end of `codes` up to `limit`, given what was marked before.
-pub(super) fn relay(
+pub(super) fn pipeline(
     codes: &Codes,
     kernel: Kernel,
     plan: Arc<Plan>,
     limit: u64,
-    waiting: VecDeque<Ahead>,
-) -> (Front, Back<'_>) {
+    waiting: VecDeque<MarkedAhead>,
+) -> (Producer, MarkWorker<'_>) {
     let ((pieces, coming), (marked, made)) = (channel(), channel());
     let next = waiting.back().map_or(0, |ahead| ahead.start + PIECE as u64);
     let may_mark = rayon::current_num_threads() > 1 && !plan.is_chain();
     // As many as this plan looks back at, when it is one; by another that looks farther nothing is marked in this block.
     let reach = Some(plan.ahead()[0].high_water_mark()).filter(|&reach| reach > 0).unwrap_or(RECENT);
     let recent = codes.last(if may_mark { reach } else { 0 }, super::BLOCK);
-    let back = Back { codes, recent, kernel, plan, pieces: coming, marked, spare: Vec::new(), next, limit };
-    (Front { pieces, rest: Rest { marked: made, waiting } }, back)
+    let worker = MarkWorker { codes, recent, kernel, plan, pieces: coming, marked, spare: Vec::new(), next, limit };
+    (Producer { pieces, rest: Rest { marked: made, waiting } }, worker)
 }
 
-impl Front {
+impl Producer {
     /// The planes of the piece from `start` on, when the lookups of this plan are already entered in them.
     pub(super) fn ahead(&mut self, plan: &Arc<Plan>, start: u64) -> Vec<BitPlanes> {
         let Rest { marked, waiting } = &mut self.rest;
         waiting.extend(marked.try_iter());
         waiting.retain(|ahead| ahead.start >= start);
-        let fits = |ahead: &Ahead| ahead.start == start && Arc::ptr_eq(&ahead.plan, plan);
+        let fits = |ahead: &MarkedAhead| ahead.start == start && Arc::ptr_eq(&ahead.plan, plan);
         waiting.iter().position(fits).and_then(|at| waiting.remove(at)).map_or_else(Vec::new, |ahead| ahead.planes)
     }
 
@@ -128,13 +128,13 @@ impl Front {
 
 impl Rest {
     /// What the next block may use, once the other end is done.
-    pub(super) fn into_waiting(mut self) -> VecDeque<Ahead> {
+    pub(super) fn into_waiting(mut self) -> VecDeque<MarkedAhead> {
         self.waiting.extend(self.marked.try_iter());
         self.waiting
     }
 }
 
-impl Back<'_> {
+impl MarkWorker<'_> {
     /// Whether somebody waits for what is marked ahead.
     pub(super) fn marks(&self) -> bool {
         rayon::current_num_threads() > 1 && self.plan.has_ahead()
@@ -208,7 +208,7 @@ impl Back<'_> {
                     self.kernel.mark(codes.items(), codes.at(first), list, planes);
                 }
             }
-            let _ = self.marked.send(Ahead { plan: Arc::clone(&self.plan), start, planes });
+            let _ = self.marked.send(MarkedAhead { plan: Arc::clone(&self.plan), start, planes });
         }
     }
 }
@@ -223,7 +223,7 @@ mod tests {
     use crate::support::Random;
     use crate::theory::rule::Rule;
 
-    /// Marks that come back are used, and are those that the front would have made; other plans, places and ends too far
+    /// Marks that come back are used, and are those that the producer would have made; other plans, places and ends too far
     /// out get none. With one thread nothing is marked.
     #[test]
     fn what_is_marked_ahead_is_what_the_front_would_mark() {
@@ -244,12 +244,12 @@ mod tests {
                 let limit = begin + 7 * PIECE as u64 + 5;
                 let none = || (stream.plan(), VecDeque::new());
                 let (plan, waiting) = none();
-                let (mut front, back) = relay(&codes, kernel, plan, limit, waiting);
+                let (mut producer, worker) = pipeline(&codes, kernel, plan, limit, waiting);
                 // One piece to make the plan, which goes over with it.
-                let (found, _) = stream.block(PIECE, &mut front).unwrap();
+                let (found, _) = stream.block(PIECE, &mut producer).unwrap();
                 assert!(found == later[..PIECE], "{kernel}");
-                let rest = front.close();
-                let recent = back.finish();
+                let rest = producer.close();
+                let recent = worker.finish();
                 codes.append(&recent).unwrap();
                 let waiting = rest.into_waiting();
                 let places: Vec<u64> = waiting.iter().map(|ahead| (ahead.start - begin) / PIECE as u64).collect();
@@ -257,7 +257,7 @@ mod tests {
                 let plan = stream.plan();
                 for ahead in &waiting {
                     let from = codes.at(ahead.start);
-                    // What the front makes itself has all values there; here they come from the true ones.
+                    // What the producer makes itself has all values there; here they come from the true ones.
                     let mut known = Codes::new(space, 0);
                     known.push(&all);
                     for (group, planes) in ahead.planes.iter().enumerate() {
@@ -268,13 +268,13 @@ mod tests {
                         assert!(*planes == own, "{kernel}: group {group} of the piece from {}", ahead.start);
                     }
                 }
-                let (mut front, _back) = relay(&codes, kernel, Arc::clone(&plan), limit, waiting);
+                let (mut producer, _back) = pipeline(&codes, kernel, Arc::clone(&plan), limit, waiting);
                 let other = Arc::new(Plan::clone(&plan));
-                assert!(front.ahead(&plan, begin).is_empty());
-                assert!(front.ahead(&other, begin + PIECE as u64).is_empty());
-                let marked = front.ahead(&plan, begin + 3 * PIECE as u64);
+                assert!(producer.ahead(&plan, begin).is_empty());
+                assert!(producer.ahead(&other, begin + PIECE as u64).is_empty());
+                let marked = producer.ahead(&plan, begin + 3 * PIECE as u64);
                 assert_eq!(marked.is_empty(), threads == 1);
-                assert!(front.ahead(&plan, begin + 2 * PIECE as u64).is_empty(), "what was passed over is gone");
+                assert!(producer.ahead(&plan, begin + 2 * PIECE as u64).is_empty(), "what was passed over is gone");
             });
         }
     }
@@ -299,10 +299,10 @@ mod tests {
             known.push(&all);
             known.push(&vec![0; AHEAD]);
             let (mut recent, waiting) = pool.install(|| {
-                let (mut front, back) = relay(&codes, kernel, Arc::clone(&plan), u64::MAX, VecDeque::new());
-                assert!(front.send(&all[begin..], &plan, Vec::new()));
-                let rest = front.close();
-                let recent = back.finish();
+                let (mut producer, worker) = pipeline(&codes, kernel, Arc::clone(&plan), u64::MAX, VecDeque::new());
+                assert!(producer.send(&all[begin..], &plan, Vec::new()));
+                let rest = producer.close();
+                let recent = worker.finish();
                 (recent, rest.into_waiting())
             });
             recent.items_mut()[random.below(RECENT as u64) as usize] ^= 1 << random.below(8);
@@ -320,7 +320,7 @@ mod tests {
         }
     }
 
-    /// What a front does behind a new rare heap is thrown away, so it stops as soon as it can.
+    /// What a producer does behind a new rare heap is thrown away, so it stops as soon as it can.
     #[test]
     fn a_front_stops_when_nobody_asks_for_more() {
         for (game, largest) in [("grundy", 255), ("grundy", 60_000)] {
@@ -332,14 +332,14 @@ mod tests {
             let mut stream = Stream::new(&rule, space, Kernel::best(), rares, largest, past.as_slice()).unwrap();
             let mut codes = Codes::new(space, 0);
             codes.push(&past);
-            let (mut front, back) = relay(&codes, Kernel::best(), stream.plan(), u64::MAX, VecDeque::new());
-            drop(back);
-            let (found, _) = stream.block(1 << 17, &mut front).unwrap();
+            let (mut producer, worker) = pipeline(&codes, Kernel::best(), stream.plan(), u64::MAX, VecDeque::new());
+            drop(worker);
+            let (found, _) = stream.block(1 << 17, &mut producer).unwrap();
             assert!(found.len() <= PIECE, "{} candidates that nobody asks for", found.len());
         }
     }
 
-    /// A front that fails, or panics, ends the relay: who waits for the next piece is told that there is none.
+    /// A producer that fails, or panics, ends the relay: who waits for the next piece is told that there is none.
     #[test]
     fn nobody_waits_for_a_front_that_is_gone() {
         let rule: Rule = "grundy".parse().unwrap();
@@ -350,15 +350,15 @@ mod tests {
         let stream = Stream::new(&rule, space, Kernel::best(), rares, 255, past.as_slice()).unwrap();
         let mut codes = Codes::new(space, 0);
         codes.push(&past);
-        let (mut front, back) = relay(&codes, Kernel::best(), stream.plan(), u64::MAX, VecDeque::new());
-        assert!(front.send(&[1, 2, 3], &stream.plan(), Vec::new()));
+        let (mut producer, worker) = pipeline(&codes, Kernel::best(), stream.plan(), u64::MAX, VecDeque::new());
+        assert!(producer.send(&[1, 2, 3], &stream.plan(), Vec::new()));
         let waiter = std::thread::scope(|scope| {
             scope.spawn(|| {
-                let front = front;
+                let producer = producer;
                 std::thread::sleep(std::time::Duration::from_millis(20));
-                drop(front);
+                drop(producer);
             });
-            scope.spawn(|| back.finish()).join()
+            scope.spawn(|| worker.finish()).join()
         });
         assert_eq!(waiter.unwrap().end(), 100_003);
     }
