@@ -1322,7 +1322,7 @@ impl Run {
         for (name, number) in [
             ("witnessed", work.witnessed),
             ("definition", work.defined),
-            ("walks", work.walks),
+            ("walks", work.exhaustive_searches),
             ("audited", work.audited),
             ("settled", work.proved_maxima),
             ("places", self.places.done()),

@@ -68,8 +68,8 @@ pub struct Work {
     pub witnessed: u64,
     /// Values computed by the definition.
     pub defined: u64,
-    /// Exhaustive walks after a search that failed.
-    pub walks: u64,
+    /// Exhaustive exhaustive_searches after a search that failed.
+    pub exhaustive_searches: u64,
     /// Rare heaps found.
     pub found_rare: u64,
     /// Heaps looked at again by another kernel ([`Solver::with_audit`]).
@@ -613,7 +613,7 @@ impl Streams {
         let (checked, recent) = checked?;
         self.codes.append(&recent)?;
         self.ahead = rest.into_waiting();
-        work.walks += checked.walks;
+        work.exhaustive_searches += checked.exhaustive_searches;
         work.depth = work.depth.max(checked.depth);
         if let Some((n, value)) = checked.missing {
             let good = index(n - start);
@@ -622,7 +622,7 @@ impl Streams {
             out.extend_from_slice(&self.block[..good]);
             let freed = past.freed();
             if !freed.is_empty() {
-                // The heaps after a new rare one look worker at all values, from the first on.
+                // The heaps after a new rare one look back at all values, from the first on.
                 let hole = (freed.start, freed.end);
                 return Err(Error::Freed { from: 0, to: n, hole, heap: Some(n) });
             }
@@ -701,7 +701,7 @@ mod tests {
     use crate::support::{Random, Tally, cases};
     use crate::theory::rule::{Leaves, Move};
 
-    /// Flips one bit of one thing that later values are computed from, and worker when it is done again; false when there is
+    /// Flips one bit of one thing that later values are computed from, and back when it is done again; false when there is
     /// no such thing.
     fn flip(streams: &mut Streams, what: usize, draw: u64) -> bool {
         let (bit, unproved) = (1u8 << (draw % 8), streams.block.len());

@@ -1,4 +1,4 @@
-//! The relay between the streams: candidates come over piece by piece, and what was marked for later pieces goes worker.
+//! The relay between the streams: candidates come over piece by piece, and what was marked for later pieces goes back.
 //!
 //! Candidates are a serial chain, so the thread that runs them ([`Producer`]) is to do nothing that others could. Lookups
 //! that reach back [`AHEAD`] can be marked for a piece while the three pieces before it are not there yet; the other end
@@ -11,7 +11,7 @@
 //! others: a look now and then came too late for most marks, and all threads met for each.
 //!
 //! What comes over is nobody else's until the block ends: the worker keeps a copy of the last codes, as many as the plan looks
-//! worker at and [`RECENT`] at most, and appends to it, so all threads may read the codes before.
+//! back at and [`RECENT`] at most, and appends to it, so all threads may read the codes before.
 //!
 //! A producer never waits: not for marks, and not for anything that other threads do (so it calls no part of rayon). So the
 //! thread that has begun it ends it, and the worker, which waits for the producer, comes to an end. When the worker is gone the
@@ -34,7 +34,7 @@ pub(super) const PIECE: usize = 1024;
 /// The same where nothing is marked ahead: .106 took a tenth longer with short ones, and no less with longer ones.
 pub(super) const LONG_PIECE: usize = 2 * PIECE;
 
-/// What reaches worker so far is marked ahead of time.
+/// What reaches back so far is marked ahead of time.
 pub(super) const AHEAD: usize = 4 * PIECE;
 
 /// What reaches back farther than this is marked ahead in the codes that were there when the block began; all else in a copy

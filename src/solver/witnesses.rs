@@ -75,8 +75,8 @@ pub(super) struct Checked {
     pub(super) missing: Option<(u64, u16)>,
     /// The largest smaller part of any witness, or a bound of it.
     pub(super) depth: u64,
-    /// Exhaustive walks.
-    pub(super) walks: u64,
+    /// Exhaustive exhaustive_searches.
+    pub(super) exhaustive_searches: u64,
     /// Heaps looked at again by another kernel.
     pub(super) audited: u64,
 }
@@ -87,7 +87,7 @@ impl Checked {
         Checked {
             missing: self.missing.or(later.missing),
             depth: self.depth.max(later.depth),
-            walks: self.walks + later.walks,
+            exhaustive_searches: self.exhaustive_searches + later.exhaustive_searches,
             audited: self.audited + later.audited,
         }
     }
@@ -524,7 +524,7 @@ impl Witnesses {
         let all = Joined { past, recent: &self.recent, end: n };
         checked.depth = checked.depth.max(self.search_large(n, &mut targets, &all)?);
         if !targets.is_empty() {
-            checked.walks = 1;
+            checked.exhaustive_searches = 1;
             checked.depth = n / 2;
             let missing = definition::first_missing(&self.rule, &all, n, u32::from(self.recent.get(n)))?;
             if let Some(least) = missing.filter(|&t| !self.space.is_rare(t, n)) {
@@ -730,7 +730,7 @@ mod tests {
         let mut witnesses = Witnesses::new(&rule, space, Kernel::best(), large, past.as_slice()).unwrap();
         witnesses.push(&[262]);
         let checked = witnesses.search(Kernel::best(), 320_000, (258..262).collect(), past.as_slice()).unwrap();
-        assert_eq!((checked.missing, checked.walks), (None, 0));
+        assert_eq!((checked.missing, checked.exhaustive_searches), (None, 0));
         assert!(checked.depth >= 150_003, "a smaller part of 150003, and a depth of {}", checked.depth);
     }
 

@@ -107,7 +107,7 @@ pub fn check<S: Sequence + ?Sized>(
         let work = work?;
         sum.witnessed += work.witnessed;
         sum.defined += work.defined;
-        sum.walks += work.walks;
+        sum.exhaustive_searches += work.exhaustive_searches;
         sum.found_rare += work.found_rare;
         sum.depth = sum.depth.max(work.depth);
     }
