@@ -39,7 +39,7 @@
 //! Invariant: a certificate that passes states a theorem's premises, each of which was found true.
 
 use super::primes::{are_prime_factors, prime_factors};
-use super::{Lag, Proof, Repeat, Subject, Theorem, Window, depth, has_zero, last_difference};
+use super::{OffsetCopies, Proof, Repeat, Subject, Theorem, Window, depth, has_zero, last_difference};
 use crate::error::{Error, Result};
 use crate::solver::{self, Method, SequenceStats, SparseSpace};
 use crate::table::digest::{Digest, DigestChain};
@@ -167,7 +167,7 @@ impl CertifiedFacts {
 
 impl Certificate {
     /// The certificate of a repeat that is proved. `None` when it is not, when its preperiod is only bounded, when of freed
-    /// values no copy was looked at ([`Lag`]) that shows all that a certificate says, or when n1 of P4 exceeds the bound of
+    /// values no copy was looked at ([`OffsetCopies`]) that shows all that a certificate says, or when n1 of P4 exceeds the bound of
     /// the module head.
     ///
     /// # Errors
@@ -175,7 +175,7 @@ impl Certificate {
     pub fn new<S: Sequence + ?Sized>(
         subject: Subject<'_, S>,
         repeat: &Repeat,
-        lag: Option<&Lag>,
+        lag: Option<&OffsetCopies>,
     ) -> Result<Option<Certificate>> {
         let Some(Proof { theorem, from, length, window, least }) = repeat.proof.clone() else { return Ok(None) };
         let near =

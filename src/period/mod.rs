@@ -74,7 +74,7 @@ mod watch;
 mod watch_state;
 
 pub use compute::{Found, Search, Stopped, compute_until_proved, compute_until_proved_in};
-pub use preperiod::Lag;
+pub use preperiod::OffsetCopies;
 
 pub use search::{exceptions, last_difference};
 
@@ -228,7 +228,7 @@ pub struct Repeat {
     pub period: u64,
     /// n0: the last exception + 1; when values are freed and none is among the others, the first of these.
     pub preperiod: u64,
-    /// Whether that is the least: false only when values before it are freed and were not computed again ([`Lag`]).
+    /// Whether that is the least: false only when values before it are freed and were not computed again ([`OffsetCopies`]).
     pub exact: bool,
     /// G(n + p) = G(n) + saltus; not 0 only for what is arithmetic-periodic, which is never more than observed.
     pub saltus: u16,
@@ -250,7 +250,7 @@ pub struct Finding {
     /// Where the values begin that were searched: 0, or behind those that are freed.
     pub start: u64,
     /// What two copies of the sequence showed of freed values.
-    pub lag: Option<Lag>,
+    pub lag: Option<OffsetCopies>,
 }
 
 impl Finding {

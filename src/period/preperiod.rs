@@ -38,7 +38,7 @@ const SLACK: u64 = 1 << 22;
 
 /// What two copies showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lag {
+pub struct OffsetCopies {
     /// The least preperiod.
     pub preperiod: u64,
     /// Heaps before it that do not fit the period, how many and the first of them; `None` where one period does not reach
@@ -151,7 +151,7 @@ pub(super) fn lag(
     proof: &Proof,
     window: &Window,
     go_on: impl FnMut(u64, u64) -> bool,
-) -> Result<Option<Lag>> {
+) -> Result<Option<OffsetCopies>> {
     lag_keeping(rule, method, p, proof, window, HEAD, go_on)
 }
 
@@ -163,7 +163,7 @@ fn lag_keeping(
     window: &Window,
     head: u64,
     mut go_on: impl FnMut(u64, u64) -> bool,
-) -> Result<Option<Lag>> {
+) -> Result<Option<OffsetCopies>> {
     // The copy in front is at most so much farther than p ahead.
     let lead = SLACK.min(head);
     let (mut front, mut back) = (Copy::new(rule, method, head)?, Copy::new(rule, method, head)?);
@@ -191,7 +191,7 @@ fn lag_keeping(
     let Behind { preperiod, count, heaps, .. } = behind;
     let exceptions = (preperiod <= p).then_some((count, heaps));
     let least = if nearer { shown.nearer.found } else { shown.given.found };
-    Ok(Some(Lag { preperiod, exceptions, counted: counting.done(), proof: Proof { least, ..proof } }))
+    Ok(Some(OffsetCopies { preperiod, exceptions, counted: counting.done(), proof: Proof { least, ..proof } }))
 }
 
 /// What the copy in front shows.
