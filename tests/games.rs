@@ -5,7 +5,7 @@ mod support;
 
 use grundy::games::play::{Game, Heap, Winning, value, winning_moves};
 use grundy::games::rectangle::{Bars, by_theorem};
-use grundy::theory::definition::{self, First};
+use grundy::theory::definition::{self, Prefix};
 use grundy::theory::nimber::mex;
 use grundy::theory::rule::{Leaves, Move, Rule};
 use std::collections::BTreeSet;
@@ -261,8 +261,8 @@ impl SequenceStats {
         SequenceStats { values: definition::values(&rule, count).unwrap(), rule: Some(rule) }
     }
 
-    fn first(&self) -> First<'_, [u16]> {
-        First { of: &self.values, count: self.values.len() as u64 }
+    fn first(&self) -> Prefix<'_, [u16]> {
+        Prefix { of: &self.values, count: self.values.len() as u64 }
     }
 
     fn value(&self, n: u64) -> u64 {
@@ -295,7 +295,7 @@ impl SequenceStats {
 
 /// Value and winning moves of a position, by the library.
 fn played(heaps: &[(&SequenceStats, u64)]) -> (u64, Vec<Winning>) {
-    let firsts: Vec<First<'_, [u16]>> = heaps.iter().map(|(game, _)| game.first()).collect();
+    let firsts: Vec<Prefix<'_, [u16]>> = heaps.iter().map(|(game, _)| game.first()).collect();
     let position: Vec<Heap<'_>> = heaps
         .iter()
         .zip(&firsts)

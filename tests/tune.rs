@@ -2,7 +2,7 @@
 
 mod support;
 
-use grundy::games::finite::{Game, Solver};
+use grundy::games::finite::{Game, GameSolver};
 use grundy::theory::definition;
 use grundy::tune::{HIGHEST, MOST, Playing, file, note};
 use midly::{Format, MetaMessage, MidiMessage, Smf, Timing, TrackEventKind};
@@ -166,7 +166,7 @@ fn the_rules_of_6_of_4_and_of_kayles_are_those_told_in_words() {
     ];
     for (game, may) in games {
         let words = Rows { may };
-        let mut solver = Solver::new(&words, 1 << 20);
+        let mut solver = GameSolver::new(&words, 1 << 20);
         let found: Vec<u16> = (0..301).map(|row| solver.value(vec![row]).unwrap()).collect();
         assert_eq!(found, defined(game, 301), "{game}");
     }

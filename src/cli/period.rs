@@ -16,7 +16,7 @@ use grundy::period::certificate::Certificate;
 use grundy::period::{self, Finding, Found, LISTED, Repeat, Status, Stopped, Subject, Theorem, exceptions};
 use grundy::run::{Options, RunReader};
 use grundy::solver::{Method, SequenceStats};
-use grundy::theory::definition::{First, Sequence};
+use grundy::theory::definition::{Prefix, Sequence};
 use grundy::theory::rule::Rule;
 use indicatif::HumanCount;
 use std::io::Write;
@@ -187,7 +187,7 @@ fn look_at(dir: &Path, args: &Args, method: Method, quiet: bool) -> Result<ExitC
         Err((verified, of)) => return unverified(&rule, verified, of, args),
     };
     let freed = view.freed_known()?;
-    let values = &First { of: &view, count: args.to.unwrap_or(u64::MAX).min(view.len()) };
+    let values = &Prefix { of: &view, count: args.to.unwrap_or(u64::MAX).min(view.len()) };
     let subject = Subject { rule: &view.rule, method, space: view.space(), values, freed: &freed };
     meter.begin(&format!("{}: {TASK}", view.rule), values.len(), None);
     let finding = subject.find();

@@ -7,7 +7,7 @@ use super::{Usage, number};
 use anyhow::{Result, bail};
 use grundy::games::play::{Game, Heap, Winning, value, winning_moves};
 use grundy::run::RunReader;
-use grundy::theory::definition::{First, Sequence};
+use grundy::theory::definition::{Prefix, Sequence};
 use grundy::theory::rule::Rule;
 use std::io::Write;
 use std::path::PathBuf;
@@ -84,12 +84,12 @@ impl Component {
     }
 
     /// The values that are held in memory, all of them; none of a directory, which reads them itself.
-    fn in_memory(&self) -> First<'_, [u16]> {
+    fn in_memory(&self) -> Prefix<'_, [u16]> {
         let values = match self {
             Component::Memory(_, values) => values.as_slice(),
             Component::Nim | Component::Directory(..) => &[],
         };
-        First { of: values, count: values.len() as u64 }
+        Prefix { of: values, count: values.len() as u64 }
     }
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn play(args: &Args, quiet: bool) -> Result<()> {
     let typed = heaps(&args.position)?;
     let (games, of) = games(&typed, args.verify, quiet)?;
     // Values in memory as a sequence, beside what owns them.
-    let firsts: Vec<First<'_, [u16]>> = games.iter().map(Component::in_memory).collect();
+    let firsts: Vec<Prefix<'_, [u16]>> = games.iter().map(Component::in_memory).collect();
     let position: Vec<Heap<'_>> = typed
         .iter()
         .zip(&of)

@@ -255,10 +255,10 @@ impl Lanes {
 
 /// A kernel that this processor can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kernel(Kind);
+pub struct Kernel(Platform);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum Platform {
     Scalar,
     #[cfg(target_arch = "x86_64")]
     Avx2,
@@ -270,13 +270,13 @@ enum Kind {
 macro_rules! dispatch {
     ($kernel:expr, $scalar:expr, $avx2:expr, $avx512:expr) => {
         match $kernel.0 {
-            Kind::Scalar => $scalar,
+            Platform::Scalar => $scalar,
             // SAFETY: this kind is made by `available` only, after the processor said that it has the instructions.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => unsafe { $avx2 },
+            Platform::Avx2 => unsafe { $avx2 },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => unsafe { $avx512 },
+            Platform::Avx512 => unsafe { $avx512 },
         }
     };
 }
@@ -301,7 +301,7 @@ impl Kernel {
     /// The portable kernel, which is the reference of the others.
     #[must_use]
     pub fn scalar() -> Kernel {
-        Kernel(Kind::Scalar)
+        Kernel(Platform::Scalar)
     }
 
     /// The kernels that this processor can run, best first.
@@ -311,10 +311,10 @@ impl Kernel {
         #[cfg(target_arch = "x86_64")]
         {
             if avx512::is_available() {
-                kernels.push(Kernel(Kind::Avx512));
+                kernels.push(Kernel(Platform::Avx512));
             }
             if avx2::is_available() {
-                kernels.push(Kernel(Kind::Avx2));
+                kernels.push(Kernel(Platform::Avx2));
             }
         }
         kernels.push(Kernel::scalar());
@@ -337,11 +337,11 @@ impl Kernel {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self.0 {
-            Kind::Scalar => "scalar",
+            Platform::Scalar => "scalar",
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => "avx2",
+            Platform::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => "avx512",
+            Platform::Avx512 => "avx512",
         }
     }
 
@@ -415,7 +415,7 @@ impl Kernel {
             _ if from == to => to,
             // SAFETY: this kind is made by `available` only, after the processor said that it has the instructions.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => unsafe { avx512::near(window, at, near, lanes, from, to) },
+            Platform::Avx512 => unsafe { avx512::near(window, at, near, lanes, from, to) },
             _ => scalar::near(window, at, near, lanes, from, to),
         }
     }

@@ -39,11 +39,11 @@
 //! Invariant: a certificate that passes states a theorem's premises, each of which was found true.
 
 use super::primes::{are_prime_factors, prime_factors};
-use super::{OffsetCopies, Proof, Repeat, Subject, Theorem, Window, depth, has_zero, last_difference};
+use super::{OffsetCopies, PeriodWindow, Proof, Repeat, Subject, Theorem, depth, has_zero, last_difference};
 use crate::error::{Error, Result};
 use crate::solver::{self, Method, SequenceStats, SparseSpace};
 use crate::table::digest::{Digest, DigestChain};
-use crate::theory::definition::{First, Sequence, for_each_piece};
+use crate::theory::definition::{Prefix, Sequence, for_each_piece};
 use crate::theory::rule::Rule;
 use crate::verify;
 use serde::{Deserialize, Serialize};
@@ -178,8 +178,9 @@ impl Certificate {
         lag: Option<&OffsetCopies>,
     ) -> Result<Option<Certificate>> {
         let Some(Proof { theorem, from, length, window, least }) = repeat.proof.clone() else { return Ok(None) };
-        let near =
-            |window: Window| high_water_mark(subject.rule, repeat.preperiod, &window).is_some_and(|most| from <= most);
+        let near = |window: PeriodWindow| {
+            high_water_mark(subject.rule, repeat.preperiod, &window).is_some_and(|most| from <= most)
+        };
         if !repeat.exact || !window.is_none_or(near) {
             return Ok(None);
         }
@@ -323,7 +324,7 @@ impl Certificate {
     }
 
     /// P4: the window is one of the theorem's, before its values are looked at.
-    fn judge_window(&self, rule: &Rule, facts: &WindowFacts) -> Result<Window> {
+    fn judge_window(&self, rule: &Rule, facts: &WindowFacts) -> Result<PeriodWindow> {
         let WindowFacts { to, mask, position, rares, last_rare, depth, .. } = *facts;
         let no_space =
             || refused(format!("its window.mask {mask:#x} and window.position {position} are no space of {rule}"));
@@ -339,7 +340,7 @@ impl Certificate {
                 format!("its window.rares {rares} and window.last_rare {last_rare} do not fit from, {}", self.from);
             return Err(refused(what));
         }
-        let window = Window { from: self.from, to, space, rares, last_rare, depth };
+        let window = PeriodWindow { from: self.from, to, space, rares, last_rare, depth };
         if !window.is_placed(rule) {
             let what = format!(
                 "its from {} is too small for window.last_rare {last_rare} and window.depth {depth}",
@@ -364,7 +365,7 @@ impl Certificate {
     pub fn check<S: Sequence + ?Sized>(&self, method: Method, values: &S) -> Result<()> {
         let rule = self.judge()?;
         let (n0, p, length) = (self.preperiod, self.period, self.checked_through);
-        let all = First { of: values, count: length };
+        let all = Prefix { of: values, count: length };
         values.require(0, length)?;
         let window = self.window.as_ref().map(|facts| self.judge_window(&rule, facts)).transpose()?;
         let (space, to) = window.map_or((SparseSpace::NONE, 0), |window| (window.space, window.to));
@@ -398,11 +399,11 @@ impl Certificate {
         rule: &Rule,
         method: Method,
         values: &S,
-        window: &Window,
+        window: &PeriodWindow,
         counted: &CertifiedFacts,
     ) -> Result<()> {
         let Some(facts) = &self.window else { return Ok(()) };
-        let Window { from, to, space, depth, .. } = *window;
+        let PeriodWindow { from, to, space, depth, .. } = *window;
         self.must("window.rares", &facts.rares, &(counted.rares.len() as u64))?;
         self.must("window.last_rare", &facts.last_rare, &counted.rares.last().map_or(0, |rare| rare.0))?;
         self.must("window.rares_digest", &facts.rares_digest, &counted.rares_digest())?;
@@ -437,7 +438,7 @@ impl Certificate {
 }
 
 /// The greatest n1 that a certificate of P4 may have; the module head derives it.
-fn high_water_mark(rule: &Rule, preperiod: u64, window: &Window) -> Option<u64> {
+fn high_water_mark(rule: &Rule, preperiod: u64, window: &PeriodWindow) -> Option<u64> {
     let lookback = solver::lookback(rule, window.last_rare);
     let placed = lookback.checked_mul(2)?.checked_add(rule.max_difference())?;
     preperiod.checked_add(lookback)?.max(placed).max(window.to - window.from).checked_mul(SLACK)

@@ -80,7 +80,7 @@ pub use search::{exceptions, last_difference};
 
 use crate::error::{Error, Result};
 use crate::solver::{self, Method, SequenceStats, SparseSpace};
-use crate::theory::definition::{First, Sequence, for_each_piece};
+use crate::theory::definition::{Prefix, Sequence, for_each_piece};
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule};
 use crate::verify;
@@ -151,7 +151,7 @@ fn is_grundys_game(rule: &Rule) -> bool {
 
 /// What P4 was applied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct PeriodWindow {
     /// n1.
     pub from: u64,
     /// n2.
@@ -166,7 +166,7 @@ pub struct Window {
     pub depth: u64,
 }
 
-impl Window {
+impl PeriodWindow {
     /// W, the number of values before n1 and n2 that must agree.
     #[must_use]
     pub fn width(&self, rule: &Rule) -> u64 {
@@ -194,7 +194,7 @@ pub struct Proof {
     /// The values below this one were needed.
     pub length: u64,
     /// For P4.
-    pub window: Option<Window>,
+    pub window: Option<PeriodWindow>,
     /// Each prime factor f of the period with an n >= preperiod for which G(n + p/f) != G(n).
     pub least: Vec<(u64, u64)>,
 }
@@ -418,11 +418,11 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
         let from = (n0.max(usual) + usual + rule.max_difference()).min(count - shift);
         let to = from + shift;
         let rares = known.rares.len() as u64;
-        let mut window = Window { from, to, space: self.space, rares, last_rare, depth: 0 };
+        let mut window = PeriodWindow { from, to, space: self.space, rares, last_rare, depth: 0 };
         if last_rare >= from || !self.windows_agree(&window, start)? {
             return Ok(None);
         }
-        let first = First { of: self.values, count: to };
+        let first = Prefix { of: self.values, count: to };
         let work = match verify::recompute::check(rule, self.method, self.space, &first, known, from..to, |_, _| ()) {
             Err(Error::Freed { .. }) => return Ok(None),
             work => work?,
@@ -448,7 +448,7 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
     }
 
     /// Whether n1 and n2 are placed as P4 asks, and the values before them are there and agree.
-    fn windows_agree(self, window: &Window, start: u64) -> Result<bool> {
+    fn windows_agree(self, window: &PeriodWindow, start: u64) -> Result<bool> {
         let width = window.width(self.rule);
         if !window.is_placed(self.rule) || window.from < start + width {
             return Ok(false);

@@ -23,7 +23,7 @@
 
 use super::certificate::{CertifiedFacts, FactCounter};
 use super::watch::Watch;
-use super::{LISTED, Proof, Window, prime_factors};
+use super::{LISTED, PeriodWindow, Proof, prime_factors};
 use crate::checkpoint::commit::HEAD;
 use crate::error::{Error, Result};
 use crate::run::ProofSummary;
@@ -149,7 +149,7 @@ pub(super) fn lag(
     method: Method,
     p: u64,
     proof: &Proof,
-    window: &Window,
+    window: &PeriodWindow,
     go_on: impl FnMut(u64, u64) -> bool,
 ) -> Result<Option<OffsetCopies>> {
     lag_keeping(rule, method, p, proof, window, HEAD, go_on)
@@ -160,7 +160,7 @@ fn lag_keeping(
     method: Method,
     p: u64,
     proof: &Proof,
-    window: &Window,
+    window: &PeriodWindow,
     head: u64,
     mut go_on: impl FnMut(u64, u64) -> bool,
 ) -> Result<Option<OffsetCopies>> {
@@ -201,7 +201,7 @@ struct Ahead {
     n2: u64,
     /// The proof that holds now; its witnesses of the least period are in `shown`.
     proof: Proof,
-    window: Window,
+    window: PeriodWindow,
     /// Whether `proof` is by a window that this copy found.
     nearer: bool,
     watch: Watch,
@@ -218,7 +218,7 @@ struct BothShown {
 }
 
 impl Ahead {
-    fn new(rule: &Rule, p: u64, proof: &Proof, window: &Window) -> Ahead {
+    fn new(rule: &Rule, p: u64, proof: &Proof, window: &PeriodWindow) -> Ahead {
         let given = Shown::new(window.from - window.width(rule)..window.from, p);
         Ahead {
             p,
@@ -363,7 +363,7 @@ mod tests {
             let proof = subject.prove_by_window(n0, p).unwrap().unwrap();
             // What holds from some n1 on does so from later ones: here both copies have freed values long before.
             let proof = Proof { length: 800_000 + p, ..proof };
-            let window = Window { from: 800_000, to: 800_000 + p, ..proof.window.unwrap() };
+            let window = PeriodWindow { from: 800_000, to: 800_000 + p, ..proof.window.unwrap() };
             for head in [1 << 17, 1 << 26] {
                 let mut last = 0;
                 let see = |done, of| {
@@ -391,7 +391,7 @@ mod tests {
                 None
             );
             // A window that lies before the last exceptions, or a period that is none.
-            let early = Window { from: n0 - 1 + window.width(&rule), ..window };
+            let early = PeriodWindow { from: n0 - 1 + window.width(&rule), ..window };
             let wrong = lag_keeping(&rule, method, p, &proof, &early, 1 << 17, |_, _| true);
             assert!(matches!(wrong, Err(Error::Differs { n, .. }) if n == n0 - 1 + p), "{game}: {wrong:?}");
             let wrong = lag_keeping(&rule, method, p + 2, &proof, &window, 1 << 17, |_, _| true);

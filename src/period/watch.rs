@@ -13,7 +13,7 @@
 //!
 //! Invariant: between n1 and the last value seen every heap is common, and `depth` bounds how deep its witnesses lie.
 
-use super::{Proof, Repeat, Theorem, Window, watch_state};
+use super::{PeriodWindow, Proof, Repeat, Theorem, watch_state};
 use crate::error::Result;
 use crate::run::{ProofSummary, RunReader};
 use crate::solver::{self, SparseSpace};
@@ -177,7 +177,7 @@ impl Watch {
                 mark.odd.push(p);
                 continue;
             }
-            let window = Window {
+            let window = PeriodWindow {
                 from: mark.n1,
                 to: n2,
                 space: mark.space,

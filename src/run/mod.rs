@@ -1049,7 +1049,7 @@ impl Damaged<'_> {
 }
 
 /// What hashing and counting the values anew came to.
-struct Checked {
+struct VerifiedTable {
     /// Of all values that agree.
     chain: DigestChain,
     counted: RecordStats,
@@ -1066,8 +1066,8 @@ fn rehash(
     space: SparseSpace,
     observer: &mut (dyn Observer + Send),
     stop: &AtomicBool,
-) -> Result<Option<Checked>> {
-    let mut checked = Checked { chain: DigestChain::new(), counted: RecordStats::default(), good: points.len() };
+) -> Result<Option<VerifiedTable>> {
+    let mut checked = VerifiedTable { chain: DigestChain::new(), counted: RecordStats::default(), good: points.len() };
     let mut escapes = 0;
     for (good, point) in points.iter().enumerate() {
         if let Some(snapshot) = snapshot.filter(|s| s.from < point.count) {
@@ -1089,7 +1089,7 @@ fn rehash(
         match read {
             // Bytes and escapes contradict each other.
             Err(Error::Damage { .. }) => {
-                return Ok(Some(Checked { good, chain: before, counted: counted_before }));
+                return Ok(Some(VerifiedTable { good, chain: before, counted: counted_before }));
             }
             read => read?,
         }
@@ -1102,7 +1102,7 @@ fn rehash(
             && table.escapes_below(point.count) == point.escapes;
         let believed = fault::is("skip-rehash"); // deliberate fault, see fault.rs
         if !agree && !believed {
-            return Ok(Some(Checked { good, chain: before, ..checked }));
+            return Ok(Some(VerifiedTable { good, chain: before, ..checked }));
         }
         escapes = point.escapes;
     }

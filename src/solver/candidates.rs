@@ -23,7 +23,7 @@
 //! Invariant: after [`Stream::block`] the stream has run ahead of what is proved; [`Stream::truncate`] takes it back.
 
 use super::codes::Codes;
-use super::lookup_order::{self, Left, Run};
+use super::lookup_order::{self, Left, LookupRun};
 use super::pipeline::{AHEAD, LONG_PIECE, PIECE, Producer, RECENT};
 use super::window::Window;
 use crate::error::{Error, Result};
@@ -53,7 +53,7 @@ pub(super) struct Lookup {
 
 /// The lookups of one block, sorted by how they are done.
 #[derive(Clone, Debug, Hash)]
-pub(super) struct Plan {
+pub(super) struct LookupPlan {
     /// The plan holds for blocks inside `from..until`.
     from: u64,
     until: u64,
@@ -91,7 +91,7 @@ pub(super) struct Stream {
     lookups: Vec<Lookup>,
     budget: Budget,
     codes_considered: usize,
-    plan: Arc<Plan>,
+    plan: Arc<LookupPlan>,
     /// Hashes of the rares, the lookups (the sum of theirs, since their order changes) and the plan, taken when each was
     /// made.
     expected: Checksums,
@@ -146,10 +146,10 @@ struct Budget {
     stages: Vec<(usize, usize)>,
 }
 
-impl Plan {
+impl LookupPlan {
     /// A plan that holds nowhere.
-    fn none() -> Plan {
-        Plan {
+    fn none() -> LookupPlan {
+        LookupPlan {
             from: 0,
             until: 0,
             codes: kernel::MOST_CODES,
@@ -165,8 +165,8 @@ impl Plan {
 
     /// A plan that holds everywhere, with nothing but lookups to mark ahead.
     #[cfg(test)]
-    pub(super) fn marking(ahead: [Probes; 2]) -> Plan {
-        Plan { until: u64::MAX, ahead, single_heap_moves: false, ..Plan::none() }
+    pub(super) fn marking(ahead: [Probes; 2]) -> LookupPlan {
+        LookupPlan { until: u64::MAX, ahead, single_heap_moves: false, ..LookupPlan::none() }
     }
 
     /// Codes below this are considered.
@@ -314,8 +314,8 @@ impl Stream {
             lookups: Vec::new(),
             budget: Budget { marks: UNLEARNT, stages: vec![(kernel::CANDIDATES, UNLEARNT)] },
             codes_considered: kernel::MOST_CODES,
-            plan: Arc::new(Plan::none()),
-            expected: Checksums { plan: hash(Plan::none()), ..Checksums::default() },
+            plan: Arc::new(LookupPlan::none()),
+            expected: Checksums { plan: hash(LookupPlan::none()), ..Checksums::default() },
             flipped: false,
             learnt_at: 0,
             considered_at: 0,
@@ -364,7 +364,7 @@ impl Stream {
     }
 
     /// Goes over to another plan, after a last look at the old one.
-    fn adopt(&mut self, plan: Plan) {
+    fn adopt(&mut self, plan: LookupPlan) {
         self.flipped |= hash(&*self.plan) != self.expected.plan;
         self.expected.plan = hash(&plan);
         self.plan = Arc::new(plan);
@@ -382,7 +382,7 @@ impl Stream {
                 self.add(Lookup { offset, value, part: n, min_difference: split.min_difference });
             }
         }
-        self.adopt(Plan::none());
+        self.adopt(LookupPlan::none());
     }
 
     /// Reads the windows anew from `past`, which holds everything up to the end of the stream.
@@ -547,7 +547,7 @@ impl Stream {
         let codes = lookup_order::codes_to_consider(&answers, CODE_PRICE, loss);
         if codes != self.codes_considered {
             self.codes_considered = codes;
-            self.adopt(Plan::none());
+            self.adopt(LookupPlan::none());
         }
         let due = self.lost > lookup_order::LOST || self.end() >= self.shared_at + lookup_order::SHARE;
         if due && self.learnt_at > 0 && self.plan.chain.is_none() {
@@ -596,9 +596,11 @@ impl Stream {
         // In bounded time, however many lookups there are.
         let most = ((1 << 22) / self.lookups.len().max(1)).max(1);
         let below = |n: u64| self.answer(n).min(self.codes_considered).to_le_bytes()[0];
-        let run =
-            |first: u64| Run { at: self.codes.at(first), below: std::array::from_fn(|i| below(first + i as u64)) };
-        let runs: Vec<Run> = lookup_order::last(self.end()).map(run).take(most).collect();
+        let run = |first: u64| LookupRun {
+            at: self.codes.at(first),
+            below: std::array::from_fn(|i| below(first + i as u64)),
+        };
+        let runs: Vec<LookupRun> = lookup_order::last(self.end()).map(run).take(most).collect();
         let reach = runs.iter().map(|run| run.at).min().unwrap_or(0);
         let probe = |lookup: &Lookup| {
             let offset = index(lookup.offset);
@@ -613,7 +615,7 @@ impl Stream {
         let given = self.lookups.iter().take_while(|lookup| Self::is_ahead(lookup)).count();
         self.budget = choose_budget(&left, probes.len(), runs.len() * LANES, given, self.codes_considered);
         (self.shared_at, self.lost) = (self.end(), 0);
-        self.adopt(Plan::none());
+        self.adopt(LookupPlan::none());
     }
 
     /// Compares everything that later heaps look back at with what it was when it was computed: the codes with the other
@@ -637,7 +639,7 @@ impl Stream {
     }
 
     /// The lookups of the next blocks, for marking ahead.
-    pub(super) fn plan(&self) -> Arc<Plan> {
+    pub(super) fn plan(&self) -> Arc<LookupPlan> {
         Arc::clone(&self.plan)
     }
 
@@ -651,8 +653,13 @@ impl Stream {
         let may_leave_one = self.rule.moves().iter().any(|m| !matches!(m.leaves, Leaves::Two { .. }));
         let single_heap_moves_until = self.last_rare() + self.rule.max_remove() + 1;
         let single_heap_moves = may_leave_one && start < single_heap_moves_until;
-        let mut plan =
-            Plan { from: start, until: u64::MAX, codes: self.codes_considered, single_heap_moves, ..Plan::none() };
+        let mut plan = LookupPlan {
+            from: start,
+            until: u64::MAX,
+            codes: self.codes_considered,
+            single_heap_moves,
+            ..LookupPlan::none()
+        };
         if single_heap_moves {
             plan.until = single_heap_moves_until.max(end);
         }
@@ -714,7 +721,7 @@ impl Stream {
         }
         if self.fallback_cost > MAX_FALLBACK_COST {
             self.chains = false;
-            let plan = Plan { chain: None, ..Plan::clone(&self.plan) };
+            let plan = LookupPlan { chain: None, ..LookupPlan::clone(&self.plan) };
             self.adopt(plan);
         }
         self.decode(start);

@@ -119,7 +119,7 @@ pub(super) fn learn<T: Copy>(
 }
 
 /// Consecutive heaps to decide by, from index `at` of a window on, and for each how many codes matter: those below.
-pub(super) struct Run {
+pub(super) struct LookupRun {
     pub(super) at: usize,
     pub(super) below: [u8; LANES],
 }
@@ -138,7 +138,7 @@ pub(super) const STEP: usize = 16;
 
 /// What the first 0, [`STEP`], 2 [`STEP`], … lookups, and in the end all of them, leave open of `codes` codes. (A kernel
 /// marks them for 64 heaps at a time; one heap after the other it took 3 to 4 % of all time for half as many heaps.)
-pub(super) fn left(kernel: Kernel, window: &[u8], lookups: &[Probe], runs: &[Run], codes: usize) -> Vec<Left> {
+pub(super) fn left(kernel: Kernel, window: &[u8], lookups: &[Probe], runs: &[LookupRun], codes: usize) -> Vec<Left> {
     let steps: Vec<Probes> = lookups.chunks(STEP).map(|step| step.iter().copied().collect()).collect();
     let mut left = vec![Left { sum: 0, at_least: [0; CANDIDATES + 1] }; steps.len() + 1];
     for run in runs {
@@ -193,7 +193,7 @@ mod tests {
             let window: Vec<u8> = (0..2000).map(|_| byte(codes)).collect();
             let lookups: Vec<Probe> =
                 (0..5 * STEP + 3).map(|_| Probe::new(4 * usize::from(byte(256)), byte(codes))).collect();
-            let runs = [1200, 1300].map(|at| Run { at, below: std::array::from_fn(|_| byte(codes + 1)) });
+            let runs = [1200, 1300].map(|at| LookupRun { at, below: std::array::from_fn(|_| byte(codes + 1)) });
             let plainly = |asked: usize| {
                 let mut open = Vec::new();
                 for (run, lane) in runs.iter().flat_map(|run| (0..LANES).map(move |lane| (run, lane))) {

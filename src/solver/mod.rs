@@ -519,11 +519,11 @@ fn check<S: Sequence + ?Sized>(
     codes: &Codes,
     mut worker: Option<&mut MarkWorker>,
     past: &S,
-) -> Result<witnesses::Checked> {
+) -> Result<witnesses::CheckedGroup> {
     /// Groups searched by each thread before the candidates are asked for again, or some times as many.
     const GROUPS: u64 = 2;
     let end = witnesses.end();
-    let mut checked = witnesses::Checked::default();
+    let mut checked = witnesses::CheckedGroup::default();
     // The second is a deliberate fault, see fault.rs.
     if start == end || fault::is("use-unproved") {
         return Ok(checked);
@@ -546,14 +546,14 @@ fn check<S: Sequence + ?Sized>(
             let checked = witnesses.check_group(witnesses.kernel(), heaps.start, heaps.end, codes, past)?;
             let audit = audit.filter(|_| checked.missing.is_none());
             let audited = audit.map_or(Ok(0), |audit| audit.look(heaps, codes, witnesses, past))?;
-            Ok(witnesses::Checked { audited, ..checked })
+            Ok(witnesses::CheckedGroup { audited, ..checked })
         };
         let groups: Vec<u64> = (from / witnesses::GROUP..to.div_ceil(witnesses::GROUP)).collect();
         let found = groups
             .into_par_iter()
             .with_max_len(1) // the thread that comes back from the candidates is to find something to do
             .map(search)
-            .try_reduce(witnesses::Checked::default, |a, b| Ok(a.and(b)))?;
+            .try_reduce(witnesses::CheckedGroup::default, |a, b| Ok(a.and(b)))?;
         checked = checked.and(found);
         from = to;
     }

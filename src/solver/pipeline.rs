@@ -20,7 +20,7 @@
 //! The worker makes the codes of what comes over anew, from values. So they are there twice, made on different ways, and can
 //! be compared.
 
-use super::candidates::Plan;
+use super::candidates::LookupPlan;
 use super::codes::Codes;
 use crate::kernel::{BitPlanes, Kernel, LANES};
 use std::collections::VecDeque;
@@ -47,13 +47,13 @@ const _: () = assert!(super::BLOCK + AHEAD <= RECENT);
 /// Candidates, the plan they were made with, and planes that are no longer needed.
 struct Piece {
     values: Vec<u16>,
-    plan: Arc<Plan>,
+    plan: Arc<LookupPlan>,
     used: Vec<BitPlanes>,
 }
 
 /// BitPlanes of a piece in which the lookups `ahead` of a plan are entered.
 pub(super) struct MarkedAhead {
-    plan: Arc<Plan>,
+    plan: Arc<LookupPlan>,
     start: u64,
     planes: Vec<BitPlanes>,
 }
@@ -77,7 +77,7 @@ pub(super) struct MarkWorker<'a> {
     /// The last of them, and those that have come over.
     recent: Codes,
     kernel: Kernel,
-    plan: Arc<Plan>,
+    plan: Arc<LookupPlan>,
     pieces: Receiver<Piece>,
     marked: Sender<MarkedAhead>,
     spare: Vec<Vec<BitPlanes>>,
@@ -90,7 +90,7 @@ pub(super) struct MarkWorker<'a> {
 pub(super) fn pipeline(
     codes: &Codes,
     kernel: Kernel,
-    plan: Arc<Plan>,
+    plan: Arc<LookupPlan>,
     limit: u64,
     waiting: VecDeque<MarkedAhead>,
 ) -> (Producer, MarkWorker<'_>) {
@@ -106,7 +106,7 @@ pub(super) fn pipeline(
 
 impl Producer {
     /// The planes of the piece from `start` on, when the lookups of this plan are already entered in them.
-    pub(super) fn ahead(&mut self, plan: &Arc<Plan>, start: u64) -> Vec<BitPlanes> {
+    pub(super) fn ahead(&mut self, plan: &Arc<LookupPlan>, start: u64) -> Vec<BitPlanes> {
         let Rest { marked, waiting } = &mut self.rest;
         waiting.extend(marked.try_iter());
         waiting.retain(|ahead| ahead.start >= start);
@@ -116,7 +116,7 @@ impl Producer {
 
     /// Sends candidates over, and the planes that were used for them; false when nobody asks for more, since the other end
     /// is gone.
-    pub(super) fn send(&mut self, values: &[u16], plan: &Arc<Plan>, used: Vec<BitPlanes>) -> bool {
+    pub(super) fn send(&mut self, values: &[u16], plan: &Arc<LookupPlan>, used: Vec<BitPlanes>) -> bool {
         self.pieces.send(Piece { values: values.to_vec(), plan: Arc::clone(plan), used }).is_ok()
     }
 
@@ -269,7 +269,7 @@ mod tests {
                     }
                 }
                 let (mut producer, _back) = pipeline(&codes, kernel, Arc::clone(&plan), limit, waiting);
-                let other = Arc::new(Plan::clone(&plan));
+                let other = Arc::new(LookupPlan::clone(&plan));
                 assert!(producer.ahead(&plan, begin).is_empty());
                 assert!(producer.ahead(&other, begin + PIECE as u64).is_empty());
                 let marked = producer.ahead(&plan, begin + 3 * PIECE as u64);
@@ -291,7 +291,7 @@ mod tests {
             for offset in [AHEAD, AHEAD + 1, RECENT - 1, RECENT, RECENT + 1, RECENT + 70_001] {
                 ahead[usize::from(offset > RECENT)].push(Probe::new(offset, random.other_byte(0)));
             }
-            let plan = Arc::new(Plan::marking(ahead));
+            let plan = Arc::new(LookupPlan::marking(ahead));
             let begin = 3 * RECENT + 2 * PIECE;
             let all: Vec<u16> = (0..begin + PIECE).map(|_| random.below(512) as u16).collect();
             let [mut codes, mut known] = [Codes::new(space, 0), Codes::new(space, 0)];

@@ -23,7 +23,7 @@
 
 use super::candidates::hash;
 use super::codes::{Codes, POISON};
-use super::lookup_order::{self, Left, Run};
+use super::lookup_order::{self, Left, LookupRun};
 use super::window::Window;
 use crate::error::{Error, Result};
 use crate::fault;
@@ -70,7 +70,7 @@ pub(super) const LOOKBACK: u64 = HEAD + lookup_order::SPAN + GROUP;
 
 /// What checking a block came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Checked {
+pub(super) struct CheckedGroup {
     /// The first heap whose candidate is too large, and its true value, which is rare.
     pub(super) missing: Option<(u64, u16)>,
     /// The largest smaller part of any witness, or a bound of it.
@@ -81,10 +81,10 @@ pub(super) struct Checked {
     pub(super) audited: u64,
 }
 
-impl Checked {
+impl CheckedGroup {
     /// Both parts of a block; `missing` is that of the lower heap.
-    pub(super) fn and(self, later: Checked) -> Checked {
-        Checked {
+    pub(super) fn and(self, later: CheckedGroup) -> CheckedGroup {
+        CheckedGroup {
             missing: self.missing.or(later.missing),
             depth: self.depth.max(later.depth),
             exhaustive_searches: self.exhaustive_searches + later.exhaustive_searches,
@@ -278,8 +278,8 @@ impl Witnesses {
         to: u64,
         codes: &Codes,
         past: &S,
-    ) -> Result<Checked> {
-        let mut checked = Checked::default();
+    ) -> Result<CheckedGroup> {
+        let mut checked = CheckedGroup::default();
         if !self.uses_marks(from, to, codes) {
             for n in from..to {
                 let targets = (0..self.recent.get(n)).filter(|&t| self.space.is_rare(t, n)).collect();
@@ -478,8 +478,9 @@ impl Witnesses {
     /// Decides how many of the parts are marked and cleared with, by what they leave at the last heaps.
     fn rebalance(&mut self, codes: &Codes) {
         let below = |n: u64| self.targets(n, codes).min(self.codes_considered).to_le_bytes()[0];
-        let run = |first: u64| Run { at: codes.at(first), below: std::array::from_fn(|i| below(first + i as u64)) };
-        let runs: Vec<Run> = lookup_order::last(self.end()).map(run).collect();
+        let run =
+            |first: u64| LookupRun { at: codes.at(first), below: std::array::from_fn(|i| below(first + i as u64)) };
+        let runs: Vec<LookupRun> = lookup_order::last(self.end()).map(run).collect();
         let left = lookup_order::left(self.kernel, codes.items(), &self.parts, &runs, self.codes_considered);
         let (marks, clear_probes) = choose_budget(&left, runs.len() * LANES, self.codes_considered);
         self.flipped |= self.parts_hash() != self.born_parts;
@@ -496,8 +497,14 @@ impl Witnesses {
     }
 
     /// Searches witnesses of the targets at one heap, from the small end, then everywhere.
-    fn search<S: Sequence + ?Sized>(&self, kernel: Kernel, n: u64, mut targets: Vec<u16>, past: &S) -> Result<Checked> {
-        let mut checked = Checked::default();
+    fn search<S: Sequence + ?Sized>(
+        &self,
+        kernel: Kernel,
+        n: u64,
+        mut targets: Vec<u16>,
+        past: &S,
+    ) -> Result<CheckedGroup> {
+        let mut checked = CheckedGroup::default();
         if fault::is("skip-large-targets") {
             targets.retain(|&t| t <= 255); // deliberate fault, see fault.rs
         }

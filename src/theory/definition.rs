@@ -99,14 +99,14 @@ impl<S: Sequence + ?Sized> Sequence for Appended<'_, S> {
 }
 
 /// The first values of a sequence.
-pub struct First<'a, S: ?Sized> {
+pub struct Prefix<'a, S: ?Sized> {
     /// The sequence.
     pub of: &'a S,
     /// How many of its values; at most as many as there are.
     pub count: u64,
 }
 
-impl<S: Sequence + ?Sized> Sequence for First<'_, S> {
+impl<S: Sequence + ?Sized> Sequence for Prefix<'_, S> {
     fn len(&self) -> u64 {
         self.count
     }

@@ -28,13 +28,13 @@ const RECENT: u64 = 1 << 26;
 const HEAD: u64 = 1 << 16;
 
 /// The first values of a sequence. Some are shown as freed to a solver that is made.
-struct First<'a, S: ?Sized> {
+struct HiddenPrefix<'a, S: ?Sized> {
     past: &'a S,
     count: u64,
     hidden: Range<u64>,
 }
 
-impl<S: Sequence + ?Sized> Sequence for First<'_, S> {
+impl<S: Sequence + ?Sized> Sequence for HiddenPrefix<'_, S> {
     fn len(&self) -> u64 {
         self.count
     }
@@ -150,7 +150,7 @@ impl<S: Sequence + ?Sized> Recomputing<'_, S> {
             return Ok(Work::default());
         }
         let mut solver = self.solver(part.start)?;
-        let mut past = First { past: self.past, count: part.start, hidden: self.freed(part.start) };
+        let mut past = HiddenPrefix { past: self.past, count: part.start, hidden: self.freed(part.start) };
         let (mut computed, mut stored) = (Vec::new(), Vec::new());
         while past.count < part.end && self.wrong.load(Ordering::Relaxed) >= i {
             computed.clear();
@@ -186,7 +186,7 @@ impl<S: Sequence + ?Sized> Recomputing<'_, S> {
         let hidden = if hidden.is_empty() || !sparse { freed } else { hidden };
         let rares = self.known.rares.iter().filter(|rare| hidden.contains(&rare.0)).copied().collect();
         let max_value = if hidden.is_empty() { 0 } else { self.known.max_value };
-        let past = First { past: self.past, count: start, hidden };
+        let past = HiddenPrefix { past: self.past, count: start, hidden };
         let space = sparse.then_some(self.space);
         let solver = Solver::knowing(self.rule, self.method, space, &past, &SequenceStats { rares, max_value })?;
         // The space is the one that the run found good; a young sequence finds it again.
