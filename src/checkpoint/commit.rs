@@ -1,7 +1,7 @@
 //! What a run has on the disk, and the order of a commit that loses nothing.
 //!
 //! Values, their durability, the record, its durability, and only then are they published. With `--keep`, whole segments
-//! between the head ([`HEAD`]) and the last values are freed in an order that loses nothing either: they are hashed a last
+//! between the head ([`RETAINED_HEAD`]) and the last values are freed in an order that loses nothing either: they are hashed a last
 //! time, and what is known of them goes into a snapshot ([`crate::checkpoint::summary`]), durable before the record that names it and
 //! says that they are freed. From then on they are refused, but their hole is punched, and the snapshot before is removed,
 //! only when a second record says the same: if the last record is ever lost, the one before it still tells the truth. A
@@ -29,11 +29,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Values that a run keeps from the start, whatever is freed.
-pub(crate) const HEAD: u64 = if SMALL { 1 << 16 } else { 1 << 26 };
+pub(crate) const RETAINED_HEAD: u64 = if SMALL { 1 << 16 } else { 1 << 26 };
 
 /// Values that a run with `--keep` may hold besides the head and those that are to be kept: a segment that is not whole,
 /// one that waits for its second record, one that is being computed, one that is being written.
-pub(crate) const SLACK: u64 = 4 * SEGMENT;
+pub(crate) const RETENTION_SLACK: u64 = 4 * SEGMENT;
 
 /// The values up to here, but for the head, may be freed of `count` when the last `keep` are kept.
 fn free_end(count: u64, keep: u64) -> u64 {
@@ -42,7 +42,7 @@ fn free_end(count: u64, keep: u64) -> u64 {
 
 /// Whether values could be freed that are not.
 pub(crate) fn may_free(published: &Published, keep: Option<u64>) -> bool {
-    keep.is_some_and(|keep| free_end(published.len(), keep) > HEAD.max(published.freed().end))
+    keep.is_some_and(|keep| free_end(published.len(), keep) > RETAINED_HEAD.max(published.freed().end))
 }
 
 /// What is to be committed.
@@ -103,7 +103,7 @@ impl Ledger {
             template,
             snapshot,
             ends: ends.collect(),
-            punched: HEAD,
+            punched: RETAINED_HEAD,
             begun: Instant::now(),
         }
     }
@@ -177,7 +177,7 @@ impl Ledger {
     /// Puts what is known of values that may be freed into a durable snapshot. They are among the published ones.
     fn archive_and_discard(&mut self, space: SparseSpace) -> Result<()> {
         let limit = self.keep().map_or(0, |keep| free_end(self.table.len(), keep));
-        let new = || DiscardSummary::new(&self.template.run, space, HEAD);
+        let new = || DiscardSummary::new(&self.template.run, space, RETAINED_HEAD);
         let mut snapshot = self.snapshot.as_ref().map_or_else(new, |(snapshot, _)| snapshot.clone());
         let from = snapshot.to;
         let last = self.ends.range(..=limit).next_back().filter(|(to, _)| **to > from);
@@ -392,7 +392,7 @@ mod tests {
     /// and what it says is freed is told by the snapshot that it names.
     #[test]
     fn a_power_cut_while_values_are_freed_leaves_what_the_journal_says() {
-        const FREED: Range<u64> = HEAD..HEAD + SEGMENT;
+        const FREED: Range<u64> = RETAINED_HEAD..RETAINED_HEAD + SEGMENT;
         let rule: Rule = "grundy".parse().unwrap();
         let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
         // None is rare, and none is what a hole reads as.

@@ -13,7 +13,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 /// So many values are computed on the spot, of all games of a position together.
-const MOST: u64 = 1 << 28;
+const MAX_VALUES: u64 = 1 << 28;
 
 /// Arguments of `grundy play`.
 #[derive(Debug, clap::Args)]
@@ -123,7 +123,7 @@ fn games(heaps: &[(&str, u64)], verify: bool, quiet: bool) -> Result<(Vec<Compon
     if verify && !found.iter().any(|(_, game, _)| matches!(game, Named::Directory(_))) {
         return Err(Usage(super::values::COMPUTED.into()).into());
     }
-    let mut room = MOST;
+    let mut room = MAX_VALUES;
     for (_, game, largest) in &found {
         if let Named::Rule(rule) = game {
             let count = largest.saturating_add(1);

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::path::Path;
 
 /// Values computed on the spot live in memory, two bytes each.
-const MOST: u64 = 1 << 32;
+const MAX_VALUES: u64 = 1 << 32;
 
 /// Arguments of `grundy values`.
 #[derive(Debug, clap::Args)]
@@ -77,7 +77,7 @@ pub(super) fn open(dir: &Path, verify: bool, quiet: bool) -> Result<RunReader> {
 
 /// The first values of a game, in memory.
 pub(super) fn computed(rule: &Rule, count: u64, quiet: bool) -> Result<Vec<u16>> {
-    if count > MOST {
+    if count > MAX_VALUES {
         let text =
             format!("values up to {count} do not fit the memory; 'grundy run {rule} --to {count}' puts them on disk");
         return Err(Usage(text).into());

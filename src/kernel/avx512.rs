@@ -12,7 +12,8 @@
 //! table, shifted by i, tells which code of which later lane it hits.
 
 use super::{
-    BEYOND, BitPlanes, CANDIDATES, LANES, Lanes, MAX_CLEAR_PROBES, MOST_CODES, NONE, Probe, Probes, STEP, for_kept,
+    BEYOND, BitPlanes, CANDIDATES, LANES, Lanes, MAX_CLEAR_PROBES, MOST_CODES, NONE, PAIRS_BETWEEN_TESTS, Probe,
+    Probes, for_kept,
 };
 use std::arch::x86_64::*;
 use std::sync::LazyLock;
@@ -413,7 +414,7 @@ fn near_kept<const N: usize>(
 /// The portable loop with two registers a step: compiled from Rust it took twice as long.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) fn find(a: &[u8], b: &[u8], wanted: u8) -> Option<usize> {
-    const { assert!(STEP == 2 * LANES) };
+    const { assert!(PAIRS_BETWEEN_TESTS == 2 * LANES) };
     let pairs = a.len().min(b.len());
     let (a, b) = (&a[a.len() - pairs..], &b[b.len() - pairs..]);
     let key = _mm512_set1_epi8(wanted.cast_signed());
@@ -426,8 +427,8 @@ pub(super) fn find(a: &[u8], b: &[u8], wanted: u8) -> Option<usize> {
         _mm512_cmpeq_epi8_mask(_mm512_xor_si512(x, y), key)
     };
     let mut left = pairs;
-    while left >= STEP {
-        left -= STEP;
+    while left >= PAIRS_BETWEEN_TESTS {
+        left -= PAIRS_BETWEEN_TESTS;
         if hits(left) | hits(left + LANES) != 0 {
             return Some(pairs - left);
         }

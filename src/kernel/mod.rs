@@ -51,7 +51,7 @@ pub const MOST_CODES: usize = CODES[CODES.len() - 1];
 pub const BEYOND: usize = 16;
 
 /// Pairs that a search looks at between two questions whether the wanted one was among them.
-pub const STEP: usize = 128;
+pub const PAIRS_BETWEEN_TESTS: usize = 128;
 
 /// How many candidates a stage of checking may keep per lane, descending.
 pub const KEEP: [usize; 7] = [12, 8, 6, 5, 4, 3, 2];
@@ -453,7 +453,7 @@ impl Kernel {
         );
     }
 
-    /// Looks for `wanted` among `a[i] ^ b[j]`, both taken from their ends backwards side by side, in steps of [`STEP`]
+    /// Looks for `wanted` among `a[i] ^ b[j]`, both taken from their ends backwards side by side, in steps of [`PAIRS_BETWEEN_TESTS`]
     /// pairs: the number of pairs looked at when it was there, `None` when the shorter slice ended first.
     #[must_use]
     pub fn find(self, a: &[u8], b: &[u8], wanted: u8) -> Option<usize> {
@@ -771,7 +771,7 @@ mod tests {
             let b: Vec<u8> = (0..pairs + random.below(3)).map(|_| random.below(spread) as u8).collect();
             let wanted = random.below(256) as u8;
             let first = a.iter().rev().zip(b.iter().rev()).position(|(x, y)| x ^ y == wanted);
-            let found = first.map(|at| pairs.min((at / STEP + 1) * STEP));
+            let found = first.map(|at| pairs.min((at / PAIRS_BETWEEN_TESTS + 1) * PAIRS_BETWEEN_TESTS));
             let wide = |list: &[u8]| -> Vec<u16> { list.iter().map(|&v| u16::from(v) * 257).collect() };
             for kernel in Kernel::available() {
                 assert_eq!(kernel.find(&a, &b, wanted), found, "{kernel}, seed {seed}");

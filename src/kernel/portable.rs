@@ -1,6 +1,6 @@
 //! Jobs that are plain Rust, compiled once more for each instruction set.
 
-use super::{BitPlanes, HEAPS, LANES, STEP};
+use super::{BitPlanes, HEAPS, LANES, PAIRS_BETWEEN_TESTS};
 use std::ops::{BitXor, Not};
 
 #[inline(always)]
@@ -20,10 +20,10 @@ pub(super) fn find<T: Copy + PartialEq + BitXor<Output = T>>(a: &[T], b: &[T], w
     let (a, b) = (&a[a.len() - pairs..], &b[b.len() - pairs..]);
     let mut looked = 0;
     while looked < pairs {
-        let step = STEP.min(pairs - looked);
+        let step = PAIRS_BETWEEN_TESTS.min(pairs - looked);
         let (x, y) = (&a[pairs - looked - step..pairs - looked], &b[pairs - looked - step..pairs - looked]);
         looked += step;
-        let among = match (<&[T; STEP]>::try_from(x), <&[T; STEP]>::try_from(y)) {
+        let among = match (<&[T; PAIRS_BETWEEN_TESTS]>::try_from(x), <&[T; PAIRS_BETWEEN_TESTS]>::try_from(y)) {
             (Ok(x), Ok(y)) => x.iter().zip(y).fold(false, |any, (&x, &y)| any | (x ^ y == wanted)),
             _ => x.iter().zip(y).any(|(&x, &y)| x ^ y == wanted),
         };

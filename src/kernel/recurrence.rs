@@ -23,7 +23,7 @@ use super::{LANES, Probe};
 pub const RECURRENCE_CODES: u8 = 32;
 
 /// Heaps that AVX-512 makes at once.
-const GROUP: usize = 16;
+const VALUES_AT_ONCE: usize = 16;
 
 /// The lookups of a chain.
 #[derive(Clone, Debug, Default, Hash)]
@@ -32,11 +32,11 @@ pub struct Recurrence {
     probes: Vec<Probe>,
     /// Their codes, as wide as a set, so that one instruction loads, spreads and XORs one.
     codes: Vec<u32>,
-    /// How many of them reach back less than [`GROUP`], and less than [`LANES`].
+    /// How many of them reach back less than [`VALUES_AT_ONCE`], and less than [`LANES`].
     near: usize,
     middle: usize,
-    /// Entry `GROUP + offset` of some row is the code of each near lookup; the other entries give no option.
-    rows: Vec<[u32; 2 * GROUP]>,
+    /// Entry `VALUES_AT_ONCE + offset` of some row is the code of each near lookup; the other entries give no option.
+    rows: Vec<[u32; 2 * VALUES_AT_ONCE]>,
 }
 
 impl Recurrence {
@@ -46,12 +46,12 @@ impl Recurrence {
         probes.sort_unstable_by_key(|probe| (probe.offset, probe.code()));
         probes.dedup();
         let nearer = |than| probes.partition_point(|probe| probe.offset < than);
-        let (near, middle) = (nearer(GROUP), nearer(LANES));
-        let mut rows: Vec<[u32; 2 * GROUP]> = Vec::new();
+        let (near, middle) = (nearer(VALUES_AT_ONCE), nearer(LANES));
+        let mut rows: Vec<[u32; 2 * VALUES_AT_ONCE]> = Vec::new();
         for probe in &probes[..near] {
-            let entry = GROUP + probe.offset;
+            let entry = VALUES_AT_ONCE + probe.offset;
             let row = rows.iter().position(|row| row[entry] == u32::MAX).unwrap_or_else(|| {
-                rows.push([u32::MAX; 2 * GROUP]);
+                rows.push([u32::MAX; 2 * VALUES_AT_ONCE]);
                 rows.len() - 1
             });
             rows[row][entry] = u32::from(probe.code());
@@ -137,12 +137,12 @@ pub(super) use x86::avx512;
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{GROUP, LANES, RECURRENCE_CODES, Recurrence};
+    use super::{LANES, RECURRENCE_CODES, Recurrence, VALUES_AT_ONCE};
     use std::arch::x86_64::*;
 
-    /// `COUNTING[k..][..GROUP]` are the numbers from k on.
-    const COUNTING: [u32; LANES + GROUP] = {
-        let mut numbers = [0u32; LANES + GROUP];
+    /// `COUNTING[k..][..VALUES_AT_ONCE]` are the numbers from k on.
+    const COUNTING: [u32; LANES + VALUES_AT_ONCE] = {
+        let mut numbers = [0u32; LANES + VALUES_AT_ONCE];
         let mut k = 1;
         while k < numbers.len() {
             numbers[k] = numbers[k - 1] + 1;
@@ -153,15 +153,15 @@ mod x86 {
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vpopcntdq,bmi1,bmi2")]
     pub(in super::super) fn avx512(window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
-        match chain.probes.first().map_or(GROUP, |probe| probe.offset) {
+        match chain.probes.first().map_or(VALUES_AT_ONCE, |probe| probe.offset) {
             1 => groups::<1>(window, at, to, chain),
             2 => groups::<2>(window, at, to, chain),
             3 => groups::<3>(window, at, to, chain),
             4 => groups::<4>(window, at, to, chain),
             5 => groups::<5>(window, at, to, chain),
             6 | 7 => groups::<6>(window, at, to, chain),
-            8..GROUP => groups::<8>(window, at, to, chain),
-            _ => groups::<GROUP>(window, at, to, chain),
+            8..VALUES_AT_ONCE => groups::<8>(window, at, to, chain),
+            _ => groups::<VALUES_AT_ONCE>(window, at, to, chain),
         }
     }
 
@@ -202,15 +202,15 @@ mod x86 {
             }
             let mut codes = least(set);
             let mut known = 0;
-            while known + NEAREST < GROUP {
-                for lane in known..GROUP.min(known + NEAREST) {
+            while known + NEAREST < VALUES_AT_ONCE {
+                for lane in known..VALUES_AT_ONCE.min(known + NEAREST) {
                     // A lane pushes to lanes at least NEAREST further on.
-                    if lane + NEAREST < GROUP {
+                    if lane + NEAREST < VALUES_AT_ONCE {
                         let place = _mm512_set1_epi32(i32::try_from(lane).expect("below 16"));
                         let code = _mm512_permutexvar_epi32(place, codes);
                         for row in &chain.rows {
-                            // SAFETY: 16 numbers from GROUP - lane >= 1 on, of 32.
-                            let row = unsafe { _mm512_loadu_si512(row.as_ptr().add(GROUP - lane).cast()) };
+                            // SAFETY: 16 numbers from VALUES_AT_ONCE - lane >= 1 on, of 32.
+                            let row = unsafe { _mm512_loadu_si512(row.as_ptr().add(VALUES_AT_ONCE - lane).cast()) };
                             let hit = _mm512_sllv_epi32(one, _mm512_xor_si512(code, row));
                             set = _mm512_or_si512(set, hit);
                         }
@@ -220,13 +220,13 @@ mod x86 {
                 codes = least(set);
             }
             let bytes = _mm512_cvtepi32_epi8(codes);
-            let wanted = GROUP.min(to - n);
+            let wanted = VALUES_AT_ONCE.min(to - n);
             let full = _mm512_cmpeq_epi32_mask(codes, _mm512_set1_epi32(i32::from(RECURRENCE_CODES)));
             let full = usize::try_from(full.trailing_zeros()).expect("at most 16");
-            if full < wanted || wanted < GROUP {
+            if full < wanted || wanted < VALUES_AT_ONCE {
                 let good = full.min(wanted);
-                let bytes: [u8; GROUP] = {
-                    let mut array = [0; GROUP];
+                let bytes: [u8; VALUES_AT_ONCE] = {
+                    let mut array = [0; VALUES_AT_ONCE];
                     // SAFETY: 16 bytes.
                     unsafe { _mm_storeu_si128(array.as_mut_ptr().cast(), bytes) };
                     array
@@ -234,10 +234,10 @@ mod x86 {
                 window[n..n + good].copy_from_slice(&bytes[..good]);
                 return n + good;
             }
-            // SAFETY: n + GROUP <= to <= window.len().
+            // SAFETY: n + VALUES_AT_ONCE <= to <= window.len().
             unsafe { _mm_storeu_si128(window.as_mut_ptr().add(n).cast(), bytes) };
             last = _mm512_alignr_epi64::<2>(_mm512_castsi128_si512(bytes), last);
-            n += GROUP;
+            n += VALUES_AT_ONCE;
         }
         to
     }

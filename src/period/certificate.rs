@@ -33,7 +33,7 @@
 //! <= 2 B. A run that is watched from its first value on remembers the window before each power of two. At the first
 //! power of two n1 >= B the window lies behind the preperiod, n1 is placed as P4 demands, and the window recurs at n2 <= 2 n1,
 //! before it is replaced; so n1 < 2 B. Where values are freed, the proof is by such a watch ([`super::preperiod`]). A deep witness
-//! or a space that is replaced late can cost it some doublings, so [`SLACK`] times B is allowed. [`Certificate::new`] makes no certificate
+//! or a space that is replaced late can cost it some doublings, so [`MAX_WINDOW_FACTOR`] times B is allowed. [`Certificate::new`] makes no certificate
 //! beyond this bound, and one that exceeds it is refused.
 //!
 //! Invariant: a certificate that passes states a theorem's premises, each of which was found true.
@@ -58,7 +58,7 @@ pub const MAX_BYTES: u64 = 1 << 20;
 const LONGEST_PROGRAM: usize = 128;
 
 /// Factor by which n1 of P4 may exceed B of the module head.
-const SLACK: u64 = 16;
+const MAX_WINDOW_FACTOR: u64 = 16;
 
 /// A statement that can be checked; the module head describes each field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -441,7 +441,7 @@ impl Certificate {
 fn high_water_mark(rule: &Rule, preperiod: u64, window: &PeriodWindow) -> Option<u64> {
     let lookback = solver::lookback(rule, window.last_rare);
     let placed = lookback.checked_mul(2)?.checked_add(rule.max_difference())?;
-    preperiod.checked_add(lookback)?.max(placed).max(window.to - window.from).checked_mul(SLACK)
+    preperiod.checked_add(lookback)?.max(placed).max(window.to - window.from).checked_mul(MAX_WINDOW_FACTOR)
 }
 
 fn is_digest(what: &str, text: &str) -> Result<()> {

@@ -10,7 +10,7 @@
 use super::preperiod::lag;
 use super::watch::Watch;
 use super::{Finding, Status, Subject};
-use crate::checkpoint::commit::HEAD;
+use crate::checkpoint::commit::RETAINED_HEAD;
 use crate::error::{Error, Result};
 use crate::run::{self, Observer, Options, Progress, ProofSummary, RunReader};
 use crate::solver::{Method, SequenceStats, Solver, SparseSpace};
@@ -294,7 +294,7 @@ pub fn compute_until_proved_in(
             return Ok(Found::Searched { view: Box::new(view), finding, stopped });
         }
         // Beyond what is always kept a run that frees values goes on in one piece, which can be watched.
-        let frees = view.contents.last.keep.is_some() && finding.count >= HEAD;
+        let frees = view.contents.last.keep.is_some() && finding.count >= RETAINED_HEAD;
         goal = if frees { to } else { next_look(rule, &finding).min(to) };
     }
 }

@@ -14,13 +14,13 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 /// Number of values of n checked by one task.
-const PIECE: u64 = 1 << 12;
+const VALUES_PER_TASK: u64 = 1 << 12;
 
 /// Maximum smaller part whose values a task holds in memory; larger parts are read where they are needed.
 const NEAR: u64 = 1 << 16;
 
 /// Number of smaller parts tried between two questions whether everything is found.
-const STEP: u64 = 1 << 10;
+const PARTS_BETWEEN_TESTS: u64 = 1 << 10;
 
 /// Returns the first n of `heaps`, and the least value, for which no witness has a smaller part of at most `depth`; `None`
 /// when all have one. The threads of the calling rayon pool share the work.
@@ -38,10 +38,10 @@ pub(super) fn first_deeper<S: Sequence + ?Sized>(
     let mut head = vec![0; index(near + 1)];
     values.read(0, &mut head)?;
     let search = Search { rule, splits: rule.splits().collect(), space, values, depth, near, head };
-    let pieces = (heaps.end.saturating_sub(heaps.start)).div_ceil(PIECE);
+    let pieces = (heaps.end.saturating_sub(heaps.start)).div_ceil(VALUES_PER_TASK);
     let found = (0..pieces).into_par_iter().find_map_first(|i| {
-        let from = heaps.start + i * PIECE;
-        search.piece(from..heaps.end.min(from + PIECE)).transpose()
+        let from = heaps.start + i * VALUES_PER_TASK;
+        search.piece(from..heaps.end.min(from + VALUES_PER_TASK)).transpose()
     });
     found.transpose()
 }
@@ -126,7 +126,11 @@ impl<S: Sequence + ?Sized> Search<'_, S> {
         let deepest = self.splits.iter().map(|split| split.largest_small_part(n)).max().unwrap_or(0).min(self.depth);
         let mut first = 1;
         while open.count > 0 && first <= deepest {
-            let next = if first <= self.near { (first + STEP).min(self.near + 1) } else { first + STEP };
+            let next = if first <= self.near {
+                (first + PARTS_BETWEEN_TESTS).min(self.near + 1)
+            } else {
+                first + PARTS_BETWEEN_TESTS
+            };
             for split in &self.splits {
                 let last = (next - 1).min(deepest).min(split.largest_small_part(n));
                 if first <= last {
@@ -214,7 +218,7 @@ mod tests {
     fn parts_beyond_those_in_memory_are_read() {
         let rule: Rule = "grundy".parse().unwrap();
         let space = SparseSpace::new(&rule, 1, 0).unwrap();
-        let part = NEAR + 3 * STEP + 17;
+        let part = NEAR + 3 * PARTS_BETWEEN_TESTS + 17;
         let n = 2 * part + 100;
         // Even values are rare. G(n) = 1 needs the option 0; every other option is 2 ^ 0.
         let mut values: Vec<u16> = (0..=n).map(|m| if m <= n / 2 && m != part { 2 } else { 0 }).collect();

@@ -24,7 +24,7 @@
 use super::certificate::{CertifiedFacts, FactCounter};
 use super::watch::Watch;
 use super::{LISTED, PeriodWindow, Proof, prime_factors};
-use crate::checkpoint::commit::HEAD;
+use crate::checkpoint::commit::RETAINED_HEAD;
 use crate::error::{Error, Result};
 use crate::run::ProofSummary;
 use crate::solver::{Method, Solver};
@@ -34,7 +34,7 @@ use crate::theory::rule::Rule;
 use std::ops::Range;
 
 /// Freed values are dropped when there are so many, so that moving the others down stays cheap.
-const SLACK: u64 = 1 << 22;
+const MIN_DROPPED: u64 = 1 << 22;
 
 /// What two copies showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Ends {
     /// Frees what is neither among the first nor among the last `keep` values.
     fn free(&mut self, keep: u64) {
         let dead = (self.last.len() as u64).saturating_sub(keep);
-        if dead >= SLACK.min(self.most).max(keep / 2) {
+        if dead >= MIN_DROPPED.min(self.most).max(keep / 2) {
             self.last.drain(..index(dead));
             self.start += dead;
         }
@@ -152,7 +152,7 @@ pub(super) fn lag(
     window: &PeriodWindow,
     go_on: impl FnMut(u64, u64) -> bool,
 ) -> Result<Option<OffsetCopies>> {
-    lag_keeping(rule, method, p, proof, window, HEAD, go_on)
+    lag_keeping(rule, method, p, proof, window, RETAINED_HEAD, go_on)
 }
 
 fn lag_keeping(
@@ -165,7 +165,7 @@ fn lag_keeping(
     mut go_on: impl FnMut(u64, u64) -> bool,
 ) -> Result<Option<OffsetCopies>> {
     // The copy in front is at most so much farther than p ahead.
-    let lead = SLACK.min(head);
+    let lead = MIN_DROPPED.min(head);
     let (mut front, mut back) = (Copy::new(rule, method, head)?, Copy::new(rule, method, head)?);
     let mut ahead = Ahead::new(rule, p, proof, window);
     let mut behind = Behind { claimed: window.from - window.width(rule), ..Behind::default() };

@@ -18,7 +18,7 @@
 
 pub(crate) mod spot_checks;
 
-use crate::checkpoint::commit::{Batch, HEAD, Ledger, SLACK, Writer, fill, may_free};
+use crate::checkpoint::commit::{Batch, Ledger, RETAINED_HEAD, RETENTION_SLACK, Writer, fill, may_free};
 use crate::checkpoint::journal::{self, CommitPoint, Contents, Event, FORMAT, Journal, Record, StatedGame, kept};
 use crate::checkpoint::summary::{DiscardSummary, RecordStats};
 use crate::error::{Error, Result};
@@ -1171,11 +1171,15 @@ fn check_room(dir: &Dir, options: &Options, last: Option<&Record>, width: Width,
     let behind = length.unwrap_or(0).saturating_sub(count.saturating_mul(width.bytes()).saturating_add(HEADER));
     let is_reused = last.is_some() && held == count;
     let available = if is_reused { available.saturating_add(behind) } else { available };
-    let most = last.map_or(options.keep, |last| last.keep).map_or(u64::MAX, |keep| keep.saturating_add(HEAD + SLACK));
+    let most = last
+        .map_or(options.keep, |last| last.keep)
+        .map_or(u64::MAX, |keep| keep.saturating_add(RETAINED_HEAD + RETENTION_SLACK));
     let needed = (to - count).min(most.saturating_sub(held)).saturating_mul(width.bytes()).saturating_add(RESERVE);
     if needed > available {
         let room = available.saturating_sub(RESERVE) / width.bytes();
-        let keep = (held + room).checked_sub(HEAD + SLACK).filter(|&keep| keep >= lookback.max(HEAD));
+        let keep = (held + room)
+            .checked_sub(RETAINED_HEAD + RETENTION_SLACK)
+            .filter(|&keep| keep >= lookback.max(RETAINED_HEAD));
         return Err(Error::NoRoom { path: dir.path().into(), needed, available, fits: Some(count + room), keep });
     }
     Ok(())

@@ -2,7 +2,7 @@
 //!
 //! The streams are fast because they look at little: lookups in a learnt order, fewer and fewer candidates, marks made
 //! ahead of time, the targets that matter. A mistake in that choice, or a processor that computes wrongly, would poison
-//! all that follows and agree with itself for ever. So of one group of [`GROUP`] heaps in 50 all lookups are
+//! all that follows and agree with itself for ever. So of one group of [`GROUP_VALUES`] heaps in 50 all lookups are
 //! made out of the list of rare heaps itself, all of them are marked by another kernel, in the order of the list, and the
 //! answer must be the value that the candidates had: no smaller common value is open, and the value is. The
 //! witnesses are asked for again by the same other kernel.
@@ -15,7 +15,7 @@
 //! lie below 97 million, mostly below 10^5), as are values that have no code.
 
 use super::codes::{Codes, POISON};
-use super::witnesses::{GROUP, Witnesses};
+use super::witnesses::{GROUP_VALUES, Witnesses};
 use crate::error::{Error, Result};
 use crate::kernel::{BitPlanes, CODES, Kernel, LANES, MOST_CODES, Probe, Probes};
 use crate::theory::definition::Sequence;
@@ -99,9 +99,12 @@ impl Audit {
     /// The groups of `heaps` that are looked at again, whole ones only.
     fn groups(&self, heaps: Range<u64>) -> Vec<Range<u64>> {
         let one_in = one_in(self.probes.list().len());
-        let whole = heaps.start.div_ceil(GROUP)..heaps.end / GROUP;
+        let whole = heaps.start.div_ceil(GROUP_VALUES)..heaps.end / GROUP_VALUES;
         let chosen = whole.filter(|group| choice(self.seed, *group).is_multiple_of(one_in));
-        chosen.map(|group| group * GROUP..(group + 1) * GROUP).filter(|group| self.has_all(group)).collect()
+        chosen
+            .map(|group| group * GROUP_VALUES..(group + 1) * GROUP_VALUES)
+            .filter(|group| self.has_all(group))
+            .collect()
     }
 
     /// Whether for each of these heaps every lookup exists, and meets no rare heap.
@@ -152,7 +155,7 @@ impl Audit {
             if let Some((n, again)) = checked.missing {
                 return differs(n, again);
             }
-            looked += GROUP;
+            looked += GROUP_VALUES;
         }
         Ok(looked)
     }
@@ -230,7 +233,7 @@ mod tests {
                 let groups = audit.groups(start..start + 20_000);
                 for _ in 0..12 {
                     let group = &groups[index(random(groups.len() as u64))];
-                    let n = group.start + random(GROUP);
+                    let n = group.start + random(GROUP_VALUES);
                     let mut wrong = right[index(start)..index(group.end)].to_vec();
                     let value = &mut wrong[index(n - start)];
                     let other = u16::try_from(random(u64::from(space.coded()))).unwrap();

@@ -24,7 +24,7 @@
 
 use super::codes::Codes;
 use super::lookup_order::{self, Left, LookupRun};
-use super::pipeline::{AHEAD, LONG_PIECE, PIECE, Producer, RECENT};
+use super::pipeline::{AHEAD, LONG_PIECE, PIPELINE_PIECE, Producer, RECENT};
 use super::window::Window;
 use crate::error::{Error, Result};
 use crate::fault;
@@ -231,7 +231,7 @@ fn choose_budget(left: &[Left], ranks: usize, heaps: usize, given: usize, codes:
     const LOST: usize = 2048;
     /// A stage of fewer lookups costs more than it saves.
     const SHORT: usize = 60;
-    let rank = |step: usize| ranks.min(step * lookup_order::STEP);
+    let rank = |step: usize| ranks.min(step * lookup_order::LOOKUPS_PER_STEP);
     let lost = |step: usize, keep: usize| left[step].at_least[keep];
     let begin =
         kernel::KEEP.map(|keep| (0..left.len()).find(|&step| lost(step, keep) <= heaps / LOST).map_or(ranks, rank));
@@ -255,7 +255,7 @@ fn choose_budget(left: &[Left], ranks: usize, heaps: usize, given: usize, codes:
         let lost = lost(*step, budget.stages[0].0) as u64 * LANE_LOSS / heaps as u64;
         budget.marks as u64 * mark_price(codes) + checks.sum::<u64>() + lost
     };
-    let steps = given.div_ceil(lookup_order::STEP)..left.len();
+    let steps = given.div_ceil(lookup_order::LOOKUPS_PER_STEP)..left.len();
     let choices = (0..kernel::KEEP.len()).flat_map(|first| steps.clone().map(move |step| (first, step)));
     let choices = choices.map(|(first, step)| (step, plan(first, rank(step))));
     choices.min_by_key(cost).expect("there are choices").1
@@ -486,7 +486,7 @@ impl Stream {
         }
         while self.end() < end && stop == Stop::Done {
             let from = self.end();
-            let piece = if self.plan.chain.is_some() { LONG_PIECE } else { PIECE };
+            let piece = if self.plan.chain.is_some() { LONG_PIECE } else { PIPELINE_PIECE };
             let to = end.min((from + 1).next_multiple_of(piece as u64));
             let used = if self.is_wide() {
                 self.wide_piece(to)?;

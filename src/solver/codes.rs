@@ -142,7 +142,7 @@ impl Codes {
     /// Compares these codes with another copy of those from `start` on, in parallel; rare heaps stand here as poison.
     pub(super) fn compare(&self, start: u64, other: &[u8], is_rare: impl Fn(u64) -> bool + Sync) -> Result<()> {
         /// Heaps compared at once.
-        const PIECE: usize = 1 << 18;
+        const CODES_PER_TASK: usize = 1 << 18;
         let from = start.max(self.window.start());
         let to = self.end().min(start + other.len() as u64);
         if from >= to {
@@ -150,19 +150,21 @@ impl Codes {
         }
         let ours = self.window.slice(from, to);
         let theirs = &other[index(from - start)..index(to - start)];
-        ours.par_chunks(PIECE).zip(theirs.par_chunks(PIECE)).enumerate().try_for_each(|(i, (ours, theirs))| {
-            let first = from + (i * PIECE) as u64;
-            let differs = |(n, (ours, theirs)): (u64, (&u8, &u8))| {
-                (ours != theirs && !(*ours == POISON && is_rare(n))).then_some(n)
-            };
-            match ours == theirs {
-                true => Ok(()),
-                false => match (first..).zip(ours.iter().zip(theirs)).find_map(differs) {
-                    None => Ok(()),
-                    Some(n) => Err(Error::Flipped { what: "the code", from: n, to: n + 1 }),
-                },
-            }
-        })
+        ours.par_chunks(CODES_PER_TASK).zip(theirs.par_chunks(CODES_PER_TASK)).enumerate().try_for_each(
+            |(i, (ours, theirs))| {
+                let first = from + (i * CODES_PER_TASK) as u64;
+                let differs = |(n, (ours, theirs)): (u64, (&u8, &u8))| {
+                    (ours != theirs && !(*ours == POISON && is_rare(n))).then_some(n)
+                };
+                match ours == theirs {
+                    true => Ok(()),
+                    false => match (first..).zip(ours.iter().zip(theirs)).find_map(differs) {
+                        None => Ok(()),
+                        Some(n) => Err(Error::Flipped { what: "the code", from: n, to: n + 1 }),
+                    },
+                }
+            },
+        )
     }
 
     /// Whether what stands for these values, of the heaps from `start` on, is what it should be.

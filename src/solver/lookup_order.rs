@@ -134,12 +134,12 @@ pub(super) struct Left {
 }
 
 /// Lookups between two questions how many codes are left.
-pub(super) const STEP: usize = 16;
+pub(super) const LOOKUPS_PER_STEP: usize = 16;
 
-/// What the first 0, [`STEP`], 2 [`STEP`], … lookups, and in the end all of them, leave open of `codes` codes. (A kernel
+/// What the first 0, [`LOOKUPS_PER_STEP`], 2 [`LOOKUPS_PER_STEP`], … lookups, and in the end all of them, leave open of `codes` codes. (A kernel
 /// marks them for 64 heaps at a time; one heap after the other it took 3 to 4 % of all time for half as many heaps.)
 pub(super) fn left(kernel: Kernel, window: &[u8], lookups: &[Probe], runs: &[LookupRun], codes: usize) -> Vec<Left> {
-    let steps: Vec<Probes> = lookups.chunks(STEP).map(|step| step.iter().copied().collect()).collect();
+    let steps: Vec<Probes> = lookups.chunks(LOOKUPS_PER_STEP).map(|step| step.iter().copied().collect()).collect();
     let mut left = vec![Left { sum: 0, at_least: [0; CANDIDATES + 1] }; steps.len() + 1];
     for run in runs {
         let mut planes = BitPlanes::new(codes);
@@ -192,7 +192,7 @@ mod tests {
             let mut byte = |below: usize| random.below(below as u64).to_le_bytes()[0];
             let window: Vec<u8> = (0..2000).map(|_| byte(codes)).collect();
             let lookups: Vec<Probe> =
-                (0..5 * STEP + 3).map(|_| Probe::new(4 * usize::from(byte(256)), byte(codes))).collect();
+                (0..5 * LOOKUPS_PER_STEP + 3).map(|_| Probe::new(4 * usize::from(byte(256)), byte(codes))).collect();
             let runs = [1200, 1300].map(|at| LookupRun { at, below: std::array::from_fn(|_| byte(codes + 1)) });
             let plainly = |asked: usize| {
                 let mut open = Vec::new();
@@ -207,7 +207,7 @@ mod tests {
                 let found = left(kernel, &window, &lookups, &runs, codes);
                 assert_eq!(found.len(), 7, "{kernel}, {codes} codes");
                 for (i, left) in found.iter().enumerate() {
-                    let open = plainly(lookups.len().min(i * STEP));
+                    let open = plainly(lookups.len().min(i * LOOKUPS_PER_STEP));
                     assert_eq!(left.sum, open.iter().sum::<usize>(), "{kernel}, {codes} codes, step {i}");
                     let at_least: Vec<usize> =
                         (0..=CANDIDATES).map(|k| open.iter().filter(|&&open| open >= k).count()).collect();

@@ -540,15 +540,16 @@ fn check<S: Sequence + ?Sized>(
             None => 4,
         };
         let groups = often * GROUPS * rayon::current_num_threads() as u64;
-        let to = (from / witnesses::GROUP).saturating_add(groups).saturating_mul(witnesses::GROUP).min(end);
+        let to =
+            (from / witnesses::GROUP_VALUES).saturating_add(groups).saturating_mul(witnesses::GROUP_VALUES).min(end);
         let search = |group: u64| {
-            let heaps = from.max(group * witnesses::GROUP)..to.min((group + 1) * witnesses::GROUP);
+            let heaps = from.max(group * witnesses::GROUP_VALUES)..to.min((group + 1) * witnesses::GROUP_VALUES);
             let checked = witnesses.check_group(witnesses.kernel(), heaps.start, heaps.end, codes, past)?;
             let audit = audit.filter(|_| checked.missing.is_none());
             let audited = audit.map_or(Ok(0), |audit| audit.look(heaps, codes, witnesses, past))?;
             Ok(witnesses::CheckedGroup { audited, ..checked })
         };
-        let groups: Vec<u64> = (from / witnesses::GROUP..to.div_ceil(witnesses::GROUP)).collect();
+        let groups: Vec<u64> = (from / witnesses::GROUP_VALUES..to.div_ceil(witnesses::GROUP_VALUES)).collect();
         let found = groups
             .into_par_iter()
             .with_max_len(1) // the thread that comes back from the candidates is to find something to do

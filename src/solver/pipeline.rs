@@ -29,13 +29,13 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
 /// Heaps that come over at once; pieces end on multiples of it. (Of the lookups of Grundy's game 453 reach back 8192 or
 /// more and 720 reach 4096: with two threads pieces of 2048 took 6 % longer. With 512 it was no faster.)
-pub(super) const PIECE: usize = 1024;
+pub(super) const PIPELINE_PIECE: usize = 1024;
 
 /// The same where nothing is marked ahead: .106 took a tenth longer with short ones, and no less with longer ones.
-pub(super) const LONG_PIECE: usize = 2 * PIECE;
+pub(super) const LONG_PIECE: usize = 2 * PIPELINE_PIECE;
 
 /// What reaches back so far is marked ahead of time.
-pub(super) const AHEAD: usize = 4 * PIECE;
+pub(super) const AHEAD: usize = 4 * PIPELINE_PIECE;
 
 /// What reaches back farther than this is marked ahead in the codes that were there when the block began; all else in a copy
 /// of so many, to which is appended what comes over.
@@ -95,7 +95,7 @@ pub(super) fn pipeline(
     waiting: VecDeque<MarkedAhead>,
 ) -> (Producer, MarkWorker<'_>) {
     let ((pieces, coming), (marked, made)) = (channel(), channel());
-    let next = waiting.back().map_or(0, |ahead| ahead.start + PIECE as u64);
+    let next = waiting.back().map_or(0, |ahead| ahead.start + PIPELINE_PIECE as u64);
     let may_mark = rayon::current_num_threads() > 1 && !plan.is_chain();
     // As many as this plan looks back at, when it is one; by another that looks farther nothing is marked in this block.
     let reach = Some(plan.ahead()[0].high_water_mark()).filter(|&reach| reach > 0).unwrap_or(RECENT);
@@ -151,7 +151,7 @@ impl MarkWorker<'_> {
     /// would be too late, until it is one of the next block.
     pub(super) fn finish(mut self) -> Codes {
         while self.listen() {
-            self.mark(self.recent.end() + PIECE as u64);
+            self.mark(self.recent.end() + PIPELINE_PIECE as u64);
             let Ok(piece) = self.pieces.recv() else { break };
             self.take(piece);
         }
@@ -186,10 +186,10 @@ impl MarkWorker<'_> {
             return;
         }
         let end = self.recent.end();
-        self.next = self.next.max(first.next_multiple_of(PIECE as u64));
-        while self.next + PIECE as u64 <= self.limit.min(end + AHEAD as u64) {
+        self.next = self.next.max(first.next_multiple_of(PIPELINE_PIECE as u64));
+        while self.next + PIPELINE_PIECE as u64 <= self.limit.min(end + AHEAD as u64) {
             let start = self.next;
-            self.next += PIECE as u64;
+            self.next += PIPELINE_PIECE as u64;
             let lists = self.plan.ahead();
             let held =
                 [(&self.recent, AHEAD), (self.codes, RECENT)].into_iter().zip(lists).all(|((codes, least), list)| {
@@ -201,7 +201,7 @@ impl MarkWorker<'_> {
             }
             // Fresh memory for each piece would cost more than what is done in it.
             let mut planes = self.spare.pop().unwrap_or_default();
-            planes.resize_with(PIECE / LANES, || BitPlanes::new(self.plan.codes()));
+            planes.resize_with(PIPELINE_PIECE / LANES, || BitPlanes::new(self.plan.codes()));
             for (first, planes) in (start..).step_by(LANES).zip(&mut planes) {
                 planes.clear(self.plan.codes());
                 for (codes, list) in [&self.recent, self.codes].into_iter().zip(lists) {
@@ -229,7 +229,7 @@ mod tests {
     fn what_is_marked_ahead_is_what_the_front_would_mark() {
         let rule: Rule = "grundy".parse().unwrap();
         let all = values(&rule, Method::Sparse(Kernel::best()), 400_000).unwrap();
-        let (past, later) = all.split_at(360_448); // a multiple of PIECE
+        let (past, later) = all.split_at(360_448); // a multiple of PIPELINE_PIECE
         let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
         let rares: Vec<(u64, u16)> = space.rares(0, past).collect();
         for (threads, kernel) in
@@ -241,18 +241,19 @@ mod tests {
                 let mut codes = Codes::new(space, 0);
                 codes.push(past);
                 let begin = past.len() as u64;
-                let limit = begin + 7 * PIECE as u64 + 5;
+                let limit = begin + 7 * PIPELINE_PIECE as u64 + 5;
                 let none = || (stream.plan(), VecDeque::new());
                 let (plan, waiting) = none();
                 let (mut producer, worker) = pipeline(&codes, kernel, plan, limit, waiting);
                 // One piece to make the plan, which goes over with it.
-                let (found, _) = stream.block(PIECE, &mut producer).unwrap();
-                assert!(found == later[..PIECE], "{kernel}");
+                let (found, _) = stream.block(PIPELINE_PIECE, &mut producer).unwrap();
+                assert!(found == later[..PIPELINE_PIECE], "{kernel}");
                 let rest = producer.close();
                 let recent = worker.finish();
                 codes.append(&recent).unwrap();
                 let waiting = rest.into_waiting();
-                let places: Vec<u64> = waiting.iter().map(|ahead| (ahead.start - begin) / PIECE as u64).collect();
+                let places: Vec<u64> =
+                    waiting.iter().map(|ahead| (ahead.start - begin) / PIPELINE_PIECE as u64).collect();
                 assert_eq!(places, if threads == 1 { vec![] } else { vec![1, 2, 3, 4] }, "{kernel}, {threads} threads");
                 let plan = stream.plan();
                 for ahead in &waiting {
@@ -271,10 +272,13 @@ mod tests {
                 let (mut producer, _back) = pipeline(&codes, kernel, Arc::clone(&plan), limit, waiting);
                 let other = Arc::new(LookupPlan::clone(&plan));
                 assert!(producer.ahead(&plan, begin).is_empty());
-                assert!(producer.ahead(&other, begin + PIECE as u64).is_empty());
-                let marked = producer.ahead(&plan, begin + 3 * PIECE as u64);
+                assert!(producer.ahead(&other, begin + PIPELINE_PIECE as u64).is_empty());
+                let marked = producer.ahead(&plan, begin + 3 * PIPELINE_PIECE as u64);
                 assert_eq!(marked.is_empty(), threads == 1);
-                assert!(producer.ahead(&plan, begin + 2 * PIECE as u64).is_empty(), "what was passed over is gone");
+                assert!(
+                    producer.ahead(&plan, begin + 2 * PIPELINE_PIECE as u64).is_empty(),
+                    "what was passed over is gone"
+                );
             });
         }
     }
@@ -292,8 +296,8 @@ mod tests {
                 ahead[usize::from(offset > RECENT)].push(Probe::new(offset, random.other_byte(0)));
             }
             let plan = Arc::new(LookupPlan::marking(ahead));
-            let begin = 3 * RECENT + 2 * PIECE;
-            let all: Vec<u16> = (0..begin + PIECE).map(|_| random.below(512) as u16).collect();
+            let begin = 3 * RECENT + 2 * PIPELINE_PIECE;
+            let all: Vec<u16> = (0..begin + PIPELINE_PIECE).map(|_| random.below(512) as u16).collect();
             let [mut codes, mut known] = [Codes::new(space, 0), Codes::new(space, 0)];
             codes.push(&all[..begin]);
             known.push(&all);
@@ -335,7 +339,7 @@ mod tests {
             let (mut producer, worker) = pipeline(&codes, Kernel::best(), stream.plan(), u64::MAX, VecDeque::new());
             drop(worker);
             let (found, _) = stream.block(1 << 17, &mut producer).unwrap();
-            assert!(found.len() <= PIECE, "{} candidates that nobody asks for", found.len());
+            assert!(found.len() <= PIPELINE_PIECE, "{} candidates that nobody asks for", found.len());
         }
     }
 

@@ -12,7 +12,7 @@ pub(crate) struct Window<T> {
 }
 
 /// Forgotten items are kept until there are this many and a quarter of all, so that moving the rest down stays cheap.
-const SLACK: u64 = 1 << 12;
+const MIN_EVICTED: u64 = 1 << 12;
 
 impl<T: Copy> Window<T> {
     pub(crate) fn new(start: u64, items: Vec<T>) -> Window<T> {
@@ -82,7 +82,7 @@ impl<T: Copy> Window<T> {
     pub(crate) fn evictable(&self, n: u64) -> &[T] {
         let dead = n.saturating_sub(self.start);
         let all = self.items.len() as u64;
-        &self.items[..if dead >= SLACK.max(all / 4) { index(dead.min(all)) } else { 0 }]
+        &self.items[..if dead >= MIN_EVICTED.max(all / 4) { index(dead.min(all)) } else { 0 }]
     }
 
     /// Allows the positions before `n` to be dropped.

@@ -35,13 +35,13 @@ use crate::theory::sparse_space::SparseSpace;
 use std::ops::Range;
 
 /// Heaps checked by one task, a multiple of [`LANES`].
-pub(super) const GROUP: u64 = 256;
+pub(super) const GROUP_VALUES: u64 = 256;
 
 /// Smaller parts that are marked reach up to here.
 const DEPTH: u64 = 16_384;
 
 /// Smaller parts that the search heap by heap reaches.
-const HEAD: u64 = 1 << 16;
+const HEAD_PARTS: u64 = 1 << 16;
 
 /// Parts that are marked, or held against what then stays open, at most.
 const MOST_PARTS: usize = 900;
@@ -65,8 +65,8 @@ const YOUNG: u64 = 8192;
 /// Heaps of values above 255 that are kept at least: the last ones.
 const LARGE: usize = 1 << 14;
 
-/// How far back values are read when a stream is made, besides the largest removal of the rule and the first [`HEAD`].
-pub(super) const LOOKBACK: u64 = HEAD + lookup_order::SPAN + GROUP;
+/// How far back values are read when a stream is made, besides the largest removal of the rule and the first [`HEAD_PARTS`].
+pub(super) const LOOKBACK: u64 = HEAD_PARTS + lookup_order::SPAN + GROUP_VALUES;
 
 /// What checking a block came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,11 +98,11 @@ pub(super) struct Witnesses {
     kernel: Kernel,
     space: SparseSpace,
     splits: Vec<Split>,
-    /// G(a) at index [`HEAD`] - 1 - a: reversed, so that the two parts of a split run side by side.
+    /// G(a) at index [`HEAD_PARTS`] - 1 - a: reversed, so that the two parts of a split run side by side.
     head: Vec<u16>,
     /// The codes of the same heaps.
     head_codes: Vec<u8>,
-    /// The last values, at least [`HEAD`] and the largest removal back.
+    /// The last values, at least [`HEAD_PARTS`] and the largest removal back.
     recent: Window<u16>,
     /// The last heaps with values above 255, and the sum of their hashes, each taken when it was entered.
     large: Vec<(u64, u16)>,
@@ -140,8 +140,8 @@ impl Witnesses {
         past: &S,
     ) -> Result<Witnesses> {
         let end = past.len();
-        let mut head = vec![0; index(HEAD)];
-        past.read(0, &mut head[..index(end.min(HEAD))])?;
+        let mut head = vec![0; index(HEAD_PARTS)];
+        past.read(0, &mut head[..index(end.min(HEAD_PARTS))])?;
         head.reverse();
         let start = end.saturating_sub(LOOKBACK + rule.max_remove());
         let mut recent = vec![0; index(end - start)];
@@ -151,7 +151,7 @@ impl Witnesses {
             kernel,
             space,
             splits: rule.splits().collect(),
-            head_codes: (0..HEAD).rev().zip(&head).map(|(a, &v)| code_of(space, a, v)).collect(),
+            head_codes: (0..HEAD_PARTS).rev().zip(&head).map(|(a, &v)| code_of(space, a, v)).collect(),
             head,
             recent: Window::new(start, recent),
             born_large: sum_of_hashes(&large),
@@ -187,22 +187,22 @@ impl Witnesses {
         self.recent.get(n)
     }
 
-    /// G(a) for a below [`HEAD`].
+    /// G(a) for a below [`HEAD_PARTS`].
     fn small(&self, a: u64) -> u16 {
-        self.head[index(HEAD - 1 - a)]
+        self.head[index(HEAD_PARTS - 1 - a)]
     }
 
     /// How far back the streams look at codes from a heap, and from heaps before it, for the witnesses.
     pub(super) fn lookback(&self) -> u64 {
-        DEPTH + lookup_order::SPAN + self.rule.max_remove() + GROUP
+        DEPTH + lookup_order::SPAN + self.rule.max_remove() + GROUP_VALUES
     }
 
     /// Takes up the next values, proved or about to be checked.
     pub(super) fn push(&mut self, values: &[u16]) {
         let end = self.end();
-        for (n, &value) in (end..HEAD).zip(values) {
-            self.head[index(HEAD - 1 - n)] = value;
-            self.head_codes[index(HEAD - 1 - n)] = code_of(self.space, n, value);
+        for (n, &value) in (end..HEAD_PARTS).zip(values) {
+            self.head[index(HEAD_PARTS - 1 - n)] = value;
+            self.head_codes[index(HEAD_PARTS - 1 - n)] = code_of(self.space, n, value);
         }
         if values.iter().copied().max().unwrap_or(0) > 255 {
             let before = self.large.len();
@@ -213,14 +213,15 @@ impl Witnesses {
             self.large.drain(..dropped);
         }
         self.recent.extend(values.iter().copied());
-        if self.head_checksum.is_none() && end >= HEAD {
+        if self.head_checksum.is_none() && end >= HEAD_PARTS {
             self.head_checksum = Some(hash((&self.head, &self.head_codes)));
         }
     }
 
     /// Forgets the values that heaps from the end on do not look back at, after a last look at them.
     pub(super) fn forget<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
-        let horizon = self.end().saturating_sub(HEAD + self.rule.max_remove() + lookup_order::SPAN + GROUP);
+        let horizon =
+            self.end().saturating_sub(HEAD_PARTS + self.rule.max_remove() + lookup_order::SPAN + GROUP_VALUES);
         self.recent.evictable_agrees_with(horizon, past)?;
         self.recent.forget_before(horizon);
         Ok(())
@@ -241,7 +242,7 @@ impl Witnesses {
     pub(super) fn check_memory<S: Sequence + ?Sized>(&self, codes: &Codes, past: &S) -> Result<()> {
         self.recent.agrees_with(past)?;
         if self.head_checksum.is_some_and(|checksum| hash((&self.head, &self.head_codes)) != checksum) {
-            return Err(Error::Flipped { what: "the head of the table", from: 0, to: HEAD });
+            return Err(Error::Flipped { what: "the head of the table", from: 0, to: HEAD_PARTS });
         }
         if self.flipped || self.parts_hash() != self.born_parts || self.rare_below != rare_below(self.space) {
             return Err(Error::Flipped { what: "the list of parts", from: 0, to: self.depth });
@@ -347,10 +348,10 @@ impl Witnesses {
         }
     }
 
-    /// Removes the targets, given by their codes, that splits of `n` with a part below [`HEAD`] have, and tells how deep it
+    /// Removes the targets, given by their codes, that splits of `n` with a part below [`HEAD_PARTS`] have, and tells how deep it
     /// went. All splits are asked near the small end before any is asked farther out: one of them may never have the value.
     fn find(&self, kernel: Kernel, n: u64, targets: &mut Vec<u8>, codes: &Codes) -> u64 {
-        const ENDS: [u64; 4] = [1, 1 + (1 << 10), 1 + (1 << 13), HEAD];
+        const ENDS: [u64; 4] = [1, 1 + (1 << 10), 1 + (1 << 13), HEAD_PARTS];
         let mut depth = 0;
         for ends in ENDS.windows(2) {
             for split in &self.splits {
@@ -378,7 +379,7 @@ impl Witnesses {
         let (from, to, last) = (parts.start, parts.end, n - split.remove);
         let mut pairs = 0;
         if split.constant < self.space.coded() && codes.hold(last, to, last) {
-            let small = &self.head_codes[index(HEAD - to)..index(HEAD - from)];
+            let small = &self.head_codes[index(HEAD_PARTS - to)..index(HEAD_PARTS - from)];
             let large = &codes.items()[codes.at(last - to + 1)..codes.at(last - from + 1)];
             // The codes of targets become those of what two parts are to give, and back.
             let constant = self.space.code(split.constant);
@@ -405,13 +406,13 @@ impl Witnesses {
     #[inline]
     fn reach(&self, n: u64, split: &Split) -> u64 {
         let held = (n - self.recent.start()).saturating_sub(split.remove);
-        split.largest_small_part(n).min(HEAD - 1).min(held)
+        split.largest_small_part(n).min(HEAD_PARTS - 1).min(held)
     }
 
     /// The values of the smaller parts `from..to`, and of the other parts at the same index.
     #[inline]
     fn parts(&self, n: u64, split: &Split, from: u64, to: u64) -> (&[u16], &[u16]) {
-        let small = &self.head[index(HEAD - to)..index(HEAD - from)];
+        let small = &self.head[index(HEAD_PARTS - to)..index(HEAD_PARTS - from)];
         (small, self.recent.slice(n - split.remove - to + 1, n - split.remove - from + 1))
     }
 
@@ -549,12 +550,12 @@ impl Witnesses {
         /// With more targets than this, options are entered in a set instead of being compared.
         const FEW: usize = 16;
         /// Splits entered between two questions whether all is found.
-        const STEP: u64 = 256;
+        const SPLITS_BETWEEN_TESTS: u64 = 256;
         let mut depth = 0;
         let mut seen = NimSet::new();
         let mut a = 1;
         while a <= reach && targets.len() > FEW {
-            let to = (a + STEP).min(reach + 1);
+            let to = (a + SPLITS_BETWEEN_TESTS).min(reach + 1);
             let (small, large) = self.parts(n, split, a, to);
             small.iter().zip(large).for_each(|(x, y)| seen.insert(split.constant ^ x ^ y));
             targets.retain(|&t| !seen.contains(t));
@@ -663,11 +664,11 @@ fn choose_budget(left: &[Left], heaps: usize, considered: usize) -> (usize, usiz
     let cost = |&(first, last): &(usize, usize)| {
         let searched = left[last].sum + beyond(&left[first]);
         let prices = first * mark_price(considered) + (last - first) * CLEAR_PRICE;
-        lookup_order::STEP * prices * heaps + searched * FIND_PRICE
+        lookup_order::LOOKUPS_PER_STEP * prices * heaps + searched * FIND_PRICE
     };
     let choices = (0..left.len()).flat_map(|first| (first..left.len()).map(move |last| (first, last)));
     let (first, last) = choices.min_by_key(cost).unwrap_or((0, 0));
-    (lookup_order::STEP * first, lookup_order::STEP * (last - first))
+    (lookup_order::LOOKUPS_PER_STEP * first, lookup_order::LOOKUPS_PER_STEP * (last - first))
 }
 
 /// The code of G(a) = `value`; any byte where there is none.
@@ -725,7 +726,7 @@ impl Witnesses {
 mod tests {
     use super::*;
 
-    /// Both parts of the only witnesses are beyond [`HEAD`]: one is found in the list of large values, and what is
+    /// Both parts of the only witnesses are beyond [`HEAD_PARTS`]: one is found in the list of large values, and what is
     /// reported must say how deep it was, for a period is proved with it.
     #[test]
     fn a_witness_found_by_a_large_value_is_as_deep_as_its_smaller_part() {

@@ -58,8 +58,8 @@ impl SparseSpace {
     /// A table is scanned whole whenever a run is resumed, and rares are one in a million: groups without one are passed
     /// over by a sum of parities that the compiler makes vectors of (0.3 ns a value instead of 1.5).
     pub(crate) fn rares(self, from: u64, values: &[u16]) -> impl Iterator<Item = (u64, u16)> {
-        const GROUP: usize = 256;
-        let groups = (from..).step_by(GROUP).zip(values.chunks(GROUP));
+        const VALUES_PER_GROUP: usize = 256;
+        let groups = (from..).step_by(VALUES_PER_GROUP).zip(values.chunks(VALUES_PER_GROUP));
         let some = groups.filter(move |&(first, group)| {
             let flip = u16::from(self.position);
             let (even, _) = group.as_chunks::<2>();

@@ -39,7 +39,7 @@ const WAVE: u64 = 1 << 22;
 const CHUNK: usize = 1 << 13;
 
 /// Values that a task reads at once.
-const PIECE: usize = 1 << 16;
+const VALUES_PER_READ: usize = 1 << 16;
 
 /// An option for many heaps: a heap of n has the option `value ^ G(n - offset)`.
 struct Lookup {
@@ -173,9 +173,9 @@ impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
             let from = window.len() - 2 * HEAPS;
             window.resize(index(end - base) + 2 * HEAPS, T::default());
             let fresh = &mut window[from + HEAPS..][..index(end - base) - from];
-            fresh.par_chunks_mut(PIECE).enumerate().try_for_each(|(i, items)| {
+            fresh.par_chunks_mut(VALUES_PER_READ).enumerate().try_for_each(|(i, items)| {
                 let mut values = vec![0; items.len()];
-                self.past.read(base + (from + i * PIECE) as u64, &mut values)?;
+                self.past.read(base + (from + i * VALUES_PER_READ) as u64, &mut values)?;
                 items.iter_mut().zip(values).for_each(|(to, value)| *to = item(value).unwrap_or_default());
                 Ok(())
             })?;

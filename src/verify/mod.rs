@@ -264,9 +264,10 @@ fn segment(view: &RunReader, space: SparseSpace, points: &[journal::CommitPoint]
 /// What reading `past` gives.
 pub fn count<S: Sequence + ?Sized>(past: &S, space: SparseSpace, freed: &SequenceStats) -> Result<SequenceStats> {
     /// Values counted by one task.
-    const PIECE: u64 = 1 << 20;
+    const VALUES_PER_TASK: u64 = 1 << 20;
     let hole = past.freed();
-    let pieces = |from: u64, to: u64| (from..to).step_by(index(PIECE)).map(move |n| n..to.min(n + PIECE));
+    let pieces =
+        |from: u64, to: u64| (from..to).step_by(index(VALUES_PER_TASK)).map(move |n| n..to.min(n + VALUES_PER_TASK));
     let pieces: Vec<Range<u64>> = pieces(0, hole.start).chain(pieces(hole.end, past.len())).collect();
     let counted = pieces.into_par_iter().map(|piece| {
         let mut known = SequenceStats::default();

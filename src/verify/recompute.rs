@@ -25,7 +25,7 @@ const PART: u64 = 1 << 21;
 const RECENT: u64 = 1 << 26;
 
 /// The first values, which it always reads.
-const HEAD: u64 = 1 << 16;
+const HEAD_VALUES: u64 = 1 << 16;
 
 /// The first values of a sequence. Some are shown as freed to a solver that is made.
 struct HiddenPrefix<'a, S: ?Sized> {
@@ -179,7 +179,7 @@ impl<S: Sequence + ?Sized> Recomputing<'_, S> {
         let last_rare = self.known.rares.last().map_or(0, |rare| rare.0);
         let recent = start.saturating_sub(RECENT.max(lookback(self.rule, last_rare)));
         let hidden = match freed.is_empty() {
-            true => HEAD..recent,
+            true => HEAD_VALUES..recent,
             false => freed.start..freed.end.max(recent),
         };
         let sparse = self.space != SparseSpace::NONE;
