@@ -2,15 +2,13 @@
 
 use super::admission::{check_keep, check_room};
 use super::main_loop::Run;
-use super::retry::Attempt;
 use super::spot_checks::SpotChecks;
-use super::{Observer, Options, Outcome, Prepared, Progress};
+use super::{Context, Outcome, Prepared, Progress};
 use crate::checkpoint::commit::{Ledger, Writer};
 use crate::checkpoint::journal::{Event, FORMAT, Journal, Record, kept};
 use crate::checkpoint::summary::RecordStats;
 use crate::error::{Error, Result};
 use crate::solver::Solver;
-use crate::storage::Dir;
 use crate::table::digest::DigestChain;
 use crate::table::{self, Table, Width};
 use crate::theory::rule::Rule;
@@ -45,20 +43,13 @@ fn decide_width(solver: &mut Solver, stop: &AtomicBool) -> Result<Option<(Width,
     Ok(Some((width, sample)))
 }
 
-pub(super) fn create(
-    dir: &Dir,
-    mut journal: Journal,
-    rule: &Rule,
-    options: &Options,
-    attempt: Attempt,
-    observer: &mut (dyn Observer + Send),
-    stop: &AtomicBool,
-) -> Result<Prepared> {
+pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -> Result<Prepared> {
+    let Context { dir, options, attempt, stop, .. } = *context;
     if let Some(keep) = options.keep {
         check_keep(dir.path(), rule, options, keep, 0)?;
         table::check_holes(dir)?;
     }
-    observer.started(rule, 0, options.to);
+    context.observer.started(rule, 0, options.to);
     let has_data = || [table::VALUES, table::ESCAPES].iter().any(|name| !matches!(dir.length(name), Ok(None)));
     let new_solver = || Ok(Solver::new(rule, options.method, None, [].as_slice())?.with_audit(attempt.seed));
     let mut solver: Solver = new_solver()?;
@@ -89,12 +80,12 @@ pub(super) fn create(
     }
     let is_torn = journal.has_rest()?;
     match journal.drop_rest()? {
-        Some(name) => observer.note(&format!("the journal was damaged, and is kept in {name}")),
-        None if is_torn => observer.note("the journal holds no whole record: the run starts again"),
+        Some(name) => context.observer.note(&format!("the journal was damaged, and is kept in {name}")),
+        None if is_torn => context.observer.note("the journal holds no whole record: the run starts again"),
         None => {}
     }
     for name in Table::put_old_files_aside(dir)? {
-        observer.note(&format!("the tables without a good record are kept: {name}"));
+        context.observer.note(&format!("the tables without a good record are kept: {name}"));
     }
     let table = Table::create_in(dir, width)?;
     let template = Record {

@@ -181,9 +181,11 @@ pub fn run_in(
 ) -> Result<Outcome> {
     let seed = policy.seed.unwrap_or_else(random_seed);
     retry_failed_checks(seed, policy, observer, |attempt, observer| {
-        record_check_failure(dir, observer, |observer| match prepare(rule, dir, options, attempt, observer, stop)? {
-            Prepared::Nothing(outcome) => Ok(outcome),
-            Prepared::Ready(run) => run.go_on(options, policy, observer, stop),
+        record_check_failure(dir, observer, |observer| {
+            match prepare(rule, &mut Context { dir, options, attempt, observer, stop })? {
+                Prepared::Nothing(outcome) => Ok(outcome),
+                Prepared::Ready(run) => run.go_on(options, policy, observer, stop),
+            }
         })
     })
 }
@@ -193,14 +195,17 @@ enum Prepared {
     Nothing(Outcome),
 }
 
-fn prepare(
-    rule: Option<&Rule>,
-    dir: &Dir,
-    options: &Options,
+/// What every step of one attempt of a run works with.
+struct Context<'a> {
+    dir: &'a Dir,
+    options: &'a Options,
     attempt: Attempt,
-    observer: &mut (dyn Observer + Send),
-    stop: &AtomicBool,
-) -> Result<Prepared> {
+    observer: &'a mut (dyn Observer + Send),
+    stop: &'a AtomicBool,
+}
+
+fn prepare(rule: Option<&Rule>, context: &mut Context) -> Result<Prepared> {
+    let Context { dir, options, .. } = *context;
     let length = |name: &str| dir.length(name).map_err(Error::io("reading the state of", dir.join(name)));
     // Asked in this order: who makes a run makes the journal before the data.
     let has_data = length(table::VALUES)?.is_some() || length(table::ESCAPES)?.is_some();
@@ -240,7 +245,7 @@ fn prepare(
             if let Some(rule) = rule {
                 check_rule(dir.path(), rule, &contents.last)?;
             }
-            resume(dir, journal, contents, options, attempt, observer, stop)
+            resume(context, journal, contents)
         }
         (None, None) => Err(no_run(&format!(
             "its journal holds no good record that names the game; name it: 'grundy run GAME --dir {}'",
@@ -259,7 +264,7 @@ fn prepare(
                     return Err(Error::Damage { path, offset: HEADER, what });
                 }
             }
-            create(dir, journal, rule, options, attempt, observer, stop)
+            create(context, journal, rule)
         }
     }
 }

@@ -1,17 +1,16 @@
 //! Repairs a table: computes values that disagree with the journal again.
 
-use super::Observer;
+use super::Context;
 use super::reader::space_of;
 use super::resume::open_at;
 use crate::checkpoint::journal::{CommitPoint, Record};
 use crate::checkpoint::summary::DiscardSummary;
 use crate::error::{Error, Result};
-use crate::solver::{Method, Solver, SparseSpace};
-use crate::storage::Dir;
+use crate::solver::{Solver, SparseSpace};
 use crate::table::digest::DigestChain;
 use crate::theory::definition::Appended;
 use crate::theory::rule::Rule;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Values that are not those that a point of the journal speaks of.
 pub(super) struct Damaged<'a> {
@@ -27,15 +26,7 @@ pub(super) struct Damaged<'a> {
 impl Damaged<'_> {
     /// Computes the values anew from those before, and puts them back when they are those that the journal speaks of;
     /// what stood there is kept. `false`, and nothing is written, when they are not, or the escapes are damaged as well.
-    pub(super) fn repair(
-        &self,
-        dir: &Dir,
-        rule: &Rule,
-        method: Method,
-        snapshot: Option<&DiscardSummary>,
-        observer: &mut (dyn Observer + Send),
-        stop: &AtomicBool,
-    ) -> Result<bool> {
+    pub(super) fn repair(&self, rule: &Rule, summary: Option<&DiscardSummary>, context: &mut Context) -> Result<bool> {
         let (from, to) = (self.chain.count(), self.wrong.count);
         let escapes = match self.before.last() {
             None if from == 0 => 0,
@@ -43,17 +34,17 @@ impl Damaged<'_> {
             _ => return Ok(false), // the end of what is freed, of which no record says how many escapes there were
         };
         // What is freed lies behind what is computed anew, or before it.
-        let snapshot = snapshot.filter(|snapshot| snapshot.from < from);
+        let summary = summary.filter(|summary| summary.from < from);
         let start = CommitPoint { count: from, escapes, digest: self.chain.digest() };
-        let table = open_at(dir, self.last, Some(&start), snapshot)?;
+        let table = open_at(context.dir, self.last, Some(&start), summary)?;
         let space = Some(space_of(rule, self.last)).filter(|&space| space != SparseSpace::NONE);
-        let known = snapshot.map(DiscardSummary::known).unwrap_or_default();
-        let mut solver = match Solver::knowing(rule, method, space, &table, &known) {
+        let known = summary.map(DiscardSummary::known).unwrap_or_default();
+        let mut solver = match Solver::knowing(rule, context.options.method, space, &table, &known) {
             Err(Error::Freed { .. }) => return Ok(false),
             made => made?,
         };
         let mut values = Vec::new();
-        while from + (values.len() as u64) < to && !stop.load(Ordering::Relaxed) {
+        while from + (values.len() as u64) < to && !context.stop.load(Ordering::Relaxed) {
             let mut more = Vec::new();
             let past = Appended { first: &table, more: &values };
             match solver.advance(&past, to, &mut more) {
@@ -69,10 +60,10 @@ impl Damaged<'_> {
             return Ok(false);
         }
         for name in table.quarantine(self.last.sequence, from..to, 0..0)? {
-            observer.note(&format!("the damaged bytes are kept in {name}"));
+            context.observer.note(&format!("the damaged bytes are kept in {name}"));
         }
         table.restore(from, &values)?;
-        observer.note(&format!(
+        context.observer.note(&format!(
             "the values {from}..{to} were not those that the journal speaks of; computed anew they are, and were put back"
         ));
         Ok(true)

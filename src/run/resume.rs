@@ -3,12 +3,11 @@
 use super::admission::{check_keep, check_room};
 use super::main_loop::{Run, more};
 use super::reader::{rule_of, space_of};
-use super::rehash::rehash;
+use super::rehash::{VerifiedTable, rehash};
 use super::repair::Damaged;
-use super::retry::Attempt;
 use super::spot_checks;
 use super::spot_checks::SpotChecks;
-use super::{Observer, Options, Outcome, Prepared, Progress};
+use super::{Context, Observer, Outcome, Prepared, Progress};
 use crate::checkpoint::commit::{Ledger, Writer, fill};
 use crate::checkpoint::journal::{self, CommitPoint, Contents, Event, Journal, Record, kept};
 use crate::checkpoint::summary::DiscardSummary;
@@ -18,25 +17,329 @@ use crate::storage::Dir;
 use crate::table::digest::SEGMENT;
 use crate::table::{self, HEADER, Table, Width};
 use crate::theory::definition::Sequence;
+use crate::theory::rule::Rule;
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
 
-pub(super) fn resume(
-    dir: &Dir,
-    mut journal: Journal,
-    contents: Contents,
-    options: &Options,
-    attempt: Attempt,
-    observer: &mut (dyn Observer + Send),
-    stop: &AtomicBool,
-) -> Result<Prepared> {
-    let mut last = contents.last.clone();
-    let rule = rule_of(dir.path(), &last)?;
-    if let Some(width) = options.width.filter(|&width| width != last.width) {
-        let (found, expected) = (last.width.name().into(), width.name().into());
-        return Err(Error::Mismatch { path: dir.path().into(), what: "the width of the table", found, expected });
+/// Resumes the run of a journal: load, verify, repair, recover, start. docs/DURABILITY.md lists what is done in each state of
+/// the journal and the table.
+///
+/// Nothing is written before the table was verified, except for empty files in the place of missing ones; and nothing of
+/// the table before a record says so.
+pub(super) fn resume(context: &mut Context, journal: Journal, contents: Contents) -> Result<Prepared> {
+    let mut recovery = Recovery::load(context, journal, contents)?;
+    let table = recovery.open_table()?;
+    let Some(verified) = recovery.verify(&table)? else { return Ok(recovery.end(true)) };
+    if !recovery.context.options.rollback {
+        table.check_headers()?;
     }
-    let as_it_is = |last: &Record, stopped: bool| {
+    let Some((table, mut verified)) = recovery.repair(table, verified)? else { return Ok(recovery.end(true)) };
+    let wrong = recovery.check_suspect(&table, &mut verified)?;
+    if recovery.is_whole(&verified) {
+        recovery.accept()?;
+        return recovery.start(table, verified);
+    }
+    let disagreement = recovery.retreat(verified.good);
+    if !recovery.context.options.rollback {
+        return Err(recovery.refusal(&table, disagreement.next));
+    }
+    let Some((table, verified)) = recovery.roll_back(table, disagreement, wrong)? else {
+        return Ok(recovery.end(true));
+    };
+    recovery.start(table, verified)
+}
+
+/// A run between the opening of its journal and its first new value.
+struct Recovery<'c, 'a> {
+    context: &'c mut Context<'a>,
+    rule: Rule,
+    journal: Journal,
+    /// The journal as it was found.
+    contents: Contents,
+    /// The record that the next one continues.
+    last: Record,
+    /// The commit points that the run can go back to, ascending.
+    points: Vec<CommitPoint>,
+    /// What is known of the discarded values.
+    summary: Option<DiscardSummary>,
+    /// Number of ranges of values that were computed again and restored.
+    repaired: u64,
+}
+
+impl<'c, 'a> Recovery<'c, 'a> {
+    /// Reads what the journal states, and refuses what cannot succeed before any file is opened for writing.
+    fn load(context: &'c mut Context<'a>, journal: Journal, contents: Contents) -> Result<Recovery<'c, 'a>> {
+        let (dir, options) = (context.dir, context.options);
+        let mut last = contents.last.clone();
+        let rule = rule_of(dir.path(), &last)?;
+        if let Some(width) = options.width.filter(|&width| width != last.width) {
+            let (found, expected) = (last.width.name().into(), width.name().into());
+            return Err(Error::Mismatch { path: dir.path().into(), what: "the width of the table", found, expected });
+        }
+        last.keep = options.keep.or(last.keep);
+        if let Some(keep) = last.keep {
+            check_keep(dir.path(), &rule, options, keep, last.last_rare)?;
+            table::check_holes(dir)?;
+        }
+        check_room(dir, options, Some(&last), last.width, solver::lookback(&rule, last.last_rare))?;
+        let summary = match DiscardSummary::read_in(dir, &last) {
+            Err(Error::Damage { .. }) if options.rollback => None,
+            read => read?,
+        };
+        let points = contents.points.clone();
+        let mut recovery = Recovery { context, rule, journal, contents, last, points, summary, repaired: 0 };
+        recovery.drop_unusable_points();
+        Ok(recovery)
+    }
+
+    /// Drops the last points to which the run cannot go back, because the solver would need discarded values from there.
+    fn drop_unusable_points(&mut self) {
+        let freed = self.contents.last.freed().unwrap_or(0..0);
+        let lookback = solver::lookback(&self.rule, self.contents.last.last_rare);
+        let has_summary = self.summary.is_some();
+        let is_usable = |point: &CommitPoint| {
+            freed.is_empty()
+                || point.count <= freed.start
+                || (has_summary && point.count >= freed.end.saturating_add(lookback))
+        };
+        while self.points.last().is_some_and(|last| !is_usable(last)) {
+            self.points.pop();
+        }
+        if self.points.last().is_none_or(|last| last.count <= freed.start) {
+            self.summary = None;
+        }
+    }
+
+    /// Opens the table at the last point whose values can be there; without `rollback`, that must be the last of all.
+    fn open_table(&mut self) -> Result<Table> {
+        let rollback = self.context.options.rollback;
+        make_missing_files(self.context.dir, &self.contents, rollback, self.context.observer)?;
+        loop {
+            match self.reopen_table() {
+                Err(Error::Damage { .. }) if rollback && !self.points.is_empty() => {
+                    self.points.pop();
+                    self.drop_unusable_points();
+                }
+                opened => return opened,
+            }
+        }
+    }
+
+    fn reopen_table(&self) -> Result<Table> {
+        open_at(self.context.dir, &self.last, self.points.last(), self.summary.as_ref())
+    }
+
+    /// Hashes the table and compares it with every point; `None` if the run was stopped.
+    fn verify(&mut self, table: &Table) -> Result<Option<VerifiedTable>> {
+        let space = space_of(&self.rule, &self.last);
+        rehash(table, &self.points, self.summary.as_ref(), space, self.context.observer, self.context.stop)
+    }
+
+    /// Whether the table agrees with every record of the journal.
+    fn is_whole(&self, verified: &VerifiedTable) -> bool {
+        verified.good == self.points.len() && self.points.last().map(|point| point.count) == Some(self.last.count)
+    }
+
+    /// Computes values that disagree with the journal again, range by range, for as long as that makes them agree; `None` if
+    /// the run was stopped.
+    fn repair(&mut self, table: Table, verified: VerifiedTable) -> Result<Option<(Table, VerifiedTable)>> {
+        // A damaged journal needs a rollback, which is no reason to give up values that can be repaired.
+        let may_repair =
+            self.context.attempt.policy.repair && (!self.context.options.rollback || self.journal.is_damaged());
+        let (mut table, mut verified) = (table, verified);
+        while may_repair && !self.is_whole(&verified) {
+            let Some(wrong) = self.points.get(verified.good) else { break };
+            drop(table);
+            let before = &self.points[..verified.good];
+            let damaged = Damaged { last: &self.last, before, wrong, chain: &verified.chain };
+            let is_restored = damaged.repair(&self.rule, self.summary.as_ref(), self.context)?;
+            table = self.reopen_table()?;
+            let Some(again) = self.verify(&table)? else { return Ok(None) };
+            let agrees_further = again.good > verified.good;
+            verified = again;
+            if !is_restored || !agrees_further {
+                break;
+            }
+            self.repaired += 1;
+        }
+        Ok(Some((table, verified)))
+    }
+
+    /// Recomputes a suspect value by the definition. A committed wrong value agrees with the journal, but every value that is
+    /// computed from it may be wrong as well. With `rollback`, `verified` ends before a wrong value, whose n is returned.
+    fn check_suspect(&mut self, table: &Table, verified: &mut VerifiedTable) -> Result<Option<u64>> {
+        let agreed = self.points[..verified.good].last().map_or(0, |point| point.count);
+        let Some(n) = self.last.suspect.filter(|&n| n < agreed) else { return Ok(None) };
+        if !table.freed().is_empty() {
+            let what = format!("G({n}) is suspect, but recomputing it needs all values, and some are freed");
+            self.context.observer.note(&what);
+            return Ok(None);
+        }
+        match spot_checks::compare(&self.rule, table, n) {
+            Ok(()) => {
+                self.last.suspect = None;
+                Ok(None)
+            }
+            Err(Error::Differs { .. }) if self.context.options.rollback => {
+                verified.good = self.points.partition_point(|point| point.count <= n);
+                Ok(Some(n))
+            }
+            Err(Error::Differs { value, again, .. }) => Err(Error::Damage {
+                path: table.path().into(),
+                offset: HEADER + n * self.last.width.bytes(),
+                what: format!(
+                    "G({n}) was computed as {value}, but the definition gives {again}: nothing from there on can be \
+                     trusted; 'grundy run --dir {} --rollback' goes back before it",
+                    self.context.dir.path().display()
+                ),
+            }),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Takes the whole table as it is: drops what follows the last good record, and records repairs.
+    fn accept(&mut self) -> Result<()> {
+        self.drop_rest()?;
+        if self.repaired > 0 {
+            self.last.event = Event::Repair;
+            self.last.errors = self.last.errors.saturating_add(self.repaired);
+            more(&mut self.last.checks, "repaired", self.repaired);
+            self.journal.append(self.last.clone())?;
+        }
+        Ok(())
+    }
+
+    fn drop_rest(&mut self) -> Result<()> {
+        drop_rest(&mut self.journal, self.contents.torn, &mut self.last, self.context.observer)
+    }
+
+    /// Drops the points from number `good` on, with those before them to which the run cannot go back.
+    fn retreat(&mut self, good: usize) -> Disagreement {
+        let next = self.points.get(good).map_or(self.last.count, |point| point.count);
+        self.points.truncate(good);
+        let (values, escapes) = first_wrong(&self.contents.points, self.points.last());
+        self.drop_unusable_points();
+        Disagreement { values, escapes, next }
+    }
+
+    /// The number of values at the last remaining point.
+    fn remaining(&self) -> u64 {
+        self.points.last().map_or(0, |point| point.count)
+    }
+
+    /// Why the run does not go on: values up to `next` disagree with the journal, or the escapes contradict the values.
+    fn refusal(&self, table: &Table, next: u64) -> Error {
+        if let Err(error) = table.check_escapes() {
+            return error; // which says more
+        }
+        let count = self.remaining();
+        Error::Damage {
+            path: table.path().into(),
+            offset: HEADER + count * self.last.width.bytes(),
+            what: format!(
+                "the values {count}..{next} are not those that the journal speaks of; 'grundy run --dir {} --rollback' \
+                 goes back to {count} values",
+                self.context.dir.path().display(),
+            ),
+        }
+    }
+
+    /// Goes back to the last remaining point, quarantines the values that disagree, and records the rollback before anything
+    /// is written over; `None` if the run was stopped. `wrong` is the n of a committed wrong value.
+    fn roll_back(
+        &mut self,
+        table: Table,
+        disagreement: Disagreement,
+        wrong: Option<u64>,
+    ) -> Result<Option<(Table, VerifiedTable)>> {
+        let count = self.remaining();
+        self.drop_rest()?;
+        for name in table.quarantine(self.last.sequence, disagreement.values, disagreement.escapes)? {
+            self.context.observer.note(&format!("the damaged bytes are kept in {name}"));
+        }
+        drop(table);
+        let table = self.reopen_table()?;
+        let Some(verified) = self.verify(&table)? else { return Ok(None) };
+        if verified.good < self.points.len() {
+            let what = format!("the {count} values that agreed with the journal do not any more; look at the disk");
+            return Err(Error::Damage { path: table.path().into(), offset: HEADER, what });
+        }
+        let last = &mut self.last;
+        last.event = Event::Rollback;
+        last.count = count;
+        last.escapes = table.written().1;
+        last.kept = kept(count, &table.freed());
+        if self.summary.is_none() {
+            last.snapshot = None;
+        }
+        fill(last, &verified.chain, verified.counted);
+        // A wrong value was counted when it was found.
+        last.errors = last.errors.saturating_add(u64::from(wrong.is_none()));
+        self.journal.append(last.clone())?;
+        let why = wrong.map_or("the table was damaged".into(), |n| format!("heap {n} had a wrong value"));
+        self.context.observer.note(&format!("{why}: the run went back to {count} values"));
+        Ok(Some((table, verified)))
+    }
+
+    /// Starts the solver behind a verified table, after a record that says so; or ends the run if nothing is left to do.
+    fn start(self, table: Table, verified: VerifiedTable) -> Result<Prepared> {
+        table.write_headers()?;
+        if !verified.counted.agrees(&self.last) {
+            let counted = verified.counted;
+            return Err(Error::Damage {
+                path: self.context.dir.join(journal::NAME),
+                offset: 0,
+                what: format!(
+                    "rares and largest value counted from the table are {counted:?}, not those of the last record"
+                ),
+            });
+        }
+        let ended = self.end(false);
+        let Recovery { context, rule, mut journal, contents, last, points, summary, .. } = self;
+        let options = context.options;
+        let template = Record {
+            event: Event::Commit,
+            kernel: options.method.name().into(),
+            program: crate::PROGRAM.into(),
+            ..last.clone()
+        };
+        let same_keep = journal.last().is_some_and(|record| record.keep == last.keep);
+        let nothing_to_do = options.to.is_some_and(|to| to <= last.count) && same_keep;
+        // Before anything is written: the files no longer end where the last record says.
+        let closed = journal.last().is_some_and(|last| last.event == Event::Close);
+        if last.suspect != contents.last.suspect || (closed && !nothing_to_do) {
+            journal.append(Record { event: Event::Open, ..template.clone() })?;
+        }
+        let known = summary.as_ref().map(DiscardSummary::known).unwrap_or_default();
+        let computed_digest = verified.chain.clone();
+        let ledger = Ledger::new(context.dir, journal, table, verified.chain, &points, summary, template);
+        if nothing_to_do {
+            ledger.close()?;
+            context.observer.note(&format!("nothing is left to do: {} values are there", last.count));
+            return Ok(ended);
+        }
+        context.observer.started(&rule, last.count, options.to);
+        let space = Some(space_of(&rule, &last)).filter(|&space| space != SparseSpace::NONE);
+        let solver = Solver::knowing(&rule, options.method, space, ledger.table(), &known)?;
+        let mut checks_before = last.checks;
+        more(&mut checks_before, "rehashed", last.kept.iter().map(|(from, to)| to - from).sum());
+        Ok(Prepared::Ready(Box::new(Run {
+            dir: context.dir.clone(),
+            rule,
+            writer: Writer::new(ledger)?,
+            solver: solver.with_audit(context.attempt.seed),
+            pending: Vec::new(),
+            computed_digest,
+            largest: verified.counted,
+            places: SpotChecks::new(last.count, verified.counted.last_rare, last.suspect),
+            memory_checks: 0,
+            checks_before,
+            from: last.count,
+        })))
+    }
+
+    /// The end of a run that computes nothing.
+    fn end(&self, stopped: bool) -> Prepared {
+        let last = &self.last;
         let progress = Progress {
             count: last.count,
             committed: last.count,
@@ -45,206 +348,18 @@ pub(super) fn resume(
             max_value: last.max_value,
             max_at: last.max_at,
         };
-        Prepared::Nothing(Outcome { rule: rule.clone(), progress, computed: 0, stopped })
-    };
-    last.keep = options.keep.or(last.keep);
-    if let Some(keep) = last.keep {
-        check_keep(dir.path(), &rule, options, keep, last.last_rare)?;
-        table::check_holes(dir)?;
+        Prepared::Nothing(Outcome { rule: self.rule.clone(), progress, computed: 0, stopped })
     }
-    check_room(dir, options, Some(&last), last.width, solver::lookback(&rule, last.last_rare))?;
-    let space = space_of(&rule, &last);
-    let mut points = contents.points.clone();
-    let mut snapshot = match DiscardSummary::read_in(dir, &last) {
-        Err(Error::Damage { .. }) if options.rollback => None,
-        read => read?,
-    };
-    let freed = last.freed().unwrap_or(0..0);
-    // Where a run may go back to: what is looked back at from there is not freed.
-    let lookback = solver::lookback(&rule, last.last_rare);
-    let usable = |point: &CommitPoint, snapshot: &Option<DiscardSummary>| {
-        freed.is_empty()
-            || point.count <= freed.start
-            || (snapshot.is_some() && point.count >= freed.end.saturating_add(lookback))
-    };
-    let drop_unusable = |points: &mut Vec<CommitPoint>, snapshot: &mut Option<DiscardSummary>| {
-        while points.last().is_some_and(|last| !usable(last, snapshot)) {
-            points.pop();
-        }
-        *snapshot = snapshot.take().filter(|_| points.last().is_some_and(|last| last.count > freed.start));
-    };
-    drop_unusable(&mut points, &mut snapshot);
-    make_missing_files(dir, &contents, options.rollback, observer)?;
-    let mut table = loop {
-        match open_at(dir, &last, points.last(), snapshot.as_ref()) {
-            // The last point whose values are there at all.
-            Err(Error::Damage { .. }) if options.rollback && !points.is_empty() => {
-                points.pop();
-                drop_unusable(&mut points, &mut snapshot);
-            }
-            other => break other?,
-        }
-    };
-    let Some(mut checked) = rehash(&table, &points, snapshot.as_ref(), space, observer, stop)? else {
-        return Ok(as_it_is(&last, true)); // a second thought during the re-hash
-    };
-    let is_whole = |good: usize, points: &[CommitPoint]| {
-        good == points.len() && points.last().map(|p| p.count) == Some(last.count)
-    };
-    if !options.rollback {
-        table.check_headers()?;
-    }
-    let mut repaired = 0;
-    // A damaged journal needs a rollback, which is no reason to give up values that can be repaired.
-    let may_repair = attempt.policy.repair && (!options.rollback || journal.is_damaged());
-    while may_repair && !is_whole(checked.good, &points) {
-        let Some(wrong) = points.get(checked.good) else { break };
-        let damaged = Damaged { last: &last, before: &points[..checked.good], wrong, chain: &checked.chain };
-        drop(table);
-        let mended = damaged.repair(dir, &rule, options.method, snapshot.as_ref(), observer, stop)?;
-        table = open_at(dir, &last, points.last(), snapshot.as_ref())?;
-        let Some(again) = rehash(&table, &points, snapshot.as_ref(), space, observer, stop)? else {
-            return Ok(as_it_is(&last, true));
-        };
-        let progress = again.good > checked.good;
-        checked = again;
-        if !mended || !progress {
-            break;
-        }
-        repaired += 1;
-    }
-    // A wrong value that is committed agrees with the journal, and all that is computed from it would be wrong as well.
-    let agreed = |good: usize| points[..good].last().map_or(0, |point| point.count);
-    let mut went_wrong = None;
-    let mut suspect = last.suspect;
-    if let Some(n) = suspect.filter(|&n| n < agreed(checked.good)) {
-        let compared = if table.freed().is_empty() { Some(spot_checks::compare(&rule, &table, n)) } else { None };
-        match compared {
-            None => {
-                observer.note(&format!("G({n}) is suspect, but recomputing it needs all values, and some are freed"))
-            }
-            Some(Ok(())) => suspect = None,
-            Some(Err(Error::Differs { .. })) if options.rollback => {
-                checked.good = points.partition_point(|point| point.count <= n);
-                went_wrong = Some(n);
-            }
-            Some(Err(Error::Differs { value, again, .. })) => {
-                return Err(Error::Damage {
-                    path: table.path().into(),
-                    offset: HEADER + n * last.width.bytes(),
-                    what: format!(
-                        "G({n}) was computed as {value}, but the definition gives {again}: nothing from there on can be \
-                         trusted; 'grundy run --dir {} --rollback' goes back before it",
-                        dir.path().display()
-                    ),
-                });
-            }
-            Some(Err(other)) => return Err(other),
-        }
-    }
-    let suspect_changed = last.suspect != suspect;
-    last.suspect = suspect;
-    let whole = is_whole(checked.good, &points);
-    if whole {
-        drop_rest(&mut journal, contents.torn, &mut last, observer)?;
-    }
-    if whole && repaired > 0 {
-        last.event = Event::Repair;
-        last.errors = last.errors.saturating_add(repaired);
-        more(&mut last.checks, "repaired", repaired);
-        journal.append(last.clone())?;
-    }
-    if !whole {
-        let next = points.get(checked.good).map_or(last.count, |p| p.count);
-        points.truncate(checked.good);
-        let wrong = first_wrong(&contents.points, points.last());
-        drop_unusable(&mut points, &mut snapshot);
-        let count = points.last().map_or(0, |p| p.count);
-        if !options.rollback {
-            table.check_escapes()?; // which tells more
-            return Err(Error::Damage {
-                path: table.path().into(),
-                offset: HEADER + count * last.width.bytes(),
-                what: format!(
-                    "the values {count}..{next} are not those that the journal speaks of; 'grundy run --dir {} --rollback' \
-                     goes back to {count} values",
-                    dir.path().display(),
-                ),
-            });
-        }
-        drop_rest(&mut journal, contents.torn, &mut last, observer)?;
-        for name in table.quarantine(last.sequence, wrong.0, wrong.1)? {
-            observer.note(&format!("the damaged bytes are kept in {name}"));
-        }
-        drop(table);
-        table = open_at(dir, &last, points.last(), snapshot.as_ref())?;
-        let Some(again) = rehash(&table, &points, snapshot.as_ref(), space, observer, stop)? else {
-            return Ok(as_it_is(&last, true));
-        };
-        if again.good < points.len() {
-            let what = format!("the {count} values that agreed with the journal do not any more; look at the disk");
-            return Err(Error::Damage { path: table.path().into(), offset: HEADER, what });
-        }
-        checked = again;
-        last = Record { event: Event::Rollback, count, escapes: table.written().1, ..last };
-        last.kept = kept(count, &table.freed());
-        last.snapshot = last.snapshot.filter(|_| snapshot.is_some());
-        fill(&mut last, &checked.chain, checked.counted);
-        last.errors = last.errors.saturating_add(u64::from(went_wrong.is_none())); // else it was counted when it was found
-        journal.append(last.clone())?;
-        let why = went_wrong.map_or("the table was damaged".into(), |n| format!("heap {n} had a wrong value"));
-        observer.note(&format!("{why}: the run went back to {count} values"));
-    }
-    table.write_headers()?;
-    let counted = checked.counted;
-    if !counted.agrees(&last) {
-        return Err(Error::Damage {
-            path: dir.join(journal::NAME),
-            offset: 0,
-            what: format!(
-                "rares and largest value counted from the table are {counted:?}, not those of the last record"
-            ),
-        });
-    }
-    let template = Record {
-        event: Event::Commit,
-        kernel: options.method.name().into(),
-        program: crate::PROGRAM.into(),
-        ..last.clone()
-    };
-    let known = snapshot.as_ref().map(DiscardSummary::known).unwrap_or_default();
-    let same_keep = journal.last().is_some_and(|record| record.keep == last.keep);
-    let computed_digest = checked.chain.clone();
-    let nothing_to_do = options.to.is_some_and(|to| to <= last.count) && same_keep;
-    // Before anything is written: the files no longer end where the last record says.
-    let closed = journal.last().is_some_and(|last| last.event == Event::Close);
-    if suspect_changed || (closed && !nothing_to_do) {
-        journal.append(Record { event: Event::Open, ..template.clone() })?;
-    }
-    let ledger = Ledger::new(dir, journal, table, checked.chain, &points, snapshot, template);
-    if nothing_to_do {
-        ledger.close()?;
-        observer.note(&format!("nothing is left to do: {} values are there", last.count));
-        return Ok(as_it_is(&last, false));
-    }
-    observer.started(&rule, last.count, options.to);
-    let used = (space != SparseSpace::NONE).then_some(space);
-    let solver = Solver::knowing(&rule, options.method, used, ledger.table(), &known)?.with_audit(attempt.seed);
-    let mut checks_before = last.checks;
-    more(&mut checks_before, "rehashed", last.kept.iter().map(|(from, to)| to - from).sum());
-    Ok(Prepared::Ready(Box::new(Run {
-        dir: dir.clone(),
-        rule,
-        writer: Writer::new(ledger)?,
-        solver,
-        pending: Vec::new(),
-        computed_digest,
-        largest: counted,
-        places: SpotChecks::new(last.count, counted.last_rare, suspect),
-        memory_checks: 0,
-        checks_before,
-        from: last.count,
-    })))
+}
+
+/// Where the table disagrees with the journal.
+struct Disagreement {
+    /// The first values that disagree, at most one segment of them.
+    values: Range<u64>,
+    /// The entries of the escapes from the last point that agrees to the next one.
+    escapes: Range<u64>,
+    /// The number of values at the first point that disagrees.
+    next: u64,
 }
 
 /// Ends the journal at its last good record, now that the run is certain to go on; what follows was torn off or damaged.

@@ -44,7 +44,7 @@ fn run_with(dir: &Dir, notes: &mut Notes, mut harm: impl FnMut(u64, &mut Run)) -
     retry_failed_checks(7, policy, notes, |attempt, observer| {
         attempts += 1;
         record_check_failure(dir, observer, |observer| {
-            match prepare(Some(&rule), dir, &options(TO), attempt, observer, &stop)? {
+            match prepare(Some(&rule), &mut Context { dir, options: &options(TO), attempt, observer, stop: &stop })? {
                 Prepared::Nothing(outcome) => Ok(outcome),
                 Prepared::Ready(mut run) => {
                     harm(attempts, &mut run);
@@ -102,7 +102,10 @@ fn a_bit_that_flips_in_what_waits_to_be_written_is_never_committed() {
     run_in(&dir, Some(&rule), &options(12_000), policy, &mut notes, &stop).unwrap();
     let attempt = Attempt { policy, seed: 7, failures: 0 };
     for round in 0..rounds {
-        let prepared = prepare(Some(&rule), &dir, &options(TO), attempt, &mut notes, &stop).unwrap();
+        let prepared = {
+            let (options, observer) = (&options(TO), &mut notes);
+            prepare(Some(&rule), &mut Context { dir: &dir, options, attempt, observer, stop: &stop }).unwrap()
+        };
         let Prepared::Ready(mut run) = prepared else { panic!("there is something to do") };
         for _ in 0..1 + random.below(3) {
             let mut more = Vec::new();
@@ -133,12 +136,14 @@ fn a_wrong_value_that_is_committed_stops_the_run_until_it_goes_back_before_it() 
     let (dir, mut notes) = (Dir::on(Arc::new(Memory::new()), Path::new("run")), Notes::default());
     run_in(&dir, Some(&rule), &options(2000), policy, &mut notes, &stop).unwrap();
     let attempt = Attempt { policy, seed: 7, failures: 0 };
-    let prepared =
-        |attempt: Attempt, notes: &mut Notes| match prepare(Some(&rule), &dir, &options(5000), attempt, notes, &stop) {
-            Ok(Prepared::Ready(run)) => Ok(run),
-            Ok(Prepared::Nothing(_)) => panic!("there is something to do"),
-            Err(error) => Err(error),
-        };
+    let prepared = |attempt: Attempt, notes: &mut Notes| match prepare(
+        Some(&rule),
+        &mut Context { dir: &dir, options: &options(5000), attempt, observer: notes, stop: &stop },
+    ) {
+        Ok(Prepared::Ready(run)) => Ok(run),
+        Ok(Prepared::Nothing(_)) => panic!("there is something to do"),
+        Err(error) => Err(error),
+    };
     let mut run = prepared(attempt, &mut notes).unwrap();
     run.pending = values[2000..2500].to_vec();
     run.pending[250] ^= 1;
@@ -226,7 +231,10 @@ fn a_check_that_fails_while_the_run_is_stopped_is_counted() {
     run_in(&dir, Some(&rule), &options(12_000), policy, &mut notes, &stop).unwrap();
     let outcome = retry_failed_checks(7, policy, &mut notes, |attempt, observer| {
         record_check_failure(&dir, observer, |observer| {
-            match prepare(Some(&rule), &dir, &options(TO), attempt, observer, &stop)? {
+            match prepare(
+                Some(&rule),
+                &mut Context { dir: &dir, options: &options(TO), attempt, observer, stop: &stop },
+            )? {
                 Prepared::Nothing(outcome) => Ok(outcome),
                 Prepared::Ready(mut run) => {
                     stop.store(true, Ordering::Relaxed);
