@@ -582,7 +582,7 @@ def test_wide_values_equal_mod_the_hash_prime_are_told_apart(tmp_path, dtype):
     ],
 )
 def test_a_proof_needs_the_values_its_theorem_asks_for(game, p, n0, need):
-    for count, verdict in [(need, "reached"), (need - 1, "1 more to go")]:
+    for count, verdict in [(need, "reached"), (need - 1, "1 more needed")]:
         lines = find_period.proof_bounds(Table(np.ones(count, np.uint16), game=game), p, n0)
         assert len(lines) == 1 and f"needs {need} values" in lines[0] and verdict in lines[0]
 
