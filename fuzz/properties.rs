@@ -1,12 +1,13 @@
-//! What holds of every input of a parser, whoever wrote it: one function for each, which the fuzzers of `fuzz_targets`
-//! call with what they make up, and `tests/fuzz.rs` with what is in `corpus`.
+//! Properties that hold for every input of a parser, including hostile input. Each parser has one function, which
+//! panics if its property fails. The fuzzers of `fuzz_targets` call it with generated inputs, `tests/fuzz.rs` with the
+//! files of `corpus`.
 //!
-//! Text is taken as it is. The files of a run are put into memory around an input: [`mould`] is a run as the program
-//! left it, of which the input is, or changes, one file. A journal is hashed, so that nearly every change of it is
-//! refused at once; therefore [`journal`] has a form in which fields are set and every record is linked and hashed
-//! again.
+//! Text inputs are parsed as they are. For the files of a run, [`mould`] provides a complete run in memory, as the
+//! program left it; the input replaces or changes one of its files. Journal records are hashed, so nearly every change
+//! of a journal is refused at once. Therefore [`journal`] has a form that sets fields, and then links and hashes every
+//! record again.
 //!
-//! Every error is printed as well: what comes from a file must not reach a terminal unescaped.
+//! Every error is also formatted, because text from a file must not reach a terminal unescaped.
 
 #![allow(dead_code, reason = "a fuzzer has one of the functions")]
 
@@ -32,10 +33,10 @@ use std::sync::{Arc, OnceLock};
 #[path = "../src/cli/number.rs"]
 mod parser;
 
-/// A function that panics when something does not hold of an input.
+/// A function that panics if its property does not hold for an input.
 pub(crate) type Property = fn(&[u8]);
 
-/// All of them, with the names of their corpora.
+/// All properties, with the names of their corpora.
 pub(crate) const ALL: [(&str, Property); 10] = [
     ("rule", rule),
     ("number", number),
@@ -49,7 +50,7 @@ pub(crate) const ALL: [(&str, Property); 10] = [
     ("snapshot", snapshot),
 ];
 
-/// A rule prints to a name that is read as the same rule and makes a plain directory name.
+/// Checks that the name of a parsed rule parses to the same rule, and that its directory name is plain.
 pub(crate) fn rule(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let Some(rule) = told(text.parse::<Rule>()) else { return };
@@ -68,7 +69,8 @@ pub(crate) fn rule(input: &[u8]) {
     }
 }
 
-/// A number is the one that is written there, and is read again from its digits; a range is not empty.
+/// Checks that a number is parsed to the value that the text denotes, that its digits parse to the same number, and
+/// that a range is not empty.
 pub(crate) fn number(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let read = told(parser::number(text));
@@ -86,7 +88,8 @@ pub(crate) fn number(input: &[u8]) {
     }
 }
 
-/// The digits of a number, or of the product of some; nothing for what is none, or is too large for one.
+/// Returns the digits of a number or of a product of numbers. Returns `None` if the text is no number, or if its value
+/// is too large.
 fn written_out(text: &str) -> Option<String> {
     let text = text.replace('_', "");
     if !text.contains('*') {
@@ -97,7 +100,7 @@ fn written_out(text: &str) -> Option<String> {
     Some(product.to_string())
 }
 
-/// The digits of a number without `*`, without arithmetic but for powers.
+/// Returns the digits of a number without `*`. It uses no arithmetic except for powers.
 fn factor_written_out(text: &str) -> Option<String> {
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
     let digits = |text: &str| match text.trim_start_matches('0') {
@@ -137,9 +140,10 @@ fn factor_written_out(text: &str) -> Option<String> {
     digits(&format!("{whole}{fraction}{}", "0".repeat(zeros)))
 }
 
-/// A header is accepted when it is, to the last byte, what the program writes for its shape. The first byte says how
-/// the rest is to be taken: `v`, `e`: changes of the header of the values, the escapes ([`changed`]); `V`, `E`: a
-/// dictionary, between the magic and the padding of one; others: a file.
+/// Checks that a header is accepted only if it equals, to the last byte, the header that the program writes for its
+/// shape. The first byte selects the form of the rest: with `v` or `e`, changes of the file of the values or the
+/// escapes ([`changed`]); with `V` or `E`, the dictionary of its header, between the magic and the padding; with any
+/// other byte, the whole file of the values.
 pub(crate) fn header(input: &[u8]) {
     let Some((&how, rest)) = input.split_first() else { return };
     let name = if matches!(how, b'e' | b'E') { ESCAPES } else { VALUES };
@@ -156,7 +160,7 @@ pub(crate) fn header(input: &[u8]) {
     let dir = run.with(name, file.clone());
     let last = &run.last;
     let Some(table) = told(Table::open_in(&dir, last.width, last.count, last.escapes, false)) else { return };
-    // Only the part that the journal speaks of counts.
+    // The file must contain at least the entries that the journal states.
     let ends = if name == VALUES { last.count } else { last.escapes * 10 };
     assert!(file.len() as u64 >= HEADER + ends);
     let _ = told(table.check_lengths(table.written()));
@@ -165,8 +169,10 @@ pub(crate) fn header(input: &[u8]) {
     assert!(file.starts_with(&npy_header(descr, shape, HEADER)), "the shapes {values} and {escapes}");
 }
 
-/// Escapes are accepted when they are those of the table, and are what is read then; others are refused, and reading
-/// them does no harm. The first byte as in [`header`]: `e` changes of the file; others: entries.
+/// Checks that escapes are accepted if and only if they ascend and each belongs to a byte 255 of the table. Checks that
+/// reading then returns the values, or fails at a byte 255 without an escape, and that reading with refused escapes
+/// does not panic. If the first byte is `e`, the rest are changes of the file ([`changed`]); otherwise it is the
+/// entries.
 pub(crate) fn escapes(input: &[u8]) {
     let Some((&how, rest)) = input.split_first() else { return };
     let run = mould();
@@ -195,7 +201,7 @@ pub(crate) fn escapes(input: &[u8]) {
         let read = told(table.read(from, &mut values));
         let escape = |n: u64| entries.iter().find(|entry| entry.0 == n);
         let saturated = (from..to).filter(|&n| bytes[n as usize] == 255);
-        // A byte 255 without an escape is refused where it is read, whatever the other entries are.
+        // Reading a byte 255 without an escape fails, whatever the other entries are.
         let complete = right && saturated.into_iter().all(|n| escape(n).is_some());
         assert!(read.is_some() || !complete, "{from}..{to} of {entries:?}");
         if right && read.is_some() {
@@ -209,9 +215,10 @@ pub(crate) fn escapes(input: &[u8]) {
     assert!(told(table.read(count, &mut [0])).is_none() && told(table.read(u64::MAX, &mut [0, 0])).is_none());
 }
 
-/// What is read of a journal holds together, twice the same; its run can be read, resumed, and taken back, or is
-/// refused. The first byte says how the rest is to be taken: `p`: changes of the bytes ([`changed`]); `s`: fields to be
-/// set, with links and hashes made right again ([`Mould::set`]); others: a file.
+/// Checks that the contents of an accepted journal are consistent, that a second read gives the same contents, and that
+/// its run can be read, resumed and rolled back, or is refused. The first byte selects the form of the rest: with `p`,
+/// changes of the bytes ([`changed`]); with `s`, fields to set, after which links and hashes are corrected
+/// ([`Mould::set`]); with any other byte, the whole file.
 pub(crate) fn journal(input: &[u8]) {
     let Some((&how, rest)) = input.split_first() else { return };
     let run = mould();
@@ -257,8 +264,8 @@ pub(crate) fn journal(input: &[u8]) {
     }
 }
 
-/// Resumes a run that has nothing left to do. When that succeeds, it succeeds again, and there is a run of the same
-/// count.
+/// Resumes a run that has no values left to compute. If that succeeds, checks that the journal then has the same count,
+/// and that resuming again succeeds with the same progress.
 fn resumed(dir: &Dir, repair: bool, rollback: bool) {
     let resume = |repair: bool, rollback: bool| {
         let (method, policy) = (Method::Definition, RunPolicy { commit_every: None, repair, seed: Some(1) });
@@ -272,8 +279,8 @@ fn resumed(dir: &Dir, repair: bool, rollback: bool) {
     assert_eq!(again.progress, outcome.progress);
 }
 
-/// Edges are read twice the same, once as they are written and once as DOT with every name in quotes; and a graph that is
-/// accepted has the values of the definition.
+/// Checks that edges written again as DOT, with every name in quotes, parse to the same edges, and that the values of
+/// an accepted graph satisfy the definition of the mex.
 pub(crate) fn edges(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     for (direction, kind, arrow) in [(Direction::Directed, "digraph", "->"), (Direction::Undirected, "graph", "--")] {
@@ -300,9 +307,10 @@ pub(crate) fn edges(input: &[u8]) {
     }
 }
 
-/// A record that is accepted prints as one line of a table and is read again the same; two records of a game contradict
-/// each other both ways round or not at all, and none contradicts itself. The input is lines `RECORD KEY JSON`, which set
-/// fields of the first (`1`) and the second (`2`) of two good records of Kayles; or, after `r`, the text of a record.
+/// Checks that an accepted record prints as one line of a table and survives a round trip through JSON, that
+/// contradiction between two records of a game is symmetric, and that no record contradicts itself. After a first byte
+/// `r`, the input is the text of a record. Otherwise it consists of lines `RECORD KEY JSON`, which set fields of the
+/// first (`1`) and the second (`2`) of two good records of Kayles.
 pub(crate) fn record(input: &[u8]) {
     const NAME: &str = "0.77.json";
     let mut accepted = Vec::new();
@@ -341,7 +349,7 @@ pub(crate) fn record(input: &[u8]) {
     }
 }
 
-/// The fields of two records of Kayles as JSON: one proved, and one of fewer values.
+/// Returns the fields of two records of Kayles as JSON: one from 2000 values, which is proved, and one from 100 values.
 fn good_records() -> &'static [BTreeMap<String, String>; 2] {
     static ONCE: OnceLock<[BTreeMap<String, String>; 2]> = OnceLock::new();
     ONCE.get_or_init(|| {
@@ -355,7 +363,7 @@ fn good_records() -> &'static [BTreeMap<String, String>; 2] {
     })
 }
 
-/// A plan that is accepted is read again the same, and its games are in one shard each.
+/// Checks that an accepted plan survives a round trip through JSON, and that each of its games is in exactly one shard.
 pub(crate) fn plan(input: &[u8]) {
     let Some(plan) = told(Plan::parse(input)) else { return };
     let again = serde_json::to_vec(&plan).expect("numbers and text are JSON");
@@ -369,7 +377,7 @@ pub(crate) fn plan(input: &[u8]) {
     assert!(all.iter().all(|rule| plan.shard_of(rule.name()) < plan.shards));
 }
 
-/// The JSON object `template` with the fields of the object `input`; nothing if `input` is no object.
+/// Returns the JSON object `template` with the fields of the object `input`, or `None` if `input` is no JSON object.
 fn overlaid(template: &impl serde::Serialize, input: &[u8]) -> Option<serde_json::Value> {
     let fields: BTreeMap<String, serde_json::Value> = serde_json::from_slice(input).ok()?;
     let mut object = serde_json::to_value(template).expect("numbers and text are JSON");
@@ -377,10 +385,10 @@ fn overlaid(template: &impl serde::Serialize, input: &[u8]) -> Option<serde_json
     Some(object)
 }
 
-/// A certificate of Kayles with other fields, sealed again, is judged soon, and is refused unless it is true. Input that is no
-/// JSON object is the file itself.
+/// Checks that a certificate of Kayles whose fields are replaced by those of the input, and which is sealed again, is
+/// judged quickly and is refused unless it is true. Input that is no JSON object is parsed as the certificate file.
 pub(crate) fn certificate(input: &[u8]) {
-    /// Maximum number of values that a certificate is checked against here.
+    /// Number of values that a certificate is compared with.
     const VALUES: u64 = 1 << 12;
     static KAYLES: OnceLock<(Certificate, Vec<u16>)> = OnceLock::new();
     let (good, values) = KAYLES.get_or_init(|| {
@@ -409,8 +417,8 @@ pub(crate) fn certificate(input: &[u8]) {
     }
 }
 
-/// A snapshot whose hash a record vouches for is refused unless its parts can be true together. The input is a JSON object of
-/// fields that replace those of a good snapshot, or else the file itself.
+/// Checks that a snapshot with the hash that its record states is refused unless its fields are consistent. The input
+/// is a JSON object whose fields replace those of a good snapshot; any other input is the file.
 pub(crate) fn snapshot(input: &[u8]) {
     let run = mould();
     let (from, to) = (SEGMENT, 2 * SEGMENT);
@@ -442,8 +450,8 @@ pub(crate) fn snapshot(input: &[u8]) {
     assert!(known.rares.iter().all(|(n, _)| (from..to).contains(n)) && known.rares.is_sorted_by(|a, b| a.0 < b.0));
 }
 
-/// Changes of a file: each is an offset in two bytes, little-endian, a number, and so many bytes that are put there;
-/// none cut the file off.
+/// Applies changes to a file. Each change consists of an offset (two bytes, little-endian), a length (one byte), and
+/// that many bytes to write at the offset. A change without bytes truncates the file at the offset.
 fn changed(mut file: Vec<u8>, mut changes: &[u8]) -> Vec<u8> {
     while let [low, high, count, rest @ ..] = changes {
         let at = usize::from(u16::from_le_bytes([*low, *high]));
@@ -459,15 +467,16 @@ fn changed(mut file: Vec<u8>, mut changes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// A run as the program left it.
+/// A complete run, as the program left it.
 struct Mould {
     files: BTreeMap<&'static str, Vec<u8>>,
     last: Record,
-    /// The fields of its records, as JSON.
+    /// Fields of each record of the journal, as JSON.
     records: Vec<BTreeMap<String, String>>,
 }
 
-/// Take up to 290 tokens, or 291 and leave two heaps: values of 255 and more early. Five commits, and a clean stop.
+/// Returns a run of 400 values with several commits and a clean stop. In its game, a move takes up to 290 tokens, or
+/// takes 291 and may leave two heaps, so values of 255 and more occur early.
 fn mould() -> &'static Mould {
     static ONCE: OnceLock<Mould> = OnceLock::new();
     ONCE.get_or_init(|| {
@@ -492,7 +501,7 @@ fn mould() -> &'static Mould {
 }
 
 impl Mould {
-    /// The run with another file.
+    /// Returns the run in memory with `file` in place of the file `name`.
     fn with(&self, name: &str, file: Vec<u8>) -> Dir {
         let disk = Memory::new();
         for (other, bytes) in self.files.iter().filter(|(other, _)| **other != name) {
@@ -502,10 +511,10 @@ impl Mould {
         Dir::on(Arc::new(disk), Path::new("run"))
     }
 
-    /// The journal with other fields, one a line: `RECORD KEY JSON` sets one, `RECORD KEY` leaves it out, `RECORD`
-    /// leaves the record out; records after the last one are copies of it. Sequence, link and hash are made right
-    /// unless they are set; where `blake3` is set, the hash has another key. Nothing for a record that does not fit its
-    /// line.
+    /// Returns the journal with changed fields. Each line of `text` is one change: `RECORD KEY JSON` sets a field,
+    /// `RECORD KEY` removes it, and `RECORD` removes the record. Records after the last one are copies of it. Sequence,
+    /// link and hash are corrected unless they are set; if `blake3` is set, the hash is written under another key.
+    /// Returns `None` if a change is malformed or a record does not fit its line.
     fn set(&self, text: &str) -> Option<Vec<u8>> {
         const MOST: usize = 12;
         let mut records: BTreeMap<usize, BTreeMap<String, String>> = self
@@ -558,7 +567,7 @@ fn without(mut record: BTreeMap<String, String>, keys: &[&str]) -> BTreeMap<Stri
     record
 }
 
-/// What came of it; an error is printed, and must not move a cursor.
+/// Returns the value of a result. The text of an error must contain no control characters.
 fn told<T, E: std::fmt::Display>(result: Result<T, E>) -> Option<T> {
     result.map_err(|error| assert!(!error.to_string().contains(char::is_control), "{:?}", error.to_string())).ok()
 }

@@ -3,17 +3,17 @@
 # requires-python = ">=3.9"
 # dependencies = ["numpy"]
 # ///
-"""Looks for a period in the value table of a run directory, or in a .npy file of nim-values.
+"""Searches the value table of a run directory, or a .npy file of nim-values, for a period.
 
 Finds the least p with which the last part of the table repeats at least `--repeats` times, and the
 least n0 from which on the whole table repeats with p. This is an observation and not a proof. The
 output states how many values a proof needs.
 
-The search. A window of L values repeats with p exactly if its first L - p values are its last L - p.
-Polynomial hashes of all prefixes, mod the prime 2^31 - 1, tell this for every p at once, in linear
-time. Equal words have equal hashes, so no period is missed; every p whose hashes agree is compared
-value by value, in ascending order, so none is invented and the first that holds is the least.
-Memory: 4 bytes for each value of the window and a few dozen MB.
+The search. A window of L values repeats with p if and only if its first L - p values equal its last
+L - p. Polynomial hashes of all prefixes, mod the prime 2^31 - 1, decide this for all p together in
+linear time. Equal words have equal hashes, so no period is missed. The script then compares every p
+with equal hashes value by value, in ascending order. So no false period is reported, and the first
+period that holds is the least. Memory: 4 bytes for each value of the window and a few dozen MB.
 
 Exit status: 0 observed or none, 1 nothing to read, 2 usage, 3 damage.
 """
@@ -37,12 +37,12 @@ else:
 
 PRIME = (1 << 31) - 1
 # A primitive root mod PRIME: its powers below 2^31 - 2 are distinct, so a single wrong value in a
-# periodic window changes the hashes for certain.
+# periodic window always changes the hashes.
 BASE = 48271
 
 
 class Array:
-    """A .npy file of nim-values (one dimension, any unsigned integers) in the manner of a Run."""
+    """A .npy file of nim-values (one dimension, any unsigned integers), with the interface of a Run."""
 
     def __init__(self, path):
         advice = "give a run directory or a .npy file"
@@ -61,7 +61,7 @@ class Array:
             or self._values.dtype.kind != "u"
         ):
             raise RunError(
-                f"{path!r}: not one row of unsigned integers; convert it, for instance to uint16"
+                f"{path!r}: not a one-dimensional array of unsigned integers; convert it, for instance to uint16"
             )
         self.game, self.count = None, len(self._values)
         self.kept = [(0, self.count)]
@@ -76,7 +76,7 @@ class Array:
 
 
 def last_exception(table, p, a, b):
-    """The greatest n in [a, b) with G(n + p) != G(n), or None. Reads G(a) ... G(b + p - 1)."""
+    """Returns the greatest n in [a, b) with G(n + p) != G(n), or None. Reads G(a) ... G(b + p - 1)."""
     for hi in range(b, a, -CHUNK):
         lo = max(a, hi - CHUNK)
         differ = np.flatnonzero(table.values(lo, hi) != table.values(lo + p, hi + p))
@@ -86,12 +86,14 @@ def last_exception(table, p, a, b):
 
 
 def candidates(table, a, b, limit):
-    """Yields, ascending, every p in 1 ... limit <= b - a with which G(a) ... G(b - 1) repeats, and
-    very rarely another: about one in 2^31 of those that do not."""
+    """Yields, ascending, every p in 1 ... limit <= b - a with which G(a) ... G(b - 1) repeats.
+
+    Also yields about one in 2^31 of the p with which it does not repeat.
+    """
     length = b - a
     powers = np.ones(min(length, CHUNK) + 1, np.uint64)  # BASE^0, BASE^1, ...
     known = 1
-    while known < len(powers):  # doubling
+    while known < len(powers):  # doubles the number of known powers
         step = pow(BASE, known, PRIME)
         new = powers[known : 2 * known]
         new[:] = powers[: len(new)] * step % PRIME
@@ -116,19 +118,19 @@ def candidates(table, a, b, limit):
 
 
 def find_period(table, tail=Fraction(1, 2), window=1 << 24, repeats=2):
-    """The result as a dict with the keys of --json.
+    """Searches `table` for a period. Returns a dict with the keys of --json.
 
     table    a Run or an Array
     tail     the part of the table to search, 0 < tail <= 1, from its end
-    window   the most values to search
-    repeats  whole periods that must be seen in what is searched, >= 2
+    window   maximum number of values to search
+    repeats  number of whole periods that the searched part must contain, >= 2
 
     status is "observed" or "none". The period is the least with which [searched from, searched to)
     repeats, at most searched max_period. The preperiod is the last n with G(n + period) != G(n),
-    plus 1; it is None if the values that would tell are not kept. checked_through is exclusive.
+    plus 1; it is None if the values that determine it are not kept. checked_through is exclusive.
     """
     count = table.count
-    start = count  # of the last kept stretch; ranges that touch are one
+    start = count  # start of the last kept stretch; adjacent ranges form one stretch
     for lo, hi in reversed(table.kept):
         if hi == start:
             start = lo
@@ -166,8 +168,11 @@ def find_period(table, tail=Fraction(1, 2), window=1 << 24, repeats=2):
 
 
 def shape_of_rule(game):
-    """(t, d) of the game's rule: the most tokens a move removes and the least difference of the two
-    heaps of a split. None if the name is not known here."""
+    """Returns (t, d) of the game's rule, or None if this script does not know the name.
+
+    t  the largest number of tokens that a move removes
+    d  the least difference of the two heaps of a split
+    """
     aliases = {
         "kayles": 2,
         "dawson-kayles": 2,
@@ -186,24 +191,26 @@ def shape_of_rule(game):
 
 
 def proof_bounds(table, p, n0):
-    """Lines that say how many values a proof of period p from n0 on needs. n0 need not be the least.
+    """Returns lines that state how many values a proof of period p from n0 on needs.
+
+    n0 need not be the least preperiod.
 
     A table of `count` values shows G(n + p) = G(n) for n0 <= n < count - p.
     """
     rule = shape_of_rule(table.game)
     if rule is None:
-        return ["How far a proof must go depends on the rule, which is not known here."]
+        return ["The number of values that a proof needs depends on the rule, which is not known here."]
     t, d = rule
-    n1 = max(n0, 1)  # P1 and P3 ask for n0 >= 1
+    n1 = max(n0, 1)  # P1 and P3 require n0 >= 1
 
     def line(name, need):
-        verdict = "reached" if table.count >= need else f"{need - table.count} more to go"
+        verdict = "reached" if table.count >= need else f"{need - table.count} more needed"
         return f"{name}: a proof needs {need} values, the table has {table.count}: {verdict}."
 
     if d == 0:  # for n0 <= n < 2 n0 + p + t
         return [line("P1 (Guy-Smith)", 2 * n1 + 2 * p + t)]
     lines = []
-    if (t, d) == (0, 1):  # for n0 <= n <= 2 n0 + p - 2, and no zero in one period
+    if (t, d) == (0, 1):  # for n0 <= n <= 2 n0 + p - 2, without a zero in one period
         zero = first_zero(table, n0, n0 + p)
         if zero is None:
             return [line("P2 (Grundy's game)", 2 * n0 + 2 * p - 1)]
@@ -213,6 +220,7 @@ def proof_bounds(table, p, n0):
 
 
 def first_zero(table, a, b):
+    """Returns the least n in [a, b) with G(n) = 0, or None."""
     for lo in range(a, b, CHUNK):
         zeros = np.flatnonzero(table.values(lo, min(lo + CHUNK, b)) == 0)
         if len(zeros):
@@ -221,16 +229,16 @@ def first_zero(table, a, b):
 
 
 def describe(table, result):
-    """The result in words."""
+    """Returns the result as text."""
     searched, count = result["searched"], table.count
     name = "table" if table.game is None else table.game.encode("unicode_escape").decode()
-    looked = f"the last {searched['to'] - searched['from']} of {count} values"
+    part_searched = f"the last {searched['to'] - searched['from']} of {count} values"
     lines = []
     if result["status"] == "none":
         lines.append(
-            f"{name}: none: no period up to {searched['max_period']} holds throughout {looked}"
-            f" ({searched['repeats']} whole periods asked for). Longer ones, and ones that begin"
-            " later, were not looked for: --tail and --window choose the part."
+            f"{name}: none: no period up to {searched['max_period']} holds throughout {part_searched}"
+            f" ({searched['repeats']} whole periods required). Longer periods, and periods that begin"
+            " later, were not searched for; choose another part with --tail and --window."
         )
     else:
         p, n0 = result["period"], result["preperiod"]
@@ -242,7 +250,7 @@ def describe(table, result):
         lines.append(
             f"{name}: observed: period {p}, {preperiod}: G(n+{p}) = G(n) for {begin} <= n < {count - p}."
         )
-        lines.append(f"The period is the least that holds throughout {looked}.")
+        lines.append(f"The period is the least that holds throughout {part_searched}.")
         lines += proof_bounds(table, p, begin)
         lines.append("Observed is not proved.")
     lines.append(f"Greatest value: {result['max_value']}.")
@@ -250,7 +258,7 @@ def describe(table, result):
 
 
 def number(text):
-    """A whole number > 0 as `grundy` takes them: 16777216, 2^24, 1e7, 10M, 10_000_000."""
+    """Parses a whole number > 0 as `grundy` does: 16777216, 2^24, 1e7, 10M, 10_000_000."""
     if m := re.fullmatch(r"([0-9]{1,18})\^([0-9]{1,2})", text.replace("_", "")):
         value = int(m[1]) ** int(m[2])
     elif m := re.fullmatch(r"([0-9]{1,18})(?:e([0-9]{1,2})|([kMGT]))?", text.replace("_", "")):
@@ -279,17 +287,17 @@ def part(text):
 def whole_periods(text):
     value = number(text)
     if value < 2:
-        raise argparse.ArgumentTypeError("one period is no repeat: at least 2")
+        raise argparse.ArgumentTypeError("must be at least 2: one whole period is no repetition")
     return value
 
 
 def main(argv=None):
     parser = argparse.ArgumentParser(
-        description="Look for a period in a table of nim-values. Observes, does not prove.",
+        description="Search a table of nim-values for a period. Observes periods, proves none.",
         epilog="example: find_period.py runs/kayles",
     )
     parser.add_argument(
-        "table", metavar="DIR|FILE.npy", help="a run directory, or a .npy file of nim-values"
+        "table", metavar="DIR|FILE.npy", help="run directory, or .npy file of nim-values"
     )
     parser.add_argument(
         "--tail",

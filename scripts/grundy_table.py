@@ -1,4 +1,4 @@
-"""Reads the value table of a `grundy` run directory (format 2), also while the run goes on.
+"""Reads the value table of a `grundy` run directory (format 2), also while the run continues.
 
     import grundy_table
     run = grundy_table.open_run("runs/grundy")
@@ -10,7 +10,7 @@
     for start, block in run.chunks():  # the whole table in bounded memory
         ...
 
-Three files make a run:
+A run consists of three files:
 
 values.npy     NumPy format 1.0, header of exactly 4096 bytes, then one unit for each n = 0, 1, ...:
                |u1, which holds min(G(n), 255), or <u2, which holds G(n). The byte 255 means
@@ -18,12 +18,12 @@ values.npy     NumPy format 1.0, header of exactly 4096 bytes, then one unit for
 escapes.npy    with |u1 only: every n with G(n) >= 255 and its value, ascending in n, as
                [('n', '<u8'), ('v', '<u2')] after a header of the same kind.
 journal.jsonl  records of exactly 4096 bytes: a JSON object, spaces, a newline. The last good record
-               says how far the other files are valid (`count`, `escapes`) and which values the run
-               has kept (`kept`). At most 1 MiB may follow the last good record.
+               states how many entries of the other files are valid (`count`, `escapes`) and which
+               values the run has kept (`kept`). At most 1 MiB may follow the last good record.
 
 This module ignores the shapes in the two headers, because they may lag behind the journal. It also
-ignores everything in a file beyond what the journal states. Both are normal while a run goes on and
-after a kill.
+ignores everything in a file beyond what the journal states. Outdated shapes and extra bytes are
+normal while a run continues and after a kill.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ HEADER = 4096  # bytes before the data in both .npy files
 MAGIC = b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little")
 RECORD = 4096  # bytes of one journal record
 TORN_LIMIT = 1 << 20  # maximum number of bytes behind the last good record of a journal
-SATURATED = 255  # the byte that stands for this value and all larger ones
+SATURATED = 255  # byte that represents this value and all larger ones
 SNAPSHOT_LIMIT = 1 << 30  # maximum number of bytes of a snapshot
-CHUNK = 1 << 20  # values read at a time
-ITERATED = 1 << 16  # values converted to Python integers at a time
+CHUNK = 1 << 20  # number of values read at a time
+ITERATED = 1 << 16  # number of values converted to Python integers at a time
 STRIDE = 64  # least step of a slice for which only the selected values are read
 DENSE = 16  # maximum number of escapes read for each value of an index array
 ARRAY_LIMIT = 10**9  # maximum number of bytes of `np.asarray(run)`
@@ -57,7 +57,7 @@ ESCAPE = np.dtype([("n", "<u8"), ("v", "<u2")])
 
 
 class RunError(Exception):
-    """The run cannot be read: no run is there, its format is another one, or it went back."""
+    """The run cannot be read: the directory holds no run, its format differs, or it rolled back."""
 
 
 class Damage(RunError):
@@ -65,7 +65,7 @@ class Damage(RunError):
 
 
 class NotKept(RunError):
-    """The run has freed these values. (Not an IndexError, which would silently end a `for` loop.)"""
+    """The run has freed these values. (This is no IndexError, which would silently end a `for` loop.)"""
 
 
 def open_run(path) -> Run:
@@ -119,10 +119,10 @@ class Run:
             yield from block.tolist()
 
     def __array__(self, dtype=None, copy=None):
-        """The whole table as a new array, uint16 unless another numeric type is asked for.
+        """Returns the whole table as a new array, uint16 unless `dtype` names another numeric type.
 
         Raises ValueError if the array would exceed 1 GB, if a value does not fit `dtype`, or if
-        `copy` is False, because values and escapes must be put together in new memory.
+        `copy` is False, because values and escapes must be combined in new memory.
         """
         dtype = np.dtype(np.uint16 if dtype is None else dtype)
         if dtype.kind not in "biufcO":
@@ -137,7 +137,7 @@ class Run:
         out = self.values(0, self.count)
         if dtype == out.dtype:
             return out
-        with np.errstate(all="ignore"):  # the comparison below finds what does not fit
+        with np.errstate(all="ignore"):  # the comparison below detects overflow
             converted = out.astype(dtype)
         wrong = np.flatnonzero(converted != out)
         if len(wrong):
@@ -148,8 +148,8 @@ class Run:
     def __getitem__(self, key):
         """run[n] is an int; a slice, or a list or array of integers, gives a new uint16 array.
 
-        Negative indices count from the end. Raises IndexError for every index outside the table;
-        unlike with a list, this includes the ends of a slice. Raises TypeError for any other key.
+        Negative indices count from the end. Raises IndexError for every index outside the table,
+        including, unlike a list, the ends of a slice. Raises TypeError for any other key.
         """
         if isinstance(key, slice):
             return self._slice(key)
@@ -165,7 +165,7 @@ class Run:
         return int(self.values(n, n + 1)[0])
 
     def values(self, a, b):
-        """G(a) ... G(b - 1) as a new uint16 array of b - a elements, 0 <= a <= b <= count.
+        """Returns G(a) ... G(b - 1) as a new uint16 array of b - a elements, 0 <= a <= b <= count.
 
         Raises IndexError outside 0 ... count, NotKept if the run has freed any of these values,
         Damage if escapes.npy contradicts values.npy in this range.
@@ -174,17 +174,18 @@ class Run:
         if not 0 <= a <= b <= self.count:
             raise IndexError(
                 f"{self.path!r}: [{a}, {b}) is not within the {self.count} committed values;"
-                " let the run go on, or open it again if it has gone on"
+                " continue the run, or open it again if it has continued"
             )
         out = np.empty(b - a, np.uint16)
         try:
             for lo in range(a, b, CHUNK):
-                # Before reading too: on a full tmpfs, reading a hole through a map raises SIGBUS.
+                # Checked before reading, because on a full tmpfs reading a hole through a map
+                # raises SIGBUS.
                 self._require_kept(a, b)
                 self._copy(out[lo - a : lo - a + CHUNK], lo, min(lo + CHUNK, b))
         finally:
-            # Afterwards as well, and before damage is reported: if a value was freed before it was
-            # copied, the journal says so by now.
+            # Checked again after reading, and before damage is reported: if a value was freed before
+            # it was copied, the journal states so by now.
             self._require_kept(a, b)
         return out
 
@@ -195,16 +196,17 @@ class Run:
             yield start, self.values(start, min(start + size, b))
 
     def mmap(self):
-        """The raw table: a read-only memory map of values.npy, uint8 or uint16 by the run's width.
+        """Returns the raw table: a read-only memory map of values.npy, uint8 or uint16 by the width.
 
         In a uint8 map the byte 255 means "255 or more": the value is in escape_entries(). Values
-        outside the ranges in `kept` have been freed and read as 0, although 0 is a legal value; a
-        run with --keep that goes on frees more of them. values(), chunks() and indexing handle both.
+        outside the ranges in `kept` have been freed and read as 0, although 0 is a legal value. A
+        run with --keep that continues frees more of them. values(), chunks() and indexing handle
+        escapes and freed values.
         """
         return self._values
 
     def escape_entries(self):
-        """The raw entries of escapes.npy as a read-only memory map with the fields n and v.
+        """Returns the entries of escapes.npy as a read-only memory map with the fields n and v.
 
         One entry for each n with G(n) = v >= 255, ascending in n, freed values included. Empty with
         width "u16". The entries are not checked here; values() checks those that it uses.
@@ -234,14 +236,16 @@ class Run:
             raise RunError(f"{self._journal!r}: {e.strerror}; check the file and try again") from e
 
     def snapshot(self):
-        """What the run knows of the values it has freed, as of `record`: a dict, or None for none.
+        """Returns the summary of the values that are freed as of `record`, or None if there are none.
+
+        The summary is a dict with these keys, among others:
 
         from, to   the freed values, half open
         maxima     [n, value] of every freed value that exceeds all freed values before it
-        histogram  how often the values 0, 1, 2, ... occur among the freed values
+        histogram  number of freed values equal to 0, 1, 2, ...
 
-        Raises NotKept if the run has freed more since and removed the file, and Damage if the file
-        is missing otherwise or is not the snapshot that the journal describes.
+        Raises NotKept if the run has since freed more values and removed the file. Raises Damage if
+        the file is missing otherwise, or is not the snapshot that the journal describes.
         """
         named = self.record.get("snapshot")
         if named is None:
@@ -270,7 +274,7 @@ class Run:
         step = 1 if key.step is None else _whole(key.step)
         if step == 0:
             raise ValueError("the step of a slice of a run is 0; use a positive or a negative step")
-        # The ends that a slice may have: a descending one may end before G(0).
+        # Valid ends of a slice. A descending slice may end before G(0).
         low, high = (0, self.count) if step > 0 else (-1, self.count - 1)
         first, last = (low, high) if step > 0 else (high, low)
         start = first if key.start is None else self._slice_end(key.start, low, high)
@@ -319,7 +323,7 @@ class Run:
     def _outside(self, n):
         return IndexError(
             f"{self.path!r}: index {n} is not within the {self.count} committed values;"
-            " let the run go on, or open it again if it has gone on"
+            " continue the run, or open it again if it has continued"
         )
 
     def _no_index(self, key):
@@ -328,11 +332,11 @@ class Run:
             kind += " with other elements"
         return TypeError(
             f"index a run with an integer, a slice, or a list or array of integers, not with {kind}"
-            " (int(x) makes an integer of a float, np.flatnonzero(mask) makes indices of a mask)"
+            " (int(x) converts a float, np.flatnonzero(mask) converts a mask)"
         )
 
     def _take(self, positions):
-        """The values at `positions`, which are within the table, in an array of the same shape."""
+        """Returns the values at `positions`, all within the table, in an array of the same shape."""
         flat = positions.reshape(-1)
         out = np.empty(len(flat), np.uint16)
         try:
@@ -350,7 +354,7 @@ class Run:
         if self._escapes is None:
             return
         i, j = self._first_escape(a), self._first_escape(b)
-        # There cannot be more entries than values; one more is enough to find the wrong one.
+        # There are at most as many entries as values. One more suffices to find a wrong entry.
         entries = np.array(self._escapes[i : min(j, i + len(out) + 1)])
         at = np.flatnonzero(out == SATURATED)
         n, v = entries["n"], entries["v"]
@@ -386,16 +390,16 @@ class Run:
         out[found] = v
 
     def _are_entries(self, index, n):
-        """Whether each entry of escapes.npy with this index exists and belongs to this n."""
+        """Returns, for each pair, whether the entry with this index exists and belongs to this n."""
         found = index < self.escapes
         found[found] = self._escapes["n"][index[found]] == n[found]
         return found
 
     def _first_escape(self, n):
-        """The index of the first escape at n or later, by bisection.
+        """Returns the index of the first escape at n or later, by bisection.
 
-        Not np.searchsorted, which would copy the whole (unaligned) column, and would not notice a
-        stretch of zeros.
+        np.searchsorted would copy the whole (unaligned) column, and would not detect a stretch of
+        zeros.
         """
         lo, hi = 0, self.escapes
         while lo < hi:
@@ -409,7 +413,7 @@ class Run:
         return lo
 
     def _first_escapes(self, n):
-        """The same for each element of the uint64 array `n`, which is not empty."""
+        """Returns the index of the first escape at each n or later. `n` is a nonempty uint64 array."""
         i, j = self._first_escape(int(n.min())), self._first_escape(int(n.max()))
         if i <= j <= i + DENSE * len(n):
             column = np.array(self._escapes["n"][i:j])
@@ -418,7 +422,7 @@ class Run:
             if wrong.any():
                 raise self._bad_escape(i + int(np.argmax(wrong)))
             return i + np.searchsorted(column, n)
-        # Bisection for all of `n` at once; to copy the entries between them would take longer.
+        # Bisects for all of `n` together, because copying the entries between them would take longer.
         lo, hi = np.zeros(len(n), np.int64), np.full(len(n), self.escapes, np.int64)
         for _ in range(self.escapes.bit_length()):
             active = np.flatnonzero(lo < hi)
@@ -446,16 +450,16 @@ class Run:
         )
 
     def _require_kept(self, a, b):
-        """Raises NotKept if any of G(a) ... G(b - 1) is freed by now."""
+        """Raises NotKept if any of G(a) ... G(b - 1) has been freed."""
         self._follow()
-        for lo, hi in self._kept_now:  # ranges that touch are one range
+        for lo, hi in self._kept_now:  # adjacent ranges count as one
             if lo <= a < hi:
                 a = min(b, hi)
         if a < b:
             raise self._freed(a)
 
     def _require_kept_each(self, positions):
-        """Raises NotKept if any of the values at `positions` is freed by now."""
+        """Raises NotKept if any of the values at `positions` has been freed."""
         self._follow()
         freed = np.ones(len(positions), bool)
         for lo, hi in self._kept_now:
@@ -471,13 +475,13 @@ class Run:
         )
 
     def _follow(self):
-        """Reads the records that were added since: the run may have freed values or gone back."""
+        """Reads the records added since the last call: the run may have freed values or rolled back."""
         try:
             now = os.stat(self._journal)
             if _identity(now) == self._journal_file and now.st_size == self._latest_end:
                 return
             with open_regular(self._journal) as file:
-                # The last record that was read must still be there, or the run has gone back.
+                # If the last record that was read has changed, the run has rolled back.
                 file.seek(self._latest_end - RECORD)
                 again = _parse(file.read(RECORD), self._journal)
                 if again is None or again != self._latest:
@@ -489,7 +493,7 @@ class Run:
                             raise self._went_back(f"{record['count']} values")
                         self._kept_now = [tuple(pair) for pair in record["kept"]]
                         self._latest, self._latest_end = record, file.tell()
-                    elif file.tell() - self._latest_end > TORN_LIMIT:  # else torn, or being written
+                    elif file.tell() - self._latest_end > TORN_LIMIT:  # else torn, or incomplete
                         raise _too_much_behind(self._journal, self._latest_end)
                 self._journal_file = _identity(now)
         except OSError as e:
@@ -514,11 +518,11 @@ def open_regular(path):
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
     file.close()
-    raise RunError(f"{path!r}: not a regular file; put the file of the run back in its place")
+    raise RunError(f"{path!r}: not a regular file; restore the file of the run")
 
 
 def _whole(x):
-    """`x` as an int, if it is an integer and no bool."""
+    """Returns `x` as an int. Raises TypeError unless it is an integer and no bool."""
     if not isinstance(x, (bool, np.bool_)):
         try:
             return operator.index(x)
@@ -528,9 +532,9 @@ def _whole(x):
 
 
 def _last_record(path):
-    """The last good record, the offset after it, and the identity of the journal.
+    """Returns the last good record, the offset after it, and the identity of the journal.
 
-    A killed process may leave a broken record behind it.
+    A killed process may leave a broken record after the last good one.
     """
     try:
         with open_regular(path) as file:
@@ -545,7 +549,7 @@ def _last_record(path):
     except OSError as e:
         raise RunError(f"{path!r}: {e.strerror}; give the directory of a run") from e
     message = f"{path!r}: no good record in {status.st_size} bytes"
-    if status.st_size < 2 * RECORD:  # killed before or within its first commit
+    if status.st_size < 2 * RECORD:  # killed before or during its first commit
         raise RunError(message + "; nothing has been committed yet")
     if end == 0:
         raise Damage(message + "; run `grundy verify`")
@@ -572,9 +576,9 @@ def _follows(record, before):
 
 
 def _parse(line, path):
-    """The record in the 4096 bytes `line`, None if they are not a whole good record.
+    """Returns the record in the 4096 bytes `line`, or None if they are not a whole good record.
 
-    Raises RunError for another format, Damage for a whole record that makes no sense.
+    Raises RunError for another format, and Damage for a whole record with invalid fields.
     """
     if len(line) != RECORD or not line.endswith(b"\n"):
         return None
@@ -594,7 +598,7 @@ def _parse(line, path):
         return None
     if not _sensible(record):
         raise Damage(
-            f"{path!r}: record {record.get('sequence')!r} has fields that make no sense;"
+            f"{path!r}: record {record.get('sequence')!r} has invalid fields;"
             " run `grundy verify`"
         )
     return record
@@ -644,7 +648,7 @@ def _sensible_attachment(named):
 
 
 def _parse_snapshot(data, run, start, stop):
-    """The snapshot in `data` if it is one of the values [start, stop) of this run, else None."""
+    """Returns the snapshot in `data` if it describes the values [start, stop) of this run, else None."""
     try:
         snapshot = json.loads(data)
     except (ValueError, RecursionError):
@@ -671,10 +675,10 @@ def _parse_snapshot(data, run, start, stop):
 
 
 def _map(path, dtype, count):
-    """The first `count` entries of the .npy file as a read-only map; its shape is ignored."""
+    """Returns the first `count` entries of the .npy file as a read-only map. Ignores its shape."""
     try:
         with open_regular(path) as file:
-            # Not np.load, which relies on the shape. Of the header, only 'descr' matters.
+            # np.load would rely on the shape. Only 'descr' is read from the header.
             header = file.read(HEADER)
             descr = str(np.lib.format.dtype_to_descr(dtype))
             wanted = f"'descr':{descr if dtype.names else repr(descr)},".replace(" ", "").encode()
@@ -690,7 +694,7 @@ def _map(path, dtype, count):
             size, need = os.fstat(file.fileno()).st_size, HEADER + count * dtype.itemsize
             if size < need:
                 raise Damage(
-                    f"{path!r}, offset {size}: the file ends here, the journal says {count} entries,"
+                    f"{path!r}, offset {size}: the file ends here, but the journal states {count} entries,"
                     f" {need} bytes; copy the file again or run `grundy verify`"
                 )
             if count == 0:  # an empty file range cannot be mapped

@@ -6,7 +6,7 @@
 """Prints the results of a run as Markdown: its state, its maxima and zeros, the digest of every segment.
 
 Segment digests come from the journal, which keeps them all. Every kept value is read once. The snapshot that the
-journal names accounts for the freed values. The run may go on meanwhile: if it frees values before they are read,
+journal names accounts for the freed values. The run may continue meanwhile: if it frees values before they are read,
 the script opens the run again at its newest record.
 
 Exit status: 0 done, 1 nothing to read or values freed too fast, 2 usage, 3 damage.
@@ -27,7 +27,7 @@ except ImportError as e:  # `--help` works without NumPy
 else:
     import grundy_table
 
-SEGMENT = 1 << 24  # values whose digest the journal records together
+SEGMENT = 1 << 24  # number of values per segment; the journal records a digest at the end of each segment
 ATTEMPTS = 10  # maximum number of attempts to read a run that frees values meanwhile
 EXAMPLE = "example: results.py runs/grundy --command 'grundy run grundy --to 2^34 --keep 1G' > grundy-2-34.md"
 KEYS = [
@@ -37,15 +37,15 @@ KEYS = [
 
 
 class Census:
-    """What the values of one stretch [from, to) tell."""
+    """Maxima and zeros of the values of one stretch [from, to)."""
 
     def __init__(self):
         self.maxima = []  # (n, value) for each value larger than all before it in the stretch
         self.zeros = 0
-        self.last_zero = None  # as far as positions of zeros are known
+        self.last_zero = None  # n of the last zero among the values whose positions are known
 
     def see(self, start, values):
-        """Counts the next values, which begin at `start`."""
+        """Adds the next values of the stretch, which begin at `start`."""
         best = self.maxima[-1][1] if self.maxima else -1
         if int(values.max()) > best:
             running = np.maximum.accumulate(values)
@@ -69,10 +69,10 @@ class Census:
 
 
 def census(run):
-    """The census of all committed values, kept and freed."""
+    """Returns the census of all committed values, kept and freed."""
     parts = []
-    # What the run removes first is read first: an older snapshot, then the values behind the freed ones, in ascending
-    # order. It never frees the first of two kept ranges.
+    # Reads in the order in which the run removes data: first the snapshot, then the values after the freed ones, in
+    # ascending order. The run never frees the first of two kept ranges.
     snapshot = run.snapshot()
     if snapshot:
         freed = Census()
@@ -91,7 +91,7 @@ def census(run):
 
 
 def segments(run):
-    """The digest at the end of every whole segment of the committed values, as {count: digest}."""
+    """Returns the digest at the end of every whole segment of the committed values, as {count: digest}."""
     digests = {}
     for record in run.records():
         if record["event"] == "rollback":
@@ -102,7 +102,7 @@ def segments(run):
 
 
 def read(directory):
-    """(run, census, digests) as of one record of the journal.
+    """Returns (run, census, digests) as of one record of the journal.
 
     Raises grundy_table.NotKept if the run frees its values faster than they are read.
     """
@@ -112,7 +112,7 @@ def read(directory):
             return run, census(run), segments(run)
         except grundy_table.NotKept as error:
             now = grundy_table.open_run(directory).record["sequence"]
-            if now == run.record["sequence"]:  # another attempt would end in the same way
+            if now == run.record["sequence"]:  # another attempt would fail in the same way
                 raise
             if attempt == ATTEMPTS:
                 raise grundy_table.NotKept(
@@ -122,7 +122,7 @@ def read(directory):
 
 
 def machine():
-    """The processor and the system, in a line."""
+    """Returns the processor and the system as one line."""
     name = platform.processor()
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as info:
@@ -133,7 +133,7 @@ def machine():
 
 
 def write(run, found, digests, options):
-    """Prints the text."""
+    """Prints the results as Markdown."""
     game = run.game.encode("unicode_escape").decode()
     print(f"# {game}, {run.count} values\n")
     for name, text in [("command", options.command), ("commit", options.commit)]:
@@ -156,13 +156,13 @@ def write(run, found, digests, options):
 
 
 def main(arguments=None):
-    """The command line."""
+    """Runs the command line; returns the exit status."""
     parser = argparse.ArgumentParser(
         description="Print the results of a run as Markdown.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("directory", metavar="DIR", help="a run directory; the run may be going on")
+    parser.add_argument("directory", metavar="DIR", help="run directory; the run may continue meanwhile")
     parser.add_argument("--command", metavar="TEXT", help="state the command that made the run")
     parser.add_argument("--commit", metavar="HASH", help="state the commit of the program that made the run")
     parser.add_argument(

@@ -60,8 +60,11 @@ def fields(values, width="u8", **changes):
 
 
 def write_run(path, values, width="u8", shape=None, entries=None, **changes):
-    """A run directory with one commit record. `shape`: the shape in the header of values.npy;
-    `entries`: the content of escapes.npy."""
+    """Writes a run directory with one commit record, and returns its path.
+
+    shape    shape in the header of values.npy, if it differs from the number of values
+    entries  content of escapes.npy, if it differs from that of the values
+    """
     os.makedirs(path, exist_ok=True)
     values = np.asarray(values, np.uint16)
     shape = len(values) if shape is None else shape
@@ -100,17 +103,17 @@ def random_values(seed, count, top=700):
 
 
 def punch(path, a, b):
-    """A hole in the table: the values from a to b read as zeros, the escapes stay."""
+    """Overwrites the values from a to b with zeros, as a hole reads. The escapes stay."""
     with open(os.path.join(path, "values.npy"), "r+b") as file:
         file.seek(4096 + a)
         file.write(bytes(b - a))
 
 
 class Writer:
-    """A run with `--keep` that goes on step by step, in the order of the real program.
+    """Writes a run with `--keep` step by step, in the order of the real program.
 
-    Whole segments between `head` and the last `keep` values are freed: a snapshot and a record say
-    so first. The hole is punched, and the snapshot before is removed, by the step after that.
+    Frees whole segments between `head` and the last `keep` values. One step writes the snapshot and
+    the record; the next step punches the hole and removes the previous snapshot.
     """
 
     def __init__(self, path, values, segment, head, keep):
@@ -123,7 +126,7 @@ class Writer:
         append(path, "journal.jsonl", b"")
 
     def step(self, values):
-        """Commits the next `values`, and frees what may be freed."""
+        """Commits the next `values` values, and frees every segment that may be freed."""
         start, self.count = self.count, min(self.count + values, len(self.values))
         new = self.values[start : self.count]
         append(self.path, "values.npy", saturated(new))

@@ -1,7 +1,6 @@
-"""Tests of compare: a project in a temporary directory, whose cargo copies a file.
+"""Tests of compare with a project in a temporary directory, whose `cargo` copies a file.
 
-The program of that project is a small script, so that its values, its failures and the times when
-it hangs are planted.
+The program of that project is a small script, so the tests choose its values, failures and hangs.
 """
 
 import json
@@ -17,7 +16,7 @@ import pytest
 HERE = os.path.dirname(os.path.abspath(__file__))
 COMPARE = os.path.join(os.path.dirname(HERE), "compare")
 
-# The tests plant `digest`, an expression, and `more`, a statement.
+# Program of the project. The tests supply `digest`, an expression, and `more`, a statement.
 PROGRAM = """#!{python}
 import json, os, sys
 digest = {digest}
@@ -34,7 +33,7 @@ else:
     count = int(open(sys.argv[3] + "/count").read())
     print(json.dumps({{"digest": digest, "count": count}}))
 """
-# `cargo build` of the real one: what it says on stdout, and where the program is.
+# Replacement for `cargo build`: prints the same kind of messages, and puts the program in the same place.
 CARGO = """#!{python}
 import json, os, shutil, sys
 arguments = sys.argv[1:]
@@ -121,8 +120,8 @@ def project(tmp_path):
     return Project(tmp_path)
 
 
-def test_base_and_new_take_turns_in_fresh_directories(project):
-    project.program(more="open(arguments['--dir'] + '/more', 'x')")  # fails in a used directory
+def test_base_and_new_alternate_in_new_directories(project):
+    project.program(more="open(arguments['--dir'] + '/more', 'x')")  # fails if the directory is reused
     done = project.compare("--base", project.base, "--quick", "--rounds", "2", "--json")
     assert done.returncode == 0, done.stderr
     builds, runs = project.log()[:2], project.log()[2:]
@@ -149,7 +148,7 @@ def test_base_and_new_take_turns_in_fresh_directories(project):
     assert project.nothing_is_left()
 
 
-def test_the_result_is_a_table_and_progress_is_elsewhere(project):
+def test_result_is_a_table_on_stdout_and_progress_is_on_stderr(project):
     done = project.compare("--base", "HEAD", "--rounds", "1")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -160,13 +159,13 @@ def test_the_result_is_a_table_and_progress_is_elsewhere(project):
     assert "round 1 of 1" in done.stderr and "round" not in done.stdout.replace("rounds", "")
 
 
-def test_a_slower_build_has_a_ratio_above_1(project):
+def test_slower_build_has_ratio_above_1(project):
     project.program(more="import time; time.sleep(0.5)")
     done = project.compare("--base", "HEAD", "--rounds", "1", "--json")
     assert all(case["ratio"] > 1 for case in json.loads(done.stdout)["cases"])
 
 
-def test_a_wrong_build_is_told_and_gets_no_figures(project):
+def test_different_digest_is_status_3_without_figures(project):
     project.program(digest="'bb'")
     done = project.compare("--base", "HEAD")
     assert (done.returncode, done.stdout) == (3, "")
@@ -174,26 +173,26 @@ def test_a_wrong_build_is_told_and_gets_no_figures(project):
     assert project.nothing_is_left()
 
 
-def test_a_build_that_disagrees_with_itself_later_on_is_told(project):
+def test_digest_that_changes_between_rounds_is_status_3(project):
     project.program(digest="str(len(open(os.environ['LOG']).readlines()) > 4)")
     done = project.compare("--base", project.root / "program")
     assert done.returncode == 3 and "has digest True, not False" in done.stderr
 
 
-def test_too_few_values_are_a_failure_and_no_good_time(project):
+def test_too_few_values_are_status_1(project):
     project.program(more="open(arguments['--dir'] + '/count', 'w').write('5')")
     done = project.compare("--base", "HEAD")
     assert (done.returncode, done.stdout) == (1, "") and "5 values" in done.stderr
 
 
-def test_a_run_that_fails_is_status_1_with_its_message(project):
+def test_failed_run_is_status_1_with_its_message(project):
     project.program(more="sys.exit('the disk is full')")
     done = project.compare("--base", "HEAD")
     assert (done.returncode, done.stdout) == (1, "") and "the disk is full" in done.stderr
     assert project.nothing_is_left()
 
 
-def test_a_base_that_does_not_build_is_status_1_and_leaves_no_worktree(project):
+def test_base_that_does_not_build_is_status_1_and_leaves_no_worktree(project):
     (project.root / "broken").write_text("")
     broken = project.commit()
     os.remove(project.root / "broken")
@@ -202,14 +201,14 @@ def test_a_base_that_does_not_build_is_status_1_and_leaves_no_worktree(project):
     assert project.nothing_is_left()
 
 
-def test_a_program_as_base_is_not_built(project):
+def test_program_as_base_is_not_built(project):
     shutil.copy2(project.root / "program", project.path / "older")
     done = project.compare("--base", project.path / "older", "--rounds", "1")
     assert done.returncode == 0, done.stderr
     assert [line for line in project.log() if line[0] == "build"] == [["build", "shared"]]
 
 
-def test_without_a_base_the_newest_record_names_it(project):
+def test_default_base_is_the_commit_of_the_newest_record(project):
     project.record("2026-01-02-a.md", f"# A record\n\nCommit {project.base[:7]} and more.\n")
     project.record("2025-12-31-z.md", "Commit 0000000\n")
     project.record("README.md", "Commit 1111111\n")
@@ -221,7 +220,7 @@ def test_without_a_base_the_newest_record_names_it(project):
 @pytest.mark.parametrize(
     "text", ["# none\n", "The Commit 1234567\n", "Commit xyz\n", "Commit 12\n"]
 )
-def test_a_record_that_names_no_commit_is_told_by_its_name(project, text):
+def test_record_without_commit_is_reported_by_name(project, text):
     project.record("2026-01-01-a.md", f"Commit {project.base}\n")
     project.record("2026-01-02-b.md", text)
     done = project.compare()
@@ -229,7 +228,7 @@ def test_a_record_that_names_no_commit_is_told_by_its_name(project, text):
     assert "2026-01-02-b.md" in done.stderr and "Commit HASH" in done.stderr
 
 
-def test_no_record_at_all_is_told(project):
+def test_missing_records_are_reported(project):
     done = project.compare()
     assert done.returncode == 1 and "no record" in done.stderr
 
@@ -239,19 +238,19 @@ def test_no_record_at_all_is_told(project):
     [["--rounds", "0"], ["--rounds", "x"], ["--base", "nowhere"], ["--base=--all"], ["more"]],
     ids=str,
 )
-def test_usage_is_status_2(project, arguments):
+def test_usage_error_is_status_2(project, arguments):
     done = project.compare(*arguments)
     assert (done.returncode, done.stdout) == (2, "") and done.stderr
 
 
-def test_a_file_that_is_no_program_is_usage(project):
+def test_base_that_is_not_executable_is_a_usage_error(project):
     (project.path / "text").write_text("")
     assert project.compare("--base", project.path / "text").returncode == 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=str)
 @pytest.mark.parametrize("where", ["build", "run"])
-def test_stopped_it_removes_what_it_made_and_ends_what_it_started(project, number, where):
+def test_signal_removes_temporary_files_and_ends_child_processes(project, number, where):
     if signal.getsignal(number) == signal.SIG_IGN:
         pytest.skip("ignored here, as under nohup")
     hang = (

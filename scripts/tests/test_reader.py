@@ -24,7 +24,7 @@ NUMPY_2 = int(np.__version__.split(".")[0]) >= 2
 
 @pytest.fixture(params=["u8", "u16"])
 def pair(request, tmp_path):
-    """A run and the array of its values, a third of them 255 and more."""
+    """Returns a run and the array of its values, a third of which are 255 or more."""
     values = random_values(11, 3000, 400)
     values[[0, 7, 2999]] = [65535, 255, 256]
     return grundy_table.open_run(write_run(tmp_path / "r", values, request.param)), values
@@ -32,7 +32,7 @@ def pair(request, tmp_path):
 
 @pytest.fixture
 def deadline():
-    """Ends a test that hangs."""
+    """Fails a test that hangs for 10 s."""
 
     def expired(number, frame):
         raise TimeoutError("the reader hangs")
@@ -142,7 +142,7 @@ def test_slices_with_steps_agree_with_numpy(pair, monkeypatch):
         run[::0]
 
 
-def test_freed_values_are_refused_by_every_way_to_index(tmp_path):
+def test_every_kind_of_index_refuses_freed_values(tmp_path):
     values = random_values(14, 3000, 254)
     path = write_run(tmp_path / "r", values, kept=[[0, 1000], [2000, 3000]])
     punch(path, 1000, 2000)
@@ -177,7 +177,7 @@ def test_asarray_gives_uint16_in_bulk(pair, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float16, bool])
-def test_values_are_never_cut_to_a_smaller_type(pair, dtype):
+def test_values_are_never_truncated_to_a_smaller_type(pair, dtype):
     with pytest.raises(ValueError, match=r"G\(0\) = 65535 does not fit"):
         np.asarray(pair[0], dtype)
 
@@ -189,19 +189,19 @@ def test_values_that_fit_a_smaller_type_are_converted(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["U5", "S1", "V2", "M8[s]"])
-def test_types_that_are_no_numbers_are_refused(pair, dtype):
+def test_non_numeric_types_are_refused(pair, dtype):
     with pytest.raises(TypeError, match="numeric type"):
         np.asarray(pair[0], dtype)
 
 
 @pytest.mark.skipif(not NUMPY_2, reason="NumPy 1 never passes copy")
-def test_an_array_without_a_copy_is_refused(pair):
+def test_array_without_copy_is_refused(pair):
     with pytest.raises(ValueError, match="mmap"):
         np.asarray(pair[0], copy=False)
     assert np.asarray(pair[0], copy=True).dtype == np.uint16
 
 
-def test_an_array_above_the_limit_is_refused_before_it_is_allocated(tmp_path):
+def test_array_above_the_limit_is_refused_before_allocation(tmp_path):
     path = write_run(tmp_path / "r", [])
     count = grundy_table.ARRAY_LIMIT // 2 + 1
     os.truncate(os.path.join(path, "values.npy"), 4096 + count)  # sparse
@@ -218,7 +218,7 @@ def test_an_array_above_the_limit_is_refused_before_it_is_allocated(tmp_path):
                 np.asarray(run, np.int64)
 
 
-def test_a_million_values_take_well_below_a_second(tmp_path):
+def test_a_million_values_are_read_in_bounded_time(tmp_path):
     values = random_values(15, 1_000_000, 300)
     run = grundy_table.open_run(write_run(tmp_path / "r", values))
     begun = time.monotonic()
@@ -226,7 +226,7 @@ def test_a_million_values_take_well_below_a_second(tmp_path):
     bulk = time.monotonic() - begun
     assert [*run] == array.tolist() == values.tolist()
     iterated = time.monotonic() - begun - bulk
-    assert bulk < 1 and iterated < 5  # value by value they took 38 s
+    assert bulk < 1 and iterated < 5  # reading value by value exceeds this limit
 
 
 def test_iteration_reads_bounded_blocks(pair, monkeypatch):
@@ -241,7 +241,7 @@ def test_iteration_reads_bounded_blocks(pair, monkeypatch):
     assert 65535 in run and 40000 not in run
 
 
-def test_mmap_is_the_raw_table_and_cannot_be_written(pair):
+def test_mmap_is_the_raw_table_and_is_read_only(pair):
     run, values = pair
     raw = run.mmap()
     if run.record["width"] == "u8":
@@ -253,7 +253,7 @@ def test_mmap_is_the_raw_table_and_cannot_be_written(pair):
     assert np.array_equal(np.asarray(run), values)
 
 
-def test_escape_entries_are_those_of_255_and_more(pair):
+def test_escape_entries_are_the_values_of_255_and_more(pair):
     run, values = pair
     entries = run.escape_entries()
     assert entries.dtype == np.dtype(ESCAPE) and len(entries) == run.escapes
@@ -263,7 +263,7 @@ def test_escape_entries_are_those_of_255_and_more(pair):
         entries["v"] = 1
 
 
-def test_maps_of_an_empty_run_cannot_be_written(tmp_path):
+def test_maps_of_an_empty_run_are_read_only(tmp_path):
     run = grundy_table.open_run(write_run(tmp_path / "r", [], kept=[]))
     assert len(run.mmap()) == len(run.escape_entries()) == len(np.asarray(run)) == len(run[::-1]) == 0
     assert run[[]].tolist() == [] and list(run) == []
@@ -292,9 +292,9 @@ def listener(path):
 
 @pytest.mark.parametrize("make", [fifo, device, directory, listener])
 @pytest.mark.parametrize("name", ["values.npy", "escapes.npy", "journal.jsonl"])
-def test_what_is_no_regular_file_is_refused_and_does_not_hang(tmp_path, deadline, monkeypatch, name, make):
+def test_file_that_is_not_regular_is_refused_without_hanging(tmp_path, deadline, monkeypatch, name, make):
     path = write_run(tmp_path / "r", range(100))
-    monkeypatch.chdir(path)  # the address of a socket is short
+    monkeypatch.chdir(path)  # the address of a socket must be short
     os.remove(name)
     make(name)
     with pytest.raises(grundy_table.RunError, match=name):
@@ -310,7 +310,7 @@ def test_journal_that_becomes_a_fifo_does_not_hang_an_open_run(tmp_path, deadlin
         run[5]
 
 
-def test_open_files_do_not_pile_up(tmp_path):
+def test_failed_opens_leak_no_file_descriptors(tmp_path):
     path = write_run(tmp_path / "r", range(100))
     os.remove(os.path.join(path, "values.npy"))
     os.mkfifo(os.path.join(path, "values.npy"))
@@ -337,7 +337,7 @@ def test_at_most_a_mebibyte_may_follow_the_last_record(tmp_path, deadline, behin
     assert time.monotonic() - begun < 2
 
 
-def test_bound_of_the_tail_starts_again_at_each_good_record(tmp_path):
+def test_tail_limit_restarts_at_each_good_record(tmp_path):
     path = write_run(tmp_path / "r", range(100))
     run = grundy_table.open_run(path)
     for sequence in (1, 2):
@@ -347,7 +347,7 @@ def test_bound_of_the_tail_starts_again_at_each_good_record(tmp_path):
     assert run[5] == 5 and grundy_table.open_run(path).record["sequence"] == 2
 
 
-def test_journal_cut_or_replaced_under_an_open_run_is_noticed(tmp_path):
+def test_open_run_notices_a_cut_or_replaced_journal(tmp_path):
     path = write_run(tmp_path / "r", range(100))
     journal = os.path.join(path, "journal.jsonl")
     append(path, "journal.jsonl", record_line(**fields(range(100), sequence=1)))
@@ -364,10 +364,10 @@ def test_journal_cut_or_replaced_under_an_open_run_is_noticed(tmp_path):
         run[5]
     with open(journal, "wb") as file, open(journal + ".old", "rb") as old:
         file.write(old.read())
-    assert run[5] == 5  # the same records
+    assert run[5] == 5  # the replaced file has the same records
 
 
-def test_records_are_those_up_to_the_opened_one(tmp_path):
+def test_records_end_at_the_opened_one(tmp_path):
     lines, previous = [], "0" * 64
     path = write_run(tmp_path / "r", range(100))
     for sequence in range(4):

@@ -1,7 +1,7 @@
-"""Tests of results.py, also on runs that go on and free values while it reads.
+"""Tests of results.py, also on runs that continue and free values while it reads.
 
-fake_run.Writer makes a step between two reads of the reader. Expected maxima, zeros and digests are
-counted from the planted values, in plain Python.
+fake_run.Writer commits values between two reads. The tests compute the expected maxima, zeros and
+digests from the planted values, in plain Python.
 """
 
 import json
@@ -24,7 +24,7 @@ SEGMENT, HEAD, KEEP, BLOCK = 64, 256, 200, 15
 
 
 def planted(count):
-    """Values with maxima all along, also above 255, and zeros in every part."""
+    """Returns values with new maxima and zeros in every part, some of them above 255."""
     values = np.random.default_rng(21).integers(0, 5, count).astype(np.uint16)
     values[::101] = np.arange(len(values[::101])) + 6
     values[1::150] = 300 + np.arange(len(values[1::150]))
@@ -41,7 +41,7 @@ def maxima(values):
 
 @pytest.fixture
 def small(monkeypatch):
-    """Segments and blocks of a few values."""
+    """Makes segments and blocks a few values long."""
     monkeypatch.setattr(results, "SEGMENT", SEGMENT)
     monkeypatch.setattr(grundy_table, "CHUNK", BLOCK)
     monkeypatch.setattr(grundy_table.Run.chunks, "__defaults__", (0, None, BLOCK))
@@ -62,7 +62,7 @@ def going_on(monkeypatch, writer, every, values):
 
 
 def written(path, capsys, *options):
-    """Exit status, the text before the maxima as {key: text}, the rows of maxima and of digests."""
+    """Runs results.py. Returns exit status, state as {key: text}, rows of maxima, and rows of digests."""
     status = results.main([str(path), *options])
     out, err = capsys.readouterr()
     if status != 0:
@@ -92,7 +92,7 @@ def expect_all(values, writer, state, rows, digests):
 
 
 @pytest.mark.parametrize("step", [32, 64, 100, 128])
-def test_run_that_stands_still(tmp_path, small, capsys, step):
+def test_stopped_run_is_described_exactly(tmp_path, small, capsys, step):
     values = planted(3000)
     writer = Writer(tmp_path / "r", values, SEGMENT, HEAD, KEEP)
     while writer.count < len(values):
@@ -103,7 +103,7 @@ def test_run_that_stands_still(tmp_path, small, capsys, step):
 
 
 @pytest.mark.parametrize("every", [1, 4, 6, 8, 20])
-def test_values_freed_while_they_are_read(tmp_path, small, capsys, monkeypatch, every):
+def test_values_freed_during_reading(tmp_path, small, capsys, monkeypatch, every):
     values = planted(20_000)
     writer = Writer(tmp_path / "r", values, SEGMENT, HEAD, KEEP)
     for _ in range(20):
@@ -119,7 +119,7 @@ def test_values_freed_while_they_are_read(tmp_path, small, capsys, monkeypatch, 
     reads = going_on(monkeypatch, writer, every, 64)
     status, state, rows, digests = written(writer.path, capsys)
     assert writer.count > begun
-    if every * BLOCK < SEGMENT:  # the run is faster than the reader
+    if every * BLOCK < SEGMENT:  # the run frees values faster than the reader reads them
         assert status == 1 and "stop it" in state and len(opened) == 2 * results.ATTEMPTS
         assert len(reads) < 100
     else:
@@ -128,7 +128,7 @@ def test_values_freed_while_they_are_read(tmp_path, small, capsys, monkeypatch, 
         expect_all(values, writer, state, rows, digests)
 
 
-def test_retry_after_a_burst_ends_right(tmp_path, small, capsys, monkeypatch):
+def test_retry_after_a_burst_gives_correct_results(tmp_path, small, capsys, monkeypatch):
     values = planted(20_000)
     writer = Writer(tmp_path / "r", values, SEGMENT, HEAD, KEEP)
     for _ in range(20):
@@ -169,7 +169,7 @@ def test_snapshot_replaced_between_journal_and_snapshot(tmp_path, small, capsys,
     expect_all(values, writer, state, rows, digests)
 
 
-def test_what_goes_first_is_read_first(tmp_path, small, capsys, monkeypatch):
+def test_data_is_read_in_the_order_of_its_removal(tmp_path, small, capsys, monkeypatch):
     writer = Writer(tmp_path / "r", planted(2000), SEGMENT, HEAD, KEEP)
     for _ in range(20):
         writer.step(64)
@@ -180,7 +180,7 @@ def test_what_goes_first_is_read_first(tmp_path, small, capsys, monkeypatch):
     assert starts == tail + list(range(0, HEAD, BLOCK)) and tail == sorted(tail) and tail[0] == writer.freed
 
 
-def test_digests_are_those_that_stand_after_a_rollback(tmp_path, small, capsys):
+def test_digests_after_a_rollback_are_the_valid_ones(tmp_path, small, capsys):
     values = planted(2000)
     writer = Writer(tmp_path / "r", values, SEGMENT, HEAD, 10**6)
     for _ in range(5):
@@ -234,7 +234,7 @@ def test_missing_snapshot_of_a_run_at_rest_is_damage(tmp_path, small, capsys):
     assert status == 3 and snapshot in message and "missing" in message
 
 
-def test_fifo_in_the_place_of_the_snapshot_does_not_hang(tmp_path, small):
+def test_fifo_in_place_of_the_snapshot_does_not_hang(tmp_path, small):
     writer, snapshot = a_run(tmp_path / "r")
     os.remove(snapshot)
     os.mkfifo(snapshot)
@@ -262,7 +262,7 @@ def test_fifo_in_the_place_of_the_snapshot_does_not_hang(tmp_path, small):
         lambda snapshot: snapshot.update(maxima=7),
     ],
 )
-def test_forged_snapshot_is_damage_whether_its_hash_holds_or_not(tmp_path, small, capsys, change):
+def test_forged_snapshot_is_damage_with_either_hash(tmp_path, small, capsys, change):
     writer, path = a_run(tmp_path / "r")
     with open(path, "rb") as file:
         snapshot = json.loads(file.read())
@@ -284,7 +284,7 @@ def test_snapshot_named_elsewhere_is_damage_and_not_opened(tmp_path, small, caps
     os.rename(path, tmp_path / os.path.basename(path))
     writer.commit()
     status, message, _, _ = written(writer.path, capsys)
-    assert status == 3 and "missing" in message  # in the run directory
+    assert status == 3 and "missing" in message  # the name is looked up in the run directory only
     os.rename(tmp_path / os.path.basename(path), path)
     status, message, _, _ = written(writer.path, capsys)
     assert status == 3 and "not the snapshot" in message
@@ -297,7 +297,7 @@ def test_control_characters_of_a_hostile_run_are_escaped(tmp_path, capsys):
     assert "\x1b" not in out and "\\x1b[2Jnim\\n" in out
 
 
-def test_exit_status_tells_missing_usage_and_damage_apart(tmp_path, capsys):
+def test_exit_status_distinguishes_missing_usage_and_damage(tmp_path, capsys):
     assert written(tmp_path, capsys)[0] == 1
     path = write_run(tmp_path / "r", range(9))
     os.truncate(os.path.join(path, "values.npy"), 4100)
@@ -320,7 +320,7 @@ def without_numpy(tmp_path, script, *arguments):
 
 
 @pytest.mark.parametrize("script", ["find_period.py", "results.py"])
-def test_help_needs_no_numpy_and_its_absence_is_told(tmp_path, script):
+def test_help_needs_no_numpy_and_missing_numpy_is_reported(tmp_path, script):
     done = without_numpy(tmp_path, script, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert "usage" in done.stdout and "example: " + script in done.stdout

@@ -1,7 +1,7 @@
 """Tests of grundy_table.py and find_period.py.
 
-fake_run.py writes the run directories. Expected periods are planted, or found by `brute`, which is
-the definition.
+fake_run.py writes the run directories. Expected periods are planted, or computed by `brute`, which
+follows the definition.
 """
 
 import json
@@ -33,7 +33,7 @@ needs_blake3 = pytest.mark.skipif(blake3 is None, reason="the blake3 package is 
 
 
 @pytest.mark.parametrize("width", ["u8", "u16"])
-def test_every_value_comes_back_with_values_of_255_and_more(tmp_path, width):
+def test_all_values_are_read_including_escapes(tmp_path, width):
     values = random_values(1, 5000, 65536)
     values[[0, 255, 256, 4999]] = [65535, 255, 256, 511]
     run = grundy_table.open_run(write_run(tmp_path / "r", values, width))
@@ -62,13 +62,13 @@ def test_result_is_a_copy_and_files_are_not_written(tmp_path):
 
 
 @pytest.mark.parametrize("shape", [0, 7, 100, 10**15])
-def test_journal_counts_and_not_the_header_shape(tmp_path, shape):
+def test_journal_decides_the_length_not_the_header_shape(tmp_path, shape):
     values = random_values(2, 100)
     run = grundy_table.open_run(write_run(tmp_path / "r", values, shape=shape))
     assert np.array_equal(run.values(0, 100), values)
 
 
-def test_bytes_and_escapes_beyond_the_journal_are_not_seen(tmp_path):
+def test_bytes_and_escapes_beyond_the_journal_are_ignored(tmp_path):
     values = random_values(3, 100, 255)
     path = write_run(tmp_path / "r", values)
     append(path, "values.npy", b"\1" * 5000)
@@ -102,7 +102,7 @@ def test_torn_journal_tail_is_ignored(tmp_path, tail):
     assert grundy_table.open_run(path).count == 100
 
 
-def test_last_record_decides_also_when_it_goes_back(tmp_path):
+def test_last_record_decides_after_a_rollback(tmp_path):
     path = write_run(tmp_path / "r", range(100))
     append(path, "journal.jsonl", record_line(**fields(range(60), event="rollback", sequence=1)))
     run = grundy_table.open_run(path)
@@ -112,7 +112,7 @@ def test_last_record_decides_also_when_it_goes_back(tmp_path):
 
 
 @needs_blake3
-def test_altered_last_record_is_not_believed(tmp_path):
+def test_altered_last_record_is_ignored(tmp_path):
     path = write_run(tmp_path / "r", range(100))
     line = record_line(**fields(range(90), sequence=1))
     append(path, "journal.jsonl", line.replace(b'"count": 90', b'"count": 91'))
@@ -122,7 +122,7 @@ def test_altered_last_record_is_not_believed(tmp_path):
 
 
 @needs_blake3
-def test_altered_padding_is_not_believed(tmp_path):
+def test_record_with_altered_padding_is_ignored(tmp_path):
     path = write_run(tmp_path / "r", range(100))
     line = record_line(**fields(range(90), sequence=1))
     append(path, "journal.jsonl", line[:-2] + b"\t\n")
@@ -140,11 +140,11 @@ def test_hole_is_refused_and_not_read_as_zeros(tmp_path):
     for a, b, where in [(29, 31, 30), (30, 31, 30), (0, 100, 30), (59, 100, 59), (35, 40, 35)]:
         with pytest.raises(grundy_table.NotKept, match=rf"G\({where}\)"):
             run.values(a, b)
-    with pytest.raises(grundy_table.NotKept):  # a loop must not end at the hole as if all were read
+    with pytest.raises(grundy_table.NotKept):  # a loop must not end silently at the hole
         list(run)
 
 
-def test_hole_made_after_opening_is_refused(tmp_path):
+def test_hole_punched_after_opening_is_refused(tmp_path):
     values = random_values(5, 100)
     path = write_run(tmp_path / "r", values)
     run = grundy_table.open_run(path)
@@ -173,14 +173,14 @@ def test_rollback_after_opening_is_noticed(tmp_path):
             run[3]
 
 
-def test_another_format_is_refused_and_not_skipped(tmp_path):
+def test_other_format_is_refused_and_not_skipped(tmp_path):
     path = write_run(tmp_path / "r", range(100))
     append(path, "journal.jsonl", record_line(**fields(range(100), format=3)))
     with pytest.raises(grundy_table.RunError, match="format 3"):
         grundy_table.open_run(path)
 
 
-def test_format_1_is_refused_with_the_way_out(tmp_path):
+def test_format_1_is_refused_with_advice(tmp_path):
     path = write_run(tmp_path / "r", range(100), format=1)
     with pytest.raises(grundy_table.RunError) as refused:
         grundy_table.open_run(path)
@@ -192,7 +192,7 @@ def test_format_1_is_refused_with_the_way_out(tmp_path):
 
 
 @pytest.mark.parametrize("change", [{"format": True}, {"format": "2"}, {"format": 2.0}])
-def test_format_that_only_looks_like_2_is_refused(tmp_path, change):
+def test_format_2_of_another_type_is_refused(tmp_path, change):
     with pytest.raises(grundy_table.RunError, match="format"):
         grundy_table.open_run(write_run(tmp_path / "r", range(9), **change))
 
@@ -218,7 +218,7 @@ def test_format_that_only_looks_like_2_is_refused(tmp_path, change):
         {"seconds": -1},
         {"suspect": "7"},
         {"program": 1},
-        {"snapshot": {"name": "snapshot-50.json", "blake3": "0"}},  # but one kept range
+        {"snapshot": {"name": "snapshot-50.json", "blake3": "0"}},  # a snapshot needs two kept ranges
         {"snapshot": "snapshot-50.json"},
     ],
     ids=str,
@@ -307,7 +307,7 @@ def test_byte_255_without_an_escape_is_damage_in_every_read(tmp_path, entries):
     assert run[99::-70].tolist() == [0, 0]
 
 
-def test_two_escapes_for_one_value_are_not_guessed_from(tmp_path):
+def test_two_escapes_for_one_value_are_damage(tmp_path):
     entries = [(3, 300), (10, 301), (5, 302), (10, 303), (20, 304)]
     values = np.zeros(100, np.uint16)
     values[[3, 5, 10, 20]] = 255
@@ -325,7 +325,7 @@ def test_value_255_itself_is_an_escape(tmp_path):
     assert run.escapes == 2 and run[:].tolist() == [254, 255, 256]
 
 
-def test_zeros_amid_the_escapes_do_not_lead_the_search_past_entries(tmp_path):
+def test_zeros_among_the_escapes_are_damage(tmp_path):
     entries = [(n, 256) for n in range(99)]
     entries[40:60] = [(0, 0)] * 20
     run = grundy_table.open_run(write_run(tmp_path / "r", [256] * 100, entries=entries))
@@ -342,7 +342,7 @@ def test_one_small_escape_among_many_is_damage(tmp_path):
         run.values(0, 100)
 
 
-def test_what_is_no_run_is_said_and_no_traceback(tmp_path):
+def test_directory_without_a_run_is_a_run_error(tmp_path):
     with pytest.raises(grundy_table.RunError, match="no such directory"):
         grundy_table.open_run(tmp_path / "nowhere")
     with pytest.raises(grundy_table.RunError, match="journal.jsonl"):
@@ -353,7 +353,7 @@ def test_what_is_no_run_is_said_and_no_traceback(tmp_path):
         grundy_table.open_run(path)
 
 
-def test_empty_run_and_killed_before_the_first_commit(tmp_path):
+def test_empty_run_and_run_killed_before_the_first_commit(tmp_path):
     run = grundy_table.open_run(write_run(tmp_path / "r", [], kept=[]))
     assert len(run) == 0 and len(run.values(0, 0)) == 0 and list(run.chunks()) == []
     path = write_run(tmp_path / "s", range(9))
@@ -367,7 +367,7 @@ def test_empty_run_and_killed_before_the_first_commit(tmp_path):
 
 
 class Table:
-    """Values in memory in the manner of a Run, with the most that was read at once."""
+    """Values in memory with the interface of a Run. Records the largest read and the total."""
 
     def __init__(self, values, kept=None, game=None):
         self._values, self.game, self.count = np.asarray(values), game, len(values)
@@ -390,7 +390,7 @@ def find(values, **options):
 
 
 def brute(values, length, repeats):
-    """By definition: least p that holds throughout the last `length` values, and its preperiod."""
+    """Returns the least p that holds throughout the last `length` values, and its preperiod."""
     count = len(values)
     for p in range(1, length // repeats + 1):
         if all(values[n] == values[n + p] for n in range(count - length, count - p)):
@@ -400,7 +400,7 @@ def brute(values, length, repeats):
 
 
 def planted(preperiod, word, count):
-    """`preperiod` other values, the last of which breaks the period, then `word` over and over."""
+    """Returns `preperiod` other values, the last of which breaks the period, then `word` repeated."""
     word = np.asarray(word, np.uint16)
     n = np.arange(count) - preperiod
     values = word[n % len(word)]
@@ -430,7 +430,7 @@ def test_small_random_tables_agree_with_the_definition(monkeypatch, chunk):
         )
         assert found == expected, f"seed {seed}: tail 1/{tail}, repeats {repeats}, {values}"
         seen += expected[0] is not None
-    assert 50 < seen < 250  # neither case is left out
+    assert 50 < seen < 250  # both cases occur
 
 
 @pytest.mark.parametrize("period", [1, 2, 3, 12, 1000, 4096, 24999])
@@ -441,7 +441,7 @@ def test_planted_period_and_preperiod(period, preperiod):
     assert find(planted(preperiod, word, 100_000)) == (period, preperiod)
 
 
-def test_preperiod_one_before_and_one_inside_the_searched_part():
+def test_preperiod_just_before_and_inside_the_searched_part():
     assert find(planted(50, [1, 2, 3, 4], 100)) == (4, 50)
     assert find(planted(51, [1, 2, 3, 4], 100)) == (None, None)
 
@@ -466,7 +466,7 @@ def test_constant_sequences_have_period_1():
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
-def test_too_short_for_anything_is_none(count):
+def test_table_too_short_for_a_period_is_none(count):
     assert find(np.zeros(count, np.uint16)) == (None, None)
 
 
@@ -483,8 +483,8 @@ def test_one_wrong_value_in_the_searched_part_is_no_period(at, period):
     assert find(values) == (None, None)
 
 
-def test_many_near_misses_cost_no_more_than_a_linear_search():
-    # every multiple of 1 to limit is a near miss: all equal but one value, first, amid or last
+def test_many_near_misses_take_linear_time():
+    # every p up to the limit is a near miss: all values are equal except the first, a middle, or the last one
     for at in [0, 100_000, 199_999]:
         values = np.zeros(200_000, np.uint16)
         values[at] = 1
@@ -494,7 +494,7 @@ def test_many_near_misses_cost_no_more_than_a_linear_search():
 
 
 def test_thue_morse_words_do_not_defeat_the_hashes():
-    # hashes mod 2^64 agree on these words, whatever the base
+    # hashes mod 2^64 agree on these words for every base
     n = np.arange(1 << 16)
     bits = sum(n >> k & 1 for k in range(16)) & 1
     assert find(bits.astype(np.uint16), tail=1) == (None, None)
@@ -509,12 +509,12 @@ def test_false_candidates_are_compared_and_dropped(monkeypatch):
     assert find(planted(20, [1, 2, 1, 2, 1, 3], 200)) == (6, 20)
 
 
-def test_least_period_and_not_a_multiple():
+def test_least_period_is_found_and_not_a_multiple():
     assert find(np.tile([1, 2, 1, 2, 1, 3], 1000).astype(np.uint16)) == (6, 0)
     assert find(np.tile([1, 2, 1, 2], 1000).astype(np.uint16)) == (2, 0)
 
 
-def test_only_the_window_is_searched_but_the_preperiod_goes_back_beyond_it():
+def test_only_the_window_is_searched_but_the_preperiod_may_precede_it():
     values = planted(1234, np.arange(10), 100_000)
     table = Table(values)
     result = find_period.find_period(table, window=20)
@@ -537,7 +537,7 @@ def test_memory_is_bounded_by_chunks(monkeypatch):
     assert table.most == 1000
 
 
-def test_preperiod_is_not_claimed_across_a_hole():
+def test_preperiod_before_a_hole_is_unknown():
     values = np.tile([1, 2, 3], 1000)
     holed = Table(values, kept=[(0, 500), (2000, 2500), (2500, 3000)])
     result = find_period.find_period(holed, tail=1)
@@ -552,7 +552,7 @@ def test_preperiod_is_not_claimed_across_a_hole():
 
 
 @pytest.mark.parametrize("dtype", ["u1", "<u2", ">u2", "u4", "u8"])
-def test_wide_values_equal_mod_the_hash_prime_are_told_apart(tmp_path, dtype):
+def test_values_equal_mod_the_hash_prime_are_distinguished(tmp_path, dtype):
     values = np.tile(np.array([0, 1, 0, 5], dtype), 100)
     if np.dtype(dtype).itemsize >= 4:
         values[2::4] = find_period.PRIME
@@ -562,7 +562,7 @@ def test_wide_values_equal_mod_the_hash_prime_are_told_apart(tmp_path, dtype):
     assert (result["period"], result["preperiod"], result["max_value"]) == (4, 0, int(values.max()))
 
 
-# The bounds of the proofs, worked out by hand from the theorems:
+# The bounds of the proofs, derived by hand from the theorems:
 # P1 n0 <= n < 2 n0 + p + t; P2 n <= 2 n0 + p - 2; P3 n <= 2 n0 + 2 p + M - 2; each needs G(n + p).
 
 
@@ -581,13 +581,13 @@ def test_wide_values_equal_mod_the_hash_prime_are_told_apart(tmp_path, dtype):
         ("grundy:d=2", 3, 10, 30),  # n <= 20 + 6 + 2 - 2 = 26
     ],
 )
-def test_a_proof_needs_the_values_its_theorem_asks_for(game, p, n0, need):
-    for count, verdict in [(need, "reached"), (need - 1, "1 more to go")]:
+def test_proof_bound_follows_the_theorem(game, p, n0, need):
+    for count, verdict in [(need, "reached"), (need - 1, "1 more needed")]:
         lines = find_period.proof_bounds(Table(np.ones(count, np.uint16), game=game), p, n0)
         assert len(lines) == 1 and f"needs {need} values" in lines[0] and verdict in lines[0]
 
 
-def test_grundys_bound_falls_back_to_p3_when_a_zero_lies_in_the_period():
+def test_grundys_bound_falls_back_to_p3_if_a_zero_lies_in_the_period():
     values = np.ones(100, np.uint16)
     values[12] = 0
     lines = find_period.proof_bounds(Table(values, game="grundy"), 3, 10)
@@ -638,7 +638,7 @@ def test_json_keys_and_status_0_for_observed_and_none(tmp_path):
     assert result["searched"]["max_period"] == 50
 
 
-def test_words_say_observed_and_never_that_it_is_proved(tmp_path):
+def test_text_states_observed_and_never_proved(tmp_path):
     done = command(write_run(tmp_path / "r", planted(300, [1, 2, 4], 1000)))
     assert done.returncode == 0 and "observed: period 3, preperiod 300" in done.stdout
     assert "not proved" in done.stdout and "a proof needs 608 values" in done.stdout
@@ -651,7 +651,7 @@ def test_control_characters_of_a_hostile_name_are_escaped(tmp_path):
     assert "\x1b" not in done.stdout and "\\x1b[2Jnim\\n" in done.stdout
 
 
-def test_exit_status_tells_missing_usage_and_damage_apart(tmp_path):
+def test_exit_status_distinguishes_missing_usage_and_damage(tmp_path):
     path = write_run(tmp_path / "r", range(100))
     assert command(tmp_path / "nowhere").returncode == 1
     assert command(tmp_path).returncode == 1
@@ -681,7 +681,7 @@ def test_exit_status_tells_missing_usage_and_damage_apart(tmp_path):
     assert done.returncode == 3 and "offset 4195" in done.stderr and done.stdout == ""
 
 
-def test_bare_table_of_a_run_is_not_taken_for_its_values(tmp_path):
+def test_values_npy_of_a_run_is_refused(tmp_path):
     path = write_run(tmp_path / "r", range(1000))
     done = command(os.path.join(path, "values.npy"))
     assert done.returncode == 2 and "give the directory" in done.stderr
@@ -694,7 +694,7 @@ def test_empty_tables_are_none(tmp_path):
         assert done.returncode == 0 and json.loads(done.stdout)["status"] == "none"
 
 
-def test_numbers_as_the_program_takes_them():
+def test_numbers_are_parsed_as_by_the_program():
     for text, value in [
         ("2^24", 1 << 24),
         ("1e7", 10**7),
@@ -705,7 +705,7 @@ def test_numbers_as_the_program_takes_them():
         assert find_period.number(text) == value
 
 
-# Together with the program
+# With the program
 
 
 def kayles_by_definition(count):
@@ -732,14 +732,14 @@ def test_table_written_by_the_program(tmp_path):
     assert mapped.shape == (20000,) and np.array_equal(mapped, run[:])
     done = command(path, "--json")
     result = json.loads(done.stdout)
-    # the literature: Kayles has period 12 from 71 on (Guy and Smith 1956)
+    # published: Kayles has period 12 and preperiod 71 (Guy and Smith 1956)
     assert (result["status"], result["period"], result["preperiod"]) == ("observed", 12, 71)
     assert result["max_value"] == int(run[:].max())
     assert "reached" in command(path).stdout
 
 
 def five_become_two_heaps(count):
-    """The game .00004 by definition: a move takes five from a heap and leaves two heaps."""
+    """Computes the game .00004 by definition: a move takes five tokens and leaves two heaps."""
     values = np.zeros(count, np.uint16)
     for n in range(7, count):
         left = n - 5
@@ -773,13 +773,13 @@ def test_values_of_255_and_more_written_by_the_program(tmp_path, width):
 
 
 @pytest.mark.skipif("GRUNDY_BIN" not in os.environ, reason="GRUNDY_BIN is not set")
-def test_values_freed_by_the_program_are_refused_and_the_others_read(tmp_path):
+def test_values_freed_by_the_program_are_refused_and_others_read(tmp_path):
     program, path = os.environ["GRUNDY_BIN"], str(tmp_path / "kept")
     run = [program, "run", ".106", "--dir", path, "-q"]
     subprocess.run([*run, "--to", "84100000", "--keep", "140000"], check=True)
     subprocess.run([*run, "--to", "84200000"], check=True)
     run = grundy_table.open_run(path)
-    head, start = 1 << 26, 5 << 24  # the head of 2^26 values, and the end of the only segment that is freed
+    head, start = 1 << 26, 5 << 24  # end of the retained head, and end of the only segment that is freed
     assert run.kept == [(0, head), (start, 84200000)]
     for a, b in [(head - 5, head), (start, start + 5)]:
         printed = subprocess.run(
@@ -793,7 +793,7 @@ def test_values_freed_by_the_program_are_refused_and_the_others_read(tmp_path):
 
 
 @pytest.mark.skipif("GRUNDY_BIN" not in os.environ, reason="GRUNDY_BIN is not set")
-def test_results_of_a_run_that_keeps_less_are_those_of_the_whole_one(tmp_path):
+def test_results_of_a_run_that_frees_values_equal_those_of_a_whole_run(tmp_path):
     program, texts = os.environ["GRUNDY_BIN"], []
     for name, keep in [("whole", []), ("kept", ["--keep", "140000"])]:
         path = str(tmp_path / name)
@@ -848,14 +848,14 @@ def test_results_while_the_program_frees_values(tmp_path):
     ("game", "count"),
     [("kayles", 400), (".07", 4096), (".45", 5000), (".055", 3000), (".156", 20000), (".116", 999), ("4.3", 64), (".007", 8000), ("grundy", 30000)],
 )
-def test_the_script_and_the_program_find_the_same_period(tmp_path, game, count):
+def test_script_and_program_find_the_same_period(tmp_path, game, count):
     program, path = os.environ["GRUNDY_BIN"], str(tmp_path / "run")
     subprocess.run([program, "run", game, "--to", str(count), "--dir", path, "-q"], check=True)
     theirs = subprocess.run([program, "period", path, "--json"], check=True, capture_output=True, text=True)
     theirs, ours = json.loads(theirs.stdout), json.loads(command(path, "--json").stdout)
     for key in ("game", "period", "preperiod", "max_value", "checked_through"):
         assert ours[key] == theirs[key], key
-    # The script proves nothing; it says that the bound is reached where the program proves.
+    # The script proves nothing. It reports that the bound is reached where the program proves the period.
     assert ours["status"] == ("none" if theirs["status"] == "none" else "observed")
     if theirs["theorem"] == "P1":
         assert "reached" in command(path).stdout
