@@ -4,12 +4,12 @@
 //! `cargo bench` runs all; `cargo bench -- kernel`, `-- chain` or `-- sequence` a part. What was measured is kept in `record/`.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use grundy::kernel::{Chain, Kernel, LANES, Planes, Probe, Probes, Stage};
-use grundy::solver::{self, Method, Solver, Space};
+use grundy::kernel::{BitPlanes, Kernel, LANES, Probe, Probes, Recurrence, Stage};
+use grundy::solver::{self, Method, Solver, SparseSpace};
 use grundy::theory::rule::Rule;
 use std::hint::black_box;
 
-/// Look-ups like those of Grundy's game: 440 marked, 806 checked, reaching back up to 82 860.
+/// Lookups like those of Grundy's game: 440 marked, 806 checked, reaching back up to 82 860.
 fn far() -> (Vec<u8>, Probes, Vec<Stage>) {
     // A full-period linear congruence: the same work on every machine.
     let mut state = 1u64;
@@ -35,7 +35,7 @@ fn kernels(c: &mut Criterion) {
     let (window, mark, check) = far();
     let at = window.len();
     let marked = |kernel: Kernel| {
-        let mut planes = Planes::new(72);
+        let mut planes = BitPlanes::new(72);
         kernel.mark(&window, at, &mark, &mut planes);
         planes
     };
@@ -54,13 +54,14 @@ fn kernels(c: &mut Criterion) {
     group.finish();
 }
 
-/// The look-ups of .106, in codes; of the values that this starts from only the time depends, and hardly.
+/// The lookups of .106, in codes; of the values that this starts from only the time depends, and hardly.
 fn chains(c: &mut Criterion) {
     const AT: usize = 4096;
     const HEAPS: usize = 1 << 16;
     let look_ups = [6, 10, 13, 29, 71, 87, 99, 104, 323, 348, 362, 476, 566, 996, 1106];
     let codes = [0, 1, 2, 3, 1, 4, 5, 4, 4, 4, 4, 5, 8, 8, 8];
-    let chain = Chain::new(look_ups.into_iter().zip(codes).map(|(offset, code)| Probe::new(offset, code)).collect());
+    let chain =
+        Recurrence::new(look_ups.into_iter().zip(codes).map(|(offset, code)| Probe::new(offset, code)).collect());
     let window: Vec<u8> = (0..AT).map(|n| (n * n % 13).to_le_bytes()[0]).chain([0; HEAPS]).collect();
     let run = |kernel: Kernel, mut window: Vec<u8>| {
         assert_eq!(kernel.chain(&mut window, AT, AT + HEAPS, &chain), AT + HEAPS);
@@ -86,7 +87,7 @@ fn sequences(c: &mut Criterion) {
     group.throughput(Throughput::Elements(MORE as u64)).sample_size(10);
     for (game, mask, position) in [("grundy", 0x1fe, 0), ("0.6", 0x1ee, 0), ("0.106", 0xd, 1), ("0.77", 0xf, 0)] {
         let rule: Rule = game.parse().expect("a game");
-        let space = Space::new(&rule, mask, position);
+        let space = SparseSpace::new(&rule, mask, position);
         // The portable kernel decides what is right; the definition decides about it, in the tests.
         let expected =
             solver::values(&rule, Method::Sparse(Kernel::scalar()), HELD + MORE).expect("values below 65536");

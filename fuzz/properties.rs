@@ -11,12 +11,12 @@
 #![allow(dead_code, reason = "a fuzzer has one of the functions")]
 
 use grundy::checkpoint::journal::{self, Attached, RECORD, Record};
-use grundy::checkpoint::summary::Snapshot;
+use grundy::checkpoint::summary::DiscardSummary;
 use grundy::games::edges::{Direction, Edges, MAX_EDGES, MAX_VERTICES};
 use grundy::games::graph::Graph;
 use grundy::period::{self, Subject, certificate::Certificate};
-use grundy::run::{self, Conduct, Observer, Options, Progress, View};
-use grundy::solver::{Known, Method};
+use grundy::run::{self, Observer, Options, Progress, RunPolicy, RunReader};
+use grundy::solver::{Method, SequenceStats};
 use grundy::storage::{Dir, Memory};
 use grundy::survey::{self, Games, Plan};
 use grundy::table::Width;
@@ -237,16 +237,16 @@ pub(crate) fn journal(input: &[u8]) {
         assert!(last.digest().is_some() && last.freed().is_some());
         assert!(file[..good as usize].ends_with(b"\n") && blake3::Hash::from_hex(&last.blake3).is_ok());
         let _ = told(contents.whole(dir.path()));
-        let _ = told(Snapshot::read_in(&dir, last));
+        let _ = told(DiscardSummary::read_in(&dir, last));
     }
-    if let Some(view) = told(View::open_in(&dir)) {
+    if let Some(view) = told(RunReader::open_in(&dir)) {
         let contents = contents.as_ref().expect("a view has a journal");
         assert_eq!(view.len(), contents.last.count);
         assert_eq!((view.rule.name(), view.freed()), (&*contents.last.game, contents.last.freed().unwrap_or_default()));
         let _ = (
             told(view.table.header_shapes()),
             told(view.table.check_escapes()),
-            told(view.table.check_lengths(view.contents.farthest)),
+            told(view.table.check_lengths(view.contents.high_water_mark)),
         );
         for from in [0, view.len().saturating_sub(64), view.len()] {
             let _ = told(view.read(from, &mut [0; 64]));
@@ -261,9 +261,9 @@ pub(crate) fn journal(input: &[u8]) {
 /// count.
 fn resumed(dir: &Dir, repair: bool, rollback: bool) {
     let resume = |repair: bool, rollback: bool| {
-        let (method, conduct) = (Method::Definition, Conduct { commit_every: None, repair, seed: Some(1) });
+        let (method, policy) = (Method::Definition, RunPolicy { commit_every: None, repair, seed: Some(1) });
         let options = Options { to: Some(1), threads: 1, method, width: None, keep: None, rollback };
-        told(run::run_in(dir, None, &options, conduct, &mut Silent, &AtomicBool::new(false)))
+        told(run::run_in(dir, None, &options, policy, &mut Silent, &AtomicBool::new(false)))
     };
     let Some(outcome) = resume(repair, rollback) else { return };
     let last = told(journal::read_in(dir)).expect("a journal").last;
@@ -386,11 +386,11 @@ pub(crate) fn certificate(input: &[u8]) {
     let (good, values) = KAYLES.get_or_init(|| {
         let rule: Rule = "kayles".parse().expect("a game");
         let method = Method::Definition;
-        let hunt = period::hunt(&rule, method, |_, _| VALUES, |_| true).expect("values");
-        let values = hunt.values;
-        let freed = Known::default();
-        let subject = Subject { rule: &rule, method, space: hunt.space, values: values.as_slice(), freed: &freed };
-        let repeat = hunt.finding.repeat.as_ref().expect("a period");
+        let search = period::compute_until_proved(&rule, method, |_, _| VALUES, |_| true).expect("values");
+        let values = search.values;
+        let freed = SequenceStats::default();
+        let subject = Subject { rule: &rule, method, space: search.space, values: values.as_slice(), freed: &freed };
+        let repeat = search.finding.repeat.as_ref().expect("a period");
         let certificate = Certificate::new(subject, repeat, None).expect("values").expect("a proof");
         (certificate, values)
     });
@@ -414,7 +414,7 @@ pub(crate) fn certificate(input: &[u8]) {
 pub(crate) fn snapshot(input: &[u8]) {
     let run = mould();
     let (from, to) = (SEGMENT, 2 * SEGMENT);
-    let good = Snapshot {
+    let good = DiscardSummary {
         run: run.last.run.clone(),
         from,
         to,
@@ -431,7 +431,7 @@ pub(crate) fn snapshot(input: &[u8]) {
     let count = to + 100;
     let kept = vec![(0, from), (to, count)];
     let record = Record { count, kept, keep: Some(1), snapshot: Some(attached), ..run.last.clone() };
-    let Some(read) = told(Snapshot::read_in(&run.with(&name, bytes), &record)).flatten() else {
+    let Some(read) = told(DiscardSummary::read_in(&run.with(&name, bytes), &record)).flatten() else {
         assert!(input != b"{}", "the good one is read");
         return;
     };
@@ -476,8 +476,8 @@ fn mould() -> &'static Mould {
         let rule: Rule = format!("0.{}7", "3".repeat(290)).parse().expect("a game");
         let (width, method) = (Some(Width::U8), Method::Definition);
         let options = Options { to: Some(400), threads: 1, method, width, keep: None, rollback: false };
-        let conduct = Conduct { commit_every: Some(100), repair: false, seed: Some(1) };
-        run::run_in(&dir, Some(&rule), &options, conduct, &mut Silent, &AtomicBool::new(false)).expect("a run");
+        let policy = RunPolicy { commit_every: Some(100), repair: false, seed: Some(1) };
+        run::run_in(&dir, Some(&rule), &options, policy, &mut Silent, &AtomicBool::new(false)).expect("a run");
         let last = journal::read_in(&dir).expect("a journal").last;
         assert!(last.escapes > 0);
         let file = |name| (name, disk.get(name).expect("a file of the run"));

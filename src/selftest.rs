@@ -10,7 +10,7 @@
 
 use crate::checkpoint::journal;
 use crate::error::{Error, Result};
-use crate::kernel::{Chain, HEAPS, KEEP, Kernel, LANES, Planes, Probe, Probes, Stage};
+use crate::kernel::{BitPlanes, HEAPS, KEEP, Kernel, LANES, Probe, Probes, Recurrence, Stage};
 use crate::run::{self, Observer, Options, Progress};
 use crate::solver::{self, Method};
 use crate::table::Width;
@@ -121,16 +121,16 @@ fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
         let wanted = random.byte() & 63;
         let split = random.below(at);
         let jobs = |kernel: Kernel| {
-            let mut planes = Planes::new(codes);
+            let mut planes = BitPlanes::new(codes);
             kernel.mark(&window, at, &list(&mark), &mut planes);
             let lanes = kernel.refine(&window, at, &planes, &[Stage { keep, check: list(&far) }]);
             let mut filled = window.clone();
             let to = kernel.near(&mut filled, at, &list(&near), &lanes, 0, LANES);
             filled.truncate(at + to);
             kernel.open(&mut planes, &below);
-            kernel.strike(&window, at, &list(&far), &mut planes);
+            kernel.clear_hits(&window, at, &list(&far), &mut planes);
             let mut chained = window.clone();
-            let end = kernel.chain(&mut chained, at, at + LANES, &Chain::new([&near[..], &far[..]].concat()));
+            let end = kernel.chain(&mut chained, at, at + LANES, &Recurrence::new([&near[..], &far[..]].concat()));
             chained.truncate(end);
             let (a, b) = (&window[..split], &window[split..]);
             let wide = |list: &[u8]| -> Vec<u16> { list.iter().map(|&v| u16::from(v) * 257).collect() };
@@ -326,7 +326,7 @@ fn a_run(game: &str, width: Width) -> Outcome {
     }
     go_on(u64::MAX)?;
     let expected = solver::values(&rule, Method::Sparse(Kernel::scalar()), index(TO)).map_err(said)?;
-    let mut chain = crate::table::digest::Chain::new();
+    let mut chain = crate::table::digest::DigestChain::new();
     chain.update(&expected);
     let record = journal::read(dir).map_err(said)?.last;
     if record.count != TO || record.digest != chain.digest().to_string() {

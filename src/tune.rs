@@ -15,7 +15,7 @@ use midly::{Format, Header, MetaMessage, MidiMessage, Smf, Timing, TrackEvent, T
 pub const HIGHEST: u16 = 39;
 
 /// The most notes of a tune: a few days of music, and a file that players open.
-pub const MOST: usize = 1 << 20;
+pub const MAX_NOTES: usize = 1 << 20;
 
 /// Ticks of a beat.
 const BEAT: u16 = 480;
@@ -48,10 +48,10 @@ pub fn note(value: u16) -> u8 {
 /// The bytes of a MIDI file that plays the values.
 ///
 /// # Errors
-/// [`Error::Tune`] for more than [`MOST`] values, or a tempo that the format cannot say.
+/// [`Error::Tune`] for more than [`MAX_NOTES`] values, or a tempo that the format cannot say.
 pub fn file(name: &str, values: &[u16], playing: Playing) -> Result<Vec<u8>> {
-    if values.len() > MOST {
-        return Err(Error::Tune(format!("{} notes; a tune has at most {MOST}", values.len())));
+    if values.len() > MAX_NOTES {
+        return Err(Error::Tune(format!("{} notes; a tune has at most {MAX_NOTES}", values.len())));
     }
     let beat = 60_000_000u32.checked_div(playing.tempo).and_then(u24::try_from).filter(|beat| beat.as_int() > 0);
     let Some(beat) = beat else {

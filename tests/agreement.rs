@@ -5,7 +5,7 @@
 mod support;
 
 use grundy::kernel::Kernel;
-use grundy::solver::{Histogram, Method, Solver, Space, Work};
+use grundy::solver::{Histogram, Method, Solver, SparseSpace, Work};
 use grundy::theory::definition;
 use grundy::theory::rule::{Leaves, Move, Rule};
 use std::collections::BTreeSet;
@@ -60,7 +60,7 @@ enum Keep {
 fn continued(
     rule: &Rule,
     kernel: Kernel,
-    space: Option<(Space, Keep)>,
+    space: Option<(SparseSpace, Keep)>,
     mut values: Vec<u16>,
     count: usize,
     block: usize,
@@ -272,7 +272,7 @@ fn values_that_grow_past_512_in_the_middle_of_a_block() {
     let expected = definition::values(&rule, HELD + 500).unwrap();
     let first = expected.iter().position(|&v| v >= 512);
     assert!(first.is_some_and(|n| n > HELD), "{first:?}");
-    let space = Some((Space::new(&rule, 0x200, 0).unwrap(), Keep::Always));
+    let space = Some((SparseSpace::new(&rule, 0x200, 0).unwrap(), Keep::Always));
     for kernel in Kernel::available() {
         let past = expected[..HELD].to_vec();
         let (found, work) = continued(&rule, kernel, space, past, expected.len(), 4096);
@@ -281,7 +281,7 @@ fn values_that_grow_past_512_in_the_middle_of_a_block() {
     }
 }
 
-/// Few look-ups, and now and then or most of the time more codes in use than the fast path for few look-ups knows.
+/// Few lookups, and now and then or most of the time more codes in use than the fast path for few lookups knows.
 #[test]
 fn short_lists_with_codes_above_32() {
     let random = &mut Random::new("short lists");
@@ -324,14 +324,14 @@ fn a_bad_space_costs_time_but_never_a_value() {
         };
         let held = BOOTSTRAP + random.below(1000) as usize;
         let expected = definition::values(&rule, held + 300 + random.below(600) as usize).unwrap();
-        let rares = |space: Space| (0..).zip(&expected[..held]).filter(|&(n, &v)| space.is_rare(v, n)).count();
+        let rares = |space: SparseSpace| (0..).zip(&expected[..held]).filter(|&(n, &v)| space.is_rare(v, n)).count();
         let masks = (1..1024u16).chain([0x400, 0x8000, 0x8001]);
         let spaces =
-            masks.flat_map(|mask| [0, 1].map(|e| (mask, e))).filter_map(|(mask, e)| Space::new(&rule, mask, e));
-        let spaces: Vec<(usize, Space)> = spaces.map(|space| (rares(space), space)).collect();
+            masks.flat_map(|mask| [0, 1].map(|e| (mask, e))).filter_map(|(mask, e)| SparseSpace::new(&rule, mask, e));
+        let spaces: Vec<(usize, SparseSpace)> = spaces.map(|space| (rares(space), space)).collect();
         let Some(least) = spaces.iter().map(|s| s.0).min() else { continue };
         // A space with a quarter more rares than the best stays in use; others are soon given up, which is a case too.
-        let mut near: Vec<Space> = spaces.iter().filter(|s| s.0 * 4 <= least * 5).map(|s| s.1).collect();
+        let mut near: Vec<SparseSpace> = spaces.iter().filter(|s| s.0 * 4 <= least * 5).map(|s| s.1).collect();
         if case % 4 == 0 {
             near = spaces.iter().map(|s| s.1).collect();
         }
@@ -355,7 +355,7 @@ fn a_bad_space_costs_time_but_never_a_value() {
 #[test]
 fn rares_far_apart_take_a_stream_back_that_is_a_block_ahead() {
     let rule: Rule = ".054".parse().unwrap();
-    let (good, bad) = (Space::new(&rule, 0x3d, 0).unwrap(), Space::new(&rule, 0x1d, 0).unwrap());
+    let (good, bad) = (SparseSpace::new(&rule, 0x3d, 0).unwrap(), SparseSpace::new(&rule, 0x1d, 0).unwrap());
     let first = definition::values(&rule, BOOTSTRAP).unwrap();
     let kernel = Kernel::best();
     let count = 400_000;
@@ -403,7 +403,7 @@ fn a_solver_made_anew_at_any_heap_goes_on_the_same() {
                 values.append(&mut more);
             }
             same(&rule, &format!("made anew, up to {to}"), &values, &expected[..to]);
-            space = Some(solver.space()).filter(|&space| space != Space::NONE);
+            space = Some(solver.space()).filter(|&space| space != SparseSpace::NONE);
         }
     }
 }

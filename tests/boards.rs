@@ -4,7 +4,7 @@ mod support;
 
 use grundy::error::Error;
 use grundy::games::edges::{Direction, Edges};
-use grundy::games::finite::{Game, Solver};
+use grundy::games::finite::{Game, GameSolver};
 use grundy::games::graph::Graph;
 use grundy::games::no_factor::NoFactor;
 use grundy::games::remove_edge::{RemoveEdge, SimpleGraph};
@@ -20,7 +20,7 @@ use std::path::Path;
 use support::{Random, data, grundy, start, text};
 
 fn value<G: Game>(game: &G, position: G::Position) -> u16 {
-    Solver::new(game, 1 << 20).value(position).unwrap()
+    GameSolver::new(game, 1 << 20).value(position).unwrap()
 }
 
 fn defined(game: &str, count: usize) -> Vec<u16> {
@@ -80,13 +80,13 @@ fn parts_and_normal_forms_change_no_value_of_random_positions() {
 fn a_search_too_large_ends_with_its_bound_and_not_with_the_memory() {
     let eight = Shape::rectangle(8, 8).unwrap();
     let refused = |result| matches!(result, Err(Error::Positions { bound: 100 }));
-    assert!(refused(Solver::new(&RowsColumns, 100).value(Shape::diamond(5).unwrap())));
-    assert!(refused(Solver::new(&RemoveSquare, 100).value(eight)));
-    assert!(refused(Solver::new(&RemoveEdge, 100).value(SimpleGraph::new(&grid(8)).unwrap())));
+    assert!(refused(GameSolver::new(&RowsColumns, 100).value(Shape::diamond(5).unwrap())));
+    assert!(refused(GameSolver::new(&RemoveSquare, 100).value(eight)));
+    assert!(refused(GameSolver::new(&RemoveEdge, 100).value(SimpleGraph::new(&grid(8)).unwrap())));
     // 2^17 options of one position alone.
     let game = NoFactor::new(60).unwrap();
     let primes = game.start() & !1;
-    assert!(refused(Solver::new(&game, 100).value(primes)));
+    assert!(refused(GameSolver::new(&game, 100).value(primes)));
 }
 
 /// An n×n grid as a graph.
@@ -106,7 +106,7 @@ fn a_game_in_circles_is_refused() {
             std::iter::once((position + 1) % 3)
         }
     }
-    assert!(matches!(Solver::new(&Circle, 1000).value(0), Err(Error::Positions { bound: 1000 })));
+    assert!(matches!(GameSolver::new(&Circle, 1000).value(0), Err(Error::Positions { bound: 1000 })));
 }
 
 // ---- Graphs (Dufour).
@@ -295,7 +295,7 @@ fn a_diamond_is_lost_for_the_first_player_unless_it_is_one_token() {
 #[test]
 fn a_cross_is_a_p_position_exactly_when_m_plus_n_is_even_and_both_are_above_1() {
     assert_eq!(Shape::cross(3, 5).unwrap(), shape(".#./.#./###/.#./.#."));
-    let mut solver = Solver::new(&RowsColumns, 1 << 20);
+    let mut solver = GameSolver::new(&RowsColumns, 1 << 20);
     for m in 1..12 {
         for n in 1..12 {
             let value = solver.value(Shape::cross(m, n).unwrap()).unwrap();
@@ -339,7 +339,7 @@ fn the_board_the_heap_rule_and_the_printed_table_agree_on_2_by_n() {
     let printed: Vec<u16> =
         data("remove-a-square-a286332.txt").split_whitespace().map(|v| v.parse().unwrap()).collect();
     let heaps = defined("remove-a-square", 96);
-    let mut solver = Solver::new(&RemoveSquare, 1 << 20);
+    let mut solver = GameSolver::new(&RemoveSquare, 1 << 20);
     for n in 0..96 {
         let board = solver.value(Shape::rectangle(2, n as u64).unwrap()).unwrap();
         assert_eq!((board, heaps[n]), (printed[n], printed[n]), "2x{n}");
@@ -394,7 +394,7 @@ fn a215721(end: usize) -> BTreeSet<usize> {
 fn paths_are_dawsons_kayles_and_lost_at_a215721_and_cycles_won_two_above() {
     const END: usize = 110;
     let (heaps, zeros) = (defined("dawson-kayles", END), a215721(END));
-    let mut solver = Solver::new(&RemoveEdge, 1 << 20);
+    let mut solver = GameSolver::new(&RemoveEdge, 1 << 20);
     for (n, &heap) in heaps.iter().enumerate() {
         let found = solver.value(path(n as u64)).unwrap();
         assert_eq!(found, heap, "a path of {n}");
@@ -439,8 +439,8 @@ impl Game for EdgeDelete {
 #[test]
 fn the_edge_delete_game_on_paths_is_lost_at_a274161() {
     let zeros = a215721(100);
-    let mut solver = Solver::new(&EdgeDelete, 1 << 20);
-    let mut known = Solver::new(&RemoveEdge, 1 << 20);
+    let mut solver = GameSolver::new(&EdgeDelete, 1 << 20);
+    let mut known = GameSolver::new(&RemoveEdge, 1 << 20);
     for n in 2..17 {
         let found = solver.value((1..n).map(|v| (v - 1, v)).collect()).unwrap();
         assert_eq!(found == 0, zeros.contains(&(n as usize - 2)), "a path of {n}");
@@ -501,7 +501,7 @@ fn the_positions_of_no_factor_are_counted_right_without_a_search() {
         let game = NoFactor::new(n).unwrap();
         assert_eq!(game.positions(expected), Some(expected), "n = {n}");
         assert_eq!(game.positions(expected - 1), None, "n = {n}");
-        let mut solver = Solver::new(&game, expected);
+        let mut solver = GameSolver::new(&game, expected);
         assert_eq!(solver.value(game.start()).unwrap() > 0, n == 1);
         assert_eq!(solver.known(), expected, "all of them come up, n = {n}");
     }
@@ -697,13 +697,13 @@ fn a_result_is_there_while_the_next_search_goes_on() {
 #[test]
 fn large_boards_with_few_positions_are_searched_within_the_limits() {
     let rectangle = |m, n| Shape::rectangle(m, n).unwrap();
-    assert_eq!(Solver::limited(&RemoveSquare).value(rectangle(1, 2001)).unwrap(), 1, "an odd number of cells");
+    assert_eq!(GameSolver::limited(&RemoveSquare).value(rectangle(1, 2001)).unwrap(), 1, "an odd number of cells");
     // Taking the row wins; taking columns one by one, the parity decides: 1xn has the values 1, 2, 1, 2, ... from n = 1 on
     // but for n = 1, where both are the one token: mex {0}, mex {0, 1}, mex {0, 2}, ...
     for (n, expected) in [(1, 1), (2, 2), (3, 1), (600, 2), (601, 1)] {
-        assert_eq!(Solver::limited(&RowsColumns).value(rectangle(1, n)).unwrap(), expected, "1x{n}");
+        assert_eq!(GameSolver::limited(&RowsColumns).value(rectangle(1, n)).unwrap(), expected, "1x{n}");
     }
-    let mut solver = Solver::limited(&RemoveEdge);
+    let mut solver = GameSolver::limited(&RemoveEdge);
     assert_eq!(solver.value(path(300)).unwrap(), defined("dawson-kayles", 301)[300]);
     assert!(solver.known() <= 300, "paths only");
     assert_eq!(solver.value(SimpleGraph::star(10_000).unwrap()).unwrap(), 1, "every move ends it");
@@ -711,8 +711,9 @@ fn large_boards_with_few_positions_are_searched_within_the_limits() {
 
 #[test]
 fn the_limits_end_a_search_that_is_hopeless_before_it_begins() {
-    let refused =
-        |n| matches!(Solver::limited(&RemoveSquare).value(Shape::rectangle(n, n).unwrap()), Err(Error::Search { .. }));
+    let refused = |n| {
+        matches!(GameSolver::limited(&RemoveSquare).value(Shape::rectangle(n, n).unwrap()), Err(Error::Search { .. }))
+    };
     assert!(refused(300) && refused(1000));
 }
 

@@ -6,7 +6,7 @@ mod support;
 use grundy::kernel::Kernel;
 use grundy::period::certificate::{Certificate, WindowFacts};
 use grundy::period::{self, Subject, Theorem};
-use grundy::solver::{Known, Method, Space};
+use grundy::solver::{Method, SequenceStats, SparseSpace};
 use grundy::theory::definition::{self, Sequence};
 use grundy::theory::rule::Rule;
 use std::io::Write;
@@ -26,11 +26,11 @@ fn best() -> Method {
 /// The certificate of a game as `grundy period` makes it, and the values that it found.
 fn made(game: &str, method: Method, to: u64) -> (Certificate, Vec<u16>) {
     let rule: Rule = game.parse().unwrap();
-    let hunt = period::hunt(&rule, method, |_, _| to, |_| true).unwrap();
-    let freed = Known::default();
-    let subject = Subject { rule: &rule, method, space: hunt.space, values: hunt.values.as_slice(), freed: &freed };
-    let certificate = Certificate::new(subject, &hunt.finding.repeat.unwrap(), None).unwrap().unwrap();
-    (certificate, hunt.values)
+    let search = period::compute_until_proved(&rule, method, |_, _| to, |_| true).unwrap();
+    let freed = SequenceStats::default();
+    let subject = Subject { rule: &rule, method, space: search.space, values: search.values.as_slice(), freed: &freed };
+    let certificate = Certificate::new(subject, &search.finding.repeat.unwrap(), None).unwrap().unwrap();
+    (certificate, search.values)
 }
 
 /// .56 is proved by P4: its values repeat from 326640 on, and P1 would need twice as many.
@@ -176,7 +176,7 @@ fn each_altered_field_of_a_window_is_refused_and_named() {
 
 /// Whether each value that is rare at a heap of the window, and below its own, is that of an option with a part of at most
 /// `depth`, by the statement of P4.
-fn lies_within(rule: &Rule, space: Space, values: &[u16], heaps: std::ops::Range<u64>, depth: u64) -> bool {
+fn lies_within(rule: &Rule, space: SparseSpace, values: &[u16], heaps: std::ops::Range<u64>, depth: u64) -> bool {
     let value = |n: u64| values[usize::try_from(n).unwrap()];
     heaps.into_iter().all(|n| {
         let mut options: std::collections::HashSet<u16> = rule.single_options(n, value).collect();
@@ -193,7 +193,7 @@ fn a_depth_is_accepted_exactly_when_the_witnesses_lie_within_it() {
     let (good, values) = by_window();
     let rule = good.the_rule().unwrap();
     let window = good.window.clone().unwrap();
-    let space = Space::new(&rule, window.mask, window.position).unwrap();
+    let space = SparseSpace::new(&rule, window.mask, window.position).unwrap();
     let is_true = |depth| lies_within(&rule, space, &values, good.from..window.to, depth);
     let deepest = (0..).find(|&depth| is_true(depth)).unwrap();
     assert!(deepest > 1 && deepest <= window.depth, "{deepest} of {}", window.depth);
@@ -213,8 +213,8 @@ fn is_true(certificate: &Certificate, good: &Certificate, values: &[u16]) -> boo
     });
     let window = match (&certificate.window, &good.window) {
         (Some(w), Some(g)) => {
-            let space = Space::new(&rule, w.mask, w.position).unwrap();
-            let other = Space::new(&rule, g.mask, g.position).unwrap();
+            let space = SparseSpace::new(&rule, w.mask, w.position).unwrap();
+            let other = SparseSpace::new(&rule, g.mask, g.position).unwrap();
             let same = (0..).zip(values).all(|(n, &v)| space.is_rare(v, n) == other.is_rare(v, n));
             let facts = WindowFacts { mask: g.mask, position: g.position, depth: g.depth, ..w.clone() };
             same && facts == *g && lies_within(&rule, space, values, certificate.from..w.to, w.depth)

@@ -272,7 +272,7 @@ fn a_wrong_value_under_a_right_digest_is_found_by_the_definition_with_exit_statu
     table.write(&values).unwrap();
     table.sync().unwrap();
     table.publish().unwrap();
-    let mut chain = grundy::table::digest::Chain::new();
+    let mut chain = grundy::table::digest::DigestChain::new();
     chain.update(&values);
     let mut record = grundy::checkpoint::journal::read(&real).unwrap().last;
     record.digest = chain.digest().to_string();

@@ -5,7 +5,7 @@ mod support;
 use grundy::checkpoint::journal::RECORD;
 use grundy::error::Kind;
 use grundy::kernel::Kernel;
-use grundy::run::{self, Conduct, Options, View};
+use grundy::run::{self, Options, RunPolicy, RunReader};
 use grundy::solver::Method;
 use grundy::storage::Dir;
 use grundy::table::Width;
@@ -45,11 +45,11 @@ fn made() -> Vec<(&'static str, Vec<u8>)> {
     let (rule, method) = (GAME.parse().unwrap(), Method::Sparse(Kernel::best()));
     for end in ENDS {
         // Commits at multiples of the last end only, whatever the clock of a busy machine says.
-        let conduct = Conduct { commit_every: Some(ENDS[2]), repair: false, seed: Some(1) };
+        let policy = RunPolicy { commit_every: Some(ENDS[2]), repair: false, seed: Some(1) };
         let options =
             Options { to: Some(end), threads: 1, method, width: Some(Width::U8), keep: None, rollback: false };
         let stop = AtomicBool::new(false);
-        run::run_in(&Dir::at(dir.path()), Some(&rule), &options, conduct, &mut Silent, &stop).unwrap();
+        run::run_in(&Dir::at(dir.path()), Some(&rule), &options, policy, &mut Silent, &stop).unwrap();
     }
     let files = read(dir.path());
     assert_eq!(files[2].1.len(), RECORDS * RECORD, "three times an opening, a commit and a clean stop");
@@ -332,7 +332,7 @@ fn a_reader_of_a_run_that_went_back_is_told_so_and_lives() {
     let [_, at, end] = ENDS;
     let path = dir.join("values.npy");
     let length = std::fs::metadata(&path).unwrap().len();
-    let view = View::open(&dir).unwrap();
+    let view = RunReader::open(&dir).unwrap();
     let mut values = vec![0; 5000];
     view.read(end - 5000, &mut values).unwrap();
     let mut bytes = contents(&dir)[0].clone().unwrap();
@@ -373,7 +373,7 @@ fn a_reader_is_told_of_a_run_that_went_back_when_its_journal_is_as_long_as_befor
     let file = OpenOptions::new().write(true).open(&journal).unwrap();
     file.write_all_at(&[0; RECORD], length - RECORD as u64).unwrap();
     alter(&table, 4096 + 10_000);
-    let view = View::open(&dir).unwrap();
+    let view = RunReader::open(&dir).unwrap();
     assert_eq!((view.len(), view.contents.torn), (ENDS[1], Some(length - 2 * RECORD as u64)));
     let mut value = [0];
     view.read(ENDS[1] - 1, &mut value).unwrap();
@@ -420,7 +420,7 @@ fn truncated_tables_are_damage_and_rollback_computes_them_again() {
 
 /// All that is to be read of a run, `None` when the readers refuse.
 fn readable(dir: &Path) -> Option<Vec<u16>> {
-    let view = View::open(dir).ok()?;
+    let view = RunReader::open(dir).ok()?;
     let mut values = vec![0; usize::try_from(view.len()).unwrap()];
     view.read(0, &mut values).unwrap();
     Some(values)

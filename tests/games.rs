@@ -5,7 +5,7 @@ mod support;
 
 use grundy::games::play::{Game, Heap, Winning, value, winning_moves};
 use grundy::games::rectangle::{Bars, by_theorem};
-use grundy::theory::definition::{self, First};
+use grundy::theory::definition::{self, Prefix};
 use grundy::theory::nimber::mex;
 use grundy::theory::rule::{Leaves, Move, Rule};
 use std::collections::BTreeSet;
@@ -244,25 +244,25 @@ fn the_table_of_rectangle_is_table_2() {
 // Sums of heaps
 
 /// One game of a position, with its values.
-struct Known {
+struct SequenceStats {
     rule: Option<Rule>,
     values: Vec<u16>,
 }
 
-impl Known {
-    fn new(game: &str, count: usize) -> Known {
+impl SequenceStats {
+    fn new(game: &str, count: usize) -> SequenceStats {
         match game {
-            "nim" => Known { rule: None, values: Vec::new() },
-            _ => Known::of(game.parse().unwrap(), count),
+            "nim" => SequenceStats { rule: None, values: Vec::new() },
+            _ => SequenceStats::of(game.parse().unwrap(), count),
         }
     }
 
-    fn of(rule: Rule, count: usize) -> Known {
-        Known { values: definition::values(&rule, count).unwrap(), rule: Some(rule) }
+    fn of(rule: Rule, count: usize) -> SequenceStats {
+        SequenceStats { values: definition::values(&rule, count).unwrap(), rule: Some(rule) }
     }
 
-    fn first(&self) -> First<'_, [u16]> {
-        First { of: &self.values, count: self.values.len() as u64 }
+    fn first(&self) -> Prefix<'_, [u16]> {
+        Prefix { of: &self.values, count: self.values.len() as u64 }
     }
 
     fn value(&self, n: u64) -> u64 {
@@ -294,8 +294,8 @@ impl Known {
 }
 
 /// Value and winning moves of a position, by the library.
-fn played(heaps: &[(&Known, u64)]) -> (u64, Vec<Winning>) {
-    let firsts: Vec<First<'_, [u16]>> = heaps.iter().map(|(game, _)| game.first()).collect();
+fn played(heaps: &[(&SequenceStats, u64)]) -> (u64, Vec<Winning>) {
+    let firsts: Vec<Prefix<'_, [u16]>> = heaps.iter().map(|(game, _)| game.first()).collect();
     let position: Vec<Heap<'_>> = heaps
         .iter()
         .zip(&firsts)
@@ -336,13 +336,13 @@ fn winning_moves_are_those_of_all_moves_that_leave_0() {
     .unwrap();
     let names =
         ["nim", "grundy", "grundy:d=2", "grundy:d=0", "kayles", "4.3", ".6", "dawson-kayles", "remove-a-square"];
-    let mut games: Vec<Known> = names.iter().map(|name| Known::new(name, 81)).collect();
-    games.push(Known::of(odd, 81));
+    let mut games: Vec<SequenceStats> = names.iter().map(|name| SequenceStats::new(name, 81)).collect();
+    games.push(SequenceStats::of(odd, 81));
     let mut random = Random::new("winning moves");
     let (mut lost, mut won) = (0, 0);
     for _ in 0..cases(2000, 100_000) {
         let count = 1 + random.below(4);
-        let heaps: Vec<(&Known, u64)> =
+        let heaps: Vec<(&SequenceStats, u64)> =
             (0..count).map(|_| (&games[usize::try_from(random.below(10)).unwrap()], random.below(81))).collect();
         let total = heaps.iter().fold(0, |sum, &(game, n)| digital_sum(sum, game.value(n)));
         let (value, wins) = played(&heaps);
@@ -374,7 +374,7 @@ fn winning_moves_are_those_of_all_moves_that_leave_0() {
 /// Property (2) of Grundy's article: every smaller value can be reached in one move.
 #[test]
 fn omega_can_be_decreased_to_every_smaller_value_in_one_move() {
-    let (grundys, nim) = (Known::new("grundy", 200), Known::new("nim", 0));
+    let (grundys, nim) = (SequenceStats::new("grundy", 200), SequenceStats::new("nim", 0));
     for x in 0..200 {
         for omega in 0..grundys.value(x) {
             let (_, wins) = played(&[(&grundys, x), (&nim, omega)]);
@@ -386,7 +386,7 @@ fn omega_can_be_decreased_to_every_smaller_value_in_one_move() {
 /// Grundy's article, statement (1), of all positions of three heaps up to 12; and that Nim heaps have value x.
 #[test]
 fn in_nim_a_losing_position_can_be_made_winning_and_a_winning_one_cannot() {
-    let nim = Known::new("nim", 0);
+    let nim = SequenceStats::new("nim", 0);
     for x in 0..=12 {
         let options: Vec<u16> = (0..u16::try_from(x).unwrap()).collect();
         assert_eq!(u64::from(mex(options)), nim.value(x));

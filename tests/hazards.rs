@@ -3,7 +3,7 @@
 mod support;
 
 use grundy::kernel::Kernel;
-use grundy::solver::{Method, Solver, Space, Work};
+use grundy::solver::{Method, Solver, SparseSpace, Work};
 use grundy::theory::definition::{self, Sequence};
 use grundy::theory::rule::{Leaves, Move, Rule};
 use grundy::{Error, Result};
@@ -17,13 +17,19 @@ const BOOTSTRAP: usize = 4096;
 #[derive(Clone, Copy, Debug)]
 struct Setting {
     kernel: Kernel,
-    space: Option<Space>,
+    space: Option<SparseSpace>,
     fixed: bool,
     block: usize,
 }
 
 /// Continues `values` to `count`; limits are raised at random on the way, as a run raises them.
-fn continue_to(rule: &Rule, with: Setting, values: &mut Vec<u16>, count: usize, random: &mut Random) -> (Work, Space) {
+fn continue_to(
+    rule: &Rule,
+    with: Setting,
+    values: &mut Vec<u16>,
+    count: usize,
+    random: &mut Random,
+) -> (Work, SparseSpace) {
     let solver = Solver::new(rule, Method::Sparse(with.kernel), with.space, values.as_slice()).unwrap();
     let mut solver = solver.with_block(with.block);
     if with.fixed {
@@ -90,10 +96,10 @@ fn any_space(random: &mut Random, cases: usize, count: usize) {
         let rule = random_rule(random);
         let expected =
             definition::values(&rule, BOOTSTRAP + random.below((count - BOOTSTRAP) as u64) as usize).unwrap();
-        let mut spaces: Vec<(usize, Space)> = Vec::new();
+        let mut spaces: Vec<(usize, SparseSpace)> = Vec::new();
         for mask in (1..1024u16).chain([0x400, 0x8000, 0x8001, 0x4100]) {
             for e in [0, 1] {
-                if let Some(space) = Space::new(&rule, mask, e) {
+                if let Some(space) = SparseSpace::new(&rule, mask, e) {
                     let rares = (0..).zip(&expected).filter(|&(n, &v)| space.is_rare(v, n)).count();
                     spaces.push((rares, space));
                 }
@@ -117,7 +123,7 @@ fn any_space(random: &mut Random, cases: usize, count: usize) {
             let (work, now) = continue_to(&rule, with, &mut values, to, random);
             same(&rule, &format!("case {case}: {with:?} from {from} to {to}"), &values, &expected);
             found_rare += work.found_rare;
-            used = Some(now).filter(|&space| space != Space::NONE);
+            used = Some(now).filter(|&space| space != SparseSpace::NONE);
         }
     }
     println!("{found_rare} rares");
@@ -129,13 +135,13 @@ fn any_space_and_solvers_made_anew_at_any_heap() {
 }
 
 /// Bit 8 missing from the mask of Grundy's game: the first value of 256 turns out to be a rare heap, at 7 250 049, while
-/// look-ups are marked for what comes after it, and everything goes back there. Marks reach back 8192 at least, so those
+/// lookups are marked for what comes after it, and everything goes back there. Marks reach back 8192 at least, so those
 /// that a wrong code has entered lie far behind.
 #[test]
 fn a_late_rare_takes_back_what_was_marked_ahead() {
     let random = &mut Random::new("late rare");
     let rule: Rule = "grundy".parse().unwrap();
-    let (good, bad) = (Space::new(&rule, 0x1fe, 0), Space::new(&rule, 0xfe, 0));
+    let (good, bad) = (SparseSpace::new(&rule, 0x1fe, 0), SparseSpace::new(&rule, 0xfe, 0));
     const LATE: usize = 7_250_049;
     let with = Setting { kernel: Kernel::best(), space: good, fixed: true, block: 32768 };
     let mut expected = Vec::new();
@@ -173,7 +179,7 @@ fn long_runs(random: &mut Random, games: &[&str], count: usize) {
             let from = values.len();
             let (_, now) = continue_to(&rule, with, &mut values, to, random);
             same(&rule, &format!("{with:?} from {from} to {to}"), &values, &expected);
-            used = Some(now).filter(|&space| space != Space::NONE);
+            used = Some(now).filter(|&space| space != SparseSpace::NONE);
         }
     }
 }
@@ -209,7 +215,7 @@ impl Sequence for Flaky<'_> {
 #[should_panic(expected = "asked again after an error")]
 fn a_solver_is_not_asked_again_after_an_error() {
     let rule: Rule = ".054".parse().unwrap();
-    let (good, bad) = (Space::new(&rule, 0x3d, 0), Space::new(&rule, 0x1d, 0));
+    let (good, bad) = (SparseSpace::new(&rule, 0x3d, 0), SparseSpace::new(&rule, 0x1d, 0));
     let with = Setting { kernel: Kernel::best(), space: good, fixed: true, block: 4096 };
     let mut values = Vec::new();
     continue_to(&rule, with, &mut values, 150_000, &mut Random::new("unreadable"));

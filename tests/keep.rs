@@ -6,8 +6,8 @@ mod support;
 use grundy::checkpoint::journal::{self, RECORD};
 use grundy::error::Error;
 use grundy::kernel::Kernel;
-use grundy::run::View;
-use grundy::solver::{self, Known, Method, Solver, Space};
+use grundy::run::RunReader;
+use grundy::solver::{self, Method, SequenceStats, Solver, SparseSpace};
 use grundy::theory::definition::Sequence;
 use grundy::theory::rule::Rule;
 use rustix::process::{Pid, Signal, kill_process};
@@ -139,7 +139,7 @@ fn every_reader_refuses_what_is_freed_and_reads_the_rest() {
         assert_eq!(said(&["values"], dir, &[range]).stdout, said(&["values"], whole, &[range]).stdout, "{range}");
         assert!(said(&["verify"], dir, &["--range", range]).status.success(), "{range}");
     }
-    let view = View::open(dir).unwrap();
+    let view = RunReader::open(dir).unwrap();
     let mut all = vec![7; 10];
     for from in [FREED.start - 9, FREED.start, FREED.end - 1] {
         assert!(matches!(view.read(from, &mut all), Err(Error::Freed { .. })), "{from}");
@@ -175,7 +175,7 @@ fn what_is_freed_while_it_is_read_is_refused() {
     let before = records.chunks(RECORD).take_while(|line| !text(line).contains("snapshot-")).count();
     assert!(before * RECORD < records.len());
     std::fs::write(&journal, &records[..before * RECORD]).unwrap();
-    let view = View::open(&dir).unwrap();
+    let view = RunReader::open(&dir).unwrap();
     assert!(view.freed().is_empty());
     std::fs::write(&journal, &records).unwrap();
     let mut values = [0; 10];
@@ -373,7 +373,7 @@ fn a_new_rare_position_stops_a_solver_that_cannot_look_back_at_all_and_what_came
     let start = 370_000;
     let mut first = Solver::new(&rule, method, None, &values[..start]).unwrap();
     let mut past = values[..start].to_vec();
-    while first.space() == Space::NONE {
+    while first.space() == SparseSpace::NONE {
         let mut more = Vec::new();
         first.advance(past.as_slice(), start as u64 + 1, &mut more).unwrap();
         past.append(&mut more);
@@ -385,7 +385,7 @@ fn a_new_rare_position_stops_a_solver_that_cannot_look_back_at_all_and_what_came
     assert!(last < 100_000 && (start as u64) < new, "{last}, {new}");
     let hole = 1 << 16..start as u64 - solver::lookback(&rule, last);
     let inside = rares.iter().copied().filter(|(n, _)| hole.contains(n)).collect();
-    let known = Known { rares: inside, max_value: *values.iter().max().unwrap() };
+    let known = SequenceStats { rares: inside, max_value: *values.iter().max().unwrap() };
     let mut holed = Holed { values: past, hole: hole.clone() };
     let mut solver = Solver::knowing(&rule, method, Some(space), &holed, &known).unwrap();
     let error = loop {

@@ -3,9 +3,9 @@
 
 mod support;
 
-use grundy::solver::Space;
+use grundy::solver::SparseSpace;
 use grundy::theory::definition;
-use grundy::theory::rule::{KNOWN, Rule};
+use grundy::theory::rule::{NAMED_GAMES, Rule};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -241,12 +241,12 @@ fn periods_of_named_games_are_those_of_the_results() {
     let published = results.split_once("Published (A. Flammenkamp)").unwrap().1;
     periods.insert("0.106".into(), (number_behind(published, "period "), number_behind(published, "preperiod ")));
     assert!(periods.len() > 700 && without.len() > 250, "the tables were read");
-    for known in KNOWN.iter().filter(|known| known.game.starts_with(|c: char| c.is_ascii_digit())) {
+    for known in NAMED_GAMES.iter().filter(|known| known.game.starts_with(|c: char| c.is_ascii_digit())) {
         assert_eq!(known.period, periods.get(known.game).copied(), "{}", known.game);
         assert!(known.period.is_some() || without.contains(&known.game.to_owned()), "{}", known.game);
     }
     let square = object(&result(&["period", "remove-a-square", "--json"]));
-    let known = KNOWN.iter().find(|known| known.game == "remove-a-square").unwrap();
+    let known = NAMED_GAMES.iter().find(|known| known.game == "remove-a-square").unwrap();
     assert_eq!(Some((square["period"].as_u64().unwrap(), square["preperiod"].as_u64().unwrap())), known.period);
 }
 
@@ -255,7 +255,7 @@ fn last_rare_positions_of_named_games_are_those_of_the_results() {
     let mut last: BTreeMap<String, u64> = BTreeMap::new();
     for line in data("results/octal3.csv").lines().skip(1) {
         let cells: Vec<&str> = line.split(',').collect();
-        let known = KNOWN.iter().find(|known| known.game == cells[0]);
+        let known = NAMED_GAMES.iter().find(|known| known.game == cells[0]);
         let space =
             known.and_then(|known| known.space).map(|(mask, position)| (format!("{mask:#x}"), position.to_string()));
         if !cells[7].is_empty() && space == Some((cells[8].to_owned(), cells[9].to_owned())) {
@@ -272,14 +272,14 @@ fn last_rare_positions_of_named_games_are_those_of_the_results() {
         let rule: Rule = game.parse().unwrap();
         let known = rule.known().unwrap();
         let (period, preperiod) = known.period.unwrap();
-        let space = known.space.and_then(|(mask, position)| Space::new(&rule, mask, position)).unwrap();
+        let space = known.space.and_then(|(mask, position)| SparseSpace::new(&rule, mask, position)).unwrap();
         let values = definition::values(&rule, usize::try_from(preperiod + 2 * period).unwrap()).unwrap();
         let rare = (0..).zip(&values).filter(|&(n, &value)| space.is_rare(value, n)).map(|(n, _)| n).max();
         assert!(period % 2 == 0 && rare < Some(preperiod), "{game}");
         last.insert(rule.name().to_owned(), rare.unwrap());
     }
     assert!(last.len() >= 7, "the tables were read: {last:?}");
-    for known in KNOWN {
+    for known in NAMED_GAMES {
         let rule: Rule = known.game.parse().unwrap();
         assert_eq!(rule.known_last_rare(), last.get(known.game).copied(), "{}", known.game);
         assert_eq!(known.last_rare.is_some(), known.space.is_some(), "{}", known.game);
@@ -293,7 +293,7 @@ fn games_lists_nim_and_what_is_known_of_each_game() {
     assert!(listed.lines().any(|line| line.starts_with("nim ")), "{listed}");
     assert!(listed.contains("period 11770282, preperiod 197769598"), "{listed}");
     let objects: Vec<Value> = result(&["games", "--json"]).lines().map(object).collect();
-    assert_eq!(objects.len(), KNOWN.len());
+    assert_eq!(objects.len(), NAMED_GAMES.len());
     let keys: Vec<&String> = objects[0].as_object().unwrap().keys().collect();
     assert_eq!(keys, ["about", "aliases", "game", "last_rare", "mask", "period", "position", "preperiod"]);
 }

@@ -5,7 +5,7 @@ mod support;
 use grundy::kernel::Kernel;
 use grundy::period::certificate::Certificate;
 use grundy::period::{self, Finding, Status, Subject, Theorem};
-use grundy::solver::{self, Known, Method, Space};
+use grundy::solver::{self, Method, SequenceStats, SparseSpace};
 use grundy::theory::definition;
 use grundy::theory::rule::{Leaves, Move, Rule};
 use std::process::Stdio;
@@ -20,8 +20,8 @@ fn best() -> Method {
     Method::Sparse(Kernel::best())
 }
 
-fn find(rule: &Rule, space: Space, values: &[u16]) -> Finding {
-    Subject { rule, method: best(), space, values, freed: &Known::default() }.find().unwrap()
+fn find(rule: &Rule, space: SparseSpace, values: &[u16]) -> Finding {
+    Subject { rule, method: best(), space, values, freed: &SequenceStats::default() }.find().unwrap()
 }
 
 /// (period, preperiod) of a sequence as far as it goes, by the definition: the least p for which the values repeat from
@@ -44,12 +44,12 @@ fn published_periods_are_found_and_proved() {
     let mut games = 0;
     for line in text.lines().filter(|line| !line.starts_with('#') && !line.starts_with("game")) {
         let field: Vec<&str> = line.split(',').collect();
-        let hunt = period::hunt(&rule(field[0]), best(), |_, _| 1 << 20, |_| true).unwrap();
+        let search = period::compute_until_proved(&rule(field[0]), best(), |_, _| 1 << 20, |_| true).unwrap();
         let expected = (field[1].parse().unwrap(), field[2].parse().unwrap());
-        assert_eq!(hunt.finding.status(), Status::Proved, "{line}");
-        assert_eq!(found(&hunt.finding), Some(expected), "{line}");
+        assert_eq!(search.finding.status(), Status::Proved, "{line}");
+        assert_eq!(found(&search.finding), Some(expected), "{line}");
         if field[3] != "-1" {
-            assert_eq!(hunt.finding.max_value.to_string(), field[3], "{line}");
+            assert_eq!(search.finding.max_value.to_string(), field[3], "{line}");
         }
         games += 1;
     }
@@ -59,18 +59,18 @@ fn published_periods_are_found_and_proved() {
 /// PRIMES STEP: period 12 from 71 on, shown by the values up to G(167).
 #[test]
 fn the_period_of_remove_a_square_is_proved_by_as_many_values_as_its_article_computed() {
-    let hunt = period::hunt(&rule("remove-a-square"), best(), |_, _| 1 << 12, |_| true).unwrap();
-    assert_eq!((hunt.finding.status(), found(&hunt.finding)), (Status::Proved, Some((12, 71))));
-    let proof = hunt.finding.repeat.unwrap().proof.unwrap();
+    let search = period::compute_until_proved(&rule("remove-a-square"), best(), |_, _| 1 << 12, |_| true).unwrap();
+    assert_eq!((search.finding.status(), found(&search.finding)), (Status::Proved, Some((12, 71))));
+    let proof = search.finding.repeat.unwrap().proof.unwrap();
     assert_eq!((proof.theorem, proof.length), (Theorem::P1, 168));
 }
 
 #[test]
 fn games_without_a_known_period_have_none() {
     for game in [".007", ".6", "grundy", "grundy:d=3"] {
-        let hunt = period::hunt(&rule(game), best(), |_, _| 1 << 17, |_| true).unwrap();
-        assert_eq!(hunt.finding.status(), Status::None, "{game}");
-        assert!(hunt.finding.shortest <= 1 << 13, "{game}: ends of {} values", hunt.finding.shortest);
+        let search = period::compute_until_proved(&rule(game), best(), |_, _| 1 << 17, |_| true).unwrap();
+        assert_eq!(search.finding.status(), Status::None, "{game}");
+        assert!(search.finding.shortest <= 1 << 13, "{game}: ends of {} values", search.finding.shortest);
     }
 }
 
@@ -107,7 +107,7 @@ fn a_planted_period_is_proved_exactly_when_the_bound_is_reached() {
             1 => 2 * n0.max(1) + 3 * p,
             _ => 2 * n0.max(1) + 3 * p + 2,
         });
-        let finding = find(game, Space::NONE, &values);
+        let finding = find(game, SparseSpace::NONE, &values);
         match (expected, finding.status()) {
             (Some(expected), Status::Proved) => {
                 assert_eq!(found(&finding), Some(expected), "{game}: {values:?}");
@@ -141,7 +141,7 @@ fn what_the_bounds_call_proved_goes_on() {
         let values = definition::values(&rule, 1200).unwrap();
         // Each length at which something is proved first, not only a long one.
         for length in [20, 40, 80, 150, 300] {
-            let finding = find(&rule, Space::NONE, &values[..length]);
+            let finding = find(&rule, SparseSpace::NONE, &values[..length]);
             let Some(repeat) = finding.repeat.filter(|repeat| repeat.proof.is_some()) else { continue };
             let (p, n0) = (usize::try_from(repeat.period).unwrap(), usize::try_from(repeat.preperiod).unwrap());
             assert!((n0..1200 - p).all(|n| values[n] == values[n + p]), "{:?}: {repeat:?} at {length}", rule.moves());
@@ -162,13 +162,13 @@ fn constant_sequences_and_periods_of_half_the_table() {
     for length in 1..40 {
         let zeros = vec![0; length];
         let expected = plainly(&zeros, |n0, p| 2 * n0.max(1) + 2 * p + 2);
-        assert_eq!(found(&find(&game, Space::NONE, &zeros)).filter(|_| length >= 6), expected, "{length} zeros");
+        assert_eq!(found(&find(&game, SparseSpace::NONE, &zeros)).filter(|_| length >= 6), expected, "{length} zeros");
     }
     let mut random = Random::new("halves");
     for half in [10usize, 64, 100, 1000] {
         let word: Vec<u16> = (0..half).map(|_| u16::try_from(random.below(9)).unwrap()).collect();
         let twice = [word.clone(), word].concat();
-        let finding = find(&game, Space::NONE, &twice);
+        let finding = find(&game, SparseSpace::NONE, &twice);
         // P1 needs 2 n0 + 2 p + t values, two more than there are.
         assert_ne!(finding.status(), Status::Proved, "{half}");
         assert_eq!(finding.status(), Status::Observed, "{half}");
@@ -181,7 +181,7 @@ fn constant_sequences_and_periods_of_half_the_table() {
 fn values_that_grow_by_a_step_each_period_are_observed_as_such() {
     let game = rule("grundy:d=2");
     let values: Vec<u16> = (0..600u16).map(|n| if n < 17 { 0 } else { (n / 5) * 3 + n % 5 }).collect();
-    let finding = find(&game, Space::NONE, &values);
+    let finding = find(&game, SparseSpace::NONE, &values);
     let repeat = finding.repeat.as_ref().unwrap();
     assert_eq!((finding.status(), repeat.period, repeat.saltus), (Status::Observed, 5, 3));
     assert_eq!(repeat.preperiod, 17);
@@ -196,7 +196,7 @@ fn an_octal_game_is_never_called_arithmetic_periodic() {
         for count in [64, 66, 70] {
             let values = definition::values(&game, count).unwrap();
             assert!(values.windows(2).filter(|pair| pair[1] == pair[0] + 1).count() > count - 3, "{game}: {values:?}");
-            let finding = find(&game, Space::NONE, &values);
+            let finding = find(&game, SparseSpace::NONE, &values);
             assert_eq!((finding.status(), finding.repeat), (Status::None, None), "{game}, {count} values");
         }
     }
@@ -205,7 +205,7 @@ fn an_octal_game_is_never_called_arithmetic_periodic() {
     let other = Move { remove: 71, constant: 1, leaves: Leaves::One };
     let game = Rule::from_moves("with a constant", moves.chain([other]).collect()).unwrap();
     let values = definition::values(&game, 64).unwrap();
-    assert_eq!(find(&game, Space::NONE, &values).repeat.map(|repeat| repeat.saltus), Some(1));
+    assert_eq!(find(&game, SparseSpace::NONE, &values).repeat.map(|repeat| repeat.saltus), Some(1));
 }
 
 /// P4 proves with about n0 + p values what P1 proves with twice as many; both say the same. The e = 1 games among them
@@ -214,15 +214,15 @@ fn an_octal_game_is_never_called_arithmetic_periodic() {
 fn the_window_theorem_agrees_with_the_other() {
     for (game, mask, position) in [("0.77", 0xf, 0), ("remove-a-square", 0x3, 1), ("0.156", 0, 0), ("0.16", 0, 0)] {
         let rule = rule(game);
-        let hunt = period::hunt(&rule, best(), |_, _| 1 << 20, |_| true).unwrap();
-        let whole = hunt.finding.repeat.unwrap();
-        let space = Space::new(&rule, mask, position).unwrap_or(hunt.space);
-        assert_ne!(space, Space::NONE, "{game}");
+        let search = period::compute_until_proved(&rule, best(), |_, _| 1 << 20, |_| true).unwrap();
+        let whole = search.finding.repeat.unwrap();
+        let space = SparseSpace::new(&rule, mask, position).unwrap_or(search.space);
+        assert_ne!(space, SparseSpace::NONE, "{game}");
         // Long enough for the windows, too short for P1 where that can be.
         let lookback = solver::lookback(&rule, whole.preperiod);
         let count = whole.preperiod + 3 * whole.period + 3 * lookback;
         let values = solver::values(&rule, best(), usize::try_from(count).unwrap()).unwrap();
-        let freed = Known::default();
+        let freed = SequenceStats::default();
         let subject = Subject { rule: &rule, method: best(), space, values: values.as_slice(), freed: &freed };
         let repeat = subject.find().unwrap().repeat.unwrap();
         assert_eq!((repeat.period, repeat.preperiod), (whole.period, whole.preperiod), "{game}");
@@ -250,13 +250,13 @@ fn the_window_theorem_agrees_with_the_other() {
 
 fn certificate(game: &str, to: u64) -> (Certificate, Vec<u16>) {
     let rule = rule(game);
-    let hunt = period::hunt(&rule, best(), |_, _| to, |_| true).unwrap();
-    let freed = Known::default();
+    let search = period::compute_until_proved(&rule, best(), |_, _| to, |_| true).unwrap();
+    let freed = SequenceStats::default();
     let subject =
-        Subject { rule: &rule, method: best(), space: hunt.space, values: hunt.values.as_slice(), freed: &freed };
-    let repeat = hunt.finding.repeat.unwrap();
+        Subject { rule: &rule, method: best(), space: search.space, values: search.values.as_slice(), freed: &freed };
+    let repeat = search.finding.repeat.unwrap();
     let certificate = Certificate::new(subject, &repeat, None).unwrap().unwrap();
-    (certificate, hunt.values)
+    (certificate, search.values)
 }
 
 #[test]
@@ -558,7 +558,7 @@ fn what_the_window_theorem_calls_a_period_goes_on() {
         let least = depths(&rule, &values);
         let mut used = false;
         for (mask, position) in (1..16).flat_map(|mask| [(mask, 0), (mask, 1)]) {
-            let Some(space) = Space::new(&rule, mask, position) else { continue };
+            let Some(space) = SparseSpace::new(&rule, mask, position) else { continue };
             let rare: Vec<u64> = (0..COUNT).filter(|&n| space.is_rare(value(n), n)).collect();
             let depth = |n: u64| {
                 let targets = (0..value(n)).filter(|&t| space.is_rare(t, n));
@@ -570,7 +570,7 @@ fn what_the_window_theorem_calls_a_period_goes_on() {
                 let mut deepest = 0;
                 for n2 in n1 + 1..=end.min(COUNT - 50) {
                     deepest = deepest.max(depth(n2 - 1));
-                    let w = period::Window { from: n1, to: n2, space, rares: 0, last_rare, depth: deepest };
+                    let w = period::PeriodWindow { from: n1, to: n2, space, rares: 0, last_rare, depth: deepest };
                     let width = w.width(&rule);
                     if !w.is_placed(&rule) || (1..=width).any(|j| value(n1 - j) != value(n2 - j)) {
                         continue;

@@ -4,7 +4,7 @@ mod support;
 
 use grundy::checkpoint::journal::{self, RECORD};
 use grundy::kernel::Kernel;
-use grundy::run::{self, Options, View};
+use grundy::run::{self, Options, RunReader};
 use grundy::solver::Method;
 use grundy::table::Table;
 use grundy::table::Width;
@@ -148,7 +148,7 @@ fn killed_at_random_times_nothing_committed_is_lost_and_the_bytes_are_right_in_t
             committed = now;
             if committed > 0 {
                 // Every reader gets the committed part, whatever the kill left behind it.
-                assert_eq!(View::open(&killed).unwrap().contents.last.count, committed);
+                assert_eq!(RunReader::open(&killed).unwrap().contents.last.count, committed);
                 assert_eq!(grundy(["verify"]).arg(&killed).output().unwrap().status.code(), Some(0), "round {round}");
             }
         }

@@ -8,7 +8,7 @@ mod support;
 use grundy::checkpoint::journal::{self, Event, RECORD, Record};
 use grundy::error::{Error, Kind};
 use grundy::kernel::Kernel;
-use grundy::run::{self, Conduct, Observer, Options, Outcome, Progress, View};
+use grundy::run::{self, Observer, Options, Outcome, Progress, RunPolicy, RunReader};
 use grundy::solver::{Method, Solver};
 use grundy::storage::faults::{Fault, Faults, Plan};
 use grundy::storage::memory::{Memory, SECTOR};
@@ -151,8 +151,8 @@ impl Process {
     ) -> grundy::Result<Outcome> {
         let Process { to, every, width, keep, rollback, repair } = self;
         let options = Options { to: Some(to), threads: 1, method, width: Some(width), keep, rollback };
-        let conduct = Conduct { commit_every: Some(every), repair, seed: Some(1) };
-        run::run_in(&dir(storage), Some(&game.rule), &options, conduct, observer, stop)
+        let policy = RunPolicy { commit_every: Some(every), repair, seed: Some(1) };
+        run::run_in(&dir(storage), Some(&game.rule), &options, policy, observer, stop)
     }
 }
 
@@ -176,7 +176,7 @@ fn published(disk: &Memory) -> u64 {
 /// the files was committed once, before the run went back; what is freed is a hole, or was to be one after the last record.
 fn is_right(game: &Game, width: Width, disk: &Memory, what: &dyn std::fmt::Debug) -> u64 {
     let contents = journal::read_in(&dir(on(disk))).unwrap_or_else(|error| panic!("{what:?}: {error}"));
-    let (last, farthest) = (contents.last, contents.farthest);
+    let (last, high_water_mark) = (contents.last, contents.high_water_mark);
     let (mut values, mut escapes) = game.files(width, last.count);
     let found = disk.get("values.npy").unwrap();
     let hole = hole(&last, width);
@@ -185,14 +185,14 @@ fn is_right(game: &Game, width: Width, disk: &Memory, what: &dyn std::fmt::Debug
     }
     let differs = found.iter().zip(&values).position(|(a, b)| a != b);
     let length = |units: u64, unit: u64| HEADER + (units * unit) as usize;
-    let right = found.starts_with(&values) && found.len() <= length(farthest.0, width.bytes());
+    let right = found.starts_with(&values) && found.len() <= length(high_water_mark.0, width.bytes());
     assert!(right, "{what:?}: the table of {} values is not right, from byte {differs:?} on", last.count);
     let found = disk.get("escapes.npy");
     if let (Some(found), Some(escapes)) = (&found, &mut escapes) {
         tolerate_freed_escapes(&last, found, escapes);
     }
     let right = match (&found, &escapes) {
-        (Some(found), Some(escapes)) => found.starts_with(escapes) && found.len() <= length(farthest.1, 10),
+        (Some(found), Some(escapes)) => found.starts_with(escapes) && found.len() <= length(high_water_mark.1, 10),
         (found, escapes) => found == escapes,
     };
     assert!(right, "{what:?}: the escapes of {} values are not right", last.count);
@@ -256,7 +256,7 @@ fn never_shrinks(width: Width, seen: &[Memory]) {
     let mut most = (0, 0);
     for (at, disk) in seen.iter().enumerate() {
         if let Ok(contents) = journal::read_in(&dir(on(disk))) {
-            most = (most.0.max(contents.farthest.0), most.1.max(contents.farthest.1));
+            most = (most.0.max(contents.high_water_mark.0), most.1.max(contents.high_water_mark.1));
         }
         for (name, units, unit) in [("values.npy", most.0, width.bytes()), ("escapes.npy", most.1, 10)] {
             let length = disk.get(name).map(|bytes| bytes.len() as u64);
@@ -743,7 +743,7 @@ fn a_byte_that_contradicts_its_escape_is_mended_by_repair_and_by_rollback() {
     }
 }
 
-/// What happens to a run. Places and numbers are reduced to what there is.
+/// What happens to a run. SpotChecks and numbers are reduced to what there is.
 #[derive(Clone, Debug)]
 enum Step {
     /// A process computes so many values more, and may be told to stop on the way.
@@ -813,7 +813,7 @@ impl Observer for Reader<'_> {
 /// A reader finds what is committed, and all of it right.
 fn looks_right(game: &Game, disk: &Memory, committed: u64) {
     use grundy::theory::definition::Sequence;
-    let view = View::open_in(&dir(on(disk))).unwrap();
+    let view = RunReader::open_in(&dir(on(disk))).unwrap();
     assert!(view.len() >= committed, "{committed} values were committed, {} are read", view.len());
     for (from, to) in view.contents.last.kept.clone() {
         let mut values = vec![0; (to - from) as usize];

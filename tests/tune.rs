@@ -2,9 +2,9 @@
 
 mod support;
 
-use grundy::games::finite::{Game, Solver};
+use grundy::games::finite::{Game, GameSolver};
 use grundy::theory::definition;
-use grundy::tune::{HIGHEST, MOST, Playing, file, note};
+use grundy::tune::{HIGHEST, MAX_NOTES, Playing, file, note};
 use midly::{Format, MetaMessage, MidiMessage, Smf, Timing, TrackEventKind};
 use support::{grundy, text};
 
@@ -74,7 +74,7 @@ fn a_file_read_back_has_the_notes_of_the_values() {
     let (notes, bar, beat) = heard(&bytes);
     assert_eq!(notes, values.iter().map(|&value| (note(value), 1.0)).collect::<Vec<_>>());
     assert_eq!((bar, beat), (3, 400_000));
-    assert!(file("x", &vec![0; MOST + 1], Playing { tempo: 150, bar: 3 }).is_err());
+    assert!(file("x", &vec![0; MAX_NOTES + 1], Playing { tempo: 150, bar: 3 }).is_err());
     for tempo in [0, 3, 60_000_001] {
         assert!(file("x", &[0], Playing { tempo, bar: 4 }).is_err(), "{tempo} beats a minute");
     }
@@ -166,7 +166,7 @@ fn the_rules_of_6_of_4_and_of_kayles_are_those_told_in_words() {
     ];
     for (game, may) in games {
         let words = Rows { may };
-        let mut solver = Solver::new(&words, 1 << 20);
+        let mut solver = GameSolver::new(&words, 1 << 20);
         let found: Vec<u16> = (0..301).map(|row| solver.value(vec![row]).unwrap()).collect();
         assert_eq!(found, defined(game, 301), "{game}");
     }

@@ -6,10 +6,10 @@ use grundy::checkpoint::journal::Journal;
 use grundy::error::{Error, Kind};
 use grundy::kernel::Kernel;
 use grundy::run::{self, Options};
-use grundy::solver::{self, Histogram, Known, Method, Space};
+use grundy::solver::{self, Histogram, Method, SequenceStats, SparseSpace};
 use grundy::table::Table;
 use grundy::table::Width;
-use grundy::table::digest::Chain;
+use grundy::table::digest::DigestChain;
 use grundy::theory::definition::{self, Sequence};
 use grundy::theory::rule::{Leaves, Move, Rule};
 use grundy::verify::{self, Report};
@@ -47,9 +47,9 @@ fn wide() -> Rule {
 }
 
 /// The game's own space, or the best one of its values.
-fn space(rule: &Rule, values: &[u16]) -> Space {
+fn space(rule: &Rule, values: &[u16]) -> SparseSpace {
     let named = rule.known().and_then(|known| known.space);
-    match named.and_then(|(mask, position)| Space::new(rule, mask, position)) {
+    match named.and_then(|(mask, position)| SparseSpace::new(rule, mask, position)) {
         Some(space) => space,
         None => Histogram::of(values).unwrap().best_space(rule).0,
     }
@@ -74,13 +74,13 @@ fn level(dir: &Path, level: &str, range: Option<Range<u64>>) -> grundy::Result<R
 }
 
 /// Both levels that look at every value, of a sequence in memory under a space.
-fn excluded(rule: &Rule, space: Space, values: &[u16], range: Range<u64>) -> grundy::Result<u64> {
-    let known = verify::count(values, space, &Known::default()).unwrap();
+fn excluded(rule: &Rule, space: SparseSpace, values: &[u16], range: Range<u64>) -> grundy::Result<u64> {
+    let known = verify::count(values, space, &SequenceStats::default()).unwrap();
     verify::exclusion::check(rule, space, values, &known, range, |_, _| {})
 }
 
-fn recomputed(rule: &Rule, space: Space, values: &[u16], range: Range<u64>) -> grundy::Result<solver::Work> {
-    let known = verify::count(values, space, &Known::default()).unwrap();
+fn recomputed(rule: &Rule, space: SparseSpace, values: &[u16], range: Range<u64>) -> grundy::Result<solver::Work> {
+    let known = verify::count(values, space, &SequenceStats::default()).unwrap();
     let method = Method::Sparse(Kernel::scalar());
     verify::recompute::check(rule, method, space, values, &known, range, |_, _| {})
 }
@@ -152,7 +152,7 @@ fn every_level_passes_good_runs_of_all_kinds_of_games_whatever_the_range() {
 }
 
 /// The values of all options of n: those from pairs with one rare part and from moves without two heaps, and all.
-fn options(rule: &Rule, space: Space, values: &[u16], n: usize) -> (Vec<u16>, Vec<u16>) {
+fn options(rule: &Rule, space: SparseSpace, values: &[u16], n: usize) -> (Vec<u16>, Vec<u16>) {
     let is_rare = |m: usize| space.is_rare(values[m], m as u64);
     let mut one_rare: Vec<u16> = rule.single_options(n as u64, |m| values[m as usize]).collect();
     let mut all = one_rare.clone();
@@ -296,7 +296,7 @@ fn of_several_wrong_values_in_many_parts_the_lowest_is_told() {
     tally.end(tried, "recompute told the lowest wrong value of parts computed side by side");
 }
 
-/// Values whose look-ups reach far back, with a window that is drained on the way.
+/// Values whose lookups reach far back, with a window that is drained on the way.
 #[test]
 fn exclusion_finds_what_repeats_an_option_wherever_it_is() {
     let tally = Tally::begin("verify: exclusion far out");
@@ -304,7 +304,7 @@ fn exclusion_finds_what_repeats_an_option_wherever_it_is() {
     let rule = rule("grundy");
     let right = fast("grundy", 9_500_000); // with values above 255 from 7 250 049 on
     let space = space(&rule, &right);
-    let known = verify::count(right.as_slice(), space, &Known::default()).unwrap();
+    let known = verify::count(right.as_slice(), space, &SequenceStats::default()).unwrap();
     let tried = cases(20, 300);
     for _ in 0..tried {
         let n = 1 + random.below(right.len() as u64 - 1);
@@ -340,8 +340,8 @@ fn a_poisoned_run_whose_journal_agrees_passes_the_digest_and_not_the_others() {
         poisoned.push(wrong);
         let method = Method::Sparse(Kernel::best());
         let poisoned = solver::extend(&rule, method, poisoned, right.len(), 32_768, |_| true).unwrap();
-        let known = verify::count(poisoned.as_slice(), space, &Known::default()).unwrap();
-        let mut chain = Chain::new();
+        let known = verify::count(poisoned.as_slice(), space, &SequenceStats::default()).unwrap();
+        let mut chain = DigestChain::new();
         chain.update(&poisoned);
         let fake = dirs.path().join(case.to_string());
         std::fs::create_dir(&fake).unwrap();
@@ -469,7 +469,7 @@ fn of_a_run_that_keeps_less_what_is_kept_is_checked_and_wrong_values_there_are_t
     let dir = tempfile::tempdir().unwrap();
     run_well("0.106", dir.path(), &["--to", "85000000", "--keep", "140000"]);
     run_well("0.106", dir.path(), &["--to", "90000000", "--keep", "140000"]);
-    assert_eq!(grundy::run::View::open(dir.path()).unwrap().freed(), FREED);
+    assert_eq!(grundy::run::RunReader::open(dir.path()).unwrap().freed(), FREED);
     for (name, reach) in [("exclusion", 1103 + 3), ("recompute", 1 << 17)] {
         let report = level(dir.path(), name, None).unwrap();
         let (from, to) = report.unchecked.unwrap();

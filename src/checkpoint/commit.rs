@@ -1,7 +1,7 @@
 //! What a run has on the disk, and the order of a commit that loses nothing.
 //!
 //! Values, their durability, the record, its durability, and only then are they published. With `--keep`, whole segments
-//! between the head ([`HEAD`]) and the last values are freed in an order that loses nothing either: they are hashed a last
+//! between the head ([`RETAINED_HEAD`]) and the last values are freed in an order that loses nothing either: they are hashed a last
 //! time, and what is known of them goes into a snapshot ([`crate::checkpoint::summary`]), durable before the record that names it and
 //! says that they are freed. From then on they are refused, but their hole is punched, and the snapshot before is removed,
 //! only when a second record says the same: if the last record is ever lost, the one before it still tells the truth. A
@@ -13,13 +13,13 @@
 //!
 //! Invariant: a hole is part of what the last two records say is freed.
 
-use crate::checkpoint::journal::{Attached, Event, Journal, Point, Record, kept};
-use crate::checkpoint::summary::{self, Recount, Snapshot};
+use crate::checkpoint::journal::{Attached, CommitPoint, Event, Journal, Record, kept};
+use crate::checkpoint::summary::{self, DiscardSummary, RecordStats};
 use crate::error::{Error, Result};
 use crate::fault;
-use crate::solver::Space;
+use crate::solver::SparseSpace;
 use crate::storage::Dir;
-use crate::table::digest::{Chain, Digest, SEGMENT, SMALL};
+use crate::table::digest::{Digest, DigestChain, SEGMENT, SMALL};
 use crate::table::{HEADER, Published, Table};
 use crate::theory::definition::{Sequence, for_each_piece};
 use std::collections::BTreeMap;
@@ -29,11 +29,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Values that a run keeps from the start, whatever is freed.
-pub(crate) const HEAD: u64 = if SMALL { 1 << 16 } else { 1 << 26 };
+pub(crate) const RETAINED_HEAD: u64 = if SMALL { 1 << 16 } else { 1 << 26 };
 
 /// Values that a run with `--keep` may hold besides the head and those that are to be kept: a segment that is not whole,
 /// one that waits for its second record, one that is being computed, one that is being written.
-pub(crate) const SLACK: u64 = 4 * SEGMENT;
+pub(crate) const RETENTION_SLACK: u64 = 4 * SEGMENT;
 
 /// The values up to here, but for the head, may be freed of `count` when the last `keep` are kept.
 fn free_end(count: u64, keep: u64) -> u64 {
@@ -42,7 +42,7 @@ fn free_end(count: u64, keep: u64) -> u64 {
 
 /// Whether values could be freed that are not.
 pub(crate) fn may_free(published: &Published, keep: Option<u64>) -> bool {
-    keep.is_some_and(|keep| free_end(published.len(), keep) > HEAD.max(published.freed().end))
+    keep.is_some_and(|keep| free_end(published.len(), keep) > RETAINED_HEAD.max(published.freed().end))
 }
 
 /// What is to be committed.
@@ -50,11 +50,11 @@ pub(crate) struct Batch {
     /// The values that follow the committed ones.
     pub(crate) values: Arc<Vec<u16>>,
     /// The digest of all values, these included, taken when each was computed.
-    pub(crate) born: Digest,
+    pub(crate) computed_digest: Digest,
     /// Counted over all values, these included.
-    pub(crate) counted: Recount,
+    pub(crate) counted: RecordStats,
     /// The space in use.
-    pub(crate) space: Space,
+    pub(crate) space: SparseSpace,
     /// The checks of the record.
     pub(crate) checks: BTreeMap<String, u64>,
     /// The n whose value failed a check and has not been recomputed.
@@ -68,11 +68,11 @@ pub(crate) struct Ledger {
     dir: Dir,
     journal: Journal,
     table: Table,
-    chain: Chain,
+    chain: DigestChain,
     /// What is the same in all records of this process.
     template: Record,
     /// What is known of the freed values, and how the last record names it.
-    snapshot: Option<(Snapshot, Attached)>,
+    snapshot: Option<(DiscardSummary, Attached)>,
     /// The digests at ends of segments that are not freed.
     ends: BTreeMap<u64, Digest>,
     /// Freed values before this one are known to be a hole.
@@ -88,9 +88,9 @@ impl Ledger {
         dir: &Dir,
         journal: Journal,
         table: Table,
-        chain: Chain,
-        points: &[Point],
-        snapshot: Option<Snapshot>,
+        chain: DigestChain,
+        points: &[CommitPoint],
+        snapshot: Option<DiscardSummary>,
         template: Record,
     ) -> Ledger {
         let ends = points.iter().filter(|p| p.count.is_multiple_of(SEGMENT)).map(|p| (p.count, p.digest));
@@ -103,7 +103,7 @@ impl Ledger {
             template,
             snapshot,
             ends: ends.collect(),
-            punched: HEAD,
+            punched: RETAINED_HEAD,
             begun: Instant::now(),
         }
     }
@@ -135,7 +135,7 @@ impl Ledger {
         }
         let from = self.chain.count();
         self.chain.update(&batch.values);
-        if self.chain.digest() != batch.born {
+        if self.chain.digest() != batch.computed_digest {
             return Err(Error::Flipped { what: "what waited to be written", from, to: self.chain.count() });
         }
         self.table.write(&batch.values)?;
@@ -148,7 +148,7 @@ impl Ledger {
             self.ends.insert(count, self.chain.digest());
         }
         if may_free {
-            self.take_leave(batch.space)?;
+            self.archive_and_discard(batch.space)?;
         }
         let freed = self.snapshot.as_ref().map_or(0..0, |(snapshot, _)| snapshot.freed());
         let mut record = Record {
@@ -171,18 +171,18 @@ impl Ledger {
         }
         self.table.free(freed);
         self.table.publish()?;
-        before.map_or(Ok(()), |before| self.settle(&before))
+        before.map_or(Ok(()), |before| self.punch_confirmed_holes(&before))
     }
 
     /// Puts what is known of values that may be freed into a durable snapshot. They are among the published ones.
-    fn take_leave(&mut self, space: Space) -> Result<()> {
+    fn archive_and_discard(&mut self, space: SparseSpace) -> Result<()> {
         let limit = self.keep().map_or(0, |keep| free_end(self.table.len(), keep));
-        let new = || Snapshot::new(&self.template.run, space, HEAD);
+        let new = || DiscardSummary::new(&self.template.run, space, RETAINED_HEAD);
         let mut snapshot = self.snapshot.as_ref().map_or_else(new, |(snapshot, _)| snapshot.clone());
         let from = snapshot.to;
         let last = self.ends.range(..=limit).next_back().filter(|(to, _)| **to > from);
         let (Some(before), Some((&to, &digest))) = (self.ends.get(&from), last) else { return Ok(()) };
-        let mut chain = Chain::resume(from, *before);
+        let mut chain = DigestChain::resume(from, *before);
         for_each_piece(&self.table, from, to, |_, values| {
             chain.update(values);
             snapshot.see(space, values);
@@ -203,7 +203,7 @@ impl Ledger {
     }
 
     /// Gives up what the last record and the one before it say is freed.
-    fn settle(&mut self, before: &Record) -> Result<()> {
+    fn punch_confirmed_holes(&mut self, before: &Record) -> Result<()> {
         if self.keep().is_none() {
             return Ok(());
         }
@@ -219,14 +219,14 @@ impl Ledger {
 
     /// Ends the run cleanly, and then says so in the journal: from then on headers and lengths are what it says.
     pub(crate) fn close(mut self) -> Result<()> {
-        self.table.close(self.journal.farthest())?;
+        self.table.close(self.journal.high_water_mark())?;
         let Some(last) = self.journal.last().cloned() else { return Ok(()) };
         if last.event != Event::Close {
             self.table.check_unchanged()?;
             self.journal.append(Record { event: Event::Close, ..last.clone() })?;
         }
         // A clean stop repeats the record before it, so two say the same in either case.
-        self.settle(&last)
+        self.punch_confirmed_holes(&last)
     }
 }
 
@@ -367,7 +367,7 @@ impl Drop for Writer {
 }
 
 /// Enters what is known of all values into a record.
-pub(crate) fn fill(record: &mut Record, chain: &Chain, counted: Recount) {
+pub(crate) fn fill(record: &mut Record, chain: &DigestChain, counted: RecordStats) {
     record.digest = chain.digest().to_string();
     (record.rares, record.last_rare) = (counted.rares, counted.last_rare);
     (record.max_value, record.max_at) = (counted.max_value, counted.max_at);
@@ -392,9 +392,9 @@ mod tests {
     /// and what it says is freed is told by the snapshot that it names.
     #[test]
     fn a_power_cut_while_values_are_freed_leaves_what_the_journal_says() {
-        const FREED: Range<u64> = HEAD..HEAD + SEGMENT;
+        const FREED: Range<u64> = RETAINED_HEAD..RETAINED_HEAD + SEGMENT;
         let rule: Rule = "grundy".parse().unwrap();
-        let space = Space::new(&rule, 0x1fe, 0).unwrap();
+        let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
         // None is rare, and none is what a hole reads as.
         let common: Vec<u16> = (1..256).filter(|&v| !space.is_rare(v, 1)).collect();
         let value = move |n: u64| common[index(n) % common.len()];
@@ -417,7 +417,7 @@ mod tests {
                 let dir = Dir::on(image, Path::new("image"));
                 let last = journal::read_in(&dir).unwrap().last;
                 let freed = last.freed().unwrap();
-                assert_eq!(Snapshot::read_in(&dir, &last).unwrap().map_or(0..0, |s| s.freed()), freed);
+                assert_eq!(DiscardSummary::read_in(&dir, &last).unwrap().map_or(0..0, |s| s.freed()), freed);
                 let file = dir.open(table::VALUES, Mode::Read).unwrap();
                 let places = [FREED.start, FREED.end - 1, FREED.end, last.count - 1];
                 for n in (0..last.count).step_by(40_009).chain(places).filter(|&n| n < last.count) {
@@ -462,16 +462,23 @@ mod tests {
             previous: text(0),
             blake3: text(0),
         };
-        let mut ledger = Ledger::new(&dir, journal, table, Chain::new(), &[], None, template);
-        let mut chain = Chain::new();
+        let mut ledger = Ledger::new(&dir, journal, table, DigestChain::new(), &[], None, template);
+        let mut chain = DigestChain::new();
         for length in [SEGMENT; 5].into_iter().chain([2000; 4]) {
             watching.store(length < SEGMENT, Ordering::SeqCst);
             let values: Vec<u16> = (chain.count()..chain.count() + length).map(&value).collect();
             chain.update(&values);
-            let (born, counted) = (chain.digest(), Recount::default());
+            let (computed_digest, counted) = (chain.digest(), RecordStats::default());
             let values = Arc::new(values);
-            let batch =
-                Batch { values, born, counted, space, checks: BTreeMap::new(), suspect: None, lookback: Some(1000) };
+            let batch = Batch {
+                values,
+                computed_digest,
+                counted,
+                space,
+                checks: BTreeMap::new(),
+                suspect: None,
+                lookback: Some(1000),
+            };
             ledger.commit(&batch).unwrap();
         }
         ledger.close().unwrap();

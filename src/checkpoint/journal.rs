@@ -59,7 +59,7 @@ pub enum Event {
     /// Values that were altered on the disk were computed anew, found to be those of the journal, and put back.
     Repair,
     /// The run was stopped cleanly: the headers are those of the commit before, and so are the lengths of the files, unless
-    /// the run went back and has not passed its farthest place again ([`Contents::farthest`]).
+    /// the run went back and has not passed its high_water_mark place again ([`Contents::high_water_mark`]).
     Close,
 }
 
@@ -168,7 +168,7 @@ const ZEROS: &str = "00000000000000000000000000000000000000000000000000000000000
 
 /// What a journal says of one commit that still speaks of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Point {
+pub struct CommitPoint {
     /// Values committed.
     pub count: u64,
     /// Escapes committed.
@@ -183,11 +183,11 @@ pub struct Contents {
     /// The last good record.
     pub last: Record,
     /// The commits that the table still shows, ascending in count.
-    pub points: Vec<Point>,
+    pub points: Vec<CommitPoint>,
     /// Values and escapes that the record before the last one speaks of; a header may still say these after a kill.
     pub before: (u64, u64),
     /// The most values and the most escapes of any record: who reads may have mapped so many, whatever the run went back to.
-    pub farthest: (u64, u64),
+    pub high_water_mark: (u64, u64),
     /// Good records.
     pub records: u64,
     /// Where a torn tail starts, in bytes, when there is one.
@@ -402,11 +402,11 @@ fn accept(contents: &mut Option<Contents>, record: Record) -> std::result::Resul
     if record.freed().is_none() {
         return Err("the kept ranges make no sense");
     }
-    let point = Point { count: record.count, escapes: record.escapes, digest };
+    let point = CommitPoint { count: record.count, escapes: record.escapes, digest };
     let Some(contents) = contents else {
-        let farthest = (record.count, record.escapes);
+        let high_water_mark = (record.count, record.escapes);
         let points = vec![point];
-        *contents = Some(Contents { points, before: (0, 0), farthest, last: record, records: 1, torn: None });
+        *contents = Some(Contents { points, before: (0, 0), high_water_mark, last: record, records: 1, torn: None });
         return Ok(());
     };
     let last = contents.last.count;
@@ -423,15 +423,15 @@ fn accept(contents: &mut Option<Contents>, record: Record) -> std::result::Resul
     }
     contents.points.push(point);
     contents.before = (contents.last.count, contents.last.escapes);
-    contents.farthest = most(contents.farthest, &record);
+    contents.high_water_mark = most(contents.high_water_mark, &record);
     contents.last = record;
     contents.records += 1;
     Ok(())
 }
 
-/// [`Contents::farthest`] after one record more.
-fn most(farthest: (u64, u64), record: &Record) -> (u64, u64) {
-    (farthest.0.max(record.count), farthest.1.max(record.escapes))
+/// [`Contents::high_water_mark`] after one record more.
+fn most(high_water_mark: (u64, u64), record: &Record) -> (u64, u64) {
+    (high_water_mark.0.max(record.count), high_water_mark.1.max(record.escapes))
 }
 
 enum Broken {
@@ -559,7 +559,7 @@ pub struct Journal {
     /// Where the good records end, in bytes.
     end: u64,
     last: Option<Record>,
-    farthest: (u64, u64),
+    high_water_mark: (u64, u64),
     /// What lies behind the good records, unless it is a torn tail; [`Journal::drop_rest`] sets it aside.
     damage: Option<Damage>,
 }
@@ -612,8 +612,11 @@ impl Journal {
             dir.sync().map_err(Error::io("syncing", dir.path()))?;
         }
         let last = contents.as_ref().map(|c| c.last.clone());
-        let farthest = contents.as_ref().map_or((0, 0), |c| c.farthest);
-        Ok((Journal { dir: dir.clone(), path, file, end: records * RECORD_BYTES, last, farthest, damage }, contents))
+        let high_water_mark = contents.as_ref().map_or((0, 0), |c| c.high_water_mark);
+        Ok((
+            Journal { dir: dir.clone(), path, file, end: records * RECORD_BYTES, last, high_water_mark, damage },
+            contents,
+        ))
     }
 
     /// Whether the file is longer than its good records.
@@ -706,7 +709,7 @@ impl Journal {
         self.file.sync_data().map_err(Error::io("syncing", &self.path))?;
         self.end += RECORD as u64;
         record.blake3 = hash.to_string();
-        self.farthest = most(self.farthest, &record);
+        self.high_water_mark = most(self.high_water_mark, &record);
         self.last = Some(record);
         Ok(())
     }
@@ -737,9 +740,9 @@ impl Journal {
         self.last.as_ref()
     }
 
-    /// The most values and the most escapes of any record ([`Contents::farthest`]).
+    /// The most values and the most escapes of any record ([`Contents::high_water_mark`]).
     #[must_use]
-    pub fn farthest(&self) -> (u64, u64) {
-        self.farthest
+    pub fn high_water_mark(&self) -> (u64, u64) {
+        self.high_water_mark
     }
 }

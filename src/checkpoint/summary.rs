@@ -5,11 +5,11 @@
 //! another name, made durable and renamed before a record names it and its BLAKE3; a snapshot is removed when two records
 //! name a later one.
 //!
-//! Invariant: a snapshot that [`Snapshot::read`] hands out is the one that the record vouches for, and fits it.
+//! Invariant: a snapshot that [`DiscardSummary::read`] hands out is the one that the record vouches for, and fits it.
 
 use crate::checkpoint::journal::{Attached, Record};
 use crate::error::{Error, Result};
-use crate::solver::{Known, Space};
+use crate::solver::{SequenceStats, SparseSpace};
 use crate::storage::{Dir, Mode};
 use crate::table::digest::Digest;
 use serde::{Deserialize, Serialize};
@@ -19,15 +19,15 @@ use std::path::Path;
 
 /// What the values alone tell: recounted on every resume and compared with the record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Recount {
+pub(crate) struct RecordStats {
     pub(crate) rares: u64,
     pub(crate) last_rare: u64,
     pub(crate) max_value: u16,
     pub(crate) max_at: u64,
 }
 
-impl Recount {
-    pub(crate) fn see(&mut self, space: Space, from: u64, values: &[u16]) {
+impl RecordStats {
+    pub(crate) fn see(&mut self, space: SparseSpace, from: u64, values: &[u16]) {
         self.see_largest(from, values);
         for (n, _) in space.rares(from, values) {
             self.rares += 1;
@@ -44,10 +44,10 @@ impl Recount {
     }
 
     /// The count of these values and of later ones.
-    pub(crate) fn and(self, later: Recount) -> Recount {
+    pub(crate) fn and(self, later: RecordStats) -> RecordStats {
         let last_rare = if later.rares > 0 { later.last_rare } else { self.last_rare };
         let largest = if later.max_value > self.max_value { later } else { self };
-        Recount { rares: self.rares + later.rares, last_rare, ..largest }
+        RecordStats { rares: self.rares + later.rares, last_rare, ..largest }
     }
 
     /// Whether a record says the same.
@@ -59,7 +59,7 @@ impl Recount {
 
 /// What is known of the freed values of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Snapshot {
+pub struct DiscardSummary {
     /// The identity of the run.
     pub run: String,
     /// The first freed value.
@@ -88,11 +88,11 @@ fn name(to: u64) -> String {
     format!("snapshot-{to}.json")
 }
 
-impl Snapshot {
+impl DiscardSummary {
     /// The snapshot of no values, at `from`.
     #[must_use]
-    pub fn new(run: &str, space: Space, from: u64) -> Snapshot {
-        Snapshot {
+    pub fn new(run: &str, space: SparseSpace, from: u64) -> DiscardSummary {
+        DiscardSummary {
             run: run.into(),
             from,
             to: from,
@@ -106,7 +106,7 @@ impl Snapshot {
     }
 
     /// Takes up the next values, before they are freed.
-    pub fn see(&mut self, space: Space, values: &[u16]) {
+    pub fn see(&mut self, space: SparseSpace, values: &[u16]) {
         self.rares.extend(space.rares(self.to, values));
         for (n, &v) in (self.to..).zip(values) {
             if self.maxima.last().is_none_or(|&(_, largest)| v > largest) {
@@ -135,14 +135,14 @@ impl Snapshot {
 
     /// What a solver has to know of the freed values.
     #[must_use]
-    pub fn known(&self) -> Known {
-        Known { rares: self.rares.clone(), max_value: self.maxima.last().map_or(0, |largest| largest.1) }
+    pub fn known(&self) -> SequenceStats {
+        SequenceStats { rares: self.rares.clone(), max_value: self.maxima.last().map_or(0, |largest| largest.1) }
     }
 
-    pub(crate) fn recount(&self) -> Recount {
+    pub(crate) fn recount(&self) -> RecordStats {
         let last_rare = self.rares.last().map_or(0, |rare| rare.0);
         let (max_at, max_value) = self.maxima.last().copied().unwrap_or_default();
-        Recount { rares: self.rares.len() as u64, last_rare, max_value, max_at }
+        RecordStats { rares: self.rares.len() as u64, last_rare, max_value, max_at }
     }
 
     /// Writes the snapshot and makes it durable; the answer is for the record that names it.
@@ -165,15 +165,15 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`Error::Damage`] when it is missing, altered, or does not fit the record; [`Error::Io`].
-    pub fn read(dir: &Path, record: &Record) -> Result<Option<Snapshot>> {
-        Snapshot::read_in(&Dir::at(dir), record)
+    pub fn read(dir: &Path, record: &Record) -> Result<Option<DiscardSummary>> {
+        DiscardSummary::read_in(&Dir::at(dir), record)
     }
 
-    /// [`Snapshot::read`] on any storage.
+    /// [`DiscardSummary::read`] on any storage.
     ///
     /// # Errors
-    /// As [`Snapshot::read`].
-    pub fn read_in(dir: &Dir, record: &Record) -> Result<Option<Snapshot>> {
+    /// As [`DiscardSummary::read`].
+    pub fn read_in(dir: &Dir, record: &Record) -> Result<Option<DiscardSummary>> {
         let freed = record.freed().unwrap_or(0..0);
         let Some(attached) = &record.snapshot else { return Ok(None) };
         let path = dir.join(&name(freed.end));
@@ -203,7 +203,8 @@ impl Snapshot {
         }
         let mut bytes = Vec::new();
         file.reader().take(MAX_BYTES).read_to_end(&mut bytes).map_err(Error::io("reading", &path))?;
-        let snapshot: Snapshot = serde_json::from_slice(&bytes).map_err(|_| damaged("the file is no snapshot"))?;
+        let snapshot: DiscardSummary =
+            serde_json::from_slice(&bytes).map_err(|_| damaged("the file is no snapshot"))?;
         let fits = snapshot.freed() == freed
             && snapshot.run == record.run
             && (snapshot.mask, snapshot.position) == (record.mask, record.position)
@@ -269,24 +270,24 @@ mod tests {
     #[test]
     fn counting_in_three_parts_is_counting_the_whole() {
         let rule: Rule = "grundy".parse().unwrap();
-        let space = Space::new(&rule, 0x1fe, 0).unwrap();
+        let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
         let values = definition::values(&rule, 3000).unwrap();
         let rares: Vec<u64> = (0..).zip(&values).filter(|&(n, &v)| space.is_rare(v, n)).map(|rare| rare.0).collect();
         let largest = *values.iter().max().unwrap();
         let at = values.iter().position(|&v| v == largest).unwrap() as u64;
         for (from, to) in [(1, 2), (100, 900), (1, 2999), (at, at + 1), (at + 1, 3000 - 1), (500, at)] {
             let count = |range: Range<u64>| {
-                let mut recount = Recount::default();
+                let mut recount = RecordStats::default();
                 let part = &values[usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()];
                 recount.see(space, range.start, part);
                 recount
             };
-            let mut snapshot = Snapshot::new("", space, from);
+            let mut snapshot = DiscardSummary::new("", space, from);
             for n in from..to {
                 snapshot.see(space, &values[usize::try_from(n).unwrap()..][..1]);
             }
             let all = count(0..from).and(snapshot.recount()).and(count(to..3000));
-            let expected = Recount {
+            let expected = RecordStats {
                 rares: rares.len() as u64,
                 last_rare: *rares.last().unwrap(),
                 max_value: largest,
@@ -300,11 +301,11 @@ mod tests {
     /// A snapshot whose hash the journal vouches for may still be forged: what cannot be true is refused before it is used.
     #[test]
     fn a_snapshot_that_contradicts_itself_is_refused() {
-        type Forge = fn(&mut Snapshot);
+        type Forge = fn(&mut DiscardSummary);
         let rule: Rule = "grundy".parse().unwrap();
-        let space = Space::new(&rule, 0x1fe, 0).unwrap();
+        let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
         let values = definition::values(&rule, 3000).unwrap();
-        let mut good = Snapshot::new("", space, 100);
+        let mut good = DiscardSummary::new("", space, 100);
         good.see(space, &values[100..2000]);
         assert_eq!(good.contradiction(), None);
         assert!(good.rares.len() > 2 && good.maxima.len() > 2);

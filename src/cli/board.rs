@@ -9,7 +9,7 @@ use clap::Subcommand;
 use grundy::Error;
 use grundy::error::Kind;
 use grundy::games::edges::{Direction, Edges};
-use grundy::games::finite::{self, Solver};
+use grundy::games::finite::{self, GameSolver};
 use grundy::games::no_factor::NoFactor;
 use grundy::games::remove_edge::{RemoveEdge, SimpleGraph};
 use grundy::games::remove_square::RemoveSquare;
@@ -106,7 +106,7 @@ impl Positions {
         // What is no position is said before any search, and what is too large only after those before it.
         let all: Vec<Starts<G::Position>> = self.positions.iter().map(|text| read(text)).collect::<Result<_>>()?;
         for starts in all {
-            let mut solver = bound.map_or_else(|| Solver::limited(game), |bound| Solver::new(game, bound));
+            let mut solver = bound.map_or_else(|| GameSolver::limited(game), |bound| GameSolver::new(game, bound));
             for start in starts {
                 let (called, start) = start?;
                 self.solve(name, &called, &mut solver, start, quiet, out)?;
@@ -125,7 +125,7 @@ impl Positions {
             if game.positions(bound).is_none() {
                 return Err(in_place(&n.to_string(), Error::Positions { bound }).into());
             }
-            let mut solver = Solver::new(&game, bound);
+            let mut solver = GameSolver::new(&game, bound);
             self.solve("no-factor", &n.to_string(), &mut solver, game.start(), quiet, out)?;
         }
         Ok(())
@@ -136,7 +136,7 @@ impl Positions {
         &self,
         game: &str,
         called: &str,
-        solver: &mut Solver<'_, G>,
+        solver: &mut GameSolver<'_, G>,
         start: G::Position,
         quiet: bool,
         out: &mut dyn Write,

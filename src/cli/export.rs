@@ -6,7 +6,7 @@ use super::progress::Meter;
 use super::values::open;
 use anyhow::Result;
 use clap::ValueEnum;
-use grundy::run::View;
+use grundy::run::RunReader;
 use grundy::table::npy_header;
 use grundy::theory::definition::{Sequence, for_each_piece};
 use std::io::{IsTerminal, Write};
@@ -76,7 +76,7 @@ struct Size {
 
 impl Size {
     /// The largest value, which the journal knows, bounds the digits of all.
-    fn of(view: &View, format: Format, range: &Range<u64>) -> Size {
+    fn of(view: &RunReader, format: Format, range: &Range<u64>) -> Size {
         let count = range.end - range.start;
         let (header, line) = match format {
             Format::Bfile => (0, "n v\n".len() - 2),

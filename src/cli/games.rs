@@ -1,7 +1,7 @@
 //! `grundy games`: the games that have names here.
 
 use anyhow::Result;
-use grundy::theory::rule::KNOWN;
+use grundy::theory::rule::NAMED_GAMES;
 
 /// Arguments of `grundy games`.
 #[derive(Debug, clap::Args)]
@@ -18,7 +18,7 @@ pub(crate) struct Args {
 
 pub(crate) fn games(args: &Args) -> Result<()> {
     super::output::print(|out| {
-        for known in KNOWN {
+        for known in NAMED_GAMES {
             let (mask, position) = known.space.unwrap_or((0, 0));
             if args.json {
                 let object = serde_json::json!({

@@ -38,7 +38,7 @@ pub(crate) struct Args {
 }
 
 /// A winning move in a sum.
-struct Winning {
+struct WinningMoves {
     /// Which game, from 0.
     game: usize,
     from: usize,
@@ -79,12 +79,12 @@ fn value(graphs: &[Graph], position: &[usize]) -> u16 {
     nim_sum(graphs.iter().zip(position).map(|(graph, &at)| graph.values()[at]))
 }
 
-fn winning<'a>(graphs: &'a [Graph], position: &'a [usize]) -> impl Iterator<Item = Winning> + 'a {
+fn winning<'a>(graphs: &'a [Graph], position: &'a [usize]) -> impl Iterator<Item = WinningMoves> + 'a {
     let sum = value(graphs, position);
     graphs.iter().zip(position).enumerate().flat_map(move |(game, (graph, &from))| {
         let target = graph.values()[from] ^ sum; // its own value when the sum is 0, which no option has
         let to = graph.options(from).into_iter().filter(move |&to| graph.values()[to] == target);
-        to.map(move |to| Winning { game, from, to })
+        to.map(move |to| WinningMoves { game, from, to })
     })
 }
 
@@ -111,7 +111,7 @@ fn print(out: &mut dyn Write, args: &Args, graphs: &[Graph], position: Option<&[
     let Some(position) = position else { return Ok(()) };
     let sum = value(graphs, position);
     writeln!(out, "sum {} {sum}", outcome(sum))?;
-    for Winning { game, from, to } in winning(graphs, position) {
+    for WinningMoves { game, from, to } in winning(graphs, position) {
         let [from, to] = [from, to].map(|at| word(&graphs[game].names()[at]));
         writeln!(out, "move {}: {from} -> {to}", game + 1)?;
     }

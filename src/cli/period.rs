@@ -14,9 +14,9 @@ use anyhow::Result;
 use clap::ValueEnum;
 use grundy::period::certificate::Certificate;
 use grundy::period::{self, Finding, Found, LISTED, Repeat, Status, Stopped, Subject, Theorem, exceptions};
-use grundy::run::{Options, View};
-use grundy::solver::{Known, Method};
-use grundy::theory::definition::{First, Sequence};
+use grundy::run::{Options, RunReader};
+use grundy::solver::{Method, SequenceStats};
+use grundy::theory::definition::{Prefix, Sequence};
 use grundy::theory::rule::Rule;
 use indicatif::HumanCount;
 use std::io::Write;
@@ -145,13 +145,13 @@ fn in_memory(rule: &Rule, to: u64, args: &Args, method: Method, quiet: bool) -> 
         meter.at(n, String::new);
         !stop.load(Ordering::Relaxed)
     };
-    let hunt = period::hunt(rule, method, |_, _| to, go_on)?;
+    let search = period::compute_until_proved(rule, method, |_, _| to, go_on)?;
     meter.end();
-    let freed = Known::default();
-    let subject = Subject { rule, method, space: hunt.space, values: hunt.values.as_slice(), freed: &freed };
-    let is_stopped = hunt.stopped && hunt.finding.status() != Status::Proved && hunt.finding.count < to;
+    let freed = SequenceStats::default();
+    let subject = Subject { rule, method, space: search.space, values: search.values.as_slice(), freed: &freed };
+    let is_stopped = search.stopped && search.finding.status() != Status::Proved && search.finding.count < to;
     let ending = if is_stopped { Ending::Stopped { what: Stopped::Searching, to } } else { Ending::Done };
-    conclude(subject, &hunt.finding, ending, args)
+    conclude(subject, &search.finding, ending, args)
 }
 
 fn on_disk(rule: &Rule, to: u64, dir: &Path, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {
@@ -159,7 +159,7 @@ fn on_disk(rule: &Rule, to: u64, dir: &Path, args: &Args, method: Method, quiet:
     let mut meter = Meter::with_task(quiet, TASK);
     let threads = args.compute.threads();
     let options = Options { to: Some(to), threads, method, width: None, keep: args.keep, rollback: false };
-    let found = period::hunt_in(rule, dir, &options, args.certificate.is_some(), &mut meter, &stop);
+    let found = period::compute_until_proved_in(rule, dir, &options, args.certificate.is_some(), &mut meter, &stop);
     meter.end();
     match found? {
         Found::Unverified { verified, of } => unverified(rule, verified, of, args),
@@ -175,7 +175,7 @@ fn on_disk(rule: &Rule, to: u64, dir: &Path, args: &Args, method: Method, quiet:
 /// Searches a directory, after verifying it.
 fn look_at(dir: &Path, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {
     let stop = stop_flag()?;
-    let rule = View::open(dir)?.rule;
+    let rule = RunReader::open(dir)?.rule;
     if rule.is_nim() {
         return super::nim::period(args.json, args.certificate.as_deref());
     }
@@ -187,7 +187,7 @@ fn look_at(dir: &Path, args: &Args, method: Method, quiet: bool) -> Result<ExitC
         Err((verified, of)) => return unverified(&rule, verified, of, args),
     };
     let freed = view.freed_known()?;
-    let values = &First { of: &view, count: args.to.unwrap_or(u64::MAX).min(view.len()) };
+    let values = &Prefix { of: &view, count: args.to.unwrap_or(u64::MAX).min(view.len()) };
     let subject = Subject { rule: &view.rule, method, space: view.space(), values, freed: &freed };
     meter.begin(&format!("{}: {TASK}", view.rule), values.len(), None);
     let finding = subject.find();
@@ -197,7 +197,7 @@ fn look_at(dir: &Path, args: &Args, method: Method, quiet: bool) -> Result<ExitC
 
 /// The run in a directory, when all that is kept of it agrees with the journal. When `stop` is set meanwhile: how many values
 /// of how many do.
-fn verified(dir: &Path, meter: &mut Meter, stop: &AtomicBool) -> Result<Result<View, (u64, u64)>> {
+fn verified(dir: &Path, meter: &mut Meter, stop: &AtomicBool) -> Result<Result<RunReader, (u64, u64)>> {
     let mut reached = None;
     let view = grundy::verify::verified(dir, |done, of| {
         if reached.is_none() {

@@ -6,14 +6,14 @@ use super::values::{computed, open};
 use super::{Usage, number};
 use anyhow::{Result, bail};
 use grundy::games::play::{Game, Heap, Winning, value, winning_moves};
-use grundy::run::View;
-use grundy::theory::definition::{First, Sequence};
+use grundy::run::RunReader;
+use grundy::theory::definition::{Prefix, Sequence};
 use grundy::theory::rule::Rule;
 use std::io::Write;
 use std::path::PathBuf;
 
 /// So many values are computed on the spot, of all games of a position together.
-const MOST: u64 = 1 << 28;
+const MAX_VALUES: u64 = 1 << 28;
 
 /// Arguments of `grundy play`.
 #[derive(Debug, clap::Args)]
@@ -67,29 +67,29 @@ fn heaps(position: &[String]) -> Result<Vec<(&str, u64)>> {
 }
 
 /// A game of the position, and the values of its heaps.
-enum Known {
+enum Component {
     Nim,
     Memory(Rule, Vec<u16>),
     /// As it was typed, and what is there.
-    Directory(String, Box<View>),
+    Directory(String, Box<RunReader>),
 }
 
-impl Known {
+impl Component {
     fn name(&self) -> &str {
         match self {
-            Known::Nim => "nim",
-            Known::Memory(rule, _) => rule.name(),
-            Known::Directory(typed, _) => typed,
+            Component::Nim => "nim",
+            Component::Memory(rule, _) => rule.name(),
+            Component::Directory(typed, _) => typed,
         }
     }
 
     /// The values that are held in memory, all of them; none of a directory, which reads them itself.
-    fn in_memory(&self) -> First<'_, [u16]> {
+    fn in_memory(&self) -> Prefix<'_, [u16]> {
         let values = match self {
-            Known::Memory(_, values) => values.as_slice(),
-            Known::Nim | Known::Directory(..) => &[],
+            Component::Memory(_, values) => values.as_slice(),
+            Component::Nim | Component::Directory(..) => &[],
         };
-        First { of: values, count: values.len() as u64 }
+        Prefix { of: values, count: values.len() as u64 }
     }
 }
 
@@ -109,7 +109,7 @@ fn named(text: &str) -> Result<Named> {
 }
 
 /// The games of the position, each once, and which of them each heap belongs to.
-fn games(heaps: &[(&str, u64)], verify: bool, quiet: bool) -> Result<(Vec<Known>, Vec<usize>)> {
+fn games(heaps: &[(&str, u64)], verify: bool, quiet: bool) -> Result<(Vec<Component>, Vec<usize>)> {
     let mut found: Vec<(&str, Named, u64)> = Vec::new();
     let mut of = Vec::new();
     for &(text, size) in heaps {
@@ -123,7 +123,7 @@ fn games(heaps: &[(&str, u64)], verify: bool, quiet: bool) -> Result<(Vec<Known>
     if verify && !found.iter().any(|(_, game, _)| matches!(game, Named::Directory(_))) {
         return Err(Usage(super::values::COMPUTED.into()).into());
     }
-    let mut room = MOST;
+    let mut room = MAX_VALUES;
     for (_, game, largest) in &found {
         if let Named::Rule(rule) = game {
             let count = largest.saturating_add(1);
@@ -137,7 +137,7 @@ fn games(heaps: &[(&str, u64)], verify: bool, quiet: bool) -> Result<(Vec<Known>
         }
     }
     let known = found.into_iter().map(|(text, game, largest)| match game {
-        Named::Nim => Ok(Known::Nim),
+        Named::Nim => Ok(Component::Nim),
         Named::Directory(dir) => {
             let view = open(&dir, verify, quiet)?;
             let count = view.len();
@@ -145,14 +145,14 @@ fn games(heaps: &[(&str, u64)], verify: bool, quiet: bool) -> Result<(Vec<Known>
                 let more = resume_command(&view.rule, &dir, largest.checked_add(1));
                 bail!("heap {largest}: {text} holds {count} values; '{more}' computes what is missing");
             }
-            Ok(Known::Directory(text.to_owned(), Box::new(view)))
+            Ok(Component::Directory(text.to_owned(), Box::new(view)))
         }
         Named::Rule(rule) => {
             let values = computed(&rule, largest + 1, quiet)?;
-            Ok(Known::Memory(rule, values))
+            Ok(Component::Memory(rule, values))
         }
     });
-    let known: Result<Vec<Known>> = known.collect();
+    let known: Result<Vec<Component>> = known.collect();
     Ok((known?, of))
 }
 
@@ -163,15 +163,15 @@ pub(crate) fn play(args: &Args, quiet: bool) -> Result<()> {
     let typed = heaps(&args.position)?;
     let (games, of) = games(&typed, args.verify, quiet)?;
     // Values in memory as a sequence, beside what owns them.
-    let firsts: Vec<First<'_, [u16]>> = games.iter().map(Known::in_memory).collect();
+    let firsts: Vec<Prefix<'_, [u16]>> = games.iter().map(Component::in_memory).collect();
     let position: Vec<Heap<'_>> = typed
         .iter()
         .zip(&of)
         .map(|(&(_, size), &at)| {
             let game = match &games[at] {
-                Known::Nim => Game::Nim,
-                Known::Memory(rule, _) => Game::Heap { rule, values: &firsts[at] },
-                Known::Directory(_, view) => Game::Heap { rule: &view.rule, values: view.as_ref() },
+                Component::Nim => Game::Nim,
+                Component::Memory(rule, _) => Game::Heap { rule, values: &firsts[at] },
+                Component::Directory(_, view) => Game::Heap { rule: &view.rule, values: view.as_ref() },
             };
             Heap { game, size }
         })

@@ -8,7 +8,7 @@ use grundy::theory::rule::Rule;
 use std::io::Write;
 
 /// Values of single sides that are computed on the spot.
-const MOST: u64 = 1 << 28;
+const MAX_VALUES: u64 = 1 << 28;
 
 /// Arguments of `grundy rectangle`.
 #[derive(Debug, clap::Args)]
@@ -58,7 +58,7 @@ impl Values {
             return Ok(Values::Direct(Bars::compute(sides, args.min_difference)?));
         }
         let longest = sides.iter().copied().max().unwrap_or(0);
-        if longest >= MOST {
+        if longest >= MAX_VALUES {
             let text = format!(
                 "a side of {longest}: values of sides are computed below 2^28; 'grundy run {rule}' makes a table, 'grundy \
                  values' tells the values of the sides, and the theorem (--help) needs no more"

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use grundy::checkpoint::journal;
 use grundy::period::exclude::{self, Excluded};
-use grundy::run::View;
+use grundy::run::RunReader;
 use grundy::table::Width;
 use grundy::theory::definition::Sequence;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub(crate) fn status(args: &Args) -> Result<()> {
     let contents = journal::read(super::source::run_directory(&args.dir)?)?;
     let record = &contents.last;
     // Opening the table compares its files with the journal. The journal is shown even if they are damaged.
-    let view = View::open(&args.dir);
+    let view = RunReader::open(&args.dir);
     let excluded = view.as_ref().ok().and_then(excluded);
     if args.json {
         let object = serde_json::json!({
@@ -148,7 +148,7 @@ pub(crate) fn status(args: &Args) -> Result<()> {
 }
 
 /// What the first values exclude; `None` if they cannot be read, which `verify` explains.
-fn excluded(view: &View) -> Option<Excluded> {
+fn excluded(view: &RunReader) -> Option<Excluded> {
     /// Number of first values searched for zeros: zeros soon become rare, and status must be quick.
     const LOOKED: u64 = 1 << 22;
     let freed = view.freed();

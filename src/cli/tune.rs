@@ -42,8 +42,8 @@ pub(crate) fn tune(args: &Args, quiet: bool) -> Result<()> {
     let range = args.range.clone().unwrap_or(if waltz { 1..301 } else { 0..301 });
     let playing = Playing { tempo: args.tempo, bar: args.bar.unwrap_or(if waltz { 3 } else { 4 }) };
     let notes = range.end - range.start;
-    if notes > tune::MOST as u64 {
-        return Err(Usage(format!("{notes} notes; a tune has at most {}", tune::MOST)).into());
+    if notes > tune::MAX_NOTES as u64 {
+        return Err(Usage(format!("{notes} notes; a tune has at most {}", tune::MAX_NOTES)).into());
     }
     let output = Output::to(&args.output)?;
     let values = super::values::computed(&args.game, range.end, quiet)?;

@@ -5,7 +5,7 @@ use super::progress::Meter;
 use super::source::Source;
 use super::{KernelChoice, Usage};
 use anyhow::Result;
-use grundy::run::View;
+use grundy::run::RunReader;
 use grundy::theory::definition::{Sequence, for_each_piece};
 use grundy::theory::rule::Rule;
 use grundy::{Error, solver};
@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::path::Path;
 
 /// Values computed on the spot live in memory, two bytes each.
-const MOST: u64 = 1 << 32;
+const MAX_VALUES: u64 = 1 << 32;
 
 /// Arguments of `grundy values`.
 #[derive(Debug, clap::Args)]
@@ -57,9 +57,9 @@ pub(super) const COMPUTED: &str = "--verify checks the table of a run; the value
 ///
 /// # Errors
 /// What opening the run gives; [`Error::Damage`] when `verify` finds an altered byte.
-pub(super) fn open(dir: &Path, verify: bool, quiet: bool) -> Result<View> {
+pub(super) fn open(dir: &Path, verify: bool, quiet: bool) -> Result<RunReader> {
     if !verify {
-        return Ok(View::open(dir)?);
+        return Ok(RunReader::open(dir)?);
     }
     super::start_threads()?;
     let mut meter = Meter::new(quiet);
@@ -77,7 +77,7 @@ pub(super) fn open(dir: &Path, verify: bool, quiet: bool) -> Result<View> {
 
 /// The first values of a game, in memory.
 pub(super) fn computed(rule: &Rule, count: u64, quiet: bool) -> Result<Vec<u16>> {
-    if count > MOST {
+    if count > MAX_VALUES {
         let text =
             format!("values up to {count} do not fit the memory; 'grundy run {rule} --to {count}' puts them on disk");
         return Err(Usage(text).into());

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
 use grundy::period::Status;
 use grundy::period::certificate::{Certificate, MAX_BYTES};
-use grundy::run::{self, Options, View};
+use grundy::run::{self, Options, RunReader};
 use grundy::solver;
 use grundy::theory::rule::Rule;
 use grundy::verify::{self, Report};
@@ -160,7 +160,7 @@ fn certificate(path: &Path, json: bool, quiet: bool) -> Result<ExitCode> {
             complain!("stopped before the certificate was checked");
             return Ok(ExitCode::from(130));
         }
-        certificate.check(method, &View::open(&home.run())?)?;
+        certificate.check(method, &RunReader::open(&home.run())?)?;
     } else {
         meter.begin(rule.name(), 0, Some(count));
         let length = usize::try_from(count)?;

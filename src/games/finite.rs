@@ -42,7 +42,7 @@ const PARTS: usize = 1 << 28;
 const WORK: u64 = 1 << 32;
 
 /// Finds nim-values, and remembers them.
-pub struct Solver<'a, G: Game> {
+pub struct GameSolver<'a, G: Game> {
     game: &'a G,
     bound: usize,
     most_parts: usize,
@@ -69,17 +69,17 @@ struct Open<'a, P> {
 /// and the moves that lead to them, and among the components of the option that it belongs to.
 const COPIES: usize = 5;
 
-impl<'a, G: Game> Solver<'a, G> {
+impl<'a, G: Game> GameSolver<'a, G> {
     /// A solver that holds at most `bound` positions, however large they are.
     #[must_use]
-    pub fn new(game: &'a G, bound: usize) -> Solver<'a, G> {
-        Solver { game, bound, most_parts: usize::MAX, most_work: u64::MAX, values: HashMap::new(), parts: 0 }
+    pub fn new(game: &'a G, bound: usize) -> GameSolver<'a, G> {
+        GameSolver { game, bound, most_parts: usize::MAX, most_work: u64::MAX, values: HashMap::new(), parts: 0 }
     }
 
     /// A solver that holds at most 2^21 positions and about a gigabyte, and gives up a search that would take long.
     #[must_use]
-    pub fn limited(game: &'a G) -> Solver<'a, G> {
-        Solver { most_parts: PARTS, most_work: WORK, ..Solver::new(game, POSITIONS) }
+    pub fn limited(game: &'a G) -> GameSolver<'a, G> {
+        GameSolver { most_parts: PARTS, most_work: WORK, ..GameSolver::new(game, POSITIONS) }
     }
 
     /// How many components it knows the value of.
@@ -100,7 +100,7 @@ impl<'a, G: Game> Solver<'a, G> {
     /// The same, and tells again and again how many components are known.
     ///
     /// # Errors
-    /// As [`Solver::value`].
+    /// As [`GameSolver::value`].
     pub fn watched(&mut self, position: G::Position, mut watch: impl FnMut(usize)) -> Result<u16> {
         let components = self.game.components(position);
         let mut work = 0;

@@ -6,7 +6,7 @@
 //! Invariant: a [`Graph`] has no cycle, and every vertex has its value.
 
 use super::edges::Edges;
-use super::finite::{Game, Solver};
+use super::finite::{Game, GameSolver};
 use crate::error::Result;
 use petgraph::algo::{astar, toposort};
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -57,7 +57,7 @@ impl Graph {
         }
         let moves = Moves(moves);
         // Each vertex is once among the values or on the stack.
-        let mut solver = Solver::new(&moves, edges.names.len());
+        let mut solver = GameSolver::new(&moves, edges.names.len());
         let values = vertices.iter().map(|&vertex| solver.value(vertex)).collect::<Result<_>>()?;
         Ok(Graph { edges, moves, values })
     }

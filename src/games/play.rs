@@ -88,7 +88,7 @@ pub fn value(position: &[Heap<'_>]) -> Result<u64> {
 }
 
 /// Pairs of parts that are read at a time.
-const PIECE: u64 = 1 << 16;
+const PAIRS_PER_READ: u64 = 1 << 16;
 
 /// Calls `see` for every winning move of a position, each once, in order; for none when the position is lost.
 ///
@@ -156,7 +156,7 @@ fn splits_of_value<E: From<Error>>(
     let last = left.saturating_sub(min_difference) / 2;
     let mut first = 1;
     while first <= last {
-        let end = last.min(first + PIECE - 1);
+        let end = last.min(first + PAIRS_PER_READ - 1);
         let length = index(end - first + 1);
         let (mut small, mut large) = (vec![0; length], vec![0; length]);
         values.read(first, &mut small)?;

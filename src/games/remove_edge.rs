@@ -21,7 +21,7 @@ pub struct SimpleGraph {
 }
 
 /// The most edges of a graph; no search comes near.
-const MOST: u64 = 1 << 20;
+const MAX_EDGES: u64 = 1 << 20;
 
 impl SimpleGraph {
     /// A path of `n` vertices.
@@ -60,7 +60,7 @@ impl SimpleGraph {
     }
 
     fn of(n: u64, edges: u64, make: impl Fn(u16) -> Vec<(u16, u16)>) -> Result<SimpleGraph> {
-        let vertices = u16::try_from(n).ok().filter(|_| edges <= MOST).ok_or_else(too_large)?;
+        let vertices = u16::try_from(n).ok().filter(|_| edges <= MAX_EDGES).ok_or_else(too_large)?;
         let mut edges = make(vertices);
         edges.sort_unstable();
         Ok(SimpleGraph { edges })
@@ -71,7 +71,7 @@ impl SimpleGraph {
     /// # Errors
     /// [`Error::Line`] at a loop or an edge that is there twice, [`Error::Board`] when it is too large.
     pub fn new(read: &Edges) -> Result<SimpleGraph> {
-        if read.edges.len() as u64 > MOST {
+        if read.edges.len() as u64 > MAX_EDGES {
             return Err(too_large());
         }
         let mut edges = HashSet::new();
@@ -102,7 +102,7 @@ impl SimpleGraph {
 }
 
 fn too_large() -> Error {
-    Error::Board(format!("a graph here has at most {MOST} edges and 65535 vertices"))
+    Error::Board(format!("a graph here has at most {MAX_EDGES} edges and 65535 vertices"))
 }
 
 impl Game for RemoveEdge {

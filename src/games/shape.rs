@@ -17,7 +17,7 @@ pub struct Shape {
 }
 
 /// The most cells of a shape; no search comes near.
-const MOST: usize = 1 << 20;
+const MAX_CELLS: usize = 1 << 20;
 
 impl Shape {
     /// The shape of these cells.
@@ -66,7 +66,7 @@ impl Shape {
 
     fn filled(rows: u64, columns: u64, there: impl Fn(u64, u64) -> bool) -> Result<Shape> {
         let all = usize::try_from(rows.max(1).saturating_mul(columns.max(1))).unwrap_or(usize::MAX);
-        if all > MOST || rows.max(columns) > u64::from(u16::MAX) {
+        if all > MAX_CELLS || rows.max(columns) > u64::from(u16::MAX) {
             return Err(too_large());
         }
         let (rows, columns) = (u16::try_from(rows), u16::try_from(columns));
@@ -94,7 +94,7 @@ impl Shape {
                     _ => return Err(Error::Shape { row: row + 1, column: column + 1, found }),
                 }
             }
-            if cells.len() > MOST {
+            if cells.len() > MAX_CELLS {
                 return Err(too_large());
             }
         }
@@ -141,7 +141,7 @@ impl Shape {
 }
 
 fn too_large() -> Error {
-    Error::Board(format!("a shape has at most {MOST} cells in at most 65535 rows and columns"))
+    Error::Board(format!("a shape has at most {MAX_CELLS} cells in at most 65535 rows and columns"))
 }
 
 impl FromStr for Shape {

@@ -6,7 +6,7 @@
 //! saturation takes all others to 128 and beyond. (One bit, and a comparison for each plane to put it in, took a quarter
 //! more instructions.)
 
-use super::{BEYOND, LANES, Lanes, MOST_CODES, NONE, Planes, Probe, Probes, STRIKES, for_kept};
+use super::{BEYOND, BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, MOST_CODES, NONE, Probe, Probes, for_kept};
 use std::arch::x86_64::*;
 
 pub(super) fn is_available() -> bool {
@@ -29,7 +29,7 @@ fn options(window: &[u8], at: usize, lane: usize, probe: &Probe) -> __m256i {
 }
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut Planes) {
+pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut BitPlanes) {
     for lane in [0, HALF] {
         let rows = planes.rows_mut();
         // Ten are as many as the registers hold.
@@ -51,7 +51,7 @@ pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut Plane
 
 /// The codes that the planes leave open, least first.
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn least_codes(planes: &Planes, lanes: &mut Lanes) {
+pub(super) fn least_codes(planes: &BitPlanes, lanes: &mut Lanes) {
     for lane in [0, HALF] {
         least(planes.candidates(), -1, lane, &mut lanes.code[..lanes.kept]);
     }
@@ -106,11 +106,11 @@ const fn first_code(j: usize) -> i8 {
 }
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut Planes) {
+pub(super) fn clear_hits(window: &[u8], at: usize, probes: &Probes, open: &mut BitPlanes) {
     for lane in [0, HALF] {
-        let mut found = [[NONE; LANES]; STRIKES];
+        let mut found = [[NONE; LANES]; MAX_CLEAR_PROBES];
         least(open.rows(), 0, lane, &mut found);
-        let codes: [__m256i; STRIKES] = load(&found, lane);
+        let codes: [__m256i; MAX_CLEAR_PROBES] = load(&found, lane);
         let distance = distances(window, at, lane, probes, &codes);
         for (codes, distance) in found.iter().zip(distance) {
             let zero = _mm256_cmpeq_epi8(distance, _mm256_setzero_si256());

@@ -3,15 +3,18 @@
 //! **Marking.** 2 to 12 planes of bits a lane at once (plane j, bit b: code 8j + b), all in registers. `vpermb` looks the
 //! low six bits of an option up in a table of 64 bytes, which holds 1 << b at 8j + b: the byte to put in plane j. A byte mask
 //! keeps the 64 codes apart that the six bits cannot tell, and one ternary logic instruction puts the bytes of two
-//! look-ups in. That is 2.9 ns a look-up for 72 codes (Zen 4, 3.6 GHz; one shuffle a cycle), 1.6 on a Zen 5. Masks by
+//! lookups in. That is 2.9 ns a lookup for 72 codes (Zen 4, 3.6 GHz; one shuffle a cycle), 1.6 on a Zen 5. Masks by
 //! `pshufb` took 3.8 for 80; on the Zen 5 bits by `vpmultishiftqb` for every other plane, tables of 128 bytes (`vpermt2b`)
-//! and one look-up at a time took 5 to 30 % longer. More planes are done in two passes: twenty at once leave the registers,
+//! and one lookup at a time took 5 to 30 % longer. More planes are done in two passes: twenty at once leave the registers,
 //! and 160 codes took 12.0 ns where two passes of ten planes take 3.5. The first pass does eight planes, with one mask.
 //!
-//! **Near.** Once the value of lane i is known, it is held against the candidates of all later lanes at once: the look-up
+//! **Near.** Once the value of lane i is known, it is held against the candidates of all later lanes at once: the lookup
 //! table, shifted by i, tells which code of which later lane it hits.
 
-use super::{BEYOND, CANDIDATES, LANES, Lanes, MOST_CODES, NONE, Planes, Probe, Probes, STEP, STRIKES, for_kept};
+use super::{
+    BEYOND, BitPlanes, CANDIDATES, LANES, Lanes, MAX_CLEAR_PROBES, MOST_CODES, NONE, PAIRS_BETWEEN_TESTS, Probe,
+    Probes, for_kept,
+};
 use std::arch::x86_64::*;
 use std::sync::LazyLock;
 
@@ -37,7 +40,7 @@ fn options(window: &[u8], at: usize, probe: &Probe) -> __m512i {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut Planes) {
+pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut BitPlanes) {
     // More than twelve planes, and their tables, are more than the registers hold; the first eight need one mask only.
     let rows = planes.rows_mut();
     let passes = if rows.len() > 12 { rows.split_at_mut(8) } else { (rows, [].as_mut_slice()) };
@@ -140,7 +143,7 @@ macro_rules! for_planes {
 
 /// The codes that the planes leave open, least first.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(super) fn least_codes(planes: &Planes, lanes: &mut Lanes) {
+pub(super) fn least_codes(planes: &BitPlanes, lanes: &mut Lanes) {
     for_planes!(set_codes(planes.candidates(), -1, &mut lanes.code[..lanes.kept]));
 }
 
@@ -204,16 +207,16 @@ const fn number(m: usize) -> i8 {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut Planes) {
-    let mut least = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: STRIKES, marked: NONE };
-    for_planes!(set_codes(open.rows(), 0, &mut least.code[..STRIKES]));
-    let least: [__m512i; STRIKES] = load(&least);
+pub(super) fn clear_hits(window: &[u8], at: usize, probes: &Probes, open: &mut BitPlanes) {
+    let mut least = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: MAX_CLEAR_PROBES, marked: NONE };
+    for_planes!(set_codes(open.rows(), 0, &mut least.code[..MAX_CLEAR_PROBES]));
+    let least: [__m512i; MAX_CLEAR_PROBES] = load(&least);
     let unhit = match masks_pay() {
-        true => unhit::<STRIKES, true>(window, at, probes, &least),
-        false => unhit::<STRIKES, false>(window, at, probes, &least),
+        true => unhit::<MAX_CLEAR_PROBES, true>(window, at, probes, &least),
+        false => unhit::<MAX_CLEAR_PROBES, false>(window, at, probes, &least),
     };
     let one_hot = _mm512_set1_epi64(0x8040_2010_0804_0201_u64.cast_signed());
-    for k in 0..STRIKES {
+    for k in 0..MAX_CLEAR_PROBES {
         let hit = !unhit[k];
         if hit == 0 {
             continue;
@@ -260,7 +263,7 @@ const fn compared(candidates: usize) -> usize {
 
 /// For each candidate the lanes in which no probe hits it.
 ///
-/// The least XOR of all options with a candidate is 0 exactly when one hits it: two instructions. Two look-ups at once,
+/// The least XOR of all options with a candidate is 0 exactly when one hits it: two instructions. Two lookups at once,
 /// since each least one waits for the one before. With `MASKS` the first candidates are compared instead, each mask with
 /// the one before it.
 #[inline]
@@ -411,7 +414,7 @@ fn near_kept<const N: usize>(
 /// The portable loop with two registers a step: compiled from Rust it took twice as long.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) fn find(a: &[u8], b: &[u8], wanted: u8) -> Option<usize> {
-    const { assert!(STEP == 2 * LANES) };
+    const { assert!(PAIRS_BETWEEN_TESTS == 2 * LANES) };
     let pairs = a.len().min(b.len());
     let (a, b) = (&a[a.len() - pairs..], &b[b.len() - pairs..]);
     let key = _mm512_set1_epi8(wanted.cast_signed());
@@ -424,8 +427,8 @@ pub(super) fn find(a: &[u8], b: &[u8], wanted: u8) -> Option<usize> {
         _mm512_cmpeq_epi8_mask(_mm512_xor_si512(x, y), key)
     };
     let mut left = pairs;
-    while left >= STEP {
-        left -= STEP;
+    while left >= PAIRS_BETWEEN_TESTS {
+        left -= PAIRS_BETWEEN_TESTS;
         if hits(left) | hits(left + LANES) != 0 {
             return Some(pairs - left);
         }

@@ -1,23 +1,23 @@
-//! The mex kernels: for 64 consecutive heaps at once, the least values that no look-up hits.
+//! The mex kernels: for 64 consecutive heaps at once, the least values that no lookup hits.
 //!
 //! One contract, one signature a job, one reference (`scalar`), one shared test. A kernel sees bytes and offsets only;
 //! what the bytes mean (the order-keeping code of common values) is the business of [`crate::solver`].
 //!
-//! A look-up ([`Probe`]) is one part of a split whose value is known: for lane i it gives the option
+//! A lookup ([`Probe`]) is one part of a split whose value is known: for lane i it gives the option
 //! `window[at + i - offset] ^ code`. The jobs are:
 //!
-//! - [`Kernel::mark`]: enters the options of some look-ups in [`Planes`], one bit a code and lane. Both streams live on
-//!   it: the candidates mark the look-ups of rare parts, the witnesses those of common parts.
+//! - [`Kernel::mark`]: enters the options of some lookups in [`BitPlanes`], one bit a code and lane. Both streams live on
+//!   it: the candidates mark the lookups of rare parts, the witnesses those of common parts.
 //! - [`Kernel::refine`]: of the codes left open, and a few behind those marked ([`BEYOND`]), the least ones are held against
-//!   the other look-ups, in stages that keep fewer and fewer of them ([`Stage`]). Marking costs a table, checking two instructions a candidate and 64 lanes, so a
-//!   good order of the look-ups (many hits first) makes both short: see `solver::order`.
-//! - [`Kernel::near`]: the look-ups nearer than 64, lane by lane, since each needs the values just before it.
+//!   the other lookups, in stages that keep fewer and fewer of them ([`Stage`]). Marking costs a table, checking two instructions a candidate and 64 lanes, so a
+//!   good order of the lookups (many hits first) makes both short: see `solver::order`.
+//! - [`Kernel::near`]: the lookups nearer than 64, lane by lane, since each needs the values just before it.
 //! - [`Kernel::open`], [`Kernel::strike`]: the codes below a bound that are still open after marking, and which of the
-//!   least of them some more look-ups hit; what the witnesses ask.
+//!   least of them some more lookups hit; what the witnesses ask.
 //! - [`Kernel::find_each`]: the search for the witnesses of one heap; [`Kernel::find`], [`Kernel::find_value`]: for one.
 //! - [`Kernel::repeats`], [`Kernel::repeats_value`]: whether a finished value is an option of its own heap; what a
 //!   check of a table asks.
-//! - [`Kernel::chain`]: all look-ups, near and far, of any number of heaps, where the look-ups are few: see `chain`.
+//! - [`Kernel::chain`]: all lookups, near and far, of any number of heaps, where the lookups are few: see `chain`.
 //!
 //! A [`Kernel`] value can be had from [`Kernel::available`] only, so holding one proves that this processor has it.
 
@@ -31,14 +31,14 @@ mod portable;
 mod recurrence;
 mod scalar;
 
-pub use recurrence::{CHAIN_CODES, Chain};
+pub use recurrence::{RECURRENCE_CODES, Recurrence};
 use std::fmt;
 
 /// Consecutive heaps that a kernel treats at once.
 pub const LANES: usize = 64;
 
 /// How many codes a kernel may be asked to consider: multiples of 8, since each eight take a register and an instruction
-/// or two a look-up. A lane whose answer lies beyond comes back without a candidate. (Of the values of Grundy's game just
+/// or two a lookup. A lane whose answer lies beyond comes back without a candidate. (Of the values of Grundy's game just
 /// below 10^7 half have codes up to 34, 98 % up to 65 and 99.5 % up to 67; of those of .6 around 5·10^6 one in twenty is
 /// 256 or more, codes from 128 on.)
 pub const CODES: [usize; 12] = [16, 32, 64, 72, 80, 88, 96, 112, 128, 136, 144, 160];
@@ -51,7 +51,7 @@ pub const MOST_CODES: usize = CODES[CODES.len() - 1];
 pub const BEYOND: usize = 16;
 
 /// Pairs that a search looks at between two questions whether the wanted one was among them.
-pub const STEP: usize = 128;
+pub const PAIRS_BETWEEN_TESTS: usize = 128;
 
 /// How many candidates a stage of checking may keep per lane, descending.
 pub const KEEP: [usize; 7] = [12, 8, 6, 5, 4, 3, 2];
@@ -59,8 +59,8 @@ pub const KEEP: [usize; 7] = [12, 8, 6, 5, 4, 3, 2];
 /// The most candidates per lane.
 pub const CANDIDATES: usize = KEEP[0];
 
-/// Open codes per lane that more look-ups may strike at once.
-pub const STRIKES: usize = 4;
+/// Open codes per lane that more lookups may strike at once.
+pub const MAX_CLEAR_PROBES: usize = 4;
 
 /// Heaps that one question for repeats is about.
 pub const HEAPS: usize = 256;
@@ -68,7 +68,7 @@ pub const HEAPS: usize = 256;
 /// Stands for "no candidate"; at least [`MOST_CODES`].
 pub const NONE: u8 = u8::MAX;
 
-/// One look-up: `offset` back in the window, XOR `code`.
+/// One lookup: `offset` back in the window, XOR `code`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Probe {
@@ -80,7 +80,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// The look-up of what stands `offset` back, XOR `code`.
+    /// The lookup of what stands `offset` back, XOR `code`.
     #[must_use]
     pub fn new(offset: usize, code: u8) -> Probe {
         Probe { offset, codes: [code; 4] }
@@ -94,12 +94,12 @@ impl Probe {
     }
 }
 
-/// A list of look-ups that knows how near and how far it reaches, so that a kernel need not look at each.
+/// A list of lookups that knows how near and how far it reaches, so that a kernel need not look at each.
 #[derive(Clone, Debug, Hash)]
 pub struct Probes {
     list: Vec<Probe>,
     nearest: usize,
-    farthest: usize,
+    high_water_mark: usize,
 }
 
 impl Default for Probes {
@@ -117,65 +117,65 @@ impl FromIterator<Probe> for Probes {
 }
 
 impl Probes {
-    /// No look-ups.
+    /// No lookups.
     #[must_use]
     pub fn new() -> Probes {
-        Probes { list: Vec::new(), nearest: usize::MAX, farthest: 0 }
+        Probes { list: Vec::new(), nearest: usize::MAX, high_water_mark: 0 }
     }
 
-    /// Adds a look-up behind the others.
+    /// Adds a lookup behind the others.
     pub fn push(&mut self, probe: Probe) {
         self.nearest = self.nearest.min(probe.offset);
-        self.farthest = self.farthest.max(probe.offset);
+        self.high_water_mark = self.high_water_mark.max(probe.offset);
         self.list.push(probe);
     }
 
-    /// Forgets all look-ups.
+    /// Forgets all lookups.
     pub fn clear(&mut self) {
         self.list.clear();
-        (self.nearest, self.farthest) = (usize::MAX, 0);
+        (self.nearest, self.high_water_mark) = (usize::MAX, 0);
     }
 
-    /// The look-ups, in the order in which they were added.
+    /// The lookups, in the order in which they were added.
     #[must_use]
     pub fn list(&self) -> &[Probe] {
         &self.list
     }
 
-    /// How far the farthest reaches; 0 when there is none.
+    /// How far the high_water_mark reaches; 0 when there is none.
     #[must_use]
-    pub fn farthest(&self) -> usize {
-        self.farthest
+    pub fn high_water_mark(&self) -> usize {
+        self.high_water_mark
     }
 
     /// Whether the 64 bytes that each of them looks at are inside a window of this length.
     fn are_far(&self, at: usize, length: usize) -> bool {
-        self.list.is_empty() || (self.nearest + length >= at + LANES && self.farthest <= at)
+        self.list.is_empty() || (self.nearest + length >= at + LANES && self.high_water_mark <= at)
     }
 
     fn are_near(&self, at: usize) -> bool {
-        self.list.is_empty() || (self.nearest >= 1 && self.farthest < LANES && self.farthest <= at)
+        self.list.is_empty() || (self.nearest >= 1 && self.high_water_mark < LANES && self.high_water_mark <= at)
     }
 }
 
 /// Which codes were seen as options in each lane: bit b of `rows[j][lane]` stands for the code 8j + b.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[repr(align(64))]
-pub struct Planes {
+pub struct BitPlanes {
     /// Those behind the codes considered are empty.
     rows: [[u8; LANES]; (MOST_CODES + BEYOND) / 8],
     codes: usize,
 }
 
-impl Planes {
+impl BitPlanes {
     /// No options so far, of which those below `codes` will be entered.
     ///
     /// # Panics
     /// When `codes` is none of [`CODES`].
     #[must_use]
-    pub fn new(codes: usize) -> Planes {
+    pub fn new(codes: usize) -> BitPlanes {
         assert!(CODES.contains(&codes), "a number of codes that no kernel has");
-        Planes { rows: [[0; LANES]; (MOST_CODES + BEYOND) / 8], codes }
+        BitPlanes { rows: [[0; LANES]; (MOST_CODES + BEYOND) / 8], codes }
     }
 
     /// Forgets all options; those below `codes` will be entered from now on.
@@ -246,7 +246,7 @@ impl Lanes {
         &self.code[..self.kept]
     }
 
-    /// Whether this candidate was not marked: a look-up that is not checked may hit it.
+    /// Whether this candidate was not marked: a lookup that is not checked may hit it.
     #[must_use]
     pub fn is_unmarked(&self, code: u8) -> bool {
         code >= self.marked
@@ -255,10 +255,10 @@ impl Lanes {
 
 /// A kernel that this processor can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kernel(Kind);
+pub struct Kernel(Platform);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum Platform {
     Scalar,
     #[cfg(target_arch = "x86_64")]
     Avx2,
@@ -270,13 +270,13 @@ enum Kind {
 macro_rules! dispatch {
     ($kernel:expr, $scalar:expr, $avx2:expr, $avx512:expr) => {
         match $kernel.0 {
-            Kind::Scalar => $scalar,
+            Platform::Scalar => $scalar,
             // SAFETY: this kind is made by `available` only, after the processor said that it has the instructions.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => unsafe { $avx2 },
+            Platform::Avx2 => unsafe { $avx2 },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => unsafe { $avx512 },
+            Platform::Avx512 => unsafe { $avx512 },
         }
     };
 }
@@ -301,7 +301,7 @@ impl Kernel {
     /// The portable kernel, which is the reference of the others.
     #[must_use]
     pub fn scalar() -> Kernel {
-        Kernel(Kind::Scalar)
+        Kernel(Platform::Scalar)
     }
 
     /// The kernels that this processor can run, best first.
@@ -311,10 +311,10 @@ impl Kernel {
         #[cfg(target_arch = "x86_64")]
         {
             if avx512::is_available() {
-                kernels.push(Kernel(Kind::Avx512));
+                kernels.push(Kernel(Platform::Avx512));
             }
             if avx2::is_available() {
-                kernels.push(Kernel(Kind::Avx2));
+                kernels.push(Kernel(Platform::Avx2));
             }
         }
         kernels.push(Kernel::scalar());
@@ -337,11 +337,11 @@ impl Kernel {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self.0 {
-            Kind::Scalar => "scalar",
+            Platform::Scalar => "scalar",
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => "avx2",
+            Platform::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => "avx512",
+            Platform::Avx512 => "avx512",
         }
     }
 
@@ -349,7 +349,7 @@ impl Kernel {
     ///
     /// # Panics
     /// When a probe looks at bytes outside the window.
-    pub fn mark(self, window: &[u8], at: usize, probes: &Probes, planes: &mut Planes) {
+    pub fn mark(self, window: &[u8], at: usize, probes: &Probes, planes: &mut BitPlanes) {
         assert!(probes.are_far(at, window.len()), "a probe outside its window");
         dispatch!(
             self,
@@ -367,7 +367,7 @@ impl Kernel {
     /// When there is no stage, one keeps more than the one before or a number that is none of [`KEEP`], or a probe looks
     /// at bytes outside the window.
     #[must_use]
-    pub fn refine(self, window: &[u8], at: usize, planes: &Planes, stages: &[Stage]) -> Lanes {
+    pub fn refine(self, window: &[u8], at: usize, planes: &BitPlanes, stages: &[Stage]) -> Lanes {
         assert!(stages.iter().all(|s| s.check.are_far(at, window.len())), "a probe outside its window");
         assert!(stages.iter().all(|s| KEEP.contains(&s.keep)), "a number of candidates that no kernel keeps");
         assert!(stages.is_sorted_by(|a, b| a.keep >= b.keep), "a stage that keeps more than the one before");
@@ -393,7 +393,7 @@ impl Kernel {
     }
 
     /// Turns the planes round: afterwards those bits are set whose code was not marked and is below `below[lane]`.
-    pub fn open(self, planes: &mut Planes, below: &[u8; LANES]) {
+    pub fn open(self, planes: &mut BitPlanes, below: &[u8; LANES]) {
         dispatch!(
             self,
             portable::open(planes, below),
@@ -415,17 +415,17 @@ impl Kernel {
             _ if from == to => to,
             // SAFETY: this kind is made by `available` only, after the processor said that it has the instructions.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => unsafe { avx512::near(window, at, near, lanes, from, to) },
+            Platform::Avx512 => unsafe { avx512::near(window, at, near, lanes, from, to) },
             _ => scalar::near(window, at, near, lanes, from, to),
         }
     }
 
-    /// Fills `window[n]` for `at <= n < to`, one after the other, with the least code below [`CHAIN_CODES`] that no probe
+    /// Fills `window[n]` for `at <= n < to`, one after the other, with the least code below [`RECURRENCE_CODES`] that no probe
     /// hits, and stops at the first `n` that has none; that `n`, or `to`, is the answer. From there on nothing is written.
     ///
     /// # Panics
     /// When a probe reaches before the window or nowhere back, `at` is below [`LANES`], or `to` outside the window.
-    pub fn chain(self, window: &mut [u8], at: usize, to: usize, chain: &Chain) -> usize {
+    pub fn chain(self, window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
         assert!(at <= to && to <= window.len(), "heaps outside the window");
         assert!(chain.is_inside(at), "a probe outside its window");
         dispatch!(
@@ -436,24 +436,24 @@ impl Kernel {
         )
     }
 
-    /// Of the [`STRIKES`] least bits set in each lane, clears those whose code a probe hits.
+    /// Of the [`MAX_CLEAR_PROBES`] least bits set in each lane, clears those whose code a probe hits.
     ///
     /// # Panics
     /// When a probe looks at bytes outside the window.
-    pub fn strike(self, window: &[u8], at: usize, probes: &Probes, open: &mut Planes) {
+    pub fn clear_hits(self, window: &[u8], at: usize, probes: &Probes, open: &mut BitPlanes) {
         assert!(probes.are_far(at, window.len()), "a probe outside its window");
         if probes.list().is_empty() {
             return;
         }
         dispatch!(
             self,
-            scalar::strike(window, at, probes, open),
-            avx2::strike(window, at, probes, open),
-            avx512::strike(window, at, probes, open)
+            scalar::clear_hits(window, at, probes, open),
+            avx2::clear_hits(window, at, probes, open),
+            avx512::clear_hits(window, at, probes, open)
         );
     }
 
-    /// Looks for `wanted` among `a[i] ^ b[j]`, both taken from their ends backwards side by side, in steps of [`STEP`]
+    /// Looks for `wanted` among `a[i] ^ b[j]`, both taken from their ends backwards side by side, in steps of [`PAIRS_BETWEEN_TESTS`]
     /// pairs: the number of pairs looked at when it was there, `None` when the shorter slice ended first.
     #[must_use]
     pub fn find(self, a: &[u8], b: &[u8], wanted: u8) -> Option<usize> {
@@ -485,11 +485,11 @@ impl Kernel {
 }
 
 impl Kernel {
-    /// Whether `window[n - offset] ^ item == window[n]` for a look-up `(offset, item)` and one of the [`HEAPS`] heaps
+    /// Whether `window[n - offset] ^ item == window[n]` for a lookup `(offset, item)` and one of the [`HEAPS`] heaps
     /// from `at` on.
     ///
     /// # Panics
-    /// When the heaps, or what a look-up looks at, are outside the window.
+    /// When the heaps, or what a lookup looks at, are outside the window.
     #[must_use]
     pub fn repeats(self, window: &[u8], at: usize, lookups: &[(usize, u8)]) -> bool {
         dispatch!(
@@ -593,13 +593,13 @@ mod tests {
             more.list().iter().for_each(|probe| all.push(*probe));
             let below: [u8; LANES] = std::array::from_fn(|_| random.below(codes + 3) as u8);
             for kernel in Kernel::available() {
-                let mut planes = Planes::new(codes);
+                let mut planes = BitPlanes::new(codes);
                 kernel.mark(&window, at, &mark, &mut planes);
                 kernel.mark(&window, at, &more, &mut planes);
                 let lanes = kernel.refine(&window, at, &planes, &stages);
                 kernel.open(&mut planes, &below);
-                let mut struck = planes.clone();
-                kernel.strike(&window, at, &stages[0].check, &mut struck);
+                let mut cleared = planes.clone();
+                kernel.clear_hits(&window, at, &stages[0].check, &mut cleared);
                 for lane in 0..LANES {
                     let expected = contract(&window, at, &all, codes, &stages, lane);
                     let found: Vec<u8> = lanes.code.iter().map(|row| row[lane]).take_while(|&c| c != NONE).collect();
@@ -608,15 +608,15 @@ mod tests {
                     assert!((0..=NONE).all(|code| lanes.is_unmarked(code) == (usize::from(code) >= codes)));
                     let open = |code: &u8| *code < below[lane] && !hits(&window, at, lane, &all, *code);
                     let mut expected: Vec<u8> = (0..codes as u8).filter(open).collect();
-                    let set = |planes: &Planes| -> Vec<u8> {
+                    let set = |planes: &BitPlanes| -> Vec<u8> {
                         let is_set = |&code: &u8| planes.rows()[usize::from(code / 8)][lane] >> (code % 8) & 1 == 1;
                         (0..codes as u8).filter(is_set).collect()
                     };
                     assert_eq!(set(&planes), expected, "{kernel}, seed {seed}, lane {lane}: open");
-                    let rest = expected.split_off(STRIKES.min(expected.len()));
+                    let rest = expected.split_off(MAX_CLEAR_PROBES.min(expected.len()));
                     expected.retain(|&code| !hits(&window, at, lane, &stages[0].check, code));
                     expected.extend(rest);
-                    assert_eq!(set(&struck), expected, "{kernel}, seed {seed}, lane {lane}: struck");
+                    assert_eq!(set(&cleared), expected, "{kernel}, seed {seed}, lane {lane}: cleared");
                 }
             }
         }
@@ -691,26 +691,26 @@ mod tests {
             let window: Vec<u8> = (0..to + random.below(40)).map(|_| random.below(spread) as u8).collect();
             let nearest = [1, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 31, 32, 63, 64][random.below(16)];
             let mut probes = Vec::new();
-            for farthest in [nearest + 2, 33, 65, at + 1] {
+            for high_water_mark in [nearest + 2, 33, 65, at + 1] {
                 let count = [0, 1, 2, 7, 30][random.below(5)];
                 probes.extend_from_slice(
-                    random.probes(count, nearest..farthest.clamp(nearest + 1, at + 1), spread).list(),
+                    random.probes(count, nearest..high_water_mark.clamp(nearest + 1, at + 1), spread).list(),
                 );
             }
             // Some heap may see all the codes that the chain knows.
             if random.below(3) == 0 {
                 let place = nearest + random.below(at + 1 - nearest);
                 let missing = random.below(40) as u8;
-                let codes = (0..CHAIN_CODES).filter(|&code| code != missing);
+                let codes = (0..RECURRENCE_CODES).filter(|&code| code != missing);
                 probes.extend(codes.map(|code| Probe::new(place, code)));
             }
             let mut expected = window.clone();
             let open = |window: &[u8], n: usize| {
-                (0..CHAIN_CODES).find(|&code| probes.iter().all(|p| window[n - p.offset] ^ p.code() != code))
+                (0..RECURRENCE_CODES).find(|&code| probes.iter().all(|p| window[n - p.offset] ^ p.code() != code))
             };
             let end = (at..to).find(|&n| open(&expected, n).map(|code| expected[n] = code).is_none()).unwrap_or(to);
             (complete, stopped) = (complete + usize::from(end == to), stopped + usize::from(end < to));
-            let chain = Chain::new(probes.clone());
+            let chain = Recurrence::new(probes.clone());
             for kernel in Kernel::available() {
                 let mut found = window.clone();
                 assert_eq!(kernel.chain(&mut found, at, to, &chain), end, "{kernel}, seed {seed}");
@@ -729,7 +729,7 @@ mod tests {
             for (offset, at, to) in
                 [(0, 100, 164), (101, 100, 164), (1, 63, 164), (1, 100, 99), (1, 100, 165), (1, usize::MAX, usize::MAX)]
             {
-                let chain = Chain::new(vec![Probe::new(offset, 0)]);
+                let chain = Recurrence::new(vec![Probe::new(offset, 0)]);
                 let refused = std::panic::catch_unwind(|| {
                     kernel.chain(&mut [0; 164], at, to, &chain);
                 });
@@ -771,7 +771,7 @@ mod tests {
             let b: Vec<u8> = (0..pairs + random.below(3)).map(|_| random.below(spread) as u8).collect();
             let wanted = random.below(256) as u8;
             let first = a.iter().rev().zip(b.iter().rev()).position(|(x, y)| x ^ y == wanted);
-            let found = first.map(|at| pairs.min((at / STEP + 1) * STEP));
+            let found = first.map(|at| pairs.min((at / PAIRS_BETWEEN_TESTS + 1) * PAIRS_BETWEEN_TESTS));
             let wide = |list: &[u8]| -> Vec<u16> { list.iter().map(|&v| u16::from(v) * 257).collect() };
             for kernel in Kernel::available() {
                 assert_eq!(kernel.find(&a, &b, wanted), found, "{kernel}, seed {seed}");

@@ -1,10 +1,10 @@
 //! Jobs that are plain Rust, compiled once more for each instruction set.
 
-use super::{HEAPS, LANES, Planes, STEP};
+use super::{BitPlanes, HEAPS, LANES, PAIRS_BETWEEN_TESTS};
 use std::ops::{BitXor, Not};
 
 #[inline(always)]
-pub(super) fn open(planes: &mut Planes, below: &[u8; LANES]) {
+pub(super) fn open(planes: &mut BitPlanes, below: &[u8; LANES]) {
     for (first, row) in (0..).step_by(8).zip(planes.rows_mut()) {
         for (bits, below) in row.iter_mut().zip(below) {
             // Of the eight codes from `first` on those below `below`.
@@ -20,10 +20,10 @@ pub(super) fn find<T: Copy + PartialEq + BitXor<Output = T>>(a: &[T], b: &[T], w
     let (a, b) = (&a[a.len() - pairs..], &b[b.len() - pairs..]);
     let mut looked = 0;
     while looked < pairs {
-        let step = STEP.min(pairs - looked);
+        let step = PAIRS_BETWEEN_TESTS.min(pairs - looked);
         let (x, y) = (&a[pairs - looked - step..pairs - looked], &b[pairs - looked - step..pairs - looked]);
         looked += step;
-        let among = match (<&[T; STEP]>::try_from(x), <&[T; STEP]>::try_from(y)) {
+        let among = match (<&[T; PAIRS_BETWEEN_TESTS]>::try_from(x), <&[T; PAIRS_BETWEEN_TESTS]>::try_from(y)) {
             (Ok(x), Ok(y)) => x.iter().zip(y).fold(false, |any, (&x, &y)| any | (x ^ y == wanted)),
             _ => x.iter().zip(y).any(|(&x, &y)| x ^ y == wanted),
         };
@@ -57,7 +57,7 @@ macro_rules! compiled_for {
     ($features:literal, $open:ident, $find_value:ident, $repeats:ident, $repeats_value:ident) => {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = $features)]
-        pub(super) fn $open(planes: &mut Planes, below: &[u8; LANES]) {
+        pub(super) fn $open(planes: &mut BitPlanes, below: &[u8; LANES]) {
             open(planes, below);
         }
 

@@ -3,12 +3,12 @@
 //! A byte that is only ever stored to beats a bit that is read, changed and written (no chain through memory), and the
 //! loops over 16 lanes are ones that every compiler turns into the vector instructions of its base line.
 
-use super::{LANES, Lanes, NONE, Planes, Probe, Probes, STRIKES, for_kept};
+use super::{BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, NONE, Probe, Probes, for_kept};
 
 /// Lanes checked at once: what fits the vector registers of the oldest 64-bit processors.
-const GROUP: usize = 16;
+const LANES_AT_ONCE: usize = 16;
 
-pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut Planes) {
+pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut BitPlanes) {
     let mut marked = [[0u8; 256]; LANES];
     for probe in probes.list() {
         let code = probe.code();
@@ -26,7 +26,7 @@ pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut Plane
 }
 
 /// The codes that the planes leave open, least first.
-pub(super) fn least(planes: &Planes, lanes: &mut Lanes) {
+pub(super) fn least(planes: &BitPlanes, lanes: &mut Lanes) {
     least_set(planes.candidates(), u8::MAX, &mut lanes.code[..lanes.kept]);
 }
 
@@ -50,16 +50,16 @@ fn least_set(rows: &[[u8; LANES]], flip: u8, least: &mut [[u8; LANES]]) {
 
 /// Drops the candidates that a probe hits; the others move up.
 pub(super) fn check(window: &[u8], at: usize, probes: &Probes, lanes: &mut Lanes) {
-    for group in (0..LANES).step_by(GROUP) {
+    for group in (0..LANES).step_by(LANES_AT_ONCE) {
         for_kept!(lanes.kept, check_kept(window, at, probes, group, lanes));
     }
 }
 
-pub(super) fn strike(window: &[u8], at: usize, probes: &Probes, open: &mut Planes) {
-    let mut least = [[NONE; LANES]; STRIKES];
+pub(super) fn clear_hits(window: &[u8], at: usize, probes: &Probes, open: &mut BitPlanes) {
+    let mut least = [[NONE; LANES]; MAX_CLEAR_PROBES];
     least_set(open.rows(), 0, &mut least);
-    for lane in (0..LANES).step_by(GROUP) {
-        let distance = distances::<STRIKES>(window, at, probes, lane, &least);
+    for lane in (0..LANES).step_by(LANES_AT_ONCE) {
+        let distance = distances::<MAX_CLEAR_PROBES>(window, at, probes, lane, &least);
         for (codes, distance) in least.iter().zip(distance) {
             for (i, _) in distance.iter().enumerate().filter(|(_, d)| **d == 0) {
                 let code = codes[lane + i];
@@ -86,14 +86,14 @@ fn distances<const N: usize>(
     probes: &Probes,
     lane: usize,
     candidates: &[[u8; LANES]],
-) -> [[u8; GROUP]; N] {
-    let candidate: [[u8; GROUP]; N] =
-        std::array::from_fn(|k| candidates[k][lane..lane + GROUP].try_into().expect("16 lanes"));
-    let mut distance = [[u8::MAX; GROUP]; N];
+) -> [[u8; LANES_AT_ONCE]; N] {
+    let candidate: [[u8; LANES_AT_ONCE]; N] =
+        std::array::from_fn(|k| candidates[k][lane..lane + LANES_AT_ONCE].try_into().expect("16 lanes"));
+    let mut distance = [[u8::MAX; LANES_AT_ONCE]; N];
     for probe in probes.list() {
-        let (bytes, code) = (&options(window, at, probe)[lane..lane + GROUP], probe.code());
+        let (bytes, code) = (&options(window, at, probe)[lane..lane + LANES_AT_ONCE], probe.code());
         for k in 0..N {
-            for i in 0..GROUP {
+            for i in 0..LANES_AT_ONCE {
                 distance[k][i] = distance[k][i].min(bytes[i] ^ code ^ candidate[k][i]);
             }
         }
@@ -103,7 +103,7 @@ fn distances<const N: usize>(
 
 fn check_kept<const N: usize>(window: &[u8], at: usize, probes: &Probes, lane: usize, lanes: &mut Lanes) {
     let distance = distances::<N>(window, at, probes, lane, &lanes.code);
-    for i in 0..GROUP {
+    for i in 0..LANES_AT_ONCE {
         let codes: [u8; N] = std::array::from_fn(|k| lanes.code[k][lane + i]);
         let left = (0..N).filter(|&k| distance[k][i] != 0 && codes[k] != NONE).map(|k| codes[k]);
         let mut left = left.chain(std::iter::repeat(NONE));

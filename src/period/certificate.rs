@@ -33,17 +33,17 @@
 //! <= 2 B. A run that is watched from its first value on remembers the window before each power of two. At the first
 //! power of two n1 >= B the window lies behind the preperiod, n1 is placed as P4 demands, and the window recurs at n2 <= 2 n1,
 //! before it is replaced; so n1 < 2 B. Where values are freed, the proof is by such a watch ([`super::preperiod`]). A deep witness
-//! or a space that is replaced late can cost it some doublings, so [`SLACK`] times B is allowed. [`Certificate::new`] makes no certificate
+//! or a space that is replaced late can cost it some doublings, so [`MAX_WINDOW_FACTOR`] times B is allowed. [`Certificate::new`] makes no certificate
 //! beyond this bound, and one that exceeds it is refused.
 //!
 //! Invariant: a certificate that passes states a theorem's premises, each of which was found true.
 
 use super::primes::{are_prime_factors, prime_factors};
-use super::{Lag, Proof, Repeat, Subject, Theorem, Window, depth, has_zero, last_difference};
+use super::{OffsetCopies, PeriodWindow, Proof, Repeat, Subject, Theorem, depth, has_zero, last_difference};
 use crate::error::{Error, Result};
-use crate::solver::{self, Known, Method, Space};
-use crate::table::digest::{Chain, Digest};
-use crate::theory::definition::{First, Sequence, for_each_piece};
+use crate::solver::{self, Method, SequenceStats, SparseSpace};
+use crate::table::digest::{Digest, DigestChain};
+use crate::theory::definition::{Prefix, Sequence, for_each_piece};
 use crate::theory::rule::Rule;
 use crate::verify;
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ pub const MAX_BYTES: u64 = 1 << 20;
 const LONGEST_PROGRAM: usize = 128;
 
 /// Factor by which n1 of P4 may exceed B of the module head.
-const SLACK: u64 = 16;
+const MAX_WINDOW_FACTOR: u64 = 16;
 
 /// A statement that can be checked; the module head describes each field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,7 +98,7 @@ pub struct WindowFacts {
 
 /// What a certificate says of all values that it speaks of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counted {
+pub(super) struct CertifiedFacts {
     digest: String,
     max_value: u16,
     max_at: u64,
@@ -107,17 +107,17 @@ pub(super) struct Counted {
 }
 
 /// Counts values as they go by.
-pub(super) struct Counting {
-    chain: Chain,
-    space: Space,
+pub(super) struct FactCounter {
+    chain: DigestChain,
+    space: SparseSpace,
     to: u64,
-    counted: Counted,
+    counted: CertifiedFacts,
 }
 
-impl Counting {
+impl FactCounter {
     /// Of rare values those below `to` in `space` will be counted.
-    pub(super) fn new(space: Space, to: u64) -> Counting {
-        Counting { chain: Chain::new(), space, to, counted: Counted::default() }
+    pub(super) fn new(space: SparseSpace, to: u64) -> FactCounter {
+        FactCounter { chain: DigestChain::new(), space, to, counted: CertifiedFacts::default() }
     }
 
     /// Takes the next values, those from heap `from` on.
@@ -128,21 +128,26 @@ impl Counting {
                 (self.counted.max_value, self.counted.max_at) = (v, n);
             }
         }
-        if self.space != Space::NONE {
+        if self.space != SparseSpace::NONE {
             let to = self.to;
             self.counted.rares.extend(self.space.rares(from, values).filter(|rare| rare.0 < to));
         }
     }
 
-    pub(super) fn done(self) -> Counted {
-        Counted { digest: self.chain.digest().to_string(), ..self.counted }
+    pub(super) fn done(self) -> CertifiedFacts {
+        CertifiedFacts { digest: self.chain.digest().to_string(), ..self.counted }
     }
 }
 
-impl Counted {
+impl CertifiedFacts {
     /// Counts the first `length` values, and the rare ones below `to` in `space`.
-    pub(super) fn of<S: Sequence + ?Sized>(values: &S, length: u64, space: Space, to: u64) -> Result<Counted> {
-        let mut counting = Counting::new(space, to);
+    pub(super) fn of<S: Sequence + ?Sized>(
+        values: &S,
+        length: u64,
+        space: SparseSpace,
+        to: u64,
+    ) -> Result<CertifiedFacts> {
+        let mut counting = FactCounter::new(space, to);
         for_each_piece(values, 0, length, |from, piece| {
             counting.see(from, piece);
             Ok(())
@@ -162,7 +167,7 @@ impl Counted {
 
 impl Certificate {
     /// The certificate of a repeat that is proved. `None` when it is not, when its preperiod is only bounded, when of freed
-    /// values no copy was looked at ([`Lag`]) that shows all that a certificate says, or when n1 of P4 exceeds the bound of
+    /// values no copy was looked at ([`OffsetCopies`]) that shows all that a certificate says, or when n1 of P4 exceeds the bound of
     /// the module head.
     ///
     /// # Errors
@@ -170,18 +175,20 @@ impl Certificate {
     pub fn new<S: Sequence + ?Sized>(
         subject: Subject<'_, S>,
         repeat: &Repeat,
-        lag: Option<&Lag>,
+        lag: Option<&OffsetCopies>,
     ) -> Result<Option<Certificate>> {
         let Some(Proof { theorem, from, length, window, least }) = repeat.proof.clone() else { return Ok(None) };
-        let near = |window: Window| farthest(subject.rule, repeat.preperiod, &window).is_some_and(|most| from <= most);
+        let near = |window: PeriodWindow| {
+            high_water_mark(subject.rule, repeat.preperiod, &window).is_some_and(|most| from <= most)
+        };
         if !repeat.exact || !window.is_none_or(near) {
             return Ok(None);
         }
-        let space = window.map_or(Space::NONE, |window| window.space);
+        let space = window.map_or(SparseSpace::NONE, |window| window.space);
         let counted = match lag {
             Some(lag) => lag.counted.clone(),
             None if !subject.values.freed().is_empty() => return Ok(None),
-            None => Counted::of(subject.values, length, space, window.map_or(0, |window| window.to))?,
+            None => CertifiedFacts::of(subject.values, length, space, window.map_or(0, |window| window.to))?,
         };
         // The copies of a lag met no witness for one of them.
         if least.len() < prime_factors(repeat.period).len() {
@@ -317,11 +324,11 @@ impl Certificate {
     }
 
     /// P4: the window is one of the theorem's, before its values are looked at.
-    fn judge_window(&self, rule: &Rule, facts: &WindowFacts) -> Result<Window> {
+    fn judge_window(&self, rule: &Rule, facts: &WindowFacts) -> Result<PeriodWindow> {
         let WindowFacts { to, mask, position, rares, last_rare, depth, .. } = *facts;
         let no_space =
             || refused(format!("its window.mask {mask:#x} and window.position {position} are no space of {rule}"));
-        let space = Space::new(rule, mask, position).ok_or_else(no_space)?;
+        let space = SparseSpace::new(rule, mask, position).ok_or_else(no_space)?;
         is_digest("window.rares_digest", &facts.rares_digest)?;
         let shift = if position == 1 && self.period % 2 == 1 { self.period.checked_mul(2) } else { Some(self.period) };
         let end = shift.and_then(|shift| self.from.checked_add(shift));
@@ -333,7 +340,7 @@ impl Certificate {
                 format!("its window.rares {rares} and window.last_rare {last_rare} do not fit from, {}", self.from);
             return Err(refused(what));
         }
-        let window = Window { from: self.from, to, space, rares, last_rare, depth };
+        let window = PeriodWindow { from: self.from, to, space, rares, last_rare, depth };
         if !window.is_placed(rule) {
             let what = format!(
                 "its from {} is too small for window.last_rare {last_rare} and window.depth {depth}",
@@ -341,7 +348,7 @@ impl Certificate {
             );
             return Err(refused(what));
         }
-        let most = farthest(rule, self.preperiod, &window);
+        let most = high_water_mark(rule, self.preperiod, &window);
         if most.is_none_or(|most| self.from > most) {
             let most =
                 most.map_or_else(String::new, |most| format!(", and {most} is the most that a period like this needs"));
@@ -358,11 +365,11 @@ impl Certificate {
     pub fn check<S: Sequence + ?Sized>(&self, method: Method, values: &S) -> Result<()> {
         let rule = self.judge()?;
         let (n0, p, length) = (self.preperiod, self.period, self.checked_through);
-        let all = First { of: values, count: length };
+        let all = Prefix { of: values, count: length };
         values.require(0, length)?;
         let window = self.window.as_ref().map(|facts| self.judge_window(&rule, facts)).transpose()?;
-        let (space, to) = window.map_or((Space::NONE, 0), |window| (window.space, window.to));
-        let counted = Counted::of(&all, length, space, to)?;
+        let (space, to) = window.map_or((SparseSpace::NONE, 0), |window| (window.space, window.to));
+        let counted = CertifiedFacts::of(&all, length, space, to)?;
         self.must("digest", &self.digest, &counted.digest)?;
         self.must("max_value", &self.max_value, &counted.max_value)?;
         self.must("max_at", &self.max_at, &counted.max_at)?;
@@ -392,15 +399,15 @@ impl Certificate {
         rule: &Rule,
         method: Method,
         values: &S,
-        window: &Window,
-        counted: &Counted,
+        window: &PeriodWindow,
+        counted: &CertifiedFacts,
     ) -> Result<()> {
         let Some(facts) = &self.window else { return Ok(()) };
-        let Window { from, to, space, depth, .. } = *window;
+        let PeriodWindow { from, to, space, depth, .. } = *window;
         self.must("window.rares", &facts.rares, &(counted.rares.len() as u64))?;
         self.must("window.last_rare", &facts.last_rare, &counted.rares.last().map_or(0, |rare| rare.0))?;
         self.must("window.rares_digest", &facts.rares_digest, &counted.rares_digest())?;
-        let freed = Known::default();
+        let freed = SequenceStats::default();
         let subject = Subject { rule, method, space, values, freed: &freed };
         if !subject.windows_agree(window, 0)? {
             return Err(refused(format!(
@@ -411,7 +418,7 @@ impl Certificate {
         if to - from != self.period && last_difference(values, self.period, from, from + self.period)?.is_some() {
             return Err(refused(format!("its period {} is odd and does not hold from {from} on", self.period)));
         }
-        let known = Known { rares: counted.rares.clone(), max_value: self.max_value };
+        let known = SequenceStats { rares: counted.rares.clone(), max_value: self.max_value };
         let work = verify::recompute::check(rule, method, space, values, &known, from..to, |_, _| ())?;
         // The depth of the work bounds that of the witnesses: it depends on the kernel, and says nothing of values computed
         // by the definition.
@@ -431,10 +438,10 @@ impl Certificate {
 }
 
 /// The greatest n1 that a certificate of P4 may have; the module head derives it.
-fn farthest(rule: &Rule, preperiod: u64, window: &Window) -> Option<u64> {
+fn high_water_mark(rule: &Rule, preperiod: u64, window: &PeriodWindow) -> Option<u64> {
     let lookback = solver::lookback(rule, window.last_rare);
     let placed = lookback.checked_mul(2)?.checked_add(rule.max_difference())?;
-    preperiod.checked_add(lookback)?.max(placed).max(window.to - window.from).checked_mul(SLACK)
+    preperiod.checked_add(lookback)?.max(placed).max(window.to - window.from).checked_mul(MAX_WINDOW_FACTOR)
 }
 
 fn is_digest(what: &str, text: &str) -> Result<()> {

@@ -10,10 +10,10 @@
 use super::preperiod::lag;
 use super::watch::Watch;
 use super::{Finding, Status, Subject};
-use crate::checkpoint::commit::HEAD;
+use crate::checkpoint::commit::RETAINED_HEAD;
 use crate::error::{Error, Result};
-use crate::run::{self, Observer, Options, Progress, Settled, View};
-use crate::solver::{Known, Method, Solver, Space};
+use crate::run::{self, Observer, Options, Progress, ProofSummary, RunReader};
+use crate::solver::{Method, SequenceStats, Solver, SparseSpace};
 use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
 use crate::verify;
@@ -23,13 +23,13 @@ use std::time::{Duration, Instant};
 
 /// A sequence computed in memory until its period was proved, or `to` values were there.
 #[derive(Debug)]
-pub struct Hunt {
+pub struct Search {
     /// G(0), G(1), …
     pub values: Vec<u16>,
     /// Of these.
     pub finding: Finding,
     /// The sparse space in use at the end.
-    pub space: Space,
+    pub space: SparseSpace,
     /// Whether `go_on` ended it.
     pub stopped: bool,
 }
@@ -48,12 +48,12 @@ fn next_look(rule: &Rule, finding: &Finding) -> u64 {
 ///
 /// # Errors
 /// [`Error::ValueTooLarge`], and [`Error::Memory`] when there is not enough for two bytes a value.
-pub fn hunt(
+pub fn compute_until_proved(
     rule: &Rule,
     method: Method,
-    mut limit: impl FnMut(Option<&Finding>, Space) -> u64,
+    mut limit: impl FnMut(Option<&Finding>, SparseSpace) -> u64,
     mut go_on: impl FnMut(u64) -> bool,
-) -> Result<Hunt> {
+) -> Result<Search> {
     let mut values: Vec<u16> = Vec::new();
     let mut solver = Solver::new(rule, method, None, values.as_slice())?;
     let mut fresh = Vec::new();
@@ -68,11 +68,11 @@ pub fn hunt(
             going = go_on(values.len() as u64);
         }
         let space = solver.space();
-        let subject = Subject { rule, method, space, values: values.as_slice(), freed: &Known::default() };
+        let subject = Subject { rule, method, space, values: values.as_slice(), freed: &SequenceStats::default() };
         let finding = subject.find()?;
         let limit = limit(Some(&finding), space);
         if !going || finding.status() == Status::Proved || finding.count >= limit {
-            return Ok(Hunt { values, finding, space, stopped: !going });
+            return Ok(Search { values, finding, space, stopped: !going });
         }
         goal = next_look(rule, &finding).min(limit);
     }
@@ -99,7 +99,7 @@ pub enum Found {
     /// The run was searched.
     Searched {
         /// The run.
-        view: Box<View>,
+        view: Box<RunReader>,
         /// What its values show.
         finding: Box<Finding>,
         /// What was left undone when the stop flag ended the search.
@@ -139,7 +139,7 @@ impl Observer for Watching<'_> {
         self.is_verified = true;
         // Only now: these values have just been re-hashed. A run that was opened again after a failed check forgets what
         // was seen before.
-        let resumed = View::open(self.dir).and_then(|view| Watch::resume(rule, self.dir, &view));
+        let resumed = RunReader::open(self.dir).and_then(|view| Watch::resume(rule, self.dir, &view));
         self.watch = resumed.ok().filter(|_| from > 0).unwrap_or_else(|| Watch::new(rule));
         if !std::mem::replace(&mut self.shows_search, true) {
             self.inner.started(rule, from, self.to);
@@ -165,8 +165,8 @@ impl Observer for Watching<'_> {
         self.inner.again(done, of);
     }
 
-    fn proved(&mut self, from: u64, values: &[u16], settled: &Settled) {
-        self.watch.see(from, values, settled);
+    fn proved(&mut self, from: u64, values: &[u16], proof: &ProofSummary) {
+        self.watch.see(from, values, proof);
     }
 
     fn note(&mut self, text: &str) {
@@ -176,7 +176,7 @@ impl Observer for Watching<'_> {
 
 impl Watching<'_> {
     /// Computes up to `goal` and opens the run; `None` when the stop flag was set before all was verified.
-    fn compute(&mut self, rule: &Rule, options: &Options, goal: u64) -> Result<Option<View>> {
+    fn compute(&mut self, rule: &Rule, options: &Options, goal: u64) -> Result<Option<RunReader>> {
         self.stop.store(false, Ordering::Relaxed);
         let options = Options { to: Some(goal), ..options.clone() };
         let (dir, stop) = (self.dir, self.stop);
@@ -185,13 +185,13 @@ impl Watching<'_> {
         if stopped && !self.is_verified {
             return Ok(None);
         }
-        let view = View::open(self.dir)?;
+        let view = RunReader::open(self.dir)?;
         view.check_suspect()?;
         Ok(Some(view))
     }
 
     /// Verifies all that is there and opens it; `None` when the stop flag was set meanwhile.
-    fn verify(&mut self) -> Result<Option<View>> {
+    fn verify(&mut self) -> Result<Option<RunReader>> {
         verify::verified(self.dir, |done, of| {
             self.rehashed(done, of);
             !self.outer.load(Ordering::Relaxed)
@@ -229,7 +229,7 @@ fn compute_again(
     Ok(true)
 }
 
-/// [`hunt`] in a run directory, which is made, or resumed; at most to `options.to` values.
+/// [`compute_until_proved`] in a run directory, which is made, or resumed; at most to `options.to` values.
 ///
 /// While all values are kept the period is looked for at each doubling. A run that frees values is watched ([`super::watch`]):
 /// its period shows when it comes round. The preperiod, which freed values would tell, is then found by computing them
@@ -240,7 +240,7 @@ fn compute_again(
 ///
 /// # Errors
 /// What [`run::run`], [`verify::verified`] and the search give.
-pub fn hunt_in(
+pub fn compute_until_proved_in(
     rule: &Rule,
     dir: &Path,
     options: &Options,
@@ -251,7 +251,7 @@ pub fn hunt_in(
     let to = options.to.unwrap_or(u64::MAX);
     let mut goal = FIRST_LOOK_ON_DISK.min(to);
     // What is there is looked at first.
-    let there = View::open(dir).map_or(0, |view| if view.rule.name() == rule.name() { view.len() } else { 0 });
+    let there = RunReader::open(dir).map_or(0, |view| if view.rule.name() == rule.name() { view.len() } else { 0 });
     let ended = AtomicBool::new(false);
     let mut watching = Watching {
         inner: observer,
@@ -294,7 +294,7 @@ pub fn hunt_in(
             return Ok(Found::Searched { view: Box::new(view), finding, stopped });
         }
         // Beyond what is always kept a run that frees values goes on in one piece, which can be watched.
-        let frees = view.contents.last.keep.is_some() && finding.count >= HEAD;
+        let frees = view.contents.last.keep.is_some() && finding.count >= RETAINED_HEAD;
         goal = if frees { to } else { next_look(rule, &finding).min(to) };
     }
 }

@@ -6,7 +6,7 @@
 //! thread count. So when the bound exceeds D, the options with smaller part at most D are tried one by one here.
 
 use crate::error::Result;
-use crate::solver::Space;
+use crate::solver::SparseSpace;
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Rule, Split};
@@ -14,13 +14,13 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 /// Number of values of n checked by one task.
-const PIECE: u64 = 1 << 12;
+const VALUES_PER_TASK: u64 = 1 << 12;
 
 /// Maximum smaller part whose values a task holds in memory; larger parts are read where they are needed.
 const NEAR: u64 = 1 << 16;
 
 /// Number of smaller parts tried between two questions whether everything is found.
-const STEP: u64 = 1 << 10;
+const PARTS_BETWEEN_TESTS: u64 = 1 << 10;
 
 /// Returns the first n of `heaps`, and the least value, for which no witness has a smaller part of at most `depth`; `None`
 /// when all have one. The threads of the calling rayon pool share the work.
@@ -29,7 +29,7 @@ const STEP: u64 = 1 << 10;
 /// What reading `values` gives.
 pub(super) fn first_deeper<S: Sequence + ?Sized>(
     rule: &Rule,
-    space: Space,
+    space: SparseSpace,
     values: &S,
     heaps: Range<u64>,
     depth: u64,
@@ -38,10 +38,10 @@ pub(super) fn first_deeper<S: Sequence + ?Sized>(
     let mut head = vec![0; index(near + 1)];
     values.read(0, &mut head)?;
     let search = Search { rule, splits: rule.splits().collect(), space, values, depth, near, head };
-    let pieces = (heaps.end.saturating_sub(heaps.start)).div_ceil(PIECE);
+    let pieces = (heaps.end.saturating_sub(heaps.start)).div_ceil(VALUES_PER_TASK);
     let found = (0..pieces).into_par_iter().find_map_first(|i| {
-        let from = heaps.start + i * PIECE;
-        search.piece(from..heaps.end.min(from + PIECE)).transpose()
+        let from = heaps.start + i * VALUES_PER_TASK;
+        search.piece(from..heaps.end.min(from + VALUES_PER_TASK)).transpose()
     });
     found.transpose()
 }
@@ -49,7 +49,7 @@ pub(super) fn first_deeper<S: Sequence + ?Sized>(
 struct Search<'a, S: ?Sized> {
     rule: &'a Rule,
     splits: Vec<Split>,
-    space: Space,
+    space: SparseSpace,
     values: &'a S,
     depth: u64,
     /// The largest part whose value is in `head`.
@@ -78,7 +78,7 @@ struct Open {
 
 impl Open {
     /// The values below `value` that are rare at `n`.
-    fn rare_below(space: Space, value: u16, n: u64) -> Open {
+    fn rare_below(space: SparseSpace, value: u16, n: u64) -> Open {
         let mut open = Open { bits: vec![0; usize::from(value).div_ceil(64)], count: 0 };
         for target in (0..value).filter(|&target| space.is_rare(target, n)) {
             open.bits[usize::from(target / 64)] |= 1 << (target % 64);
@@ -87,7 +87,7 @@ impl Open {
         open
     }
 
-    fn settle(&mut self, option: u16) {
+    fn remove(&mut self, option: u16) {
         if let Some(bits) = self.bits.get_mut(usize::from(option / 64)) {
             let bit = 1 << (option % 64);
             self.count -= usize::from(*bits & bit != 0);
@@ -121,12 +121,16 @@ impl<S: Sequence + ?Sized> Search<'_, S> {
         let value = |n: u64| recent.values[index(n - recent.start)];
         let mut open = Open::rare_below(self.space, value(n), n);
         if open.count > 0 {
-            self.rule.single_options(n, value).for_each(|option| open.settle(option));
+            self.rule.single_options(n, value).for_each(|option| open.remove(option));
         }
         let deepest = self.splits.iter().map(|split| split.largest_small_part(n)).max().unwrap_or(0).min(self.depth);
         let mut first = 1;
         while open.count > 0 && first <= deepest {
-            let next = if first <= self.near { (first + STEP).min(self.near + 1) } else { first + STEP };
+            let next = if first <= self.near {
+                (first + PARTS_BETWEEN_TESTS).min(self.near + 1)
+            } else {
+                first + PARTS_BETWEEN_TESTS
+            };
             for split in &self.splits {
                 let last = (next - 1).min(deepest).min(split.largest_small_part(n));
                 if first <= last {
@@ -148,17 +152,17 @@ impl<S: Sequence + ?Sized> Search<'_, S> {
         open: &mut Open,
     ) -> Result<()> {
         let (first, last, rest) = (*parts.start(), *parts.end(), n - split.remove);
-        let mut settle = |small: &[u16], large: &[u16]| {
-            small.iter().zip(large.iter().rev()).for_each(|(a, b)| open.settle(split.constant ^ a ^ b));
+        let mut remove = |small: &[u16], large: &[u16]| {
+            small.iter().zip(large.iter().rev()).for_each(|(a, b)| open.remove(split.constant ^ a ^ b));
         };
         if last <= self.near {
-            settle(&self.head[index(first)..=index(last)], recent.slice(rest - last, rest - first + 1));
+            remove(&self.head[index(first)..=index(last)], recent.slice(rest - last, rest - first + 1));
             return Ok(());
         }
         let (mut small, mut large) = (vec![0; index(last - first + 1)], vec![0; index(last - first + 1)]);
         self.values.read(first, &mut small)?;
         self.values.read(rest - last, &mut large)?;
-        settle(&small, &large);
+        remove(&small, &large);
         Ok(())
     }
 }
@@ -171,7 +175,7 @@ mod tests {
     use crate::theory::rule::{Leaves, Move};
 
     /// The same, as the module head states it.
-    fn plainly(rule: &Rule, space: Space, values: &[u16], heaps: Range<u64>, depth: u64) -> Option<(u64, u16)> {
+    fn plainly(rule: &Rule, space: SparseSpace, values: &[u16], heaps: Range<u64>, depth: u64) -> Option<(u64, u16)> {
         let value = |n: u64| values[index(n)];
         heaps.into_iter().find_map(|n| {
             let mut options: Vec<u16> = rule.single_options(n, value).collect();
@@ -198,7 +202,7 @@ mod tests {
             let rule = Rule::from_moves(format!("random {i}"), moves.collect()).unwrap();
             let values = definition::values(&rule, 500).unwrap();
             for (mask, position) in (1..16).flat_map(|mask| [(mask, 0), (mask, 1)]) {
-                let Some(space) = Space::new(&rule, mask, position) else { continue };
+                let Some(space) = SparseSpace::new(&rule, mask, position) else { continue };
                 let (from, depth) = (1 + random.below(490), random.pick(&[0, 1, 5, 30, 200, 1000]));
                 let heaps = from..500;
                 let found = first_deeper(&rule, space, values.as_slice(), heaps.clone(), depth).unwrap();
@@ -213,8 +217,8 @@ mod tests {
     #[test]
     fn parts_beyond_those_in_memory_are_read() {
         let rule: Rule = "grundy".parse().unwrap();
-        let space = Space::new(&rule, 1, 0).unwrap();
-        let part = NEAR + 3 * STEP + 17;
+        let space = SparseSpace::new(&rule, 1, 0).unwrap();
+        let part = NEAR + 3 * PARTS_BETWEEN_TESTS + 17;
         let n = 2 * part + 100;
         // Even values are rare. G(n) = 1 needs the option 0; every other option is 2 ^ 0.
         let mut values: Vec<u16> = (0..=n).map(|m| if m <= n / 2 && m != part { 2 } else { 0 }).collect();

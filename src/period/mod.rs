@@ -33,15 +33,15 @@
 //! b - a <= p + d - 1, so a = (N + p - s - (b-a))/2 >= (N - s - d + 1)/2 >= n0 + p; use (a-p, b), whose parts differ by
 //! p more than those of (a, b), and G(a-p) = G(a). ∎
 //!
-//! **P4**, the window theorem: about n0 + p values instead of 2 (n0 + p). Fix a space (m, e) (`solver::Space`; statement S
+//! **P4**, the window theorem: about n0 + p values instead of 2 (n0 + p). Fix a space (m, e) (`solver::SparseSpace`; statement S
 //! of the crate's front page). Let r be the last rare heap below n2. Let every n with n1 <= n < n2 be common, and let each
 //! value below G(n) that is rare at n be that of an option of n with smaller part <= D, or with k < 2. Let q = max(r, D) and
 //! W = q + t. If n1 >= 2 q + t + d, n1 > W, n2 - n1 is even when e = 1, and G(n1 - j) = G(n2 - j) for 1 <= j <= W, then
 //! G(n1 + k) = G(n2 + k) for all k >= 0.
 //!
 //! *Proof.* Let p = n2 - n1 and n >= n1; let G(x) = G(x+p) for n1 - W <= x < n, and let all heaps from n1 to n + p - 1 be
-//! common and settled like those of [n1, n2), n itself among them (n < n + p). To show: G(n+p) = G(n), and n + p is common
-//! and settled likewise. Which values are rare is the same at n and n + p, because p is even when e = 1. A *common* option
+//! common and proof like those of [n1, n2), n itself among them (n < n + p). To show: G(n+p) = G(n), and n + p is common
+//! and proof likewise. Which values are rare is the same at n and n + p, because p is even when e = 1. A *common* option
 //! of n or n + p that comes from a split has exactly one rare part a <= r. For n the other part is b = n - s - a with
 //! n - W <= n - t - r <= b < n, so G(b) = G(b+p); and it is the larger one, by at least d, because b - a >= n - t - 2r >= d.
 //! For n + p it is b + p, and the same holds. b is common exactly if b + p is, having the same value. So n and n + p have
@@ -73,14 +73,14 @@ mod search;
 mod watch;
 mod watch_state;
 
-pub use compute::{Found, Hunt, Stopped, hunt, hunt_in};
-pub use preperiod::Lag;
+pub use compute::{Found, Search, Stopped, compute_until_proved, compute_until_proved_in};
+pub use preperiod::OffsetCopies;
 
 pub use search::{exceptions, last_difference};
 
 use crate::error::{Error, Result};
-use crate::solver::{self, Known, Method, Space};
-use crate::theory::definition::{First, Sequence, for_each_piece};
+use crate::solver::{self, Method, SequenceStats, SparseSpace};
+use crate::theory::definition::{Prefix, Sequence, for_each_piece};
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule};
 use crate::verify;
@@ -151,13 +151,13 @@ fn is_grundys_game(rule: &Rule) -> bool {
 
 /// What P4 was applied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct PeriodWindow {
     /// n1.
     pub from: u64,
     /// n2.
     pub to: u64,
     /// The space (m, e).
-    pub space: Space,
+    pub space: SparseSpace,
     /// The number of rare heaps below n2, n = 0 included.
     pub rares: u64,
     /// r, the last of them.
@@ -166,7 +166,7 @@ pub struct Window {
     pub depth: u64,
 }
 
-impl Window {
+impl PeriodWindow {
     /// W, the number of values before n1 and n2 that must agree.
     #[must_use]
     pub fn width(&self, rule: &Rule) -> u64 {
@@ -194,7 +194,7 @@ pub struct Proof {
     /// The values below this one were needed.
     pub length: u64,
     /// For P4.
-    pub window: Option<Window>,
+    pub window: Option<PeriodWindow>,
     /// Each prime factor f of the period with an n >= preperiod for which G(n + p/f) != G(n).
     pub least: Vec<(u64, u64)>,
 }
@@ -228,7 +228,7 @@ pub struct Repeat {
     pub period: u64,
     /// n0: the last exception + 1; when values are freed and none is among the others, the first of these.
     pub preperiod: u64,
-    /// Whether that is the least: false only when values before it are freed and were not computed again ([`Lag`]).
+    /// Whether that is the least: false only when values before it are freed and were not computed again ([`OffsetCopies`]).
     pub exact: bool,
     /// G(n + p) = G(n) + saltus; not 0 only for what is arithmetic-periodic, which is never more than observed.
     pub saltus: u16,
@@ -250,7 +250,7 @@ pub struct Finding {
     /// Where the values begin that were searched: 0, or behind those that are freed.
     pub start: u64,
     /// What two copies of the sequence showed of freed values.
-    pub lag: Option<Lag>,
+    pub lag: Option<OffsetCopies>,
 }
 
 impl Finding {
@@ -280,11 +280,11 @@ pub struct Subject<'a, S: ?Sized> {
     /// How heaps are computed anew for P4.
     pub method: Method,
     /// Its sparse space, or none.
-    pub space: Space,
+    pub space: SparseSpace,
     /// G(0), G(1), …
     pub values: &'a S,
     /// What is known of freed values.
-    pub freed: &'a Known,
+    pub freed: &'a SequenceStats,
 }
 
 impl<S: ?Sized> Clone for Subject<'_, S> {
@@ -317,7 +317,7 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
             return Ok(finding);
         }
         let mut ends: Vec<u64> = [length / 2, length / 4, length / 8, shortest].into_iter().collect();
-        if self.space != Space::NONE {
+        if self.space != SparseSpace::NONE {
             let last_rare = known.rares.last().map_or(0, |rare| rare.0);
             let window = solver::lookback(self.rule, last_rare);
             ends.extend((window < length / 2).then_some(window));
@@ -357,17 +357,17 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
     }
 
     /// Rares and largest value. What is known of freed values counts when all of them are among these.
-    fn known(self) -> Result<Known> {
+    fn known(self) -> Result<SequenceStats> {
         let (freed, count) = (self.values.freed(), self.values.len());
         if !freed.is_empty() && freed.end >= count {
             return Err(Error::Freed { from: 0, to: count, hole: (freed.start, freed.end), heap: None });
         }
-        let none = Known::default();
+        let none = SequenceStats::default();
         verify::count(self.values, self.space, if freed.is_empty() { &none } else { self.freed })
     }
 
     /// The period p, or the divisor of it that is one, with its preperiod, and a proof where one is reached.
-    fn examine(self, known: &Known, start: u64, p: u64) -> Result<Repeat> {
+    fn examine(self, known: &SequenceStats, start: u64, p: u64) -> Result<Repeat> {
         let count = self.values.len();
         let difference = last_difference(self.values, p, start, count - p)?;
         let preperiod = difference.map_or(start, |n| n + 1);
@@ -406,11 +406,11 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
 
     /// P4: heaps from n1 to n2 are computed anew, which tells how deep their witnesses lie. The values from `n0` on repeat
     /// with p.
-    fn by_window(self, known: &Known, start: u64, n0: u64, p: u64) -> Result<Option<Proof>> {
+    fn by_window(self, known: &SequenceStats, start: u64, n0: u64, p: u64) -> Result<Option<Proof>> {
         let (rule, count) = (self.rule, self.values.len());
         let Some(&(last_rare, _)) = known.rares.last() else { return Ok(None) };
         let shift = if self.space.position == 1 && p % 2 == 1 { 2 * p } else { p };
-        if self.space == Space::NONE || !solver::may_be_sparse(rule, self.method) || shift >= count {
+        if self.space == SparseSpace::NONE || !solver::may_be_sparse(rule, self.method) || shift >= count {
             return Ok(None);
         }
         // Far enough behind n0 for the window of any usual depth.
@@ -418,11 +418,11 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
         let from = (n0.max(usual) + usual + rule.max_difference()).min(count - shift);
         let to = from + shift;
         let rares = known.rares.len() as u64;
-        let mut window = Window { from, to, space: self.space, rares, last_rare, depth: 0 };
+        let mut window = PeriodWindow { from, to, space: self.space, rares, last_rare, depth: 0 };
         if last_rare >= from || !self.windows_agree(&window, start)? {
             return Ok(None);
         }
-        let first = First { of: self.values, count: to };
+        let first = Prefix { of: self.values, count: to };
         let work = match verify::recompute::check(rule, self.method, self.space, &first, known, from..to, |_, _| ()) {
             Err(Error::Freed { .. }) => return Ok(None),
             work => work?,
@@ -448,7 +448,7 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
     }
 
     /// Whether n1 and n2 are placed as P4 asks, and the values before them are there and agree.
-    fn windows_agree(self, window: &Window, start: u64) -> Result<bool> {
+    fn windows_agree(self, window: &PeriodWindow, start: u64) -> Result<bool> {
         let width = window.width(self.rule);
         if !window.is_placed(self.rule) || window.from < start + width {
             return Ok(false);

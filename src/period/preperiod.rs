@@ -21,12 +21,12 @@
 //!
 //! Invariant: both copies are computed from nothing, by a solver that proves each value; what the run left is not read.
 
-use super::certificate::{Counted, Counting};
+use super::certificate::{CertifiedFacts, FactCounter};
 use super::watch::Watch;
-use super::{LISTED, Proof, Window, prime_factors};
-use crate::checkpoint::commit::HEAD;
+use super::{LISTED, PeriodWindow, Proof, prime_factors};
+use crate::checkpoint::commit::RETAINED_HEAD;
 use crate::error::{Error, Result};
-use crate::run::Settled;
+use crate::run::ProofSummary;
 use crate::solver::{Method, Solver};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
@@ -34,18 +34,18 @@ use crate::theory::rule::Rule;
 use std::ops::Range;
 
 /// Freed values are dropped when there are so many, so that moving the others down stays cheap.
-const SLACK: u64 = 1 << 22;
+const MIN_DROPPED: u64 = 1 << 22;
 
 /// What two copies showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lag {
+pub struct OffsetCopies {
     /// The least preperiod.
     pub preperiod: u64,
     /// Heaps before it that do not fit the period, how many and the first of them; `None` where one period does not reach
     /// from there to the preperiod, so that what would fit is not known.
     pub exceptions: Option<(u64, Vec<u64>)>,
     /// What a certificate says of the values below n2.
-    pub(super) counted: Counted,
+    pub(super) counted: CertifiedFacts,
     /// The proof by the nearest window: the one that was given, or an earlier one. For each prime factor f of p it has a
     /// heap n that shows p/f to be no period, where one was met.
     pub(super) proof: Proof,
@@ -73,7 +73,7 @@ impl Ends {
     /// Frees what is neither among the first nor among the last `keep` values.
     fn free(&mut self, keep: u64) {
         let dead = (self.last.len() as u64).saturating_sub(keep);
-        if dead >= SLACK.min(self.most).max(keep / 2) {
+        if dead >= MIN_DROPPED.min(self.most).max(keep / 2) {
             self.last.drain(..index(dead));
             self.start += dead;
         }
@@ -131,10 +131,10 @@ impl Copy {
         Ok(from)
     }
 
-    /// How the last batch was settled.
-    fn settled(&mut self) -> Settled {
+    /// How the last batch was proof.
+    fn proof(&mut self) -> ProofSummary {
         let (rares, last_rare) = self.solver.rares(self.len());
-        Settled { space: self.solver.space(), rares, last_rare, depth: self.solver.take_depth() }
+        ProofSummary { space: self.solver.space(), rares, last_rare, depth: self.solver.take_depth() }
     }
 }
 
@@ -149,10 +149,10 @@ pub(super) fn lag(
     method: Method,
     p: u64,
     proof: &Proof,
-    window: &Window,
+    window: &PeriodWindow,
     go_on: impl FnMut(u64, u64) -> bool,
-) -> Result<Option<Lag>> {
-    lag_keeping(rule, method, p, proof, window, HEAD, go_on)
+) -> Result<Option<OffsetCopies>> {
+    lag_keeping(rule, method, p, proof, window, RETAINED_HEAD, go_on)
 }
 
 fn lag_keeping(
@@ -160,12 +160,12 @@ fn lag_keeping(
     method: Method,
     p: u64,
     proof: &Proof,
-    window: &Window,
+    window: &PeriodWindow,
     head: u64,
     mut go_on: impl FnMut(u64, u64) -> bool,
-) -> Result<Option<Lag>> {
+) -> Result<Option<OffsetCopies>> {
     // The copy in front is at most so much farther than p ahead.
-    let lead = SLACK.min(head);
+    let lead = MIN_DROPPED.min(head);
     let (mut front, mut back) = (Copy::new(rule, method, head)?, Copy::new(rule, method, head)?);
     let mut ahead = Ahead::new(rule, p, proof, window);
     let mut behind = Behind { claimed: window.from - window.width(rule), ..Behind::default() };
@@ -176,8 +176,8 @@ fn lag_keeping(
         }
         if front.len() < ahead.n2.min(back.len() + p + lead / 2) {
             let from = front.advance(ahead.n2.min(back.len() + p + lead), lead)?;
-            let settled = front.settled();
-            ahead.see(from, &front.fresh, &settled);
+            let proof = front.proof();
+            ahead.see(from, &front.fresh, &proof);
             continue;
         }
         let from = back.advance(ahead.n1.min(front.len() - p), 0)?;
@@ -191,7 +191,7 @@ fn lag_keeping(
     let Behind { preperiod, count, heaps, .. } = behind;
     let exceptions = (preperiod <= p).then_some((count, heaps));
     let least = if nearer { shown.nearer.found } else { shown.given.found };
-    Ok(Some(Lag { preperiod, exceptions, counted: counting.done(), proof: Proof { least, ..proof } }))
+    Ok(Some(OffsetCopies { preperiod, exceptions, counted: counting.done(), proof: Proof { least, ..proof } }))
 }
 
 /// What the copy in front shows.
@@ -201,11 +201,11 @@ struct Ahead {
     n2: u64,
     /// The proof that holds now; its witnesses of the least period are in `shown`.
     proof: Proof,
-    window: Window,
+    window: PeriodWindow,
     /// Whether `proof` is by a window that this copy found.
     nearer: bool,
     watch: Watch,
-    counting: Counting,
+    counting: FactCounter,
     shown: BothShown,
 }
 
@@ -218,7 +218,7 @@ struct BothShown {
 }
 
 impl Ahead {
-    fn new(rule: &Rule, p: u64, proof: &Proof, window: &Window) -> Ahead {
+    fn new(rule: &Rule, p: u64, proof: &Proof, window: &PeriodWindow) -> Ahead {
         let given = Shown::new(window.from - window.width(rule)..window.from, p);
         Ahead {
             p,
@@ -228,15 +228,15 @@ impl Ahead {
             window: *window,
             nearer: false,
             watch: Watch::new(rule),
-            counting: Counting::new(window.space, window.to),
+            counting: FactCounter::new(window.space, window.to),
             shown: BothShown { given, nearer: Shown::new(0..0, p), mark: None },
         }
     }
 
     /// Takes the next values.
-    fn see(&mut self, from: u64, values: &[u16], settled: &Settled) {
+    fn see(&mut self, from: u64, values: &[u16], proof: &ProofSummary) {
         if !self.nearer {
-            self.watch.see(from, values, settled);
+            self.watch.see(from, values, proof);
             self.follow_mark(from, values);
             self.take_nearer();
         }
@@ -348,7 +348,7 @@ mod tests {
     use super::*;
     use crate::kernel::Kernel;
     use crate::period::{Subject, exceptions};
-    use crate::solver::{Histogram, Known, values};
+    use crate::solver::{Histogram, SequenceStats, values};
 
     /// With next to nothing kept: what all values show. Published: .16 149459, 105351; .56 144, 326640; 2×n squares 12, 71.
     #[test]
@@ -358,12 +358,12 @@ mod tests {
             let rule: Rule = game.parse().unwrap();
             let all = values(&rule, method, 1 << 20).unwrap();
             let (space, _) = Histogram::of(all.as_slice()).unwrap().best_space(&rule);
-            let freed = Known::default();
+            let freed = SequenceStats::default();
             let subject = Subject { rule: &rule, method, space, values: all.as_slice(), freed: &freed };
             let proof = subject.prove_by_window(n0, p).unwrap().unwrap();
             // What holds from some n1 on does so from later ones: here both copies have freed values long before.
             let proof = Proof { length: 800_000 + p, ..proof };
-            let window = Window { from: 800_000, to: 800_000 + p, ..proof.window.unwrap() };
+            let window = PeriodWindow { from: 800_000, to: 800_000 + p, ..proof.window.unwrap() };
             for head in [1 << 17, 1 << 26] {
                 let mut last = 0;
                 let see = |done, of| {
@@ -379,7 +379,7 @@ mod tests {
                 let nearer = lag.proof.window.unwrap();
                 assert!(nearer.from <= 1 << 19 && nearer.is_placed(&rule), "{game}: {nearer:?}");
                 assert!(nearer.from >= n0 + nearer.width(&rule) && nearer.to == lag.proof.length, "{game}: {nearer:?}");
-                let counted = Counted::of(all.as_slice(), lag.proof.length, nearer.space, nearer.to).unwrap();
+                let counted = CertifiedFacts::of(all.as_slice(), lag.proof.length, nearer.space, nearer.to).unwrap();
                 assert_eq!(lag.counted, counted, "{game}");
                 assert_eq!(lag.proof.least.iter().map(|pair| pair.0).collect::<Vec<_>>(), prime_factors(p), "{game}");
                 for &(f, n) in &lag.proof.least {
@@ -391,7 +391,7 @@ mod tests {
                 None
             );
             // A window that lies before the last exceptions, or a period that is none.
-            let early = Window { from: n0 - 1 + window.width(&rule), ..window };
+            let early = PeriodWindow { from: n0 - 1 + window.width(&rule), ..window };
             let wrong = lag_keeping(&rule, method, p, &proof, &early, 1 << 17, |_, _| true);
             assert!(matches!(wrong, Err(Error::Differs { n, .. }) if n == n0 - 1 + p), "{game}: {wrong:?}");
             let wrong = lag_keeping(&rule, method, p + 2, &proof, &window, 1 << 17, |_, _| true);

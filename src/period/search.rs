@@ -24,7 +24,7 @@ use std::borrow::Cow;
 const TRIES: usize = 1 << 10;
 
 /// Values compared by one task.
-const PIECE: u64 = 1 << 16;
+const VALUES_PER_TASK: u64 = 1 << 16;
 
 /// The last stretch of a sequence of which all values are there, made ready to be searched.
 pub(super) struct Stretch<'a, S: ?Sized> {
@@ -115,10 +115,10 @@ impl<'a, S: Sequence + ?Sized> Stretch<'a, S> {
 /// # Errors
 /// What reading `values` gives.
 pub fn last_difference<S: Sequence + ?Sized>(values: &S, p: u64, from: u64, to: u64) -> Result<Option<u64>> {
-    let pieces = to.saturating_sub(from).div_ceil(PIECE);
+    let pieces = to.saturating_sub(from).div_ceil(VALUES_PER_TASK);
     let found = (0..pieces).into_par_iter().find_map_first(|back| {
-        let end = to - back * PIECE;
-        let begin = end.saturating_sub(PIECE).max(from);
+        let end = to - back * VALUES_PER_TASK;
+        let begin = end.saturating_sub(VALUES_PER_TASK).max(from);
         last_in(values, p, begin, end).transpose()
     });
     found.transpose()
@@ -147,7 +147,7 @@ pub fn exceptions<S: Sequence + ?Sized>(values: &S, p: u64, n0: u64, most: usize
     while n < n0 {
         // The heap of the first period that n stands for: n0 <= image < n0 + p, image = n mod p.
         let image = n0 + (n + p - n0 % p) % p;
-        let length = index((n0 - n).min(n0 + p - image).min(PIECE));
+        let length = index((n0 - n).min(n0 + p - image).min(VALUES_PER_TASK));
         here.resize(length, 0);
         there.resize(length, 0);
         values.read(n, &mut here)?;

@@ -13,10 +13,10 @@
 //!
 //! Invariant: between n1 and the last value seen every heap is common, and `depth` bounds how deep its witnesses lie.
 
-use super::{Proof, Repeat, Theorem, Window, watch_state};
+use super::{PeriodWindow, Proof, Repeat, Theorem, watch_state};
 use crate::error::Result;
-use crate::run::{Settled, View};
-use crate::solver::{self, Space};
+use crate::run::{ProofSummary, RunReader};
+use crate::solver::{self, SparseSpace};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
@@ -32,7 +32,7 @@ const SEEN_AGAIN: u64 = 1 << 20;
 /// What is remembered of n1.
 pub(super) struct Mark {
     pub(super) n1: u64,
-    space: Space,
+    space: SparseSpace,
     pub(super) rares: u64,
     pub(super) last_rare: u64,
     /// The greatest smaller part of a witness since.
@@ -49,7 +49,7 @@ impl Mark {
     /// A mark at n1; `None` when the window is too short to be searched for. Of the rare heaps number and last are known.
     pub(super) fn new(
         n1: u64,
-        space: Space,
+        space: SparseSpace,
         (rares, last_rare): (u64, u64),
         depth: u64,
         window: Vec<u16>,
@@ -88,7 +88,7 @@ impl Watch {
     ///
     /// # Errors
     /// What reading the last values gives.
-    pub(super) fn resume(rule: &Rule, dir: &Path, view: &View) -> Result<Watch> {
+    pub(super) fn resume(rule: &Rule, dir: &Path, view: &RunReader) -> Result<Watch> {
         let (end, mut watch) = (view.len(), Watch::new(rule));
         let wide = solver::lookback(rule, view.contents.last.last_rare);
         // Far enough back to see again what was found just before.
@@ -104,23 +104,23 @@ impl Watch {
     ///
     /// # Errors
     /// What writing gives.
-    pub(super) fn write_down(&self, dir: &Path, view: &View) -> Result<()> {
+    pub(super) fn write_down(&self, dir: &Path, view: &RunReader) -> Result<()> {
         match &self.mark {
             Some(mark) if self.end == view.len() => watch_state::write(dir, view, mark),
             _ => Ok(()),
         }
     }
 
-    /// Takes the values of `from..from + values.len()`, and what is known of how they were settled.
-    pub(super) fn see(&mut self, from: u64, values: &[u16], settled: &Settled) {
+    /// Takes the values of `from..from + values.len()`, and what is known of how they were proof.
+    pub(super) fn see(&mut self, from: u64, values: &[u16], proof: &ProofSummary) {
         if from != self.end {
             (self.recent, self.mark) = (Vec::new(), None); // a run that was opened again
         }
         self.end = from;
-        let wide = solver::lookback(&self.rule, settled.last_rare);
+        let wide = solver::lookback(&self.rule, proof.last_rare);
         if let Some(mark) = &mut self.mark {
-            mark.depth = mark.depth.max(settled.depth);
-            if (mark.space, mark.rares, mark.last_rare) != (settled.space, settled.rares, settled.last_rare) {
+            mark.depth = mark.depth.max(proof.depth);
+            if (mark.space, mark.rares, mark.last_rare) != (proof.space, proof.rares, proof.last_rare) {
                 self.mark = None;
             }
         }
@@ -136,8 +136,8 @@ impl Watch {
             }
             self.compare(piece.len());
             let due = self.mark.is_none() || self.end == next;
-            if settled.space != Space::NONE && due && settled.last_rare < self.end && self.found.is_none() {
-                self.mark(wide, settled);
+            if proof.space != SparseSpace::NONE && due && proof.last_rare < self.end && self.found.is_none() {
+                self.mark(wide, proof);
             }
         }
         let keep = index(wide);
@@ -152,10 +152,10 @@ impl Watch {
     }
 
     /// Remembers the last values, when there are enough of them.
-    fn mark(&mut self, wide: u64, settled: &Settled) {
+    fn mark(&mut self, wide: u64, proof: &ProofSummary) {
         let Some(start) = self.recent.len().checked_sub(index(wide)) else { return };
-        let (rares, window) = ((settled.rares, settled.last_rare), self.recent[start..].to_vec());
-        self.mark = Mark::new(self.end, settled.space, rares, settled.depth, window, Vec::new());
+        let (rares, window) = ((proof.rares, proof.last_rare), self.recent[start..].to_vec());
+        self.mark = Mark::new(self.end, proof.space, rares, proof.depth, window, Vec::new());
     }
 
     /// Holds each of the last `fresh` ends against the window.
@@ -177,7 +177,7 @@ impl Watch {
                 mark.odd.push(p);
                 continue;
             }
-            let window = Window {
+            let window = PeriodWindow {
                 from: mark.n1,
                 to: n2,
                 space: mark.space,
@@ -229,8 +229,8 @@ mod tests {
         fn started(&mut self, _: &Rule, _: u64, _: Option<u64>) {}
         fn rehashed(&mut self, _: u64, _: u64) {}
         fn advanced(&mut self, _: &Progress) {}
-        fn proved(&mut self, from: u64, values: &[u16], settled: &Settled) {
-            self.0.see(from, values, settled);
+        fn proved(&mut self, from: u64, values: &[u16], proof: &ProofSummary) {
+            self.0.see(from, values, proof);
         }
         fn note(&mut self, _: &str) {}
     }
@@ -245,11 +245,11 @@ mod tests {
             fresh.clear();
             solver.advance(values.as_slice(), to, &mut fresh).unwrap();
             let (rares, last_rare) = solver.rares(values.len() as u64 + fresh.len() as u64);
-            let settled = Settled { space: solver.space(), rares, last_rare, depth: solver.take_depth() };
+            let proof = ProofSummary { space: solver.space(), rares, last_rare, depth: solver.take_depth() };
             let mut n = values.len() as u64;
             for piece in fresh.chunks(1 + usize::try_from(random.below(40_000)).unwrap()) {
                 if n >= from {
-                    watch.see(n, piece, &settled);
+                    watch.see(n, piece, &proof);
                 }
                 n += piece.len() as u64;
             }
@@ -294,7 +294,7 @@ mod tests {
             let mut seeing = Seeing(watch);
             let options = Options { to: Some(to), threads: 2, method, width: None, keep: None, rollback: false };
             run::run(Some(&rule), &dir, &options, &mut seeing, &AtomicBool::new(false)).unwrap();
-            (seeing.0, View::open(&dir).unwrap())
+            (seeing.0, RunReader::open(&dir).unwrap())
         };
         let n1 = 1 << 18;
         let (watch, view) = advance(n1 + 10_000, Watch::new(&rule));
@@ -325,14 +325,14 @@ mod tests {
     #[test]
     fn a_window_that_comes_back_is_not_believed_without_the_rest() {
         let rule: Rule = "remove-a-square".parse().unwrap();
-        let space = Space::new(&rule, 0x3, 1).unwrap();
-        let good = Settled { space, rares: 10, last_rare: 70, depth: 100 };
+        let space = SparseSpace::new(&rule, 0x3, 1).unwrap();
+        let good = ProofSummary { space, rares: 10, last_rare: 70, depth: 100 };
         let count = 1 << 19;
-        let seen = |values: &[u16], settled: &dyn Fn(u64) -> Settled| {
+        let seen = |values: &[u16], proof: &dyn Fn(u64) -> ProofSummary| {
             let mut watch = Watch::new(&rule);
             for (i, piece) in values.chunks(1000).enumerate() {
                 let from = 1000 * i as u64;
-                watch.see(from, piece, &settled(from));
+                watch.see(from, piece, &proof(from));
             }
             watch.found
         };
@@ -341,8 +341,8 @@ mod tests {
         // An odd period: P4 shows twice as much, and then the halves agree.
         assert_eq!(seen(&cycle(7), &|_| good).map(|found| found.period), Some(7));
         // The last heap of each piece is rare.
-        assert!(seen(&cycle(6), &|from| Settled { rares: 10 + from, last_rare: from + 999, ..good }).is_none());
-        assert!(seen(&cycle(6), &|_| Settled { depth: 1 << 40, ..good }).is_none());
+        assert!(seen(&cycle(6), &|from| ProofSummary { rares: 10 + from, last_rare: from + 999, ..good }).is_none());
+        assert!(seen(&cycle(6), &|_| ProofSummary { depth: 1 << 40, ..good }).is_none());
         // Never the same 131 000 values again.
         let grows: Vec<u16> =
             (0..count).map(|n| if n % 50_021 == 0 { u16::try_from(n / 50_021).unwrap() + 9 } else { 3 }).collect();

@@ -9,7 +9,7 @@
 use super::watch::Mark;
 use crate::checkpoint::journal::Record;
 use crate::error::{Error, Result};
-use crate::run::{View, space_of};
+use crate::run::{RunReader, space_of};
 use crate::storage::Dir;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -63,7 +63,7 @@ impl Line {
 ///
 /// # Errors
 /// What writing gives.
-pub(super) fn write(dir: &Path, view: &View, mark: &Mark) -> Result<()> {
+pub(super) fn write(dir: &Path, view: &RunReader, mark: &Mark) -> Result<()> {
     let Record { run, count, digest, .. } = view.contents.last.clone();
     let Mark { n1, rares, last_rare, depth, .. } = *mark;
     let (format, odd, seal) = (FORMAT.into(), mark.odd.clone(), String::new());
@@ -73,7 +73,7 @@ pub(super) fn write(dir: &Path, view: &View, mark: &Mark) -> Result<()> {
 }
 
 /// What was written down when the run had just this length, if anything was.
-pub(super) fn read(dir: &Path, view: &View) -> Option<Mark> {
+pub(super) fn read(dir: &Path, view: &RunReader) -> Option<Mark> {
     let bytes = Dir::at(dir).read_at_most(NAME, MAX_BYTES).ok()?;
     let (line, window) = bytes.split_at(bytes.iter().position(|&b| b == b'\n')? + 1);
     let line: Line = serde_json::from_slice(line).ok()?;

@@ -27,8 +27,8 @@ const ADVANCE: Duration = Duration::from_millis(20);
 /// So many places wait at most.
 const WAITING: usize = 64;
 
-/// Places of one run.
-pub(crate) struct Places {
+/// SpotChecks of one run.
+pub(crate) struct SpotChecks {
     begun: Instant,
     spent: Duration,
     /// Pairs a second, as far as is known.
@@ -41,11 +41,11 @@ pub(crate) struct Places {
     done: u64,
 }
 
-impl Places {
+impl SpotChecks {
     /// Of a run that has `count` values, the last rare one at `last_rare`; a check failed at `suspect`, if there is one.
-    pub(crate) fn new(count: u64, last_rare: u64, suspect: Option<u64>) -> Places {
+    pub(crate) fn new(count: u64, last_rare: u64, suspect: Option<u64>) -> SpotChecks {
         let (begun, spent, waiting) = (Instant::now(), Duration::ZERO, VecDeque::new());
-        Places { begun, spent, speed: 1e8, waiting, seen: count, last_rare, suspect, done: 0 }
+        SpotChecks { begun, spent, speed: 1e8, waiting, seen: count, last_rare, suspect, done: 0 }
     }
 
     /// The n whose value failed a check, until G(n) has been recomputed.
@@ -137,7 +137,7 @@ mod tests {
         for (n, is_place) in
             [(4095, true), (4096, true), (4097, true), (4094, false), (3999, true), (4001, true), (4000, false)]
         {
-            let mut places = Places::new(2100, 0, None);
+            let mut places = SpotChecks::new(2100, 0, None);
             places.look(&rule, &right[..3000], 0).unwrap();
             assert_eq!(places.done(), 0, "no place is between 2100 and 3000");
             let mut values = right.clone();
@@ -147,7 +147,7 @@ mod tests {
             // A later place may have the wrong value among its options, and then is the one that differs.
             assert_eq!(found, is_place, "{n}: {seen:?}");
         }
-        let mut places = Places::new(0, 0, None);
+        let mut places = SpotChecks::new(0, 0, None);
         places.look(&rule, right.as_slice(), 4000).unwrap();
         // 0 to 5, three for each power from 8 to 4096, two beside the rare one.
         assert_eq!(places.done(), 6 + 10 * 3 + 2);
@@ -159,7 +159,7 @@ mod tests {
         let rule: Rule = "grundy".parse().unwrap();
         let mut values = definition::values(&rule, 5000).unwrap();
         values[4001] ^= 1;
-        let mut places = Places::new(2100, 0, Some(4001));
+        let mut places = SpotChecks::new(2100, 0, Some(4001));
         places.spent = Duration::from_secs(1 << 20);
         places.look(&rule, &values[..4001], 0).unwrap();
         assert_eq!(places.suspect(), Some(4001));

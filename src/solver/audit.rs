@@ -1,8 +1,8 @@
 //! A second look at a sample of the heaps, by another kernel and another way.
 //!
-//! The streams are fast because they look at little: look-ups in a learnt order, fewer and fewer candidates, marks made
+//! The streams are fast because they look at little: lookups in a learnt order, fewer and fewer candidates, marks made
 //! ahead of time, the targets that matter. A mistake in that choice, or a processor that computes wrongly, would poison
-//! all that follows and agree with itself for ever. So of one group of [`GROUP`] heaps in 50 all look-ups are
+//! all that follows and agree with itself for ever. So of one group of [`GROUP_VALUES`] heaps in 50 all lookups are
 //! made out of the list of rare heaps itself, all of them are marked by another kernel, in the order of the list, and the
 //! answer must be the value that the candidates had: no smaller common value is open, and the value is. The
 //! witnesses are asked for again by the same other kernel.
@@ -11,20 +11,20 @@
 //! program that computes a stretch with the same seed audits the same groups. The audit runs on the thread that has just
 //! found the witnesses of the group; run after all of them, it left one of two threads waiting.
 //!
-//! Groups in which some look-up of a heap meets a rare heap, or does not exist yet, are left out (for Grundy's game they
+//! Groups in which some lookup of a heap meets a rare heap, or does not exist yet, are left out (for Grundy's game they
 //! lie below 97 million, mostly below 10^5), as are values that have no code.
 
 use super::codes::{Codes, POISON};
-use super::witnesses::{GROUP, Witnesses};
+use super::witnesses::{GROUP_VALUES, Witnesses};
 use crate::error::{Error, Result};
-use crate::kernel::{CODES, Kernel, LANES, MOST_CODES, Planes, Probe, Probes};
+use crate::kernel::{BitPlanes, CODES, Kernel, LANES, MOST_CODES, Probe, Probes};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule};
-use crate::theory::sparse_space::Space;
+use crate::theory::sparse_space::SparseSpace;
 use std::ops::Range;
 
-/// One group in so many is looked at again; fewer where a value takes few look-ups, and little time besides.
+/// One group in so many is looked at again; fewer where a value takes few lookups, and little time besides.
 const fn one_in(lookups: usize) -> u64 {
     if lookups < 320 { 200 } else { 50 }
 }
@@ -43,10 +43,10 @@ fn choice(seed: u64, group: u64) -> u64 {
 /// What is needed for a second look, for one list of rare heaps.
 #[derive(Clone, Debug)]
 pub(super) struct Audit {
-    space: Space,
+    space: SparseSpace,
     kernel: Kernel,
     seed: u64,
-    /// All look-ups that have a code.
+    /// All lookups that have a code.
     probes: Probes,
     /// The rare heaps, ascending.
     rares: Vec<u64>,
@@ -62,7 +62,7 @@ pub(super) fn other_than(kernel: Kernel) -> Kernel {
 }
 
 impl Audit {
-    pub(super) fn new(rule: &Rule, space: Space, kernel: Kernel, seed: u64, rares: &[(u64, u16)]) -> Audit {
+    pub(super) fn new(rule: &Rule, space: SparseSpace, kernel: Kernel, seed: u64, rares: &[(u64, u16)]) -> Audit {
         let mut probes = Probes::new();
         let mut enter = |offset: u64, value: u16| {
             // Without a code, the option is larger than all values that have one.
@@ -91,7 +91,7 @@ impl Audit {
         Audit { space, kernel, seed, probes, rares, singles_until, splits }
     }
 
-    /// How many rare heaps the look-ups were made of.
+    /// How many rare heaps the lookups were made of.
     pub(super) fn rares(&self) -> usize {
         self.rares.len()
     }
@@ -99,12 +99,15 @@ impl Audit {
     /// The groups of `heaps` that are looked at again, whole ones only.
     fn groups(&self, heaps: Range<u64>) -> Vec<Range<u64>> {
         let one_in = one_in(self.probes.list().len());
-        let whole = heaps.start.div_ceil(GROUP)..heaps.end / GROUP;
+        let whole = heaps.start.div_ceil(GROUP_VALUES)..heaps.end / GROUP_VALUES;
         let chosen = whole.filter(|group| choice(self.seed, *group).is_multiple_of(one_in));
-        chosen.map(|group| group * GROUP..(group + 1) * GROUP).filter(|group| self.has_all(group)).collect()
+        chosen
+            .map(|group| group * GROUP_VALUES..(group + 1) * GROUP_VALUES)
+            .filter(|group| self.has_all(group))
+            .collect()
     }
 
-    /// Whether for each of these heaps every look-up exists, and meets no rare heap.
+    /// Whether for each of these heaps every lookup exists, and meets no rare heap.
     fn has_all(&self, heaps: &Range<u64>) -> bool {
         let last = self.rares.last().copied().unwrap_or(0);
         let exist = |&(remove, _): &(u64, u64)| heaps.start > last + remove;
@@ -125,7 +128,7 @@ impl Audit {
         })
     }
 
-    /// Looks again at those of these heaps whose turn it is, and which `codes` hold with all that look-ups reach; how many
+    /// Looks again at those of these heaps whose turn it is, and which `codes` hold with all that lookups reach; how many
     /// were looked at. Their witnesses have been found.
     ///
     /// # Errors
@@ -137,7 +140,7 @@ impl Audit {
         witnesses: &Witnesses,
         past: &S,
     ) -> Result<u64> {
-        let reach = self.probes.farthest() as u64;
+        let reach = self.probes.high_water_mark() as u64;
         let differs = |n: u64, again: u16| {
             let (value, how) = (witnesses.value(n).into(), format!("kernel {}", self.kernel));
             Err(Error::Differs { n, value, again: again.into(), how })
@@ -152,7 +155,7 @@ impl Audit {
             if let Some((n, again)) = checked.missing {
                 return differs(n, again);
             }
-            looked += GROUP;
+            looked += GROUP_VALUES;
         }
         Ok(looked)
     }
@@ -167,9 +170,9 @@ impl Audit {
         let common = || (first..).zip(answers.iter().copied()).enumerate().filter(|(_, (n, code))| !is_rare(*n, *code));
         let largest = usize::from(common().map(|(_, (_, code))| code).max()?);
         let considered = CODES.into_iter().find(|&codes| codes > largest).unwrap_or(MOST_CODES);
-        let mut planes = Planes::new(considered);
+        let mut planes = BitPlanes::new(considered);
         self.kernel.mark(codes.items(), at, &self.probes, &mut planes);
-        // All smaller codes are options, and the answer, if it is one that is considered, is none. (Seen here byte by byte, not
+        // All smaller codes are options, and the answer, if it is one that is considered, is none. (EarlierValues here byte by byte, not
         // by the kernels' job that the witnesses ask as well: what that one drops would be dropped twice.)
         let right = |lane: usize, answer: u8| {
             let end = usize::from(answer).min(considered);
@@ -212,7 +215,7 @@ mod tests {
             let rule: Rule = game.parse().unwrap();
             let right = values(&rule, Method::Sparse(Kernel::best()), 140_000).unwrap();
             let known = rule.known().and_then(|known| known.space);
-            let space = known.and_then(|(mask, position)| Space::new(&rule, mask, position));
+            let space = known.and_then(|(mask, position)| SparseSpace::new(&rule, mask, position));
             let space =
                 space.unwrap_or_else(|| crate::solver::Histogram::of(right.as_slice()).unwrap().best_space(&rule).0);
             let rares: Vec<_> = space.rares(0, &right).collect();
@@ -230,7 +233,7 @@ mod tests {
                 let groups = audit.groups(start..start + 20_000);
                 for _ in 0..12 {
                     let group = &groups[index(random(groups.len() as u64))];
-                    let n = group.start + random(GROUP);
+                    let n = group.start + random(GROUP_VALUES);
                     let mut wrong = right[index(start)..index(group.end)].to_vec();
                     let value = &mut wrong[index(n - start)];
                     let other = u16::try_from(random(u64::from(space.coded()))).unwrap();
@@ -249,7 +252,7 @@ mod tests {
         }
     }
 
-    fn streams(rule: &Rule, space: Space, kernel: Kernel, past: &[u16], block: &[u16]) -> (Codes, Witnesses) {
+    fn streams(rule: &Rule, space: SparseSpace, kernel: Kernel, past: &[u16], block: &[u16]) -> (Codes, Witnesses) {
         let mut codes = Codes::new(space, 0);
         codes.push(past);
         codes.push(block);

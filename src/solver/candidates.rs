@@ -1,44 +1,44 @@
 //! The candidate stream: for each heap the least common value that is not an option.
 //!
-//! Only options with exactly one rare part can be common (`solver::space`), so one look-up per rare position and split
+//! Only options with exactly one rare part can be common (`solver::space`), so one lookup per rare position and split
 //! finds them all. Those that reach back at least [`LANES`] and the nearer ones are jobs of a kernel, 64 heaps at a time:
 //! the far ones are marked, or checked in stages; their order is learnt ([`order`]), and how many are marked and what the
 //! stages keep is tried out on other heaps, and again as the values change. What reaches back [`AHEAD`] may be marked ahead
-//! of time by another thread ([`relay`](super::pipeline)); with more than one other at hand all of it is. While there are odd look-ups,
-//! these and the near ones are done heap by heap. Where there are few look-ups and none is odd, all of them are one job of a
-//! kernel ([`Chain`]), and no order is learnt: .106 makes 400 million candidates a second instead of 68. A game that often
+//! of time by another thread ([`pipeline`](super::pipeline)); with more than one other at hand all of it is. While there are odd lookups,
+//! these and the near ones are done heap by heap. Where there are few lookups and none is odd, all of them are one job of a
+//! kernel ([`Recurrence`]), and no order is learnt: .106 makes 400 million candidates a second instead of 68. A game that often
 //! has codes which the chain does not know goes back to the other way for good.
 //!
-//! A heap whose candidates were all hit is **lost** and done alone: all look-ups that were not marked are asked, one byte
-//! each. The next codes behind those that are marked are candidates too; where one of them is left, the look-ups that were
+//! A heap whose candidates were all hit is **lost** and done alone: all lookups that were not marked are asked, one byte
+//! each. The next codes behind those that are marked are candidates too; where one of them is left, the lookups that were
 //! marked are asked, which are fewer. (Between 1 and 1.3·10^8 in Grundy's game, each of the two befalls 5 to 6 heaps in 1000.)
 //!
-//! A look-up is **odd** for a block of heaps when, for one of them, the other part would not exist, would be rare itself
+//! A lookup is **odd** for a block of heaps when, for one of them, the other part would not exist, would be rare itself
 //! (a pair of rares gives a rare value, which the code cannot express), or would be too near for the difference rule.
-//! Beyond twice the last rare position no look-up is odd.
+//! Beyond twice the last rare position no lookup is odd.
 //!
-//! Values at or above 512 ([`Space::coded`]) have no byte code. When the first one appears the stream goes over to 16-bit
+//! Values at or above 512 ([`SparseSpace::coded`]) have no byte code. When the first one appears the stream goes over to 16-bit
 //! values and a set of them: exact, slower, and needed by few games (.004 has values above 6000).
 //!
 //! Invariant: after [`Stream::block`] the stream has run ahead of what is proved; [`Stream::truncate`] takes it back.
 
 use super::codes::Codes;
-use super::lookup_order::{self, Left, Run};
-use super::pipeline::{AHEAD, Front, LONG_PIECE, PIECE, RECENT};
+use super::lookup_order::{self, Left, LookupRun};
+use super::pipeline::{AHEAD, LONG_PIECE, PIPELINE_PIECE, Producer, RECENT};
 use super::window::Window;
 use crate::error::{Error, Result};
 use crate::fault;
-use crate::kernel::{self, Chain, Kernel, LANES, Lanes, Planes, Probe, Probes, Stage};
+use crate::kernel::{self, BitPlanes, Kernel, LANES, Lanes, Probe, Probes, Recurrence, Stage};
 use crate::theory::definition::{Sequence, for_each_piece};
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule, Split};
-use crate::theory::sparse_space::Space;
+use crate::theory::sparse_space::SparseSpace;
 use bitvec::vec::BitVec;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// One rare part under one split: a heap of n has the option `value ^ G(n - offset)`. A move that leaves one heap is a
-/// look-up with part 0 where its options have the class of the heap that is left.
+/// lookup with part 0 where its options have the class of the heap that is left.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(super) struct Lookup {
     /// s + r.
@@ -51,9 +51,9 @@ pub(super) struct Lookup {
     min_difference: u64,
 }
 
-/// The look-ups of one block, sorted by how they are done.
+/// The lookups of one block, sorted by how they are done.
 #[derive(Clone, Debug, Hash)]
-pub(super) struct Plan {
+pub(super) struct LookupPlan {
     /// The plan holds for blocks inside `from..until`.
     from: u64,
     until: u64,
@@ -66,16 +66,16 @@ pub(super) struct Plan {
     /// Held against the candidates that are left, stage by stage.
     check: Vec<Stage>,
     near: Probes,
-    odd: Vec<Lookup>,
-    /// Moves that leave one heap may have common options that no look-up stands for.
-    singles: bool,
-    /// All look-ups, where they are few and there is nothing else to ask.
-    chain: Option<Chain>,
+    irregular: Vec<Lookup>,
+    /// Moves that leave one heap may have common options that no lookup stands for.
+    single_heap_moves: bool,
+    /// All lookups, where they are few and there is nothing else to ask.
+    chain: Option<Recurrence>,
 }
 
 pub(super) struct Stream {
     rule: Rule,
-    space: Space,
+    space: SparseSpace,
     kernel: Kernel,
     splits: Vec<Split>,
     /// The rare positions, ascending, and their values.
@@ -84,17 +84,17 @@ pub(super) struct Stream {
     is_rare: BitVec<u64>,
     /// The value of each code at even and at odd heaps.
     decoded: [[u16; 256]; 2],
-    /// Whether the chain is worth its while; else its debt was too high.
+    /// Whether the chain is worth its while; else its fallback_cost was too high.
     chains: bool,
-    debt: u64,
+    fallback_cost: u64,
     /// In learnt order.
     lookups: Vec<Lookup>,
-    shares: Shares,
+    budget: Budget,
     codes_considered: usize,
-    plan: Arc<Plan>,
-    /// Hashes of the rares, the look-ups (the sum of theirs, since their order changes) and the plan, taken when each was
+    plan: Arc<LookupPlan>,
+    /// Hashes of the rares, the lookups (the sum of theirs, since their order changes) and the plan, taken when each was
     /// made.
-    born: Born,
+    expected: Checksums,
     /// A plan that is no longer in use was another one in the end than when it was made.
     flipped: bool,
     learnt_at: u64,
@@ -102,9 +102,9 @@ pub(super) struct Stream {
     shared_at: u64,
     /// Heaps since then that were left without a candidate.
     lost: u64,
-    /// Byte codes as far back as a look-up may reach; empty on the 16-bit path.
+    /// Byte codes as far back as a lookup may reach; empty on the 16-bit path.
     codes: Window<u8>,
-    /// Values: as far back as a look-up may reach on the 16-bit path, else as a move that leaves one heap may.
+    /// Values: as far back as a lookup may reach on the 16-bit path, else as a move that leaves one heap may.
     values: Window<u16>,
     /// Whether the 16-bit path is taken.
     wide: bool,
@@ -113,43 +113,43 @@ pub(super) struct Stream {
 /// What considering one code more costs in every heap, and a heap whose answer is beyond, in picoseconds (measured).
 const CODE_PRICE: u64 = 300;
 const LANE_LOSS: u64 = 1_000_000;
-/// And one whose answer is no farther beyond than a kernel looks: those look-ups that are marked are asked for it alone. (By
+/// And one whose answer is no farther beyond than a kernel looks: those lookups that are marked are asked for it alone. (By
 /// trial: 250 000 and 600 000 make no difference.)
 const BEYOND_LOSS: u64 = 400_000;
 
-/// Look-ups that are marked before an order is learnt.
+/// Lookups that are marked before an order is learnt.
 const UNLEARNT: usize = 600;
 
 /// Before this heap the order is by distance.
 const YOUNG: u64 = 1 << 16;
 
-/// Up to so many different look-ups are done by [`Kernel::chain`]. (With AVX-512 it is two and a half
-/// times as fast as candidates and near look-ups for the 70 of .054, twice for the 263 of .354. Of the games tried with more
-/// look-ups most have codes that the chain does not know.)
+/// Up to so many different lookups are done by [`Kernel::chain`]. (With AVX-512 it is two and a half
+/// times as fast as candidates and near lookups for the 70 of .054, twice for the 263 of .354. Of the games tried with more
+/// lookups most have codes that the chain does not know.)
 const CHAIN: usize = 320;
 
 /// Heaps done by one call of [`Kernel::chain`].
 const LINKS: usize = 1024;
 
-/// A heap that the chain cannot do costs about as much as so many that it can; these are its debt, and each heap that it
+/// A heap that the chain cannot do costs about as much as so many that it can; these are its fallback_cost, and each heap that it
 /// does pays one back.
-const DEBT: u64 = 64;
+const FALLBACK_COST: u64 = 64;
 
-/// The chain is given up when its debt is so high.
-const BANKRUPT: u64 = 1 << 14;
+/// The chain is given up when its fallback_cost is so high.
+const MAX_FALLBACK_COST: u64 = 1 << 14;
 
-/// How the look-ups are used, by their ranks in the order: before `marks` they are marked, then they are checked in stages
+/// How the lookups are used, by their ranks in the order: before `marks` they are marked, then they are checked in stages
 /// `(keep, from)` that go up to where the next one begins.
 #[derive(Clone, Debug)]
-struct Shares {
+struct Budget {
     marks: usize,
     stages: Vec<(usize, usize)>,
 }
 
-impl Plan {
+impl LookupPlan {
     /// A plan that holds nowhere.
-    fn none() -> Plan {
-        Plan {
+    fn none() -> LookupPlan {
+        LookupPlan {
             from: 0,
             until: 0,
             codes: kernel::MOST_CODES,
@@ -157,16 +157,16 @@ impl Plan {
             mark: Probes::new(),
             check: Vec::new(),
             near: Probes::new(),
-            odd: Vec::new(),
-            singles: true,
+            irregular: Vec::new(),
+            single_heap_moves: true,
             chain: None,
         }
     }
 
-    /// A plan that holds everywhere, with nothing but look-ups to mark ahead.
+    /// A plan that holds everywhere, with nothing but lookups to mark ahead.
     #[cfg(test)]
-    pub(super) fn marking(ahead: [Probes; 2]) -> Plan {
-        Plan { until: u64::MAX, ahead, singles: false, ..Plan::none() }
+    pub(super) fn marking(ahead: [Probes; 2]) -> LookupPlan {
+        LookupPlan { until: u64::MAX, ahead, single_heap_moves: false, ..LookupPlan::none() }
     }
 
     /// Codes below this are considered.
@@ -174,19 +174,19 @@ impl Plan {
         self.codes
     }
 
-    /// The look-ups that may be marked ahead of time, if any.
+    /// The lookups that may be marked ahead of time, if any.
     pub(super) fn ahead(&self) -> &[Probes; 2] {
         &self.ahead
     }
 
-    /// Whether all look-ups are one job of a kernel.
+    /// Whether all lookups are one job of a kernel.
     pub(super) fn is_chain(&self) -> bool {
         self.chain.is_some()
     }
 
     /// Whether it is worth while to mark ahead of time.
     pub(super) fn has_ahead(&self) -> bool {
-        self.is_settled() && self.chain.is_none() && self.ahead.iter().any(|list| !list.list().is_empty())
+        self.is_regular() && self.chain.is_none() && self.ahead.iter().any(|list| !list.list().is_empty())
     }
 
     /// Whether the plan holds for the heaps `start..end`.
@@ -194,7 +194,7 @@ impl Plan {
         self.from <= start && end <= self.until
     }
 
-    /// The look-ups that are marked, now or ahead of time.
+    /// The lookups that are marked, now or ahead of time.
     fn marked(&self) -> impl Iterator<Item = &Probes> {
         std::iter::once(&self.mark).chain(&self.ahead)
     }
@@ -209,13 +209,13 @@ impl Plan {
         self.marked().chain(self.checked())
     }
 
-    /// Whether all look-ups are in the lists of the kernels.
-    fn is_settled(&self) -> bool {
-        self.odd.is_empty() && !self.singles
+    /// Whether all lookups are in the lists of the kernels.
+    fn is_regular(&self) -> bool {
+        self.irregular.is_empty() && !self.single_heap_moves
     }
 }
 
-/// What a look-up costs a heap that is marked, with so many codes considered, or checked, with so many candidates kept;
+/// What a lookup costs a heap that is marked, with so many codes considered, or checked, with so many candidates kept;
 /// in picoseconds (measured).
 const fn mark_price(codes: usize) -> u64 {
     (500 + 36 * codes as u64) / LANES as u64
@@ -224,18 +224,18 @@ const fn check_price(keep: usize) -> u64 {
     (500 + 240 * keep as u64) / LANES as u64
 }
 
-/// The cheapest shares of so many look-ups that mark those `given`, if it is known how many candidates too many the first of
+/// The cheapest budget of so many lookups that mark those `given`, if it is known how many candidates too many the first of
 /// them leave in some heaps.
-fn shares(left: &[Left], ranks: usize, heaps: usize, given: usize, codes: usize) -> Shares {
+fn choose_budget(left: &[Left], ranks: usize, heaps: usize, given: usize, codes: usize) -> Budget {
     /// One heap in so many may lose its answer where a stage begins.
     const LOST: usize = 2048;
-    /// A stage of fewer look-ups costs more than it saves.
+    /// A stage of fewer lookups costs more than it saves.
     const SHORT: usize = 60;
-    let rank = |step: usize| ranks.min(step * lookup_order::STEP);
+    let rank = |step: usize| ranks.min(step * lookup_order::LOOKUPS_PER_STEP);
     let lost = |step: usize, keep: usize| left[step].at_least[keep];
     let begin =
         kernel::KEEP.map(|keep| (0..left.len()).find(|&step| lost(step, keep) <= heaps / LOST).map_or(ranks, rank));
-    let plan = |first: usize, marks: usize| -> Shares {
+    let plan = |first: usize, marks: usize| -> Budget {
         let later = (first + 1..kernel::KEEP.len()).filter(|&k| begin[k] < ranks);
         let mut stages = vec![(kernel::KEEP[first], marks)];
         for k in later {
@@ -247,15 +247,15 @@ fn shares(left: &[Left], ranks: usize, heaps: usize, given: usize, codes: usize)
                 stages.push((kernel::KEEP[k], from));
             }
         }
-        Shares { marks, stages }
+        Budget { marks, stages }
     };
-    let cost = |(step, shares): &(usize, Shares)| -> u64 {
-        let ends = shares.stages.iter().skip(1).map(|stage| stage.1).chain([ranks]);
-        let checks = shares.stages.iter().zip(ends).map(|(&(keep, from), to)| (to - from) as u64 * check_price(keep));
-        let lost = lost(*step, shares.stages[0].0) as u64 * LANE_LOSS / heaps as u64;
-        shares.marks as u64 * mark_price(codes) + checks.sum::<u64>() + lost
+    let cost = |(step, budget): &(usize, Budget)| -> u64 {
+        let ends = budget.stages.iter().skip(1).map(|stage| stage.1).chain([ranks]);
+        let checks = budget.stages.iter().zip(ends).map(|(&(keep, from), to)| (to - from) as u64 * check_price(keep));
+        let lost = lost(*step, budget.stages[0].0) as u64 * LANE_LOSS / heaps as u64;
+        budget.marks as u64 * mark_price(codes) + checks.sum::<u64>() + lost
     };
-    let steps = given.div_ceil(lookup_order::STEP)..left.len();
+    let steps = given.div_ceil(lookup_order::LOOKUPS_PER_STEP)..left.len();
     let choices = (0..kernel::KEEP.len()).flat_map(|first| steps.clone().map(move |step| (first, step)));
     let choices = choices.map(|(first, step)| (step, plan(first, rank(step))));
     choices.min_by_key(cost).expect("there are choices").1
@@ -272,7 +272,7 @@ pub(super) enum Stop {
 
 /// Hashes of what is made once and read for long.
 #[derive(Clone, Copy, Debug, Default)]
-struct Born {
+struct Checksums {
     rares: u64,
     lookups: u64,
     plan: u64,
@@ -295,7 +295,7 @@ impl Stream {
     /// A stream that continues `past`, whose rare positions under `space` are `rares`.
     pub(super) fn new<S: Sequence + ?Sized>(
         rule: &Rule,
-        space: Space,
+        space: SparseSpace,
         kernel: Kernel,
         rares: Vec<(u64, u16)>,
         max_value: u16,
@@ -310,12 +310,12 @@ impl Stream {
             is_rare: BitVec::new(),
             decoded: [0, 1].map(|n| std::array::from_fn(|code| space.decode(code.to_le_bytes()[0], n))),
             chains: true,
-            debt: 0,
+            fallback_cost: 0,
             lookups: Vec::new(),
-            shares: Shares { marks: UNLEARNT, stages: vec![(kernel::CANDIDATES, UNLEARNT)] },
+            budget: Budget { marks: UNLEARNT, stages: vec![(kernel::CANDIDATES, UNLEARNT)] },
             codes_considered: kernel::MOST_CODES,
-            plan: Arc::new(Plan::none()),
-            born: Born { plan: hash(Plan::none()), ..Born::default() },
+            plan: Arc::new(LookupPlan::none()),
+            expected: Checksums { plan: hash(LookupPlan::none()), ..Checksums::default() },
             flipped: false,
             learnt_at: 0,
             considered_at: 0,
@@ -349,7 +349,7 @@ impl Stream {
         self.wide
     }
 
-    /// How far back look-ups reach, from a heap or from one to be learnt from.
+    /// How far back lookups reach, from a heap or from one to be learnt from.
     pub(super) fn reach(&self) -> u64 {
         self.last_rare() + self.rule.max_remove() + lookup_order::SPAN
     }
@@ -359,20 +359,20 @@ impl Stream {
     }
 
     fn add(&mut self, lookup: Lookup) {
-        self.born.lookups = self.born.lookups.wrapping_add(hash(lookup));
+        self.expected.lookups = self.expected.lookups.wrapping_add(hash(lookup));
         self.lookups.push(lookup);
     }
 
     /// Goes over to another plan, after a last look at the old one.
-    fn adopt(&mut self, plan: Plan) {
-        self.flipped |= hash(&*self.plan) != self.born.plan;
-        self.born.plan = hash(&plan);
+    fn adopt(&mut self, plan: LookupPlan) {
+        self.flipped |= hash(&*self.plan) != self.expected.plan;
+        self.expected.plan = hash(&plan);
         self.plan = Arc::new(plan);
     }
 
     fn enter(&mut self, n: u64, value: u16) {
         self.rares.push((n, value));
-        self.born.rares = hash((self.born.rares, n, value));
+        self.expected.rares = hash((self.expected.rares, n, value));
         self.is_rare.resize(index(n), false);
         self.is_rare.push(true);
         let frozen = fault::is("freeze-rares") && n == self.end(); // deliberate fault, see fault.rs
@@ -382,7 +382,7 @@ impl Stream {
                 self.add(Lookup { offset, value, part: n, min_difference: split.min_difference });
             }
         }
-        self.adopt(Plan::none());
+        self.adopt(LookupPlan::none());
     }
 
     /// Reads the windows anew from `past`, which holds everything up to the end of the stream.
@@ -417,7 +417,7 @@ impl Stream {
         if value >= self.space.coded() && !self.is_wide() {
             self.widen(past)?;
         } else if self.values.start().min(self.codes.start()) > 0 {
-            // The new look-up starts at the very beginning of the sequence.
+            // The new lookup starts at the very beginning of the sequence.
             self.refill(past)?;
         }
         self.push(value);
@@ -459,10 +459,10 @@ impl Stream {
         let short = self.rule.max_remove() + lookup_order::SPAN;
         let values_from = proved.saturating_sub(if self.is_wide() { self.reach() } else { short });
         if self.is_wide() {
-            self.values.doomed_agrees_with(values_from, past)?;
+            self.values.evictable_agrees_with(values_from, past)?;
         }
-        let ours = self.codes.start() + self.codes.doomed(horizon).len() as u64;
-        let end = codes.doomed(horizon).unwrap_or(0).clamp(ours, self.codes.end());
+        let ours = self.codes.start() + self.codes.evictable(horizon).len() as u64;
+        let end = codes.evictable(horizon).unwrap_or(0).clamp(ours, self.codes.end());
         codes.compare(self.codes.start(), self.codes.slice(self.codes.start(), end), |n| self.rare_at(n))?;
         // What is left is moved down, 48 million codes in Grundy's game.
         rayon::join(|| self.codes.forget_before(horizon), || codes.forget_before(horizon));
@@ -472,7 +472,7 @@ impl Stream {
 
     /// Computes the candidates of the next `length` heaps, and sends them over piece by piece; fewer when one has no byte
     /// code, or when nobody asks for more.
-    pub(super) fn block(&mut self, length: usize, front: &mut Front) -> Result<(Vec<u16>, Stop)> {
+    pub(super) fn block(&mut self, length: usize, producer: &mut Producer) -> Result<(Vec<u16>, Stop)> {
         let start = self.end();
         let end = start + length as u64;
         let mut stop = Stop::Done;
@@ -486,17 +486,17 @@ impl Stream {
         }
         while self.end() < end && stop == Stop::Done {
             let from = self.end();
-            let piece = if self.plan.chain.is_some() { LONG_PIECE } else { PIECE };
+            let piece = if self.plan.chain.is_some() { LONG_PIECE } else { PIPELINE_PIECE };
             let to = end.min((from + 1).next_multiple_of(piece as u64));
             let used = if self.is_wide() {
                 self.wide_piece(to)?;
                 Vec::new()
             } else {
-                let (stopped, used) = self.piece(to, front);
+                let (stopped, used) = self.piece(to, producer);
                 stop = stopped;
                 used
             };
-            if !front.send(self.values.slice(from, self.end()), &self.plan, used) {
+            if !producer.send(self.values.slice(from, self.end()), &self.plan, used) {
                 break;
             }
         }
@@ -504,12 +504,12 @@ impl Stream {
     }
 
     /// The candidates up to `to`, and the planes that were marked ahead for them.
-    fn piece(&mut self, to: u64, front: &mut Front) -> (Stop, Vec<Planes>) {
+    fn piece(&mut self, to: u64, producer: &mut Producer) -> (Stop, Vec<BitPlanes>) {
         let (from, mut stop) = (self.end(), Stop::Done);
         if !self.plan.holds(from, to) {
             self.make_plan(from, to);
         }
-        let mut planes = front.ahead(&self.plan, from);
+        let mut planes = producer.ahead(&self.plan, from);
         let mut ahead = planes.iter_mut();
         while self.end() < to && stop == Stop::Done {
             let left = index(to - self.end());
@@ -530,14 +530,14 @@ impl Stream {
         Ok(())
     }
 
-    /// The longest block whose look-ups are done within a fraction of a second.
+    /// The longest block whose lookups are done within a fraction of a second.
     pub(super) fn longest_block(&self) -> usize {
-        /// Look-ups, at about a nanosecond each where it goes slowly.
+        /// Lookups, at about a nanosecond each where it goes slowly.
         const BATCH: usize = 1 << 28;
         1 << (BATCH / self.lookups.len().max(1)).max(LANES).ilog2()
     }
 
-    /// Considers as many codes as the last values make worth while, and shares the look-ups out anew when too many heaps
+    /// Considers as many codes as the last values make worth while, and budget the lookups out anew when too many heaps
     /// were lost, or it was long ago.
     fn reconsider(&mut self) {
         self.considered_at = self.end();
@@ -547,15 +547,15 @@ impl Stream {
         let codes = lookup_order::codes_to_consider(&answers, CODE_PRICE, loss);
         if codes != self.codes_considered {
             self.codes_considered = codes;
-            self.adopt(Plan::none());
+            self.adopt(LookupPlan::none());
         }
         let due = self.lost > lookup_order::LOST || self.end() >= self.shared_at + lookup_order::SHARE;
         if due && self.learnt_at > 0 && self.plan.chain.is_none() {
-            self.share();
+            self.rebalance();
         }
     }
 
-    /// The code of the option that a look-up gives, [`u8::MAX`] when there is none. A pair of rares is learnt from as if
+    /// The code of the option that a lookup gives, [`u8::MAX`] when there is none. A pair of rares is learnt from as if
     /// it were common: that costs speed at worst.
     fn option(&self, lookup: &Lookup, n: u64) -> u8 {
         let other = n.checked_sub(lookup.offset).filter(|_| lookup.value < self.space.coded());
@@ -567,7 +567,7 @@ impl Stream {
         if self.rare_at(n) { 0 } else { usize::from(self.codes.get(n)) }
     }
 
-    /// The look-ups that are marked ahead of time in any case. With many threads all that may be are, though most would be
+    /// The lookups that are marked ahead of time in any case. With many threads all that may be are, though most would be
     /// cheaper to check: what is left to the one thread that must go heap after heap is shorter. (Two threads are busy
     /// without: they search witnesses side by side when the candidates are done, and marking no more than one thread
     /// would takes 8 % less of their time.)
@@ -575,7 +575,7 @@ impl Stream {
         rayon::current_num_threads() > 2 && lookup.offset >= AHEAD as u64
     }
 
-    /// Learns the order of the look-ups, and how to share them out.
+    /// Learns the order of the lookups, and how to share them out.
     fn learn(&mut self) {
         let end = self.end();
         self.reconsider();
@@ -588,17 +588,19 @@ impl Stream {
         lookups.append(&mut rest);
         self.lookups = lookups;
         self.learnt_at = end;
-        self.share();
+        self.rebalance();
     }
 
-    /// Decides how the look-ups are shared out, by what they leave at the last heaps.
-    fn share(&mut self) {
-        // In bounded time, however many look-ups there are.
+    /// Decides how the lookups are shared out, by what they leave at the last heaps.
+    fn rebalance(&mut self) {
+        // In bounded time, however many lookups there are.
         let most = ((1 << 22) / self.lookups.len().max(1)).max(1);
         let below = |n: u64| self.answer(n).min(self.codes_considered).to_le_bytes()[0];
-        let run =
-            |first: u64| Run { at: self.codes.at(first), below: std::array::from_fn(|i| below(first + i as u64)) };
-        let runs: Vec<Run> = lookup_order::last(self.end()).map(run).take(most).collect();
+        let run = |first: u64| LookupRun {
+            at: self.codes.at(first),
+            below: std::array::from_fn(|i| below(first + i as u64)),
+        };
+        let runs: Vec<LookupRun> = lookup_order::last(self.end()).map(run).take(most).collect();
         let reach = runs.iter().map(|run| run.at).min().unwrap_or(0);
         let probe = |lookup: &Lookup| {
             let offset = index(lookup.offset);
@@ -611,24 +613,24 @@ impl Stream {
         let probes: Vec<Probe> = self.lookups.iter().map(probe).collect();
         let left = lookup_order::left(self.kernel, self.codes.items(), &probes, &runs, self.codes_considered);
         let given = self.lookups.iter().take_while(|lookup| Self::is_ahead(lookup)).count();
-        self.shares = shares(&left, probes.len(), runs.len() * LANES, given, self.codes_considered);
+        self.budget = choose_budget(&left, probes.len(), runs.len() * LANES, given, self.codes_considered);
         (self.shared_at, self.lost) = (self.end(), 0);
-        self.adopt(Plan::none());
+        self.adopt(LookupPlan::none());
     }
 
     /// Compares everything that later heaps look back at with what it was when it was computed: the codes with the other
-    /// copy of them, which was made on its own way, the values with `past`, rares, look-ups and plan with their hashes.
+    /// copy of them, which was made on its own way, the values with `past`, rares, lookups and plan with their hashes.
     pub(super) fn check_memory<S: Sequence + ?Sized>(&self, codes: &Codes, past: &S) -> Result<()> {
         self.values.agrees_with(past)?;
-        let rares = self.rares.iter().fold(0, |born, &(n, value)| hash((born, n, value)));
+        let rares = self.rares.iter().fold(0, |checksum, &(n, value)| hash((checksum, n, value)));
         let places =
             self.is_rare.count_ones() == self.rares.len() && self.rares.iter().all(|rare| self.rare_at(rare.0));
-        if rares != self.born.rares || !places {
+        if rares != self.expected.rares || !places {
             return Err(Error::Flipped { what: "the list of rare heaps", from: 0, to: self.end() });
         }
         let lookups = self.lookups.iter().fold(0u64, |sum, lookup| sum.wrapping_add(hash(lookup)));
-        if lookups != self.born.lookups || self.flipped || hash(&*self.plan) != self.born.plan {
-            return Err(Error::Flipped { what: "the list of look-ups", from: 0, to: self.end() });
+        if lookups != self.expected.lookups || self.flipped || hash(&*self.plan) != self.expected.plan {
+            return Err(Error::Flipped { what: "the list of lookups", from: 0, to: self.end() });
         }
         if self.is_wide() {
             return Ok(());
@@ -636,8 +638,8 @@ impl Stream {
         codes.compare(self.codes.start(), self.codes.items(), |n| self.rare_at(n))
     }
 
-    /// The look-ups of the next blocks, for marking ahead.
-    pub(super) fn plan(&self) -> Arc<Plan> {
+    /// The lookups of the next blocks, for marking ahead.
+    pub(super) fn plan(&self) -> Arc<LookupPlan> {
         Arc::clone(&self.plan)
     }
 
@@ -646,19 +648,25 @@ impl Stream {
         self.is_rare.get(index(n)).is_some_and(|bit| *bit)
     }
 
-    /// The plan of the block `start..end`, which holds until the first heap where a look-up becomes odd.
+    /// The plan of the block `start..end`, which holds until the first heap where a lookup becomes odd.
     fn make_plan(&mut self, start: u64, end: u64) {
         let may_leave_one = self.rule.moves().iter().any(|m| !matches!(m.leaves, Leaves::Two { .. }));
-        let singles_until = self.last_rare() + self.rule.max_remove() + 1;
-        let singles = may_leave_one && start < singles_until;
-        let mut plan = Plan { from: start, until: u64::MAX, codes: self.codes_considered, singles, ..Plan::none() };
-        if singles {
-            plan.until = singles_until.max(end);
+        let single_heap_moves_until = self.last_rare() + self.rule.max_remove() + 1;
+        let single_heap_moves = may_leave_one && start < single_heap_moves_until;
+        let mut plan = LookupPlan {
+            from: start,
+            until: u64::MAX,
+            codes: self.codes_considered,
+            single_heap_moves,
+            ..LookupPlan::none()
+        };
+        if single_heap_moves {
+            plan.until = single_heap_moves_until.max(end);
         }
-        let Shares { marks, stages } = &self.shares;
+        let Budget { marks, stages } = &self.budget;
         plan.check = stages.iter().map(|&(keep, _)| Stage { keep, check: Probes::new() }).collect();
         for (rank, lookup) in self.lookups.iter().enumerate() {
-            // All values being coded ones, every option of this look-up is too large to be a candidate, and has no code.
+            // All values being coded ones, every option of this lookup is too large to be a candidate, and has no code.
             if lookup.value >= self.space.coded() {
                 continue;
             }
@@ -669,7 +677,7 @@ impl Stream {
                 continue;
             }
             if odd_at < end {
-                plan.odd.push(*lookup);
+                plan.irregular.push(*lookup);
                 continue;
             }
             let probe = Probe::new(index(lookup.offset), self.space.code(lookup.value));
@@ -681,9 +689,9 @@ impl Stream {
             };
             list.push(probe);
         }
-        let settled = plan.is_settled() && self.chains;
+        let settled = plan.is_regular() && self.chains;
         plan.chain =
-            settled.then(|| Chain::new(plan.far().chain([&plan.near]).flat_map(Probes::list).copied().collect()));
+            settled.then(|| Recurrence::new(plan.far().chain([&plan.near]).flat_map(Probes::list).copied().collect()));
         plan.chain = plan.chain.filter(|chain| chain.len() <= CHAIN);
         self.adopt(plan);
     }
@@ -699,7 +707,7 @@ impl Stream {
             codes.resize(to, 0);
             let end = self.kernel.chain(codes, at + done, to, chain);
             codes.truncate(end);
-            self.debt = self.debt.saturating_sub((end - at - done) as u64);
+            self.fallback_cost = self.fallback_cost.saturating_sub((end - at - done) as u64);
             done = end - at;
             if end < to {
                 let n = start + done as u64;
@@ -707,13 +715,13 @@ impl Stream {
                     Some(code) if self.space.decode(code, n) < self.space.coded() => self.codes.push(code),
                     _ => break,
                 }
-                self.debt += DEBT;
+                self.fallback_cost += FALLBACK_COST;
                 done += 1;
             }
         }
-        if self.debt > BANKRUPT {
+        if self.fallback_cost > MAX_FALLBACK_COST {
             self.chains = false;
-            let plan = Plan { chain: None, ..Plan::clone(&self.plan) };
+            let plan = LookupPlan { chain: None, ..LookupPlan::clone(&self.plan) };
             self.adopt(plan);
         }
         self.decode(start);
@@ -723,12 +731,12 @@ impl Stream {
     /// Makes values of the codes from `start` on.
     fn decode(&mut self, start: u64) {
         let codes = &self.codes.items()[self.codes.at(start)..];
-        let odd = usize::from(start % 2 == 1);
-        let [first, second] = [odd, 1 - odd].map(|parity| &self.decoded[parity]);
+        let is_odd = usize::from(start % 2 == 1);
+        let [first, second] = [is_odd, 1 - is_odd].map(|parity| &self.decoded[parity]);
         self.values.extend_by_turns(codes, |code| first[usize::from(code)], |code| second[usize::from(code)]);
     }
 
-    /// The first heap from `start` on for which the look-up is odd.
+    /// The first heap from `start` on for which the lookup is odd.
     fn next_odd(&self, lookup: &Lookup, start: u64) -> u64 {
         if start <= lookup.offset {
             return start.max(lookup.offset); // its other part does not exist yet, and then is heap 0, which is none
@@ -746,18 +754,18 @@ impl Stream {
     }
 
     /// The next `count` heaps, at most [`LANES`], given the planes that were marked ahead, if any.
-    fn lanes(&mut self, count: usize, ahead: Option<&mut Planes>) -> Stop {
+    fn lanes(&mut self, count: usize, ahead: Option<&mut BitPlanes>) -> Stop {
         let start = self.end();
         let at = self.codes.at(start);
-        // With many odd look-ups the kernel would leave most of the work undone.
-        let use_kernel = count > LANES / 8 && self.plan.odd.len() * 4 < self.lookups.len();
+        // With many odd lookups the kernel would leave most of the work undone.
+        let use_kernel = count > LANES / 8 && self.plan.irregular.len() * 4 < self.lookups.len();
         let mut own = None;
         let found = use_kernel.then(|| {
             let codes = self.codes.items();
             let planes = match ahead {
                 Some(planes) => planes,
                 None => {
-                    let own = own.insert(Planes::new(self.plan.codes));
+                    let own = own.insert(BitPlanes::new(self.plan.codes));
                     self.plan.ahead.iter().for_each(|list| self.kernel.mark(codes, at, list, own));
                     own
                 }
@@ -767,7 +775,7 @@ impl Stream {
         });
         let mut done = 0;
         while done < count {
-            if let Some((lanes, _)) = found.as_ref().filter(|_| self.plan.is_settled()) {
+            if let Some((lanes, _)) = found.as_ref().filter(|_| self.plan.is_regular()) {
                 let codes = self.codes.items_mut();
                 codes.resize(at + count, 0);
                 done = self.kernel.near(codes, at, &self.plan.near, lanes, done, count);
@@ -791,9 +799,9 @@ impl Stream {
         if done == count { Stop::Done } else { Stop::TooWide }
     }
 
-    /// The least code that no look-up hits at `n`, given what the kernel did in its lane; as few look-ups are asked as will
+    /// The least code that no lookup hits at `n`, given what the kernel did in its lane; as few lookups are asked as will
     /// do, and none that was marked when a marked code is the answer.
-    fn lane_code(&mut self, n: u64, lanes: &Lanes, planes: &Planes, lane: usize) -> Option<u8> {
+    fn lane_code(&mut self, n: u64, lanes: &Lanes, planes: &BitPlanes, lane: usize) -> Option<u8> {
         let mut hits = self.hits(n, std::iter::empty());
         let is_open = |hits: &[u8; 256], code: u8| code != kernel::NONE && hits[usize::from(code)] == 0;
         let mut candidates = lanes.rows().iter().map(|row| row[lane]);
@@ -814,16 +822,16 @@ impl Stream {
         })
     }
 
-    /// The codes that near and odd look-ups, moves that leave one heap and these look-ups hit at `n`: those that are not 0.
+    /// The codes that near and odd lookups, moves that leave one heap and these lookups hit at `n`: those that are not 0.
     fn hits<'a>(&'a self, n: u64, lists: impl Iterator<Item = &'a Probes>) -> [u8; 256] {
         let mut hits = [0; 256];
         let mut hit = |code: u8| hits[usize::from(code)] = 1;
-        for lookup in &self.plan.odd {
+        for lookup in &self.plan.irregular {
             if let Some(other) = self.other_part(lookup, n) {
                 hit(self.codes.get(other) ^ self.space.code(lookup.value));
             }
         }
-        if self.plan.singles {
+        if self.plan.single_heap_moves {
             for option in self.rule.single_options(n, |m| self.value_at(m)) {
                 if option < self.space.coded() && !self.space.is_rare(option, n) {
                     hit(self.space.code(option));
@@ -834,7 +842,7 @@ impl Stream {
         hits
     }
 
-    /// Enters the codes that these look-ups hit at the next heap.
+    /// Enters the codes that these lookups hit at the next heap.
     fn enter_hits<'a>(&self, lists: impl Iterator<Item = &'a Probes>, hits: &mut [u8; 256]) {
         let codes = self.codes.items();
         let end = codes.len();
@@ -849,7 +857,7 @@ impl Stream {
         if m < self.values.end() { self.values.get(m) } else { self.space.decode(self.codes.get(m), m) }
     }
 
-    /// The other part of an odd look-up at `n`, when the option exists and is common.
+    /// The other part of an odd lookup at `n`, when the option exists and is common.
     #[inline]
     fn other_part(&self, lookup: &Lookup, n: u64) -> Option<u64> {
         let other = n.checked_sub(lookup.offset)?;
@@ -904,7 +912,7 @@ impl Stream {
         values[i] ^= u16::from(bit) << (draw % 8);
     }
 
-    /// False when no look-up is marked.
+    /// False when no lookup is marked.
     pub(super) fn flip_plan(&mut self, draw: u64, bit: u8) -> bool {
         let plan = Arc::make_mut(&mut self.plan);
         let list = plan.mark.list().to_vec();
@@ -920,7 +928,7 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::solver::pipeline::relay;
+    use crate::solver::pipeline::pipeline;
     use crate::solver::{Histogram, Method, values};
     use std::collections::VecDeque;
 
@@ -932,7 +940,7 @@ mod tests {
         Stream::new(rule, space, kernel, rares, max_value, past).unwrap()
     }
 
-    /// The chain against candidates and near look-ups, in blocks of all lengths.
+    /// The chain against candidates and near lookups, in blocks of all lengths.
     #[test]
     fn the_chain_and_the_lanes_give_the_same_candidates() {
         let games = [".106", ".104", ".054", ".454", ".77", ".044", ".205", "remove-a-square"];
@@ -949,14 +957,19 @@ mod tests {
                     let proved = chained.end();
                     let [found, expected] = [&mut chained, &mut plain].map(|stream| {
                         let codes = Codes::new(stream.space, stream.end());
-                        let (mut front, _back) = relay(&codes, kernel, stream.plan(), u64::MAX, VecDeque::new());
-                        stream.block(length, &mut front).unwrap()
+                        let (mut producer, _back) = pipeline(&codes, kernel, stream.plan(), u64::MAX, VecDeque::new());
+                        stream.block(length, &mut producer).unwrap()
                     });
                     assert!(found == expected, "{rule}, {kernel}, {length} from {proved}");
-                    debts += u64::from(chained.debt > 0);
+                    debts += u64::from(chained.fallback_cost > 0);
                 }
                 assert!(plain.plan.chain.is_none());
-                assert_eq!(chained.plan.chain.is_some(), stays, "{rule}, {kernel}, debt {}", chained.debt);
+                assert_eq!(
+                    chained.plan.chain.is_some(),
+                    stays,
+                    "{rule}, {kernel}, fallback_cost {}",
+                    chained.fallback_cost
+                );
             }
         }
         assert!(debts > 0, "no game had a heap that the chain does not know");

@@ -1,6 +1,6 @@
 //! The byte codes of the last heaps that are proved or being proved, for everything that looks back at them side by side.
 //!
-//! Look-ups that stand for pairs of two common parts, and those marked ahead of time, must not meet a rare heap: the pair
+//! Lookups that stand for pairs of two common parts, and those marked ahead of time, must not meet a rare heap: the pair
 //! would have the other class, which the code cannot tell. So rare heaps (n = 0 among them) stand here as [`POISON`]; who
 //! looks up a code c for which [`POISON`] ^ c is none of the codes considered, does not see them.
 //!
@@ -10,7 +10,7 @@ use super::window::Window;
 use crate::error::{Error, Result};
 use crate::kernel::LANES;
 use crate::theory::nimber::index;
-use crate::theory::sparse_space::Space;
+use crate::theory::sparse_space::SparseSpace;
 use rayon::prelude::*;
 
 /// Stands for a rare heap.
@@ -31,7 +31,7 @@ pub(super) struct Codes {
 
 impl Codes {
     /// No codes yet; the first will be that of heap `start`.
-    pub(super) fn new(space: Space, start: u64) -> Codes {
+    pub(super) fn new(space: SparseSpace, start: u64) -> Codes {
         let coded = space.coded();
         let code = |v: u16, n: u64| if v >= coded || space.is_rare(v, n) { POISON } else { space.code(v) };
         let table = Box::new([2, 1].map(|n| {
@@ -109,8 +109,8 @@ impl Codes {
         {
             self.until = end + i as u64;
         }
-        let odd = usize::from(end % 2 == 1);
-        let [first, second] = [odd, 1 - odd].map(|parity| &self.table[parity]);
+        let is_odd = usize::from(end % 2 == 1);
+        let [first, second] = [is_odd, 1 - is_odd].map(|parity| &self.table[parity]);
         let code = |table: &[u8; TABLE], v: u16| table[usize::from(v).min(TABLE - 1)];
         self.window.extend_by_turns(values, |v| code(first, v), |v| code(second, v));
         if end == 0 && !values.is_empty() {
@@ -129,9 +129,9 @@ impl Codes {
     }
 
     /// The end of what [`Codes::forget_before`] would drop, when it would drop anything.
-    pub(super) fn doomed(&self, n: u64) -> Option<u64> {
-        let doomed = self.window.doomed(n).len() as u64;
-        (doomed > 0).then(|| self.window.start() + doomed)
+    pub(super) fn evictable(&self, n: u64) -> Option<u64> {
+        let evictable = self.window.evictable(n).len() as u64;
+        (evictable > 0).then(|| self.window.start() + evictable)
     }
 
     /// Allows the heaps before `n` to be dropped.
@@ -142,7 +142,7 @@ impl Codes {
     /// Compares these codes with another copy of those from `start` on, in parallel; rare heaps stand here as poison.
     pub(super) fn compare(&self, start: u64, other: &[u8], is_rare: impl Fn(u64) -> bool + Sync) -> Result<()> {
         /// Heaps compared at once.
-        const PIECE: usize = 1 << 18;
+        const CODES_PER_TASK: usize = 1 << 18;
         let from = start.max(self.window.start());
         let to = self.end().min(start + other.len() as u64);
         if from >= to {
@@ -150,19 +150,21 @@ impl Codes {
         }
         let ours = self.window.slice(from, to);
         let theirs = &other[index(from - start)..index(to - start)];
-        ours.par_chunks(PIECE).zip(theirs.par_chunks(PIECE)).enumerate().try_for_each(|(i, (ours, theirs))| {
-            let first = from + (i * PIECE) as u64;
-            let differs = |(n, (ours, theirs)): (u64, (&u8, &u8))| {
-                (ours != theirs && !(*ours == POISON && is_rare(n))).then_some(n)
-            };
-            match ours == theirs {
-                true => Ok(()),
-                false => match (first..).zip(ours.iter().zip(theirs)).find_map(differs) {
-                    None => Ok(()),
-                    Some(n) => Err(Error::Flipped { what: "the code", from: n, to: n + 1 }),
-                },
-            }
-        })
+        ours.par_chunks(CODES_PER_TASK).zip(theirs.par_chunks(CODES_PER_TASK)).enumerate().try_for_each(
+            |(i, (ours, theirs))| {
+                let first = from + (i * CODES_PER_TASK) as u64;
+                let differs = |(n, (ours, theirs)): (u64, (&u8, &u8))| {
+                    (ours != theirs && !(*ours == POISON && is_rare(n))).then_some(n)
+                };
+                match ours == theirs {
+                    true => Ok(()),
+                    false => match (first..).zip(ours.iter().zip(theirs)).find_map(differs) {
+                        None => Ok(()),
+                        Some(n) => Err(Error::Flipped { what: "the code", from: n, to: n + 1 }),
+                    },
+                }
+            },
+        )
     }
 
     /// Whether what stands for these values, of the heaps from `start` on, is what it should be.

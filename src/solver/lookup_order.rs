@@ -1,12 +1,12 @@
-//! The learnt order of look-ups: many hits first.
+//! The learnt order of lookups: many hits first.
 //!
-//! The order never changes a result, only how much is left after the first look-ups are marked; taken greedily on a
-//! sample of the last heaps it is worth a factor of two against the order by distance. Each next look-up is the one that
+//! The order never changes a result, only how much is left after the first lookups are marked; taken greedily on a
+//! sample of the last heaps it is worth a factor of two against the order by distance. Each next lookup is the one that
 //! hits most of the codes that matter and are not hit yet; a hit code keeps about a third of its weight, so that what is
-//! hit once may be hit again elsewhere. Both streams order theirs so: the candidates the look-ups of rare parts, the
+//! hit once may be hit again elsewhere. Both streams order theirs so: the candidates the lookups of rare parts, the
 //! witnesses those of common parts.
 //!
-//! Gains only fall as look-ups are chosen, so the best of a heap whose gain is up to date is the best of all (lazy
+//! Gains only fall as lookups are chosen, so the best of a heap whose gain is up to date is the best of all (lazy
 //! greedy). An order keeps well: learnt at 2·10^6 and used at 10^7 it left Grundy's game as many false candidates, and as
 //! few witnesses to search, as one learnt on the spot. From 10^8 to 7·10^8 it does not keep: the search heap by heap took
 //! twice the time. So it is learnt when the sequence has grown fourfold, or by 2^27 heaps (learning every 2^26
@@ -18,7 +18,7 @@
 //! heaps and when the values change, from a few of the last heaps ([`last`], [`left`]); values in bursts take a quarter to a
 //! third less time.
 
-use crate::kernel::{CANDIDATES, CODES, Kernel, LANES, MOST_CODES, Planes, Probe, Probes};
+use crate::kernel::{BitPlanes, CANDIDATES, CODES, Kernel, LANES, MOST_CODES, Probe, Probes};
 use std::collections::BinaryHeap;
 
 /// The sample is spread over so many of the last heaps.
@@ -42,7 +42,7 @@ pub(super) fn sample(end: u64) -> Vec<u64> {
     (0..count).map(|i| end - span + i * step).collect()
 }
 
-/// How look-ups are shared out is decided anew after so many heaps, or when so many were left without an answer: what they
+/// How lookups are shared out is decided anew after so many heaps, or when so many were left without an answer: what they
 /// lose then costs some times as much as deciding.
 pub(super) const SHARE: u64 = 1 << 20;
 pub(super) const LOST: u64 = 1 << 13;
@@ -69,11 +69,11 @@ pub(super) fn codes_to_consider(answers: &[usize], price: u64, loss: impl Fn(u64
 
 const WHOLE: u32 = 1 << 12;
 
-/// Puts the best `count` of `lookups` in front, best first; the others follow in no particular order, as do those that
+/// Puts the best `count` of `lookups` in producer, best first; the others follow in no particular order, as do those that
 /// would gain less than one code in one heap.
 ///
 /// Those of `given` are used in any case. `below[i]` says that the codes below it matter at sample heap i,
-/// `option(lookup, i)` is the code of the option that the look-up gives there (at least [`MOST_CODES`] when there is
+/// `option(lookup, i)` is the code of the option that the lookup gives there (at least [`MOST_CODES`] when there is
 /// none).
 pub(super) fn learn<T: Copy>(
     lookups: &mut Vec<T>,
@@ -119,12 +119,12 @@ pub(super) fn learn<T: Copy>(
 }
 
 /// Consecutive heaps to decide by, from index `at` of a window on, and for each how many codes matter: those below.
-pub(super) struct Run {
+pub(super) struct LookupRun {
     pub(super) at: usize,
     pub(super) below: [u8; LANES],
 }
 
-/// How many of the codes that matter some look-ups leave open, in all heaps of some runs together.
+/// How many of the codes that matter some lookups leave open, in all heaps of some runs together.
 #[derive(Clone, Debug)]
 pub(super) struct Left {
     /// Of all heaps.
@@ -133,16 +133,16 @@ pub(super) struct Left {
     pub(super) at_least: [usize; CANDIDATES + 1],
 }
 
-/// Look-ups between two questions how many codes are left.
-pub(super) const STEP: usize = 16;
+/// Lookups between two questions how many codes are left.
+pub(super) const LOOKUPS_PER_STEP: usize = 16;
 
-/// What the first 0, [`STEP`], 2 [`STEP`], … look-ups, and in the end all of them, leave open of `codes` codes. (A kernel
+/// What the first 0, [`LOOKUPS_PER_STEP`], 2 [`LOOKUPS_PER_STEP`], … lookups, and in the end all of them, leave open of `codes` codes. (A kernel
 /// marks them for 64 heaps at a time; one heap after the other it took 3 to 4 % of all time for half as many heaps.)
-pub(super) fn left(kernel: Kernel, window: &[u8], lookups: &[Probe], runs: &[Run], codes: usize) -> Vec<Left> {
-    let steps: Vec<Probes> = lookups.chunks(STEP).map(|step| step.iter().copied().collect()).collect();
+pub(super) fn left(kernel: Kernel, window: &[u8], lookups: &[Probe], runs: &[LookupRun], codes: usize) -> Vec<Left> {
+    let steps: Vec<Probes> = lookups.chunks(LOOKUPS_PER_STEP).map(|step| step.iter().copied().collect()).collect();
     let mut left = vec![Left { sum: 0, at_least: [0; CANDIDATES + 1] }; steps.len() + 1];
     for run in runs {
-        let mut planes = Planes::new(codes);
+        let mut planes = BitPlanes::new(codes);
         for (i, left) in left.iter_mut().enumerate() {
             if i > 0 {
                 kernel.mark(window, run.at, &steps[i - 1], &mut planes);
@@ -163,7 +163,7 @@ pub(super) fn left(kernel: Kernel, window: &[u8], lookups: &[Probe], runs: &[Run
 }
 
 /// How many bits of each lane are set.
-fn open_codes(planes: &Planes) -> [u8; LANES] {
+fn open_codes(planes: &BitPlanes) -> [u8; LANES] {
     let mut count = [0u64; LANES / 8];
     for row in planes.rows() {
         for (count, &lanes) in count.iter_mut().zip(row.as_chunks().0) {
@@ -187,13 +187,13 @@ mod tests {
     /// Wrong counts would change no value, only make the streams slow.
     #[test]
     fn what_look_ups_leave_open_is_what_a_plain_count_says() {
-        let mut random = Random::new("what look-ups leave open");
+        let mut random = Random::new("what lookups leave open");
         for codes in CODES {
             let mut byte = |below: usize| random.below(below as u64).to_le_bytes()[0];
             let window: Vec<u8> = (0..2000).map(|_| byte(codes)).collect();
             let lookups: Vec<Probe> =
-                (0..5 * STEP + 3).map(|_| Probe::new(4 * usize::from(byte(256)), byte(codes))).collect();
-            let runs = [1200, 1300].map(|at| Run { at, below: std::array::from_fn(|_| byte(codes + 1)) });
+                (0..5 * LOOKUPS_PER_STEP + 3).map(|_| Probe::new(4 * usize::from(byte(256)), byte(codes))).collect();
+            let runs = [1200, 1300].map(|at| LookupRun { at, below: std::array::from_fn(|_| byte(codes + 1)) });
             let plainly = |asked: usize| {
                 let mut open = Vec::new();
                 for (run, lane) in runs.iter().flat_map(|run| (0..LANES).map(move |lane| (run, lane))) {
@@ -207,7 +207,7 @@ mod tests {
                 let found = left(kernel, &window, &lookups, &runs, codes);
                 assert_eq!(found.len(), 7, "{kernel}, {codes} codes");
                 for (i, left) in found.iter().enumerate() {
-                    let open = plainly(lookups.len().min(i * STEP));
+                    let open = plainly(lookups.len().min(i * LOOKUPS_PER_STEP));
                     assert_eq!(left.sum, open.iter().sum::<usize>(), "{kernel}, {codes} codes, step {i}");
                     let at_least: Vec<usize> =
                         (0..=CANDIDATES).map(|k| open.iter().filter(|&&open| open >= k).count()).collect();

@@ -5,7 +5,7 @@
 //! it joins the list. This is exact: no hypothesis, no conjecture; the space decides only how fast it is.
 //!
 //! Two streams work side by side (`rayon::join`): the candidates (`candidate`) of one block, and the witnesses (`witness`)
-//! of the block before; `relay` says how they talk meanwhile. Nothing runs farther ahead. A new rare heap takes both back to
+//! of the block before; `pipeline` says how they talk meanwhile. Nothing runs farther ahead. A new rare heap takes both back to
 //! the heap after it; blocks then start small and double, so that the many rares of a young sequence cost little.
 //!
 //! Before a space is known, and for games that have none, all pairs are compared (`dense`). A space is found by the
@@ -23,7 +23,7 @@ mod pipeline;
 mod window;
 mod witnesses;
 
-pub use crate::theory::sparse_space::{Histogram, Space};
+pub use crate::theory::sparse_space::{Histogram, SparseSpace};
 
 use crate::error::{Error, Result};
 use crate::fault;
@@ -35,7 +35,7 @@ use audit::Audit;
 use candidates::{Stop, Stream};
 use codes::Codes;
 use exhaustive::Dense;
-use pipeline::{Ahead, Back, relay};
+use pipeline::{MarkWorker, MarkedAhead, pipeline};
 use rayon::prelude::*;
 use std::collections::VecDeque;
 use window::Window;
@@ -68,21 +68,21 @@ pub struct Work {
     pub witnessed: u64,
     /// Values computed by the definition.
     pub defined: u64,
-    /// Exhaustive walks after a search that failed.
-    pub walks: u64,
+    /// Exhaustive exhaustive_searches after a search that failed.
+    pub exhaustive_searches: u64,
     /// Rare heaps found.
     pub found_rare: u64,
     /// Heaps looked at again by another kernel ([`Solver::with_audit`]).
     pub audited: u64,
     /// New largest values settled by all pairs.
-    pub settled: u64,
+    pub proved_maxima: u64,
     /// The largest smaller part of any witness (0 where the definition was used).
     pub depth: u64,
 }
 
 /// What is known of values that are no longer there ([`Sequence::freed`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct SequenceStats {
     /// Their rare positions under the space in use, ascending, with the values.
     pub rares: Vec<(u64, u16)>,
     /// The largest of them.
@@ -91,19 +91,19 @@ pub struct Known {
 
 /// What a solver looks for in the values before it starts.
 #[derive(Default)]
-struct Seen {
+struct EarlierValues {
     rares: Vec<(u64, u16)>,
     /// The last values above 255.
     large: Vec<(u64, u16)>,
     max_value: u16,
 }
 
-impl Seen {
+impl EarlierValues {
     /// One scan of all values that are there; `known` stands for the others.
-    fn of<S: Sequence + ?Sized>(past: &S, space: Space, known: &Known) -> Result<Seen> {
-        let mut seen = Seen { max_value: known.max_value, ..Seen::default() };
+    fn of<S: Sequence + ?Sized>(past: &S, space: SparseSpace, known: &SequenceStats) -> Result<EarlierValues> {
+        let mut seen = EarlierValues { max_value: known.max_value, ..EarlierValues::default() };
         for_each_kept(past, |from, values| {
-            if space != Space::NONE {
+            if space != SparseSpace::NONE {
                 seen.rares.extend(space.rares(from, values));
             }
             let largest = values.iter().copied().max().unwrap_or(0);
@@ -137,7 +137,7 @@ pub fn may_be_sparse(rule: &Rule, method: Method) -> bool {
 pub struct Solver {
     rule: Rule,
     method: Method,
-    space: Space,
+    space: SparseSpace,
     /// The built-in space of a named game is not reviewed while all values are below 512.
     built_in: bool,
     /// Any space is kept, good or bad.
@@ -169,7 +169,7 @@ struct Streams {
     /// Of everything up to the end of `block`.
     codes: Codes,
     /// For the block that is computed next.
-    ahead: VecDeque<Ahead>,
+    ahead: VecDeque<MarkedAhead>,
     audit: Option<Audit>,
     /// Candidates that wait for their witnesses, from the first unproved heap on.
     block: Vec<u16>,
@@ -197,8 +197,13 @@ impl Solver {
     ///
     /// # Errors
     /// What reading `past` gives.
-    pub fn new<S: Sequence + ?Sized>(rule: &Rule, method: Method, space: Option<Space>, past: &S) -> Result<Solver> {
-        Solver::knowing(rule, method, space, past, &Known::default())
+    pub fn new<S: Sequence + ?Sized>(
+        rule: &Rule,
+        method: Method,
+        space: Option<SparseSpace>,
+        past: &S,
+    ) -> Result<Solver> {
+        Solver::knowing(rule, method, space, past, &SequenceStats::default())
     }
 
     /// A solver that continues `past`, some of whose values may be freed: `known` tells of these, under `space`.
@@ -208,14 +213,14 @@ impl Solver {
     pub fn knowing<S: Sequence + ?Sized>(
         rule: &Rule,
         method: Method,
-        space: Option<Space>,
+        space: Option<SparseSpace>,
         past: &S,
-        known: &Known,
+        known: &SequenceStats,
     ) -> Result<Solver> {
         let named = rule.known().and_then(|known| known.space);
-        let built_in = named.and_then(|(mask, position)| Space::new(rule, mask, position));
-        let chosen = space.or(built_in).unwrap_or(Space::NONE);
-        let seen = Seen::of(past, chosen, known)?;
+        let built_in = named.and_then(|(mask, position)| SparseSpace::new(rule, mask, position));
+        let chosen = space.or(built_in).unwrap_or(SparseSpace::NONE);
+        let seen = EarlierValues::of(past, chosen, known)?;
         let mut solver = Solver {
             rule: rule.clone(),
             method,
@@ -231,7 +236,7 @@ impl Solver {
             audit: None,
             failed: false,
         };
-        if past.len() >= BOOTSTRAP && solver.space != Space::NONE && method != Method::Definition {
+        if past.len() >= BOOTSTRAP && solver.space != SparseSpace::NONE && method != Method::Definition {
             solver.engine = solver.sparse_engine(past, seen)?;
             solver.next_review = past.len() * 2;
         } else {
@@ -262,11 +267,11 @@ impl Solver {
         self
     }
 
-    /// The space in use; [`Space::NONE`] before one is found.
+    /// The space in use; [`SparseSpace::NONE`] before one is found.
     #[must_use]
-    pub fn space(&self) -> Space {
+    pub fn space(&self) -> SparseSpace {
         match self.engine {
-            Engine::Definition(_) | Engine::Dense(_) => Space::NONE,
+            Engine::Definition(_) | Engine::Dense(_) => SparseSpace::NONE,
             Engine::Sparse(_) => self.space,
         }
     }
@@ -332,7 +337,7 @@ impl Solver {
         Ok(Engine::Definition(Window::new(start, values)))
     }
 
-    fn sparse_engine<S: Sequence + ?Sized>(&self, past: &S, seen: Seen) -> Result<Engine> {
+    fn sparse_engine<S: Sequence + ?Sized>(&self, past: &S, seen: EarlierValues) -> Result<Engine> {
         let Method::Sparse(kernel) = self.method else { return self.definition_engine(past) };
         if !may_be_sparse(&self.rule, self.method) {
             return self.definition_engine(past);
@@ -359,7 +364,7 @@ impl Solver {
 
     /// [`Solver::sparse_engine`] of a space that is new to the values so far.
     fn enter_space<S: Sequence + ?Sized>(&self, past: &S) -> Result<Engine> {
-        self.sparse_engine(past, Seen::of(past, self.space, &Known::default())?)
+        self.sparse_engine(past, EarlierValues::of(past, self.space, &SequenceStats::default())?)
     }
 
     /// Appends proved values to `out`: at least one, and none from heap `limit` on. `past` holds all values handed out so
@@ -396,7 +401,7 @@ impl Solver {
                 Engine::Sparse(streams) => {
                     streams.look_again(&self.rule, self.space, self.audit);
                     streams.step(past, limit, self.largest_block, &mut self.work, out)?;
-                    self.settle_largest(past, before, out)?;
+                    self.prove_largest(past, before, out)?;
                 }
             }
         }
@@ -406,7 +411,7 @@ impl Solver {
     }
 
     /// A value larger than all before it is a surprise, and settled by all pairs, while all values are there.
-    fn settle_largest<S: Sequence + ?Sized>(&mut self, past: &S, before: usize, out: &mut Vec<u16>) -> Result<()> {
+    fn prove_largest<S: Sequence + ?Sized>(&mut self, past: &S, before: usize, out: &mut Vec<u16>) -> Result<()> {
         let from = past.len();
         // Nearly always there is none, and then it is a vector instruction or two.
         if out[before..].iter().copied().max().is_none_or(|largest| largest <= self.max_value) {
@@ -429,7 +434,7 @@ impl Solver {
                         how: "all pairs".into(),
                     });
                 }
-                self.work.settled += 1;
+                self.work.proved_maxima += 1;
             }
         }
         Ok(())
@@ -459,7 +464,7 @@ impl Solver {
         }
         let (best, fewest) = Histogram::of(past)?.best_space(&self.rule);
         let better = if sparse { fewest * 5 < rares * 4 } else { fewest * WORTH <= n };
-        if better && best != Space::NONE {
+        if better && best != SparseSpace::NONE {
             self.space = best;
             self.rares_at_review = fewest;
             self.engine = self.enter_space(past)?;
@@ -512,13 +517,13 @@ fn check<S: Sequence + ?Sized>(
     audit: Option<&Audit>,
     start: u64,
     codes: &Codes,
-    mut back: Option<&mut Back>,
+    mut worker: Option<&mut MarkWorker>,
     past: &S,
-) -> Result<witnesses::Checked> {
+) -> Result<witnesses::CheckedGroup> {
     /// Groups searched by each thread before the candidates are asked for again, or some times as many.
     const GROUPS: u64 = 2;
     let end = witnesses.end();
-    let mut checked = witnesses::Checked::default();
+    let mut checked = witnesses::CheckedGroup::default();
     // The second is a deliberate fault, see fault.rs.
     if start == end || fault::is("use-unproved") {
         return Ok(checked);
@@ -528,27 +533,28 @@ fn check<S: Sequence + ?Sized>(
     let mut from = start;
     while from < end && checked.missing.is_none() {
         // Threads meet less often when nobody waits for marks; but what follows a new rare heap is thrown away.
-        let often = match back.as_mut().map(|back| (back.serve(), back.marks())) {
+        let often = match worker.as_mut().map(|worker| (worker.serve(), worker.marks())) {
             Some((true, true)) => 1,
             Some((true, false)) => 2,
             Some((false, _)) => 16,
             None => 4,
         };
         let groups = often * GROUPS * rayon::current_num_threads() as u64;
-        let to = (from / witnesses::GROUP).saturating_add(groups).saturating_mul(witnesses::GROUP).min(end);
+        let to =
+            (from / witnesses::GROUP_VALUES).saturating_add(groups).saturating_mul(witnesses::GROUP_VALUES).min(end);
         let search = |group: u64| {
-            let heaps = from.max(group * witnesses::GROUP)..to.min((group + 1) * witnesses::GROUP);
+            let heaps = from.max(group * witnesses::GROUP_VALUES)..to.min((group + 1) * witnesses::GROUP_VALUES);
             let checked = witnesses.check_group(witnesses.kernel(), heaps.start, heaps.end, codes, past)?;
             let audit = audit.filter(|_| checked.missing.is_none());
             let audited = audit.map_or(Ok(0), |audit| audit.look(heaps, codes, witnesses, past))?;
-            Ok(witnesses::Checked { audited, ..checked })
+            Ok(witnesses::CheckedGroup { audited, ..checked })
         };
-        let groups: Vec<u64> = (from / witnesses::GROUP..to.div_ceil(witnesses::GROUP)).collect();
+        let groups: Vec<u64> = (from / witnesses::GROUP_VALUES..to.div_ceil(witnesses::GROUP_VALUES)).collect();
         let found = groups
             .into_par_iter()
             .with_max_len(1) // the thread that comes back from the candidates is to find something to do
             .map(search)
-            .try_reduce(witnesses::Checked::default, |a, b| Ok(a.and(b)))?;
+            .try_reduce(witnesses::CheckedGroup::default, |a, b| Ok(a.and(b)))?;
         checked = checked.and(found);
         from = to;
     }
@@ -557,7 +563,7 @@ fn check<S: Sequence + ?Sized>(
 
 impl Streams {
     /// Makes the second look ready, when one is to be taken: after every new rare heap anew.
-    fn look_again(&mut self, rule: &Rule, space: Space, seed: Option<u64>) {
+    fn look_again(&mut self, rule: &Rule, space: SparseSpace, seed: Option<u64>) {
         let rares = self.candidates.rares();
         if let Some(seed) = seed.filter(|_| self.audit.as_ref().is_none_or(|audit| audit.rares() != rares.len())) {
             self.audit = Some(Audit::new(rule, space, audit::other_than(self.kernel), seed, rares));
@@ -583,32 +589,32 @@ impl Streams {
         let (candidates, witnesses, block) = (&mut self.candidates, &mut self.witnesses, &self.block);
         let (audit, ahead) = (self.audit.as_ref(), std::mem::take(&mut self.ahead));
         let codes = &self.codes;
-        let (mut front, mut back) = relay(codes, self.kernel, candidates.plan(), limit, ahead);
+        let (mut producer, mut worker) = pipeline(codes, self.kernel, candidates.plan(), limit, ahead);
         let ((next, rest), checked) = rayon::join(
             || {
                 let next = if length == 0 {
                     Ok((Vec::new(), Stop::Done))
                 } else {
-                    candidates.block(index(length), &mut front)
+                    candidates.block(index(length), &mut producer)
                 };
-                (next, front.close())
+                (next, producer.close())
             },
             || {
                 witnesses.forget(past)?;
                 witnesses.push(block);
-                if rayon::current_num_threads() > 2 && back.marks() {
+                if rayon::current_num_threads() > 2 && worker.marks() {
                     let (checked, recent) =
-                        rayon::join(|| check(witnesses, audit, start, codes, None, past), || back.finish());
+                        rayon::join(|| check(witnesses, audit, start, codes, None, past), || worker.finish());
                     return Ok((checked?, recent));
                 }
-                let checked = check(witnesses, audit, start, codes, Some(&mut back), past)?;
-                Ok::<_, Error>((checked, back.finish()))
+                let checked = check(witnesses, audit, start, codes, Some(&mut worker), past)?;
+                Ok::<_, Error>((checked, worker.finish()))
             },
         );
         let (checked, recent) = checked?;
         self.codes.append(&recent)?;
         self.ahead = rest.into_waiting();
-        work.walks += checked.walks;
+        work.exhaustive_searches += checked.exhaustive_searches;
         work.depth = work.depth.max(checked.depth);
         if let Some((n, value)) = checked.missing {
             let good = index(n - start);
@@ -819,7 +825,7 @@ mod tests {
     #[test]
     fn a_resumed_solver_keeps_only_the_last_large_values() {
         let values = vec![300u16; 1 << 20];
-        let seen = Seen::of(values.as_slice(), Space::NONE, &Known::default()).unwrap();
+        let seen = EarlierValues::of(values.as_slice(), SparseSpace::NONE, &SequenceStats::default()).unwrap();
         assert!(seen.large.len() < 1 << 18, "{} values above 255 are held", seen.large.len());
         assert_eq!(seen.large.last(), Some(&((1 << 20) - 1, 300)));
     }

@@ -12,7 +12,7 @@ pub(crate) struct Window<T> {
 }
 
 /// Forgotten items are kept until there are this many and a quarter of all, so that moving the rest down stays cheap.
-const SLACK: u64 = 1 << 12;
+const MIN_EVICTED: u64 = 1 << 12;
 
 impl<T: Copy> Window<T> {
     pub(crate) fn new(start: u64, items: Vec<T>) -> Window<T> {
@@ -79,15 +79,15 @@ impl<T: Copy> Window<T> {
     }
 
     /// The first items, which [`Window::forget_before`] would drop.
-    pub(crate) fn doomed(&self, n: u64) -> &[T] {
+    pub(crate) fn evictable(&self, n: u64) -> &[T] {
         let dead = n.saturating_sub(self.start);
         let all = self.items.len() as u64;
-        &self.items[..if dead >= SLACK.max(all / 4) { index(dead.min(all)) } else { 0 }]
+        &self.items[..if dead >= MIN_EVICTED.max(all / 4) { index(dead.min(all)) } else { 0 }]
     }
 
     /// Allows the positions before `n` to be dropped.
     pub(crate) fn forget_before(&mut self, n: u64) {
-        let dead = self.doomed(n).len();
+        let dead = self.evictable(n).len();
         self.items.drain(..dead);
         self.start += dead as u64;
     }
@@ -103,8 +103,8 @@ impl Window<u16> {
     }
 
     /// The same of what [`Window::forget_before`] would drop: a change in it would never be seen later.
-    pub(crate) fn doomed_agrees_with<S: Sequence + ?Sized>(&self, n: u64, past: &S) -> Result<()> {
-        self.agrees_up_to(self.start + self.doomed(n).len() as u64, past)
+    pub(crate) fn evictable_agrees_with<S: Sequence + ?Sized>(&self, n: u64, past: &S) -> Result<()> {
+        self.agrees_up_to(self.start + self.evictable(n).len() as u64, past)
     }
 
     fn agrees_up_to<S: Sequence + ?Sized>(&self, end: u64, past: &S) -> Result<()> {

@@ -23,25 +23,25 @@
 
 use super::candidates::hash;
 use super::codes::{Codes, POISON};
-use super::lookup_order::{self, Left, Run};
+use super::lookup_order::{self, Left, LookupRun};
 use super::window::Window;
 use crate::error::{Error, Result};
 use crate::fault;
-use crate::kernel::{self, Kernel, LANES, Planes, Probe, Probes};
+use crate::kernel::{self, BitPlanes, Kernel, LANES, Probe, Probes};
 use crate::theory::definition::{self, Sequence};
 use crate::theory::nimber::{NimSet, index};
 use crate::theory::rule::{Rule, Split};
-use crate::theory::sparse_space::Space;
+use crate::theory::sparse_space::SparseSpace;
 use std::ops::Range;
 
 /// Heaps checked by one task, a multiple of [`LANES`].
-pub(super) const GROUP: u64 = 256;
+pub(super) const GROUP_VALUES: u64 = 256;
 
 /// Smaller parts that are marked reach up to here.
 const DEPTH: u64 = 16_384;
 
 /// Smaller parts that the search heap by heap reaches.
-const HEAD: u64 = 1 << 16;
+const HEAD_PARTS: u64 = 1 << 16;
 
 /// Parts that are marked, or held against what then stays open, at most.
 const MOST_PARTS: usize = 900;
@@ -51,7 +51,7 @@ const MOST_PARTS: usize = 900;
 const fn mark_price(codes: usize) -> usize {
     (500 + codes * 36) / LANES
 }
-const STRIKE_PRICE: usize = 19;
+const CLEAR_PRICE: usize = 19;
 const FIND_PRICE: usize = 60_000;
 
 /// What considering one code more costs in every heap (measured), and a target that is not considered (two thirds of what
@@ -65,29 +65,29 @@ const YOUNG: u64 = 8192;
 /// Heaps of values above 255 that are kept at least: the last ones.
 const LARGE: usize = 1 << 14;
 
-/// How far back values are read when a stream is made, besides the largest removal of the rule and the first [`HEAD`].
-pub(super) const LOOKBACK: u64 = HEAD + lookup_order::SPAN + GROUP;
+/// How far back values are read when a stream is made, besides the largest removal of the rule and the first [`HEAD_PARTS`].
+pub(super) const LOOKBACK: u64 = HEAD_PARTS + lookup_order::SPAN + GROUP_VALUES;
 
 /// What checking a block came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Checked {
+pub(super) struct CheckedGroup {
     /// The first heap whose candidate is too large, and its true value, which is rare.
     pub(super) missing: Option<(u64, u16)>,
     /// The largest smaller part of any witness, or a bound of it.
     pub(super) depth: u64,
-    /// Exhaustive walks.
-    pub(super) walks: u64,
+    /// Exhaustive exhaustive_searches.
+    pub(super) exhaustive_searches: u64,
     /// Heaps looked at again by another kernel.
     pub(super) audited: u64,
 }
 
-impl Checked {
+impl CheckedGroup {
     /// Both parts of a block; `missing` is that of the lower heap.
-    pub(super) fn and(self, later: Checked) -> Checked {
-        Checked {
+    pub(super) fn and(self, later: CheckedGroup) -> CheckedGroup {
+        CheckedGroup {
             missing: self.missing.or(later.missing),
             depth: self.depth.max(later.depth),
-            walks: self.walks + later.walks,
+            exhaustive_searches: self.exhaustive_searches + later.exhaustive_searches,
             audited: self.audited + later.audited,
         }
     }
@@ -96,13 +96,13 @@ impl Checked {
 pub(super) struct Witnesses {
     rule: Rule,
     kernel: Kernel,
-    space: Space,
+    space: SparseSpace,
     splits: Vec<Split>,
-    /// G(a) at index [`HEAD`] - 1 - a: reversed, so that the two parts of a split run side by side.
+    /// G(a) at index [`HEAD_PARTS`] - 1 - a: reversed, so that the two parts of a split run side by side.
     head: Vec<u16>,
     /// The codes of the same heaps.
     head_codes: Vec<u8>,
-    /// The last values, at least [`HEAD`] and the largest removal back.
+    /// The last values, at least [`HEAD_PARTS`] and the largest removal back.
     recent: Window<u16>,
     /// The last heaps with values above 255, and the sum of their hashes, each taken when it was entered.
     large: Vec<(u64, u16)>,
@@ -113,7 +113,7 @@ pub(super) struct Witnesses {
     parts: Vec<Probe>,
     /// Those that are marked, and those held against the least targets that stay open.
     marks: Probes,
-    strikes: Probes,
+    clear_probes: Probes,
     /// Codes considered when marking.
     codes_considered: usize,
     /// The smaller parts marked are at most this large; 0 before anything is learnt.
@@ -124,7 +124,7 @@ pub(super) struct Witnesses {
     /// Targets of 1024 heaps when the parts were shared out.
     targets_shared: usize,
     /// Hashes of the head, once it is whole, and of the parts that are asked, taken when they were made.
-    born_head: Option<u64>,
+    head_checksum: Option<u64>,
     born_parts: u64,
     /// The parts that were asked before these were other ones in the end than when they were learnt.
     flipped: bool,
@@ -134,14 +134,14 @@ impl Witnesses {
     /// A stream that continues `past`, of whose values above 255 `large` are known, with their heaps.
     pub(super) fn new<S: Sequence + ?Sized>(
         rule: &Rule,
-        space: Space,
+        space: SparseSpace,
         kernel: Kernel,
         large: Vec<(u64, u16)>,
         past: &S,
     ) -> Result<Witnesses> {
         let end = past.len();
-        let mut head = vec![0; index(HEAD)];
-        past.read(0, &mut head[..index(end.min(HEAD))])?;
+        let mut head = vec![0; index(HEAD_PARTS)];
+        past.read(0, &mut head[..index(end.min(HEAD_PARTS))])?;
         head.reverse();
         let start = end.saturating_sub(LOOKBACK + rule.max_remove());
         let mut recent = vec![0; index(end - start)];
@@ -151,7 +151,7 @@ impl Witnesses {
             kernel,
             space,
             splits: rule.splits().collect(),
-            head_codes: (0..HEAD).rev().zip(&head).map(|(a, &v)| code_of(space, a, v)).collect(),
+            head_codes: (0..HEAD_PARTS).rev().zip(&head).map(|(a, &v)| code_of(space, a, v)).collect(),
             head,
             recent: Window::new(start, recent),
             born_large: sum_of_hashes(&large),
@@ -159,14 +159,14 @@ impl Witnesses {
             rare_below: rare_below(space),
             parts: Vec::new(),
             marks: Probes::new(),
-            strikes: Probes::new(),
+            clear_probes: Probes::new(),
             codes_considered: kernel::MOST_CODES,
             depth: 0,
             learnt_at: 0,
             considered_at: 0,
             shared_at: 0,
             targets_shared: 0,
-            born_head: None,
+            head_checksum: None,
             born_parts: hash((&Vec::<Probe>::new(), &Probes::new(), &Probes::new())),
             flipped: false,
         })
@@ -187,22 +187,22 @@ impl Witnesses {
         self.recent.get(n)
     }
 
-    /// G(a) for a below [`HEAD`].
+    /// G(a) for a below [`HEAD_PARTS`].
     fn small(&self, a: u64) -> u16 {
-        self.head[index(HEAD - 1 - a)]
+        self.head[index(HEAD_PARTS - 1 - a)]
     }
 
     /// How far back the streams look at codes from a heap, and from heaps before it, for the witnesses.
     pub(super) fn lookback(&self) -> u64 {
-        DEPTH + lookup_order::SPAN + self.rule.max_remove() + GROUP
+        DEPTH + lookup_order::SPAN + self.rule.max_remove() + GROUP_VALUES
     }
 
     /// Takes up the next values, proved or about to be checked.
     pub(super) fn push(&mut self, values: &[u16]) {
         let end = self.end();
-        for (n, &value) in (end..HEAD).zip(values) {
-            self.head[index(HEAD - 1 - n)] = value;
-            self.head_codes[index(HEAD - 1 - n)] = code_of(self.space, n, value);
+        for (n, &value) in (end..HEAD_PARTS).zip(values) {
+            self.head[index(HEAD_PARTS - 1 - n)] = value;
+            self.head_codes[index(HEAD_PARTS - 1 - n)] = code_of(self.space, n, value);
         }
         if values.iter().copied().max().unwrap_or(0) > 255 {
             let before = self.large.len();
@@ -213,15 +213,16 @@ impl Witnesses {
             self.large.drain(..dropped);
         }
         self.recent.extend(values.iter().copied());
-        if self.born_head.is_none() && end >= HEAD {
-            self.born_head = Some(hash((&self.head, &self.head_codes)));
+        if self.head_checksum.is_none() && end >= HEAD_PARTS {
+            self.head_checksum = Some(hash((&self.head, &self.head_codes)));
         }
     }
 
     /// Forgets the values that heaps from the end on do not look back at, after a last look at them.
     pub(super) fn forget<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
-        let horizon = self.end().saturating_sub(HEAD + self.rule.max_remove() + lookup_order::SPAN + GROUP);
-        self.recent.doomed_agrees_with(horizon, past)?;
+        let horizon =
+            self.end().saturating_sub(HEAD_PARTS + self.rule.max_remove() + lookup_order::SPAN + GROUP_VALUES);
+        self.recent.evictable_agrees_with(horizon, past)?;
         self.recent.forget_before(horizon);
         Ok(())
     }
@@ -240,8 +241,8 @@ impl Witnesses {
     /// Compares everything that later heaps look back at with what it was when it was computed.
     pub(super) fn check_memory<S: Sequence + ?Sized>(&self, codes: &Codes, past: &S) -> Result<()> {
         self.recent.agrees_with(past)?;
-        if self.born_head.is_some_and(|born| hash((&self.head, &self.head_codes)) != born) {
-            return Err(Error::Flipped { what: "the head of the table", from: 0, to: HEAD });
+        if self.head_checksum.is_some_and(|checksum| hash((&self.head, &self.head_codes)) != checksum) {
+            return Err(Error::Flipped { what: "the head of the table", from: 0, to: HEAD_PARTS });
         }
         if self.flipped || self.parts_hash() != self.born_parts || self.rare_below != rare_below(self.space) {
             return Err(Error::Flipped { what: "the list of parts", from: 0, to: self.depth });
@@ -278,8 +279,8 @@ impl Witnesses {
         to: u64,
         codes: &Codes,
         past: &S,
-    ) -> Result<Checked> {
-        let mut checked = Checked::default();
+    ) -> Result<CheckedGroup> {
+        let mut checked = CheckedGroup::default();
         if !self.uses_marks(from, to, codes) {
             for n in from..to {
                 let targets = (0..self.recent.get(n)).filter(|&t| self.space.is_rare(t, n)).collect();
@@ -321,7 +322,7 @@ impl Witnesses {
         mut see: impl FnMut(u64, &mut Vec<u8>),
     ) {
         let at = codes.at(first);
-        let mut planes = Planes::new(self.codes_considered);
+        let mut planes = BitPlanes::new(self.codes_considered);
         kernel.mark(codes.items(), at, &self.marks, &mut planes);
         let (mut ends, mut below) = ([0; LANES], [0; LANES]);
         for (lane, (n, &value)) in (first..).zip(self.recent.slice(first, first + lanes as u64)).enumerate() {
@@ -329,7 +330,7 @@ impl Witnesses {
             below[lane] = ends[lane].min(self.codes_considered).to_le_bytes()[0];
         }
         kernel.open(&mut planes, &below);
-        kernel.strike(codes.items(), at, &self.strikes, &mut planes);
+        kernel.clear_hits(codes.items(), at, &self.clear_probes, &mut planes);
         let mut some = ends.map(|end| u8::from(end > self.codes_considered));
         planes.rows().iter().for_each(|row| some.iter_mut().zip(row).for_each(|(some, bits)| *some |= bits));
         let mut open = Vec::new();
@@ -347,10 +348,10 @@ impl Witnesses {
         }
     }
 
-    /// Removes the targets, given by their codes, that splits of `n` with a part below [`HEAD`] have, and tells how deep it
+    /// Removes the targets, given by their codes, that splits of `n` with a part below [`HEAD_PARTS`] have, and tells how deep it
     /// went. All splits are asked near the small end before any is asked farther out: one of them may never have the value.
     fn find(&self, kernel: Kernel, n: u64, targets: &mut Vec<u8>, codes: &Codes) -> u64 {
-        const ENDS: [u64; 4] = [1, 1 + (1 << 10), 1 + (1 << 13), HEAD];
+        const ENDS: [u64; 4] = [1, 1 + (1 << 10), 1 + (1 << 13), HEAD_PARTS];
         let mut depth = 0;
         for ends in ENDS.windows(2) {
             for split in &self.splits {
@@ -378,7 +379,7 @@ impl Witnesses {
         let (from, to, last) = (parts.start, parts.end, n - split.remove);
         let mut pairs = 0;
         if split.constant < self.space.coded() && codes.hold(last, to, last) {
-            let small = &self.head_codes[index(HEAD - to)..index(HEAD - from)];
+            let small = &self.head_codes[index(HEAD_PARTS - to)..index(HEAD_PARTS - from)];
             let large = &codes.items()[codes.at(last - to + 1)..codes.at(last - from + 1)];
             // The codes of targets become those of what two parts are to give, and back.
             let constant = self.space.code(split.constant);
@@ -405,13 +406,13 @@ impl Witnesses {
     #[inline]
     fn reach(&self, n: u64, split: &Split) -> u64 {
         let held = (n - self.recent.start()).saturating_sub(split.remove);
-        split.largest_small_part(n).min(HEAD - 1).min(held)
+        split.largest_small_part(n).min(HEAD_PARTS - 1).min(held)
     }
 
     /// The values of the smaller parts `from..to`, and of the other parts at the same index.
     #[inline]
     fn parts(&self, n: u64, split: &Split, from: u64, to: u64) -> (&[u16], &[u16]) {
-        let small = &self.head[index(HEAD - to)..index(HEAD - from)];
+        let small = &self.head[index(HEAD_PARTS - to)..index(HEAD_PARTS - from)];
         (small, self.recent.slice(n - split.remove - to + 1, n - split.remove - from + 1))
     }
 
@@ -434,7 +435,7 @@ impl Witnesses {
             || end >= self.shared_at + lookup_order::SHARE
         {
             self.targets_shared = targets;
-            self.share(codes);
+            self.rebalance(codes);
         }
     }
 
@@ -472,32 +473,39 @@ impl Witnesses {
         self.parts = parts;
         self.born_parts = self.parts_hash();
         self.reconsider(codes);
-        self.share(codes);
+        self.rebalance(codes);
     }
 
-    /// Decides how many of the parts are marked and struck with, by what they leave at the last heaps.
-    fn share(&mut self, codes: &Codes) {
+    /// Decides how many of the parts are marked and cleared with, by what they leave at the last heaps.
+    fn rebalance(&mut self, codes: &Codes) {
         let below = |n: u64| self.targets(n, codes).min(self.codes_considered).to_le_bytes()[0];
-        let run = |first: u64| Run { at: codes.at(first), below: std::array::from_fn(|i| below(first + i as u64)) };
-        let runs: Vec<Run> = lookup_order::last(self.end()).map(run).collect();
+        let run =
+            |first: u64| LookupRun { at: codes.at(first), below: std::array::from_fn(|i| below(first + i as u64)) };
+        let runs: Vec<LookupRun> = lookup_order::last(self.end()).map(run).collect();
         let left = lookup_order::left(self.kernel, codes.items(), &self.parts, &runs, self.codes_considered);
-        let (marks, strikes) = shares(&left, runs.len() * LANES, self.codes_considered);
+        let (marks, clear_probes) = choose_budget(&left, runs.len() * LANES, self.codes_considered);
         self.flipped |= self.parts_hash() != self.born_parts;
         self.marks.clear();
-        self.strikes.clear();
+        self.clear_probes.clear();
         self.parts.iter().take(marks).for_each(|part| self.marks.push(*part));
-        self.parts.iter().skip(marks).take(strikes).for_each(|part| self.strikes.push(*part));
+        self.parts.iter().skip(marks).take(clear_probes).for_each(|part| self.clear_probes.push(*part));
         self.born_parts = self.parts_hash();
         self.shared_at = self.end();
     }
 
     fn parts_hash(&self) -> u64 {
-        hash((&self.parts, &self.marks, &self.strikes))
+        hash((&self.parts, &self.marks, &self.clear_probes))
     }
 
     /// Searches witnesses of the targets at one heap, from the small end, then everywhere.
-    fn search<S: Sequence + ?Sized>(&self, kernel: Kernel, n: u64, mut targets: Vec<u16>, past: &S) -> Result<Checked> {
-        let mut checked = Checked::default();
+    fn search<S: Sequence + ?Sized>(
+        &self,
+        kernel: Kernel,
+        n: u64,
+        mut targets: Vec<u16>,
+        past: &S,
+    ) -> Result<CheckedGroup> {
+        let mut checked = CheckedGroup::default();
         if fault::is("skip-large-targets") {
             targets.retain(|&t| t <= 255); // deliberate fault, see fault.rs
         }
@@ -524,7 +532,7 @@ impl Witnesses {
         let all = Joined { past, recent: &self.recent, end: n };
         checked.depth = checked.depth.max(self.search_large(n, &mut targets, &all)?);
         if !targets.is_empty() {
-            checked.walks = 1;
+            checked.exhaustive_searches = 1;
             checked.depth = n / 2;
             let missing = definition::first_missing(&self.rule, &all, n, u32::from(self.recent.get(n)))?;
             if let Some(least) = missing.filter(|&t| !self.space.is_rare(t, n)) {
@@ -542,12 +550,12 @@ impl Witnesses {
         /// With more targets than this, options are entered in a set instead of being compared.
         const FEW: usize = 16;
         /// Splits entered between two questions whether all is found.
-        const STEP: u64 = 256;
+        const SPLITS_BETWEEN_TESTS: u64 = 256;
         let mut depth = 0;
         let mut seen = NimSet::new();
         let mut a = 1;
         while a <= reach && targets.len() > FEW {
-            let to = (a + STEP).min(reach + 1);
+            let to = (a + SPLITS_BETWEEN_TESTS).min(reach + 1);
             let (small, large) = self.parts(n, split, a, to);
             small.iter().zip(large).for_each(|(x, y)| seen.insert(split.constant ^ x ^ y));
             targets.retain(|&t| !seen.contains(t));
@@ -607,7 +615,7 @@ fn sum_of_hashes(large: &[(u64, u16)]) -> u64 {
 }
 
 /// How many rare values are below each that may be common, at even and at odd heaps.
-fn rare_below(space: Space) -> [Vec<u16>; 2] {
+fn rare_below(space: SparseSpace) -> [Vec<u16>; 2] {
     [2, 1].map(|n| {
         let mut rare = 0;
         let below = |v: u16| {
@@ -650,21 +658,21 @@ impl<S: Sequence + ?Sized> Sequence for Joined<'_, S> {
 
 /// How many of the parts, best first, are best marked, and how many of the next held against what stays open, by what they
 /// leave open in so many heaps.
-fn shares(left: &[Left], heaps: usize, considered: usize) -> (usize, usize) {
+fn choose_budget(left: &[Left], heaps: usize, considered: usize) -> (usize, usize) {
     // Targets beyond those that can be held against parts side by side.
-    let beyond = |left: &Left| left.sum - left.at_least[1..=kernel::STRIKES].iter().sum::<usize>();
+    let beyond = |left: &Left| left.sum - left.at_least[1..=kernel::MAX_CLEAR_PROBES].iter().sum::<usize>();
     let cost = |&(first, last): &(usize, usize)| {
         let searched = left[last].sum + beyond(&left[first]);
-        let prices = first * mark_price(considered) + (last - first) * STRIKE_PRICE;
-        lookup_order::STEP * prices * heaps + searched * FIND_PRICE
+        let prices = first * mark_price(considered) + (last - first) * CLEAR_PRICE;
+        lookup_order::LOOKUPS_PER_STEP * prices * heaps + searched * FIND_PRICE
     };
     let choices = (0..left.len()).flat_map(|first| (first..left.len()).map(move |last| (first, last)));
     let (first, last) = choices.min_by_key(cost).unwrap_or((0, 0));
-    (lookup_order::STEP * first, lookup_order::STEP * (last - first))
+    (lookup_order::LOOKUPS_PER_STEP * first, lookup_order::LOOKUPS_PER_STEP * (last - first))
 }
 
 /// The code of G(a) = `value`; any byte where there is none.
-fn code_of(space: Space, a: u64, value: u16) -> u8 {
+fn code_of(space: SparseSpace, a: u64, value: u16) -> u8 {
     if value >= space.coded() || space.is_rare(value, a) { u8::MAX } else { space.code(value) }
 }
 
@@ -684,7 +692,7 @@ impl Witnesses {
         } else {
             self.head_codes[i] ^= bit
         }
-        self.born_head.is_some()
+        self.head_checksum.is_some()
     }
 
     /// False when there is none.
@@ -718,19 +726,19 @@ impl Witnesses {
 mod tests {
     use super::*;
 
-    /// Both parts of the only witnesses are beyond [`HEAD`]: one is found in the list of large values, and what is
+    /// Both parts of the only witnesses are beyond [`HEAD_PARTS`]: one is found in the list of large values, and what is
     /// reported must say how deep it was, for a period is proved with it.
     #[test]
     fn a_witness_found_by_a_large_value_is_as_deep_as_its_smaller_part() {
         let rule: Rule = "grundy".parse().unwrap();
-        let space = Space::new(&rule, 0x1fe, 0).unwrap();
+        let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
         let mut past = vec![0u16; 320_000];
         let large: Vec<(u64, u16)> = (150_000..).zip(258..262).collect();
         large.iter().for_each(|&(n, v)| past[index(n)] = v);
         let mut witnesses = Witnesses::new(&rule, space, Kernel::best(), large, past.as_slice()).unwrap();
         witnesses.push(&[262]);
         let checked = witnesses.search(Kernel::best(), 320_000, (258..262).collect(), past.as_slice()).unwrap();
-        assert_eq!((checked.missing, checked.walks), (None, 0));
+        assert_eq!((checked.missing, checked.exhaustive_searches), (None, 0));
         assert!(checked.depth >= 150_003, "a smaller part of 150003, and a depth of {}", checked.depth);
     }
 
@@ -739,7 +747,7 @@ mod tests {
     #[test]
     fn a_candidate_that_is_not_the_least_is_a_failed_check() {
         let rule: Rule = "grundy".parse().unwrap();
-        let space = Space::new(&rule, 0x1fe, 0).unwrap();
+        let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
         let past = crate::solver::values(&rule, crate::solver::Method::Sparse(Kernel::best()), 200_001).unwrap();
         let (past, truth) = past.split_at(200_000);
         let wrong = (truth[0] + 1..512).rev().find(|&v| !space.is_rare(v, 200_000)).unwrap();

@@ -172,7 +172,7 @@ impl Handle for Opened {
         let length = usize::try_from(length).map_err(|_| Error::from(ErrorKind::OutOfMemory))?;
         // SAFETY: the map is read-only, covers committed bytes only, which no process of this program changes (but for
         // holes in what is freed, which the owner of the map refuses to read before they are punched, and another process
-        // finds refused once it has read: `run::View`; for what a repair puts back before anything was read; and for
+        // finds refused once it has read: `run::RunReader`; for what a repair puts back before anything was read; and for
         // what a run writes that went back, which a reader finds out in the same way). Only another program shrinks the
         // file below them: a read behind the new end then fails with SIGBUS, which no reader of maps can exclude, and which
         // loses no data.

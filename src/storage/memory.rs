@@ -68,7 +68,7 @@ impl Inode {
         }
     }
 
-    fn settled(content: Vec<u8>) -> Inode {
+    fn durable(content: Vec<u8>) -> Inode {
         Inode { durable: content.clone(), content, ..Inode::default() }
     }
 
@@ -223,7 +223,7 @@ impl Memory {
     pub fn put(&self, name: &str, content: Vec<u8>) {
         let mut disk = self.disk();
         let inode = disk.inodes.len();
-        disk.inodes.push(Arc::new(Inode::settled(content)));
+        disk.inodes.push(Arc::new(Inode::durable(content)));
         disk.names.insert(name.into(), inode);
         disk.durable.insert(name.into(), inode);
         // What was to become of the name before is over.

@@ -119,11 +119,11 @@ mod tests {
     use crate::PROGRAM;
     use crate::period::Theorem;
     use crate::support::Random;
-    use crate::table::digest::Chain;
+    use crate::table::digest::DigestChain;
 
     /// What every record says of the first values; the largest value as the definition has it.
     fn bare(values: &[u16], mask: u16) -> Record {
-        let mut chain = Chain::new();
+        let mut chain = DigestChain::new();
         chain.update(values);
         let max_value = *values.iter().max().unwrap();
         let is_rare = |n: &u64| *n == 0 || (values[usize::try_from(*n).unwrap()] & mask).count_ones().is_multiple_of(2);

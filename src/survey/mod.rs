@@ -1,6 +1,6 @@
 //! Many games: the period of each, one record a game, and a table like the published ones.
 //!
-//! Each game is hunted ([`crate::period::hunt`]) on one thread, many games side by side, up to a number of values; where
+//! Each game is computed until its period is proved ([`crate::period::compute_until_proved`]) on one thread, many games side by side, up to a number of values; where
 //! no space is good and every pair of heaps must be looked at, to an eighth of it; and up to four times as far when a period
 //! is observed that could be proved there. What was found is one file, `CODE.json`, written whole or not at all, so a
 //! survey that was stopped goes on with the games that have none. A survey can be divided into shards, each in a directory
@@ -47,9 +47,9 @@ pub use plan::{Collection, Games, Missing, Plan};
 
 use crate::error::{Error, Result};
 use crate::period::{self, Status, Theorem};
-use crate::solver::{Known, Method, Space};
+use crate::solver::{Method, SequenceStats, SparseSpace};
 use crate::storage::{Dir, File, Mode};
-use crate::table::digest::{Chain, Digest};
+use crate::table::digest::{Digest, DigestChain};
 use crate::theory::rule::Rule;
 use crate::verify;
 use serde::{Deserialize, Serialize};
@@ -142,7 +142,7 @@ impl Record {
         if self.to == 0 || self.max_at >= count || (self.max_value == 0) != (self.max_at == 0) {
             return fail("max_value and max_at do not fit checked_through");
         }
-        let space = Space::new(rule, self.mask, self.position).is_some();
+        let space = SparseSpace::new(rule, self.mask, self.position).is_some();
         let fits = match (self.rares, self.last_rare) {
             (Some(rares), Some(last)) => space && rares >= 1 && rares - 1 <= last && last < count,
             (None, None) => (self.mask, self.position) == (0, 0),
@@ -213,42 +213,42 @@ pub fn examine(rule: &Rule, method: Method, to: u64, stop: &AtomicBool) -> Resul
     if rule.is_nim() {
         return Ok(Some(nim(to)));
     }
-    let limit = |found: Option<&period::Finding>, space: Space| {
+    let limit = |found: Option<&period::Finding>, space: SparseSpace| {
         let usual = match (found, space) {
-            (Some(found), Space::NONE) if rule.splits().next().is_some() => to.min(found.count.max(to / 8)),
+            (Some(found), SparseSpace::NONE) if rule.splits().next().is_some() => to.min(found.count.max(to / 8)),
             _ => to,
         };
         let near = found.and_then(|found| found.needed(rule)).filter(|&needed| needed <= to.saturating_mul(4));
         usual.max(near.unwrap_or(0))
     };
-    let hunt = period::hunt(rule, method, limit, |_| !stop.load(Ordering::Relaxed))?;
-    if hunt.stopped {
+    let search = period::compute_until_proved(rule, method, limit, |_| !stop.load(Ordering::Relaxed))?;
+    if search.stopped {
         return Ok(None);
     }
-    let values = hunt.values.as_slice();
-    let known = verify::count(values, hunt.space, &Known::default())?;
+    let values = search.values.as_slice();
+    let known = verify::count(values, search.space, &SequenceStats::default())?;
     let max_at = values.iter().position(|&v| v == known.max_value).unwrap_or(0) as u64;
-    let mut chain = Chain::new();
+    let mut chain = DigestChain::new();
     chain.update(values);
-    let sparse = hunt.space != Space::NONE;
-    let repeat = hunt.finding.repeat.as_ref();
+    let sparse = search.space != SparseSpace::NONE;
+    let repeat = search.finding.repeat.as_ref();
     Ok(Some(Record {
         format: FORMAT.into(),
         program: crate::PROGRAM.into(),
         game: rule.name().into(),
         to,
-        status: hunt.finding.status(),
+        status: search.finding.status(),
         period: repeat.map(|repeat| repeat.period),
         preperiod: repeat.map(|repeat| repeat.preperiod),
         saltus: repeat.map_or(0, |repeat| repeat.saltus),
         max_value: known.max_value,
         max_at,
-        mask: hunt.space.mask,
-        position: hunt.space.position,
+        mask: search.space.mask,
+        position: search.space.position,
         rares: sparse.then_some(known.rares.len() as u64),
         last_rare: known.rares.last().filter(|_| sparse).map(|rare| rare.0),
         theorem: repeat.and_then(|repeat| repeat.proof.as_ref()).map(|proof| proof.theorem),
-        checked_through: hunt.finding.count,
+        checked_through: search.finding.count,
         digest: chain.digest().to_string(),
     }))
 }
@@ -257,7 +257,7 @@ pub fn examine(rule: &Rule, method: Method, to: u64, stop: &AtomicBool) -> Resul
 fn nim(to: u64) -> Record {
     let values: Vec<u16> = (0..=u16::MAX).zip(0..to).map(|(value, _)| value).collect();
     let max_value = values.last().copied().unwrap_or(0);
-    let mut chain = Chain::new();
+    let mut chain = DigestChain::new();
     chain.update(&values);
     Record {
         format: FORMAT.into(),

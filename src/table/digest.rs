@@ -35,30 +35,30 @@ impl Digest {
 
 /// Digests a sequence piece by piece.
 #[derive(Clone, Debug)]
-pub struct Chain {
+pub struct DigestChain {
     closed: Digest,
     segment: Hasher,
     count: u64,
 }
 
-impl Default for Chain {
-    fn default() -> Chain {
-        Chain::new()
+impl Default for DigestChain {
+    fn default() -> DigestChain {
+        DigestChain::new()
     }
 }
 
-impl Chain {
+impl DigestChain {
     /// The chain of no values.
     #[must_use]
-    pub fn new() -> Chain {
-        Chain { closed: Digest::default(), segment: Hasher::new(), count: 0 }
+    pub fn new() -> DigestChain {
+        DigestChain { closed: Digest::default(), segment: Hasher::new(), count: 0 }
     }
 
     /// A chain that continues after `count` values with this digest; `count` is a multiple of [`SEGMENT`].
     #[must_use]
-    pub fn resume(count: u64, digest: Digest) -> Chain {
+    pub fn resume(count: u64, digest: Digest) -> DigestChain {
         assert!(count.is_multiple_of(SEGMENT), "a chain can be taken up at segment boundaries only");
-        Chain { closed: digest, segment: Hasher::new(), count }
+        DigestChain { closed: digest, segment: Hasher::new(), count }
     }
 
     /// How many values have been digested.
@@ -124,13 +124,13 @@ mod tests {
         let values: Vec<u16> =
             (0..(1u32 << 24) + 70_000).map(|n| (n.wrapping_mul(2_654_435_761) >> 16) as u16).collect();
         for cut in [0, 1, 65_535, 65_536, 1 << 24, values.len()] {
-            let mut chain = Chain::new();
+            let mut chain = DigestChain::new();
             chain.update(&values[..cut]);
             assert_eq!(chain.digest(), plainly(&values[..cut]), "{cut} values");
             chain.update(&values[cut..]);
             assert_eq!(chain.digest(), plainly(&values));
         }
-        let mut later = Chain::resume(1 << 24, plainly(&values[..1 << 24]));
+        let mut later = DigestChain::resume(1 << 24, plainly(&values[..1 << 24]));
         later.update(&values[1 << 24..]);
         assert_eq!(later.digest(), plainly(&values));
     }

@@ -289,7 +289,7 @@ impl Column {
     }
 
     /// Copies what is there of some units to a file of its own, durable, and gives its name.
-    fn put_aside(&self, name: &str, units: &Range<u64>) -> Result<Option<String>> {
+    fn quarantine(&self, name: &str, units: &Range<u64>) -> Result<Option<String>> {
         let offset = HEADER + units.start * self.unit;
         // Where the units end is what a record says that does not agree with the files.
         let end = self.length()?.min(self.end_of(units.end));
@@ -546,11 +546,11 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn put_aside(&self, sequence: u64, values: Range<u64>, escapes: Range<u64>) -> Result<Vec<String>> {
-        let values = self.values.put_aside(&format!("quarantine-{sequence}"), &values)?;
+    pub fn quarantine(&self, sequence: u64, values: Range<u64>, escapes: Range<u64>) -> Result<Vec<String>> {
+        let values = self.values.quarantine(&format!("quarantine-{sequence}"), &values)?;
         let column = self.escapes.as_ref();
         let escapes =
-            column.map(|column| column.put_aside(&format!("quarantine-{sequence}-escapes"), &escapes)).transpose()?;
+            column.map(|column| column.quarantine(&format!("quarantine-{sequence}-escapes"), &escapes)).transpose()?;
         Ok(values.into_iter().chain(escapes.flatten()).collect())
     }
 
@@ -657,24 +657,24 @@ impl Table {
         punch(&self.values.file, &self.values.path, HEADER + range.start * unit, length)
     }
 
-    /// Ends a run cleanly: what never was committed is cut off; so many values and escapes were ([`Journal::farthest`]).
+    /// Ends a run cleanly: what never was committed is cut off; so many values and escapes were ([`Journal::high_water_mark`]).
     ///
-    /// [`Journal::farthest`]: crate::checkpoint::journal::Journal::farthest
+    /// [`Journal::high_water_mark`]: crate::checkpoint::journal::Journal::high_water_mark
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn close(&self, farthest: (u64, u64)) -> Result<()> {
-        self.values.cut(farthest.0)?;
-        self.escapes.as_ref().map_or(Ok(()), |column| column.cut(farthest.1))
+    pub fn close(&self, high_water_mark: (u64, u64)) -> Result<()> {
+        self.values.cut(high_water_mark.0)?;
+        self.escapes.as_ref().map_or(Ok(()), |column| column.cut(high_water_mark.1))
     }
 
     /// Checks that the files are no longer than [`Table::close`] leaves them.
     ///
     /// # Errors
     /// [`Error::Damage`] when one is.
-    pub fn check_lengths(&self, farthest: (u64, u64)) -> Result<()> {
-        self.values.check_length(farthest.0)?;
-        self.escapes.as_ref().map_or(Ok(()), |column| column.check_length(farthest.1))
+    pub fn check_lengths(&self, high_water_mark: (u64, u64)) -> Result<()> {
+        self.values.check_length(high_water_mark.0)?;
+        self.escapes.as_ref().map_or(Ok(()), |column| column.check_length(high_water_mark.1))
     }
 
     /// The width of a value.

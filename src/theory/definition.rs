@@ -99,14 +99,14 @@ impl<S: Sequence + ?Sized> Sequence for Appended<'_, S> {
 }
 
 /// The first values of a sequence.
-pub struct First<'a, S: ?Sized> {
+pub struct Prefix<'a, S: ?Sized> {
     /// The sequence.
     pub of: &'a S,
     /// How many of its values; at most as many as there are.
     pub count: u64,
 }
 
-impl<S: Sequence + ?Sized> Sequence for First<'_, S> {
+impl<S: Sequence + ?Sized> Sequence for Prefix<'_, S> {
     fn len(&self) -> u64 {
         self.count
     }
@@ -230,13 +230,13 @@ fn walk_all<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64, below: u32) -> 
     let (mut done, mut wave) = (0, 1);
     while done < chunks.len() && seen.mex() < below {
         let batch = &chunks[done..chunks.len().min(done + wave)];
-        let found = batch.par_iter().map(|&(split, first, last)| walk(past, n, split, first, last)).try_reduce(
-            NimSet::new,
-            |mut all, set| {
+        let found = batch
+            .par_iter()
+            .map(|&(split, first, last)| search_pairs(past, n, split, first, last))
+            .try_reduce(NimSet::new, |mut all, set| {
                 all.union(&set);
                 Ok(all)
-            },
-        )?;
+            })?;
         seen.union(&found);
         done += batch.len();
         wave *= 2;
@@ -246,7 +246,7 @@ fn walk_all<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64, below: u32) -> 
 }
 
 /// The options of one split with smaller part in `first..=last`.
-fn walk<S: Sequence + ?Sized>(past: &S, n: u64, split: Split, first: u64, last: u64) -> Result<NimSet> {
+fn search_pairs<S: Sequence + ?Sized>(past: &S, n: u64, split: Split, first: u64, last: u64) -> Result<NimSet> {
     let length = index(last - first + 1);
     let (mut small, mut large) = (vec![0; length], vec![0; length]);
     past.read(first, &mut small)?;

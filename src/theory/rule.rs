@@ -257,11 +257,11 @@ impl Rule {
 
     /// What the program knows of this rule, when it is a named one.
     #[must_use]
-    pub fn known(&self) -> Option<&'static Known> {
-        KNOWN.iter().find(|known| known.game == self.name)
+    pub fn known(&self) -> Option<&'static NamedGame> {
+        NAMED_GAMES.iter().find(|known| known.game == self.name)
     }
 
-    /// [`Known::last_rare`] of this rule: a lower bound for how far a run of this game must be able to look back.
+    /// [`NamedGame::last_rare`] of this rule: a lower bound for how far a run of this game must be able to look back.
     ///
     /// ```
     /// let grundy: grundy::theory::rule::Rule = "grundy".parse()?;
@@ -282,7 +282,7 @@ impl fmt::Display for Rule {
 
 /// A game that the program knows by name or knows a good mask of.
 #[derive(Clone, Copy, Debug)]
-pub struct Known {
+pub struct NamedGame {
     /// The canonical name.
     pub game: &'static str,
     /// Other names that users may type, the usual one first.
@@ -299,7 +299,7 @@ pub struct Known {
     pub about: &'static str,
 }
 
-impl Known {
+impl NamedGame {
     /// The moves, the source, and the period where one is known.
     ///
     /// ```
@@ -317,11 +317,11 @@ impl Known {
 }
 
 /// A game without aliases, sparse space and period.
-const PLAIN: Known = Known { game: "", aliases: &[], space: None, last_rare: None, period: None, about: "" };
+const PLAIN: NamedGame = NamedGame { game: "", aliases: &[], space: None, last_rare: None, period: None, about: "" };
 
 /// The games that `grundy games` lists.
-pub const KNOWN: &[Known] = &[
-    Known {
+pub const NAMED_GAMES: &[NamedGame] = &[
+    NamedGame {
         game: "grundy",
         aliases: &["grundys-game"],
         space: Some((0x1fe, 0)),
@@ -329,12 +329,12 @@ pub const KNOWN: &[Known] = &[
         about: "split a heap into two unequal heaps (P. M. Grundy, Eureka 2, 1939; OEIS A002188); no period known",
         ..PLAIN
     },
-    Known {
+    NamedGame {
         game: NIM,
         about: "take any number of tokens (C. L. Bouton, Annals of Mathematics 3, 1901); G(n) = n",
         ..PLAIN
     },
-    Known {
+    NamedGame {
         game: "0.6",
         aliases: &["officers"],
         space: Some((0x1ee, 0)),
@@ -342,7 +342,7 @@ pub const KNOWN: &[Known] = &[
         about: "Officers: remove one token, not a heap of one (R. K. Guy, in Eureka 16); no period known",
         ..PLAIN
     },
-    Known {
+    NamedGame {
         game: "0.77",
         aliases: &["kayles"],
         space: Some((0xf, 0)),
@@ -350,28 +350,28 @@ pub const KNOWN: &[Known] = &[
         period: Some((12, 71)),
         about: "Kayles: knock down one or two adjacent pins (OEIS A002186)",
     },
-    Known {
+    NamedGame {
         game: "0.07",
         aliases: &["dawson-kayles", "dawsons-kayles"],
         period: Some((34, 53)),
         about: "Dawson's Kayles: remove two adjacent tokens (OEIS A002187 shifted)",
         ..PLAIN
     },
-    Known {
+    NamedGame {
         game: "0.137",
         aliases: &["dawson-chess", "dawsons-chess"],
         period: Some((34, 52)),
         about: "Dawson's chess (OEIS A002187)",
         ..PLAIN
     },
-    Known { game: "0.4", period: Some((34, 54)), about: "remove one token from inside a row (Guy)", ..PLAIN },
-    Known {
+    NamedGame { game: "0.4", period: Some((34, 54)), about: "remove one token from inside a row (Guy)", ..PLAIN },
+    NamedGame {
         game: "0.007",
         aliases: &["treblecross"],
         about: "Treblecross: one-dimensional noughts and crosses; no period known",
         ..PLAIN
     },
-    Known {
+    NamedGame {
         game: "remove-a-square",
         space: Some((0x3, 1)),
         last_rare: Some(70),
@@ -379,7 +379,7 @@ pub const KNOWN: &[Known] = &[
         about: "remove a 1x1 or 2x2 square from a 2xn board (PRIMES STEP; OEIS A286332)",
         ..PLAIN
     },
-    Known {
+    NamedGame {
         game: "0.106",
         space: Some((0xd, 1)),
         last_rare: Some(1103),
@@ -387,7 +387,7 @@ pub const KNOWN: &[Known] = &[
         about: "published by A. Flammenkamp, not recomputed here",
         ..PLAIN
     },
-    Known {
+    NamedGame {
         game: "0.104",
         space: Some((0x17, 1)),
         last_rare: Some(284),
@@ -395,7 +395,7 @@ pub const KNOWN: &[Known] = &[
         about: "published by A. Flammenkamp, proved by 'grundy period'",
         ..PLAIN
     },
-    Known {
+    NamedGame {
         game: "0.054",
         space: Some((0x3d, 0)),
         last_rare: Some(796),
@@ -403,7 +403,7 @@ pub const KNOWN: &[Known] = &[
         about: "published by A. Flammenkamp, proved by 'grundy period'",
         ..PLAIN
     },
-    Known {
+    NamedGame {
         game: "0.454",
         space: Some((0x3d, 0)),
         last_rare: Some(124),
@@ -416,7 +416,7 @@ pub const KNOWN: &[Known] = &[
 impl FromStr for Rule {
     type Err = Error;
 
-    /// Reads an octal code (`0.77`, `.77`, `4.3`), `grundy:d=2`, or the name or an alias of a game of [`KNOWN`]. Case,
+    /// Reads an octal code (`0.77`, `.77`, `4.3`), `grundy:d=2`, or the name or an alias of a game of [`NAMED_GAMES`]. Case,
     /// blanks, hyphens, underscores and apostrophes do not matter in a name.
     ///
     /// # Errors
@@ -459,14 +459,14 @@ fn key(text: &str) -> String {
 }
 
 /// The names of a game: the canonical one, unless it is a code, and the aliases.
-fn names(known: &Known) -> impl Iterator<Item = &'static str> {
+fn names(known: &NamedGame) -> impl Iterator<Item = &'static str> {
     let name = Some(known.game).filter(|game| !game.starts_with(|c: char| c.is_ascii_digit()));
     name.into_iter().chain(known.aliases.iter().copied())
 }
 
 /// The game that has a name with this key.
-fn find(wanted: &str) -> Option<&'static Known> {
-    KNOWN.iter().find(|known| names(known).any(|name| key(name) == wanted))
+fn find(wanted: &str) -> Option<&'static NamedGame> {
+    NAMED_GAMES.iter().find(|known| names(known).any(|name| key(name) == wanted))
 }
 
 /// The error for a name that is not known.
@@ -482,7 +482,7 @@ fn suggestions(text: &str) -> Vec<String> {
         return vec![name];
     }
     let all: Vec<(String, &str)> =
-        KNOWN.iter().filter_map(|known| names(known).next()).map(|name| (key(name), name)).collect();
+        NAMED_GAMES.iter().filter_map(|known| names(known).next()).map(|name| (key(name), name)).collect();
     let longer = |(key, _): &&(String, &str)| wanted.len() >= 3 && key.starts_with(&wanted);
     let mut found: Vec<String> = all.iter().filter(longer).map(|&(_, name)| name.to_owned()).collect();
     if found.is_empty() {
@@ -634,7 +634,7 @@ mod tests {
             assert_eq!(rule(name), rule(text));
         }
         assert_eq!(rule("grundy:d=2").directory_name(), "grundy-d2");
-        assert!(KNOWN.iter().all(|known| rule(known.game).name() == known.game));
+        assert!(NAMED_GAMES.iter().all(|known| rule(known.game).name() == known.game));
     }
 
     #[test]

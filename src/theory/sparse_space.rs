@@ -17,7 +17,7 @@ use crate::theory::rule::Rule;
 
 /// A mask and position term that the rule admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Space {
+pub struct SparseSpace {
     /// The mask m; 0 when every position counts as rare.
     pub mask: u16,
     /// The position term e, 0 or 1.
@@ -26,20 +26,24 @@ pub struct Space {
     parity: u8,
 }
 
-impl Space {
+impl SparseSpace {
     /// The space without a mask, in which every position is rare.
-    pub const NONE: Space = Space { mask: 0, position: 0, parity: 0 };
+    pub const NONE: SparseSpace = SparseSpace { mask: 0, position: 0, parity: 0 };
 
     /// The space (mask, position), when it is admissible for the rule's splits and has a mask at all.
     #[must_use]
-    pub fn new(rule: &Rule, mask: u16, position: u8) -> Option<Space> {
+    pub fn new(rule: &Rule, mask: u16, position: u8) -> Option<SparseSpace> {
         let parity = |remove: u64, constant: u16| {
             let odd = u8::from((constant & mask).count_ones() % 2 == 1);
             odd ^ (position & u8::from(remove % 2 == 1))
         };
         let mut parities = rule.splits().map(|s| parity(s.remove, s.constant));
         let first = parities.next()?;
-        (mask != 0 && position <= 1 && parities.all(|p| p == first)).then_some(Space { mask, position, parity: first })
+        (mask != 0 && position <= 1 && parities.all(|p| p == first)).then_some(SparseSpace {
+            mask,
+            position,
+            parity: first,
+        })
     }
 
     /// Whether value `v` is rare at heap `n`; n = 0 is counted among the rares.
@@ -54,8 +58,8 @@ impl Space {
     /// A table is scanned whole whenever a run is resumed, and rares are one in a million: groups without one are passed
     /// over by a sum of parities that the compiler makes vectors of (0.3 ns a value instead of 1.5).
     pub(crate) fn rares(self, from: u64, values: &[u16]) -> impl Iterator<Item = (u64, u16)> {
-        const GROUP: usize = 256;
-        let groups = (from..).step_by(GROUP).zip(values.chunks(GROUP));
+        const VALUES_PER_GROUP: usize = 256;
+        let groups = (from..).step_by(VALUES_PER_GROUP).zip(values.chunks(VALUES_PER_GROUP));
         let some = groups.filter(move |&(first, group)| {
             let flip = u16::from(self.position);
             let (even, _) = group.as_chunks::<2>();
@@ -97,7 +101,7 @@ impl Space {
         if self.dropped() <= 8 { 512 } else { 256 }
     }
 
-    /// The code of a value below [`Space::coded`]; linear over XOR.
+    /// The code of a value below [`SparseSpace::coded`]; linear over XOR.
     #[inline]
     #[must_use]
     pub fn code(self, v: u16) -> u8 {
@@ -171,13 +175,13 @@ impl Histogram {
     /// Source of the method: for a mask m, the sum of (-1)^popcount(v & m) over all occurrences v is one entry of the
     /// Walsh–Hadamard transform of the histogram, so one transform a parity of n counts the rares of all masks at once.
     #[must_use]
-    pub fn best_space(&self, rule: &Rule) -> (Space, u64) {
+    pub fn best_space(&self, rule: &Rule) -> (SparseSpace, u64) {
         let totals = self.counts.each_ref().map(|counts| counts.iter().sum::<i64>());
         let transforms = self.counts.each_ref().map(|counts| walsh_hadamard(counts.clone()));
-        let all = (Space::NONE, u64::try_from(1 + totals[0] + totals[1]).expect("a count"));
+        let all = (SparseSpace::NONE, u64::try_from(1 + totals[0] + totals[1]).expect("a count"));
         (1..transforms[0].len())
             .flat_map(|mask| [0, 1].map(|position| (mask, position)))
-            .filter_map(|(mask, position)| Space::new(rule, u16::try_from(mask).expect("16 bits"), position))
+            .filter_map(|(mask, position)| SparseSpace::new(rule, u16::try_from(mask).expect("16 bits"), position))
             .map(|space| {
                 let rares = [0, 1].map(|odd| {
                     let sign = if space.class(0, odd == 1) == 0 { 1 } else { -1 };
@@ -208,8 +212,8 @@ mod tests {
     use super::*;
     use crate::theory::definition;
 
-    fn space(game: &str, mask: u16, position: u8) -> Space {
-        Space::new(&game.parse().unwrap(), mask, position).unwrap()
+    fn space(game: &str, mask: u16, position: u8) -> SparseSpace {
+        SparseSpace::new(&game.parse().unwrap(), mask, position).unwrap()
     }
 
     #[test]
@@ -244,7 +248,7 @@ mod tests {
     /// Groups are passed over: a rare value at any place of any group must be seen, and no other.
     #[test]
     fn rares_are_those_that_are_rare_one_by_one() {
-        for s in [space("grundy", 0x1fe, 0), space("0.106", 0xd, 1), space("0.77", 0x8000, 0), Space::NONE] {
+        for s in [space("grundy", 0x1fe, 0), space("0.106", 0xd, 1), space("0.77", 0x8000, 0), SparseSpace::NONE] {
             for (from, length) in
                 [(0, 1), (0, 700), (1, 511), (255, 513), (1 << 40, 1024), ((1 << 40) + 1, 300), (7, 0)]
             {
@@ -264,11 +268,11 @@ mod tests {
     #[test]
     fn a_space_that_mixes_the_classes_is_not_admissible() {
         let kayles = "kayles".parse().unwrap();
-        assert!(Space::new(&kayles, 0xf, 1).is_none()); // removes 1 or 2: the position term sees both parities
-        assert!(Space::new(&kayles, 0xf, 0).is_some());
-        assert!(Space::new(&kayles, 0, 0).is_none());
-        assert!(Space::new(&"0.3".parse().unwrap(), 1, 0).is_none()); // no splits, nothing to gain
-        assert!(Space::new(&Rule::remove_a_square(), 0x2, 1).is_none());
+        assert!(SparseSpace::new(&kayles, 0xf, 1).is_none()); // removes 1 or 2: the position term sees both parities
+        assert!(SparseSpace::new(&kayles, 0xf, 0).is_some());
+        assert!(SparseSpace::new(&kayles, 0, 0).is_none());
+        assert!(SparseSpace::new(&"0.3".parse().unwrap(), 1, 0).is_none()); // no splits, nothing to gain
+        assert!(SparseSpace::new(&Rule::remove_a_square(), 0x2, 1).is_none());
     }
 
     #[test]
@@ -277,11 +281,11 @@ mod tests {
             let rule: Rule = game.parse().unwrap();
             let values = definition::values(&rule, 2000).unwrap();
             let (best, rares) = Histogram::of(values.as_slice()).unwrap().best_space(&rule);
-            let count = |s: Space| (0..).zip(&values).filter(|&(n, &v)| s.is_rare(v, n)).count() as u64;
+            let count = |s: SparseSpace| (0..).zip(&values).filter(|&(n, &v)| s.is_rare(v, n)).count() as u64;
             assert_eq!(count(best), rares, "{game}");
             for mask in 1..64 {
                 for position in [0, 1] {
-                    if let Some(other) = Space::new(&rule, mask, position) {
+                    if let Some(other) = SparseSpace::new(&rule, mask, position) {
                         assert!(count(other) >= rares, "{game}: {other:?} beats {best:?}");
                     }
                 }

@@ -25,7 +25,7 @@
 
 use crate::error::{Error, Result};
 use crate::kernel::{HEAPS, Kernel};
-use crate::solver::{Known, Space};
+use crate::solver::{SequenceStats, SparseSpace};
 use crate::theory::definition::{self, Sequence};
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule};
@@ -39,7 +39,7 @@ const WAVE: u64 = 1 << 22;
 const CHUNK: usize = 1 << 13;
 
 /// Values that a task reads at once.
-const PIECE: usize = 1 << 16;
+const VALUES_PER_READ: usize = 1 << 16;
 
 /// An option for many heaps: a heap of n has the option `value ^ G(n - offset)`.
 struct Lookup {
@@ -65,15 +65,15 @@ struct Exclusion<'a, S: ?Sized> {
 /// [`Error::Wrong`] or [`Error::Excluded`] at the lowest heap that contradicts the others; what reading `past` gives.
 pub fn check<S: Sequence + ?Sized>(
     rule: &Rule,
-    space: Space,
+    space: SparseSpace,
     past: &S,
-    known: &Known,
+    known: &SequenceStats,
     range: Range<u64>,
     progress: impl FnMut(u64, u64),
 ) -> Result<u64> {
-    let (inside, settled) = settle(rule, past, known, &range);
+    let (inside, outcome) = check_rare_positions(rule, past, known, &range);
     // Whatever contradicts the others below a heap that is wrong by the definition comes first.
-    let until = match &settled {
+    let until = match &outcome {
         Err(Error::Wrong { n, .. }) => *n,
         _ => range.end,
     };
@@ -87,11 +87,16 @@ pub fn check<S: Sequence + ?Sized>(
     } else {
         exclusion.sweep(range.start..until, &places, Some, |w, at, l| kernel.repeats_value(w, at, l), progress)?;
     }
-    settled.map(|()| inside)
+    outcome.map(|()| inside)
 }
 
 /// The rare heaps of the range by the definition: how many there are, and whether they are right.
-fn settle<S: Sequence + ?Sized>(rule: &Rule, past: &S, known: &Known, range: &Range<u64>) -> (u64, Result<()>) {
+fn check_rare_positions<S: Sequence + ?Sized>(
+    rule: &Rule,
+    past: &S,
+    known: &SequenceStats,
+    range: &Range<u64>,
+) -> (u64, Result<()>) {
     let rares = &known.rares[known.rares.partition_point(|rare| rare.0 < range.start)..];
     let rares = &rares[..rares.partition_point(|rare| rare.0 < range.end)];
     let wrong = rares.par_iter().map(|&(n, found)| {
@@ -102,7 +107,7 @@ fn settle<S: Sequence + ?Sized>(rule: &Rule, past: &S, known: &Known, range: &Ra
 }
 
 impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
-    fn new(rule: &'a Rule, space: Space, past: &'a S, known: &Known, end: u64) -> Exclusion<'a, S> {
+    fn new(rule: &'a Rule, space: SparseSpace, past: &'a S, known: &SequenceStats, end: u64) -> Exclusion<'a, S> {
         let singles = rule.moves().iter().filter(|m| keeps_class(space, m.leaves, m.remove, m.constant));
         let single = |remove, constant| Lookup { offset: remove, value: constant, part: 0, min_difference: 0 };
         let mut lookups: Vec<Lookup> = singles.map(|m| single(m.remove, m.constant)).collect();
@@ -119,10 +124,10 @@ impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
         Exclusion { rule, past, lookups }
     }
 
-    /// The heaps with options that no look-up stands for and that may be common: of moves that leave nothing, and of
+    /// The heaps with options that no lookup stands for and that may be common: of moves that leave nothing, and of
     /// those that leave one heap and change its class, where it is rare. (Where it is common, the option is rare, and
-    /// cannot be the value of a common heap; a rare heap is settled by the definition.)
-    fn places(&self, space: Space, known: &Known, range: &Range<u64>) -> Vec<u64> {
+    /// cannot be the value of a common heap; a rare heap is checked by the definition.)
+    fn places(&self, space: SparseSpace, known: &SequenceStats, range: &Range<u64>) -> Vec<u64> {
         let mut places = Vec::new();
         for m in self.rule.moves() {
             match m.leaves {
@@ -168,9 +173,9 @@ impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
             let from = window.len() - 2 * HEAPS;
             window.resize(index(end - base) + 2 * HEAPS, T::default());
             let fresh = &mut window[from + HEAPS..][..index(end - base) - from];
-            fresh.par_chunks_mut(PIECE).enumerate().try_for_each(|(i, items)| {
+            fresh.par_chunks_mut(VALUES_PER_READ).enumerate().try_for_each(|(i, items)| {
                 let mut values = vec![0; items.len()];
-                self.past.read(base + (from + i * PIECE) as u64, &mut values)?;
+                self.past.read(base + (from + i * VALUES_PER_READ) as u64, &mut values)?;
                 items.iter_mut().zip(values).for_each(|(to, value)| *to = item(value).unwrap_or_default());
                 Ok(())
             })?;
@@ -204,7 +209,7 @@ impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
         Ok(())
     }
 
-    /// Whether the value of n is that of an option, of moves without two heaps or of the look-ups with these offsets.
+    /// Whether the value of n is that of an option, of moves without two heaps or of the lookups with these offsets.
     fn ask(&self, n: u64, offsets: impl Iterator<Item = u64>) -> Result<()> {
         let value_of = |n: u64| {
             let mut value = [0];
@@ -239,6 +244,6 @@ impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
 }
 
 /// Whether the options of a move that leaves one heap have the class of that heap.
-fn keeps_class(space: Space, leaves: Leaves, remove: u64, constant: u16) -> bool {
+fn keeps_class(space: SparseSpace, leaves: Leaves, remove: u64, constant: u16) -> bool {
     leaves == Leaves::One && space.keeps_class(remove, constant)
 }

@@ -23,11 +23,11 @@ pub mod exclusion;
 pub mod recompute;
 
 use crate::checkpoint::journal::{self, Contents, Event};
-use crate::checkpoint::summary::{Recount, Snapshot};
+use crate::checkpoint::summary::{DiscardSummary, RecordStats};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::run::{View, space_of};
-use crate::solver::{self, Known, Method, Space};
+use crate::run::{RunReader, space_of};
+use crate::solver::{self, Method, SequenceStats, SparseSpace};
 use crate::table::HEADER;
 use crate::table::digest::{self, Digest, SEGMENT};
 use crate::theory::definition::{self, Sequence, for_each_piece};
@@ -59,7 +59,7 @@ pub struct Report {
 /// # Errors
 /// [`Error::Damage`] at the first altered place; [`Error::Range`] when the range is not committed.
 pub fn digest(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut(u64, u64)) -> Result<Report> {
-    let view = settled(dir)?;
+    let view = open_consistent(dir)?;
     let always = |done, all| {
         progress(done, all);
         true
@@ -72,13 +72,13 @@ pub fn digest(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut(u6
 ///
 /// # Errors
 /// As [`digest()`].
-pub fn verified(dir: &Path, go_on: impl FnMut(u64, u64) -> bool) -> Result<Option<View>> {
-    let view = settled(dir)?;
+pub fn verified(dir: &Path, go_on: impl FnMut(u64, u64) -> bool) -> Result<Option<RunReader>> {
+    let view = open_consistent(dir)?;
     Ok(digest_of(&view, dir, None, go_on)?.map(|_| view))
 }
 
 fn digest_of(
-    view: &View,
+    view: &RunReader,
     dir: &Path,
     range: Option<Range<u64>>,
     go_on: impl FnMut(u64, u64) -> bool,
@@ -87,11 +87,11 @@ fn digest_of(
     if view.contents.last.event == Event::Close {
         // Whoever writes more says so in the journal first.
         let gone_on = |_: &Error| journal::read(dir).is_ok_and(|now| now.last.sequence != view.contents.last.sequence);
-        let lengths = view.table.check_lengths(view.contents.farthest);
+        let lengths = view.table.check_lengths(view.contents.high_water_mark);
         lengths.or_else(|error| if gone_on(&error) { Ok(()) } else { Err(error) })?;
     }
     view.table.check_escapes()?;
-    let snapshot = Snapshot::read(dir, &view.contents.last)?;
+    let snapshot = DiscardSummary::read(dir, &view.contents.last)?;
     if let (None, Some(snapshot)) = (&range, snapshot) {
         return kept(view, &snapshot, go_on);
     }
@@ -105,7 +105,11 @@ fn digest_of(
 }
 
 /// Checks all that is kept of a run that has freed values; `None` when `go_on` returned false.
-fn kept(view: &View, snapshot: &Snapshot, mut go_on: impl FnMut(u64, u64) -> bool) -> Result<Option<Report>> {
+fn kept(
+    view: &RunReader,
+    snapshot: &DiscardSummary,
+    mut go_on: impl FnMut(u64, u64) -> bool,
+) -> Result<Option<Report>> {
     let (freed, count) = (snapshot.freed(), view.len());
     let all = count - (freed.end - freed.start);
     // First the last values: of a run that goes on, their beginning is freed soon.
@@ -113,7 +117,7 @@ fn kept(view: &View, snapshot: &Snapshot, mut go_on: impl FnMut(u64, u64) -> boo
     let Some((tail, tail_counted)) = tail else { return Ok(None) };
     let head = hash(view, 0..freed.start, |done, _| go_on(tail.checked + done, all))?;
     let Some((head, head_counted)) = head else { return Ok(None) };
-    let differs = |p: &&journal::Point| p.count == freed.end && Some(p.digest) != snapshot.digest();
+    let differs = |p: &&journal::CommitPoint| p.count == freed.end && Some(p.digest) != snapshot.digest();
     if let Some(point) = view.contents.points.iter().find(differs) {
         return Err(Error::Damage {
             path: view.table.path().with_file_name(journal::NAME),
@@ -126,7 +130,7 @@ fn kept(view: &View, snapshot: &Snapshot, mut go_on: impl FnMut(u64, u64) -> boo
     Ok(Some(Report { from: 0, checked, unchecked: Some((freed.start, freed.end)), ..tail }))
 }
 
-fn counted(view: &View, recount: Recount) -> Result<()> {
+fn counted(view: &RunReader, recount: RecordStats) -> Result<()> {
     if !recount.agrees(&view.contents.last) {
         return Err(Error::Damage {
             path: view.table.path().into(),
@@ -139,9 +143,9 @@ fn counted(view: &View, recount: Recount) -> Result<()> {
 
 /// The run with headers that fit the journal. A run that goes on may commit between the two looks, so a header that
 /// does not fit is believed only when the journal has not changed meanwhile.
-fn settled(dir: &Path) -> Result<View> {
+fn open_consistent(dir: &Path) -> Result<RunReader> {
     loop {
-        let view = View::open(dir)?;
+        let view = RunReader::open(dir)?;
         let shapes = view.table.header_shapes();
         let fits = |contents: &Contents, shapes: (u64, u64)| {
             let last = &contents.last;
@@ -169,14 +173,18 @@ fn settled(dir: &Path) -> Result<View> {
 }
 
 /// Hashes the values of a range and compares them with the journal; `None` when `go_on` returned false.
-fn hash(view: &View, range: Range<u64>, mut go_on: impl FnMut(u64, u64) -> bool) -> Result<Option<(Report, Recount)>> {
+fn hash(
+    view: &RunReader,
+    range: Range<u64>,
+    mut go_on: impl FnMut(u64, u64) -> bool,
+) -> Result<Option<(Report, RecordStats)>> {
     let points = &view.contents.points;
     // Start where a record knows the digest at a segment boundary, end where a record knows the digest.
-    let boundary = |p: &&journal::Point| p.count.is_multiple_of(SEGMENT) && p.count <= range.start;
+    let boundary = |p: &&journal::CommitPoint| p.count.is_multiple_of(SEGMENT) && p.count <= range.start;
     let start = points.iter().rev().find(boundary).filter(|p| p.count > 0);
     let (from, mut closed) = start.map_or((0, Digest::default()), |p| (p.count, p.digest));
     let space = space_of(&view.rule, &view.contents.last);
-    let mut recount = Recount::default();
+    let mut recount = RecordStats::default();
     let end = points.iter().find(|p| p.count >= range.end).map_or(range.end, |p| p.count);
     let points = &points[points.partition_point(|p| p.count < from)..points.partition_point(|p| p.count <= end)];
     let segments: Vec<u64> = (from / SEGMENT..end.div_ceil(SEGMENT)).collect();
@@ -219,7 +227,7 @@ fn hash(view: &View, range: Range<u64>, mut go_on: impl FnMut(u64, u64) -> bool)
 
 /// A segment as it stands in the table.
 struct Hashed {
-    counted: Recount,
+    counted: RecordStats,
     /// The hash of its values up to each of the points.
     hashes: Vec<blake3::Hash>,
     /// The hash of all its values, if these are asked about.
@@ -227,13 +235,13 @@ struct Hashed {
 }
 
 /// The points behind the first value of segment i, up to its end.
-fn of_segment(points: &[journal::Point], i: u64) -> &[journal::Point] {
+fn of_segment(points: &[journal::CommitPoint], i: u64) -> &[journal::CommitPoint] {
     let until = |count: u64| points.partition_point(|p| p.count <= count);
     &points[until(i * SEGMENT)..until((i + 1) * SEGMENT)]
 }
 
-fn segment(view: &View, space: Space, points: &[journal::Point], i: u64, end: u64) -> Result<Hashed> {
-    let (mut hasher, mut counted) = (blake3::Hasher::new(), Recount::default());
+fn segment(view: &RunReader, space: SparseSpace, points: &[journal::CommitPoint], i: u64, end: u64) -> Result<Hashed> {
+    let (mut hasher, mut counted) = (blake3::Hasher::new(), RecordStats::default());
     let (mut bytes, mut from) = (Vec::new(), i * SEGMENT);
     let mut hash_to = |to: u64| {
         for_each_piece(view, from, to, |n, values| {
@@ -250,21 +258,22 @@ fn segment(view: &View, space: Space, points: &[journal::Point], i: u64, end: u6
 }
 
 /// Counts the rare heaps and the largest value of all values that are there, in parallel; `freed` tells of the others.
-/// Under [`Space::NONE`] no heap is told.
+/// Under [`SparseSpace::NONE`] no heap is told.
 ///
 /// # Errors
 /// What reading `past` gives.
-pub fn count<S: Sequence + ?Sized>(past: &S, space: Space, freed: &Known) -> Result<Known> {
+pub fn count<S: Sequence + ?Sized>(past: &S, space: SparseSpace, freed: &SequenceStats) -> Result<SequenceStats> {
     /// Values counted by one task.
-    const PIECE: u64 = 1 << 20;
+    const VALUES_PER_TASK: u64 = 1 << 20;
     let hole = past.freed();
-    let pieces = |from: u64, to: u64| (from..to).step_by(index(PIECE)).map(move |n| n..to.min(n + PIECE));
+    let pieces =
+        |from: u64, to: u64| (from..to).step_by(index(VALUES_PER_TASK)).map(move |n| n..to.min(n + VALUES_PER_TASK));
     let pieces: Vec<Range<u64>> = pieces(0, hole.start).chain(pieces(hole.end, past.len())).collect();
     let counted = pieces.into_par_iter().map(|piece| {
-        let mut known = Known::default();
+        let mut known = SequenceStats::default();
         for_each_piece(past, piece.start, piece.end, |from, values| {
             known.max_value = values.iter().fold(known.max_value, |largest, &v| largest.max(v));
-            if space != Space::NONE {
+            if space != SparseSpace::NONE {
                 let rares = (from..).zip(values).filter(|&(n, &v)| space.is_rare(v, n));
                 known.rares.extend(rares.map(|(n, &v)| (n, v)));
             }
@@ -272,7 +281,7 @@ pub fn count<S: Sequence + ?Sized>(past: &S, space: Space, freed: &Known) -> Res
         })?;
         Ok(known)
     });
-    let mut all = counted.try_reduce(Known::default, |mut before, after| {
+    let mut all = counted.try_reduce(SequenceStats::default, |mut before, after| {
         before.rares.extend(after.rares);
         before.max_value = before.max_value.max(after.max_value);
         Ok(before)
@@ -285,20 +294,20 @@ pub fn count<S: Sequence + ?Sized>(past: &S, space: Space, freed: &Known) -> Res
 
 /// A run whose values are to be checked.
 struct Suspect {
-    view: View,
-    space: Space,
+    view: RunReader,
+    space: SparseSpace,
     /// Of all its values.
-    known: Known,
+    known: SequenceStats,
 }
 
 impl Suspect {
     /// Opens the run and counts its rare heaps.
     fn open(dir: &Path) -> Result<Suspect> {
-        let view = settled(dir)?;
+        let view = open_consistent(dir)?;
         view.contents.whole(dir)?;
         let last = &view.contents.last;
-        let snapshot = Snapshot::read(dir, last)?;
-        let freed = snapshot.as_ref().map(Snapshot::known).unwrap_or_default();
+        let snapshot = DiscardSummary::read(dir, last)?;
+        let freed = snapshot.as_ref().map(DiscardSummary::known).unwrap_or_default();
         let space = space_of(&view.rule, last);
         let known = count(&view, space, &freed)?;
         Ok(Suspect { view, space, known })
@@ -308,7 +317,7 @@ impl Suspect {
     fn agree(&self) -> Result<()> {
         let last = &self.view.contents.last;
         let rares = (self.known.rares.len() as u64, self.last_rare());
-        if space_of(&self.view.rule, last) != Space::NONE && rares != (last.rares, last.last_rare) {
+        if space_of(&self.view.rule, last) != SparseSpace::NONE && rares != (last.rares, last.last_rare) {
             return Err(Error::Damage {
                 path: self.view.table.path().into(),
                 offset: HEADER,
@@ -366,12 +375,12 @@ fn further(progress: &mut impl FnMut(u64, u64), before: u64, all: u64) -> impl F
 /// range is not committed, [`Error::Freed`] when it holds heaps whose options need freed values.
 pub fn exclusion(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut(u64, u64)) -> Result<Report> {
     let mut suspect = Suspect::open(dir)?;
-    if suspect.space == Space::NONE {
+    if suspect.space == SparseSpace::NONE {
         let rule = &suspect.view.rule;
         let named = rule.known().and_then(|known| known.space);
-        let space = named.and_then(|(mask, position)| Space::new(rule, mask, position));
+        let space = named.and_then(|(mask, position)| SparseSpace::new(rule, mask, position));
         suspect.space = space.ok_or_else(|| Error::NoSpace { game: rule.name().into() })?;
-        suspect.known = count(&suspect.view, suspect.space, &Known::default())?;
+        suspect.known = count(&suspect.view, suspect.space, &SequenceStats::default())?;
     }
     let Suspect { view, space, known } = &suspect;
     let (ranges, report) = suspect.ranges(range, suspect.last_rare() + view.rule.max_remove())?;
@@ -435,7 +444,7 @@ pub fn definition(
     seed: u64,
     progress: impl FnMut(u64, u64),
 ) -> Result<Report> {
-    let view = settled(dir)?;
+    let view = open_consistent(dir)?;
     view.contents.whole(dir)?;
     let (freed, count) = (view.freed(), view.len());
     // The options of a heap need the values before it.

@@ -11,30 +11,30 @@
 //! values far behind a part are shown to it as freed while it is made. While it computes it may read all of them.
 
 use crate::error::{Error, Result};
-use crate::solver::{Known, Method, Solver, Space, Work, lookback};
+use crate::solver::{Method, SequenceStats, Solver, SparseSpace, Work, lookback};
 use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 
-/// A part has at least so many heaps, since a solver that begins must learn which look-ups come first.
+/// A part has at least so many heaps, since a solver that begins must learn which lookups come first.
 const PART: u64 = 1 << 21;
 
 /// So many of the last values a new solver reads itself: large ones among them serve as witnesses.
 const RECENT: u64 = 1 << 26;
 
 /// The first values, which it always reads.
-const HEAD: u64 = 1 << 16;
+const HEAD_VALUES: u64 = 1 << 16;
 
 /// The first values of a sequence. Some are shown as freed to a solver that is made.
-struct First<'a, S: ?Sized> {
+struct HiddenPrefix<'a, S: ?Sized> {
     past: &'a S,
     count: u64,
     hidden: Range<u64>,
 }
 
-impl<S: Sequence + ?Sized> Sequence for First<'_, S> {
+impl<S: Sequence + ?Sized> Sequence for HiddenPrefix<'_, S> {
     fn len(&self) -> u64 {
         self.count
     }
@@ -53,9 +53,9 @@ impl<S: Sequence + ?Sized> Sequence for First<'_, S> {
 struct Recomputing<'a, S: ?Sized> {
     rule: &'a Rule,
     method: Method,
-    space: Space,
+    space: SparseSpace,
     past: &'a S,
-    known: &'a Known,
+    known: &'a SequenceStats,
     /// The lowest part that went wrong; later ones need not go on.
     wrong: AtomicUsize,
 }
@@ -68,9 +68,9 @@ struct Recomputing<'a, S: ?Sized> {
 pub fn check<S: Sequence + ?Sized>(
     rule: &Rule,
     method: Method,
-    space: Space,
+    space: SparseSpace,
     past: &S,
-    known: &Known,
+    known: &SequenceStats,
     range: Range<u64>,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Work> {
@@ -107,7 +107,7 @@ pub fn check<S: Sequence + ?Sized>(
         let work = work?;
         sum.witnessed += work.witnessed;
         sum.defined += work.defined;
-        sum.walks += work.walks;
+        sum.exhaustive_searches += work.exhaustive_searches;
         sum.found_rare += work.found_rare;
         sum.depth = sum.depth.max(work.depth);
     }
@@ -150,7 +150,7 @@ impl<S: Sequence + ?Sized> Recomputing<'_, S> {
             return Ok(Work::default());
         }
         let mut solver = self.solver(part.start)?;
-        let mut past = First { past: self.past, count: part.start, hidden: self.freed(part.start) };
+        let mut past = HiddenPrefix { past: self.past, count: part.start, hidden: self.freed(part.start) };
         let (mut computed, mut stored) = (Vec::new(), Vec::new());
         while past.count < part.end && self.wrong.load(Ordering::Relaxed) >= i {
             computed.clear();
@@ -179,17 +179,17 @@ impl<S: Sequence + ?Sized> Recomputing<'_, S> {
         let last_rare = self.known.rares.last().map_or(0, |rare| rare.0);
         let recent = start.saturating_sub(RECENT.max(lookback(self.rule, last_rare)));
         let hidden = match freed.is_empty() {
-            true => HEAD..recent,
+            true => HEAD_VALUES..recent,
             false => freed.start..freed.end.max(recent),
         };
-        let sparse = self.space != Space::NONE;
+        let sparse = self.space != SparseSpace::NONE;
         let hidden = if hidden.is_empty() || !sparse { freed } else { hidden };
         let rares = self.known.rares.iter().filter(|rare| hidden.contains(&rare.0)).copied().collect();
         let max_value = if hidden.is_empty() { 0 } else { self.known.max_value };
-        let past = First { past: self.past, count: start, hidden };
+        let past = HiddenPrefix { past: self.past, count: start, hidden };
         let space = sparse.then_some(self.space);
-        let solver = Solver::knowing(self.rule, self.method, space, &past, &Known { rares, max_value })?;
+        let solver = Solver::knowing(self.rule, self.method, space, &past, &SequenceStats { rares, max_value })?;
         // The space is the one that the run found good; a young sequence finds it again.
-        Ok(if solver.space() == Space::NONE { solver } else { solver.with_fixed_space() })
+        Ok(if solver.space() == SparseSpace::NONE { solver } else { solver.with_fixed_space() })
     }
 }

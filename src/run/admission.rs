@@ -1,0 +1,84 @@
+//! Refuses a run that cannot succeed, before anything is written: a directory with files of others, too little disk
+//! space, a `--keep` below the lookback of the solver.
+
+use super::Options;
+use crate::checkpoint::commit::{RETAINED_HEAD, RETENTION_SLACK};
+use crate::checkpoint::journal::{self, Record};
+use crate::error::{Error, Result};
+use crate::solver;
+use crate::storage::Dir;
+use crate::table::{self, HEADER, Width};
+use crate::theory::rule::Rule;
+use std::path::Path;
+
+/// Refuses a directory that holds files of others: a run would mix its own among them. Hidden files are nobody's data, and
+/// `lost+found` belongs to the file system.
+pub(super) fn check_unoccupied(dir: &Dir) -> Result<()> {
+    if !dir.exists().map_err(Error::io("reading the state of", dir.path()))? {
+        return Ok(());
+    }
+    let ours = |name: &str| {
+        let name = name.strip_suffix(".part").unwrap_or(name);
+        [table::VALUES, table::ESCAPES, journal::NAME, "holes.tmp", "watch.bin", "lost+found"].contains(&name)
+            || ["snapshot-", "quarantine-", "."].iter().any(|start| name.starts_with(start))
+    };
+    let names = dir.names().map_err(Error::io("reading the names in", dir.path()))?;
+    match names.into_iter().find(|name| !ours(name)) {
+        Some(name) => Err(Error::Occupied { path: dir.path().into(), name: name.escape_default().to_string() }),
+        None => Ok(()),
+    }
+}
+
+/// Refuses to keep fewer values than the solver looks back at, as far as that is known: from the rare positions of the run up
+/// to `last_rare`, and from those that the literature or our own runs know of the game, if the run reaches them.
+pub(super) fn check_keep(dir: &Path, rule: &Rule, options: &Options, keep: u64, last_rare: u64) -> Result<()> {
+    let refuse = |needed, why: String| Err(Error::Keep { path: dir.into(), keep, needed, freed: false, why });
+    if !solver::may_be_sparse(rule, options.method) {
+        return refuse(None, "values are computed by the definition, which looks back at all of them".into());
+    }
+    let known = rule.known_last_rare().filter(|&n| options.to.is_none_or(|to| to > n));
+    let last_rare = known.map_or(last_rare, |known| known.max(last_rare));
+    let needed = solver::lookback(rule, last_rare);
+    if needed > keep {
+        return refuse(Some(needed), looks_back(last_rare, needed));
+    }
+    Ok(())
+}
+
+pub(super) fn looks_back(last_rare: u64, needed: u64) -> String {
+    format!("with the last rare position at {last_rare}, {needed} values are looked back at")
+}
+
+/// Refuses a run that does not fit the disk, before anything is written. `lookback` bounds what may be kept from below.
+pub(super) fn check_room(
+    dir: &Dir,
+    options: &Options,
+    last: Option<&Record>,
+    width: Width,
+    lookback: u64,
+) -> Result<()> {
+    /// For the journal, the escapes and the files of others.
+    const RESERVE: u64 = 1 << 20;
+    let count = last.map_or(0, |last| last.count);
+    let Some(to) = options.to.filter(|&to| to > count) else { return Ok(()) };
+    let available = dir.free_space().map_err(Error::io("reading the free space of", dir.path()))?;
+    let held: u64 = last.map_or(0, |last| last.kept.iter().map(|(from, to)| to - from).sum());
+    // What a killed process wrote, or a run went back behind, is written over. Between holes nobody knows how much is there.
+    // Tables without a record are set aside.
+    let length = dir.length(table::VALUES).map_err(Error::io("reading the state of", dir.join(table::VALUES)))?;
+    let behind = length.unwrap_or(0).saturating_sub(count.saturating_mul(width.bytes()).saturating_add(HEADER));
+    let is_reused = last.is_some() && held == count;
+    let available = if is_reused { available.saturating_add(behind) } else { available };
+    let most = last
+        .map_or(options.keep, |last| last.keep)
+        .map_or(u64::MAX, |keep| keep.saturating_add(RETAINED_HEAD + RETENTION_SLACK));
+    let needed = (to - count).min(most.saturating_sub(held)).saturating_mul(width.bytes()).saturating_add(RESERVE);
+    if needed > available {
+        let room = available.saturating_sub(RESERVE) / width.bytes();
+        let keep = (held + room)
+            .checked_sub(RETAINED_HEAD + RETENTION_SLACK)
+            .filter(|&keep| keep >= lookback.max(RETAINED_HEAD));
+        return Err(Error::NoRoom { path: dir.path().into(), needed, available, fits: Some(count + room), keep });
+    }
+    Ok(())
+}

@@ -1,0 +1,165 @@
+//! Creates a run: decides the width of its table, and writes its first record.
+
+use super::admission::{check_keep, check_room};
+use super::main_loop::Run;
+use super::retry::Attempt;
+use super::spot_checks::SpotChecks;
+use super::{Observer, Options, Outcome, Prepared, Progress};
+use crate::checkpoint::commit::{Ledger, Writer};
+use crate::checkpoint::journal::{Event, FORMAT, Journal, Record, kept};
+use crate::checkpoint::summary::RecordStats;
+use crate::error::{Error, Result};
+use crate::solver::Solver;
+use crate::storage::Dir;
+use crate::table::digest::DigestChain;
+use crate::table::{self, Table, Width};
+use crate::theory::rule::Rule;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Number of first values that decide the width of the table.
+const WIDTH_SAMPLE: u64 = 1 << 16;
+
+/// A table of bytes may hold at most one escape (a value of 255 or more) per this number of values in the sample.
+const ESCAPES_WORTH: usize = 256;
+
+/// Decides the width of a new table by its first [`WIDTH_SAMPLE`] values, even if the run ends before them, so that the width
+/// suits every later continuation of the run. Returns the width and the values; `None` if `stop` came first.
+fn decide_width(solver: &mut Solver, stop: &AtomicBool) -> Result<Option<(Width, Vec<u16>)>> {
+    let mut sample = Vec::new();
+    while (sample.len() as u64) < WIDTH_SAMPLE {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let mut more = Vec::new();
+        let advanced = solver.advance(sample.as_slice(), WIDTH_SAMPLE, &mut more);
+        sample.append(&mut more);
+        match advanced {
+            // The values before it decide. Whether the run comes to the large value is for the run to find out.
+            Err(Error::ValueTooLarge { .. }) => break,
+            advanced => advanced?,
+        }
+    }
+    let escapes = sample.iter().filter(|&&v| table::is_escape(v)).count();
+    let width = if escapes * ESCAPES_WORTH > sample.len() { Width::U16 } else { Width::U8 };
+    Ok(Some((width, sample)))
+}
+
+pub(super) fn create(
+    dir: &Dir,
+    mut journal: Journal,
+    rule: &Rule,
+    options: &Options,
+    attempt: Attempt,
+    observer: &mut (dyn Observer + Send),
+    stop: &AtomicBool,
+) -> Result<Prepared> {
+    if let Some(keep) = options.keep {
+        check_keep(dir.path(), rule, options, keep, 0)?;
+        table::check_holes(dir)?;
+    }
+    observer.started(rule, 0, options.to);
+    let has_data = || [table::VALUES, table::ESCAPES].iter().any(|name| !matches!(dir.length(name), Ok(None)));
+    let new_solver = || Ok(Solver::new(rule, options.method, None, [].as_slice())?.with_audit(attempt.seed));
+    let mut solver: Solver = new_solver()?;
+    let (width, mut pending) = match options.width {
+        Some(width) => (width, Vec::new()),
+        None => match decide_width(&mut solver, stop)? {
+            Some(decided) => decided,
+            None => {
+                // Nothing stays behind but a directory. A journal stays where data must not lose it.
+                if !has_data() {
+                    journal.discard()?;
+                }
+                let progress = Progress::default();
+                return Ok(Prepared::Nothing(Outcome { rule: rule.clone(), progress, computed: 0, stopped: true }));
+            }
+        },
+    };
+    if options.to.is_some_and(|to| to < pending.len() as u64) {
+        // The sample reaches beyond the values that were asked for.
+        pending.clear();
+        solver = new_solver()?;
+    }
+    if let Err(error) = check_room(dir, options, None, width, 0) {
+        if !has_data() {
+            journal.discard()?;
+        }
+        return Err(error);
+    }
+    let is_torn = journal.has_rest()?;
+    match journal.drop_rest()? {
+        Some(name) => observer.note(&format!("the journal was damaged, and is kept in {name}")),
+        None if is_torn => observer.note("the journal holds no whole record: the run starts again"),
+        None => {}
+    }
+    for name in Table::put_old_files_aside(dir)? {
+        observer.note(&format!("the tables without a good record are kept: {name}"));
+    }
+    let table = Table::create_in(dir, width)?;
+    let template = Record {
+        format: FORMAT,
+        run: new_identity(),
+        game: rule.name().into(),
+        rule: rule.digest(),
+        sequence: 0,
+        event: Event::Open,
+        count: 0,
+        escapes: 0,
+        width,
+        mask: 0,
+        position: 0,
+        kept: kept(0, &(0..0)),
+        keep: options.keep,
+        snapshot: None,
+        digest: DigestChain::new().digest().to_string(),
+        rares: 0,
+        last_rare: 0,
+        max_value: 0,
+        max_at: 0,
+        checks: BTreeMap::new(),
+        errors: attempt.failures, // which no record could count
+        suspect: None,
+        kernel: options.method.name().into(),
+        program: crate::PROGRAM.into(),
+        time: String::new(),
+        seconds: 0,
+        previous: String::new(),
+        blake3: String::new(),
+    };
+    // Before any value is: from now on it is clear whose they are.
+    journal.append(template.clone())?;
+    let template = Record { event: Event::Commit, ..template };
+    let mut largest = RecordStats::default();
+    largest.see_largest(0, &pending);
+    let mut computed_digest = DigestChain::new();
+    computed_digest.update(&pending);
+    Ok(Prepared::Ready(Box::new(Run {
+        dir: dir.clone(),
+        rule: rule.clone(),
+        writer: Writer::new(Ledger::new(dir, journal, table, DigestChain::new(), &[], None, template))?,
+        solver,
+        pending,
+        computed_digest,
+        largest,
+        places: SpotChecks::new(0, 0, None),
+        memory_checks: 0,
+        checks_before: BTreeMap::new(),
+        from: 0,
+    })))
+}
+
+/// Another number in every run.
+pub(super) fn random_seed() -> u64 {
+    std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0)
+}
+
+/// 128 bits that tell one run from another; no secret.
+fn new_identity() -> String {
+    let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&seconds.as_nanos().to_le_bytes());
+    hasher.update(&std::process::id().to_le_bytes());
+    hasher.update(format!("{:p}", &raw const hasher).as_bytes());
+    hasher.finalize().to_hex()[..32].to_owned()
+}

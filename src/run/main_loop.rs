@@ -1,0 +1,203 @@
+//! The main loop of a run: computes a block, checks, commits.
+
+use super::admission::looks_back;
+use super::commit_clock::CommitClock;
+use super::spot_checks::SpotChecks;
+use super::{Observer, Options, Outcome, Progress, ProofSummary, RunPolicy};
+use crate::checkpoint::commit::{Batch, Writer, may_free};
+use crate::checkpoint::summary::RecordStats;
+use crate::error::{Error, Result};
+use crate::solver::{self, Solver, SparseSpace};
+use crate::storage::Dir;
+use crate::table::digest::{DigestChain, SEGMENT};
+use crate::theory::definition::{Appended, Sequence};
+use crate::theory::rule::Rule;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+pub(super) struct Run {
+    pub(super) dir: Dir,
+    pub(super) rule: Rule,
+    pub(super) writer: Writer,
+    pub(super) solver: Solver,
+    /// Proved, not given to the writer.
+    pub(super) pending: Vec<u16>,
+    /// Of all values, each entered when it was computed.
+    pub(super) computed_digest: DigestChain,
+    pub(super) largest: RecordStats,
+    pub(super) places: SpotChecks,
+    pub(super) memory_checks: u64,
+    /// `checks` of the record that this process started from.
+    pub(super) checks_before: BTreeMap<String, u64>,
+    pub(super) from: u64,
+}
+
+/// Counts more of a check; what was counted before is what a file says.
+pub(super) fn more(checks: &mut BTreeMap<String, u64>, name: &str, number: u64) {
+    let count = checks.entry(name.into()).or_default();
+    *count = count.saturating_add(number);
+}
+
+impl Run {
+    pub(super) fn go_on(
+        mut self,
+        options: &Options,
+        policy: RunPolicy,
+        observer: &mut (dyn Observer + Send),
+        stop: &AtomicBool,
+    ) -> Result<Outcome> {
+        let to = options.to.unwrap_or(u64::MAX);
+        let mut clock = CommitClock::new();
+        loop {
+            self.writer.poll()?;
+            let count = self.count();
+            observer.advanced(&self.progress());
+            let stopping = stop.load(Ordering::Relaxed);
+            let last = count >= to || stopping;
+            let boundary = count.is_multiple_of(SEGMENT) && !self.pending.is_empty();
+            let due = last
+                || boundary
+                || match policy.commit_every {
+                    Some(every) => count.is_multiple_of(every) && !self.pending.is_empty(),
+                    None => clock.is_due(Instant::now()) && !self.writer.is_busy(),
+                };
+            if due {
+                self.check()?;
+                self.commit()?;
+                if policy.commit_every.is_some() {
+                    self.writer.wait()?;
+                }
+                clock.committed(Instant::now());
+            }
+            if last {
+                self.writer.wait()?;
+                observer.advanced(&self.progress());
+                let outcome = Outcome {
+                    rule: self.rule.clone(),
+                    progress: self.progress(),
+                    computed: count - self.from,
+                    stopped: stopping && count < to,
+                };
+                self.writer.close()?;
+                return Ok(outcome);
+            }
+            if due && let Err(error) = self.check_keep() {
+                self.writer.close()?;
+                return Err(error);
+            }
+            let every = policy.commit_every.unwrap_or(SEGMENT);
+            let segment_end =
+                (count / SEGMENT + 1).saturating_mul(SEGMENT).min((count / every + 1).saturating_mul(every));
+            let mut more = Vec::new();
+            let given = Appended { first: self.writer.published(), more: self.writer.in_flight() };
+            let past = Appended { first: &given, more: &self.pending };
+            let advanced = self.solver.advance(&past, to.min(segment_end), &mut more);
+            self.computed_digest.update(&more);
+            self.largest.see_largest(count, &more);
+            let (rares, last_rare) = self.solver.rares(count + more.len() as u64);
+            let depth = self.solver.take_depth();
+            observer.proved(count, &more, &ProofSummary { space: self.solver.space(), rares, last_rare, depth });
+            self.pending.append(&mut more);
+            clock.computed(Instant::now());
+            if let Err(error) = advanced {
+                // What was proved before the error is right, and stays.
+                self.check()?;
+                self.commit()?;
+                let error = self.explain(error);
+                self.writer.close()?;
+                return Err(error);
+            }
+        }
+    }
+
+    /// What was computed from memory that changed is not written, nor what is another value the second time.
+    pub(super) fn check(&mut self) -> Result<()> {
+        let given = Appended { first: self.writer.published(), more: self.writer.in_flight() };
+        let past = Appended { first: &given, more: &self.pending };
+        self.solver.check_memory(&past)?;
+        self.memory_checks += 1;
+        // Without a space every heap counts as rare.
+        let has_space = self.solver.space() != SparseSpace::NONE;
+        self.places.look(&self.rule, &past, if has_space { self.solver.rares(past.len()).1 } else { 0 })
+    }
+
+    /// The values that are proved.
+    fn count(&self) -> u64 {
+        self.writer.published().len() + self.writer.in_flight().len() as u64 + self.pending.len() as u64
+    }
+
+    fn progress(&self) -> Progress {
+        let count = self.count();
+        let (rares, last_rare) = self.solver.rares(count);
+        Progress {
+            count,
+            committed: self.writer.published().len(),
+            rares,
+            last_rare,
+            max_value: self.largest.max_value,
+            max_at: self.largest.max_at,
+        }
+    }
+
+    /// Stops a run that looks back farther than it is to keep values, before it frees any that it needs.
+    fn check_keep(&self) -> Result<()> {
+        let Some(keep) = self.writer.keep() else { return Ok(()) };
+        let needed = self.solver.lookback();
+        let why = match needed {
+            Some(needed) if needed > keep => looks_back(self.solver.rares(self.count()).1, needed),
+            None if may_free(self.writer.published(), Some(keep)) => {
+                "values are still computed by the definition, which looks back at all of them".into()
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::Keep { path: self.dir.path().into(), keep, needed, freed: false, why })
+    }
+
+    /// Says what freed values were needed for, and with how many it would have gone on.
+    fn explain(&self, error: Error) -> Error {
+        match (error, self.writer.keep()) {
+            (Error::Freed { hole, heap: Some(n), .. }, Some(keep)) => Error::Keep {
+                path: self.dir.path().into(),
+                keep,
+                needed: Some(solver::lookback(&self.rule, n)),
+                freed: true,
+                why: format!(
+                    "heap {n} is a new rare position, or its value is proved by no option near the ends, and so all values \
+                     before it are looked back at, of which {}..{} are freed",
+                    hole.0, hole.1
+                ),
+            },
+            (error, _) => error,
+        }
+    }
+
+    /// Gives the writer what is proved.
+    pub(super) fn commit(&mut self) -> Result<()> {
+        let (rares, last_rare) = self.solver.rares(self.count());
+        let work = self.solver.work();
+        let mut checks = self.checks_before.clone();
+        for (name, number) in [
+            ("witnessed", work.witnessed),
+            ("definition", work.defined),
+            ("walks", work.exhaustive_searches),
+            ("audited", work.audited),
+            ("settled", work.proved_maxima),
+            ("places", self.places.done()),
+            ("memory", self.memory_checks),
+        ] {
+            more(&mut checks, name, number);
+        }
+        let batch = Batch {
+            values: Arc::new(std::mem::replace(&mut self.pending, self.writer.take_spare())),
+            computed_digest: self.computed_digest.digest(),
+            counted: RecordStats { rares, last_rare, ..self.largest },
+            space: self.solver.space(),
+            checks,
+            suspect: self.places.suspect(),
+            lookback: self.solver.lookback(),
+        };
+        self.writer.commit(batch)
+    }
+}

@@ -1,0 +1,104 @@
+//! Retries a run after a failed check, and records the failure in the journal.
+
+use super::{Observer, Outcome, RunPolicy};
+use crate::checkpoint::journal::{Contents, Event, Journal, Record};
+use crate::error::{Error, Result};
+use crate::storage::Dir;
+
+/// Maximum number of failed checks per process before the run is abandoned.
+pub(super) const FAILURES: usize = 8;
+
+/// Does something with the run, and says in the journal when a check failed: at once, whatever happens to the process then.
+pub(super) fn record_check_failure(
+    dir: &Dir,
+    observer: &mut (dyn Observer + Send),
+    work: impl FnOnce(&mut (dyn Observer + Send)) -> Result<Outcome>,
+) -> Result<Outcome> {
+    let done = work(observer);
+    let Err(error @ (Error::Differs { .. } | Error::Flipped { .. })) = &done else { return done };
+    let count = || -> Result<()> {
+        let (mut journal, contents) = Journal::open_in(dir)?;
+        // Before the first record there is nothing that could be wrong.
+        let Some(Contents { mut last, .. }) = contents else { return Ok(()) };
+        journal.drop_rest()?;
+        last.errors = last.errors.saturating_add(1);
+        if let Error::Differs { n, .. } = *error {
+            // A wrong value makes later ones wrong, so the least suspect is rechecked first.
+            last.suspect = Some(last.suspect.map_or(n, |other| other.min(n)));
+        }
+        journal.append(Record { event: Event::Open, ..last })
+    };
+    if let Err(why) = count() {
+        observer.note(&format!("that a check failed could not be written down: {why}"));
+    }
+    done
+}
+
+/// What tells one failed check from another: two failures with the same key are the same failure.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum FailureKey {
+    /// Memory changed at this place.
+    Flipped { what: &'static str, from: u64, to: u64 },
+    /// Two computations of G(n) gave these values.
+    Differs { n: u64, value: u32, again: u32 },
+}
+
+impl FailureKey {
+    /// The key of a failed check; `None` for any other error.
+    pub(super) fn of(error: &Error) -> Option<FailureKey> {
+        match *error {
+            Error::Flipped { what, from, to } => Some(FailureKey::Flipped { what, from, to }),
+            Error::Differs { n, value, again, .. } => Some(FailureKey::Differs { n, value, again }),
+            _ => None,
+        }
+    }
+
+    /// What the same failure twice in one process means.
+    pub(super) fn repeated(&self) -> &'static str {
+        match self {
+            FailureKey::Flipped { .. } => {
+                "the same memory changed again: a stuck memory bit is the likely cause; test the memory of this machine, and \
+                 resume the run on a different machine"
+            }
+            FailureKey::Differs { .. } => {
+                "the same check failed identically twice: this points to a bug in grundy, or to a permanent hardware fault; \
+                 repeat the run on a different machine, and report the bug if it fails there too"
+            }
+        }
+    }
+}
+
+/// Attempts a run, and again after a failed check: a transient hardware fault does not fail the same way twice.
+pub(super) fn retry_failed_checks(
+    seed: u64,
+    policy: RunPolicy,
+    observer: &mut (dyn Observer + Send),
+    mut run: impl FnMut(Attempt, &mut (dyn Observer + Send)) -> Result<Outcome>,
+) -> Result<Outcome> {
+    let mut failures: Vec<FailureKey> = Vec::new();
+    loop {
+        let done = run(Attempt { policy, seed, failures: failures.len() as u64 }, observer);
+        let Err(error) = done else { return done };
+        let Some(key) = FailureKey::of(&error) else { return Err(error) };
+        if failures.contains(&key) {
+            observer.note(key.repeated());
+            return Err(error);
+        }
+        if failures.len() == FAILURES {
+            observer.note("checks fail again and again: test the memory and the processor of this machine");
+            return Err(error);
+        }
+        observer.note(&format!("{error}. The run is opened again, and continues from its last commit"));
+        failures.push(key);
+    }
+}
+
+/// One way through a run, from opening it.
+#[derive(Clone, Copy)]
+pub(super) struct Attempt {
+    pub(super) policy: RunPolicy,
+    /// Decides where a second look is taken, the same in each attempt.
+    pub(super) seed: u64,
+    /// How many attempts before it failed.
+    pub(super) failures: u64,
+}

@@ -1,0 +1,293 @@
+//! Tests of runs whose memory or whose committed values change.
+
+use super::commit_clock::CommitClock;
+use super::spot_checks::SpotChecks;
+use super::*;
+use crate::checkpoint::journal::Record;
+use crate::kernel::Kernel;
+use crate::storage::Memory;
+use crate::support::{Random, Tally, cases};
+use crate::table::digest::DigestChain;
+use crate::theory::definition;
+use crate::theory::definition::{Appended, Sequence};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Remembers what it is told.
+#[derive(Default)]
+struct Notes(Vec<String>);
+
+impl Observer for Notes {
+    fn started(&mut self, _: &Rule, _: u64, _: Option<u64>) {}
+    fn rehashed(&mut self, _: u64, _: u64) {}
+    fn advanced(&mut self, _: &Progress) {}
+    fn note(&mut self, text: &str) {
+        self.0.push(text.into());
+    }
+}
+
+const TO: u64 = 20_000;
+
+fn options(to: u64) -> Options {
+    let method = Method::Sparse(Kernel::best());
+    Options { to: Some(to), threads: 1, method, width: Some(Width::U8), keep: None, rollback: false }
+}
+
+/// Runs to [`TO`]; what `harm` does to each attempt comes after some values and before the next check.
+fn run_with(dir: &Dir, notes: &mut Notes, mut harm: impl FnMut(u64, &mut Run)) -> Result<Outcome> {
+    let (rule, policy) =
+        ("0.6".parse::<Rule>().unwrap(), RunPolicy { commit_every: Some(1000), ..RunPolicy::default() });
+    let stop = AtomicBool::new(false);
+    run_in(dir, Some(&rule), &options(12_000), policy, notes, &stop).unwrap();
+    let mut attempts = 0;
+    retry_failed_checks(7, policy, notes, |attempt, observer| {
+        attempts += 1;
+        record_check_failure(dir, observer, |observer| {
+            match prepare(Some(&rule), dir, &options(TO), attempt, observer, &stop)? {
+                Prepared::Nothing(outcome) => Ok(outcome),
+                Prepared::Ready(mut run) => {
+                    harm(attempts, &mut run);
+                    run.go_on(&options(TO), policy, observer, &stop)
+                }
+            }
+        })
+    })
+}
+
+fn last_record(dir: &Dir) -> Record {
+    journal::read_in(dir).unwrap().last
+}
+
+#[test]
+fn a_flip_in_memory_opens_the_run_again_is_counted_and_leaves_no_trace() {
+    let values = definition::values(&"0.6".parse().unwrap(), 20_000).unwrap();
+    let mut chain = DigestChain::new();
+    chain.update(&values);
+    // What later values are computed from; and what waits to be written.
+    for harm in [|run: &mut Run| run.solver.flip(), |run: &mut Run| run.computed_digest.update(&[7])] {
+        let (dir, mut notes) = (Dir::on(Arc::new(Memory::new()), Path::new("run")), Notes::default());
+        let outcome = run_with(&dir, &mut notes, |attempt, run| {
+            if attempt <= 2 {
+                harm(run)
+            }
+        });
+        // Twice the same place is a mistake; these are two accidents, or one.
+        let last = last_record(&dir);
+        match outcome {
+            Ok(outcome) => {
+                assert_eq!((outcome.progress.count, last.errors), (TO, 2), "{:?}", notes.0);
+                assert_eq!(last.digest, chain.digest().to_string());
+            }
+            Err(error) => {
+                assert!(matches!(error, Error::Flipped { .. }), "{error}");
+                assert!(notes.0.last().unwrap().contains("memory changed again"), "{:?}", notes.0);
+                assert_eq!((last.count, last.errors), (12_000, 2), "no value was written");
+                run_with(&dir, &mut notes, |_, _| ()).unwrap();
+                assert_eq!(last_record(&dir).digest, chain.digest().to_string());
+            }
+        }
+    }
+}
+
+/// What is computed and not yet written is nowhere else: a bit that flips there would be committed.
+#[test]
+fn a_bit_that_flips_in_what_waits_to_be_written_is_never_committed() {
+    let tally = Tally::begin("flips in the output buffer");
+    let rounds = cases(100, 20_000);
+    let mut random = Random::new("flips in the output buffer");
+    let (rule, stop) = ("0.6".parse::<Rule>().unwrap(), AtomicBool::new(false));
+    let (policy, mut notes) = (RunPolicy { seed: Some(7), ..RunPolicy::default() }, Notes::default());
+    let dir = Dir::on(Arc::new(Memory::new()), Path::new("run"));
+    run_in(&dir, Some(&rule), &options(12_000), policy, &mut notes, &stop).unwrap();
+    let attempt = Attempt { policy, seed: 7, failures: 0 };
+    for round in 0..rounds {
+        let prepared = prepare(Some(&rule), &dir, &options(TO), attempt, &mut notes, &stop).unwrap();
+        let Prepared::Ready(mut run) = prepared else { panic!("there is something to do") };
+        for _ in 0..1 + random.below(3) {
+            let mut more = Vec::new();
+            let past = Appended { first: run.writer.published(), more: &run.pending };
+            run.solver.advance(&past, TO, &mut more).unwrap();
+            run.computed_digest.update(&more);
+            run.largest.see_largest(past.len(), &more);
+            run.pending.append(&mut more);
+        }
+        let at = crate::theory::nimber::index(random.below(run.pending.len() as u64));
+        run.pending[at] ^= 1 << random.below(16);
+        let seen = run.check().and_then(|()| run.commit()).and_then(|()| run.writer.wait());
+        assert!(matches!(seen, Err(Error::Flipped { .. })), "round {round}: bit of {at}: {seen:?}");
+        drop(run);
+        assert_eq!(last_record(&dir).count, 12_000);
+    }
+    tally.end(rounds, "all noticed before the commit");
+}
+
+/// A table that agrees with its journal and has a wrong value, as a mistake of the program would leave it.
+#[test]
+fn a_wrong_value_that_is_committed_stops_the_run_until_it_goes_back_before_it() {
+    let (rule, stop) = ("0.07".parse::<Rule>().unwrap(), AtomicBool::new(false));
+    let values = definition::values(&rule, 5000).unwrap();
+    let mut chain = DigestChain::new();
+    chain.update(&values);
+    let policy = RunPolicy { commit_every: Some(500), repair: true, seed: None };
+    let (dir, mut notes) = (Dir::on(Arc::new(Memory::new()), Path::new("run")), Notes::default());
+    run_in(&dir, Some(&rule), &options(2000), policy, &mut notes, &stop).unwrap();
+    let attempt = Attempt { policy, seed: 7, failures: 0 };
+    let prepared =
+        |attempt: Attempt, notes: &mut Notes| match prepare(Some(&rule), &dir, &options(5000), attempt, notes, &stop) {
+            Ok(Prepared::Ready(run)) => Ok(run),
+            Ok(Prepared::Nothing(_)) => panic!("there is something to do"),
+            Err(error) => Err(error),
+        };
+    let mut run = prepared(attempt, &mut notes).unwrap();
+    run.pending = values[2000..2500].to_vec();
+    run.pending[250] ^= 1;
+    run.computed_digest.update(&run.pending);
+    run.largest.see_largest(2000, &run.pending);
+    run.commit().unwrap();
+    run.writer.wait().unwrap();
+    run.writer.close().unwrap();
+
+    let mut attempts = 0;
+    let seen = retry_failed_checks(7, policy, &mut notes, |attempt, observer| {
+        attempts += 1;
+        record_check_failure(&dir, observer, |_| {
+            let mut run = prepared(attempt, &mut Notes::default())?;
+            run.places = SpotChecks::new(2500, 0, Some(2250)); // as if it were one that is looked at late
+            run.go_on(&options(5000), policy, &mut Notes::default(), &stop)
+        })
+    });
+    let refused = |seen: &Result<Outcome>| matches!(seen, Err(error) if error.to_string().contains("--rollback"));
+    assert!(refused(&seen) && attempts == 2, "{attempts}: {seen:?}");
+    // Nor does another process, or one that has nothing to do, or a reader who asks, take it for good.
+    for to in [5000, 2500] {
+        let seen = run_in(&dir, None, &options(to), policy, &mut notes, &stop);
+        assert!(refused(&seen), "{seen:?}");
+        let last = last_record(&dir);
+        assert_eq!((last.count, last.errors, last.suspect), (2500, 1, Some(2250)));
+        let seen = RunReader::open_in(&dir).unwrap().check_suspect();
+        assert!(matches!(seen, Err(Error::Differs { n: 2250, .. })), "{seen:?}");
+    }
+    let back = Options { rollback: true, ..options(2100) };
+    run_in(&dir, None, &back, policy, &mut notes, &stop).unwrap();
+    assert!(notes.0.iter().any(|note| note.contains("went back to 2000")), "{:?}", notes.0);
+    let last = last_record(&dir);
+    assert_eq!((last.count, last.errors, last.suspect), (2100, 1, Some(2250)), "until it is there again");
+    run_in(&dir, None, &options(5000), policy, &mut notes, &stop).unwrap();
+    let last = last_record(&dir);
+    assert_eq!((last.count, last.errors, last.suspect), (5000, 1, None));
+    assert_eq!(last.digest, chain.digest().to_string());
+}
+
+/// Both at once: what is damaged is told or put right, what is in doubt is looked at in what agrees.
+#[test]
+fn going_back_because_of_damage_does_not_forget_a_heap_in_doubt() {
+    let (rule, stop) = ("0.07".parse::<Rule>().unwrap(), AtomicBool::new(false));
+    let policy = RunPolicy { commit_every: Some(500), repair: true, seed: None };
+    let memory = Arc::new(Memory::new());
+    let (dir, mut notes) = (Dir::on(memory.clone(), Path::new("run")), Notes::default());
+    run_in(&dir, Some(&rule), &options(3000), policy, &mut notes, &stop).unwrap();
+    for n in [1250, 2750] {
+        let differs = || Err(Error::Differs { n, value: 1, again: 2, how: "a test".into() });
+        assert!(record_check_failure(&dir, &mut notes, |_| differs()).is_err());
+    }
+    assert_eq!((last_record(&dir).errors, last_record(&dir).suspect), (2, Some(1250)), "the least");
+    let mut bytes = memory.get(table::VALUES).unwrap();
+    bytes[4096 + 2600] ^= 1;
+    memory.put(table::VALUES, bytes);
+    let back = Options { rollback: true, ..options(2500) };
+    run_in(&dir, None, &back, policy, &mut notes, &stop).unwrap();
+    assert_eq!((last_record(&dir).count, last_record(&dir).suspect), (2500, None), "1250 was good");
+
+    assert!(
+        record_check_failure(&dir, &mut notes, |_| Err(Error::Differs {
+            n: 2400,
+            value: 1,
+            again: 2,
+            how: "a".into()
+        }))
+        .is_err()
+    );
+    let mut bytes = memory.get(table::VALUES).unwrap();
+    bytes[4096 + 2100] ^= 1;
+    memory.put(table::VALUES, bytes);
+    run_in(&dir, None, &Options { rollback: true, ..options(2000) }, policy, &mut notes, &stop).unwrap();
+    assert_eq!((last_record(&dir).count, last_record(&dir).suspect), (2000, Some(2400)), "not there any more");
+    run_in(&dir, None, &options(3000), policy, &mut notes, &stop).unwrap();
+    assert_eq!((last_record(&dir).count, last_record(&dir).suspect), (3000, None));
+}
+
+/// A failure that a stop follows at once is counted all the same.
+#[test]
+fn a_check_that_fails_while_the_run_is_stopped_is_counted() {
+    let (rule, stop) = ("0.6".parse::<Rule>().unwrap(), AtomicBool::new(false));
+    let policy = RunPolicy { commit_every: Some(1000), ..RunPolicy::default() };
+    let (dir, mut notes) = (Dir::on(Arc::new(Memory::new()), Path::new("run")), Notes::default());
+    run_in(&dir, Some(&rule), &options(12_000), policy, &mut notes, &stop).unwrap();
+    let outcome = retry_failed_checks(7, policy, &mut notes, |attempt, observer| {
+        record_check_failure(&dir, observer, |observer| {
+            match prepare(Some(&rule), &dir, &options(TO), attempt, observer, &stop)? {
+                Prepared::Nothing(outcome) => Ok(outcome),
+                Prepared::Ready(mut run) => {
+                    stop.store(true, Ordering::Relaxed);
+                    run.solver.flip();
+                    run.go_on(&options(TO), policy, observer, &stop)
+                }
+            }
+        })
+    });
+    assert!(outcome.unwrap().stopped);
+    assert_eq!((last_record(&dir).count, last_record(&dir).errors), (12_000, 1), "{:?}", notes.0);
+}
+
+/// A machine that fails every 6 s, of which opening the run takes 1 s, keeps most of what it computes.
+#[test]
+fn commits_come_early_after_the_first_block_and_then_less_often() {
+    let begun = Instant::now();
+    let at = |milliseconds| begun + Duration::from_millis(milliseconds);
+    let mut clock = CommitClock::new();
+    assert!(!clock.is_due(at(3_600_000)), "the first block decides, however long it takes");
+    clock.computed(at(1000));
+    let mut commits = Vec::new();
+    for now in (1000..30_000).step_by(100) {
+        clock.computed(at(now));
+        if clock.is_due(at(now)) {
+            commits.push(now);
+            clock.committed(at(now));
+        }
+    }
+    assert_eq!(commits, [1700, 3100, 5900, 10_900, 15_900, 20_900, 25_900]);
+}
+
+#[test]
+fn another_result_the_second_time_is_an_accident_and_the_same_one_is_not() {
+    let differs = |n: u64| Error::Differs { n, value: 1, again: 2, how: "a test".into() };
+    let done =
+        || Ok(Outcome { rule: "kayles".parse().unwrap(), progress: Progress::default(), computed: 0, stopped: false });
+    let attempt = |failing: &dyn Fn(u64) -> Option<Error>| {
+        let (mut attempts, mut notes) = (0, Notes::default());
+        let outcome = retry_failed_checks(0, RunPolicy::default(), &mut notes, |attempt, _| {
+            attempts += 1;
+            assert_eq!(attempt.failures + 1, attempts, "the next attempt knows of the failures");
+            failing(attempts).map_or_else(done, Err)
+        });
+        (outcome.map(|_| ()), attempts, notes.0.last().cloned().unwrap_or_default())
+    };
+    assert!(matches!(attempt(&|_| None), (Ok(()), 1, _)));
+    assert!(matches!(attempt(&|n| (n == 1).then(|| differs(5))), (Ok(()), 2, _)));
+    assert!(matches!(attempt(&|n| (n < 4).then(|| differs(n))), (Ok(()), 4, _)));
+    let (outcome, attempts, note) = attempt(&|_| Some(differs(5)));
+    assert!(matches!(outcome, Err(Error::Differs { n: 5, .. })) && attempts == 2 && note.contains("report the bug"));
+    // A bit that is stuck changes the same memory each time; the second text is then no evidence of a bug.
+    let flipped = || Error::Flipped { what: "the codes", from: 1, to: 2 };
+    let (outcome, attempts, note) = attempt(&|_| Some(flipped()));
+    assert!(matches!(outcome, Err(Error::Flipped { .. })) && attempts == 2 && note.contains("stuck memory bit"));
+    assert!(!note.contains("bug"), "{note}");
+    let (outcome, attempts, note) = attempt(&|n| Some(differs(n)));
+    assert!(
+        outcome.is_err() && attempts == 1 + retry::FAILURES as u64 && note.contains("test the memory"),
+        "{attempts}, {note}"
+    );
+    let (outcome, attempts, _) = attempt(&|_| Some(Error::ValueTooLarge { n: 1 }));
+    assert!(matches!(outcome, Err(Error::ValueTooLarge { .. })) && attempts == 1, "no check failed");
+}
