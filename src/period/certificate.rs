@@ -174,15 +174,15 @@ impl CertifiedFacts {
 
 impl Certificate {
     /// Creates the certificate of a proved repetition. Returns `None` when it is not proved, when its preperiod is
-    /// only bounded, when values are discarded and `lag` is `None` or has no witness for a prime factor of the
+    /// only bounded, when values are discarded and `copies` is `None` or has no witness for a prime factor of the
     /// period, or when n1 of P4 exceeds the bound of the module head.
     ///
     /// # Errors
-    /// Errors of reading the values; all of them from 0 on are read, unless `lag` has their digest.
+    /// Errors of reading the values; all of them from 0 on are read, unless `copies` has their digest.
     pub fn new<S: Sequence + ?Sized>(
         subject: Subject<'_, S>,
         repeat: &Repeat,
-        lag: Option<&OffsetCopies>,
+        copies: Option<&OffsetCopies>,
     ) -> Result<Option<Certificate>> {
         let Some(Proof { theorem, from, length, window, least }) = repeat.proof.clone() else { return Ok(None) };
         let near = |window: PeriodWindow| {
@@ -192,8 +192,8 @@ impl Certificate {
             return Ok(None);
         }
         let space = window.map_or(SparseSpace::NONE, |window| window.space);
-        let counted = match lag {
-            Some(lag) => lag.counted.clone(),
+        let counted = match copies {
+            Some(copies) => copies.counted.clone(),
             None if !subject.values.freed().is_empty() => return Ok(None),
             None => CertifiedFacts::of(subject.values, length, space, window.map_or(0, |window| window.to))?,
         };

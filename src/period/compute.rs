@@ -8,7 +8,7 @@
 //! compared with the journal, before the search read it. The engine does so when it resumes a run; values that are
 //! searched without resuming the run are verified first.
 
-use super::preperiod::lag;
+use super::preperiod::offset_copies;
 use super::watch::Watch;
 use super::{Finding, Status, Subject};
 use crate::checkpoint::commit::RETAINED_HEAD;
@@ -219,16 +219,16 @@ fn compute_again(
     let Some(proof) = &mut repeat.proof else { return Ok(true) };
     let Some(window) = proof.window else { return Ok(true) };
     observer.note("computing all values again as two copies side by side, because the freed values are needed");
-    let lag = lag(rule, method, repeat.period, proof, &window, |done, of| {
+    let copies = offset_copies(rule, method, repeat.period, proof, &window, |done, of| {
         observer.again(done, of);
         !stop.load(Ordering::Relaxed)
     });
-    match lag {
+    match copies {
         Ok(None) => return Ok(false),
-        Ok(Some(lag)) => {
-            (repeat.preperiod, repeat.exact) = (lag.preperiod, true);
-            *proof = lag.proof.clone();
-            finding.lag = Some(lag);
+        Ok(Some(copies)) => {
+            (repeat.preperiod, repeat.exact) = (copies.preperiod, true);
+            *proof = copies.proof.clone();
+            finding.lag = Some(copies);
         }
         Err(e @ Error::Freed { .. }) => observer.note(&format!("the preperiod is only bounded: {e}")),
         Err(e) => return Err(e),

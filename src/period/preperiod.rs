@@ -149,7 +149,7 @@ impl Copy {
 /// Errors of the solver, [`Error::Freed`] among them when a copy needs values that it has not retained;
 /// [`Error::Differs`] when the values before n1 do not belong to the period, so that the run or this computation was
 /// wrong.
-pub(super) fn lag(
+pub(super) fn offset_copies(
     rule: &Rule,
     method: Method,
     p: u64,
@@ -157,10 +157,10 @@ pub(super) fn lag(
     window: &PeriodWindow,
     go_on: impl FnMut(u64, u64) -> bool,
 ) -> Result<Option<OffsetCopies>> {
-    lag_keeping(rule, method, p, proof, window, RETAINED_HEAD, go_on)
+    copies_keeping(rule, method, p, proof, window, RETAINED_HEAD, go_on)
 }
 
-fn lag_keeping(
+fn copies_keeping(
     rule: &Rule,
     method: Method,
     p: u64,
@@ -385,30 +385,37 @@ mod tests {
                     last = done;
                     true
                 };
-                let lag = lag_keeping(&rule, method, p, &proof, &window, head, see).unwrap().unwrap();
-                assert_eq!(lag.preperiod, n0, "{game}");
+                let copies = copies_keeping(&rule, method, p, &proof, &window, head, see).unwrap().unwrap();
+                assert_eq!(copies.preperiod, n0, "{game}");
                 let by_table = exceptions(all.as_slice(), p, n0, LISTED).unwrap();
-                assert_eq!(lag.exceptions, (n0 <= p).then_some(by_table), "{game}");
+                assert_eq!(copies.exceptions, (n0 <= p).then_some(by_table), "{game}");
                 // The front copy is watched from the start, and finds a window before the given one.
-                let nearer = lag.proof.window.unwrap();
+                let nearer = copies.proof.window.unwrap();
                 assert!(nearer.from <= 1 << 19 && nearer.is_placed(&rule), "{game}: {nearer:?}");
-                assert!(nearer.from >= n0 + nearer.width(&rule) && nearer.to == lag.proof.length, "{game}: {nearer:?}");
-                let counted = CertifiedFacts::of(all.as_slice(), lag.proof.length, nearer.space, nearer.to).unwrap();
-                assert_eq!(lag.counted, counted, "{game}");
-                assert_eq!(lag.proof.least.iter().map(|pair| pair.0).collect::<Vec<_>>(), prime_factors(p), "{game}");
-                for &(f, n) in &lag.proof.least {
+                assert!(
+                    nearer.from >= n0 + nearer.width(&rule) && nearer.to == copies.proof.length,
+                    "{game}: {nearer:?}"
+                );
+                let counted = CertifiedFacts::of(all.as_slice(), copies.proof.length, nearer.space, nearer.to).unwrap();
+                assert_eq!(copies.counted, counted, "{game}");
+                assert_eq!(
+                    copies.proof.least.iter().map(|pair| pair.0).collect::<Vec<_>>(),
+                    prime_factors(p),
+                    "{game}"
+                );
+                for &(f, n) in &copies.proof.least {
                     assert!(n >= n0 && all[index(n)] != all[index(n + p / f)], "{game}: {f}, {n}");
                 }
             }
             assert_eq!(
-                lag_keeping(&rule, method, p, &proof, &window, 1 << 17, |done, _| done < 300_000).unwrap(),
+                copies_keeping(&rule, method, p, &proof, &window, 1 << 17, |done, _| done < 300_000).unwrap(),
                 None
             );
             // A window before the last exceptions, then a wrong period.
             let early = PeriodWindow { from: n0 - 1 + window.width(&rule), ..window };
-            let wrong = lag_keeping(&rule, method, p, &proof, &early, 1 << 17, |_, _| true);
+            let wrong = copies_keeping(&rule, method, p, &proof, &early, 1 << 17, |_, _| true);
             assert!(matches!(wrong, Err(Error::Differs { n, .. }) if n == n0 - 1 + p), "{game}: {wrong:?}");
-            let wrong = lag_keeping(&rule, method, p + 2, &proof, &window, 1 << 17, |_, _| true);
+            let wrong = copies_keeping(&rule, method, p + 2, &proof, &window, 1 << 17, |_, _| true);
             assert!(matches!(wrong, Err(Error::Differs { .. })), "{game}: {wrong:?}");
         }
     }

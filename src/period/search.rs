@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn exceptions_are_the_positions_that_differ_from_the_period_continued_backwards() {
+    fn exceptions_differ_from_the_period_continued_backwards() {
         let mut random = Random::new("exceptions");
         for _ in 0..200 {
             let (p, n0) = (1 + random.below(30), random.below(100));
