@@ -122,8 +122,8 @@ impl Copy {
         self.values.len()
     }
 
-    /// Computes one batch, to at most `to`, and keeps at least the last `keep` values. Returns the first new n; the batch
-    /// is in `fresh`.
+    /// Computes one batch, to at most `to`, and keeps at least the last `keep` values. Returns the first new n;
+    /// the batch is in `fresh`.
     fn advance(&mut self, to: u64, keep: u64) -> Result<u64> {
         let from = self.len();
         self.fresh.clear();

@@ -150,8 +150,8 @@ fn check_counts(view: &RunReader, recount: RecordStats) -> Result<()> {
             path: view.table.path().into(),
             offset: HEADER,
             what: format!(
-                "the table has {rares} rare positions, the last at n = {last_rare}, and the largest value {max_value} at n = \
-                 {max_at}; the journal states other numbers"
+                "the table has {rares} rare positions, the last at n = {last_rare}, and the largest value {max_value} at \
+                 n = {max_at}; the journal states other numbers"
             ),
         });
     }
