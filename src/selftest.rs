@@ -1,12 +1,12 @@
-//! The self-test of this build on this machine: what a user runs before trusting it with a long computation.
+//! Tests this build on this machine; a user runs it before a long computation.
 //!
-//! Four questions, a [`Check`] for each part: do the kernels of this processor keep their contract, held against the
-//! portable one; are the values those of the definition, whichever kernel and however many threads; are they the
-//! published ones (`data/`); does a run that is stopped, torn and resumed end as it should, and does `verify` find what
-//! is altered.
+//! The self-test answers four questions, with a [`Check`] for each part. Do the kernels of this processor agree with
+//! the scalar kernel? Are the values those of the definition, with every kernel and number of threads? Are they the
+//! published ones (`data/`)? Does a run that is stopped, torn and resumed have the right values, and does `verify`
+//! find altered bytes?
 //!
-//! It draws from a fixed seed, so that a failure can be repeated, and writes into a directory of its own below that for
-//! temporary files, which it removes.
+//! All random numbers come from fixed seeds, so a failure can be repeated. Runs are written to a directory of their
+//! own below the system's directory for temporary files, and are removed at the end.
 
 use crate::checkpoint::journal;
 use crate::error::{Error, Result};
@@ -24,26 +24,26 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// One check that was made.
+/// The result of one check.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// What was asked.
+    /// What the check tests.
     pub name: String,
-    /// What was seen when all was well, else what went wrong.
+    /// A summary of what passed, or what went wrong.
     pub outcome: std::result::Result<String, String>,
-    /// How long it took.
+    /// Duration of the check.
     pub time: Duration,
 }
 
-/// Makes all checks; `each` sees every one when it has been made. The answer is whether all went well.
+/// Runs all checks, and calls `each` with the result of every one. Returns whether all passed.
 pub fn run(mut each: impl FnMut(&Check)) -> bool {
-    let mut well = true;
-    let mut check = |name: String, ask: &mut dyn FnMut() -> std::result::Result<String, String>| {
+    let mut passed = true;
+    let mut check = |name: String, test: &mut dyn FnMut() -> std::result::Result<String, String>| {
         let begun = Instant::now();
-        // A check that panics has failed like any other.
-        let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(ask));
-        let outcome = asked.unwrap_or_else(|_| Err("it panicked".into()));
-        well &= outcome.is_ok();
+        // A panic counts as a failed check.
+        let tested = std::panic::catch_unwind(std::panic::AssertUnwindSafe(test));
+        let outcome = tested.unwrap_or_else(|_| Err("it panicked".into()));
+        passed &= outcome.is_ok();
         each(&Check { name, outcome, time: begun.elapsed() });
     };
     for kernel in Kernel::available().into_iter().filter(|&kernel| kernel != Kernel::scalar()) {
@@ -58,12 +58,12 @@ pub fn run(mut each: impl FnMut(&Check)) -> bool {
     for (game, width) in [("grundy", Width::U8), ("0.6", Width::U8), ("0.6", Width::U16)] {
         check(format!("run of {game} in {}", width.name()), &mut || a_run(game, width));
     }
-    well
+    passed
 }
 
 type Outcome = std::result::Result<String, String>;
 
-/// Games of all kinds, with as many values as the definition has soon.
+/// Games of all kinds, each with the number of values that are computed by the definition.
 const GAMES: [(&str, usize); 8] = [
     ("grundy", 12_000),
     ("0.6", 12_000),
@@ -75,7 +75,7 @@ const GAMES: [(&str, usize); 8] = [
     ("0.034", 9000),
 ];
 
-/// Values that kernels and numbers of threads must agree on.
+/// Number of values on which all kernels and numbers of threads must agree, for games with a known sparse space.
 const FAR: usize = 25_000;
 
 fn said(error: Error) -> String {
@@ -107,7 +107,7 @@ fn list(probes: &[Probe]) -> Probes {
     list
 }
 
-/// All jobs of a kernel on random data, next to the portable kernel.
+/// Compares all jobs of a kernel on random data with those of the scalar kernel.
 fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
     const ROUNDS: u64 = 10_000;
     for seed in 0..ROUNDS {
@@ -135,13 +135,14 @@ fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
             let (a, b) = (&window[..split], &window[split..]);
             let wide = |list: &[u8]| -> Vec<u16> { list.iter().map(|&v| u16::from(v) * 257).collect() };
             let found = kernel.find(a, b, wanted);
-            let (mut open, mut asked) = ((0..=63).step_by(1 + split % 7).collect(), Vec::new());
+            let mut open = (0..=63).step_by(1 + split % 7).collect();
+            let mut calls = Vec::new();
             kernel.find_each(a, b, &mut open, |code, pairs| {
-                asked.push((code, pairs));
+                calls.push((code, pairs));
                 pairs % 3 == 0
             });
             open.sort_unstable();
-            asked.sort_unstable();
+            calls.sort_unstable();
             let found_value = kernel.find_value(&wide(a), &wide(b), u16::from(wanted) * 257);
             let lookups: Vec<(usize, u8)> = mark.iter().take(2).map(|p| (p.offset, 128 | p.code())).collect();
             let values: Vec<(usize, u16)> = lookups.iter().map(|&(o, code)| (o, u16::from(code) * 257)).collect();
@@ -149,23 +150,24 @@ fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
             items[at + split % HEAPS] |= 128;
             let repeats = kernel.repeats(&items, at, &lookups);
             let repeats_value = kernel.repeats_value(&wide(&items), at, &values);
-            (lanes, filled, planes, chained, found, open, asked, found_value, repeats, repeats_value)
+            (lanes, filled, planes, chained, found, open, calls, found_value, repeats, repeats_value)
         };
         if jobs(kernel) != jobs(Kernel::scalar()) {
-            return Err(format!("the kernel does not do what the portable one does (seed {seed})"));
+            return Err(format!("the kernel disagrees with the scalar kernel (seed {seed})"));
         }
     }
     Ok(format!("{ROUNDS} rounds of all its jobs"))
 }
 
-/// G(0), …, G(count - 1) on so many threads.
+/// Computes G(0), …, G(count - 1) on `threads` threads.
 fn values(rule: &Rule, kernel: Kernel, threads: usize, count: usize) -> Result<Vec<u16>> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|e| Error::io("starting threads for", "the self-test")(std::io::Error::other(e)))?;
     pool.install(|| solver::values(rule, Method::Sparse(kernel), count))
 }
 
-/// Every kernel on one, two and more threads than there are cores.
+/// Compares the values of every kernel, on one, two and more threads than there are cores, with those of the
+/// definition.
 fn values_are_defined(game: &str, count: usize) -> Outcome {
     let rule: Rule = game.parse().map_err(said)?;
     let defined = definition::values(&rule, count).map_err(said)?;
@@ -180,7 +182,9 @@ fn values_are_defined(game: &str, count: usize) -> Outcome {
                 return Err(format!("{setting}: G({n}) = {}, but by the definition {}", found[n], defined[n]));
             }
             match &expected {
-                Some(expected) if *expected != found => return Err(format!("{setting}: other values than before")),
+                Some(expected) if *expected != found => {
+                    return Err(format!("{setting}: the values differ from those of the first setting"));
+                }
                 Some(_) => {}
                 None => expected = Some(found),
             }
@@ -194,11 +198,12 @@ fn values_are_defined(game: &str, count: usize) -> Outcome {
     Ok(format!("{count} values, and a sample below {far}, with every kernel on 1, 2 and {} threads", cores + 3))
 }
 
-/// The lines of a file of `data/` without its comments.
+/// Returns the lines of a file of `data/` without its comments.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| !line.starts_with('#'))
 }
 
+/// Compares values with the published ones.
 fn published() -> Outcome {
     let mut compared = 0;
     let mut compare = |game: &str, source: &str, printed: &[(usize, u16)]| -> std::result::Result<(), String> {
@@ -206,7 +211,10 @@ fn published() -> Outcome {
         let computed = solver::values(&rule, Method::Sparse(Kernel::best()), 200).map_err(said)?;
         let wrong = printed.iter().find(|&&(n, value)| computed.get(n) != Some(&value));
         compared += printed.len();
-        wrong.map_or(Ok(()), |(n, value)| Err(format!("{source} says {value} at {n} for {game}, not {}", computed[*n])))
+        if let Some((n, value)) = wrong {
+            return Err(format!("{source} says {value} at {n} for {game}, not {}", computed[*n]));
+        }
+        Ok(())
     };
     for (source, text) in [
         ("Eureka 2 (1939)", include_str!("../data/grundy-1939.txt")),
@@ -215,7 +223,7 @@ fn published() -> Outcome {
     ] {
         let mut printed = Vec::new();
         for (first, digits) in lines(text).filter_map(|line| line.split_once(' ')) {
-            let first = first.parse().map_err(|_| format!("{source}: no first heap in '{first}'"))?;
+            let first = first.parse().map_err(|_| format!("{source}: '{first}' is not the first n of a line"))?;
             printed.extend((first..).zip(digits.chars().filter_map(|c| c.to_digit(10)?.try_into().ok())));
         }
         compare("grundy", source, &printed)?;
@@ -229,13 +237,13 @@ fn published() -> Outcome {
     Ok(format!("{compared} values"))
 }
 
-/// The published periods of games that repeat early.
+/// Compares the values of games with a preperiod of at most 1000 with the published period and preperiod.
 fn periods() -> Outcome {
     let mut seen = 0;
     for line in lines(include_str!("../data/periods.csv")).skip(1) {
         let fields: Vec<&str> = line.split(',').collect();
-        let [game, period, preperiod, _] = fields[..] else { return Err(format!("'{line}' is no period")) };
-        let number = |text: &str| text.parse::<usize>().map_err(|_| format!("'{line}' is no period"));
+        let [game, period, preperiod, _] = fields[..] else { return Err(format!("'{line}' does not state a period")) };
+        let number = |text: &str| text.parse::<usize>().map_err(|_| format!("'{line}' does not state a period"));
         let (period, preperiod) = (number(period)?, number(preperiod)?);
         if preperiod > 1000 {
             continue;
@@ -245,24 +253,26 @@ fn periods() -> Outcome {
         let values = solver::values(&rule, Method::Sparse(Kernel::best()), count).map_err(said)?;
         let repeats = |from: usize| values[from..count - period] == values[from + period..];
         if !repeats(preperiod) || (preperiod > 0 && repeats(preperiod - 1)) {
-            return Err(format!("{game} has not period {period} from {preperiod} on"));
+            return Err(format!("{game} does not have period {period} and preperiod {preperiod}"));
         }
         seen += 1;
     }
     Ok(format!("{seen} games"))
 }
 
-/// Whoever cuts this value to a byte poisons all that follow.
+/// Compares the first value of Grundy's game above 255 with the published one; truncating it to a byte would make
+/// later values wrong.
 fn above_a_byte() -> Outcome {
     let rule: Rule = "grundy".parse().map_err(said)?;
     let fact = lines(include_str!("../data/facts.csv")).find_map(|line| line.strip_prefix("grundy,first above 255,"));
     let fact = fact.and_then(|numbers| numbers.split_once(','));
     let fact = fact.and_then(|(n, value)| Some((n.parse::<usize>().ok()?, value.parse::<u16>().ok()?)));
-    let (n, value) = fact.ok_or("the fact is not in this build")?;
+    let (n, value) = fact.ok_or("this build has no published first value above 255")?;
     let values = solver::values(&rule, Method::Sparse(Kernel::best()), n + 1).map_err(said)?;
     match values.iter().position(|&v| v > 255) {
         Some(first) if first == n && values[n] == value => Ok(format!("G({n}) = {value}")),
-        first => Err(format!("the first is at {first:?}, not G({n}) = {value}")),
+        Some(first) => Err(format!("the first is G({first}) = {}, not G({n}) = {value}", values[first])),
+        None => Err(format!("there is none up to n = {n}, but G({n}) should be {value}")),
     }
 }
 
@@ -277,7 +287,7 @@ impl Scratch {
             let path = std::env::temp_dir().join(name);
             match std::fs::create_dir(&path) {
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && tries < 100 => tries += 1,
-                made => return made.map(|()| Scratch(path)),
+                created => return created.map(|()| Scratch(path)),
             }
         }
     }
@@ -285,11 +295,11 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0); // nothing to be done when the system refuses
+        let _ = std::fs::remove_dir_all(&self.0); // a directory that cannot be removed is harmless
     }
 }
 
-/// Sets the flag when there are so many values.
+/// Sets the stop flag when the run has the given number of values.
 struct StopAt<'a>(u64, &'a AtomicBool);
 
 impl Observer for StopAt<'_> {
@@ -303,8 +313,8 @@ impl Observer for StopAt<'_> {
     fn note(&mut self, _: &str) {}
 }
 
-/// A run that is stopped half-way, whose files are left as a kill would leave them, and that is resumed; then verified
-/// at all levels, also with altered bytes.
+/// Stops a run, leaves its files as a kill would leave them, resumes it, and verifies it at all levels, also with
+/// altered bytes.
 fn a_run(game: &str, width: Width) -> Outcome {
     const TO: u64 = 20_000;
     let rule: Rule = game.parse().map_err(said)?;
@@ -318,7 +328,7 @@ fn a_run(game: &str, width: Width) -> Outcome {
     };
     let stopped = go_on(TO / 3)?.progress.count;
     if stopped >= TO {
-        return Err("the run did not stop when it was asked to".into());
+        return Err("the run did not stop when the stop flag was set".into());
     }
     for (name, torn) in [("values.npy", &[7u8; 999][..]), (journal::NAME, &b"{\"format\":1,\"run\":\""[..])] {
         let file = OpenOptions::new().append(true).open(dir.join(name));
@@ -330,7 +340,7 @@ fn a_run(game: &str, width: Width) -> Outcome {
     chain.update(&expected);
     let record = journal::read(dir).map_err(said)?.last;
     if record.count != TO || record.digest != chain.digest().to_string() {
-        return Err("a resumed run has other values than one in memory".into());
+        return Err("the values of the resumed run differ from those computed in memory".into());
     }
     let digest = || verify::digest(dir, None, |_, _| {});
     digest().map_err(said)?;
@@ -342,8 +352,10 @@ fn a_run(game: &str, width: Width) -> Outcome {
     Ok(format!("stopped at {stopped}, torn, resumed to {TO}, verified at all levels; {found} altered bytes found"))
 }
 
-/// Alters bytes here and there, one at a time, and asks whether that is told. The answer is how many there were.
-fn altered_bytes(dir: &Path, width: Width, is_told: impl Fn() -> bool) -> std::result::Result<usize, String> {
+/// Alters single bits of the run's files, one at a time, and tests that `is_found` reports each. Returns the number
+/// of bits altered.
+fn altered_bytes(dir: &Path, width: Width, is_found: impl Fn() -> bool) -> std::result::Result<usize, String> {
+    /// Number of bits altered in each file.
     const EACH: usize = 60;
     let random = &mut Random(2);
     let escapes = (width == Width::U8).then_some("escapes.npy");
@@ -360,10 +372,10 @@ fn altered_bytes(dir: &Path, width: Width, is_told: impl Fn() -> bool) -> std::r
             let at = random.below(good.len());
             let bit = 1u8 << random.below(8);
             put(at, good[at] ^ bit)?;
-            let told = is_told();
+            let found = is_found();
             put(at, good[at])?;
-            if !told {
-                return Err(format!("bit {bit:#04x} of byte {at} of {name} was altered and not told"));
+            if !found {
+                return Err(format!("bit {bit:#04x} of byte {at} of {name} was altered, and verify did not find it"));
             }
             altered += 1;
         }

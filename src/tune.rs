@@ -1,8 +1,8 @@
-//! Sequences as tunes: R. K. Guy suggested that the values of Grundy's game be played on a piano, 0 as middle C, 1 as D,
-//! 2 as E, and so on; the values of .6 made a waltz. (The article in Eureka 16 on Grundy's theorem.)
+//! Writes sequences as tunes. R. K. Guy suggested playing the values of Grundy's game on a piano, 0 as middle C, 1 as
+//! D, 2 as E, and so on; he found that the values of .6 give a waltz (article in Eureka 16 on Grundy's theorem).
 //!
-//! So a value v is the v-th white key from middle C upwards, seven to the octave. The last white key that MIDI has, the
-//! G that is note 127, is v = 39; a larger value is folded by octaves into the seven highest keys, those of 33 to 39, and so
+//! A value v is the v-th white key from middle C upwards, seven per octave. v = 39 is the last white key of MIDI, the
+//! G of note 127. A larger value is moved down by octaves into the seven highest keys, those of 33 to 39, and so
 //! keeps the name of its note. Every value is a note of one beat.
 //!
 //! The file is a Standard MIDI File of format 0, one track: name, tempo, time signature, notes.
@@ -11,25 +11,25 @@ use crate::error::{Error, Result};
 use midly::num::{u4, u7, u15, u24, u28};
 use midly::{Format, Header, MetaMessage, MidiMessage, Smf, Timing, TrackEvent, TrackEventKind};
 
-/// The largest value with a key of its own.
+/// Largest value with a key of its own.
 pub const HIGHEST: u16 = 39;
 
-/// The most notes of a tune: a few days of music, and a file that players open.
+/// Maximum number of notes in a tune.
 pub const MAX_NOTES: usize = 1 << 20;
 
-/// Ticks of a beat.
+/// Number of MIDI ticks per beat.
 const BEAT: u16 = 480;
 
-/// How a tune is played.
+/// Tempo and bar of a tune.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Playing {
-    /// Beats a minute, at least 4.
+    /// Beats per minute, at least 4.
     pub tempo: u32,
-    /// Beats, that is quarter notes, in a bar; 3 is a waltz.
+    /// Beats, which are quarter notes, per bar; 3 gives a waltz.
     pub bar: u8,
 }
 
-/// The MIDI note of a value, in 60..=127: 60 is middle C.
+/// Returns the MIDI note of a value, in 60..=127, where 60 is middle C.
 ///
 /// ```
 /// use grundy::tune::note;
@@ -45,10 +45,10 @@ pub fn note(value: u16) -> u8 {
     60 + 12 * octave + KEYS[usize::from(key % 7)]
 }
 
-/// The bytes of a MIDI file that plays the values.
+/// Returns the bytes of a MIDI file that plays the values.
 ///
 /// # Errors
-/// [`Error::Tune`] for more than [`MAX_NOTES`] values, or a tempo that the format cannot say.
+/// [`Error::Tune`] for more than [`MAX_NOTES`] values, or a tempo that the format cannot represent.
 pub fn file(name: &str, values: &[u16], playing: Playing) -> Result<Vec<u8>> {
     if values.len() > MAX_NOTES {
         return Err(Error::Tune(format!("{} notes; a tune has at most {MAX_NOTES}", values.len())));
@@ -62,7 +62,7 @@ pub fn file(name: &str, values: &[u16], playing: Playing) -> Result<Vec<u8>> {
     let mut track = vec![
         meta(MetaMessage::TrackName(name.as_bytes())),
         meta(MetaMessage::Tempo(beat)),
-        // Quarters (2^2), 24 clocks of the metronome a beat, 8 thirty-seconds a quarter.
+        // Quarter notes (2^2), 24 metronome clocks per beat, 8 thirty-second notes per quarter note.
         meta(MetaMessage::TimeSignature(playing.bar, 2, 24, 8)),
         sound(u28::new(0), MidiMessage::ProgramChange { program: u7::new(0) }),
     ];

@@ -1,64 +1,65 @@
-//! Edges as people write them: lines of two names, or the part of DOT that says the same.
+//! Reads the edges of a graph from text: lines of two names, or a subset of DOT.
 //!
-//! A text is DOT when its first word is `strict`, `graph` or `digraph` and it has a brace; else each line is an edge
-//! `a b`, or a vertex `a` alone, and what follows `#` is a comment. Of DOT everything is read that a graph without
-//! drawings has: chains `a -> b -> c`, sets `a -> {b c}`, quoted names, comments; attributes are passed over; subgraphs,
-//! ports and HTML are refused rather than misunderstood.
+//! A text is DOT when its first word is `strict`, `graph` or `digraph` and it has a brace. Otherwise each line is an
+//! edge `a b`, or a vertex `a` alone, and `#` begins a comment. The reader supports chains `a -> b -> c`, sets `a ->
+//! {b c}`, quoted names and comments of DOT, and ignores attributes. It refuses subgraphs, ports and HTML, because
+//! ignoring them would change the graph.
 //!
-//! The numbers of vertices and edges are bounded ([`MAX_VERTICES`], [`MAX_EDGES`]), since a short text can mean many
-//! edges: `{a b c} -> {d e f}` means nine. A vertex that a set names twice counts once. Tokens are read one by one, so what
-//! is held is the text, the names and the edges.
+//! The numbers of vertices and edges are bounded ([`MAX_VERTICES`], [`MAX_EDGES`]), because a short text can mean
+//! many edges: `{a b c} -> {d e f}` means nine. A vertex that a set names twice counts once. Tokens are read one by
+//! one, so the reader holds only the text, the names and the edges.
 //!
-//! A reader of our own, since every edge has to know its line (a cycle is refused with one) and the parser that comes
-//! with petgraph knows none, and stands under a licence that is not ours.
+//! The parser of petgraph is not used, because it records no lines (an error about a cycle names one) and has an
+//! incompatible licence.
 
 use crate::error::{Error, Result};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// Maximum number of edges of a text. With its solved graph an edge takes about 100 bytes.
+/// Maximum number of edges in a text. In the solved graph an edge takes about 100 bytes.
 pub const MAX_EDGES: usize = 1 << 22;
 
-/// Maximum number of vertices of a text. With its solved graph a vertex takes about 200 bytes and its name.
+/// Maximum number of vertices in a text. In the solved graph a vertex takes about 200 bytes and its name.
 pub const MAX_VERTICES: usize = 1 << 21;
 
-/// One edge.
+/// An edge between two vertices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edge {
-    /// The vertex it comes from, as a place among the names.
+    /// Index of the name of the first vertex, from which a directed edge leads.
     pub from: usize,
-    /// The vertex it goes to.
+    /// Index of the name of the second vertex.
     pub to: usize,
-    /// The line it was read from, counted from 1.
+    /// Line of the text, counted from 1.
     pub line: usize,
 }
 
 /// Whether edges have a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// `digraph` and `->`.
+    /// Edges lead from the first vertex to the second; in DOT `digraph` and `->`.
     Directed,
-    /// `graph` and `--`.
+    /// Edges have no direction; in DOT `graph` and `--`.
     Undirected,
 }
 
 /// Named vertices and the edges between them, in the order in which they were read.
 #[derive(Clone, Debug, Default)]
 pub struct Edges {
-    /// Where they were read from.
+    /// The file of the text, for error messages.
     pub path: PathBuf,
     /// The names of the vertices, each once.
     pub names: Vec<String>,
-    /// The edges; the same may be there twice.
+    /// The edges; an edge may occur twice.
     pub edges: Vec<Edge>,
+    /// The index of each name in `names`.
     places: HashMap<String, usize>,
 }
 
 impl Edges {
-    /// Reads a text; `path` is what errors call it.
+    /// Reads a text; errors name it by `path`.
     ///
     /// # Errors
-    /// [`Error::Line`] at the first line that is not understood, or that needs more than [`MAX_EDGES`] edges or
+    /// [`Error::Line`] at the first line that has a syntax error, or that needs more than [`MAX_EDGES`] edges or
     /// [`MAX_VERTICES`] vertices.
     ///
     /// ```
@@ -70,7 +71,7 @@ impl Edges {
     /// ```
     pub fn read(path: &Path, text: &str, direction: Direction) -> Result<Edges> {
         let mut edges = Edges { path: path.to_owned(), ..Edges::default() };
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text); // what some editors put before UTF-8
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text); // the byte order mark of some editors
         let first = text.lines().map(str::trim_start).find(|line| !is_comment(line)).unwrap_or("");
         let word: String = first.chars().take_while(|c| c.is_ascii_alphabetic()).collect();
         if ["strict", "graph", "digraph"].contains(&word.to_ascii_lowercase().as_str()) && text.contains('{')
@@ -85,7 +86,7 @@ impl Edges {
         Ok(edges)
     }
 
-    /// The place of a name among the vertices.
+    /// Returns the index of a name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<usize> {
         self.places.get(name).copied()
@@ -116,7 +117,7 @@ impl Edges {
         Ok(())
     }
 
-    /// The place of a vertex, which is added when its name is new.
+    /// Returns the index of a vertex, which is added when its name is new.
     fn vertex(&mut self, name: &str, line: usize) -> Result<usize> {
         if let Some(&place) = self.places.get(name) {
             return Ok(place);
@@ -143,7 +144,7 @@ impl Edges {
         Ok(())
     }
 
-    /// An error about a line of this text.
+    /// Creates an error about a line of this text.
     pub(super) fn at(&self, line: usize, what: String) -> Error {
         Error::Line { path: self.path.clone(), line, what }
     }
@@ -153,32 +154,33 @@ fn is_comment(line: &str) -> bool {
     line.is_empty() || line.starts_with('#') || line.starts_with("//")
 }
 
-/// What DOT is made of.
+/// A token of DOT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {
     /// A name without quotes, which may be a keyword.
     Word(String),
     /// A name in quotes.
     Quoted(String),
-    /// A brace, an arrow, …
+    /// A brace, an arrow or another of [`MARKS`].
     Mark(&'static str),
 }
 
+/// All marks; an arrow comes before every mark that is a prefix of it.
 const MARKS: [&str; 9] = ["->", "--", "{", "}", "[", "]", ";", ",", "="];
 
 /// Reads the tokens of a DOT text.
 struct Lexer<'a> {
     path: &'a Path,
-    /// What is not read yet.
+    /// The text that is not read yet.
     rest: &'a str,
-    /// The line where it begins, counted from 1.
+    /// The line in which `rest` begins, counted from 1.
     line: usize,
-    /// Whether only blanks stand before it in its line.
+    /// Whether only blanks precede `rest` in its line.
     line_begins: bool,
 }
 
 impl Lexer<'_> {
-    /// The next token and its line; `None` at the end of the text.
+    /// Reads the next token, and returns it with its line; `None` at the end of the text.
     fn token(&mut self) -> Result<Option<(usize, Token)>> {
         self.skip_blanks()?;
         let (rest, line) = (self.rest, self.line);
@@ -215,7 +217,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// A name in quotes, given what follows the first of them.
+    /// Reads a name in quotes; `quoted` is the text after the opening quote.
     fn quoted(&mut self, quoted: &str) -> Result<Token> {
         let (mut name, mut escaped, mut end) = (String::new(), false, None);
         for (place, c) in quoted.char_indices() {
@@ -237,15 +239,16 @@ impl Lexer<'_> {
         Ok(Token::Quoted(name))
     }
 
-    /// A name without quotes.
+    /// Reads a name without quotes.
     fn word(&mut self) -> Result<Token> {
         let rest = self.rest;
         let part = |c: char| c.is_alphanumeric() || c == '_';
-        // A minus sign and a point belong to numbers only: a-b is no name, and a.b is two.
+        // A minus sign and a point are part of numbers only: neither a-b nor a.b is a name.
         let number = rest.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit() || c == '.');
-        let length = match number {
-            true => rest[1..].find(|c: char| !(c.is_ascii_digit() || c == '.')).map_or(rest.len(), |end| end + 1),
-            false => rest.find(|c| !part(c)).unwrap_or(rest.len()),
+        let length = if number {
+            rest[1..].find(|c: char| !(c.is_ascii_digit() || c == '.')).map_or(rest.len(), |end| end + 1)
+        } else {
+            rest.find(|c| !part(c)).unwrap_or(rest.len())
         };
         if length == 0 {
             let c = rest.chars().next().unwrap_or_default().escape_debug();
@@ -294,10 +297,10 @@ impl<I: Iterator<Item = Result<(usize, Token)>>> Dot<'_, I> {
         while !self.take("}") {
             self.statement(arrow)?;
         }
-        match self.tokens.peek() {
-            None => Ok(()),
-            Some(_) => self.unexpected("nothing after the last '}'"),
+        if self.tokens.peek().is_some() {
+            return self.unexpected("nothing after the last '}'");
         }
+        Ok(())
     }
 
     fn statement(&mut self, arrow: &'static str) -> Result<()> {
@@ -317,12 +320,11 @@ impl<I: Iterator<Item = Result<(usize, Token)>>> Dot<'_, I> {
         loop {
             if self.take(arrow) {
                 let line = self.last;
-                let to = match self.peek_mark("{") {
-                    true => self.set()?,
-                    false => {
-                        let name = self.name("a vertex or '{'")?;
-                        vec![self.edges.vertex(&name, self.last)?]
-                    }
+                let to = if self.peek_mark("{") {
+                    self.set()?
+                } else {
+                    let name = self.name("a vertex or '{'")?;
+                    vec![self.edges.vertex(&name, self.last)?]
                 };
                 self.edges.join(&from, &to, line)?;
                 from = to;
@@ -334,7 +336,7 @@ impl<I: Iterator<Item = Result<(usize, Token)>>> Dot<'_, I> {
         }
     }
 
-    /// `{a b c}`, each vertex once.
+    /// Reads a set `{a b c}`, and returns each vertex once.
     fn set(&mut self) -> Result<Vec<usize>> {
         self.next();
         let (mut vertices, mut seen) = (Vec::new(), HashSet::new());
@@ -350,7 +352,7 @@ impl<I: Iterator<Item = Result<(usize, Token)>>> Dot<'_, I> {
         Ok(vertices)
     }
 
-    /// Passes over `[a = b, …]`, if there is one.
+    /// Skips lists of attributes `[a = b, …]`.
     fn attributes(&mut self) -> Result<()> {
         while self.take("[") {
             while !self.take("]") {
@@ -398,7 +400,7 @@ impl<I: Iterator<Item = Result<(usize, Token)>>> Dot<'_, I> {
         matches!(self.tokens.peek(), Some(Ok((_, Token::Word(found)))) if found.eq_ignore_ascii_case(word))
     }
 
-    /// The error for the next token, which is not the expected one; or the lexer's.
+    /// Returns the error for the next token, which is not the expected one, or the lexer's own error.
     fn unexpected<T>(&mut self, expected: &str) -> Result<T> {
         let (line, found) = match self.tokens.next().transpose()? {
             Some((line, Token::Word(name) | Token::Quoted(name))) => (line, format!("'{}'", name.escape_debug())),

@@ -1,94 +1,105 @@
-//! Finite games: what a game has to tell, and the one solver of them all.
+//! Finite games: the trait that each game implements, and the solver that they share.
 //!
 //! The nim-value of a position is the XOR of the nim-values of its independent components, and that of a component is
 //! the mex over its options (P. M. Grundy, *Mathematics and Games*, Eureka 2, 1939; M. Dufour, *The Grundy theorem for
-//! combinatorial games*, 2007). A position is lost for who has to move, a P-position, exactly when its value is 0.
+//! combinatorial games*, 2007). The player to move loses, in a P-position, exactly when the value is 0.
 //!
-//! The solver keeps the value of every component it has met, and a stack of those whose value is still to be found, each
-//! with the options that are still to be looked at. It is a stack of its own and not that of the machine, so that a game
-//! a million moves long is as good as any, and it holds no more than one line of play.
+//! The solver keeps the value of every component that it has solved, and a stack of those it is solving, each
+//! with an iterator over its remaining options. The stack is a data structure of its own, not the call stack, so
+//! games a million moves long can be solved; it holds only the components of one line of play.
 //!
-//! Invariant: values and stack together hold at most what was said, so a search too large ends with an error and not with
-//! the memory. A game that goes round in circles ends the same way.
+//! Invariant: values and stack together hold at most the configured number of positions. So a search that is too
+//! large ends with an error before memory is exhausted, and so does a game with a cycle.
 
 use crate::error::{Error, Result};
 use crate::theory::nimber::{NimSet, nim_sum};
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// An impartial game without infinite plays; who cannot move loses.
+/// An impartial game without infinite plays, in which a player who cannot move loses.
 pub trait Game {
-    /// A position, in a form in which positions that play alike are equal as often as is cheap.
+    /// A position. Equivalent positions should be equal values when that is cheap to arrange, because each is solved
+    /// once.
     type Position: Clone + Eq + Hash;
 
-    /// The positions that one move leads to, in any order; the same may come twice.
+    /// Returns the positions to which one move leads, in any order; a position may occur twice.
     fn options(&self, position: Self::Position) -> impl Iterator<Item = Self::Position>;
 
-    /// Positions whose sum this one is: a move is a move in exactly one of them. None at all when there is no move.
+    /// Splits the position into components whose sum it is: a move is a move in exactly one of them. A position
+    /// without a move may have none.
     fn components(&self, position: Self::Position) -> Vec<Self::Position> {
         vec![position]
     }
 
-    /// How many parts (cells, edges) of a few bytes a position has; no option has more.
+    /// Returns the number of parts (cells, edges), each of a few bytes, of a position; no option has more.
     fn parts(&self, _position: &Self::Position) -> usize {
         1
     }
 }
 
-/// What a search may hold and do when nothing else is said: positions, parts of all of them (1 GiB), and parts that are
-/// read to make options, of each position all of them for each option (minutes).
+/// Maximum number of positions that a limited search holds.
 pub const POSITIONS: usize = 1 << 21;
+
+/// Maximum number of parts of all positions that a limited search holds; they take about 1 GiB.
 const PARTS: usize = 1 << 28;
+
+/// Maximum number of parts that a limited search reads to generate options: for each option all parts of its position.
 const WORK: u64 = 1 << 32;
 
-/// Finds nim-values, and remembers them.
+/// Computes nim-values, and remembers them.
 pub struct GameSolver<'a, G: Game> {
     game: &'a G,
+    /// Maximum number of positions among the values and on the stack.
     bound: usize,
+    /// Maximum number of parts of these positions.
     most_parts: usize,
+    /// Maximum number of parts read per call to generate options.
     most_work: u64,
     values: HashMap<G::Position, u16>,
-    /// How many parts the positions among the values have.
+    /// Number of parts of the positions among the values.
     parts: usize,
 }
 
-/// A component whose value is still to be found.
+/// A component on the stack, whose value is being computed.
 struct Open<'a, P> {
     position: P,
     parts: usize,
-    /// The options that are still to be looked at.
+    /// The remaining options.
     options: Box<dyn Iterator<Item = P> + 'a>,
-    /// Of the option at hand the components that are still to be looked at, and the sum of the others.
+    /// The remaining components of the current option.
     components: Vec<P>,
+    /// The nim-sum of the other components of the current option; `None` before the first option.
     sum: Option<u16>,
-    /// The values of the options before it.
+    /// The values of the options before the current one.
     seen: NimSet,
 }
 
-/// What is on the stack takes so much as it would among the values: it is there itself, with the iterator over its options
-/// and the moves that lead to them, and among the components of the option that it belongs to.
+/// Ratio of the memory of a position on the stack to that of one among the values. The stack holds the position
+/// itself, the iterator over its options with the moves that lead to them, and a copy among the components of the
+/// option that it belongs to.
 const COPIES: usize = 5;
 
 impl<'a, G: Game> GameSolver<'a, G> {
-    /// A solver that holds at most `bound` positions, however large they are.
+    /// Creates a solver that holds at most `bound` positions, of any size.
     #[must_use]
     pub fn new(game: &'a G, bound: usize) -> GameSolver<'a, G> {
         GameSolver { game, bound, most_parts: usize::MAX, most_work: u64::MAX, values: HashMap::new(), parts: 0 }
     }
 
-    /// A solver that holds at most 2^21 positions and about a gigabyte, and gives up a search that would take long.
+    /// Creates a solver that holds at most 2^21 positions and about 1 GiB, and ends a search after a bounded amount
+    /// of work.
     #[must_use]
     pub fn limited(game: &'a G) -> GameSolver<'a, G> {
         GameSolver { most_parts: PARTS, most_work: WORK, ..GameSolver::new(game, POSITIONS) }
     }
 
-    /// How many components it knows the value of.
+    /// Returns the number of components whose value is known.
     #[must_use]
     pub fn known(&self) -> usize {
         self.values.len()
     }
 
-    /// The nim-value of a position.
+    /// Returns the nim-value of a position.
     ///
     /// # Errors
     /// [`Error::Positions`] when more positions than the bound would be held, [`Error::Search`] when they are too large or
@@ -97,7 +108,7 @@ impl<'a, G: Game> GameSolver<'a, G> {
         self.watched(position, |_| {})
     }
 
-    /// The same, and tells again and again how many components are known.
+    /// Like [`GameSolver::value`]; calls `watch` during the search with the number of components whose value is known.
     ///
     /// # Errors
     /// As [`GameSolver::value`].
@@ -112,10 +123,10 @@ impl<'a, G: Game> GameSolver<'a, G> {
         Ok(nim_sum(components.iter().map(|component| self.values[component])))
     }
 
-    /// Finds the value of a component that has none yet.
+    /// Computes the value of a component that has none yet.
     fn search(&mut self, component: G::Position, work: &mut u64, watch: &mut impl FnMut(usize)) -> Result<()> {
         let first = self.open(component);
-        // With as many options as parts, to look at them once would be too long already.
+        // A position with as many options as parts would exceed the work by its own options.
         if (first.parts as u64).saturating_mul(first.parts as u64) > self.most_work {
             return Err(Error::Search { parts: self.most_parts, work: self.most_work });
         }
@@ -125,7 +136,7 @@ impl<'a, G: Game> GameSolver<'a, G> {
                 Some(component) => match self.values.get(&component) {
                     Some(value) => top.sum = top.sum.map(|sum| sum ^ value),
                     None => {
-                        // It stays, to be looked up when it is known.
+                        // The component stays in the list, and is looked up when its value is known.
                         top.components.push(component.clone());
                         let open = self.open(component);
                         on_stack += open.parts;

@@ -1,7 +1,8 @@
-//! Games given as graphs: vertices are positions, edges are moves, and who stands on a vertex without edges loses.
+//! Games given as graphs: vertices are positions, edges are moves, and the player to move at a vertex without edges
+//! loses.
 //!
-//! Every finite game is one (M. Dufour, *The Grundy theorem for combinatorial games*, 2007, section 1), provided that
-//! the graph has no cycle: then, and only then, every play ends. The losing positions are those of value 0.
+//! Every finite game is such a graph (M. Dufour, *The Grundy theorem for combinatorial games*, 2007, section 1). The
+//! graph must have no cycle: every play ends if and only if it has none. The losing positions are those of value 0.
 //!
 //! Invariant: a [`Graph`] has no cycle, and every vertex has its value.
 
@@ -11,8 +12,8 @@ use crate::error::Result;
 use petgraph::algo::{astar, toposort};
 use petgraph::graph::{DiGraph, NodeIndex};
 
-/// An acyclic graph whose vertices have names and nim-values. A vertex is known by its place, from 0, in the order in
-/// which names were read.
+/// An acyclic graph whose vertices have names and nim-values. A vertex is identified by its index, from 0, in the
+/// order in which names were read.
 #[derive(Clone, Debug)]
 pub struct Graph {
     edges: Edges,
@@ -21,7 +22,7 @@ pub struct Graph {
     values: Vec<u16>,
 }
 
-/// The graph alone, which the solver walks.
+/// The graph without names and values, as the solver searches it.
 #[derive(Clone, Debug)]
 struct Moves(DiGraph<(), usize>);
 
@@ -34,10 +35,10 @@ impl Game for Moves {
 }
 
 impl Graph {
-    /// The game on these edges, with all its values.
+    /// Creates the game on these edges, and computes all its values.
     ///
     /// # Errors
-    /// [`Error::Line`](crate::Error::Line) when there is a cycle, with the line of the last of its edges.
+    /// [`Error::Line`](crate::Error::Line) when there is a cycle, with the line at which it is complete.
     ///
     /// ```
     /// use grundy::games::{edges::{Direction, Edges}, graph::Graph};
@@ -56,34 +57,34 @@ impl Graph {
             return Err(refusal(&edges, &moves, cycle.node_id()));
         }
         let moves = Moves(moves);
-        // Each vertex is once among the values or on the stack.
+        // Each vertex occurs at most once among the values and on the stack, so the bound is never exceeded.
         let mut solver = GameSolver::new(&moves, edges.names.len());
         let values = vertices.iter().map(|&vertex| solver.value(vertex)).collect::<Result<_>>()?;
         Ok(Graph { edges, moves, values })
     }
 
-    /// The names of the vertices.
+    /// Returns the names of the vertices.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.edges.names
     }
 
-    /// The nim-values of the vertices.
+    /// Returns the nim-values of the vertices.
     #[must_use]
     pub fn values(&self) -> &[u16] {
         &self.values
     }
 
-    /// The vertex of this name.
+    /// Returns the vertex with this name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<usize> {
         self.edges.find(name)
     }
 
-    /// The vertices that moves from this one lead to, ascending, each once.
+    /// Returns the vertices to which moves from this one lead, ascending, each once.
     ///
     /// # Panics
-    /// When there is no such vertex.
+    /// Panics when there is no such vertex.
     #[must_use]
     pub fn options(&self, vertex: usize) -> Vec<usize> {
         let mut options: Vec<usize> =
@@ -94,7 +95,7 @@ impl Graph {
     }
 }
 
-/// Names the cycle through a vertex, and the last line that it needs.
+/// Returns the error for a cycle through a vertex: it names the cycle, and the line at which it is complete.
 fn refusal(edges: &Edges, moves: &DiGraph<(), usize>, vertex: NodeIndex) -> crate::Error {
     let back = moves.neighbors(vertex).find_map(|next| astar(moves, next, |at| at == vertex, |_| 1, |_| 0));
     let path: Vec<NodeIndex> = std::iter::once(vertex).chain(back.into_iter().flat_map(|(_, path)| path)).collect();

@@ -1,7 +1,8 @@
-//! Games that are not heaps of one rule: their positions are searched, or a theorem speaks of them.
+//! Games other than single heaps of one rule. Their values come from a search of positions or from a theorem.
 //!
-//! [`finite`] has what the searched ones share: a trait (options of a position, its independent components) and one
-//! memoised solver. The others are a game a file; [`play`] and [`rectangle`] look at values of heaps besides.
+//! [`finite`] has what the searches share: a trait (options of a position, its independent components) and one
+//! memoised solver. [`sum`] has the theorem on sums; [`edges`] and [`shape`] read graphs and shapes. Each other file
+//! has one game; [`play`] and [`rectangle`] also use values of heaps.
 
 pub mod edges;
 pub mod finite;

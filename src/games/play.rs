@@ -1,32 +1,33 @@
-//! Sums of heaps as they are played: the nim-value of a position and every winning move.
+//! Plays sums of heaps: computes the nim-value of a position and every winning move.
 //!
-//! A position is a list of heaps, each of its own game: a rule of a heap game, or Nim, where a heap of x has value x and
-//! a move takes any number of tokens (which is no rule of the normal form, because it has no bound on what is removed).
-//! The value of the position is the nim-sum of the values of its heaps, and who moves from value 0 loses (P. M. Grundy,
-//! *Mathematics and Games*, Eureka 2, 1939, who calls such a position won, for who moved to it). So a move in a heap of
-//! value g wins if and only if its option has the value total ^ g; there is one as soon as the total is not 0, by the
-//! digital-sum theorem: some heap has total ^ g < g, and the mex says that it has an option of that value.
+//! A position is a list of heaps, each of its own game: a rule of a heap game, or Nim, where a heap of x has
+//! value x and a move takes any number of tokens (which is not a rule of the normal form, because it has no bound on
+//! the tokens removed). The value of the position is the nim-sum of the values of its heaps, and the player to move
+//! at value 0 loses (P. M. Grundy, *Mathematics and Games*, Eureka 2, 1939, who calls such a position won, namely for
+//! the player who moved to it). So a move in a heap of value g wins if and only if its option has the value
+//! total ^ g. There is one whenever the total is not 0, by the digital-sum theorem: some heap has total ^ g < g, and
+//! by the mex it has an option of that value.
 //!
-//! Every option of every heap is looked at, splits included, in the order of heaps, tokens taken, constants, heaps left,
-//! smaller part. Moves of a rule that lead to the same heaps are one: splits that take the same and XOR the same constant
-//! differ in their least difference only, so the one with the least has all of them, and two parts are looked at as
-//! smaller and larger, once.
+//! Every option of every heap is tested, splits included, in the order of heaps, tokens taken, constants, heaps left,
+//! smaller part. Moves of a rule that lead to the same heaps count as one. Splits that take the same number and XOR
+//! the same constant differ only in their least difference, so the one with the smallest least difference has all of
+//! them; and each pair of parts is tested once, as smaller and larger part.
 
 use crate::error::{Error, Result};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule};
 
-/// The game that a heap belongs to.
+/// The game of a heap.
 #[derive(Clone, Copy)]
 pub enum Game<'a> {
-    /// Take any number of tokens, at least one.
+    /// Nim: a move takes any number of tokens, at least one.
     Nim,
-    /// A heap game; `values` must be those of `rule`, and hold the heaps that are played with.
+    /// A heap game; `values` must be those of `rule`, and reach the heaps of the position.
     Heap {
         /// The rule.
         rule: &'a Rule,
-        /// G(0), G(1), … of it.
+        /// The values G(0), G(1), … of the rule.
         values: &'a dyn Sequence,
     },
 }
@@ -34,17 +35,17 @@ pub enum Game<'a> {
 /// One heap of a position.
 #[derive(Clone, Copy)]
 pub struct Heap<'a> {
-    /// Its game.
+    /// The game of the heap.
     pub game: Game<'a>,
-    /// Its tokens.
+    /// Number of tokens.
     pub size: u64,
 }
 
 impl Heap<'_> {
-    /// Its nim-value.
+    /// Returns the nim-value of the heap.
     ///
     /// # Errors
-    /// What reading the values gives.
+    /// Errors of reading the values.
     pub fn value(&self) -> Result<u64> {
         match self.game {
             Game::Nim => Ok(self.size),
@@ -56,44 +57,46 @@ impl Heap<'_> {
 /// A winning move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Winning {
-    /// Which heap it changes, counted from 0.
+    /// Index of the heap that the move changes, from 0.
     pub heap: usize,
-    /// The tokens of this heap before the move.
+    /// Number of tokens of this heap before the move.
     pub from: u64,
-    /// What is left of it, the smaller part first, 0 for a heap that is not left: `[0, 0]`, `[0, b]` or `[a, b]`.
+    /// The heaps left of it, the smaller part first, 0 for none: `[0, 0]`, `[0, b]` or `[a, b]`.
     pub left: [u64; 2],
-    /// The value of what is left besides, which no heap of this game stands for (remove-a-square: a lone cell, 1).
+    /// The constant of the move: the value of what it leaves besides heaps (remove-a-square: a lone cell, 1).
     pub constant: u16,
 }
 
 impl Winning {
-    /// The heaps that are left, none, one or two.
+    /// Returns the heaps that are left: none, one or two.
     pub fn parts(&self) -> impl Iterator<Item = u64> {
         self.left.into_iter().filter(|&part| part > 0)
     }
 
-    /// Tokens taken away.
+    /// Returns the number of tokens taken.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.from - self.left[0] - self.left[1]
     }
 }
 
-/// The nim-value of a position: 0 when who is to move loses.
+/// Returns the nim-value of a position, which is 0 when the player to move loses.
 ///
 /// # Errors
-/// What reading the values gives: [`Error::Range`] for a heap that they do not reach.
+/// Errors of reading the values, such as [`Error::Range`] for a heap beyond them.
 pub fn value(position: &[Heap<'_>]) -> Result<u64> {
     position.iter().try_fold(0, |sum, heap| Ok(sum ^ heap.value()?))
 }
 
-/// Pairs of parts that are read at a time.
+/// Number of pairs of parts read at a time.
 const PAIRS_PER_READ: u64 = 1 << 16;
 
-/// Calls `see` for every winning move of a position, each once, in order; for none when the position is lost.
+/// Calls `see` for every winning move of a position, each once, in the order of the module head; for none when the
+/// position is lost.
 ///
 /// # Errors
-/// What reading the values gives, before anything is seen, and what `see` gives.
+/// Errors of reading the values, those for values that do not exist before the first call of `see`; and errors of
+/// `see`.
 pub fn winning_moves<E: From<Error>>(
     position: &[Heap<'_>],
     mut see: impl FnMut(Winning) -> std::result::Result<(), E>,
@@ -134,7 +137,8 @@ fn options_of_value<E: From<Error>>(
         match m.leaves {
             Leaves::Nothing if left == 0 && m.constant == target => see([0, 0], m.constant)?,
             Leaves::One if left > 0 && m.constant ^ one(values, left)? == target => see([0, left], m.constant)?,
-            // Moves are sorted: of splits that differ in nothing else the one with the least difference comes first.
+            // Moves are sorted, so of splits that differ only in their least difference the one with the smallest
+            // comes first.
             Leaves::Two { min_difference } if split_before != Some((m.remove, m.constant)) => {
                 split_before = Some((m.remove, m.constant));
                 splits_of_value(values, left, min_difference, m.constant ^ target, |a| see([a, left - a], m.constant))?;

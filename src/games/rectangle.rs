@@ -1,34 +1,36 @@
 //! Schrage's game: break a bar along a score into two unequal rectangles, in any number of dimensions.
 //!
-//! A position is a bar with sides of at least 1; a move replaces one side s of one bar by parts i and s - i that differ
+//! A position is a bar with sides of at least 1. A move replaces one side s of one bar by parts i and s - i that differ
 //! by at least d, and leaves two bars. With one dimension and d = 1 it is Grundy's game (G. Schrage, *A two-dimensional
 //! generalization of Grundy's game*, submitted December 1983, which has the theorem below; its Table 2 is in `data/`).
 //!
-//! **Theorem.** Let G be the nim-value of a single heap under the same rule. A bar none of whose sides has a value other
-//! than 0 has the value 0; one such side decides with its own value; two or more make it 1.
+//! **Theorem.** Let G be the nim-value of a single heap under the same rule. Say that a side s *counts* when
+//! G(s) != 0. A bar on which no side counts has the value 0. If exactly one side s counts, the value is G(s). If two
+//! or more count, the value is 1.
 //!
-//! Proof, by induction on the sum of the sides. Breaking a side s with G(s) = 0 when no other side counts gives the
-//! options G(i) ^ G(s-i), never 0. Let exactly one side s count. Breaking it gives the options of a heap of s, whose mex
-//! is G(s); breaking another side leaves two bars of value G(s) or 1 each, so the option is 0 or G(s) ^ 1, never G(s). Let
-//! two or more count. Breaking a side that counts leaves bars of value r, when its part has value 0, or 1, when not; r is
-//! the value of the other sides and not 0, so the option is 0 or r ^ 1, never 1; breaking a side that does not count gives
-//! 1 ^ 1 = 0. And 0 is an option: a side that counts has parts with G(i) = G(s-i). So the mex is 1. ∎
+//! *Proof*, by induction on the sum of the sides. Let no side count. Breaking a side s gives the options
+//! G(i) ^ G(s-i), never 0. Let exactly one side s count. Breaking it gives the options of a heap of s, whose mex is
+//! G(s); breaking another side leaves two bars of value G(s) or 1 each, so the option is 0 or G(s) ^ 1, never G(s).
+//! Let two or more count. Breaking a side that counts leaves bars of value r, when its part has value 0, or 1, when
+//! not; r is the value of the other sides and not 0, so the option is 0 or r ^ 1, never 1. Breaking a side that does
+//! not count gives 1 ^ 1 = 0. And 0 is an option: a side that counts has parts with G(i) = G(s-i). So the mex is 1. ∎
 //!
-//! Nothing was used of which pairs of parts are allowed, so this holds for every d, d = 0 (equal halves allowed)
-//! included. Section 4 of the article states the condition for parts I and K - I as |K - I| >= d; that would allow equal
-//! halves for d = 1, which the article says is Grundy's game, so |K - 2I| >= d is meant, and used here.
+//! The proof does not depend on which pairs of parts are allowed, so the theorem holds for every d, including d = 0,
+//! which allows equal halves. Section 4 of the article states the condition for parts I and K - I as |K - I| >= d.
+//! That would allow equal halves for d = 1, which the article says is Grundy's game; so |K - 2I| >= d is meant, and
+//! used here.
 //!
-//! [`Bars`] is the direct recursion, against which the theorem is tested. It holds a value for every bar in the box, in
-//! all orders of the sides, so that the symmetry of the game comes out and is not put in.
+//! [`Bars`] is the direct recursion, against which the theorem is tested. It computes a value for every bar in the
+//! box, in all orders of the sides, so the symmetry of the game is a result and not an assumption.
 
 use crate::error::{Error, Result};
 use crate::theory::nimber::{NimSet, index};
 use crate::theory::rule::Split;
 
-/// Bars times the sum of the sides: more are not searched directly. A thousand by a thousand fits; two bytes a bar.
+/// Maximum of the number of bars times the sum of the sides in a direct recursion. A bar takes two bytes.
 pub const LARGEST_SEARCH: u64 = 1 << 32;
 
-/// The nim-value of a bar by the theorem, from the values G(side) of its sides.
+/// Returns the nim-value of a bar by the theorem, from the values G(side) of its sides.
 ///
 /// ```
 /// use grundy::games::rectangle::by_theorem;
@@ -50,7 +52,7 @@ pub fn by_theorem(side_values: impl IntoIterator<Item = u16>) -> u16 {
 #[derive(Clone, Debug)]
 pub struct Bars {
     sides: Vec<u64>,
-    /// The last side varies fastest; a side of s has index s - 1.
+    /// The values of all bars; the last side varies fastest, and a side of s has index s - 1.
     values: Vec<u16>,
 }
 
@@ -103,7 +105,7 @@ impl Bars {
         Ok(Bars { sides: sides.to_vec(), values })
     }
 
-    /// The value of a bar; `None` when it does not fit into the largest one or has another number of sides.
+    /// Returns the value of a bar; `None` when it does not fit into the largest one or has another number of sides.
     #[must_use]
     pub fn value(&self, bar: &[u64]) -> Option<u16> {
         if bar.len() != self.sides.len() {
@@ -116,7 +118,8 @@ impl Bars {
         Some(self.values[at])
     }
 
-    /// The value of a bar whose other sides are 1, which is that of a heap of `side`; `None` when it is not there.
+    /// Returns the value of a bar whose other sides are 1, which is that of a heap of `side`; `None` when `side` or
+    /// `axis` is too large.
     #[must_use]
     pub fn side_value(&self, axis: usize, side: u64) -> Option<u16> {
         let mut bar = vec![1; self.sides.len()];
@@ -125,7 +128,7 @@ impl Bars {
     }
 }
 
-/// A bar as people write it: `3x4x5`.
+/// Returns the name of a bar, such as `3x4x5`.
 #[must_use]
 pub fn name(sides: &[u64]) -> String {
     sides.iter().map(u64::to_string).collect::<Vec<_>>().join("x")

@@ -1,16 +1,16 @@
-//! Remove an edge: of a simple graph a move takes two neighbours and all edges that they have. (P. Alladi et al.,
+//! Remove an edge: a move takes two neighbours of a simple graph, with all their edges. (P. Alladi et al.,
 //! *PRIMES STEP Plays Games*; paths are Dawson's Kayles, OEIS A215721 has its zeros, A274161 those of cycles.)
 //!
-//! Connected parts are independent and vertices without edges play no role, so a position is the list of its edges. Each
-//! part is numbered by breadth from a vertex of least degree: all paths of one length become the same list, and so do
-//! cycles, stars and complete graphs.
+//! Connected parts are independent, and vertices without edges have no effect, so a position is the list of its
+//! edges. The vertices of each part are numbered in breadth-first order from a vertex of least degree: all paths of
+//! one length become the same list, and so do cycles, stars and complete graphs.
 
 use super::edges::Edges;
 use super::finite::Game;
 use crate::error::{Error, Result};
 use std::collections::{HashSet, VecDeque};
 
-/// The game.
+/// The game; its positions are the graphs that are left.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoveEdge;
 
@@ -20,19 +20,19 @@ pub struct SimpleGraph {
     edges: Vec<(u16, u16)>,
 }
 
-/// The most edges of a graph; no search comes near.
+/// Maximum number of edges of a graph, far above those that a search can solve.
 const MAX_EDGES: u64 = 1 << 20;
 
 impl SimpleGraph {
-    /// A path of `n` vertices.
+    /// Creates a path of `n` vertices.
     ///
     /// # Errors
-    /// [`Error::Board`] when it is too large, as with the others.
+    /// [`Error::Board`] when it is too large.
     pub fn path(n: u64) -> Result<SimpleGraph> {
         SimpleGraph::of(n, n, |n| (1..n).map(|v| (v - 1, v)).collect())
     }
 
-    /// A cycle of `n` vertices, at least 3.
+    /// Creates a cycle of `n` vertices, at least 3.
     ///
     /// # Errors
     /// [`Error::Position`] when it is too small, [`Error::Board`] when it is too large.
@@ -43,7 +43,7 @@ impl SimpleGraph {
         SimpleGraph::of(n, n, |n| (1..n).map(|v| (v - 1, v)).chain([(0, n - 1)]).collect())
     }
 
-    /// A star of `n` vertices: one in the middle, joined to all others.
+    /// Creates a star of `n` vertices, one of which is joined to all others.
     ///
     /// # Errors
     /// [`Error::Board`] when it is too large.
@@ -51,7 +51,7 @@ impl SimpleGraph {
         SimpleGraph::of(n, n, |n| (1..n).map(|v| (0, v)).collect())
     }
 
-    /// A complete graph of `n` vertices.
+    /// Creates a complete graph of `n` vertices.
     ///
     /// # Errors
     /// [`Error::Board`] when it is too large.
@@ -66,10 +66,10 @@ impl SimpleGraph {
         Ok(SimpleGraph { edges })
     }
 
-    /// The graph of these edges.
+    /// Creates the graph of these edges.
     ///
     /// # Errors
-    /// [`Error::Line`] at a loop or an edge that is there twice, [`Error::Board`] when it is too large.
+    /// [`Error::Line`] at a loop or a repeated edge, [`Error::Board`] when it is too large.
     pub fn new(read: &Edges) -> Result<SimpleGraph> {
         if read.edges.len() as u64 > MAX_EDGES {
             return Err(too_large());
@@ -94,7 +94,7 @@ impl SimpleGraph {
         Ok(SimpleGraph { edges })
     }
 
-    /// Its edges.
+    /// Returns the edges.
     #[must_use]
     pub fn edges(&self) -> &[(u16, u16)] {
         &self.edges
@@ -117,7 +117,8 @@ impl Game for RemoveEdge {
     }
 
     fn components(&self, graph: SimpleGraph) -> Vec<SimpleGraph> {
-        // By the number of the vertex, of which none is far above the edges: this is where a search spends its time.
+        // The lists are indexed by the number of the vertex instead of hashed, because a search spends most of its
+        // time here.
         let vertices = graph.edges.iter().map(|edge| usize::from(edge.1) + 1).max().unwrap_or(0);
         let mut neighbours: Vec<Vec<u16>> = vec![Vec::new(); vertices];
         for &(a, b) in &graph.edges {

@@ -1,9 +1,9 @@
-//! Remove a square: of a shape of unit cells a move takes a k×k square, all of whose cells are there, for any k >= 1.
+//! Remove a square: a move takes a k×k square of cells from a shape that has all of them, for any k >= 1.
 //! (P. Alladi et al., *PRIMES STEP Plays Games*; OEIS A286332 for 2×n.)
 //!
-//! Two cells have to do with each other only when a square that is there has both, and every square of side 2 or more is
-//! made of 2×2 squares that overlap. So the parts that hang together by 2×2 squares are independent, and a cell in no
-//! 2×2 square is a game of value 1. That makes long narrow shapes cheap: of 2×n there remain only shorter ones and cells.
+//! A move can take two cells together only when a square of the shape has both, and every square of side 2 or more is
+//! a union of overlapping 2×2 squares. So the parts connected by 2×2 squares are independent, and a cell in no 2×2
+//! square is a game of value 1. That makes long narrow shapes cheap: a 2×n shape leaves only shorter ones and cells.
 
 use super::finite::Game;
 use super::shape::{Cell, Shape};
@@ -20,7 +20,7 @@ impl Game for RemoveSquare {
     fn options(&self, shape: Shape) -> impl Iterator<Item = Shape> {
         let squares = sides(&shape).into_iter().flat_map(|(corner, side)| (1..=side).map(move |side| (corner, side)));
         squares.map(move |((top, left), side)| {
-            // Differences, since a sum could leave the range of a coordinate.
+            // A difference cannot overflow, unlike a sum of coordinates.
             let inside = |from: u16, at: u16| at.checked_sub(from).is_some_and(|distance| distance < side);
             shape.filter(|(row, column)| !(inside(top, row) && inside(left, column)))
         })
@@ -45,7 +45,7 @@ impl Game for RemoveSquare {
     }
 }
 
-/// For each cell the side of the largest square that has it as its upper left corner.
+/// Returns each cell with the side of the largest square that has this cell as its upper left corner.
 fn sides(shape: &Shape) -> Vec<(Cell, u16)> {
     let mut sides: HashMap<Cell, u16> = HashMap::with_capacity(shape.cells().len());
     let mut all = Vec::with_capacity(shape.cells().len());

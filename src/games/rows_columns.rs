@@ -1,10 +1,10 @@
 //! Rows and columns: tokens on a grid; a move takes all tokens of one row or of one column, at least one.
 //! (P. Alladi et al., *PRIMES STEP Plays Games*.)
 //!
-//! A token says that its row and its column meet, and nothing else matters: the game is played on the bipartite graph of
-//! rows and columns, a move takes a vertex, and the parts of that graph are independent. So rows and columns may be
-//! exchanged and put in any order, and empty ones left out. Each part is put into an order that depends little on where
-//! its lines stood; parts that play alike need not become equal, but often do.
+//! A token joins its row and its column, and nothing else matters: the game is played on the bipartite graph of rows
+//! and columns, a move takes a vertex, and the parts of that graph are independent. So rows and columns may be
+//! exchanged and put in any order, and empty ones left out. The lines of each part are put into an order that depends
+//! little on their original one; equivalent parts often become equal, but not always.
 
 use super::finite::Game;
 use super::shape::Shape;
@@ -42,7 +42,8 @@ impl Game for RowsColumns {
     }
 }
 
-/// One row of those that meet the same columns: whichever of them is taken, what is left plays alike.
+/// Returns one row of each set of rows that have the same columns, because taking any of these leaves equivalent
+/// positions.
 fn unlike(shape: &Shape) -> Vec<u16> {
     let mut columns: BTreeMap<u16, Vec<u16>> = BTreeMap::new();
     for &(row, column) in shape.cells() {
@@ -52,12 +53,12 @@ fn unlike(shape: &Shape) -> Vec<u16> {
     rows.into_values().collect()
 }
 
-/// Rows numbered by the columns they meet, then columns by the rows, in this order.
+/// Numbers the rows by their columns, then the columns by their rows, then the rows again.
 fn ordered(part: &Shape) -> Shape {
     numbered(&numbered(&numbered(part).transposed()).transposed())
 }
 
-/// Rows numbered from 0: fewer tokens first, then by their columns. Columns stay.
+/// Numbers the rows from 0, by their number of tokens, then by their columns. The columns keep their numbers.
 fn numbered(part: &Shape) -> Shape {
     let mut rows: BTreeMap<u16, Vec<u16>> = BTreeMap::new();
     for &(row, column) in part.cells() {

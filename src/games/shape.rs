@@ -1,7 +1,7 @@
-//! Shapes: sets of cells of the square grid, of which tokens or squares are taken.
+//! Shapes: sets of cells of the square grid, from which tokens or squares are taken.
 //!
-//! Written as rows of `#` (there) and `.` (not there), with `/` or a new line between rows; rows may differ in length.
-//! A shape knows its cells and not where it lies: [`Shape::placed`] moves it into the corner.
+//! A text has rows of `#` (a cell) and `.` (no cell), with `/` or a new line between rows; rows may differ in length.
+//! [`Shape::placed`] gives shapes that differ only by a translation, rotation or reflection the same form.
 
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
@@ -16,11 +16,11 @@ pub struct Shape {
     cells: Vec<Cell>,
 }
 
-/// The most cells of a shape; no search comes near.
+/// Maximum number of cells of a shape, far above those that a search can solve.
 const MAX_CELLS: usize = 1 << 20;
 
 impl Shape {
-    /// The shape of these cells.
+    /// Creates the shape of these cells.
     #[must_use]
     pub fn new(mut cells: Vec<Cell>) -> Shape {
         cells.sort_unstable();
@@ -28,13 +28,13 @@ impl Shape {
         Shape { cells }
     }
 
-    /// Its cells, sorted by row and column.
+    /// Returns the cells, sorted by row and column.
     #[must_use]
     pub fn cells(&self) -> &[Cell] {
         &self.cells
     }
 
-    /// A rectangle; empty when a side is 0.
+    /// Creates a rectangle, which is empty when a side is 0.
     ///
     /// # Errors
     /// [`Error::Board`] when it has too many cells.
@@ -42,7 +42,7 @@ impl Shape {
         Shape::filled(rows, columns, |_, _| true)
     }
 
-    /// The cells with |a| + |b| <= c around a centre: 2c² + 2c + 1 of them.
+    /// Creates the diamond of the cells with |a| + |b| <= c around a centre, 2c² + 2c + 1 cells.
     ///
     /// # Errors
     /// [`Error::Board`] when it has too many cells.
@@ -51,7 +51,8 @@ impl Shape {
         Shape::filled(side, side, |a, b| a.abs_diff(c) + b.abs_diff(c) <= c)
     }
 
-    /// A row of `m` and a column of `n` cells through a common cell in the middle of both: m + n - 1 cells.
+    /// Creates a cross: a row of `m` and a column of `n` cells through a common cell in the middle of both, m + n - 1
+    /// cells.
     ///
     /// # Errors
     /// [`Error::Position`] when `m` or `n` is 0, [`Error::Board`] when it has too many cells.
@@ -75,7 +76,7 @@ impl Shape {
         Ok(Shape { cells: cells.filter(|&(row, column)| there(row.into(), column.into())).collect() })
     }
 
-    /// The shape of some rows, one text each.
+    /// Creates the shape of these rows, one text per row.
     ///
     /// # Errors
     /// [`Error::Shape`] with row and column of a character that is neither `#` nor `.`, [`Error::Board`] when it is too
@@ -101,13 +102,13 @@ impl Shape {
         Ok(Shape { cells })
     }
 
-    /// The cells for which this holds.
+    /// Returns the shape of the cells for which `keep` holds.
     #[must_use]
     pub fn filter(&self, keep: impl Fn(Cell) -> bool) -> Shape {
         Shape { cells: self.cells.iter().copied().filter(|&cell| keep(cell)).collect() }
     }
 
-    /// Its parts, where cells with the same mark are one part.
+    /// Splits the shape into parts; cells whose indices have the same mark form one part.
     pub(super) fn parts(&self, mark: impl Fn(usize) -> usize) -> Vec<Shape> {
         let mut parts: BTreeMap<usize, Shape> = BTreeMap::new();
         for (at, &cell) in self.cells.iter().enumerate() {
@@ -116,13 +117,13 @@ impl Shape {
         parts.into_values().collect()
     }
 
-    /// With rows and columns exchanged.
+    /// Returns the shape with rows and columns exchanged.
     #[must_use]
     pub fn transposed(&self) -> Shape {
         Shape::new(self.cells.iter().map(|&(row, column)| (column, row)).collect())
     }
 
-    /// Moved into the corner, turned and mirrored so that of all eight ways the least stands for them.
+    /// Returns the least of the eight rotations and reflections of the shape, each moved into the corner.
     #[must_use]
     pub fn placed(&self) -> Shape {
         let low = |of: fn(&Cell) -> u16| self.cells.iter().map(of).min().unwrap_or(0);

@@ -1,14 +1,17 @@
-//! Sums of games: a move in a sum is a move in one of its games, and its nim-value is the digital sum (XOR,
-//! [`nim_sum`]) of theirs. (M. Dufour, *The Grundy theorem for combinatorial games*, 2007, sections 3 to 7.)
+//! Sums of games: a move in a sum is a move in one of its games, and the nim-value of the sum is the digital sum
+//! (XOR, [`nim_sum`]) of the nim-values of the games. (M. Dufour, *The Grundy theorem for combinatorial games*, 2007,
+//! sections 3 to 7.)
 //!
-//! The proof rests on a theorem that finds a move: if x1, …, xn have the digital sum c, then for every d < c some xi can
-//! be lowered to an xi' so that the sum becomes d. The only xi' that makes the sum d is xi ^ c ^ d. The highest binary
-//! digit in which c and d differ is 1 in c, hence 1 in an odd number of the xi, and precisely for those xi' < xi.
+//! The proof uses a theorem that finds a move: if x1, …, xn have the digital sum c, then for every d < c some xi can
+//! be lowered to an xi' so that the sum becomes d. *Proof.* The only xi' that gives the sum d is xi ^ c ^ d. The
+//! highest binary digit in which c and d differ is 1 in c, hence 1 in an odd number of the xi, and exactly for these
+//! xi' < xi. ∎
 
 use crate::theory::nimber::nim_sum;
 
-/// All ways to lower one of the values so that the digital sum becomes `target`: pairs of its place, from 0, and the
-/// lower value. There is an odd number of ways when `target` is below the sum, and none when it equals the sum.
+/// Returns all ways to lower one of the values so that the digital sum becomes `target`, as pairs of the index of the
+/// value and the lower value. There is an odd number of ways when `target` is below the sum, and none when it equals
+/// the sum.
 ///
 /// With target 0 these are the winning moves of Nim.
 ///

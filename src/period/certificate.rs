@@ -1,42 +1,48 @@
-//! Certificates: what was proved, in a file that can be checked without trusting who made it.
+//! Writes and checks certificates: files that state a proved period and can be checked without trusting the program
+//! that wrote them.
 //!
-//! A certificate states a rule, a period and preperiod, the theorem of [`super`] and what it was applied with, and the
-//! digest of the values that were compared. It is checked in two steps, and nothing in it is taken on trust.
+//! A certificate states a rule, a period and preperiod, the theorem of [`super`] with the numbers that it was applied
+//! to, and the digest of the values that were compared. It is checked in two steps, and nothing in it is taken on
+//! trust.
 //!
-//! [`Certificate::judge`] decides everything that the certificate alone decides, before a value is computed: the form of
-//! each field, that `least` lists the prime factors of the period, that `checked_through` is the number of values that the
-//! theorem needs, that the window of P4 is placed as P4 demands. [`Certificate::check`] then takes values that were computed
-//! from the rule alone. It compares digest, largest value and period value by value, looks up the witnesses that p and n0
-//! are the least, and for the window theorem computes the heaps from n1 to n2 once more, counts the rares and checks the
-//! depth of the witnesses.
+//! [`Certificate::judge`] checks everything that can be checked before a value is computed: the form of each field,
+//! that `least` lists the prime factors of the period, that `checked_through` is the number of values that the
+//! theorem needs, that the window of P4 is placed as P4 requires. [`Certificate::check`] then takes values that were
+//! computed from the rule alone. It compares digest and largest value, compares the period value by value, and looks
+//! up the witnesses that p and n0 are the least. For the window theorem it also computes the values from n1 to n2
+//! once more, counts the rare positions and checks the depth of the witnesses.
 //!
 //! The file is one JSON object with these keys, and no others:
 //!
-//! - `format`: `grundy-certificate-1`; `program`: name and version of the program that made it, at most 128 characters, a
-//!   note for people; `seal`: BLAKE3 of the object with an empty seal, so that an altered file is told from a wrong one;
+//! - `format`: `grundy-certificate-1`; `program`: name and version of the program that wrote it, at most 128
+//!   characters, for information only; `seal`: BLAKE3 of the object with an empty seal, which distinguishes an
+//!   altered file from a wrong one;
 //! - `game`, `rule`: name, and digest of the moves (as in the journal);
 //! - `period`, `preperiod`, `max_value`, `max_at`: the result;
 //! - `theorem`: `P1` to `P4`; `from`: n0, at least 1 (P1, P3), or n1 (P4);
-//! - `checked_through`, `digest`: how many values were needed, and their digest ([`crate::table::digest`]);
+//! - `checked_through`, `digest`: number of values needed, and their digest ([`crate::table::digest`]);
 //! - `least`: for each prime factor f of the period `[f, n]` with n >= preperiod and G(n + period/f) != G(n);
-//! - `window`: null, or for P4 `to` (n2), `mask`, `position` (the space), `rares`, `last_rare`, `rares_digest` (number of
-//!   rare heaps below n2, the last, BLAKE3 of all of them as n (u64) and G(n) (u16), little endian) and `depth` (D).
+//! - `window`: null, or for P4 `to` (n2), `mask`, `position` (the space), `rares` (number of rare positions below
+//!   n2), `last_rare` (the last of them), `rares_digest` (BLAKE3 of all of them as n (u64) and G(n) (u16), little
+//!   endian) and `depth` (D).
 //!
-//! **What is compared.** Every number is compared with the one true number, with three exceptions, whose statements are
-//! true for more than one number and are checked as statements. A witness in `least` may be any n that shows what it must.
-//! `from` of P4 may be any n1 for which the premises hold, up to the bound below. `depth` states that witnesses lie *at most*
-//! D deep: a D that is larger than necessary states something true, and the conditions on n1, n2 and the window are
-//! evaluated with it; a D that is too small is refused, with a heap that has no witness so near ([`super::depth`]).
+//! **What is compared.** Every number is compared with the one true number, with three exceptions. These state
+//! something that is true for more than one number, and are checked as statements. A witness in `least` may be any n
+//! that satisfies the inequality. `from` of P4 may be any n1 for which the premises hold, up to the bound below.
+//! `depth` states that witnesses lie *at most* D deep. A D that is larger than necessary is a true statement, and the
+//! conditions on n1, n2 and the window are evaluated with it. A D that is too small is refused, with an n that has no
+//! witness within it ([`super::depth`]).
 //!
-//! **The bound of `from` for P4.** Let L be the lookback of the solver for the last rare heap, d the greatest difference of
-//! the rule, and B = max(preperiod + L, 2 L + d, n2 - n1). A search of a whole table takes n1 <= max(preperiod, L) + L + d
-//! <= 2 B. A run that is watched from its first value on remembers the window before each power of two. At the first
-//! power of two n1 >= B the window lies behind the preperiod, n1 is placed as P4 demands, and the window recurs at n2 <= 2 n1,
-//! before it is replaced; so n1 < 2 B. Where values are freed, the proof is by such a watch ([`super::preperiod`]). A deep witness
-//! or a space that is replaced late can cost it some doublings, so [`MAX_WINDOW_FACTOR`] times B is allowed. [`Certificate::new`] makes no certificate
-//! beyond this bound, and one that exceeds it is refused.
+//! **The bound of `from` for P4.** Let L be the lookback of the solver for the last rare position, d the greatest
+//! difference of the rule, and B = max(preperiod + L, 2 L + d, n2 - n1). A search of a whole table takes
+//! n1 <= max(preperiod, L) + L + d <= 2 B. A run that is watched from its first value on remembers the window before
+//! each power of two. At the first power of two n1 >= B the window lies after the preperiod, n1 is placed as P4
+//! requires, and the window recurs at n2 <= 2 n1, before it is replaced; so n1 < 2 B. For a run that discards values,
+//! such a watch finds the window of the proof ([`super::preperiod`]). A deep witness or a space that is replaced late
+//! can cost it a few doublings, so [`MAX_WINDOW_FACTOR`] times B is allowed. [`Certificate::new`] creates no
+//! certificate beyond this bound, and one that exceeds it is refused.
 //!
-//! Invariant: a certificate that passes states a theorem's premises, each of which was found true.
+//! Invariant: a certificate that passes the check states the premises of a theorem, and each premise was found true.
 
 use super::primes::{are_prime_factors, prime_factors};
 use super::{OffsetCopies, PeriodWindow, Proof, Repeat, Subject, Theorem, depth, has_zero, last_difference};
@@ -48,19 +54,19 @@ use crate::theory::rule::Rule;
 use crate::verify;
 use serde::{Deserialize, Serialize};
 
-/// The format that this program writes and reads.
+/// Value of the field `format`.
 const FORMAT: &str = "grundy-certificate-1";
 
-/// Maximum number of bytes of a certificate's file.
+/// Maximum length of a certificate's file, in bytes.
 pub const MAX_BYTES: u64 = 1 << 20;
 
 /// Maximum number of characters of `program`.
 const LONGEST_PROGRAM: usize = 128;
 
-/// Factor by which n1 of P4 may exceed B of the module head.
+/// Maximum ratio of n1 of P4 to B of the module head.
 const MAX_WINDOW_FACTOR: u64 = 16;
 
-/// A statement that can be checked; the module head describes each field.
+/// A proved period with the facts that a check needs; the module head describes each field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
@@ -82,7 +88,7 @@ pub struct Certificate {
     pub seal: String,
 }
 
-/// What P4 was applied to; the module head describes each field.
+/// The window to which P4 was applied; the module head describes each field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
@@ -96,17 +102,17 @@ pub struct WindowFacts {
     pub depth: u64,
 }
 
-/// What a certificate says of all values that it speaks of.
+/// The facts that a certificate states about all values below `checked_through`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CertifiedFacts {
     digest: String,
     max_value: u16,
     max_at: u64,
-    /// Of the space, below n2.
+    /// The rare positions below n2 under the certificate's space, with their values.
     rares: Vec<(u64, u16)>,
 }
 
-/// Counts values as they go by.
+/// Collects [`CertifiedFacts`] from consecutive values.
 pub(super) struct FactCounter {
     chain: DigestChain,
     space: SparseSpace,
@@ -115,17 +121,18 @@ pub(super) struct FactCounter {
 }
 
 impl FactCounter {
-    /// Of rare values those below `to` in `space` will be counted.
+    /// Creates a counter that collects the rare positions below `to` under `space`.
     pub(super) fn new(space: SparseSpace, to: u64) -> FactCounter {
         FactCounter { chain: DigestChain::new(), space, to, counted: CertifiedFacts::default() }
     }
 
-    /// Takes the next values, those from heap `from` on.
+    /// Receives the next values, those from `from` on.
     pub(super) fn see(&mut self, from: u64, values: &[u16]) {
         self.chain.update(values);
         for (n, &v) in (from..).zip(values) {
             if v > self.counted.max_value {
-                (self.counted.max_value, self.counted.max_at) = (v, n);
+                self.counted.max_value = v;
+                self.counted.max_at = n;
             }
         }
         if self.space != SparseSpace::NONE {
@@ -140,7 +147,7 @@ impl FactCounter {
 }
 
 impl CertifiedFacts {
-    /// Counts the first `length` values, and the rare ones below `to` in `space`.
+    /// Collects the facts of the first `length` values, with the rare positions below `to` under `space`.
     pub(super) fn of<S: Sequence + ?Sized>(
         values: &S,
         length: u64,
@@ -166,31 +173,31 @@ impl CertifiedFacts {
 }
 
 impl Certificate {
-    /// The certificate of a repeat that is proved. `None` when it is not, when its preperiod is only bounded, when of freed
-    /// values no copy was looked at ([`OffsetCopies`]) that shows all that a certificate says, or when n1 of P4 exceeds the bound of
-    /// the module head.
+    /// Creates the certificate of a proved repetition. Returns `None` when it is not proved, when its preperiod is
+    /// only bounded, when values are discarded and `copies` is `None` or has no witness for a prime factor of the
+    /// period, or when n1 of P4 exceeds the bound of the module head.
     ///
     /// # Errors
-    /// What reading the values gives: all of them from 0 on are digested, unless a copy was.
+    /// Errors of reading the values; all of them from 0 on are read, unless `copies` has their digest.
     pub fn new<S: Sequence + ?Sized>(
         subject: Subject<'_, S>,
         repeat: &Repeat,
-        lag: Option<&OffsetCopies>,
+        copies: Option<&OffsetCopies>,
     ) -> Result<Option<Certificate>> {
         let Some(Proof { theorem, from, length, window, least }) = repeat.proof.clone() else { return Ok(None) };
         let near = |window: PeriodWindow| {
-            high_water_mark(subject.rule, repeat.preperiod, &window).is_some_and(|most| from <= most)
+            max_window_start(subject.rule, repeat.preperiod, &window).is_some_and(|bound| from <= bound)
         };
         if !repeat.exact || !window.is_none_or(near) {
             return Ok(None);
         }
         let space = window.map_or(SparseSpace::NONE, |window| window.space);
-        let counted = match lag {
-            Some(lag) => lag.counted.clone(),
+        let counted = match copies {
+            Some(copies) => copies.counted.clone(),
             None if !subject.values.freed().is_empty() => return Ok(None),
             None => CertifiedFacts::of(subject.values, length, space, window.map_or(0, |window| window.to))?,
         };
-        // The copies of a lag met no witness for one of them.
+        // The two copies may have found no witness for a prime factor.
         if least.len() < prime_factors(repeat.period).len() {
             return Ok(None);
         }
@@ -223,7 +230,7 @@ impl Certificate {
         Ok(Some(certificate.sealed()))
     }
 
-    /// The same with the seal that belongs to it.
+    /// Returns the certificate with its seal recomputed.
     #[must_use]
     pub fn sealed(mut self) -> Certificate {
         self.seal = String::new();
@@ -231,33 +238,33 @@ impl Certificate {
         self
     }
 
-    /// As it stands in a file.
+    /// Returns the text of the certificate's file.
     #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("numbers and text are JSON") + "\n"
     }
 
-    /// Reads what stands in a file.
+    /// Parses the text of a certificate's file.
     ///
     /// # Errors
-    /// [`Error::Certificate`] when it is none, or was altered.
+    /// [`Error::Certificate`] when the text is not a certificate, or was altered.
     pub fn parse(text: impl AsRef<[u8]>) -> Result<Certificate> {
         let certificate: Certificate = serde_json::from_slice(text.as_ref())
-            .map_err(|e| refused(format!("it is no certificate of this program: {e}")))?;
+            .map_err(|e| refused(format!("it is not a certificate of this program: {e}")))?;
         if certificate.format != FORMAT {
             let found = certificate.format.escape_default();
             return Err(refused(format!("its format is '{found}', not '{FORMAT}'")));
         }
         if certificate.clone().sealed().seal != certificate.seal {
-            return Err(refused("it was altered: the seal does not agree with the rest".into()));
+            return Err(refused("it was altered: the seal does not match the other fields".into()));
         }
         Ok(certificate)
     }
 
-    /// The rule of the game that it speaks of.
+    /// Returns the rule of the certificate's game.
     ///
     /// # Errors
-    /// [`Error::Certificate`] when this program knows no such game, or another one by that name.
+    /// [`Error::Certificate`] when the name is not that of a game, or the digest is not that of its rule.
     pub fn the_rule(&self) -> Result<Rule> {
         let rule: Rule = self.game.parse().map_err(|e| refused(format!("its game: {e}")))?;
         if rule.name() != self.game || rule.digest() != self.rule {
@@ -266,11 +273,11 @@ impl Certificate {
         Ok(rule)
     }
 
-    /// Decides everything that the certificate alone decides, and returns its rule. Takes microseconds, whatever the
-    /// certificate says, so it comes before the values are computed.
+    /// Checks everything that can be checked without values, and returns the rule. It is fast for every certificate,
+    /// so it is called before the values are computed.
     ///
     /// # Errors
-    /// [`Error::Certificate`] at the first thing that is not so.
+    /// [`Error::Certificate`] at the first statement that is false.
     pub fn judge(&self) -> Result<Rule> {
         self.must("format", self.format.as_str(), FORMAT)?;
         let length = self.program.chars().count();
@@ -310,7 +317,7 @@ impl Certificate {
         Ok(rule)
     }
 
-    /// P1 to P3: `from` and `checked_through` are those of the theorem.
+    /// Checks for P1 to P3 that `from` and `checked_through` are those of the theorem.
     fn judge_bound(&self, rule: &Rule) -> Result<()> {
         let Certificate { theorem, from, period, preperiod, checked_through, .. } = *self;
         let least = if theorem == Theorem::P2 { preperiod } else { preperiod.max(1) };
@@ -323,7 +330,7 @@ impl Certificate {
         self.must("checked_through", &checked_through, &needed)
     }
 
-    /// P4: the window is one of the theorem's, before its values are looked at.
+    /// Checks for P4 the conditions on the window that do not involve values.
     fn judge_window(&self, rule: &Rule, facts: &WindowFacts) -> Result<PeriodWindow> {
         let WindowFacts { to, mask, position, rares, last_rare, depth, .. } = *facts;
         let no_space =
@@ -348,20 +355,20 @@ impl Certificate {
             );
             return Err(refused(what));
         }
-        let most = high_water_mark(rule, self.preperiod, &window);
-        if most.is_none_or(|most| self.from > most) {
-            let most =
-                most.map_or_else(String::new, |most| format!(", and {most} is the most that a period like this needs"));
-            return Err(refused(format!("its from is {}{most}", self.from)));
+        let bound = max_window_start(rule, self.preperiod, &window);
+        if bound.is_none_or(|bound| self.from > bound) {
+            let needed =
+                bound.map_or_else(String::new, |n| format!(", and {n} is the most that a period like this needs"));
+            return Err(refused(format!("its from is {}{needed}", self.from)));
         }
         Ok(window)
     }
 
-    /// Checks everything it says against the game's first values, computed from the rule alone: at least `checked_through`
-    /// of them.
+    /// Checks the whole certificate against the first values of the game, at least `checked_through` of them, which
+    /// the caller has computed from the rule alone.
     ///
     /// # Errors
-    /// [`Error::Certificate`] at the first thing that is not so; what reading the values gives.
+    /// [`Error::Certificate`] at the first statement that is false; errors of reading the values.
     pub fn check<S: Sequence + ?Sized>(&self, method: Method, values: &S) -> Result<()> {
         let rule = self.judge()?;
         let (n0, p, length) = (self.preperiod, self.period, self.checked_through);
@@ -393,7 +400,7 @@ impl Certificate {
         }
     }
 
-    /// P4: its premises on the values.
+    /// Checks for P4 the premises about values.
     fn check_window<S: Sequence + ?Sized>(
         &self,
         rule: &Rule,
@@ -420,8 +427,8 @@ impl Certificate {
         }
         let known = SequenceStats { rares: counted.rares.clone(), max_value: self.max_value };
         let work = verify::recompute::check(rule, method, space, values, &known, from..to, |_, _| ())?;
-        // The depth of the work bounds that of the witnesses: it depends on the kernel, and says nothing of values computed
-        // by the definition.
+        // The depth of the work only bounds that of the witnesses: it depends on the kernel, and does not cover
+        // values computed by the definition.
         if (work.depth > depth || work.defined > 0)
             && let Some((n, value)) = depth::first_deeper(rule, space, values, from..to, depth)?
         {
@@ -437,8 +444,9 @@ impl Certificate {
     }
 }
 
-/// The greatest n1 that a certificate of P4 may have; the module head derives it.
-fn high_water_mark(rule: &Rule, preperiod: u64, window: &PeriodWindow) -> Option<u64> {
+/// Returns the greatest n1 that a certificate of P4 may have, as derived in the module head; `None` when it exceeds
+/// 64 bits.
+fn max_window_start(rule: &Rule, preperiod: u64, window: &PeriodWindow) -> Option<u64> {
     let lookback = solver::lookback(rule, window.last_rare);
     let placed = lookback.checked_mul(2)?.checked_add(rule.max_difference())?;
     preperiod.checked_add(lookback)?.max(placed).max(window.to - window.from).checked_mul(MAX_WINDOW_FACTOR)

@@ -1,13 +1,14 @@
-//! Computing a sequence until its period is proved.
+//! Computes a sequence until its period is proved, in memory or in a run directory.
 //!
-//! In doublings: at each length the period is looked for ([`super::Subject::find`]). When one is observed, the next length
-//! is the one that a proof needs, if that is nearer than the double. In memory, two bytes a value, or in a run directory.
+//! The length doubles from step to step; at each length [`super::Subject::find`] searches for the period. When it
+//! finds an observed one, the next length is the one that a proof needs, if that is less than the double. In memory a
+//! value takes two bytes.
 //!
-//! Invariant: every value of a run directory that a search reads was computed, or hashed and compared with the journal, by
-//! this process before it was read. The engine does so when it resumes a run; values that are searched without resuming
-//! it are verified first.
+//! Invariant: every value of a run directory that a search reads was computed by this process, or hashed by it and
+//! compared with the journal, before the search read it. The engine does so when it resumes a run; values that are
+//! searched without resuming the run are verified first.
 
-use super::preperiod::lag;
+use super::preperiod::offset_copies;
 use super::watch::Watch;
 use super::{Finding, Status, Subject};
 use crate::checkpoint::commit::RETAINED_HEAD;
@@ -21,12 +22,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A sequence computed in memory until its period was proved, or `to` values were there.
+/// A sequence computed in memory until its period was proved or the limit was reached.
 #[derive(Debug)]
 pub struct Search {
-    /// G(0), G(1), …
+    /// The values G(0), G(1), …
     pub values: Vec<u16>,
-    /// Of these.
+    /// The result of the last search, over all `values`.
     pub finding: Finding,
     /// The sparse space in use at the end.
     pub space: SparseSpace,
@@ -34,20 +35,24 @@ pub struct Search {
     pub stopped: bool,
 }
 
-/// The first length at which a period is looked for.
+/// Number of values at which a period is first searched for.
 const FIRST_LOOK: u64 = 1 << 10;
 
-/// The length at which to look again: twice as many values, or as many as a proof of what is observed needs.
+/// Returns the number of values at which to search next: double, or the number that a proof of the observed period
+/// needs, if less.
 fn next_look(rule: &Rule, finding: &Finding) -> u64 {
     let doubled = finding.count.saturating_mul(2).max(FIRST_LOOK);
     finding.needed(rule).filter(|&n| n > finding.count).map_or(doubled, |needed| needed.min(doubled))
 }
 
-/// Computes a sequence in doublings and looks for its period each time, until it is proved or there are as many values as
-/// `limit` says, which sees what was found last and the space in use; `go_on` sees the number of values now and then.
+/// Computes a sequence in memory and searches for its period after each doubling, until the period is proved or the
+/// limit is reached.
+///
+/// `limit` receives the last finding and the sparse space in use, and returns the maximum number of values. `go_on`
+/// receives the number of values after each block; when it returns false, the search ends with [`Search::stopped`].
 ///
 /// # Errors
-/// [`Error::ValueTooLarge`], and [`Error::Memory`] when there is not enough for two bytes a value.
+/// [`Error::ValueTooLarge`], and [`Error::Memory`] when two bytes per value do not fit in memory.
 pub fn compute_until_proved(
     rule: &Rule,
     method: Method,
@@ -78,67 +83,68 @@ pub fn compute_until_proved(
     }
 }
 
-/// The first length at which a run directory is looked at.
+/// Number of values at which a run directory is first searched.
 const FIRST_LOOK_ON_DISK: u64 = 1 << 20;
 
-/// Maximum time that a later step of a search re-hashes the table before the observer hears of it.
+/// Maximum time that a later step of a search re-hashes the table without notifying the observer.
 const QUIET_REHASH: Duration = Duration::from_secs(2);
 
-/// What stopped a search of a run directory early.
+/// The stage in which a search of a run directory was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// Between two values: more of them may show a period, or prove one.
+    /// Values were being computed; more of them may show or prove a period.
     Searching,
-    /// After the period was proved, while the least preperiod, or what a certificate states, was computed.
+    /// The period was proved; the least preperiod, or the facts of a certificate, were being computed.
     Preperiod,
 }
 
-/// What came of a search of a run directory.
+/// The result of a search of a run directory.
 #[derive(Debug)]
 pub enum Found {
     /// The run was searched.
     Searched {
         /// The run.
         view: Box<RunReader>,
-        /// What its values show.
+        /// The result of the search of its values.
         finding: Box<Finding>,
-        /// What was left undone when the stop flag ended the search.
+        /// The stage in which the stop flag ended the search; `None` when the search is complete.
         stopped: Option<Stopped>,
     },
-    /// The stop flag was set before all values that were there had been verified; nothing was searched.
+    /// The stop flag was set before all stored values had been verified; nothing was searched.
     Unverified {
-        /// Values that agree with the journal.
+        /// Number of values that agree with the journal.
         verified: u64,
-        /// Values to verify.
+        /// Number of values to verify.
         of: u64,
     },
 }
 
-/// Passes the events of all runs of a search on to one observer, and watches for a period meanwhile.
+/// Passes the events of all runs of a search to one observer, and watches the values for a period.
 struct Watching<'a> {
     inner: &'a mut (dyn Observer + Send),
     watch: Watch,
     dir: &'a Path,
-    /// How far the whole search goes; each run of the engine covers a part of it.
+    /// Maximum number of values of the whole search; each run of the engine covers a part of it.
     to: Option<u64>,
-    /// Ends the engine's run; set when the outer flag is, and when a period is found.
+    /// Stops the engine's run; set when `outer` is set, and when the watch has found a period.
     stop: &'a AtomicBool,
+    /// The stop flag of the caller.
     outer: &'a AtomicBool,
-    /// Whether this process has verified all values that were there.
+    /// Whether this process has verified all values that were stored before.
     is_verified: bool,
-    /// Values verified, and values to verify, when the observer heard of it last.
+    /// Number of values verified, and number of values to verify, as of the last event.
     rehashed: (u64, u64),
-    /// When the current run of the engine began; `None` in the first.
+    /// Start of the current run of the engine; `None` in the first.
     again: Option<Instant>,
-    /// Whether the observer shows the search, not a re-hash.
+    /// Whether the observer shows the search, rather than a re-hash.
     shows_search: bool,
 }
 
 impl Observer for Watching<'_> {
     fn started(&mut self, rule: &Rule, from: u64, _: Option<u64>) {
         self.is_verified = true;
-        // Only now: these values have just been re-hashed. A run that was opened again after a failed check forgets what
-        // was seen before.
+        // The engine has just re-hashed these values, so the watch may read them. After a failed check the engine
+        // opens the run again, and the watch starts from the saved state, not from what it saw before.
         let resumed = RunReader::open(self.dir).and_then(|view| Watch::resume(rule, self.dir, &view));
         self.watch = resumed.ok().filter(|_| from > 0).unwrap_or_else(|| Watch::new(rule));
         if !std::mem::replace(&mut self.shows_search, true) {
@@ -175,7 +181,8 @@ impl Observer for Watching<'_> {
 }
 
 impl Watching<'_> {
-    /// Computes up to `goal` and opens the run; `None` when the stop flag was set before all was verified.
+    /// Computes up to `goal` values and opens the run; `None` when the stop flag was set before all stored values
+    /// were verified.
     fn compute(&mut self, rule: &Rule, options: &Options, goal: u64) -> Result<Option<RunReader>> {
         self.stop.store(false, Ordering::Relaxed);
         let options = Options { to: Some(goal), ..options.clone() };
@@ -190,7 +197,7 @@ impl Watching<'_> {
         Ok(Some(view))
     }
 
-    /// Verifies all that is there and opens it; `None` when the stop flag was set meanwhile.
+    /// Verifies all stored values and opens the run; `None` when the stop flag was set before the end.
     fn verify(&mut self) -> Result<Option<RunReader>> {
         verify::verified(self.dir, |done, of| {
             self.rehashed(done, of);
@@ -199,8 +206,8 @@ impl Watching<'_> {
     }
 }
 
-/// Finds the least preperiod of what is proved by windows, and what a certificate says, while values before are freed; false
-/// when `stop` ended it.
+/// Computes the values again to find the least preperiod of a period proved by P4, and the facts of a certificate,
+/// when earlier values are discarded. Returns false when `stop` ended the computation.
 fn compute_again(
     rule: &Rule,
     method: Method,
@@ -211,17 +218,17 @@ fn compute_again(
     let Some(repeat) = finding.repeat.as_mut() else { return Ok(true) };
     let Some(proof) = &mut repeat.proof else { return Ok(true) };
     let Some(window) = proof.window else { return Ok(true) };
-    observer.note("computing all values again, as two copies side by side, to learn what freed values would show");
-    let lag = lag(rule, method, repeat.period, proof, &window, |done, of| {
+    observer.note("computing all values again as two copies side by side, because the freed values are needed");
+    let copies = offset_copies(rule, method, repeat.period, proof, &window, |done, of| {
         observer.again(done, of);
         !stop.load(Ordering::Relaxed)
     });
-    match lag {
+    match copies {
         Ok(None) => return Ok(false),
-        Ok(Some(lag)) => {
-            (repeat.preperiod, repeat.exact) = (lag.preperiod, true);
-            *proof = lag.proof.clone();
-            finding.lag = Some(lag);
+        Ok(Some(copies)) => {
+            (repeat.preperiod, repeat.exact) = (copies.preperiod, true);
+            *proof = copies.proof.clone();
+            finding.lag = Some(copies);
         }
         Err(e @ Error::Freed { .. }) => observer.note(&format!("the preperiod is only bounded: {e}")),
         Err(e) => return Err(e),
@@ -229,17 +236,19 @@ fn compute_again(
     Ok(true)
 }
 
-/// [`compute_until_proved`] in a run directory, which is made, or resumed; at most to `options.to` values.
+/// Like [`compute_until_proved`], in a run directory, which is created or resumed; computes at most `options.to`
+/// values.
 ///
-/// While all values are kept the period is looked for at each doubling. A run that frees values is watched ([`super::watch`]):
-/// its period shows when it comes round. The preperiod, which freed values would tell, is then found by computing them
-/// again ([`super::preperiod`]), as is what a certificate says of them, if one is wanted; when `stop` ends that, or it needs more
-/// than it may keep, the preperiod is only bounded.
+/// While all values are retained, the period is searched for after each doubling. A run that discards values is
+/// watched instead ([`super::watch`]): the watch finds the period when the remembered window recurs. The preperiod
+/// depends on discarded values, so they are computed again ([`super::preperiod`]), and with them the facts of a
+/// certificate, if `certify` is set. When `stop` ends that computation, or it needs more values than it retains, the
+/// preperiod is only bounded.
 ///
-/// When a proof is complete before `stop` ends the search, the answer is that of a search that was not stopped.
+/// When a proof is complete before `stop` ends the search, the result equals that of a search that was not stopped.
 ///
 /// # Errors
-/// What [`run::run`], [`verify::verified`] and the search give.
+/// Errors of [`run::run`], [`verify::verified`] and [`super::Subject::find`].
 pub fn compute_until_proved_in(
     rule: &Rule,
     dir: &Path,
@@ -250,7 +259,7 @@ pub fn compute_until_proved_in(
 ) -> Result<Found> {
     let to = options.to.unwrap_or(u64::MAX);
     let mut goal = FIRST_LOOK_ON_DISK.min(to);
-    // What is there is looked at first.
+    // A table that is already longer than the first goal is searched before any value is computed.
     let there = RunReader::open(dir).map_or(0, |view| if view.rule.name() == rule.name() { view.len() } else { 0 });
     let ended = AtomicBool::new(false);
     let mut watching = Watching {
@@ -293,7 +302,7 @@ pub fn compute_until_proved_in(
         if is_proved || stopped.is_some() || finding.count >= to {
             return Ok(Found::Searched { view: Box::new(view), finding, stopped });
         }
-        // Beyond what is always kept a run that frees values goes on in one piece, which can be watched.
+        // Beyond the head that is always retained, a run that discards values continues in one piece, under one watch.
         let frees = view.contents.last.keep.is_some() && finding.count >= RETAINED_HEAD;
         goal = if frees { to } else { next_look(rule, &finding).min(to) };
     }

@@ -1,9 +1,9 @@
-//! Whether witnesses lie within a given depth: the premise of P4 that speaks of D, checked heap by heap.
+//! Checks for each n whether its witnesses lie within a given depth, which is the premise of P4 about D.
 //!
-//! Let D be the depth that a certificate states. For each n of the window and each value below G(n) that is rare at n, an
-//! option with that value must exist whose smaller part is at most D; options that leave fewer than two heaps count as
+//! Let D be the depth that a certificate states. For each n of the window and each value below G(n) that is rare at n,
+//! an option with that value must exist whose smaller part is at most D; options that leave fewer than two heaps count as
 //! depth 0. The solver finds witnesses, but it only bounds their depth from above, and the bound depends on kernel and
-//! thread count. So when the bound exceeds D, the options with smaller part at most D are tried one by one here.
+//! thread count. So when the bound exceeds D, this module tries the options with smaller part at most D one by one.
 
 use crate::error::Result;
 use crate::solver::SparseSpace;
@@ -16,17 +16,17 @@ use std::ops::Range;
 /// Number of values of n checked by one task.
 const VALUES_PER_TASK: u64 = 1 << 12;
 
-/// Maximum smaller part whose values a task holds in memory; larger parts are read where they are needed.
+/// Maximum smaller part whose value a task holds in memory; the values of larger parts are read when they are needed.
 const NEAR: u64 = 1 << 16;
 
-/// Number of smaller parts tried between two questions whether everything is found.
+/// Number of smaller parts tried between two tests whether every value has a witness.
 const PARTS_BETWEEN_TESTS: u64 = 1 << 10;
 
-/// Returns the first n of `heaps`, and the least value, for which no witness has a smaller part of at most `depth`; `None`
-/// when all have one. The threads of the calling rayon pool share the work.
+/// Returns the first n of `heaps` with a value that has no witness with a smaller part of at most `depth`, and the
+/// least such value; `None` when every value has one. The threads of the calling rayon pool share the work.
 ///
 /// # Errors
-/// What reading `values` gives.
+/// Errors of reading `values`.
 pub(super) fn first_deeper<S: Sequence + ?Sized>(
     rule: &Rule,
     space: SparseSpace,
@@ -52,14 +52,15 @@ struct Search<'a, S: ?Sized> {
     space: SparseSpace,
     values: &'a S,
     depth: u64,
-    /// The largest part whose value is in `head`.
+    /// Largest part whose value is in `head`.
     near: u64,
-    /// G(0), …, G(near).
+    /// The values G(0), …, G(near).
     head: Vec<u16>,
 }
 
-/// The last values before and in a piece.
+/// The values of a piece, and the last ones before it.
 struct Recent {
+    /// The n of the first of `values`.
     start: u64,
     values: Vec<u16>,
 }
@@ -70,14 +71,15 @@ impl Recent {
     }
 }
 
-/// Values that still need a witness.
+/// The set of values that still need a witness.
 struct Open {
+    /// Bit v % 64 of word v / 64 is set when v is in the set.
     bits: Vec<u64>,
     count: usize,
 }
 
 impl Open {
-    /// The values below `value` that are rare at `n`.
+    /// Creates the set of values below `value` that are rare at `n`.
     fn rare_below(space: SparseSpace, value: u16, n: u64) -> Open {
         let mut open = Open { bits: vec![0; usize::from(value).div_ceil(64)], count: 0 };
         for target in (0..value).filter(|&target| space.is_rare(target, n)) {
@@ -116,7 +118,7 @@ impl<S: Sequence + ?Sized> Search<'_, S> {
         Ok(None)
     }
 
-    /// The least value without a witness at `n`.
+    /// Returns the least value without a witness at `n`.
     fn heap(&self, n: u64, recent: &Recent) -> Result<Option<u16>> {
         let value = |n: u64| recent.values[index(n - recent.start)];
         let mut open = Open::rare_below(self.space, value(n), n);
@@ -142,7 +144,7 @@ impl<S: Sequence + ?Sized> Search<'_, S> {
         Ok(open.least().filter(|_| open.count > 0))
     }
 
-    /// Settles the values of the options of one split with these smaller parts.
+    /// Removes from `open` the values of the options of one split with these smaller parts.
     fn options(
         &self,
         n: u64,
@@ -151,7 +153,8 @@ impl<S: Sequence + ?Sized> Search<'_, S> {
         recent: &Recent,
         open: &mut Open,
     ) -> Result<()> {
-        let (first, last, rest) = (*parts.start(), *parts.end(), n - split.remove);
+        let (first, last) = (*parts.start(), *parts.end());
+        let rest = n - split.remove;
         let mut remove = |small: &[u16], large: &[u16]| {
             small.iter().zip(large.iter().rev()).for_each(|(a, b)| open.remove(split.constant ^ a ^ b));
         };
@@ -159,7 +162,8 @@ impl<S: Sequence + ?Sized> Search<'_, S> {
             remove(&self.head[index(first)..=index(last)], recent.slice(rest - last, rest - first + 1));
             return Ok(());
         }
-        let (mut small, mut large) = (vec![0; index(last - first + 1)], vec![0; index(last - first + 1)]);
+        let mut small = vec![0; index(last - first + 1)];
+        let mut large = vec![0; small.len()];
         self.values.read(first, &mut small)?;
         self.values.read(rest - last, &mut large)?;
         remove(&small, &large);
@@ -174,7 +178,7 @@ mod tests {
     use crate::theory::definition;
     use crate::theory::rule::{Leaves, Move};
 
-    /// The same, as the module head states it.
+    /// Finds the same as [`first_deeper`] by the statement in the module head.
     fn plainly(rule: &Rule, space: SparseSpace, values: &[u16], heaps: Range<u64>, depth: u64) -> Option<(u64, u16)> {
         let value = |n: u64| values[index(n)];
         heaps.into_iter().find_map(|n| {
@@ -188,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_heap_without_a_witness_is_the_one_of_the_definition() {
+    fn first_n_without_a_witness_agrees_with_a_search_by_the_definition() {
         let mut random = Random::new("witness depths");
         let (mut deeper, mut enough) = (0, 0);
         for i in 0..200 {
@@ -213,7 +217,7 @@ mod tests {
         assert!(deeper > 50 && enough > 50, "{deeper} deeper, {enough} not");
     }
 
-    /// One heap whose only witness has a smaller part beyond those held in memory.
+    /// The only witness of n has a smaller part beyond those held in memory.
     #[test]
     fn parts_beyond_those_in_memory_are_read() {
         let rule: Rule = "grundy".parse().unwrap();

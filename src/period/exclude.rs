@@ -1,33 +1,34 @@
-//! Periods that a few small heaps exclude.
+//! Finds numbers that are not periods of a game, from the values of small heaps alone.
 //!
 //! **Statement.** Let (s, c, d) be a split and l >= 1 a heap with G(l) = c. Then G(n) != G(n - s - l) for all n with
-//! n - s - l >= l + d; so no divisor of s + l is a period, from whatever n on.
+//! n - s - l >= l + d. So no divisor of s + l is a period, whatever the preperiod.
 //!
-//! *Proof.* (l, n - s - l) is an option of n, its parts differ by at least d, and its value is c ^ G(l) ^ G(n-s-l) =
-//! G(n-s-l). No option has the value of the heap. With a period p that divides s + l, G(n) = G(n-s-l) for large n. ∎
+//! *Proof.* (l, n - s - l) is an option of n: its parts differ by at least d. Its value is
+//! c ^ G(l) ^ G(n-s-l) = G(n-s-l). No option of a heap has the value of that heap, so G(n) != G(n-s-l). A period p
+//! that divides s + l would give G(n) = G(n-s-l) for all large n. ∎
 //!
-//! For Grundy's game that are the zeros (OEIS A036685): no period divides 1222, say.
+//! For Grundy's game these l are the zeros of G (OEIS A036685); for example, no period divides 1222.
 
 use crate::error::Result;
 use crate::theory::definition::{Sequence, for_each_piece};
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
 
-/// What is excluded by the first heaps of a sequence.
+/// The periods that the first values of a sequence exclude.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excluded {
     /// Numbers none of whose divisors is a period, ascending.
     pub multiples: Vec<u64>,
-    /// The least period that they leave.
+    /// The least number that is not excluded as a period.
     pub least_left: u64,
-    /// The heaps below this one were looked at.
+    /// Number of values examined, those of l < `looked`.
     pub looked: u64,
 }
 
-/// Looks at the heaps below `to`.
+/// Returns the periods that the values of all l < `to` exclude.
 ///
 /// # Errors
-/// What reading `values` gives.
+/// Errors of reading `values`.
 pub fn excluded<S: Sequence + ?Sized>(rule: &Rule, values: &S, to: u64) -> Result<Excluded> {
     let splits: Vec<_> = rule.splits().collect();
     let mut multiples = Vec::new();
@@ -56,7 +57,7 @@ mod tests {
     use crate::theory::definition;
 
     #[test]
-    fn no_published_period_is_excluded_and_what_is_excluded_holds_nowhere() {
+    fn no_published_period_is_excluded_and_every_exclusion_holds() {
         for (game, period) in [("kayles", 12), (".07", 34), (".137", 34), (".156", 349), (".055", 148), (".4", 34)] {
             let rule: Rule = game.parse().unwrap();
             let values = definition::values(&rule, 3000).unwrap();
@@ -75,7 +76,7 @@ mod tests {
         let rule = Rule::grundy(1).unwrap();
         let values = definition::values(&rule, 2000).unwrap();
         let excluded = excluded(&rule, values.as_slice(), 2000).unwrap();
-        // OEIS A036685: 0, 1, 2, 4, 7, 10, 20, 23, 26, …, 1222; 0 is no part.
+        // OEIS A036685: 0, 1, 2, 4, 7, 10, 20, 23, 26, …, 1222; 0 is not a part.
         assert_eq!(excluded.multiples[..8], [1, 2, 4, 7, 10, 20, 23, 26]);
         assert_eq!((excluded.multiples.len(), excluded.multiples.last()), (41, Some(&1222)));
         assert!(excluded.multiples.iter().all(|m| !m.is_multiple_of(excluded.least_left)));

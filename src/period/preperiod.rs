@@ -1,25 +1,27 @@
-//! The least preperiod of a sequence that keeps only its last values.
+//! Finds the least preperiod of a sequence of which only the last values are retained.
 //!
-//! A run that frees values shows its period p when a window comes round ([`super::watch`]), and P4 of [`super`] says that it
-//! holds from some n1 on. Which of the values before belong to it can no longer be read. So the sequence is computed
-//! twice more, side by side and p apart: the last n < n1 with G(n) != G(n + p) is the last exception, n + 1 the least
-//! preperiod. That takes as long as n1 + n2 values do, n2 = n1 + p (or n1 + 2p), and the memory of two short runs: each
-//! copy keeps the first values and the last ones, as the run did.
+//! A run that discards values finds its period p when a window recurs ([`super::watch`]), and P4 of [`super`] proves
+//! that p holds from some n1 on. Which of the values before n1 belong to the period can no longer be read. So the
+//! sequence is computed twice more, as two copies side by side and p apart: the last n < n1 with G(n) != G(n + p) is
+//! the last exception, and n + 1 is the least preperiod. That takes as long as computing n1 + n2 values, where
+//! n2 = n1 + p (or n1 + 2p), and the memory of two short runs: each copy retains the first values and the last ones,
+//! as the run did.
 //!
-//! The copy in front sees all values below n2 go by. So what a certificate says of them is counted there, and for each
-//! prime factor f of p a heap n with G(n) != G(n + p/f) is looked for among the W before n1, which belong to the period
-//! since those before n2 are the same.
+//! The front copy receives all values below n2. So it counts the facts that a certificate states about them. For each
+//! prime factor f of p it also searches for an n with G(n) != G(n + p/f) among the W before n1, which belong to the
+//! period because the W values before n2 are the same.
 //!
-//! The run may have taken its window long after the period began: it was resumed, or it was computed before anyone asked for
-//! a period. The copy in front is watched from its first value on, so it finds the period at the first power of two n1 whose
-//! window repeats. When that happens before the run's n2, the proof by this nearer window replaces the run's, and both
-//! copies stop there. So `from` of the proof is bounded by preperiod, lookback and period, which is what
-//! [`super::certificate`] demands, and a certificate asks for no more values than it needs.
+//! The run may have taken its window long after the period began, because it was resumed, or computed before a search
+//! for the period started. The front copy is watched from its first value on, so it finds the period at the first
+//! power of two n1 whose window recurs. When that happens before the run's n2, the proof by this nearer window
+//! replaces the run's, and both copies stop there. So `from` of the proof is bounded by preperiod, lookback and
+//! period, as [`super::certificate`] requires, and a certificate needs no more values than necessary.
 //!
-//! (The windows of Brent's algorithm, kept at many places, would save the first p values and most of the others; but
-//! they would have to be on disk, and in step with the commits, for a question that is asked once a game.)
+//! (Saved windows of Brent's algorithm at many n would avoid computing the first p values and most of the others. They
+//! would have to be stored on disk, in step with the commits, although the preperiod is computed only once per game.)
 //!
-//! Invariant: both copies are computed from nothing, by a solver that proves each value; what the run left is not read.
+//! Invariant: both copies are computed from the rule alone, by a solver that proves each value; no value of the run
+//! is read.
 
 use super::certificate::{CertifiedFacts, FactCounter};
 use super::watch::Watch;
@@ -33,31 +35,33 @@ use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
 use std::ops::Range;
 
-/// Freed values are dropped when there are so many, so that moving the others down stays cheap.
+/// Minimum number of values that a copy drops at once, which keeps moving the others down cheap.
 const MIN_DROPPED: u64 = 1 << 22;
 
-/// What two copies showed.
+/// The result of computing two copies of a sequence side by side, one period apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OffsetCopies {
     /// The least preperiod.
     pub preperiod: u64,
-    /// Heaps before it that do not fit the period, how many and the first of them; `None` where one period does not reach
-    /// from there to the preperiod, so that what would fit is not known.
+    /// Number of exceptions before the preperiod, and the first of them, at most [`LISTED`]; `None` when the
+    /// preperiod exceeds the period, because G(n + p) need not be a value of the period then.
     pub exceptions: Option<(u64, Vec<u64>)>,
-    /// What a certificate says of the values below n2.
+    /// The facts that a certificate states about the values below n2.
     pub(super) counted: CertifiedFacts,
-    /// The proof by the nearest window: the one that was given, or an earlier one. For each prime factor f of p it has a
-    /// heap n that shows p/f to be no period, where one was met.
+    /// The proof by the nearest window: the given one, or an earlier one. For each prime factor f of p it has
+    /// an n that shows that p/f is not a period, if one was found.
     pub(super) proof: Proof,
 }
 
-/// The first values of a sequence, and the last ones.
+/// The first and the last values of a sequence.
 struct Ends {
+    /// The first values, at most `most` of them.
     head: Vec<u16>,
-    /// The heap of the first of the last ones.
+    /// The n of the first value of `last`.
     start: u64,
+    /// The last values.
     last: Vec<u16>,
-    /// How many come first.
+    /// Maximum number of values in `head`.
     most: u64,
 }
 
@@ -70,7 +74,7 @@ impl Ends {
         self.last.extend_from_slice(rest);
     }
 
-    /// Frees what is neither among the first nor among the last `keep` values.
+    /// Drops the values that are neither in `head` nor among the last `keep`, when there are enough of them.
     fn free(&mut self, keep: u64) {
         let dead = (self.last.len() as u64).saturating_sub(keep);
         if dead >= MIN_DROPPED.min(self.most).max(keep / 2) {
@@ -101,7 +105,7 @@ impl Sequence for Ends {
     }
 }
 
-/// One of the two.
+/// One of the two copies.
 struct Copy {
     solver: Solver,
     values: Ends,
@@ -118,8 +122,8 @@ impl Copy {
         self.values.len()
     }
 
-    /// Computes one batch, to at most `to`, and keeps at least the last `keep` values. Returns the first new n; the batch
-    /// is in `fresh`.
+    /// Computes one batch, to at most `to`, and keeps at least the last `keep` values. Returns the first new n;
+    /// the batch is in `fresh`.
     fn advance(&mut self, to: u64, keep: u64) -> Result<u64> {
         let from = self.len();
         self.fresh.clear();
@@ -131,20 +135,21 @@ impl Copy {
         Ok(from)
     }
 
-    /// How the last batch was proof.
+    /// Returns the summary of how the last batch was proved.
     fn proof(&mut self) -> ProofSummary {
         let (rares, last_rare) = self.solver.rares(self.len());
         ProofSummary { space: self.solver.space(), rares, last_rare, depth: self.solver.take_depth() }
     }
 }
 
-/// Computes both copies up to where the proof by windows begins: p is the period, `proof` that of P4. `None` when `go_on`,
-/// which sees how many values of how many are done, said so.
+/// Computes the front copy up to n2 and the back copy up to n1, where `p` is the period and `proof` the proof by P4.
+/// `go_on` receives the number of values done and the number to do; the result is `None` when it returned false.
 ///
 /// # Errors
-/// What the solver gives: [`Error::Freed`] when a copy needs values that it has not kept; [`Error::Differs`] when the values
-/// before n1 do not belong to the period, so that the run or this computation was wrong.
-pub(super) fn lag(
+/// Errors of the solver, [`Error::Freed`] among them when a copy needs values that it has not retained;
+/// [`Error::Differs`] when the values before n1 do not belong to the period, so that the run or this computation was
+/// wrong.
+pub(super) fn offset_copies(
     rule: &Rule,
     method: Method,
     p: u64,
@@ -152,10 +157,10 @@ pub(super) fn lag(
     window: &PeriodWindow,
     go_on: impl FnMut(u64, u64) -> bool,
 ) -> Result<Option<OffsetCopies>> {
-    lag_keeping(rule, method, p, proof, window, RETAINED_HEAD, go_on)
+    copies_keeping(rule, method, p, proof, window, RETAINED_HEAD, go_on)
 }
 
-fn lag_keeping(
+fn copies_keeping(
     rule: &Rule,
     method: Method,
     p: u64,
@@ -164,9 +169,10 @@ fn lag_keeping(
     head: u64,
     mut go_on: impl FnMut(u64, u64) -> bool,
 ) -> Result<Option<OffsetCopies>> {
-    // The copy in front is at most so much farther than p ahead.
+    // Maximum number of values by which the distance of the copies exceeds p.
     let lead = MIN_DROPPED.min(head);
-    let (mut front, mut back) = (Copy::new(rule, method, head)?, Copy::new(rule, method, head)?);
+    let mut front = Copy::new(rule, method, head)?;
+    let mut back = Copy::new(rule, method, head)?;
     let mut ahead = Ahead::new(rule, p, proof, window);
     let mut behind = Behind { claimed: window.from - window.width(rule), ..Behind::default() };
     let mut there = Vec::new();
@@ -194,22 +200,22 @@ fn lag_keeping(
     Ok(Some(OffsetCopies { preperiod, exceptions, counted: counting.done(), proof: Proof { least, ..proof } }))
 }
 
-/// What the copy in front shows.
+/// What the front copy shows.
 struct Ahead {
     p: u64,
     n1: u64,
     n2: u64,
-    /// The proof that holds now; its witnesses of the least period are in `shown`.
+    /// The current proof, without its witnesses of the least period, which are in `shown`.
     proof: Proof,
     window: PeriodWindow,
-    /// Whether `proof` is by a window that this copy found.
+    /// Whether the front copy's own watch found the window of `proof`.
     nearer: bool,
     watch: Watch,
     counting: FactCounter,
     shown: BothShown,
 }
 
-/// Witnesses of the least period, looked for before the n1 of the run and before that of the copy's own window.
+/// Witnesses of the least period, from the values before the n1 of the run and before the n1 of the copy's own window.
 struct BothShown {
     given: Shown,
     nearer: Shown,
@@ -233,14 +239,14 @@ impl Ahead {
         }
     }
 
-    /// Takes the next values.
+    /// Receives the next values, those from `from` on.
     fn see(&mut self, from: u64, values: &[u16], proof: &ProofSummary) {
         if !self.nearer {
             self.watch.see(from, values, proof);
             self.follow_mark(from, values);
             self.take_nearer();
         }
-        // A window that was found lies inside the batch, and a certificate speaks of the values before its end alone.
+        // The window found may end inside the batch; a certificate covers only the values before this end.
         let needed = &values[..index(self.n2.saturating_sub(from)).min(values.len())];
         self.counting.see(from, needed);
         self.shown.given.see(from, values);
@@ -259,7 +265,8 @@ impl Ahead {
         shown.nearer.see(n1, &values[index(n1 - from)..]);
     }
 
-    /// Replaces the proof by the one that the watch has found, when it is by the same period and space and ends sooner.
+    /// Replaces the proof by the one that the watch has found, when that has the same period and space and a smaller
+    /// n2.
     fn take_nearer(&mut self) {
         let Some(found) = self.watch.found.as_ref().filter(|found| found.period == self.p) else { return };
         let Some(proof) = &found.proof else { return };
@@ -271,13 +278,16 @@ impl Ahead {
     }
 }
 
-/// What the copy behind shows.
+/// What the back copy shows.
 #[derive(Default)]
 struct Behind {
-    /// The values from here on belong to the period, by the window of the run.
+    /// First n that belongs to the period by the window of the run.
     claimed: u64,
+    /// One past the last difference.
     preperiod: u64,
+    /// Number of differences.
     count: u64,
+    /// The first differences, at most [`LISTED`].
     heaps: Vec<u64>,
     /// The two values of the last difference.
     last: (u16, u16),
@@ -287,7 +297,8 @@ impl Behind {
     /// Compares the values from `from` on with those p later.
     fn compare(&mut self, from: u64, values: &[u16], later: &[u16], p: u64) -> Result<()> {
         for (n, (&value, &again)) in (from..).zip(values.iter().zip(later)).filter(|(_, (a, b))| a != b) {
-            (self.preperiod, self.last) = (n + 1, (value, again));
+            self.preperiod = n + 1;
+            self.last = (value, again);
             self.belongs(self.claimed, p)?;
             self.count += 1;
             if self.heaps.len() < LISTED {
@@ -307,13 +318,15 @@ impl Behind {
     }
 }
 
-/// Looks for heaps that show p/f to be no period.
+/// Searches for positions which show that p/f is not a period, for each prime factor f of p.
 struct Shown {
-    /// These heaps, which belong to the period, and their values as they come.
+    /// The positions to compare, all of which belong to the period.
     heaps: Range<u64>,
+    /// The values of `heaps` seen up to now.
     base: Vec<u16>,
-    /// Prime factors f with p/f, for which none is found yet.
+    /// Pairs (f, p/f) for which no such position is found yet.
     open: Vec<(u64, u64)>,
+    /// Pairs (f, n) with G(n) != G(n + p/f), sorted.
     found: Vec<(u64, u64)>,
 }
 
@@ -323,7 +336,7 @@ impl Shown {
         Shown { heaps, base: Vec::new(), open, found: Vec::new() }
     }
 
-    /// Sees the values from heap `from` on go by.
+    /// Receives the next values, those from `from` on.
     fn see(&mut self, from: u64, values: &[u16]) {
         let Range { start, end } = self.heaps;
         let part = |heaps: Range<u64>| {
@@ -350,9 +363,10 @@ mod tests {
     use crate::period::{Subject, exceptions};
     use crate::solver::{Histogram, SequenceStats, values};
 
-    /// With next to nothing kept: what all values show. Published: .16 149459, 105351; .56 144, 326640; 2×n squares 12, 71.
+    /// The copies retain few values. Published periods and preperiods: .16 149459, 105351; .56 144, 326640; 2×n
+    /// squares 12, 71.
     #[test]
-    fn two_copies_tell_what_the_whole_table_does() {
+    fn two_copies_show_the_same_facts_as_the_whole_table() {
         let method = Method::Sparse(Kernel::best());
         for (game, p, n0) in [("remove-a-square", 12, 71), (".16", 149_459, 105_351), (".56", 144, 326_640)] {
             let rule: Rule = game.parse().unwrap();
@@ -361,7 +375,7 @@ mod tests {
             let freed = SequenceStats::default();
             let subject = Subject { rule: &rule, method, space, values: all.as_slice(), freed: &freed };
             let proof = subject.prove_by_window(n0, p).unwrap().unwrap();
-            // What holds from some n1 on does so from later ones: here both copies have freed values long before.
+            // A period from some n1 on is one from a later n1 on; before this one both copies have dropped values.
             let proof = Proof { length: 800_000 + p, ..proof };
             let window = PeriodWindow { from: 800_000, to: 800_000 + p, ..proof.window.unwrap() };
             for head in [1 << 17, 1 << 26] {
@@ -371,36 +385,43 @@ mod tests {
                     last = done;
                     true
                 };
-                let lag = lag_keeping(&rule, method, p, &proof, &window, head, see).unwrap().unwrap();
-                assert_eq!(lag.preperiod, n0, "{game}");
+                let copies = copies_keeping(&rule, method, p, &proof, &window, head, see).unwrap().unwrap();
+                assert_eq!(copies.preperiod, n0, "{game}");
                 let by_table = exceptions(all.as_slice(), p, n0, LISTED).unwrap();
-                assert_eq!(lag.exceptions, (n0 <= p).then_some(by_table), "{game}");
-                // The copy in front is watched from the start, and finds a window before the one it was given.
-                let nearer = lag.proof.window.unwrap();
+                assert_eq!(copies.exceptions, (n0 <= p).then_some(by_table), "{game}");
+                // The front copy is watched from the start, and finds a window before the given one.
+                let nearer = copies.proof.window.unwrap();
                 assert!(nearer.from <= 1 << 19 && nearer.is_placed(&rule), "{game}: {nearer:?}");
-                assert!(nearer.from >= n0 + nearer.width(&rule) && nearer.to == lag.proof.length, "{game}: {nearer:?}");
-                let counted = CertifiedFacts::of(all.as_slice(), lag.proof.length, nearer.space, nearer.to).unwrap();
-                assert_eq!(lag.counted, counted, "{game}");
-                assert_eq!(lag.proof.least.iter().map(|pair| pair.0).collect::<Vec<_>>(), prime_factors(p), "{game}");
-                for &(f, n) in &lag.proof.least {
+                assert!(
+                    nearer.from >= n0 + nearer.width(&rule) && nearer.to == copies.proof.length,
+                    "{game}: {nearer:?}"
+                );
+                let counted = CertifiedFacts::of(all.as_slice(), copies.proof.length, nearer.space, nearer.to).unwrap();
+                assert_eq!(copies.counted, counted, "{game}");
+                assert_eq!(
+                    copies.proof.least.iter().map(|pair| pair.0).collect::<Vec<_>>(),
+                    prime_factors(p),
+                    "{game}"
+                );
+                for &(f, n) in &copies.proof.least {
                     assert!(n >= n0 && all[index(n)] != all[index(n + p / f)], "{game}: {f}, {n}");
                 }
             }
             assert_eq!(
-                lag_keeping(&rule, method, p, &proof, &window, 1 << 17, |done, _| done < 300_000).unwrap(),
+                copies_keeping(&rule, method, p, &proof, &window, 1 << 17, |done, _| done < 300_000).unwrap(),
                 None
             );
-            // A window that lies before the last exceptions, or a period that is none.
+            // A window before the last exceptions, then a wrong period.
             let early = PeriodWindow { from: n0 - 1 + window.width(&rule), ..window };
-            let wrong = lag_keeping(&rule, method, p, &proof, &early, 1 << 17, |_, _| true);
+            let wrong = copies_keeping(&rule, method, p, &proof, &early, 1 << 17, |_, _| true);
             assert!(matches!(wrong, Err(Error::Differs { n, .. }) if n == n0 - 1 + p), "{game}: {wrong:?}");
-            let wrong = lag_keeping(&rule, method, p + 2, &proof, &window, 1 << 17, |_, _| true);
+            let wrong = copies_keeping(&rule, method, p + 2, &proof, &window, 1 << 17, |_, _| true);
             assert!(matches!(wrong, Err(Error::Differs { .. })), "{game}: {wrong:?}");
         }
     }
 
     #[test]
-    fn the_ends_of_a_sequence_are_read_and_what_is_freed_is_refused() {
+    fn reads_of_both_ends_succeed_and_reads_of_dropped_values_are_refused() {
         let mut ends = Ends { head: Vec::new(), start: 0, last: Vec::new(), most: 10 };
         let values: Vec<u16> = (0..1000).collect();
         for (i, piece) in values.chunks(7).enumerate() {

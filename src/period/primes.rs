@@ -1,14 +1,16 @@
-//! Prime factors of a period, and the test that a list of numbers is the complete list of them.
+//! Finds the prime factors of a period, and tests whether a list of numbers is the complete list of them.
 //!
-//! A period of this program is at most the number of values computed, so trial division finds its factors quickly. A
-//! number in a certificate can be anything below 2^64: there the listed factors are tested for primality instead, which
-//! takes microseconds for any number.
+//! A period found by this program is at most the number of values computed, so trial division finds its factors
+//! quickly. A certificate can state any number below 2^64 as period. For such a number the listed factors are tested
+//! for primality instead, which is fast for every number.
 
 use crate::theory::nimber::index;
 
 /// Returns the prime factors of `p`, ascending, each once; none for 0 and 1.
 pub(super) fn prime_factors(p: u64) -> Vec<u64> {
-    let (mut rest, mut f, mut factors) = (p, 2, Vec::new());
+    let mut rest = p;
+    let mut f = 2;
+    let mut factors = Vec::new();
     while rest > 1 && f <= rest / f {
         if rest.is_multiple_of(f) {
             factors.push(f);
@@ -34,7 +36,7 @@ pub(super) fn are_prime_factors(factors: impl IntoIterator<Item = u64>, p: u64) 
     rest == 1
 }
 
-/// `n`, which is not 0, divided by `f` as often as it goes.
+/// Divides `n`, which is not 0, by `f` until it is no longer a multiple of `f`.
 fn without(mut n: u64, f: u64) -> u64 {
     while n.is_multiple_of(f) {
         n /= f;
@@ -42,7 +44,8 @@ fn without(mut n: u64, f: u64) -> u64 {
     n
 }
 
-/// The test of Miller and Rabin with the first twelve primes as bases, which decides every number below 3.3·10^24
+/// Whether `n` is prime, by the test of Miller and Rabin with the first twelve primes as bases. It decides every
+/// number below 3.3·10^24
 /// (J. Sorenson and J. Webster, *Strong pseudoprimes to twelve prime bases*, Math. Comp. 86, 2017).
 fn is_prime(n: u64) -> bool {
     const BASES: [u64; 12] = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37];
@@ -61,12 +64,12 @@ fn is_prime(n: u64) -> bool {
     })
 }
 
-/// `a`·`b` modulo `n`.
+/// Returns `a`·`b` modulo `n`.
 fn product(a: u64, b: u64, n: u64) -> u64 {
     u64::try_from(u128::from(a) * u128::from(b) % u128::from(n)).expect("a remainder is below the divisor")
 }
 
-/// `base` to the power `exponent` modulo `n`.
+/// Returns `base` to the power `exponent`, modulo `n`.
 fn power(base: u64, mut exponent: u64, n: u64) -> u64 {
     let (mut base, mut result) = (base % n, 1);
     while exponent > 0 {
@@ -96,14 +99,14 @@ mod tests {
             assert!(!is_prime(n), "{n}");
         }
         assert!(!is_prime(3_825_123_056_546_413_051) && !is_prime(u64::MAX));
-        // The largest prime below 2^64, that below 2^63, and the Mersenne prime 2^61 - 1.
+        // The largest primes below 2^64 and below 2^63, and the Mersenne prime 2^61 - 1.
         for n in [18_446_744_073_709_551_557, 9_223_372_036_854_775_783, (1 << 61) - 1] {
             assert!(is_prime(n), "{n}");
         }
     }
 
     #[test]
-    fn a_list_is_accepted_exactly_when_it_is_that_of_all_prime_factors() {
+    fn a_list_is_accepted_exactly_when_it_has_all_prime_factors() {
         for p in 1..5000 {
             let factors = prime_factors(p);
             assert!(factors.iter().all(|&f| is_prime(f) && p.is_multiple_of(f)), "{p}");

@@ -1,16 +1,17 @@
-//! Where the end of a sequence repeats.
+//! Finds the shifts at which the end of a sequence repeats.
 //!
-//! A sequence of N values has period p from some n0 on, as far as it goes, when its end stands once more p earlier. So
-//! the search is string matching: the last h values are looked for in all before them, from the end, and the nearest
-//! place at which they stand is the least p. Two-Way matching backwards (Crochemore and Perrin, *Two-way string-matching*,
-//! JACM 38, 1991; `memchr::memmem`) takes linear time and no memory. It works on the bytes min(G(n), 255), which a table
-//! of bytes has mapped as they are. Equal values have equal bytes, so no shift is missed; what agrees in the bytes is compared
-//! in whole values, so none is invented. After [`TRIES`] shifts at which the bytes repeat and the values do not, the search
-//! begins again with whole values.
+//! A sequence of N values shows the period p from some n0 on when its last values also occur p earlier. So the search
+//! is string matching: it searches for the last h values backwards from the end, and the nearest earlier occurrence
+//! gives the least p. Two-Way matching backwards (Crochemore and Perrin, *Two-way string-matching*, JACM 38, 1991;
+//! `memchr::memmem`) takes linear time and constant memory. It works on the bytes min(G(n), 255), which a table of
+//! bytes maps without a copy. Equal values have equal bytes, so no shift is missed. Where the bytes agree, whole
+//! values are compared, so no shift is reported wrongly. After [`TRIES`] shifts at which the bytes repeat and the
+//! values do not, the search starts again on whole values.
 //!
-//! Which h: with h = N/2 the theorems of [`super`] can say more. Less, down to N/16, makes an observation, and a few
-//! thousand values are enough for the window theorem. What repeats for a long end repeats for a short one, so the search
-//! begins with the shortest, which nearly always ends it at once.
+//! The choice of h: with h = N/2 the theorems of [`super`] apply most often. A shorter end, down to N/16, suffices
+//! for an observation, and a few thousand values suffice for the window theorem. A shift of a long end is also a
+//! shift of each shorter end, so the search begins with the shortest end, and usually ends there because nothing
+//! repeats.
 
 use crate::error::{Error, Result};
 use crate::table::saturated;
@@ -20,16 +21,16 @@ use memchr::memmem::FinderRev;
 use rayon::prelude::*;
 use std::borrow::Cow;
 
-/// Maximum number of shifts at which whole values are compared before the search continues with whole values.
+/// Maximum number of shifts rejected by comparing whole values before the search continues on whole values.
 const TRIES: usize = 1 << 10;
 
-/// Values compared by one task.
+/// Number of values compared by one task.
 const VALUES_PER_TASK: u64 = 1 << 16;
 
-/// The last stretch of a sequence of which all values are there, made ready to be searched.
+/// The values of a sequence after its discarded ones, as bytes that can be searched.
 pub(super) struct Stretch<'a, S: ?Sized> {
     values: &'a S,
-    /// The first value of the stretch.
+    /// First n of the stretch.
     pub(super) start: u64,
     /// min(G(n), 255) for every n of the stretch.
     bytes: Cow<'a, [u8]>,
@@ -57,14 +58,15 @@ impl<'a, S: Sequence + ?Sized> Stretch<'a, S> {
         Ok(Stretch { values, start, bytes })
     }
 
-    /// How many values there are.
+    /// Returns the number of values in the stretch.
     pub(super) fn length(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// The least p >= `least` with which the last `h` values are those that stand p earlier.
+    /// Returns the least p >= `least` such that the last `h` values equal those p earlier.
     pub(super) fn shift(&self, h: u64, least: u64) -> Result<Option<u64>> {
-        let (length, h) = (self.bytes.len(), index(h.max(1)));
+        let length = self.bytes.len();
+        let h = index(h.max(1));
         let Some(mut end) = length.checked_sub(index(least.max(1))) else { return Ok(None) };
         if h > length {
             return Ok(None);
@@ -83,12 +85,13 @@ impl<'a, S: Sequence + ?Sized> Stretch<'a, S> {
                 return self.shift_of_values(h, p + 1);
             }
         }
-        // Borrowed bytes may have been freed during the search; a read reports that.
+        // A run may have discarded borrowed bytes during the search; this read reports it.
         self.values.read(self.start, &mut [0])?;
         Ok(None)
     }
 
-    /// The same by whole values, two bytes each: for sequences whose saturated bytes repeat where their values do not.
+    /// Like [`Stretch::shift`], on whole values of two bytes, for sequences whose saturated bytes repeat where their
+    /// values do not.
     fn shift_of_values(&self, h: usize, least: u64) -> Result<Option<u64>> {
         let bytes = 2 * self.length();
         let mut pairs = Vec::new();
@@ -110,10 +113,11 @@ impl<'a, S: Sequence + ?Sized> Stretch<'a, S> {
     }
 }
 
-/// The greatest n in `from..to` with G(n + p) != G(n); values up to `to + p` are there. All threads of the pool are used.
+/// Returns the greatest n in `from..to` with G(n + p) != G(n). `values` must hold all n < `to + p`. The threads of
+/// the calling rayon pool share the work.
 ///
 /// # Errors
-/// What reading `values` gives.
+/// Errors of reading `values`.
 pub fn last_difference<S: Sequence + ?Sized>(values: &S, p: u64, from: u64, to: u64) -> Result<Option<u64>> {
     let pieces = to.saturating_sub(from).div_ceil(VALUES_PER_TASK);
     let found = (0..pieces).into_par_iter().find_map_first(|back| {
@@ -135,17 +139,17 @@ fn last_in<S: Sequence + ?Sized>(values: &S, p: u64, from: u64, to: u64) -> Resu
     Ok(here.iter().zip(&there).rposition(|(a, b)| a != b).map(|i| from + i as u64))
 }
 
-/// The heaps n < n0 whose value is not the one that period p, which holds from n0 on, would give them: how many, and the
-/// first `most` of them.
+/// Returns the number of exceptions, and the first `most` of them. An exception is an n < n0 whose value differs from
+/// the one that the period p, which holds from n0 on, gives when it is continued backwards.
 ///
 /// # Errors
-/// What reading `values` gives.
+/// Errors of reading `values`.
 pub fn exceptions<S: Sequence + ?Sized>(values: &S, p: u64, n0: u64, most: usize) -> Result<(u64, Vec<u64>)> {
     let (mut count, mut first) = (0, Vec::new());
     let (mut here, mut there) = (Vec::new(), Vec::new());
     let mut n = 0;
     while n < n0 {
-        // The heap of the first period that n stands for: n0 <= image < n0 + p, image = n mod p.
+        // The position of the first period that corresponds to n: n0 <= image < n0 + p, image = n mod p.
         let image = n0 + (n + p - n0 % p) % p;
         let length = index((n0 - n).min(n0 + p - image).min(VALUES_PER_TASK));
         here.resize(length, 0);
@@ -168,7 +172,7 @@ mod tests {
     use super::*;
     use crate::support::Random;
 
-    /// The least shift by the definition.
+    /// Finds the least shift by comparing at every shift.
     fn plainly(values: &[u16], h: usize, least: usize) -> Option<u64> {
         let n = values.len();
         (least.max(1)..=n.saturating_sub(h)).find(|p| values[n - h..] == values[n - h - p..n - p]).map(|p| p as u64)
@@ -196,9 +200,9 @@ mod tests {
         }
     }
 
-    /// Bytes that repeat with every shift, and values that repeat with one that comes after [`TRIES`] others.
+    /// The bytes repeat at every shift; the values repeat only at one that comes after [`TRIES`] others.
     #[test]
-    fn values_are_searched_in_whole_when_their_bytes_say_nothing() {
+    fn whole_values_are_searched_when_saturated_bytes_repeat_everywhere() {
         for period in [1000u64, 1025, 1500] {
             let values: Vec<u16> = (0..3 * period + 10).map(|i| if i % period == 0 { 256 } else { 300 }).collect();
             let stretch = Stretch::new(values.as_slice()).unwrap();
@@ -224,15 +228,15 @@ mod tests {
     }
 
     #[test]
-    fn exceptions_are_those_heaps_that_do_not_fit_the_pattern_continued_backwards() {
+    fn exceptions_differ_from_the_period_continued_backwards() {
         let mut random = Random::new("exceptions");
         for _ in 0..200 {
             let (p, n0) = (1 + random.below(30), random.below(100));
             let pattern = |n: u64| u16::try_from(n % p).unwrap();
-            let odd: Vec<u64> = (0..n0).filter(|_| random.below(5) == 0).collect();
-            let values: Vec<u16> = (0..n0 + p).map(|n| pattern(n) + 1000 * u16::from(odd.contains(&n))).collect();
+            let chosen: Vec<u64> = (0..n0).filter(|_| random.below(5) == 0).collect();
+            let values: Vec<u16> = (0..n0 + p).map(|n| pattern(n) + 1000 * u16::from(chosen.contains(&n))).collect();
             let (count, first) = exceptions(values.as_slice(), p, n0, 4).unwrap();
-            assert_eq!((count, first.as_slice()), (odd.len() as u64, &odd[..odd.len().min(4)]), "{p}, {n0}");
+            assert_eq!((count, first.as_slice()), (chosen.len() as u64, &chosen[..chosen.len().min(4)]), "{p}, {n0}");
         }
     }
 }

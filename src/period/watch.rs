@@ -1,17 +1,18 @@
-//! Watching a run for a period, when it keeps only its last values.
+//! Watches a run for a period, when the run retains only its last values.
 //!
-//! As in Brent's cycle detection (*An improved Monte Carlo factorization algorithm*, BIT 20, 1980) the last values before some
-//! n1, a power of two, are remembered, and every later end of the sequence is held against them; at the next power of two
-//! they are replaced. When the W values before n2 are those before n1, and no rare heap and no deep witness came in
-//! between, P4 of [`super`] says that n2 - n1 is a period from n1 on. It is the least: a smaller one would have shown the
-//! same window sooner. (With e = 1 only even distances count. Half of one, if odd, would have shown the window too, at an
-//! odd distance; where it has, the half must be looked at value by value.)
+//! As in Brent's cycle detection (*An improved Monte Carlo factorization algorithm*, BIT 20, 1980), the watch
+//! remembers the last values before some n1, a power of two, and compares every later end of the sequence with this
+//! window. At the next power of two it replaces the window. When the W values before n2 equal those before n1, and no
+//! rare position and no deep witness occurred in between, P4 of [`super`] proves that n2 - n1 is a period from n1 on.
+//! It is the least period: a smaller one would have shown the same window sooner. (With e = 1 P4 needs an even
+//! distance. If half of that distance is odd and a period, the window has already recurred at this odd distance; so
+//! where it has, the two halves are compared value by value.)
 //!
-//! That costs a copy of the values and a search for the last [`NEEDLE`] of the window among them. A run that is stopped has
-//! its window written down ([`super::watch_state`]); one that was killed takes a new window where it is resumed, and then
-//! sees the period one period later.
+//! The cost is a copy of the values, and a search for the last [`NEEDLE`] values of the window among them. When a run
+//! is stopped, its window is saved ([`super::watch_state`]). A run that was killed takes a new window when it is
+//! resumed, and then finds the period one period later.
 //!
-//! Invariant: between n1 and the last value seen every heap is common, and `depth` bounds how deep its witnesses lie.
+//! Invariant: from n1 to the last value seen every n is common, and `depth` bounds the depth of its witnesses.
 
 use super::{PeriodWindow, Proof, Repeat, Theorem, watch_state};
 use crate::error::Result;
@@ -23,30 +24,32 @@ use crate::theory::rule::Rule;
 use memchr::memmem::Finder;
 use std::path::Path;
 
-/// So many values of the window are searched for; the others are compared where these are found.
+/// Number of values at the end of the window that are searched for; the other values are compared where these occur.
 const NEEDLE: usize = 64;
 
-/// A run that has found its period does not go much farther.
+/// Number of values, beyond two windows, that a resumed watch reads again. It exceeds the number that a run computes
+/// after its watch has found the period.
 const SEEN_AGAIN: u64 = 1 << 20;
 
-/// What is remembered of n1.
+/// The window before n1, and what is known about the values since.
 pub(super) struct Mark {
     pub(super) n1: u64,
     space: SparseSpace,
     pub(super) rares: u64,
     pub(super) last_rare: u64,
-    /// The greatest smaller part of a witness since.
+    /// Upper bound of the smaller parts of witnesses since n1.
     pub(super) depth: u64,
     /// The values before n1.
     pub(super) window: Vec<u16>,
-    /// Low bytes of the last of them.
+    /// Searches for the low bytes of the last [`NEEDLE`] values of `window`.
     needle: Finder<'static>,
-    /// Odd distances at which the window was seen, when e = 1.
+    /// Odd distances at which the window recurred, when e = 1.
     pub(super) odd: Vec<u64>,
 }
 
 impl Mark {
-    /// A mark at n1; `None` when the window is too short to be searched for. Of the rare heaps number and last are known.
+    /// Creates a mark at n1, given the number of rare positions and the last of them; `None` when `window` is shorter
+    /// than [`NEEDLE`].
     pub(super) fn new(
         n1: u64,
         space: SparseSpace,
@@ -62,12 +65,12 @@ impl Mark {
     }
 }
 
-/// Sees the values of a run go by.
+/// Receives the values of a run and searches them for a period.
 pub(super) struct Watch {
     rule: Rule,
     /// The last values seen.
     recent: Vec<u16>,
-    /// One past the last heap seen.
+    /// One past the last n seen.
     end: u64,
     mark: Option<Mark>,
     /// The first period that P4 proved.
@@ -79,31 +82,33 @@ impl Watch {
         Watch { rule: rule.clone(), recent: Vec::new(), end: 0, mark: None, found: None }
     }
 
-    /// n1 and the values before it that are remembered now.
+    /// Returns n1 and the window before it, as remembered now.
     pub(super) fn mark_now(&self) -> Option<(u64, &[u16])> {
         self.mark.as_ref().map(|mark| (mark.n1, mark.window.as_slice()))
     }
 
-    /// A watch that goes on where a run was stopped, with what was written down then.
+    /// Creates a watch that continues where a run was stopped, from the saved state.
     ///
     /// # Errors
-    /// What reading the last values gives.
+    /// Errors of reading the last values.
     pub(super) fn resume(rule: &Rule, dir: &Path, view: &RunReader) -> Result<Watch> {
-        let (end, mut watch) = (view.len(), Watch::new(rule));
+        let end = view.len();
+        let mut watch = Watch::new(rule);
         let wide = solver::lookback(rule, view.contents.last.last_rare);
-        // Far enough back to see again what was found just before.
+        // Far enough back to find again a period that was found just before the stop.
         let start = end.saturating_sub(wide.saturating_mul(2).saturating_add(SEEN_AGAIN)).max(view.freed().end);
         watch.recent = vec![0; index(end - start)];
         view.read(start, &mut watch.recent)?;
-        (watch.end, watch.mark) = (end, watch_state::read(dir, view));
+        watch.end = end;
+        watch.mark = watch_state::read(dir, view);
         watch.compare(watch.recent.len());
         Ok(watch)
     }
 
-    /// Writes down what is remembered, for [`Watch::resume`].
+    /// Saves the mark for [`Watch::resume`], if the watch has seen all values of the run.
     ///
     /// # Errors
-    /// What writing gives.
+    /// Errors of writing the file.
     pub(super) fn write_down(&self, dir: &Path, view: &RunReader) -> Result<()> {
         match &self.mark {
             Some(mark) if self.end == view.len() => watch_state::write(dir, view, mark),
@@ -111,10 +116,12 @@ impl Watch {
         }
     }
 
-    /// Takes the values of `from..from + values.len()`, and what is known of how they were proof.
+    /// Receives the values of `from..from + values.len()`, and the summary of how they were proved.
     pub(super) fn see(&mut self, from: u64, values: &[u16], proof: &ProofSummary) {
         if from != self.end {
-            (self.recent, self.mark) = (Vec::new(), None); // a run that was opened again
+            // The engine has opened the run again.
+            self.recent = Vec::new();
+            self.mark = None;
         }
         self.end = from;
         let wide = solver::lookback(&self.rule, proof.last_rare);
@@ -132,7 +139,7 @@ impl Watch {
             self.take(piece);
             rest = later;
             if self.found.is_some() {
-                continue; // what was found stays, and its window
+                continue; // the found period stays, and so does its window
             }
             self.compare(piece.len());
             let due = self.mark.is_none() || self.end == next;
@@ -151,14 +158,14 @@ impl Watch {
         self.end += piece.len() as u64;
     }
 
-    /// Remembers the last values, when there are enough of them.
+    /// Takes the last `wide` values as the window, when there are enough of them.
     fn mark(&mut self, wide: u64, proof: &ProofSummary) {
         let Some(start) = self.recent.len().checked_sub(index(wide)) else { return };
         let (rares, window) = ((proof.rares, proof.last_rare), self.recent[start..].to_vec());
         self.mark = Mark::new(self.end, proof.space, rares, proof.depth, window, Vec::new());
     }
 
-    /// Holds each of the last `fresh` ends against the window.
+    /// Compares each of the last `fresh` ends of the sequence with the window.
     fn compare(&mut self, fresh: usize) {
         let Some(mark) = &mut self.mark else { return };
         let first = self.recent.len().saturating_sub(fresh + NEEDLE - 1);
@@ -196,7 +203,8 @@ impl Watch {
                 match halves_agree(&self.recent[..end], p) {
                     Some(true) => repeat.period = p / 2,
                     Some(false) => {}
-                    // A period it is, but perhaps not the least: so it is not called one.
+                    // p is a period, but p/2 may be one as well; without proof of the least period, the repetition is
+                    // only observed.
                     None => repeat.proof = None,
                 }
             }
@@ -206,7 +214,7 @@ impl Watch {
     }
 }
 
-/// Whether the last p values have period p/2; `None` when they are not all there.
+/// Whether the last p values have period p/2; `None` when `values` has fewer than p.
 fn halves_agree(values: &[u16], p: u64) -> Option<bool> {
     let last = &values[values.len().checked_sub(usize::try_from(p).ok()?)?..];
     let (a, b) = last.split_at(last.len() / 2);
@@ -222,7 +230,7 @@ mod tests {
     use crate::support::Random;
     use std::sync::atomic::AtomicBool;
 
-    /// Shows a watch what a run proves.
+    /// Passes what a run proves to a watch.
     struct Seeing(Watch);
 
     impl Observer for Seeing {
@@ -235,7 +243,7 @@ mod tests {
         fn note(&mut self, _: &str) {}
     }
 
-    /// Runs a solver under a watch, which sees pieces of all lengths, from `from` on.
+    /// Runs a solver under a watch, which receives the values from `from` on in pieces of random lengths.
     fn watched(game: &str, from: u64, to: u64, random: &mut Random) -> (Option<Repeat>, Vec<u16>) {
         let rule: Rule = game.parse().unwrap();
         let mut solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, &[][..]).unwrap();
@@ -258,9 +266,10 @@ mod tests {
         (watch.found, values)
     }
 
-    /// Published: .16 149459, 105351; .56 144, 326640; .104-like games with e = 1: 2xn squares 12, 71.
+    /// Published periods and preperiods: .16 149459, 105351; .56 144, 326640; and a game with e = 1, 2×n squares 12,
+    /// 71.
     #[test]
-    fn a_period_is_seen_and_proved_while_values_go_by() {
+    fn watch_finds_and_proves_published_periods() {
         let mut random = Random::new("watch");
         for (game, from, p, n0) in [
             (".16", 0, 149_459, 105_351),
@@ -282,10 +291,10 @@ mod tests {
         }
     }
 
-    /// Stopped behind n1 a run goes on with its window; one that was gone on with by other means, or whose note was altered,
-    /// takes a new one, and sees the period one period later.
+    /// A run that was stopped after n1 continues with its window. A run that was continued without the watch, or
+    /// whose saved state was altered, takes a new window.
     #[test]
-    fn a_stop_does_not_lose_the_window_and_a_gap_does() {
+    fn window_survives_a_stop_but_not_a_gap_or_an_altered_file() {
         let (rule, p): (Rule, u64) = (".16".parse().unwrap(), 149_459);
         let method = Method::Sparse(Kernel::best());
         let home = tempfile::tempdir().unwrap();
@@ -303,27 +312,28 @@ mod tests {
         let again = Watch::resume(&rule, &dir, &view).unwrap();
         let same = |a: &Mark, b: &Mark| (a.n1, a.depth, &a.window, &a.odd) == (b.n1, b.depth, &b.window, &b.odd);
         assert!(same(again.mark.as_ref().unwrap(), watch.mark.as_ref().unwrap()));
-        let note = std::fs::read(dir.join("watch.bin")).unwrap();
-        for at in (0..note.len()).step_by(997) {
-            let mut altered = note.clone();
+        let saved = std::fs::read(dir.join("watch.bin")).unwrap();
+        for at in (0..saved.len()).step_by(997) {
+            let mut altered = saved.clone();
             altered[at] ^= 1;
             std::fs::write(dir.join("watch.bin"), altered).unwrap();
             assert!(Watch::resume(&rule, &dir, &view).unwrap().mark.is_none(), "byte {at}");
         }
-        std::fs::write(dir.join("watch.bin"), &note).unwrap();
+        std::fs::write(dir.join("watch.bin"), &saved).unwrap();
         let (seen, view) = advance(n1 + p + 1000, again);
         let found = seen.found.as_ref().expect("the period shows");
         assert_eq!((found.period, found.preperiod), (p, n1));
-        // The note is of another length now.
+        // The saved state belongs to another length now.
         let late = Watch::resume(&rule, &dir, &view).unwrap();
         assert!(
             late.mark.is_none() && late.recent.len() as u64 >= solver::lookback(&rule, view.contents.last.last_rare)
         );
     }
 
-    /// A window that comes back is not enough: not after a rare heap, not with deep witnesses, not one value off.
+    /// A window that recurs proves nothing after a rare position or with deep witnesses, nor does one that differs in
+    /// a value.
     #[test]
-    fn a_window_that_comes_back_is_not_believed_without_the_rest() {
+    fn recurring_window_proves_nothing_when_another_premise_fails() {
         let rule: Rule = "remove-a-square".parse().unwrap();
         let space = SparseSpace::new(&rule, 0x3, 1).unwrap();
         let good = ProofSummary { space, rares: 10, last_rare: 70, depth: 100 };
@@ -338,12 +348,12 @@ mod tests {
         };
         let cycle = |p: usize| (0..count).map(|n| [1, 2, 3, 4, 5, 6, 7][n % p]).collect::<Vec<u16>>();
         assert_eq!(seen(&cycle(6), &|_| good).map(|found| found.period), Some(6));
-        // An odd period: P4 shows twice as much, and then the halves agree.
+        // An odd period: P4 proves twice the period, and then the halves agree.
         assert_eq!(seen(&cycle(7), &|_| good).map(|found| found.period), Some(7));
-        // The last heap of each piece is rare.
+        // The last position of each piece is rare.
         assert!(seen(&cycle(6), &|from| ProofSummary { rares: 10 + from, last_rare: from + 999, ..good }).is_none());
         assert!(seen(&cycle(6), &|_| ProofSummary { depth: 1 << 40, ..good }).is_none());
-        // Never the same 131 000 values again.
+        // No 131 000 values occur twice.
         let grows: Vec<u16> =
             (0..count).map(|n| if n % 50_021 == 0 { u16::try_from(n / 50_021).unwrap() + 9 } else { 3 }).collect();
         assert!(seen(&grows, &|_| good).is_none());

@@ -1,10 +1,14 @@
-//! What a watch remembers, in a file of the run directory, so that a run that is stopped sees its period all the same.
+//! Saves the state of a watch in a file of the run directory, so that a stopped run still finds its period after it
+//! is resumed.
 //!
-//! `watch.bin`: one line of JSON, then the values of the window as little-endian u16. It is written when a run under watch
-//! stops, after the last commit, and belongs to that length of that run alone: whatever goes on from another length (after a
-//! kill, after a plain `run`) has had witnesses that nobody watched, and takes a new window. It is none of the files that
-//! the journal vouches for. An altered one is passed over, for it names the BLAKE3 of the whole; and what is proved with
-//! its help is computed again from nothing before the preperiod is told ([`super::preperiod`]).
+//! `watch.bin` is one line of JSON, followed by the values of the window as little-endian u16. It is written when a
+//! watched run stops, after the last commit, and is valid only for that run at that length. A run that reached
+//! another length without the watch (after a kill, or by a plain `run`) has witnesses of unknown depth; its watch
+//! takes a new window.
+//!
+//! The journal does not cover this file. An altered file is ignored, because it contains the BLAKE3 hash of the whole.
+//! What is proved with its help is computed again from the rule alone before the exact preperiod is reported
+//! ([`super::preperiod`]).
 
 use super::watch::Mark;
 use crate::checkpoint::journal::Record;
@@ -16,26 +20,28 @@ use std::path::Path;
 
 const NAME: &str = "watch.bin";
 
-/// Maximum length of the file, in bytes. A window of 48.5 million values, as in Grundy's game, takes 97 MB.
+/// Maximum length of the file, in bytes: about ten times the length of the window of Grundy's game, 48.5 million
+/// values.
 const MAX_BYTES: u64 = 1 << 30;
 const FORMAT: &str = "grundy-watch-1";
 
-/// The first line.
+/// The first line of the file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
     format: String,
     run: String,
-    /// The length of the run, and the digest of its values.
+    /// Number of values of the run.
     count: u64,
+    /// Digest of these values.
     digest: String,
-    /// Of [`Mark`]; the window is that of the values before n1.
+    /// The n1 of [`Mark`], as the fields below; the file's values are the window before n1.
     n1: u64,
     rares: u64,
     last_rare: u64,
     depth: u64,
     odd: Vec<u64>,
-    /// BLAKE3 of the file in which this is empty.
+    /// BLAKE3 of the file with this field empty.
     seal: String,
 }
 
@@ -45,7 +51,7 @@ impl Line {
         (format.as_str(), run, *count, digest) == (FORMAT, &record.run, record.count, &record.digest)
     }
 
-    /// The bytes of the file, sealed.
+    /// Returns the bytes of the file, with the seal filled in.
     fn file(mut self, window: &[u8]) -> Vec<u8> {
         let bytes = |line: &Line| {
             let mut bytes = serde_json::to_vec(line).expect("numbers and text are JSON");
@@ -59,20 +65,21 @@ impl Line {
     }
 }
 
-/// Writes down what is remembered of a run that has stopped.
+/// Writes the mark of a run that has stopped.
 ///
 /// # Errors
-/// What writing gives.
+/// Errors of writing the file.
 pub(super) fn write(dir: &Path, view: &RunReader, mark: &Mark) -> Result<()> {
     let Record { run, count, digest, .. } = view.contents.last.clone();
     let Mark { n1, rares, last_rare, depth, .. } = *mark;
-    let (format, odd, seal) = (FORMAT.into(), mark.odd.clone(), String::new());
-    let line = Line { format, run, count, digest, n1, rares, last_rare, depth, odd, seal };
+    let odd = mark.odd.clone();
+    let line =
+        Line { format: FORMAT.into(), run, count, digest, n1, rares, last_rare, depth, odd, seal: String::new() };
     let window: Vec<u8> = mark.window.iter().flat_map(|v| v.to_le_bytes()).collect();
     Dir::at(dir).write_whole(NAME, &line.file(&window)).map_err(Error::io("writing", dir.join(NAME)))
 }
 
-/// What was written down when the run had just this length, if anything was.
+/// Returns the saved mark; `None` unless an unaltered one was written when the run had exactly its current length.
 pub(super) fn read(dir: &Path, view: &RunReader) -> Option<Mark> {
     let bytes = Dir::at(dir).read_at_most(NAME, MAX_BYTES).ok()?;
     let (line, window) = bytes.split_at(bytes.iter().position(|&b| b == b'\n')? + 1);

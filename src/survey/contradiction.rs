@@ -1,9 +1,9 @@
-//! Whether two records of one game can both be true. The cases and their proofs are in the head of [`super`].
+//! Decides whether two records of one game can both be true. The head of [`super`] states the cases and their proofs.
 
 use super::Record;
 use crate::period::Status;
 
-/// Why two records of one game cannot both be true; `None` when they can.
+/// Returns the reason why two records of one game cannot both be true; `None` when they can.
 #[must_use]
 pub fn contradiction(a: &Record, b: &Record) -> Option<String> {
     let (short, long) = if a.checked_through <= b.checked_through { (a, b) } else { (b, a) };
@@ -22,7 +22,7 @@ pub fn contradiction(a: &Record, b: &Record) -> Option<String> {
         .map(|why| format!("{why} ({n1} and {n2} values)"))
 }
 
-/// C2 and C3.
+/// Tests the cases C2 and C3.
 fn values(short: &Record, long: &Record) -> Option<String> {
     let [(value1, at1), (value2, at2)] = [short, long].map(|r| (r.max_value, r.max_at));
     let same = (value1, at1) == (value2, at2);
@@ -34,7 +34,7 @@ fn values(short: &Record, long: &Record) -> Option<String> {
     wrong.then(|| format!("the largest values are {value1} at {at1} and {value2} at {at2}"))
 }
 
-/// C4.
+/// Tests the case C4.
 fn rares(short: &Record, long: &Record) -> Option<String> {
     let (n1, n2) = (short.checked_through, long.checked_through);
     let [(rares1, last1), (rares2, last2)] = [short, long].map(|r| (r.rares, r.last_rare));
@@ -45,17 +45,17 @@ fn rares(short: &Record, long: &Record) -> Option<String> {
     wrong.then(|| {
         let shown = |number: Option<u64>| number.map_or_else(|| "none".into(), |number| number.to_string());
         let [rares1, last1, rares2, last2] = [rares1, last1, rares2, last2].map(shown);
-        format!("the rare heaps are {rares1}, the last {last1}, and {rares2}, the last {last2}")
+        format!("the numbers of rare positions are {rares1}, the last {last1}, and {rares2}, the last {last2}")
     })
 }
 
-/// G(n + period) = G(n) + saltus for n in `preperiod..through - period`.
+/// States that G(n + period) = G(n) + saltus for n in `preperiod..through - period`.
 #[derive(Clone, Copy)]
 struct Repeat {
     period: u64,
     preperiod: u64,
     saltus: u16,
-    /// `u64::MAX` when it is proved.
+    /// Number of values; `u64::MAX` when the period is proved.
     through: u64,
 }
 
@@ -69,13 +69,13 @@ impl Repeat {
         self.through == u64::MAX
     }
 
-    /// One past the first period.
+    /// Returns the end of the first period, preperiod + period.
     fn end(self) -> Option<u64> {
         self.preperiod.checked_add(self.period)
     }
 }
 
-/// C5 to C8.
+/// Tests the cases C5 to C8.
 fn repeats(a: Repeat, b: Repeat) -> Option<String> {
     let (short, long) = if a.through <= b.through { (a, b) } else { (b, a) };
     let (p1, p2, n1, n2) = (short.period, long.period, short.preperiod, long.preperiod);
@@ -98,7 +98,7 @@ fn repeats(a: Repeat, b: Repeat) -> Option<String> {
     })
 }
 
-/// C9: no repeat was seen in `count` values.
+/// Tests the case C9, where the other record found no repetition in `count` values.
 fn unseen(seen: Repeat, count: u64) -> Option<String> {
     let twice = seen.end()?.checked_mul(2)?;
     let wrong = seen.saltus == 0 && count <= seen.through && twice <= count;
@@ -121,7 +121,7 @@ mod tests {
     use crate::support::Random;
     use crate::table::digest::DigestChain;
 
-    /// What every record says of the first values; the largest value as the definition has it.
+    /// Creates a record without a repetition; counts rare positions and the largest value by their definitions.
     fn bare(values: &[u16], mask: u16) -> Record {
         let mut chain = DigestChain::new();
         chain.update(values);
@@ -149,13 +149,13 @@ mod tests {
         }
     }
 
-    /// The least n from which on G(n + p) = G(n) + saltus.
+    /// Returns the least n from which on G(n + p) = G(n) + saltus.
     fn preperiod(values: &[u16], p: usize, saltus: u16) -> usize {
-        let odd = (0..values.len() - p).rev().find(|&n| values[n].checked_add(saltus) != Some(values[n + p]));
-        odd.map_or(0, |n| n + 1)
+        let exception = (0..values.len() - p).rev().find(|&n| values[n].checked_add(saltus) != Some(values[n + p]));
+        exception.map_or(0, |n| n + 1)
     }
 
-    /// All that can be said of the repeats of these values, by the definitions.
+    /// Returns all true observed records of these values, by the definitions.
     fn all_true(values: &[u16], mask: u16) -> Vec<Record> {
         let count = values.len();
         let bare = bare(values, mask);
@@ -177,9 +177,10 @@ mod tests {
         all
     }
 
-    /// Sequences that become periodic, or arithmetic-periodic, or neither; prefixes of them; all true statements.
+    /// The sequences become periodic, or arithmetic-periodic, or neither; the records are all true ones of their
+    /// prefixes.
     #[test]
-    fn what_is_true_of_one_sequence_is_no_contradiction() {
+    fn true_records_of_one_sequence_never_contradict_each_other() {
         let mut random = Random::new("true records");
         let small = |n: u64| usize::try_from(n).unwrap();
         let mut pairs = 0;
@@ -217,13 +218,13 @@ mod tests {
         assert!(pairs > 100_000, "only {pairs} pairs were compared");
     }
 
-    /// 0 1 2 0 1 2 … after 5 5.
+    /// Returns the first `count` values of 5 5 0 1 2 0 1 2 …
     fn sequence(count: usize) -> Vec<u16> {
         [5, 5].into_iter().chain((0..).map(|n: u16| n % 3)).take(count).collect()
     }
 
     #[test]
-    fn each_case_is_refused_both_ways_round() {
+    fn each_case_is_refused_in_either_order_of_the_records() {
         let proved = |count: usize, p: u64, n0: u64| {
             let (status, theorem) = (Status::Proved, Some(Theorem::P3));
             Record { status, theorem, period: Some(p), preperiod: Some(n0), ..bare(&sequence(count), 3) }
@@ -264,7 +265,7 @@ mod tests {
         for (case, a, b) in pairs {
             assert!(contradiction(&a, &b).is_some() && contradiction(&b, &a).is_some(), "{case}: {a:?} and {b:?}");
         }
-        // One value fewer in common, and both can be true.
+        // With one common value fewer both records can be true.
         for (a, b) in [
             (proved(20, 12, 2), observed(25, 13, 2)),
             (proved(20, 3, 2), none(9)),

@@ -1,43 +1,49 @@
-//! Many games: the period of each, one record a game, and a table like the published ones.
+//! Examines many games: finds the period of each, writes one record per game, and makes a table like the published
+//! ones.
 //!
-//! Each game is computed until its period is proved ([`crate::period::compute_until_proved`]) on one thread, many games side by side, up to a number of values; where
-//! no space is good and every pair of heaps must be looked at, to an eighth of it; and up to four times as far when a period
-//! is observed that could be proved there. What was found is one file, `CODE.json`, written whole or not at all, so a
-//! survey that was stopped goes on with the games that have none. A survey can be divided into shards, each in a directory
-//! of its own; [`Plan`] says which games belong to which, and [`collect`] takes the records together.
+//! Each game is computed on one thread until its period is proved ([`crate::period::compute_until_proved`]) or a
+//! number of values is reached; several games are examined in parallel. A game with splits but without a sparse
+//! space, whose values need all pairs of heaps, is computed to an eighth of that number. A game whose observed period
+//! could be proved with up to four times the number is computed that far. The result is one file, `CODE.json`,
+//! written whole or not at all, so a survey that was stopped continues with the games that have none. A survey can be
+//! divided into shards, each in a directory of its own; [`Plan`] assigns the games to them, and [`collect`] merges
+//! the records.
 //!
-//! The published tables: R. K. Guy and C. A. B. Smith, *The G-values of various games* (1956); E. R. Berlekamp, J. H. Conway,
-//! R. K. Guy, *Winning Ways*, chapter 4, table 6; A. Flammenkamp's lists of octal games.
+//! The published tables: R. K. Guy and C. A. B. Smith, *The G-values of various games* (1956); E. R. Berlekamp, J. H.
+//! Conway, R. K. Guy, *Winning Ways*, chapter 4, table 6; A. Flammenkamp's lists of octal games.
 //!
 //! # Contradictions
 //!
-//! Two records of one game describe prefixes of the same sequence G: N1 <= N2 values. A record's period p and preperiod n0
-//! say: G(n+p) = G(n) + saltus for n0 <= n < N - p, n0 is 0 or the last exception + 1, and with saltus 0 no proper divisor
-//! of p repeats on the same stretch. When it is proved, the same holds with N = infinity, and p is the least period; the saltus
-//! is then 0, except in Nim, where G(n) = n proves saltus 1 with p = 1 and n0 = 0. [`contradiction`] refuses two records in these cases, and in no other:
+//! Two records of one game describe prefixes of the same sequence G, with N1 <= N2 values. A record's period p and
+//! preperiod n0 state: G(n+p) = G(n) + saltus for n0 <= n < N - p; n0 is 0 or the last exception + 1; and with saltus
+//! 0 no proper divisor of p is a period on the same stretch. When the period is proved, the same holds with
+//! N = infinity, and p is the least period; the saltus is then 0, except in Nim, where G(n) = n proves saltus 1 with
+//! p = 1 and n0 = 0. [`contradiction`] refuses two records in these cases, and in no other:
 //!
 //! - **C1** N1 = N2, and the digests differ. *The values are the same.*
-//! - **C2** The pairs (max_value, max_at) differ, unless max_value grows and the second max_at >= N1. *When the largest of N2
-//!   values appears first below N1, it is the largest of the N1 values, and appears first at the same place; else it is
-//!   larger than all of them.*
-//! - **C3** One is proved with saltus 0, the other has N >= n0 + p, and (max_value, max_at) differ. *Every value appears first below
-//!   n0 + p, and both have looked so far.*
-//! - **C4** Under the same mask and position (rares, last_rare) differ, unless the second last_rare >= N1, and rares grows, by
-//!   N2 - N1 at most. *Whether a heap is rare depends on its value alone; as C2.*
+//! - **C2** The pairs (max_value, max_at) differ, unless the second record has the greater max_value and its
+//!   max_at >= N1. *When the largest of N2 values occurs first below N1, it is the largest of the N1 values, and its
+//!   first occurrence is the same; otherwise it is larger than all of the N1 values.*
+//! - **C3** One is proved with saltus 0, the other has N >= n0 + p, and (max_value, max_at) differ. *Every value
+//!   occurs first below n0 + p, and both records cover these values.*
+//! - **C4** Under the same mask and position (rares, last_rare) differ, unless the second last_rare >= N1, and rares
+//!   is greater in the second record, by at most N2 - N1. *Whether n is rare depends on G(n) and n alone; then as in
+//!   C2.*
 //! - **C5** Both are proved, and (p, n0) differ. *Both numbers are the least ones.*
-//! - **C6** Saltus 0 in both, p1 != p2, and both repeat on a common stretch of p1 + p2 - gcd(p1, p2) values or more. *By the
-//!   theorem of Fine and Wilf (1965) g = gcd(p1, p2) repeats there. The stretch has at least p1 values and g divides p1, so
-//!   g repeats wherever p1 does, and is not a proper divisor of p1: g = p1. Likewise g = p2.*
-//! - **C7** s1 p2 != s2 p1 for the saltuses s1, s2, and both repeat on a common stretch of p1 + p2 values. *On the places 0 to
-//!   p1 + p2 - 1 of the stretch, i -> i + p1 (mod p1 + p2) is a permutation: a step up by p1 for i < p2, down by p2 for the
-//!   others. Each of its cycles has p2/g steps up and p1/g down, so p2 s1 - p1 s2 = 0.*
-//! - **C8** The same p and saltus, other preperiods, and p + n0 <= N1 for the n0 of the longer record. *Then the last
-//!   exception of the longer record is one of the shorter record as well, and the last one.*
-//! - **C9** One has seen nothing in N values, and the other repeats with saltus 0 on at least all of these, with
-//!   2 (n0 + p) <= N. *Then the last N/2 values stand once more at most N/2 earlier, which is what
-//!   [`find`](crate::period::Subject::find) looks for.*
+//! - **C6** Saltus 0 in both, p1 != p2, and both periods hold on a common stretch of p1 + p2 - gcd(p1, p2) values or
+//!   more. *By the theorem of Fine and Wilf (1965) g = gcd(p1, p2) is a period there. The stretch has at least p1
+//!   values and g divides p1, so g is a period wherever p1 is, and is not a proper divisor of p1: g = p1. Likewise
+//!   g = p2.*
+//! - **C7** s1 p2 != s2 p1 for the saltuses s1, s2, and both periods hold on a common stretch of p1 + p2 values. *On
+//!   the indices 0 to p1 + p2 - 1 of the stretch, i -> i + p1 (mod p1 + p2) is a permutation: a step up by p1 for
+//!   i < p2, down by p2 for the others. Each of its cycles has p2/g steps up and p1/g down, so p2 s1 - p1 s2 = 0.*
+//! - **C8** The same p and saltus, different preperiods, and p + n0 <= N1 for the n0 of the longer record. *Then the
+//!   last exception of the longer record is an exception of the shorter record as well, and its last one.*
+//! - **C9** One record found no repetition in N values, and the other's holds with saltus 0 on at least all of these,
+//!   with 2 (n0 + p) <= N. *Then the last N/2 values occur once more at most N/2 earlier, and
+//!   [`find`](crate::period::Subject::find) would have found this.*
 //!
-//! Invariant: a record says only what [`crate::period`] proved, or that it did not.
+//! Invariant: a record states only what [`crate::period`] found, and states as proved only what it proved.
 
 mod contradiction;
 pub mod plan;
@@ -59,66 +65,66 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The format of a record that this program writes and reads.
+/// Value of the field `format` of a record.
 const FORMAT: &str = "grundy-survey-1";
 
-/// The file that the process that writes to a directory has locked.
+/// Name of the file that a process locks while it writes to a directory.
 const LOCK: &str = "lock";
 
 /// Maximum length of the file of a record, in bytes.
 const MAX_RECORD_BYTES: u64 = 64 << 10;
 
-/// Maximum number of records that are read together.
+/// Maximum number of records that [`read`] reads in one call.
 const MAX_RECORDS: usize = 1 << 20;
 
-/// Number of values to which a survey examines each game [default of the command line].
+/// Default number of values to which a survey examines each game.
 pub const TO: u64 = 1 << 20;
 
-/// What was found of one game; numbers that there are not are null in the file.
+/// The result for one game; numbers that do not exist are null in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
     /// `grundy-survey-1`.
     pub format: String,
-    /// What wrote it.
+    /// Name and version of the program that wrote the record.
     pub program: String,
     /// Canonical name of the game.
     pub game: String,
-    /// How far it was to be looked at.
+    /// Number of values to which the survey was to examine the game.
     pub to: u64,
-    /// How sure the period is.
+    /// How well the period is established.
     pub status: Status,
     /// The period.
     pub period: Option<u64>,
     /// The preperiod.
     pub preperiod: Option<u64>,
-    /// Not 0 for what is arithmetic-periodic.
+    /// Increase per period; not 0 for an arithmetic-periodic sequence.
     pub saltus: u16,
     /// The largest value.
     pub max_value: u16,
-    /// Where it appears first.
+    /// The n at which `max_value` occurs first.
     pub max_at: u64,
     /// Mask of the sparse space; 0 for none.
     pub mask: u16,
-    /// Its position term.
+    /// Position term of the sparse space, 0 or 1.
     pub position: u8,
-    /// Rare heaps, n = 0 included; null without a space.
+    /// Number of rare positions, n = 0 included; null without a space.
     pub rares: Option<u64>,
-    /// The last of them.
+    /// The last rare position; null without a space.
     pub last_rare: Option<u64>,
-    /// What the proof is based on.
+    /// The theorem of the proof.
     pub theorem: Option<Theorem>,
-    /// How many values were looked at.
+    /// Number of values examined.
     pub checked_through: u64,
-    /// Their digest.
+    /// Digest of these values.
     pub digest: String,
 }
 
 impl Record {
-    /// Reads a record from the file `name`; the error says what is wrong with it.
+    /// Parses a record from the bytes of the file `name`.
     ///
     /// # Errors
-    /// A sentence when the bytes are no record, or it contradicts itself.
+    /// A sentence that states what is wrong, when the bytes are not a record or the record contradicts itself.
     pub fn parse(name: &str, bytes: &[u8]) -> std::result::Result<Record, String> {
         let record: Record = serde_json::from_slice(bytes).map_err(|e| printable(&e.to_string()))?;
         let rule =
@@ -129,7 +135,7 @@ impl Record {
         record.check(&rule).map(|()| record)
     }
 
-    /// Whether the fields fit each other and the game.
+    /// Checks that the fields fit each other and the game.
     fn check(&self, rule: &Rule) -> std::result::Result<(), String> {
         let fail = |what: &str| Err(what.to_owned());
         if !is_program(&self.program) {
@@ -156,7 +162,7 @@ impl Record {
             return if nothing && self.status == Status::None { Ok(()) } else { fail("status and period do not fit") };
         };
         let end = p.checked_add(n0).filter(|&end| p > 0 && end <= count);
-        // With saltus 0 every value appears first before the end of the first period.
+        // With saltus 0 every value occurs first before the end of the first period.
         if end.is_none_or(|end| self.saltus == 0 && self.max_at >= end) {
             return fail("period and preperiod do not fit checked_through or max_at");
         }
@@ -177,19 +183,19 @@ impl Record {
         }
     }
 
-    /// Whether the game was examined as far as `to` values ask for; a proof is always enough.
+    /// Whether the game was examined up to `to` values, or its period is proved.
     fn is_done(&self, to: u64) -> bool {
         self.status == Status::Proved || self.to >= to
     }
 }
 
-/// Whether a text may stand in the field `program`.
+/// Whether a text is a valid value of the field `program`.
 fn is_program(text: &str) -> bool {
     const LONGEST: usize = 256;
     (1..=LONGEST).contains(&text.len()) && text.bytes().all(|c| c == b' ' || c.is_ascii_graphic())
 }
 
-/// A text from a file as a message may print it: without what moves a cursor, and cut when it is long.
+/// Prepares a text from a file for a message: escapes control characters, and truncates it to 200 characters.
 fn printable(text: &str) -> String {
     const LONGEST: usize = 200;
     let escaped = |c: char| if matches!(c, '\'' | '"' | '\\') { c.to_string() } else { c.escape_debug().to_string() };
@@ -197,7 +203,9 @@ fn printable(text: &str) -> String {
     short + if text.chars().nth(LONGEST).is_some() { "…" } else { "" }
 }
 
-/// All octal codes with up to `digits` digits after the point, 0.… and 4.…, in order.
+/// Returns all octal codes with up to `digits` digits after the point, first those with 0 before it, then those with
+/// 4, in
+/// order.
 #[must_use]
 pub fn codes(digits: u32) -> Vec<Rule> {
     let width = usize::try_from(digits).unwrap_or(usize::MAX);
@@ -205,10 +213,11 @@ pub fn codes(digits: u32) -> Vec<Rule> {
     all.map(|(whole, code)| format!("{whole}.{code:0width$o}").parse().expect("an octal code")).collect()
 }
 
-/// Finds the period of one game; `None` when `stop` ended it.
+/// Examines one game: computes up to `to` values, or further as the module head states, and searches for the period.
+/// Returns `None` when `stop` ended the search.
 ///
 /// # Errors
-/// [`Error::ValueTooLarge`] among others.
+/// Errors of [`period::compute_until_proved`], such as [`Error::ValueTooLarge`].
 pub fn examine(rule: &Rule, method: Method, to: u64, stop: &AtomicBool) -> Result<Option<Record>> {
     if rule.is_nim() {
         return Ok(Some(nim(to)));
@@ -253,7 +262,8 @@ pub fn examine(rule: &Rule, method: Method, to: u64, stop: &AtomicBool) -> Resul
     }))
 }
 
-/// The record of Nim: G(n) = n, so G(n + 1) = G(n) + 1 for all n. It digests the values that fit 16 bits.
+/// Returns the record of Nim: G(n) = n, so G(n + 1) = G(n) + 1 for all n. Its digest covers the values that fit in 16
+/// bits.
 fn nim(to: u64) -> Record {
     let values: Vec<u16> = (0..=u16::MAX).zip(0..to).map(|(value, _)| value).collect();
     let max_value = values.last().copied().unwrap_or(0);
@@ -280,35 +290,35 @@ fn nim(to: u64) -> Record {
     }
 }
 
-/// How a survey ended.
+/// The result of a survey.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Records that were there already.
+    /// Number of records that existed before.
     pub found: usize,
-    /// Records made this time.
+    /// Number of records written by this call.
     pub made: usize,
-    /// Whether `stop` ended it.
+    /// Whether `stop` ended the survey.
     pub stopped: bool,
-    /// Games that could not be examined, and why.
+    /// Names of the games that could not be examined, each with the reason.
     pub failed: Vec<(String, String)>,
 }
 
-/// With what games are examined.
+/// The method and the number of threads of a survey.
 #[derive(Clone, Copy, Debug)]
 pub struct Means {
-    /// How values are computed.
+    /// The method that computes values.
     pub method: Method,
-    /// The number of games that are examined at the same time.
+    /// Number of games examined in parallel.
     pub threads: usize,
 }
 
-/// Makes the records that are missing in `dir` of the games of a plan's shard, and writes the plan first; `progress` is
-/// called with the number of records made.
+/// Writes the plan to `dir`, then the records that are missing there of the games of the plan's shard. `progress`
+/// receives the number of records written.
 ///
 /// # Errors
-/// What reading and writing records give; [`Error::Survey`] when the directory has other files or the plan of another
-/// survey, [`Error::Locked`] when another process writes there. Records written before an error stay. A game that cannot be
-/// examined is no error of the survey.
+/// Errors of reading and writing records; [`Error::Survey`] when the directory has other files or the plan of another
+/// survey, [`Error::Locked`] when another process writes there. Records written before an error remain. A game that
+/// cannot be examined is not an error; it is listed in [`Outcome::failed`].
 pub fn survey(
     plan: Plan,
     dir: &Path,
@@ -323,10 +333,13 @@ pub fn survey(
     let rules = plan.mine();
     let is_there = |rule: &Rule| there.get(&order(rule.name())).is_some_and(|record| record.is_done(to));
     let missing: Vec<&Rule> = rules.iter().filter(|rule| !is_there(rule)).collect();
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let (failed, bad) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+    let next = AtomicUsize::new(0);
+    let done = AtomicUsize::new(0);
+    let failed = AtomicBool::new(false);
+    let bad = Mutex::new(Vec::new());
     let work = || -> Result<()> {
-        // A pool of one: what a game does in parallel stays here, and other games are not taken up in between.
+        // A pool of one thread per worker, so that no worker starts another game while it waits for parallel work of
+        // its own.
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
         let pool = pool.map_err(|e| Error::io("starting threads for", dir.path())(std::io::Error::other(e)))?;
         while let Some(rule) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -342,7 +355,8 @@ pub fn survey(
                     continue;
                 }
             };
-            // One that looked further, when a period was near, stays.
+            // A record with more values, or with a proof, stays; it may have gone beyond `to` because a period was
+            // near.
             if let Some(before) = there.get(&order(rule.name())).filter(|before| !further(&record, before)) {
                 record = Record { to, ..before.clone() };
             }
@@ -371,7 +385,7 @@ pub fn survey(
     Ok(Outcome { found: rules.len() - missing.len(), made, stopped, failed })
 }
 
-/// Makes or opens the directory of a survey, locks it, and writes the plan that holds from now on.
+/// Creates or opens the directory of a survey, locks it, and writes the plan that is valid from now on.
 fn open(plan: Plan, dir: &Path) -> Result<(Dir, File, Plan)> {
     let dir = Dir::at(dir);
     refuse_foreign(&dir)?;
@@ -388,7 +402,7 @@ fn open(plan: Plan, dir: &Path) -> Result<(Dir, File, Plan)> {
     Ok((dir, lock, plan))
 }
 
-/// Refuses a directory that has files, none of which says that it belongs to a survey: a plan, a lock file, a record.
+/// Refuses a directory that has files but neither a plan nor a lock file nor a record of a survey.
 fn refuse_foreign(dir: &Dir) -> Result<()> {
     let reading = || Error::io("reading the names in", dir.path());
     let entries = match std::fs::read_dir(dir.path()) {
@@ -416,7 +430,7 @@ fn refuse_foreign(dir: &Dir) -> Result<()> {
     Err(Error::Survey { path: dir.path().into(), what })
 }
 
-/// The code; of a very long one its first digits and a hash.
+/// Returns the file name of a game's record: the code, or for a very long code its first digits and a hash.
 fn file_name(rule: &Rule) -> String {
     const LONGEST: usize = 100;
     let name = rule.directory_name();
@@ -426,19 +440,20 @@ fn file_name(rule: &Rule) -> String {
     }
 }
 
-/// What sorts games as tables do: by what stands before the point, then digit by digit, names that are no codes last.
+/// Sort key of a game in a table: by the digit before the point, then digit by digit; names that are not codes come
+/// last.
 pub type Order = (bool, String);
 
 fn order(game: &str) -> Order {
     (!game.starts_with(|c: char| c.is_ascii_digit()), game.to_owned())
 }
 
-/// The records of some directories, in the order of a table. Of two of one game the one counts that looked further: a
-/// proof first, then the number of values.
+/// Reads the records of the given directories, in the order of a table. Of two records of a game it returns the one
+/// with a proof, or else the one with more values.
 ///
 /// # Errors
-/// [`Error::Damage`] when a file is no record, or two records of a game contradict each other; [`Error::Survey`] when there
-/// are too many.
+/// [`Error::Damage`] when a file is not a record, or two records of a game contradict each other; [`Error::Survey`]
+/// when there are more than 2^20.
 pub fn read(dirs: &[&Path]) -> Result<BTreeMap<Order, Record>> {
     // All records of a game, each with its directory: any two of them must agree.
     let mut all: BTreeMap<Order, Vec<(&Path, Record)>> = BTreeMap::new();
@@ -479,7 +494,7 @@ pub fn read(dirs: &[&Path]) -> Result<BTreeMap<Order, Record>> {
     Ok(all.into_iter().filter_map(|(game, records)| Some((game, furthest(records)?))).collect())
 }
 
-/// The record that looked furthest, with the greatest `to` of all of them.
+/// Returns the record that [`further`] ranks first, with the greatest `to` of all records.
 fn furthest(records: Vec<(&Path, Record)>) -> Option<Record> {
     let to = records.iter().map(|(_, record)| record.to).max()?;
     let records = records.into_iter().map(|(_, record)| record);
@@ -487,13 +502,13 @@ fn furthest(records: Vec<(&Path, Record)>) -> Option<Record> {
     Some(Record { to, ..best })
 }
 
-/// Whether the first of two records of a game says more: a proof, or more values looked at.
+/// Whether the first of two records of a game ranks before the second: by a proof, then by the number of values.
 fn further(a: &Record, b: &Record) -> bool {
     let rank = |r: &Record| (r.status == Status::Proved, r.checked_through);
     rank(a) > rank(b)
 }
 
-/// The records and plans of some directories of surveys.
+/// Reads the records and plans of the given directories.
 ///
 /// # Errors
 /// As [`read`]; [`Error::Survey`] for a directory with neither a plan nor records.
@@ -519,7 +534,7 @@ pub fn collect(dirs: &[&Path]) -> Result<Collection> {
 const COLUMNS: &str =
     "game,status,period,preperiod,max_value,max_at,rares,last_rare,mask,position,theorem,saltus,checked_through,digest";
 
-/// The table as comma-separated values, with a header line.
+/// Returns the table as comma-separated values, with a header line.
 #[must_use]
 pub fn csv<'a>(records: impl Iterator<Item = &'a Record>) -> String {
     let mut text = format!("{COLUMNS}\n");
@@ -546,7 +561,7 @@ pub fn csv<'a>(records: impl Iterator<Item = &'a Record>) -> String {
     text
 }
 
-/// The table as Markdown.
+/// Returns the table as Markdown.
 #[must_use]
 pub fn markdown<'a>(records: impl Iterator<Item = &'a Record>) -> String {
     let mut text = String::from(
@@ -567,7 +582,7 @@ pub fn markdown<'a>(records: impl Iterator<Item = &'a Record>) -> String {
             (mask, 0) => format!("{mask:#x}"),
             (mask, _) => format!("{mask:#x}, n"),
         };
-        // Writing to a string does not fail.
+        // Writing to a string never fails.
         let _ = writeln!(
             text,
             "| {} | {period} | {preperiod} | {} | {} | {} | {} | {mask} | {} | {} |",

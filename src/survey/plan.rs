@@ -1,8 +1,9 @@
-//! What a survey is to examine: the file `survey.plan` in its directory, and what is missing of it.
+//! The plan of a survey, stored as the file `survey.plan` in its directory, and the comparison of plans with records.
 //!
-//! Every shard's plan describes the whole survey, so [`Collection::missing`] finds games and shards that are not there.
-//! The shard of a game is a hash of its name ([`Plan::shard_of`]): games with similar codes take similar times, and the
-//! hash spreads them evenly. The plan names that rule, so shards made by different rules are not taken together.
+//! Every shard's plan describes the whole survey, so [`Collection::missing`] finds missing games and shards. A hash
+//! of its name decides the shard of a game ([`Plan::shard_of`]): games with similar codes take similar times, and the
+//! hash spreads them evenly. The plan names this sharding rule, so shards divided by different rules are never
+//! merged.
 
 use super::{Order, Record, codes, order};
 use crate::error::{Error, Result};
@@ -24,10 +25,10 @@ pub const MAX_DIGITS: u32 = 6;
 /// Maximum length of a plan, in bytes.
 const MAX_BYTES: u64 = 128 << 20;
 
-/// The format of a plan that this program writes and reads.
+/// Value of the field `format` of a plan.
 const FORMAT: &str = "grundy-survey-plan-1";
 
-/// The rule of [`Plan::shard_of`].
+/// Value of the field `sharding`, which names the rule of [`Plan::shard_of`].
 const SHARDING: &str = "blake3-first-8-bytes-little-endian-mod-shards";
 
 /// The games of a whole survey.
@@ -36,35 +37,35 @@ const SHARDING: &str = "blake3-first-8-bytes-little-endian-mod-shards";
 pub enum Games {
     /// All octal codes with up to this number of digits after the point.
     Digits(u32),
-    /// Canonical names.
+    /// The games with these canonical names.
     List(Vec<String>),
 }
 
-/// What a directory of a survey is to hold.
+/// The games of a survey, the shard of one directory, and the number of values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// `grundy-survey-plan-1`.
     pub format: String,
-    /// What wrote it.
+    /// Name and version of the program that wrote the plan.
     pub program: String,
     /// The games of the whole survey.
     pub games: Games,
-    /// The rule that gives each game its shard.
+    /// Name of the rule that assigns each game to a shard.
     pub sharding: String,
     /// The shard of this directory, from 0.
     pub shard: u64,
-    /// The number of shards.
+    /// Number of shards.
     pub shards: u64,
-    /// The number of values to which each game is examined.
+    /// Number of values to which each game is examined.
     pub to: u64,
 }
 
 impl Plan {
-    /// The plan of shard `shard.0` of `shard.1`.
+    /// Creates the plan of shard `shard.0` of `shard.1`.
     ///
     /// # Errors
-    /// A sentence when it has no or too many games, or there is no such shard.
+    /// A sentence that states what is wrong, when the plan has no games or too many, or there is no such shard.
     pub fn new(games: Games, shard: (u64, u64), to: u64) -> std::result::Result<Plan, String> {
         let (format, program, sharding) = (FORMAT.into(), crate::PROGRAM.into(), SHARDING.into());
         let plan = Plan { format, program, games, sharding, shard: shard.0, shards: shard.1, to };
@@ -72,10 +73,10 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Reads a plan; the error says what is wrong with it.
+    /// Parses a plan from the bytes of its file.
     ///
     /// # Errors
-    /// A sentence when the bytes are no plan that this program writes.
+    /// A sentence that states what is wrong, when the bytes are not a plan of this program.
     pub fn parse(bytes: &[u8]) -> std::result::Result<Plan, String> {
         let plan: Plan = serde_json::from_slice(bytes).map_err(|e| super::printable(&e.to_string()))?;
         if plan.format != FORMAT {
@@ -92,7 +93,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The plan of a directory, if it has one.
+    /// Reads the plan of a directory, if it has one.
     pub(super) fn read(dir: &Dir) -> Result<Option<Plan>> {
         let bytes = match dir.read_at_most(NAME, MAX_BYTES) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -115,7 +116,7 @@ impl Plan {
         dir.write_whole(NAME, text.as_bytes()).map_err(Error::io("writing", dir.join(NAME)))
     }
 
-    /// Says what is wrong with the fields.
+    /// Checks the fields; the error is a sentence that states what is wrong.
     fn check(&self) -> std::result::Result<(), String> {
         if self.shard >= self.shards || self.to == 0 {
             let Plan { shard, shards, to, .. } = self;
@@ -138,24 +139,24 @@ impl Plan {
         Ok(())
     }
 
-    /// The games of the whole survey, in the order in which they are examined.
+    /// Returns the games of the whole survey, in the order in which they are examined.
     #[must_use]
     pub fn all(&self) -> Vec<Rule> {
         match &self.games {
             Games::Digits(digits) => codes(*digits),
-            // Names that are no games were refused by `check`.
+            // `check` has refused names that are not games.
             Games::List(names) => names.iter().filter_map(|name| name.parse().ok()).collect(),
         }
     }
 
-    /// The games of this shard, in the order in which they are examined.
+    /// Returns the games of this shard, in the order in which they are examined.
     #[must_use]
     pub fn mine(&self) -> Vec<Rule> {
         self.all().into_iter().filter(|rule| self.shard_of(rule.name()) == self.shard).collect()
     }
 
-    /// The shard of a game: the first 8 bytes of the BLAKE3 hash of its canonical name, a little-endian number, modulo
-    /// the number of shards.
+    /// Returns the shard of a game: the first 8 bytes of the BLAKE3 hash of its canonical name, as a little-endian
+    /// number, modulo the number of shards.
     #[must_use]
     pub fn shard_of(&self, name: &str) -> u64 {
         let hash = blake3::hash(name.as_bytes());
@@ -163,7 +164,7 @@ impl Plan {
         u64::from_le_bytes(first) % self.shards
     }
 
-    /// Whether both are parts of one survey, whatever their shards.
+    /// Whether both plans belong to one survey, whatever their shards.
     fn is_of(&self, other: &Plan) -> bool {
         let same_list = || match (&self.games, &other.games) {
             (Games::List(a), Games::List(b)) => a.iter().collect::<BTreeSet<_>>() == b.iter().collect(),
@@ -172,16 +173,16 @@ impl Plan {
         self.shards == other.shards && (self.games == other.games || same_list())
     }
 
-    /// Compares what was asked for with the plan that is there, and makes the one that holds from now on.
+    /// Compares this plan with the one stored in the directory, and returns the plan that is valid from now on.
     ///
     /// # Errors
-    /// [`Error::Survey`] when the plan that is there is another one, or examines games further.
+    /// [`Error::Survey`] when the stored plan is that of another survey or shard, or has a greater `to`.
     pub(super) fn continues(self, there: Option<&Plan>, dir: &Dir) -> Result<Plan> {
         let Some(there) = there else { return Ok(self) };
         let refuse = |what: String| Err(Error::Survey { path: dir.path().into(), what });
         if !self.is_of(there) || self.shard != there.shard {
             return refuse(format!(
-                "this directory is that of shard {}/{there}; choose another one for shard {}/{self}",
+                "this directory belongs to shard {}/{there}; choose another directory for shard {}/{self}",
                 there.shard, self.shard
             ));
         }
@@ -213,45 +214,47 @@ fn is_canonical(name: &str) -> bool {
     name.parse::<Rule>().is_ok_and(|rule| rule.name() == name)
 }
 
-/// A name in a message, which may have thousands of digits.
+/// Prepares a name, which may have thousands of digits, for a message.
 fn shown(name: &str) -> String {
     const LONGEST: usize = 40;
     let short: String = name.chars().take(LONGEST).collect();
     super::printable(&short) + if short.len() < name.len() { "…" } else { "" }
 }
 
-/// What some directories of surveys hold together.
+/// The merged records and the plans of several survey directories.
 #[derive(Clone, Debug, Default)]
 pub struct Collection {
     /// One record of each game, in the order of a table.
     pub records: BTreeMap<Order, Record>,
-    /// The directories that have a plan, with it.
+    /// The directories that have a plan, each with its plan.
     pub plans: Vec<(PathBuf, Plan)>,
-    /// The directories that have records and no plan: programs before plans made them.
+    /// The directories that have records but no plan, written by versions without plans.
     pub unplanned: Vec<PathBuf>,
 }
 
-/// What the plans of a [`Collection`] promise and its records do not have.
+/// The games that the plans of a [`Collection`] require and its records lack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// The number of games of the plans.
+    /// Number of games of the plans.
     pub expected: usize,
-    /// The number of those that are missing.
+    /// Number of games that are missing.
     pub games: usize,
-    /// What is missing: a line for each shard without a directory, then one for each other game.
+    /// A line for each shard without a directory, then one for each other missing game.
     pub lines: Vec<String>,
 }
 
 impl Collection {
-    /// What is missing. A game of a shard whose directory is there must have been examined as far as that plan says; of
-    /// another shard any record counts.
+    /// Returns the missing games. When the directory of a game's shard is given, the game must have been examined up
+    /// to the `to` of that plan; otherwise any record of the game counts.
     #[must_use]
     pub fn missing(&self) -> Missing {
-        let (mut expected, mut absent) = (BTreeSet::new(), BTreeSet::new());
-        let (mut shards, mut games) = (Vec::new(), BTreeMap::new());
+        let mut expected = BTreeSet::new();
+        let mut absent = BTreeSet::new();
+        let mut shards = Vec::new();
+        let mut games = BTreeMap::new();
         for survey in self.surveys() {
             let plan = survey[0].1;
-            // Of two directories of a shard the plan that goes further counts.
+            // Of two directories of a shard the plan with the greater `to` counts.
             let mut there: BTreeMap<u64, &(&PathBuf, &Plan)> = BTreeMap::new();
             for part in &survey {
                 let kept = there.entry(part.1.shard).or_insert(part);
@@ -285,7 +288,7 @@ impl Collection {
         Missing { expected: expected.len(), games: absent.len(), lines }
     }
 
-    /// The plans, those of one survey together.
+    /// Returns the plans, grouped by survey.
     fn surveys(&self) -> Vec<Vec<(&PathBuf, &Plan)>> {
         let mut surveys: Vec<Vec<(&PathBuf, &Plan)>> = Vec::new();
         for (path, plan) in &self.plans {

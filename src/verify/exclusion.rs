@@ -1,27 +1,25 @@
-//! Exclusion: no value may be that of an option with one rare part, and every rare heap has the value of the
-//! definition.
+//! Exclusion: checks that no value is that of an option with one rare part, and that every rare position has the
+//! value of the definition.
 //!
-//! All under one admissible space, with the rare heaps R counted from the table itself ([`super::count`]). Asked are,
-//! of every heap n of the range,
+//! All statements are under one admissible space. The rare positions R are counted from the table itself
+//! ([`super::count`]). For every n of the range the check tests
 //!
 //! 1. when n is in R: whether G(n) is the mex over all pairs;
 //! 2. whether G(n) differs from c ^ G(r) ^ G(n-s-r) for every r in R and every split (s, c, d) that allows these parts,
 //!    and from the options of all moves that leave one heap or none.
 //!
-//! **What it finds.** Let the values before n be right, and G(n) wrong by the table. *Too low*: always found. The value
-//! is below the mex, hence that of some option. If it is rare at n, then n is in R and (1) finds it. If it is common at
-//! n, the option is that of a move without two heaps, or has exactly one rare part (`solver::space`), which is in R
-//! since the values before n are right; (2) finds it. *Too high*: found by (1) when the wrong value is rare at n, or
-//! when the right one is and n is still in R; by (2) when the value is one of the common options. Not found is a wrong
-//! common value above the right one that no common option has, in particular the least common value that is no option
-//! where a smaller rare one is right, which is what a run without witnesses would write. That takes
-//! [`mod@super::recompute`].
+//! **What it finds.** Let the values before n be right, and G(n) wrong in the table. *Too low*: always found. The
+//! value is below the mex, hence that of some option. If it is rare at n, then n is in R and (1) finds it. If it is
+//! common at n, the option is that of a move that does not leave two heaps, or has exactly one rare part
+//! (`solver::space`), which is in R because the values before n are right; (2) finds it. *Too high*: found by (1)
+//! when the wrong value is rare at n, or when the right one is and n is still in R; found by (2) when the value is
+//! one of the common options. Not found is a wrong common value above the right one that no common option has. In
+//! particular the check does not find the least common value that is not an option where a smaller rare value is
+//! right, which is what a run without witnesses would write. Finding it takes [`mod@super::recompute`]. The share of
+//! too high values that the check finds depends on the game.
 //!
-//! How much of what is too high is found depends on the game. In 2000 heaps of each kind, where it was too high: one
-//! bit of the low byte flipped, all in Grundy's game and .6, 47 % in .106; another byte put there, 86 %, 94 % and 50 %.
-//!
-//! A wrong value at n makes wrong options of later heaps. So it may be a later heap that is told, and of the values
-//! that contradict each other it may be either one that is wrong.
+//! A wrong value at n gives wrong options to later n. So the error may name a later n, and of the values
+//! that contradict each other either one may be wrong.
 
 use crate::error::{Error, Result};
 use crate::kernel::{HEAPS, Kernel};
@@ -32,21 +30,22 @@ use crate::theory::rule::{Leaves, Rule};
 use rayon::prelude::*;
 use std::ops::{BitXor, Range};
 
-/// Heaps between two reports of progress: a multiple of [`CHUNK`].
+/// Number of values checked between two reports of progress: a multiple of [`CHUNK`].
 const WAVE: u64 = 1 << 22;
 
-/// Heaps that a task asks about: a multiple of [`HEAPS`].
+/// Number of values checked by one task: a multiple of [`HEAPS`].
 const CHUNK: usize = 1 << 13;
 
-/// Values that a task reads at once.
+/// Number of values that a task reads at once.
 const VALUES_PER_READ: usize = 1 << 16;
 
-/// An option for many heaps: a heap of n has the option `value ^ G(n - offset)`.
+/// An option that many n have: n has the option `value ^ G(n - offset)`.
 struct Lookup {
     offset: u64,
     value: u16,
-    /// The other heap that the option leaves; 0 for none.
+    /// The rare part that the option leaves besides; 0 for none.
     part: u64,
+    /// Least difference of the two parts.
     min_difference: u64,
 }
 
@@ -54,15 +53,16 @@ struct Lookup {
 struct Exclusion<'a, S: ?Sized> {
     rule: &'a Rule,
     past: &'a S,
-    /// By offset.
+    /// Sorted by offset.
     lookups: Vec<Lookup>,
 }
 
-/// Checks the heaps of `range`, of which `rares` are the rare ones of the whole sequence under `space`. The answer is
-/// how many were rare.
+/// Checks the values of `range`; `known` has the rare positions of the whole sequence under `space`. Returns the
+/// number of rare positions in the range.
 ///
 /// # Errors
-/// [`Error::Wrong`] or [`Error::Excluded`] at the lowest heap that contradicts the others; what reading `past` gives.
+/// [`Error::Wrong`] or [`Error::Excluded`] at the lowest n whose value contradicts the others; errors of reading
+/// `past`.
 pub fn check<S: Sequence + ?Sized>(
     rule: &Rule,
     space: SparseSpace,
@@ -71,26 +71,28 @@ pub fn check<S: Sequence + ?Sized>(
     range: Range<u64>,
     progress: impl FnMut(u64, u64),
 ) -> Result<u64> {
-    let (inside, outcome) = check_rare_positions(rule, past, known, &range);
-    // Whatever contradicts the others below a heap that is wrong by the definition comes first.
-    let until = match &outcome {
+    let (inside, rare_positions) = check_rare_positions(rule, past, known, &range);
+    // The error names the lowest n, so only the values below a wrong rare position are still checked.
+    let until = match &rare_positions {
         Err(Error::Wrong { n, .. }) => *n,
         _ => range.end,
     };
     let exclusion = Exclusion::new(rule, space, past, known, until);
     let places = exclusion.places(space, known, &range);
     let kernel = Kernel::best();
-    // All values being coded ones, the codes of common options and values are equal exactly when these are.
+    // When all values have codes, the codes of a common option and a common value are equal exactly when these are
+    // equal.
     if known.max_value < space.coded() {
         let code = |v: u16| (v < space.coded()).then(|| space.code(v));
         exclusion.sweep(range.start..until, &places, code, |w, at, l| kernel.repeats(w, at, l), progress)?;
     } else {
         exclusion.sweep(range.start..until, &places, Some, |w, at, l| kernel.repeats_value(w, at, l), progress)?;
     }
-    outcome.map(|()| inside)
+    rare_positions.map(|()| inside)
 }
 
-/// The rare heaps of the range by the definition: how many there are, and whether they are right.
+/// Checks the rare positions of the range by the definition. Returns their number, and the error at the first wrong
+/// one.
 fn check_rare_positions<S: Sequence + ?Sized>(
     rule: &Rule,
     past: &S,
@@ -124,9 +126,10 @@ impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
         Exclusion { rule, past, lookups }
     }
 
-    /// The heaps with options that no lookup stands for and that may be common: of moves that leave nothing, and of
-    /// those that leave one heap and change its class, where it is rare. (Where it is common, the option is rare, and
-    /// cannot be the value of a common heap; a rare heap is checked by the definition.)
+    /// Returns the n that may have common options which no lookup covers. These are options of moves that leave
+    /// nothing, and of moves that leave one heap and change its class, when that heap is rare. (When that heap is
+    /// common, the option is rare, and cannot be the value of a common position; a rare position is checked by the
+    /// definition.)
     fn places(&self, space: SparseSpace, known: &SequenceStats, range: &Range<u64>) -> Vec<u64> {
         let mut places = Vec::new();
         for m in self.rule.moves() {
@@ -144,7 +147,8 @@ impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
         places
     }
 
-    /// Asks about all heaps of the range. `item` is what stands for a value; `repeats` is the question of a kernel.
+    /// Checks all values of the range. `item` maps a value to the code or value that is compared; `repeats` is the
+    /// kernel's test whether a block of [`HEAPS`] values has one that equals an option.
     fn sweep<T>(
         &self,
         range: Range<u64>,
@@ -159,7 +163,7 @@ impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
         let probes: Vec<(usize, T)> =
             self.lookups.iter().filter_map(|lookup| Some((index(lookup.offset), item(lookup.value)?))).collect();
         let reach = probes.last().map_or(0, |probe| probe.0 as u64);
-        // The items of the heaps from `base` on are at `HEAPS` and above; what is before and behind stands for no heap.
+        // The items of n >= `base` are at index `HEAPS` and above; the items before and after are padding.
         let mut base = range.start.saturating_sub(reach);
         let mut window = vec![T::default(); 2 * HEAPS];
         let mut start = range.start;
@@ -180,14 +184,14 @@ impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
                 Ok(())
             })?;
             let chunks = index(end - start).div_ceil(CHUNK);
-            let asked = (0..chunks).into_par_iter().map(|chunk| {
+            let checked = (0..chunks).into_par_iter().map(|chunk| {
                 let from = start + (chunk * CHUNK) as u64;
                 let to = end.min(from + CHUNK as u64);
                 let mut places = &places[places.partition_point(|&n| n < from)..];
                 for first in (from..to).step_by(HEAPS) {
                     let last = to.min(first + HEAPS as u64);
                     let at = index(first - base) + HEAPS;
-                    // The other part of the last heap exists, perhaps.
+                    // Offsets at which the other part exists at least for the last n of the block.
                     let near = &probes[..probes.partition_point(|probe| (probe.0 as u64) < last - 1)];
                     let hit = repeats(&window, at, near);
                     let place = places.partition_point(|&n| n < last);
@@ -202,14 +206,15 @@ impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
                 }
                 Ok(())
             });
-            asked.find_first(Result::is_err).unwrap_or(Ok(()))?;
+            checked.find_first(Result::is_err).unwrap_or(Ok(()))?;
             start = end;
             progress(start - range.start, range.end - range.start);
         }
         Ok(())
     }
 
-    /// Whether the value of n is that of an option, of moves without two heaps or of the lookups with these offsets.
+    /// Refuses the value of n when it is that of an option, either of a move that does not leave two heaps or of a
+    /// lookup with one of these offsets.
     fn ask(&self, n: u64, offsets: impl Iterator<Item = u64>) -> Result<()> {
         let value_of = |n: u64| {
             let mut value = [0];
@@ -243,7 +248,7 @@ impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
     }
 }
 
-/// Whether the options of a move that leaves one heap have the class of that heap.
+/// Whether a move leaves one heap and its options have the class of that heap.
 fn keeps_class(space: SparseSpace, leaves: Leaves, remove: u64, constant: u16) -> bool {
     leaves == Leaves::One && space.keeps_class(remove, constant)
 }

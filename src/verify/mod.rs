@@ -1,23 +1,29 @@
-//! Independent checks of a finished table, by range; no lock, no write permission, all cores.
+//! Checks a table independently of the run that wrote it, by range; needs no lock and no write permission, and uses
+//! all cores.
 //!
-//! [`digest()`] asks whether the files are what the journal says: every record hashes and follows the one before, the
-//! headers are this program's to the last byte, escapes and table agree, every commit's digest holds, rares and largest
-//! value counted anew are those of the last record. Any altered byte of table, escapes or journal is found.
+//! [`digest()`] checks that the files agree with the journal: every record has the right hash and follows the one
+//! before, the headers are byte for byte those that this program writes, escapes and table agree, every commit's
+//! digest holds, and rare positions and largest value, counted again, are those of the last record. It finds any
+//! altered byte of table, escapes or journal.
 //!
-//! The other levels ask whether the values are right, each given those before. [`exclusion()`]: no value is that of an
-//! option with one rare part, and rare heaps are as defined; finds every value too low and many of those too high
-//! ([`mod@exclusion`] has the statement). [`recompute()`]: each value anew by the solver with another kernel than that
-//! of the run; finds every wrong value. [`definition()`]: a sample of them by the mex over all pairs.
+//! The other levels check that each value is right, given those before. [`exclusion()`] checks that no value is that
+//! of an option with one rare part, and that rare positions have the value of the definition; it finds every value
+//! that is too low and many that are too high ([`mod@exclusion`] states which). [`recompute()`] computes each value
+//! again by the solver, with another kernel than that of the run; it finds every wrong value. [`definition()`]
+//! computes a sample of the values by the mex over all pairs.
 //!
-//! What a run has freed can be checked no more. Without a range, the rest is checked, and the report says what was not;
-//! a range that needs freed values is refused. The head is hashed from the start, the last values from the digest at
-//! the end of the freed ones; these are counted as their snapshot says, which the journal vouches for. Of escapes of
-//! freed heaps only the order is checked. Values whose options lie among freed ones are not checked either.
+//! Discarded values can no longer be checked. Without a range, the retained values are checked, and the report names
+//! the rest; a range that needs discarded values is refused. The head is hashed from the start, and the last values
+//! from the digest at the end of the discarded ones. For the discarded values themselves the counts of the discard
+//! summary are used, which the journal covers. Of the escapes of discarded values only the order is checked. Values
+//! whose options lie among discarded ones are not checked either.
 //!
-//! A range of the digest starts at a segment boundary, where a record says the digest of all before; so ranges can be
-//! checked on different machines. The other levels look at the values before a range as well, to find the rare heaps.
+//! A range of the digest starts at a segment boundary, where a record states the digest of all values before; so
+//! ranges can be checked on different machines. The other levels also read the values before a range, to find the
+//! rare positions.
 //!
-//! Each of the other levels is a function of a [`Sequence`] and a rule, and one of a directory that calls it.
+//! Exclusion, recomputing and definition each have one function of a [`Sequence`] and a rule, and one of a directory,
+//! which calls it.
 
 pub mod exclusion;
 pub mod recompute;
@@ -37,24 +43,25 @@ use rayon::prelude::*;
 use std::ops::Range;
 use std::path::Path;
 
-/// What was checked, when nothing was wrong.
+/// The extent of a check that found nothing wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// First heap checked.
+    /// First n checked.
     pub from: u64,
-    /// One past the last heap checked.
+    /// One past the last n checked.
     pub to: u64,
-    /// Values hashed, or computed anew.
+    /// Number of values hashed or computed again.
     pub checked: u64,
-    /// Journal records read.
+    /// Number of journal records read.
     pub records: u64,
-    /// Heaps between `from` and `to` that could not be checked because values are freed, half open.
+    /// The n between `from` and `to` that could not be checked because values are discarded, as a half-open range.
     pub unchecked: Option<(u64, u64)>,
-    /// What computed the values anew: a kernel, or `definition`.
+    /// Name of the kernel that computed the values again, or `definition`.
     pub kernel: Option<&'static str>,
 }
 
-/// Checks that the files of the run are what the journal says. `progress` is told values done and values to do.
+/// Checks that the files of the run agree with the journal. `progress` receives the number of values done and of
+/// values to do.
 ///
 /// # Errors
 /// [`Error::Damage`] at the first altered place; [`Error::Range`] when the range is not committed.
@@ -67,8 +74,9 @@ pub fn digest(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut(u6
     Ok(digest_of(&view, dir, range, always)?.expect("only `go_on` ends a check early"))
 }
 
-/// [`digest()`] of everything that is kept. Returns the view whose values were hashed, so that what is read next is what
-/// was checked; `None` when `go_on`, which is called with values done and values to do, returned false.
+/// Checks all retained values like [`digest()`]. Returns the reader whose values were hashed, so that later reads
+/// through it see the values that were checked; `None` when `go_on`, which receives the number of values done and of
+/// values to do, returned false.
 ///
 /// # Errors
 /// As [`digest()`].
@@ -85,64 +93,73 @@ fn digest_of(
 ) -> Result<Option<Report>> {
     view.contents.whole(dir)?;
     if view.contents.last.event == Event::Close {
-        // Whoever writes more says so in the journal first.
-        let gone_on = |_: &Error| journal::read(dir).is_ok_and(|now| now.last.sequence != view.contents.last.sequence);
-        let lengths = view.table.check_lengths(view.contents.high_water_mark);
-        lengths.or_else(|error| if gone_on(&error) { Ok(()) } else { Err(error) })?;
+        // A process that writes more appends a journal record first.
+        let unchanged = || !journal::read(dir).is_ok_and(|now| now.last.sequence != view.contents.last.sequence);
+        if let Err(error) = view.table.check_lengths(view.contents.high_water_mark)
+            && unchanged()
+        {
+            return Err(error);
+        }
     }
     view.table.check_escapes()?;
-    let snapshot = DiscardSummary::read(dir, &view.contents.last)?;
-    if let (None, Some(snapshot)) = (&range, snapshot) {
-        return kept(view, &snapshot, go_on);
+    let summary = DiscardSummary::read(dir, &view.contents.last)?;
+    if let (None, Some(summary)) = (&range, summary) {
+        return digest_of_retained(view, &summary, go_on);
     }
     let range = range.unwrap_or(0..view.len());
     view.require(range.start, range.end)?;
     let Some((report, recount)) = hash(view, range, go_on)? else { return Ok(None) };
     if report.checked == view.len() {
-        counted(view, recount)?;
+        check_counts(view, recount)?;
     }
     Ok(Some(report))
 }
 
-/// Checks all that is kept of a run that has freed values; `None` when `go_on` returned false.
-fn kept(
+/// Checks all retained values of a run that has discarded values; `None` when `go_on` returned false.
+fn digest_of_retained(
     view: &RunReader,
-    snapshot: &DiscardSummary,
+    summary: &DiscardSummary,
     mut go_on: impl FnMut(u64, u64) -> bool,
 ) -> Result<Option<Report>> {
-    let (freed, count) = (snapshot.freed(), view.len());
+    let freed = summary.freed();
+    let count = view.len();
     let all = count - (freed.end - freed.start);
-    // First the last values: of a run that goes on, their beginning is freed soon.
+    // The last values come first, because an active run soon discards their beginning.
     let tail = hash(view, freed.end..count, |done, _| go_on(done, all))?;
     let Some((tail, tail_counted)) = tail else { return Ok(None) };
     let head = hash(view, 0..freed.start, |done, _| go_on(tail.checked + done, all))?;
     let Some((head, head_counted)) = head else { return Ok(None) };
-    let differs = |p: &&journal::CommitPoint| p.count == freed.end && Some(p.digest) != snapshot.digest();
+    let differs = |p: &&journal::CommitPoint| p.count == freed.end && Some(p.digest) != summary.digest();
     if let Some(point) = view.contents.points.iter().find(differs) {
         return Err(Error::Damage {
             path: view.table.path().with_file_name(journal::NAME),
             offset: 0,
-            what: format!("the snapshot of the freed values does not end in the digest at {}", point.count),
+            what: format!("the snapshot of the freed values ends in another digest than the record at {}", point.count),
         });
     }
-    counted(view, head_counted.and(snapshot.recount()).and(tail_counted))?;
+    check_counts(view, head_counted.and(summary.recount()).and(tail_counted))?;
     let checked = head.checked + tail.checked;
     Ok(Some(Report { from: 0, checked, unchecked: Some((freed.start, freed.end)), ..tail }))
 }
 
-fn counted(view: &RunReader, recount: RecordStats) -> Result<()> {
+/// Compares the counts of all values with those of the last record.
+fn check_counts(view: &RunReader, recount: RecordStats) -> Result<()> {
     if !recount.agrees(&view.contents.last) {
+        let RecordStats { rares, last_rare, max_value, max_at } = recount;
         return Err(Error::Damage {
             path: view.table.path().into(),
             offset: HEADER,
-            what: format!("rares and largest value counted from the table are {recount:?}, not those of the journal"),
+            what: format!(
+                "the table has {rares} rare positions, the last at n = {last_rare}, and the largest value {max_value} at \
+                 n = {max_at}; the journal states other numbers"
+            ),
         });
     }
     Ok(())
 }
 
-/// The run with headers that fit the journal. A run that goes on may commit between the two looks, so a header that
-/// does not fit is believed only when the journal has not changed meanwhile.
+/// Opens the run with headers that agree with the journal. An active run may commit between the two reads, so headers
+/// that disagree are an error only when the journal has not changed since.
 fn open_consistent(dir: &Path) -> Result<RunReader> {
     loop {
         let view = RunReader::open(dir)?;
@@ -163,7 +180,7 @@ fn open_consistent(dir: &Path) -> Result<RunReader> {
                     path: view.table.path().into(),
                     offset: 0,
                     what: format!(
-                        "the headers speak of {values} values and {escapes} escapes, the journal of {} and {}",
+                        "the headers state {values} values and {escapes} escapes, the journal states {} and {}",
                         last.count, last.escapes
                     ),
                 });
@@ -179,7 +196,7 @@ fn hash(
     mut go_on: impl FnMut(u64, u64) -> bool,
 ) -> Result<Option<(Report, RecordStats)>> {
     let points = &view.contents.points;
-    // Start where a record knows the digest at a segment boundary, end where a record knows the digest.
+    // Start at a segment boundary whose digest a record states, end at an n whose digest a record states.
     let boundary = |p: &&journal::CommitPoint| p.count.is_multiple_of(SEGMENT) && p.count <= range.start;
     let start = points.iter().rev().find(boundary).filter(|p| p.count > 0);
     let (from, mut closed) = start.map_or((0, Digest::default()), |p| (p.count, p.digest));
@@ -190,10 +207,10 @@ fn hash(
     let segments: Vec<u64> = (from / SEGMENT..end.div_ceil(SEGMENT)).collect();
     let mut before = from;
     if points.first().is_some_and(|p| p.count == 0 && p.digest != Digest::default()) {
-        let what = "the digest of no values is not that of the journal".into();
+        let what = "the journal states a wrong digest of 0 values".into();
         return Err(Error::Damage { path: view.table.path().into(), offset: HEADER, what });
     }
-    // Segments are hashed side by side and linked in order.
+    // Segments are hashed in parallel and linked in order.
     for wave in segments.chunks(rayon::current_num_threads()) {
         let hashed: Vec<Hashed> =
             wave.par_iter().map(|&i| segment(view, space, points, i, end)).collect::<Result<_>>()?;
@@ -205,8 +222,8 @@ fn hash(
                         path: view.table.path().into(),
                         offset: HEADER + before * view.table.width().bytes(),
                         what: format!(
-                            "the values {before}..{} are not those that the journal speaks of; 'grundy run' computes \
-                             them anew, 'grundy run --rollback' goes back",
+                            "the values {before}..{} do not have the digest that the journal states; 'grundy run' \
+                             computes them again, 'grundy run --rollback' goes back",
                             point.count
                         ),
                     });
@@ -225,24 +242,27 @@ fn hash(
     Ok(Some((report, recount)))
 }
 
-/// A segment as it stands in the table.
+/// The hashes and counts of a segment of the table.
 struct Hashed {
     counted: RecordStats,
-    /// The hash of its values up to each of the points.
+    /// The hash of the segment's values up to each commit point in it.
     hashes: Vec<blake3::Hash>,
-    /// The hash of all its values, if these are asked about.
+    /// The hash of the segment's values up to its end, or up to the end of the check.
     whole: blake3::Hash,
 }
 
-/// The points behind the first value of segment i, up to its end.
+/// Returns the commit points after the first value of segment i, up to its end.
 fn of_segment(points: &[journal::CommitPoint], i: u64) -> &[journal::CommitPoint] {
     let until = |count: u64| points.partition_point(|p| p.count <= count);
     &points[until(i * SEGMENT)..until((i + 1) * SEGMENT)]
 }
 
+/// Hashes and counts the values of segment i below `end`.
 fn segment(view: &RunReader, space: SparseSpace, points: &[journal::CommitPoint], i: u64, end: u64) -> Result<Hashed> {
-    let (mut hasher, mut counted) = (blake3::Hasher::new(), RecordStats::default());
-    let (mut bytes, mut from) = (Vec::new(), i * SEGMENT);
+    let mut hasher = blake3::Hasher::new();
+    let mut counted = RecordStats::default();
+    let mut bytes = Vec::new();
+    let mut from = i * SEGMENT;
     let mut hash_to = |to: u64| {
         for_each_piece(view, from, to, |n, values| {
             digest::enter(&mut hasher, values, &mut bytes);
@@ -257,13 +277,14 @@ fn segment(view: &RunReader, space: SparseSpace, points: &[journal::CommitPoint]
     Ok(Hashed { counted, hashes, whole })
 }
 
-/// Counts the rare heaps and the largest value of all values that are there, in parallel; `freed` tells of the others.
-/// Under [`SparseSpace::NONE`] no heap is told.
+/// Returns the rare positions and the largest value of a sequence: counts the retained values in parallel, and takes
+/// those of the discarded values from `freed`. Under [`SparseSpace::NONE`] the list of rare positions is empty,
+/// except for those of `freed`.
 ///
 /// # Errors
-/// What reading `past` gives.
+/// Errors of reading `past`.
 pub fn count<S: Sequence + ?Sized>(past: &S, space: SparseSpace, freed: &SequenceStats) -> Result<SequenceStats> {
-    /// Values counted by one task.
+    /// Number of values counted by one task.
     const VALUES_PER_TASK: u64 = 1 << 20;
     let hole = past.freed();
     let pieces =
@@ -296,24 +317,25 @@ pub fn count<S: Sequence + ?Sized>(past: &S, space: SparseSpace, freed: &Sequenc
 struct Suspect {
     view: RunReader,
     space: SparseSpace,
-    /// Of all its values.
+    /// Rare positions and largest value of all values.
     known: SequenceStats,
 }
 
 impl Suspect {
-    /// Opens the run and counts its rare heaps.
+    /// Opens the run and counts its rare positions.
     fn open(dir: &Path) -> Result<Suspect> {
         let view = open_consistent(dir)?;
         view.contents.whole(dir)?;
         let last = &view.contents.last;
-        let snapshot = DiscardSummary::read(dir, last)?;
-        let freed = snapshot.as_ref().map(DiscardSummary::known).unwrap_or_default();
+        let summary = DiscardSummary::read(dir, last)?;
+        let freed = summary.as_ref().map(DiscardSummary::known).unwrap_or_default();
         let space = space_of(&view.rule, last);
         let known = count(&view, space, &freed)?;
         Ok(Suspect { view, space, known })
     }
 
-    /// Checks that the rare heaps are those of the journal; asked last, since a wrong value says more.
+    /// Checks that the rare positions are those of the journal. It comes last, because an error about a wrong value
+    /// is more precise.
     fn agree(&self) -> Result<()> {
         let last = &self.view.contents.last;
         let rares = (self.known.rares.len() as u64, self.last_rare());
@@ -322,7 +344,7 @@ impl Suspect {
                 path: self.view.table.path().into(),
                 offset: HEADER,
                 what: format!(
-                    "{} rare heaps, the last of them {}, are counted from the table; the journal says {} and {}",
+                    "the table has {} rare positions, the last at n = {}; the journal states {} and n = {}",
                     rares.0, rares.1, last.rares, last.last_rare
                 ),
             });
@@ -334,15 +356,13 @@ impl Suspect {
         self.known.rares.last().map_or(0, |rare| rare.0)
     }
 
-    /// What can be checked of the range, or of all, when the options of a heap need values at most `reach` back: before
-    /// and behind what cannot.
+    /// Returns the parts of the range that can be checked, before and after the part that cannot, when the options of
+    /// n need values from n - `reach` on; without a range, those of the whole run.
     fn ranges(&self, range: Option<Range<u64>>, reach: u64) -> Result<([Range<u64>; 2], Report)> {
         let (freed, count) = (self.view.freed(), self.view.len());
-        // Behind the freed values some heaps have options among them.
-        let hole = match freed.is_empty() {
-            true => count..count,
-            false => freed.start..freed.end.saturating_add(reach).min(count),
-        };
+        // Some n after the discarded values have options that need them.
+        let hole =
+            if freed.is_empty() { count..count } else { freed.start..freed.end.saturating_add(reach).min(count) };
         let unchecked = (range.is_none() && !hole.is_empty()).then_some((hole.start, hole.end));
         if let Some(range) = &range {
             self.view.require(range.start, range.end)?;
@@ -361,18 +381,19 @@ impl Suspect {
     }
 }
 
-/// Tells the progress of one range as that of all: `before` values are done already, of `all`.
-fn further(progress: &mut impl FnMut(u64, u64), before: u64, all: u64) -> impl FnMut(u64, u64) {
+/// Returns a function that reports the progress of one range as that of the whole check: `before` of `all` values are
+/// done already.
+fn overall(progress: &mut impl FnMut(u64, u64), before: u64, all: u64) -> impl FnMut(u64, u64) {
     move |done, _| progress(before + done, all)
 }
 
-/// Checks that no value of the range is that of an option with one rare part, and that the rare heaps of the range have
-/// the values of the definition ([`mod@exclusion`]).
+/// Checks that no value of the range is that of an option with one rare part, and that the rare positions of the
+/// range have the values of the definition ([`mod@exclusion`]).
 ///
 /// # Errors
 /// [`Error::Excluded`] and [`Error::Wrong`] at the first value that contradicts others; [`Error::NoSpace`] for a game
-/// that has no sparse space; [`Error::Damage`] when rare heaps are not those of the journal; [`Error::Range`] when the
-/// range is not committed, [`Error::Freed`] when it holds heaps whose options need freed values.
+/// that has no sparse space; [`Error::Damage`] when rare positions are not those of the journal; [`Error::Range`]
+/// when the range is not committed, [`Error::Freed`] when it has an n whose options need discarded values.
 pub fn exclusion(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut(u64, u64)) -> Result<Report> {
     let mut suspect = Suspect::open(dir)?;
     if suspect.space == SparseSpace::NONE {
@@ -387,14 +408,14 @@ pub fn exclusion(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut
     let mut before = 0;
     for range in ranges {
         let length = range.end - range.start;
-        exclusion::check(&view.rule, *space, view, known, range, further(&mut progress, before, report.checked))?;
+        exclusion::check(&view.rule, *space, view, known, range, overall(&mut progress, before, report.checked))?;
         before += length;
     }
     suspect.agree()?;
     Ok(report)
 }
 
-/// Computes every value of the range anew with another kernel than that of the run ([`mod@recompute`]).
+/// Computes every value of the range again, with another kernel than that of the run ([`mod@recompute`]).
 ///
 /// # Errors
 /// [`Error::Wrong`] at the first value that differs; [`Error::Damage`], [`Error::Range`] and [`Error::Freed`] as
@@ -407,8 +428,8 @@ pub fn recompute(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut
     let mut before = 0;
     for range in ranges {
         let length = range.end - range.start;
-        let further = further(&mut progress, before, report.checked);
-        let work = recompute::check(&view.rule, Method::Sparse(kernel), *space, view, known, range, further)?;
+        let overall = overall(&mut progress, before, report.checked);
+        let work = recompute::check(&view.rule, Method::Sparse(kernel), *space, view, known, range, overall)?;
         if work.witnessed > 0 || report.kernel.is_none() {
             report.kernel = Some(if work.witnessed > 0 { kernel.name() } else { Method::Definition.name() });
         }
@@ -418,12 +439,12 @@ pub fn recompute(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut
     Ok(report)
 }
 
-/// The best kernel of this processor that does not have this name; its only one, if it has no other.
+/// Returns the best kernel of this processor that does not have this name, or its only kernel.
 fn other_kernel(name: &str) -> Kernel {
     Kernel::available().into_iter().find(|kernel| kernel.name() != name).unwrap_or(Kernel::scalar())
 }
 
-/// A value of the table against the right one.
+/// Compares a value of the table with the right one.
 fn compare(n: u64, found: u16, expected: u16) -> Result<()> {
     if found == expected {
         return Ok(());
@@ -431,12 +452,12 @@ fn compare(n: u64, found: u16, expected: u16) -> Result<()> {
     Err(Error::Wrong { n, found: found.into(), expected: expected.into() })
 }
 
-/// Computes a sample of the values in the range anew by the definition: the first, the last, and `samples` others drawn
-/// from `seed`.
+/// Computes a sample of the values in the range again by the definition: the first, the last, and `samples` others,
+/// chosen at random from `seed`.
 ///
 /// # Errors
 /// [`Error::Wrong`] at the first value that differs; [`Error::Range`] when the range is not committed, [`Error::Freed`]
-/// when it holds heaps whose options need freed values.
+/// when it has an n whose options need discarded values.
 pub fn definition(
     dir: &Path,
     range: Option<Range<u64>>,
@@ -447,7 +468,7 @@ pub fn definition(
     let view = open_consistent(dir)?;
     view.contents.whole(dir)?;
     let (freed, count) = (view.freed(), view.len());
-    // The options of a heap need the values before it.
+    // The options of n need all values before n.
     let checkable = if freed.is_empty() { count } else { freed.start };
     let (range, unchecked) = match range {
         Some(range) => {
@@ -479,10 +500,11 @@ pub fn definition(
     Ok(report)
 }
 
-/// Computes the values of these heaps, ascending, anew by the definition.
+/// Computes the values at `heaps`, which are ascending, again by the definition, and compares them with those of
+/// `past`.
 ///
 /// # Errors
-/// [`Error::Wrong`] at the first value that differs; what reading `past` gives.
+/// [`Error::Wrong`] at the first value that differs; errors of reading `past`.
 pub fn sample<S: Sequence + ?Sized>(
     rule: &Rule,
     past: &S,
@@ -490,7 +512,7 @@ pub fn sample<S: Sequence + ?Sized>(
     mut progress: impl FnMut(u64, u64),
 ) -> Result<()> {
     let mut done = 0;
-    // Small heaps side by side; of a large one the pairs are.
+    // Several n are computed in parallel; for a large n the pairs are searched in parallel as well.
     for wave in heaps.chunks(4 * rayon::current_num_threads()) {
         let wrong = wave.par_iter().map(|&n| {
             let mut found = [0];
@@ -504,7 +526,7 @@ pub fn sample<S: Sequence + ?Sized>(
     Ok(())
 }
 
-/// SplitMix64 (Steele, Lea and Flood 2014): a sample that a printed seed reproduces everywhere.
+/// Returns the next number of SplitMix64 (Steele, Lea and Flood 2014), which is the same for a seed on every machine.
 pub(crate) fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,14 +1,15 @@
-//! Recomputing: every value anew by the solver, witnesses included, from the values before it as they stand in the
+//! Recomputing: the solver computes every value again, witnesses included, from the values before it as stored in the
 //! table.
 //!
-//! The range is cut into parts, each with a solver of its own that begins behind the table's values before the part. A
-//! solver goes on from the values it has handed out, which are those of the table until the first that differs; so,
-//! when all before the range are right, the lowest heap that differs has the first wrong value, and the other parts,
-//! which may have begun behind it, are not asked any more. Every wrong value of the range is found that does not follow
-//! from a wrong one before the range.
+//! The range is divided into parts. Each part has a solver of its own, which starts from the table's values before
+//! the part. A solver continues from the values that it has computed, which equal those of the table up to the first
+//! that differs. So when all values before the range are right, the lowest n that differs has the first wrong value;
+//! later parts, which may have started after it, are not checked any further. The check finds every wrong value of
+//! the range that does not follow from a wrong one before the range.
 //!
-//! A solver looks for rare heaps in all values before it. They are counted once for all ([`super::count`]), and the
-//! values far behind a part are shown to it as freed while it is made. While it computes it may read all of them.
+//! A new solver searches all values before it for rare positions. They are counted once for all solvers
+//! ([`super::count`]), and the values far before a part are presented as discarded while its solver is created. While
+//! it computes, it may read all of them.
 
 use crate::error::{Error, Result};
 use crate::solver::{Method, SequenceStats, Solver, SparseSpace, Work, lookback};
@@ -18,16 +19,17 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 
-/// A part has at least so many heaps, since a solver that begins must learn which lookups come first.
+/// Minimum number of values in a part, because a new solver must first learn the order of the lookups.
 const PART: u64 = 1 << 21;
 
-/// So many of the last values a new solver reads itself: large ones among them serve as witnesses.
+/// Minimum number of values before a part that a new solver reads itself, because large values among them serve as
+/// witnesses.
 const RECENT: u64 = 1 << 26;
 
-/// The first values, which it always reads.
+/// Number of first values that a new solver always reads itself.
 const HEAD_VALUES: u64 = 1 << 16;
 
-/// The first values of a sequence. Some are shown as freed to a solver that is made.
+/// The first values of a sequence, some of them presented as discarded to a solver that is created.
 struct HiddenPrefix<'a, S: ?Sized> {
     past: &'a S,
     count: u64,
@@ -49,22 +51,22 @@ impl<S: Sequence + ?Sized> Sequence for HiddenPrefix<'_, S> {
     }
 }
 
-/// What is computed anew, and how.
+/// The sequence to recompute, and the method.
 struct Recomputing<'a, S: ?Sized> {
     rule: &'a Rule,
     method: Method,
     space: SparseSpace,
     past: &'a S,
     known: &'a SequenceStats,
-    /// The lowest part that went wrong; later ones need not go on.
+    /// Index of the lowest part with an error; later parts stop.
     wrong: AtomicUsize,
 }
 
-/// Computes the values of `range` anew; `known` has the rare heaps of the whole sequence under `space`. All threads of
-/// the calling rayon pool are used. The answer is what the solvers did.
+/// Computes the values of `range` again and compares them; `known` has the rare positions of the whole sequence under
+/// `space`. Uses as many threads as the calling rayon pool has. Returns the work of all solvers.
 ///
 /// # Errors
-/// [`Error::Wrong`] at the first value that differs; what the solver and reading `past` give.
+/// [`Error::Wrong`] at the first value that differs; errors of the solver and of reading `past`.
 pub fn check<S: Sequence + ?Sized>(
     rule: &Rule,
     method: Method,
@@ -76,7 +78,7 @@ pub fn check<S: Sequence + ?Sized>(
 ) -> Result<Work> {
     let threads = rayon::current_num_threads();
     let all = range.end.saturating_sub(range.start);
-    // Later heaps cost more than earlier ones, so there are more parts than threads.
+    // Later values cost more than earlier ones, so there are more parts than threads.
     let length = all.div_ceil(4 * threads as u64).max(PART);
     let parts: Vec<Range<u64>> = (0..all.div_ceil(length))
         .map(|i| range.start + i * length..range.end.min(range.start + (i + 1) * length))
@@ -86,17 +88,17 @@ pub fn check<S: Sequence + ?Sized>(
     let next = AtomicUsize::new(0);
     let workers = threads.min(parts.len());
     let mut done: Vec<(usize, Result<Work>)> = std::thread::scope(|scope| {
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         let running: Vec<_> = (0..workers)
             .map(|_| {
-                let (tell, recomputing, parts, next) = (tell.clone(), &recomputing, &parts, &next);
-                scope.spawn(move || recomputing.work(threads / workers, parts, next, &tell))
+                let (sender, recomputing, parts, next) = (sender.clone(), &recomputing, &parts, &next);
+                scope.spawn(move || recomputing.work(threads / workers, parts, next, &sender))
             })
             .collect();
-        drop(tell);
+        drop(sender);
         let mut count = 0;
-        for more in told {
-            count += more;
+        for checked in receiver {
+            count += checked;
             progress(count, all);
         }
         running.into_iter().flat_map(|worker| worker.join().expect("a worker does not panic")).collect()
@@ -115,13 +117,14 @@ pub fn check<S: Sequence + ?Sized>(
 }
 
 impl<S: Sequence + ?Sized> Recomputing<'_, S> {
-    /// Parts until there are none left. A pool for each worker: its solver never waits for one of another part.
+    /// Checks parts until none is left. Each worker has a pool of its own, so its solver never waits for that of
+    /// another part.
     fn work(
         &self,
         threads: usize,
         parts: &[Range<u64>],
         next: &AtomicUsize,
-        tell: &Sender<u64>,
+        progress: &Sender<u64>,
     ) -> Vec<(usize, Result<Work>)> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let mut done = Vec::new();
@@ -129,23 +132,24 @@ impl<S: Sequence + ?Sized> Recomputing<'_, S> {
             let i = next.fetch_add(1, Ordering::Relaxed);
             let Some(part) = parts.get(i) else { return done };
             let work = match &pool {
-                Ok(pool) => pool.install(|| self.part(i, part.clone(), tell)),
+                Ok(pool) => pool.install(|| self.part(i, part.clone(), progress)),
                 Err(e) => Err(Error::io("starting threads for", "recomputing")(std::io::Error::other(e.to_string()))),
             };
             done.push((i, work));
         }
     }
 
-    /// One part, unless an earlier one has gone wrong.
-    fn part(&self, i: usize, part: Range<u64>, tell: &Sender<u64>) -> Result<Work> {
-        let work = self.values(i, part, tell);
+    /// Checks one part, and records an error so that later parts stop.
+    fn part(&self, i: usize, part: Range<u64>, progress: &Sender<u64>) -> Result<Work> {
+        let work = self.values(i, part, progress);
         if work.is_err() {
             self.wrong.fetch_min(i, Ordering::Relaxed);
         }
         work
     }
 
-    fn values(&self, i: usize, part: Range<u64>, tell: &Sender<u64>) -> Result<Work> {
+    /// Recomputes one part, until its end or until an earlier part has an error.
+    fn values(&self, i: usize, part: Range<u64>, progress: &Sender<u64>) -> Result<Work> {
         if part.is_empty() || self.wrong.load(Ordering::Relaxed) < i {
             return Ok(Work::default());
         }
@@ -162,26 +166,23 @@ impl<S: Sequence + ?Sized> Recomputing<'_, S> {
             }
             advanced?;
             past.count += computed.len() as u64;
-            let _ = tell.send(computed.len() as u64); // the other end is open as long as there are workers
+            let _ = progress.send(computed.len() as u64); // the receiver lives as long as there are workers
         }
         Ok(solver.work())
     }
 
-    /// What is freed before `start`.
+    /// Returns the discarded values, if they lie before `start`.
     fn freed(&self, start: u64) -> Range<u64> {
         let freed = self.past.freed();
         if freed.end <= start { freed } else { 0..0 }
     }
 
-    /// A solver that goes on from the values before `start`.
+    /// Creates a solver that continues from the values before `start`.
     fn solver(&self, start: u64) -> Result<Solver> {
         let freed = self.freed(start);
         let last_rare = self.known.rares.last().map_or(0, |rare| rare.0);
         let recent = start.saturating_sub(RECENT.max(lookback(self.rule, last_rare)));
-        let hidden = match freed.is_empty() {
-            true => HEAD_VALUES..recent,
-            false => freed.start..freed.end.max(recent),
-        };
+        let hidden = if freed.is_empty() { HEAD_VALUES..recent } else { freed.start..freed.end.max(recent) };
         let sparse = self.space != SparseSpace::NONE;
         let hidden = if hidden.is_empty() || !sparse { freed } else { hidden };
         let rares = self.known.rares.iter().filter(|rare| hidden.contains(&rare.0)).copied().collect();
@@ -189,7 +190,7 @@ impl<S: Sequence + ?Sized> Recomputing<'_, S> {
         let past = HiddenPrefix { past: self.past, count: start, hidden };
         let space = sparse.then_some(self.space);
         let solver = Solver::knowing(self.rule, self.method, space, &past, &SequenceStats { rares, max_value })?;
-        // The space is the one that the run found good; a young sequence finds it again.
+        // The space is fixed to that of the run; a solver without one may still choose a space by itself.
         Ok(if solver.space() == SparseSpace::NONE { solver } else { solver.with_fixed_space() })
     }
 }
