@@ -75,8 +75,8 @@ struct Positions {
     /// Positions to search.
     #[arg(required = true, value_name = "POSITION")]
     positions: Vec<String>,
-    /// Maximum number of positions in memory, without other limits [default: 2^21, at most about 1 GiB and some minutes
-    /// of search].
+    /// Maximum number of positions in memory; replaces the default limits [default: 2^21 positions, about 1 GiB, some
+    /// minutes of search].
     #[arg(long = "positions", value_name = "N", value_parser = number::positive)]
     bound: Option<u64>,
     /// Print JSON Lines.

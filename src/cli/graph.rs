@@ -51,9 +51,12 @@ pub(crate) fn graph(args: &Args) -> Result<()> {
     }
     let graphs = args.files.iter().map(|path| read(path)).collect::<Result<Vec<Graph>>>()?;
     let position = args.sum.as_ref().map(|names| position(args, &graphs, names)).transpose()?;
-    super::output::print(|out| match args.json {
-        true => print_json(out, args, &graphs, position.as_deref()),
-        false => print(out, args, &graphs, position.as_deref()),
+    super::output::print(|out| {
+        if args.json {
+            print_json(out, args, &graphs, position.as_deref())
+        } else {
+            print(out, args, &graphs, position.as_deref())
+        }
     })
 }
 

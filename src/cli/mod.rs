@@ -45,9 +45,9 @@ use std::process::ExitCode;
     name = "grundy",
     version = grundy::PROGRAM.trim_start_matches("grundy "),
     arg_required_else_help = true,
-    after_help = "Games: 'grundy', 'grundy:d=2', 'nim', octal codes ('.77', '0.6', '4.3'), names listed by 'grundy\n\
-    games'. Numbers: 1e9, 2^35, 3*2^24, 10M (= 10^7), 10_000_000. Ranges: A..B (half open, without B) or a single\n\
-    number.\n\n\
+    after_help = "Games: 'grundy', 'grundy:d=2', 'nim', octal codes ('.77', '0.6', '4.3'), names from 'grundy games'.\n\
+                  Numbers: 1e9, 2^35, 3*2^24, 10M (= 10^7), 10_000_000.\n\
+                  Ranges: A..B (half open: A to B-1), or a single number.\n\n\
                   Example: grundy run grundy --to 1e8"
 )]
 pub(crate) struct Cli {
@@ -60,7 +60,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Compute the first N values into a run directory, or resume the run that is there.
+    /// Compute the first N values into a run directory, or resume an existing run.
     Run(run::Args),
     /// Show what a run contains and which checks its values have passed.
     Status(status::Args),
@@ -107,7 +107,7 @@ enum KernelChoice {
     Avx2,
     /// Portable code, for any processor.
     Scalar,
-    /// The definition: the mex over all options, from all pairs; slow.
+    /// No kernel: the mex over all options of each n, from all pairs; slow.
     Definition,
 }
 

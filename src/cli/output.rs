@@ -143,7 +143,7 @@ impl Output {
         let free = blocks.saturating_mul(stat.f_frsize);
         if bytes > free {
             bail!(
-                "writing {}: no room: the output has at least {bytes} bytes, {free} are free; choose another file \
+                "writing {}: no room: at least {bytes} bytes are needed, {free} are free; choose another file \
                  system or a smaller --range",
                 self.typed.display()
             );

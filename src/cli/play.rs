@@ -22,12 +22,11 @@ const MAX_VALUES: u64 = 1 << 28;
                         grundy play kayles:12 nim:5 grundy:d=2:100\n         \
                         grundy play runs/grundy 1e9 1000\n         \
                         grundy play --table 8\n\
-                        GAME is a game of 'grundy games', an octal code, or a run directory (./x is always a\n\
-                        directory). Heaps of 2^28 and more need a run directory, except in nim. The player who cannot\n\
-                        move loses. For a run, checks the journal and reads the table as it is; --verify checks the\n\
-                        table first.\n\
-                        Prints the nim-value and the winning moves: 'heap 3: 25 -> 10 (take 15)', 'heap 1: 17 -> 5 +\n\
-                        12'. '*1' after '->' is a component of nim-value 1 that the move leaves beside the heaps: in\n\
+                        GAME is a game of 'grundy games', an octal code, or a run directory (./x is always a directory).\n\
+                        Heaps of 2^28 and more need a run directory, except in nim. The player who cannot move loses.\n\
+                        For a run, checks the journal and reads the table as it is; --verify checks the table first.\n\
+                        Prints the nim-value and the winning moves: 'heap 3: 25 -> 10 (take 15)', 'heap 1: 17 -> 5 + 12'.\n\
+                        '*1' after '->' is a component of nim-value 1 that the move leaves beside the heaps: in\n\
                         remove-a-square, the other cell of a column. To play on, enter it as the heap 'nim:1'.\n\
                         JSON keys: value lost heaps moves. A heap has game (a directory as it was typed), size and\n\
                         value; a move has heap (from 1), from, to (the heaps left), take and constant (the 1 of '*1',\n\
@@ -180,9 +179,8 @@ pub(crate) fn play(args: &Args, quiet: bool) -> Result<()> {
         .collect();
     let names: Vec<&str> = of.iter().map(|&at| games[at].name()).collect();
     let total = value(&position)?;
-    super::output::print(|out| match args.json {
-        true => print_json(out, &position, &names, total),
-        false => print_moves(out, &position, total),
+    super::output::print(|out| {
+        if args.json { print_json(out, &position, &names, total) } else { print_moves(out, &position, total) }
     })
 }
 

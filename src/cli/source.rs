@@ -31,9 +31,10 @@ impl Source {
         match error {
             Error::UnknownGame { suggestions, .. } => {
                 let name = error::printable(text);
-                let next = match suggestions.is_empty() {
-                    true => "'grundy games' lists the names of games".to_owned(),
-                    false => format!("did you mean '{}'?", suggestions.join("' or '")),
+                let next = if suggestions.is_empty() {
+                    "'grundy games' lists the names of games".to_owned()
+                } else {
+                    format!("did you mean '{}'?", suggestions.join("' or '"))
                 };
                 Err(Usage(format!("'{name}' is neither a game nor a directory; {next}")).into())
             }
@@ -118,9 +119,10 @@ fn missing(dir: &Path, wanted: Wanted) -> anyhow::Error {
 fn game_advice(path: &Path) -> Option<String> {
     let rule: Rule = path.to_str()?.parse().ok()?;
     let run = default_directory(&rule);
-    Some(match has_journal(&run) {
-        true => format!("its run is {}", run.display()),
-        false => format!("'grundy run {rule}' creates {}", run.display()),
+    Some(if has_journal(&run) {
+        format!("its run is {}", run.display())
+    } else {
+        format!("'grundy run {rule}' creates {}", run.display())
     })
 }
 

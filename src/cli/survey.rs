@@ -212,9 +212,10 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<ExitCode> {
 
 /// Lists the missing results on stderr.
 fn list(missing: &Missing, partial: bool) {
-    let (kind, what) = match partial {
-        true => ("warning", ":"),
-        false => ("error", "; no table is written. Complete the surveys, or use --partial. Missing:"),
+    let (kind, what) = if partial {
+        ("warning", ":")
+    } else {
+        ("error", "; no table is written. Complete the surveys, or use --partial. Missing:")
     };
     super::complain!("grundy: {kind}: {} of {} results are missing{what}", missing.games, missing.expected);
     for line in missing.lines.iter().take(MAX_LISTED) {

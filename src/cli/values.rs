@@ -110,9 +110,8 @@ fn print<S: Sequence + ?Sized>(values: &S, args: &Args) -> Result<()> {
             let mut result = Ok(());
             for_each_piece(values, range.start, range.end, |from, piece| {
                 if result.is_ok() {
-                    result = (from..).zip(piece).try_for_each(|(n, v)| match args.json {
-                        true => writeln!(out, "{{\"n\":{n},\"value\":{v}}}"),
-                        false => writeln!(out, "{n} {v}"),
+                    result = (from..).zip(piece).try_for_each(|(n, v)| {
+                        if args.json { writeln!(out, "{{\"n\":{n},\"value\":{v}}}") } else { writeln!(out, "{n} {v}") }
                     });
                 }
                 Ok(())

@@ -146,9 +146,10 @@ fn certificate(path: &Path, json: bool, quiet: bool) -> Result<ExitCode> {
     let rule = certificate.judge()?;
     let count = certificate.checked_through;
     if !quiet {
-        let place = match count > IN_MEMORY {
-            true => format!(" in {}, which needs at least {}", std::env::temp_dir().display(), BinaryBytes(count)),
-            false => String::new(),
+        let place = if count > IN_MEMORY {
+            format!(" in {}, which needs at least {}", std::env::temp_dir().display(), BinaryBytes(count))
+        } else {
+            String::new()
         };
         complain!("{}: computing {} values of {rule}{place}", path.display(), HumanCount(count));
     }
