@@ -22,10 +22,10 @@ const MAX_VALUES: u64 = 1 << 28;
                         grundy play kayles:12 nim:5 grundy:d=2:100\n         \
                         grundy play runs/grundy 1e9 1000\n         \
                         grundy play --table 8\n\
-                        GAME is a game of 'grundy games', an octal code, or a run directory (./x is always a directory).\n\
+                        GAME is a game of 'grundy games', an octal code, or a run directory (./x is always one).\n\
                         Heaps of 2^28 and more need a run directory, except in nim. The player who cannot move loses.\n\
                         For a run, checks the journal and reads the table as it is; --verify checks the table first.\n\
-                        Prints the nim-value and the winning moves: 'heap 3: 25 -> 10 (take 15)', 'heap 1: 17 -> 5 + 12'.\n\
+                        Prints the nim-value and winning moves: 'heap 3: 25 -> 10 (take 15)', 'heap 1: 17 -> 5 + 12'.\n\
                         '*1' after '->' is a component of nim-value 1 that the move leaves beside the heaps: in\n\
                         remove-a-square, the other cell of a column. To play on, enter it as the heap 'nim:1'.\n\
                         JSON keys: value lost heaps moves. A heap has game (a directory as it was typed), size and\n\
