@@ -1,4 +1,4 @@
-//! The command line of `grundy`; `grundy --help` tells what it does.
+//! The `grundy` program; `grundy --help` lists its commands.
 
 mod cli;
 

@@ -420,14 +420,17 @@ fn omega_is_as_printed_in_1939_and_in_table_1() {
 
 #[test]
 fn the_nim_of_39_35_25_and_14_is_won_by_taking_15_from_the_third_heap_alone() {
-    assert_eq!(result(&["play", "nim", "39", "35", "25", "14"]), "nim-value 19: won by\nheap 3: 25 -> 10 (take 15)\n");
-    assert_eq!(result(&["play", "nim", "39", "35", "10", "14"]), "nim-value 0: lost for who is to move\n");
-    assert_eq!(result(&["play", "nim", "9"]), "nim-value 9: won by\nheap 1: 9 -> 0 (take 9)\n");
+    assert_eq!(
+        result(&["play", "nim", "39", "35", "25", "14"]),
+        "nim-value 19: the player to move wins with\nheap 3: 25 -> 10 (take 15)\n"
+    );
+    assert_eq!(result(&["play", "nim", "39", "35", "10", "14"]), "nim-value 0: the player to move loses\n");
+    assert_eq!(result(&["play", "nim", "9"]), "nim-value 9: the player to move wins with\nheap 1: 9 -> 0 (take 9)\n");
     // The example of the digital sum: 13, to be made 6 in one of three heaps.
     assert!(result(&["play", "nim", "45", "39", "25", "30"]).starts_with("nim-value 13: "));
     assert_eq!(
         result(&["play", "nim", "45", "39", "25", "30", "6"]),
-        "nim-value 11: won by\nheap 1: 45 -> 38 (take 7)\nheap 3: 25 -> 18 (take 7)\nheap 4: 30 -> 21 (take 9)\n"
+        "nim-value 11: the player to move wins with\nheap 1: 45 -> 38 (take 7)\nheap 3: 25 -> 18 (take 7)\nheap 4: 30 -> 21 (take 9)\n"
     );
     assert!(result(&["play", "nim", "3", "6"]).starts_with("nim-value 5: "), "3 + 6 = 5");
     assert!(result(&["play", "nim", "18446744073709551615", "1"]).starts_with("nim-value 18446744073709551614: "));
@@ -449,15 +452,24 @@ fn moves_that_split_leave_nothing_or_leave_a_cell_are_told_so() {
     // Omega(17) = 2, and 5 and 12 have 2 and 1: with a heap of value 3 beside.
     let moves = result(&["play", "grundy:17", "nim:3"]);
     assert!(moves.contains("heap 1: 17 -> 5 + 12\n"), "{moves}");
-    assert_eq!(result(&["play", "kayles", "2"]), "nim-value 2: won by\nheap 1: 2 -> 0 (take 2)\n");
-    assert_eq!(result(&["play", "kayles", "3"]), "nim-value 3: won by\nheap 1: 3 -> 1 + 1 (take 1)\n");
+    assert_eq!(
+        result(&["play", "kayles", "2"]),
+        "nim-value 2: the player to move wins with\nheap 1: 2 -> 0 (take 2)\n"
+    );
+    assert_eq!(
+        result(&["play", "kayles", "3"]),
+        "nim-value 3: the player to move wins with\nheap 1: 3 -> 1 + 1 (take 1)\n"
+    );
     // A 2x1 board: one cell is taken, the other stays, so the position is not yet over.
-    assert_eq!(result(&["play", "remove-a-square", "1"]), "nim-value 0: lost for who is to move\n");
+    assert_eq!(result(&["play", "remove-a-square", "1"]), "nim-value 0: the player to move loses\n");
     assert_eq!(
         result(&["play", "remove-a-square:1", "nim:1"]),
-        "nim-value 1: won by\nheap 1: 1 -> *1 (take 1)\nheap 2: 1 -> 0 (take 1)\n"
+        "nim-value 1: the player to move wins with\nheap 1: 1 -> *1 (take 1)\nheap 2: 1 -> 0 (take 1)\n"
     );
-    assert_eq!(result(&["play", "remove-a-square", "2"]), "nim-value 2: won by\nheap 1: 2 -> 0 (take 2)\n");
+    assert_eq!(
+        result(&["play", "remove-a-square", "2"]),
+        "nim-value 2: the player to move wins with\nheap 1: 2 -> 0 (take 2)\n"
+    );
     let object = json(&["play", "remove-a-square:1", "nim:1"]);
     assert_eq!(
         object,

@@ -62,7 +62,7 @@ fn nim_runs_exports_surveys_and_plays() {
     assert!(within(home.path(), &["period", "runs/nim"]).1.contains("proved"));
     assert_eq!(within(home.path(), &["tune", "nim", "--range", "0..20", "-o", "nim.mid"]).0, 0);
     let game = within(home.path(), &["play", "nim", "39", "35", "25", "14"]).1;
-    assert_eq!(game, "nim-value 19: won by\nheap 3: 25 -> 10 (take 15)\n");
+    assert_eq!(game, "nim-value 19: the player to move wins with\nheap 3: 25 -> 10 (take 15)\n");
     assert_eq!(within(home.path(), &["play", "runs/nim", "39", "35", "25", "14"]).1, game);
     std::fs::write(home.path().join("games.txt"), "Nim\nkayles\n").unwrap();
     assert_eq!(within(home.path(), &["survey", "games.txt", "-o", "survey"]).0, 0);
@@ -137,7 +137,7 @@ fn a_game_in_the_place_of_a_run_directory_names_its_run() {
     let home = tempfile::tempdir().unwrap();
     for arguments in readers("kayles") {
         let (status, _, stderr) = within(home.path(), &arguments);
-        assert!(status == 1 && stderr.contains("'grundy run 0.77' makes runs/0.77"), "{arguments:?}: {stderr}");
+        assert!(status == 1 && stderr.contains("'grundy run 0.77' creates runs/0.77"), "{arguments:?}: {stderr}");
     }
     run_well("kayles", &home.path().join("runs/0.77"), &["--to", "100"]);
     for arguments in readers("kayles") {

@@ -169,7 +169,7 @@ fn a_file_that_may_not_be_written_is_not_replaced() {
     if std::fs::OpenOptions::new().write(true).open(&file).is_ok() {
         return println!("skipped: root may write any file");
     }
-    fails(1, &["export", &place.run(), "--format", "csv", "-o", &file], &["cannot be written"]);
+    fails(1, &["export", &place.run(), "--format", "csv", "-o", &file], &["not writable"]);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
 }
 

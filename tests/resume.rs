@@ -179,7 +179,7 @@ fn killed_before_the_first_commit_the_directory_is_as_good_as_new() {
 /// The command that the program printed, with the program that is under test.
 fn resume_command(stderr: &str) -> Command {
     let line =
-        stderr.lines().find_map(|line| line.split_once("to go on: grundy ")).unwrap_or_else(|| panic!("{stderr}"));
+        stderr.lines().find_map(|line| line.split_once("to resume: grundy ")).unwrap_or_else(|| panic!("{stderr}"));
     grundy(line.1.split_whitespace())
 }
 
@@ -222,7 +222,7 @@ fn the_resume_command_keeps_the_goal_and_a_directory_with_a_space() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "the run was done before the signal: {}", text(&output.stderr));
     let stderr = text(&output.stderr);
-    let line = stderr.lines().find_map(|line| line.split_once("to go on: ")).unwrap().1;
+    let line = stderr.lines().find_map(|line| line.split_once("to resume: ")).unwrap().1;
     assert!(line.contains("--to 100000000"), "{line}");
     // What a shell makes of the line is what counts.
     let shell = Command::new("sh").args(["-c", &format!("printf '%s\\n' {line}")]).output().unwrap();

@@ -1,4 +1,4 @@
-//! `grundy board`: small games, searched to the end.
+//! `grundy board`: search small games exhaustively.
 
 use super::graph::{edges, outcome};
 use super::input::{called, read_text};
@@ -20,7 +20,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 
-/// Maximum length of the text of a shape, in bytes.
+/// Maximum length of a shape file, in bytes.
 const MAX_SHAPE_BYTES: u64 = 16 << 20;
 
 /// Arguments of `grundy board`.
@@ -29,15 +29,15 @@ const MAX_SHAPE_BYTES: u64 = 16 << 20;
                         grundy board rows-columns diamond:2 cross:3x5\n         \
                         grundy board remove-edge path:0..60 cycle:7 edges:a-b,b-c,c-a graph.dot\n         \
                         grundy board no-factor 1..20\n\
-                        Prints 'position: nim-value V, player W wins' a line, player 1 being who moves first.\n\
-                        --json: JSON Lines {\"game\",\"position\",\"value\",\"outcome\",\"winner\"}; outcome P or N, winner 1\n\
-                        or 2.")]
+                        Prints one line 'position: nim-value V, player W wins' per position; player 1 moves first.\n\
+                        --json: JSON Lines {\"game\",\"position\",\"value\",\"outcome\",\"winner\"}; outcome P or N,\n\
+                        winner 1 or 2.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     game: Game,
 }
 
-/// What --help of the games on shapes says, after an example.
+/// The `after_help` text of the games on shapes, with an example.
 macro_rules! shapes_help {
     ($example:expr) => {
         concat!(
@@ -45,28 +45,28 @@ macro_rules! shapes_help {
             $example,
             "\n\
              Positions: rows such as '##./###', MxN (rows x columns), diamond:C, cross:MxN (a row of M and a\n\
-             column of N); the last number may be a range A..B. Or a file with rows of # and ., at\n\
-             most 16 MiB; '-' is standard input."
+             column of N), where the last number may be a range A..B; or a file of at most 16 MiB with rows of\n\
+             # and . ('-' is standard input)."
         )
     };
 }
 
 #[derive(Debug, Subcommand)]
 enum Game {
-    /// Tokens on a grid; take all of one row or one column.
+    /// Search tokens on a grid; a move takes all tokens of one row or one column.
     #[command(after_help = shapes_help!("rows-columns diamond:2 cross:3x5 '##./###'"))]
     RowsColumns(Positions),
-    /// A shape of cells; take a square of them, of any size.
+    /// Search a shape of cells; a move takes a square of cells, of any size.
     #[command(after_help = shapes_help!("remove-square '###/#.#' 2x0..20"))]
     RemoveSquare(Positions),
-    /// A simple graph; take two neighbours and all their edges.
+    /// Search a simple graph; a move takes two neighbours and all their edges.
     #[command(after_help = "Example: grundy board remove-edge path:0..60 cycle:7 edges:a-b,b-c,c-a\n\
                             Positions: path:N, cycle:N, star:N, complete:N with N vertices (or a range of N);\n\
-                            edges:a-b,b-c; or a file, in DOT (graph, '--') or an edge 'a b' a line, at most 256 MiB;\n\
-                            '-' is standard input.")]
+                            edges:a-b,b-c; or a file of at most 256 MiB, in DOT (graph, '--') or with one edge 'a b'\n\
+                            per line ('-' is standard input).")]
     RemoveEdge(Positions),
-    /// The numbers 1 to N; take any that have no proper factor left.
-    #[command(after_help = "Example: grundy board no-factor 1..20\nPositions: N or a range of N, at most 64.")]
+    /// Search the numbers 1 to N; a move takes one or more numbers of which no proper factor is left.
+    #[command(after_help = "Example: grundy board no-factor 1..20\nPositions: N or a range of N, each at most 64.")]
     NoFactor(Positions),
 }
 
@@ -75,10 +75,11 @@ struct Positions {
     /// Positions to search.
     #[arg(required = true, value_name = "POSITION")]
     positions: Vec<String>,
-    /// The most positions to hold, however large; left out: 2^21, a GiB of them, and minutes of search.
+    /// Maximum number of positions in memory; replaces the default limits [default: 2^21 positions, about 1 GiB, some
+    /// minutes of search].
     #[arg(long = "positions", value_name = "N", value_parser = number::positive)]
     bound: Option<u64>,
-    /// JSON Lines.
+    /// Print JSON Lines.
     #[arg(long)]
     json: bool,
 }
@@ -93,7 +94,7 @@ pub(crate) fn board(args: &Args, quiet: bool) -> Result<()> {
 }
 
 impl Positions {
-    /// Solves all positions that the texts mean, those of one text in one memory.
+    /// Solves the positions of all arguments; the positions of one argument share a solver.
     fn search<G: finite::Game>(
         &self,
         game: &G,
@@ -103,7 +104,7 @@ impl Positions {
         out: &mut dyn Write,
     ) -> Result<()> {
         let bound = self.bound.map(usize::try_from).transpose()?;
-        // What is no position is said before any search, and what is too large only after those before it.
+        // Report malformed positions before any search. A position that is too large is reported when its turn comes.
         let all: Vec<Starts<G::Position>> = self.positions.iter().map(|text| read(text)).collect::<Result<_>>()?;
         for starts in all {
             let mut solver = bound.map_or_else(|| GameSolver::limited(game), |bound| GameSolver::new(game, bound));
@@ -116,12 +117,12 @@ impl Positions {
     }
 
     fn no_factor(&self, quiet: bool, out: &mut dyn Write) -> Result<()> {
-        let bound = self.bound.map_or(Ok(finite::POSITIONS), usize::try_from)?;
+        let bound = self.bound.map(usize::try_from).transpose()?.unwrap_or(finite::POSITIONS);
         let ranges = self.positions.iter().map(|text| number::range(text).map_err(Usage));
         let ranges = ranges.collect::<Result<Vec<Range<u64>>, Usage>>()?;
         for n in ranges.into_iter().flatten() {
             let game = NoFactor::new(n)?;
-            // All of them would be held in the end, so a search too large need not begin.
+            // The search would hold every position, so refuse one that is too large before it begins.
             if game.positions(bound).is_none() {
                 return Err(in_place(&n.to_string(), Error::Positions { bound }).into());
             }
@@ -131,7 +132,7 @@ impl Positions {
         Ok(())
     }
 
-    /// Finds a value and prints it at once, since the next position may take long or be refused.
+    /// Finds a value and prints it at once, because the next position may take long or be refused.
     fn solve<G: finite::Game>(
         &self,
         game: &str,
@@ -164,16 +165,16 @@ impl Positions {
     }
 }
 
-/// The positions that a text means, each made when its turn comes.
+/// The positions of one argument, each with its name; built lazily.
 type Starts<P> = Box<dyn Iterator<Item = Result<(String, P)>>>;
 
-/// One position for each number of a range, called `before` and the number.
+/// One position for each number of a range, named by `before` and the number.
 fn each<P: 'static>(
     before: String,
     range: Range<u64>,
     make: impl Fn(u64) -> grundy::Result<P> + 'static,
 ) -> Result<Starts<P>> {
-    // The least is no position if any is none.
+    // If any number of the range is malformed as a position, so is the least.
     if let Err(error) = make(range.start)
         && error.kind() == Kind::Usage
     {
@@ -192,14 +193,14 @@ fn one<P: 'static>(called: &str, position: Result<P>) -> Starts<P> {
     Box::new(std::iter::once(position.map(|position| (called, position))))
 }
 
-/// A failure together with the position that it is about.
+/// Puts the name of the position in front of an error.
 fn in_place(called: &str, error: Error) -> Error {
     Error::Board(format!("{called}: {error}"))
 }
 
-/// What comes before an `x`, and the range after it.
+/// Parses `MxN`, where N may be a range.
 fn sides(text: &str) -> Result<(u64, Range<u64>), String> {
-    let (m, n) = text.split_once('x').ok_or("sides are written MxN")?;
+    let (m, n) = text.split_once('x').ok_or("write the sides as MxN")?;
     Ok((number::number(m)?, number::range(n)?))
 }
 
@@ -222,13 +223,13 @@ fn shapes(text: &str) -> Result<Starts<Shape>> {
     Ok(one(text, shape_of(Path::new(text))))
 }
 
-/// The shape of a file, which is a failure where it is wrong, not a mistake in what was typed.
+/// Reads a shape from a file. A malformed file is a failure (exit status 1), not a usage error.
 fn shape_of(path: &Path) -> Result<Shape> {
     let rows = read_text(path, MAX_SHAPE_BYTES)?;
     Ok(Shape::from_rows(rows.lines()).map_err(|error| match error {
         Error::Shape { row, column, found } => {
             let found = found.escape_default();
-            let what = format!("'{found}' in column {column}; a shape has rows of '#' and '.' only");
+            let what = format!("'{found}' in column {column}; rows of a shape contain only '#' and '.'");
             Error::Line { path: called(path).into(), line: row, what }
         }
         other => other,
@@ -252,7 +253,7 @@ fn graphs(text: &str) -> Result<Starts<SimpleGraph>> {
         let graph = edges(Path::new(text), Direction::Undirected).and_then(|read| Ok(SimpleGraph::new(&read)?));
         return Ok(one(text, graph));
     };
-    let bad = |edge: &str| Usage(format!("'{}' is no edge; edges are written edges:a-b,b-c", edge.escape_debug()));
+    let bad = |edge: &str| Usage(format!("'{}' is not an edge; write edges as edges:a-b,b-c", edge.escape_debug()));
     let mut all = String::new();
     for edge in typed.split(',') {
         let ends: Vec<&str> = edge.split('-').collect();

@@ -1,4 +1,4 @@
-//! `grundy cpu`: the kernels that this processor can run.
+//! `grundy cpu`: list the kernels that this processor can run.
 
 use anyhow::Result;
 use grundy::kernel::Kernel;
@@ -7,7 +7,7 @@ use grundy::kernel::Kernel;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy cpu\nJSON keys: kernels (best first) threads")]
 pub(crate) struct Args {
-    /// One JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }

@@ -1,4 +1,4 @@
-//! `grundy export`: the values of a run in other formats.
+//! `grundy export`: write the values of a run in another format.
 
 use super::number;
 use super::output::Output;
@@ -17,29 +17,29 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy export runs/grundy --format bfile --range 0..200001 -o b002188.txt\n         \
                         grundy export runs/grundy --format npy --verify -o values.npy\n\
-                        Checks the journal and reads the table as it is; --verify checks the table too, first.\n\
-                        The file appears under its name when it is complete, and keeps the mode of a file that it\n\
+                        Checks the journal and reads the table as it is; --verify checks the table first.\n\
+                        The file appears under its name when it is complete. It keeps the mode of the file that it\n\
                         replaces. Files in a run directory are refused.")]
 pub(crate) struct Args {
-    /// The run directory.
+    /// Run directory.
     dir: PathBuf,
-    /// The format.
+    /// Format to write.
     #[arg(long, value_enum)]
     format: Format,
-    /// Values to write [default: all committed values]
+    /// Range of n to write [default: all committed values].
     #[arg(long, value_name = "A..B", value_parser = number::range)]
     range: Option<Range<u64>>,
-    /// File to write, '-' for stdout [default: stdout]
+    /// File to write; '-' is stdout [default: stdout].
     #[arg(short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Verify the table against the digests in the journal first; exit with status 3 when a byte was altered.
+    /// Verify the table against the digests in the journal first; exit with status 3 if a byte was altered.
     #[arg(long)]
     verify: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// The b-file of OEIS: "n a(n)", one space, LF.
+    /// OEIS b-file: "n a(n)", one space, LF.
     Bfile,
     /// Comma-separated, with a header line "n,value".
     Csv,
@@ -59,7 +59,7 @@ pub(crate) fn export(args: &Args, quiet: bool) -> Result<()> {
     let size = Size::of(&view, args.format, &range);
     output.require_room(size.least)?;
     tracing::info!("{}: {} values to {}, {}", view.rule, range.end - range.start, output.name(), size.in_words());
-    // A bar among the values on a terminal would spoil both.
+    // No progress bar between values on the same terminal.
     let mut meter = Meter::new(quiet || output.is_stdout() && std::io::stdout().is_terminal());
     meter.begin("exporting", range.start, Some(range.end));
     let written = output.write(|out| write(&view, args.format, range, &mut meter, out));
@@ -67,7 +67,7 @@ pub(crate) fn export(args: &Args, quiet: bool) -> Result<()> {
     written
 }
 
-/// Bounds of the number of bytes that a range of values has in a format; equal when the number is known exactly.
+/// Bounds on the size of an exported range, in bytes; equal if the size is known exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Size {
     least: u64,
@@ -75,7 +75,8 @@ struct Size {
 }
 
 impl Size {
-    /// The largest value, which the journal knows, bounds the digits of all.
+    /// Bounds the size of `range` in `format`. The largest value, which the journal records, bounds the number of
+    /// digits of each value.
     fn of(view: &RunReader, format: Format, range: &Range<u64>) -> Size {
         let count = range.end - range.start;
         let (header, line) = match format {
@@ -95,7 +96,7 @@ impl Size {
     fn in_words(self) -> String {
         let about = if self.least == self.most { "" } else { "at most " };
         let units = ["kB", "MB", "GB", "TB", "PB", "EB"];
-        // Shown, not computed with.
+        // For display only.
         let scaled = (1..).zip(units).map(|(power, unit)| (self.most as f64 / 1000f64.powi(power), unit));
         match scaled.take_while(|(amount, _)| *amount >= 1.0).last() {
             Some((amount, unit)) => format!("{about}{} bytes ({amount:.1} {unit})", self.most),
@@ -104,7 +105,7 @@ impl Size {
     }
 }
 
-/// Number of decimal digits of all numbers in the range together.
+/// Total number of decimal digits of all numbers in the range.
 fn digits(range: &Range<u64>) -> u64 {
     let least = |digits: u32| if digits == 1 { 0 } else { 10u64.checked_pow(digits - 1).unwrap_or(u64::MAX) };
     let with = |digits| range.end.min(least(digits + 1)).saturating_sub(range.start.max(least(digits)));
@@ -144,7 +145,7 @@ mod tests {
     use super::{Size, digits};
 
     #[test]
-    fn digits_of_a_range_are_those_of_its_numbers() {
+    fn digits_of_a_range_are_the_sum_over_its_numbers() {
         for range in [0..0, 0..1, 0..11, 9..10, 95..1005, 99_990..100_010, 0..12_345] {
             let written: usize = range.clone().map(|n: u64| n.to_string().len()).sum();
             assert_eq!(digits(&range), written as u64, "{range:?}");

@@ -1,4 +1,4 @@
-//! `grundy games`: the games that have names here.
+//! `grundy games`: list the named games and what is known about them.
 
 use anyhow::Result;
 use grundy::theory::rule::NAMED_GAMES;
@@ -6,12 +6,12 @@ use grundy::theory::rule::NAMED_GAMES;
 /// Arguments of `grundy games`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy games\n\
-                        Case, blanks, hyphens, underscores and apostrophes do not matter in a name. Names are normal play,\n\
-                        in which the player who cannot move loses.\n\
-                        JSON keys: game aliases mask position last_rare period preperiod about. 'mask' is 0 without a known\n\
-                        sparse space; 'last_rare', 'period' and 'preperiod' are null where they are not known.")]
+                        Names are compared without case, blanks, hyphens, underscores and apostrophes. All games are\n\
+                        under normal play: the player who cannot move loses.\n\
+                        JSON keys: game aliases mask position last_rare period preperiod about. 'mask' is 0 if no\n\
+                        sparse space is known; 'last_rare', 'period' and 'preperiod' are null if unknown.")]
 pub(crate) struct Args {
-    /// JSON Lines, one object a game.
+    /// Print JSON Lines, one object per game.
     #[arg(long)]
     json: bool,
 }

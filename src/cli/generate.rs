@@ -1,4 +1,4 @@
-//! `grundy generate`: man pages and shell completions.
+//! `grundy generate`: write man pages or shell completions.
 
 use super::Cli;
 use super::output::{print, refuse_run_directory, whole_file};
@@ -20,15 +20,15 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// The man page to stdout, or one page a command into a directory.
+    /// Write the man page to stdout, or one page per command to a directory.
     Man {
-        /// Write one page a command here.
+        /// Directory for one page per command [default: write only the page of grundy, to stdout].
         #[arg(short, value_name = "DIR")]
         output: Option<PathBuf>,
     },
-    /// Completions for a shell, to stdout.
+    /// Write completions for a shell to stdout.
     Completions {
-        /// The shell.
+        /// Shell to complete for.
         shell: Shell,
     },
 }
@@ -39,7 +39,7 @@ pub(crate) fn generate(args: &Args) -> Result<()> {
         What::Man { output: None } => print(|mut out| Ok(clap_mangen::Man::new(command).render(&mut out)?)),
         What::Man { output: Some(dir) } => {
             refuse_run_directory(dir)?;
-            std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+            std::fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
             let mut command = command.disable_help_subcommand(true);
             command.build();
             pages(&command, dir)
@@ -51,7 +51,7 @@ pub(crate) fn generate(args: &Args) -> Result<()> {
     }
 }
 
-/// Writes the page of a command and those of its subcommands.
+/// Writes the page of a command and the pages of its subcommands.
 fn pages(command: &clap::Command, dir: &Path) -> Result<()> {
     for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
         pages(subcommand, dir)?;

@@ -1,4 +1,4 @@
-//! `grundy graph`: finite games given as graphs, and their sums.
+//! `grundy graph`: outcomes and nim-values of finite games given as graphs, and of their sums.
 
 use super::Usage;
 use super::input::{called, read_text};
@@ -10,36 +10,36 @@ use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Maximum length of the text of a graph, in bytes.
+/// Maximum length of a graph file, in bytes.
 const MAX_TEXT_BYTES: u64 = 256 << 20;
 
 /// Arguments of `grundy graph`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy graph game.dot\n         \
                         grundy graph heap.txt heap.txt --sum 3 5\n\
-                        A file is DOT (digraph, '->', sets, attributes passed over; no subgraphs) or has a move 'a b' a\n\
-                        line, a vertex 'a' alone, and # before comments. Who has no move loses.\n\
-                        Prints 'vertex outcome value' a line: outcome P (previous player wins: lost for who has to\n\
-                        move, value 0) or N (next player wins). --sum adds the position of the sum, 'sum outcome value'\n\
-                        (the digital sum of the values), and every winning move, 'move game: vertex -> vertex'.\n\
+                        A file is in DOT (digraph, '->', sets; attributes are ignored; no subgraphs), or has one move\n\
+                        'a b' or one vertex 'a' per line; # begins a comment. The player who cannot move loses.\n\
+                        Prints one line 'vertex outcome value' per vertex: outcome P (the previous player wins, value\n\
+                        0) or N (the next player wins). --sum adds the position in the sum, 'sum outcome value'\n\
+                        (value is the nim-sum), and every winning move, 'move game: vertex -> vertex'.\n\
                         --json: {\"graphs\":[{\"file\",\"vertices\":[{\"vertex\",\"outcome\",\"value\"}]}],\n\
-                        \"sum\":{\"position\",\"outcome\",\"value\",\"moves\":[{\"game\",\"from\",\"to\"}]}}; sum is null\n\
-                        without --sum, games count from 1.")]
+                        \"sum\":{\"position\",\"outcome\",\"value\",\"moves\":[{\"game\",\"from\",\"to\"}]}}; sum is\n\
+                        null without --sum, games are numbered from 1.")]
 pub(crate) struct Args {
-    /// Files with a graph each, at most 256 MiB, 2^21 vertices and 2^22 edges; '-' is standard input.
+    /// Files with one graph each, of at most 256 MiB, 2^21 vertices and 2^22 edges; '-' is standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The position of the sum of these games: a vertex of each, in their order.
+    /// Evaluate a position in the sum of the games: one vertex of each file, in the order of the files.
     #[arg(long, num_args = 1.., value_name = "VERTEX", allow_negative_numbers = true)]
     sum: Option<Vec<String>>,
-    /// One JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
 
 /// A winning move in a sum.
 struct WinningMoves {
-    /// Which game, from 0.
+    /// Index of the game, from 0.
     game: usize,
     from: usize,
     to: usize,
@@ -47,13 +47,16 @@ struct WinningMoves {
 
 pub(crate) fn graph(args: &Args) -> Result<()> {
     if args.sum.as_ref().is_some_and(|names| names.len() != args.files.len()) {
-        return Err(Usage(format!("--sum takes a vertex of each game, {} in all", args.files.len())).into());
+        return Err(Usage(format!("--sum takes one vertex of each game, {} in all", args.files.len())).into());
     }
     let graphs = args.files.iter().map(|path| read(path)).collect::<Result<Vec<Graph>>>()?;
     let position = args.sum.as_ref().map(|names| position(args, &graphs, names)).transpose()?;
-    super::output::print(|out| match args.json {
-        true => print_json(out, args, &graphs, position.as_deref()),
-        false => print(out, args, &graphs, position.as_deref()),
+    super::output::print(|out| {
+        if args.json {
+            print_json(out, args, &graphs, position.as_deref())
+        } else {
+            print(out, args, &graphs, position.as_deref())
+        }
     })
 }
 
@@ -61,12 +64,12 @@ fn read(path: &Path) -> Result<Graph> {
     Ok(Graph::new(edges(path, Direction::Directed)?)?)
 }
 
-/// The edges of a file.
+/// Reads the edges of a graph from a file.
 pub(super) fn edges(path: &Path, direction: Direction) -> Result<Edges> {
     Ok(Edges::read(called(path), &read_text(path, MAX_TEXT_BYTES)?, direction)?)
 }
 
-/// The vertices of these names, one in each game.
+/// Finds the named vertices, one in each game.
 fn position(args: &Args, graphs: &[Graph], names: &[String]) -> Result<Vec<usize>> {
     let find = |((path, graph), name): ((&PathBuf, &Graph), &String)| {
         let missing = || Usage(format!("{} has no vertex '{}'", path.display(), name.escape_debug()));
@@ -82,18 +85,18 @@ fn value(graphs: &[Graph], position: &[usize]) -> u16 {
 fn winning<'a>(graphs: &'a [Graph], position: &'a [usize]) -> impl Iterator<Item = WinningMoves> + 'a {
     let sum = value(graphs, position);
     graphs.iter().zip(position).enumerate().flat_map(move |(game, (graph, &from))| {
-        let target = graph.values()[from] ^ sum; // its own value when the sum is 0, which no option has
+        let target = graph.values()[from] ^ sum; // if the sum is 0, this is the value of `from`, which no option has
         let to = graph.options(from).into_iter().filter(move |&to| graph.values()[to] == target);
         to.map(move |to| WinningMoves { game, from, to })
     })
 }
 
-/// P when the player who has moved wins, N when the next one does.
+/// P if the previous player wins, N if the next player wins.
 pub(super) fn outcome(value: u16) -> &'static str {
     if value == 0 { "P" } else { "N" }
 }
 
-/// A name as a word of a line.
+/// A name as one word of an output line, quoted where it needs quotes.
 fn word(name: &str) -> String {
     let plain = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control() || c == '"');
     if plain { name.to_owned() } else { format!("{name:?}") }
@@ -118,7 +121,7 @@ fn print(out: &mut dyn Write, args: &Args, graphs: &[Graph], position: Option<&[
     Ok(())
 }
 
-/// Prints the JSON object piece by piece: held as a whole, it would take more memory than the graphs.
+/// Prints the JSON object piece by piece, because the whole object would need more memory than the graphs.
 fn print_json(out: &mut dyn Write, args: &Args, graphs: &[Graph], position: Option<&[usize]>) -> Result<()> {
     write!(out, "{{\"graphs\":[")?;
     for (at, (path, graph)) in args.files.iter().zip(graphs).enumerate() {

@@ -1,4 +1,4 @@
-//! Text that a command reads: a file, a pipe, or standard input, each up to a number of bytes.
+//! Text input of a command: a file, a pipe, or standard input, with a limit on its length.
 
 use anyhow::{Context, Result, bail};
 use std::fs::File;
@@ -6,22 +6,22 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The file name that stands for standard input.
+/// The file name that means standard input.
 const STDIN: &str = "-";
 
 /// Reads the text of a file, or of standard input when `path` is `-`.
 ///
-/// Pipes are read as well: a shell passes `<(command)` as one. At most `most_bytes` + 1 bytes are read, so a device
-/// without an end is refused soon.
+/// Reads pipes as well: a shell passes `<(command)` as one. Reads at most `most_bytes` + 1 bytes, so an endless device
+/// is refused without reading on.
 ///
 /// # Errors
-/// When the input cannot be read, is a directory, is longer than `most_bytes`, or is not UTF-8; also when standard input
-/// is read a second time.
+/// When the input cannot be read, is a directory, is longer than `most_bytes`, or is not UTF-8; also when standard
+/// input is read a second time.
 pub(super) fn read_text(path: &Path, most_bytes: u64) -> Result<String> {
     read(path, most_bytes).with_context(|| format!("reading {}", called(path).display()))
 }
 
-/// What messages call an input.
+/// The name of an input in messages.
 pub(super) fn called(path: &Path) -> &Path {
     if path == Path::new(STDIN) { Path::new("standard input") } else { path }
 }
@@ -30,14 +30,14 @@ fn read(path: &Path, most_bytes: u64) -> Result<String> {
     static STDIN_READ: AtomicBool = AtomicBool::new(false);
     if path == Path::new(STDIN) {
         if STDIN_READ.swap(true, Ordering::Relaxed) {
-            bail!("it can be read only once; name a file for the other input");
+            bail!("standard input can be read only once; name a file for the other input");
         }
         return text_of(std::io::stdin().lock(), most_bytes);
     }
     let file = File::open(path)?;
     let metadata = file.metadata()?;
     if metadata.is_dir() {
-        bail!("it is a directory; name a file");
+        bail!("this is a directory; name a file");
     }
     if metadata.len() > most_bytes {
         return Err(too_long(most_bytes));
@@ -53,12 +53,12 @@ fn text_of(input: impl Read, most_bytes: u64) -> Result<String> {
     }
     String::from_utf8(bytes).map_err(|error| {
         let offset = error.utf8_error().valid_up_to();
-        anyhow::anyhow!("it is not text: byte {offset} is not UTF-8")
+        anyhow::anyhow!("the input is not text: byte {offset} is not UTF-8")
     })
 }
 
 fn too_long(most_bytes: u64) -> anyhow::Error {
-    anyhow::anyhow!("it is longer than {most_bytes} bytes, the limit for this input")
+    anyhow::anyhow!("the input is longer than {most_bytes} bytes, the limit for this input")
 }
 
 #[cfg(test)]
@@ -72,7 +72,7 @@ mod tests {
             let error = text_of(bytes, limit).unwrap_err().to_string();
             assert!(error.contains(what), "{error}");
         }
-        // An input without an end.
+        // An endless input.
         assert!(text_of(std::io::repeat(0), 1 << 20).is_err());
     }
 }

@@ -1,12 +1,13 @@
-//! The command line: words become plain structs, one short function a command, errors become exit statuses.
+//! The command line: clap parses the arguments into plain structs, one function per command does the work, and [`main`]
+//! turns errors into exit statuses.
 //!
-//! Results go to stdout, everything else to stderr. Exit status: 0 done, 1 failed, 2 usage, 3 damage or a failed check,
-//! 4 expected results are missing (`merge`), 75 another process is using the directory (EX_TEMPFAIL), 130 stopped by a
-//! signal and resumable.
+//! Results go to stdout, everything else to stderr. Exit status: 0 success; 1 failure; 2 usage error; 3 damage or a
+//! failed check; 4 expected results are missing (`merge`); 75 another process is using the directory (EX_TEMPFAIL);
+//! 130 stopped by a signal.
 //!
-//! **To add a command**: a variant of [`Command`] with its arguments and an example in `after_help`, a file with one
-//! function that takes them, a line in [`dispatch`], and an example in `tests/cli.rs`. It writes its result with
-//! [`output::print`], or with [`output::whole_file`] when the user names a file.
+//! **To add a command**: add a variant of [`Command`]; add a file with its arguments, an example in `after_help`, and
+//! one function that takes the arguments; add a line to [`dispatch`] and an example to `tests/cli.rs`. The function
+//! writes its result with [`output::print`], or with [`output::whole_file`] when the user names a file.
 
 mod board;
 mod cpu;
@@ -38,74 +39,75 @@ use grundy::error::Kind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Exact nim-values of heap games, into the billions and beyond; runs that can be stopped, resumed and checked.
+/// Compute exact nim-values of heap games, into the billions and beyond. Runs can be stopped, resumed and verified.
 #[derive(Debug, Parser)]
 #[command(
     name = "grundy",
     version = grundy::PROGRAM.trim_start_matches("grundy "),
     arg_required_else_help = true,
-    after_help = "Games: 'grundy', 'grundy:d=2', 'nim', octal codes ('.77', '0.6', '4.3'), names of 'grundy games'.\n\
-                  Numbers: 1e9, 2^35, 3*2^24, 10M (= 10^7), 10_000_000. Ranges: A..B (half open) or a single number.\n\n\
+    after_help = "Games: 'grundy', 'grundy:d=2', 'nim', octal codes ('.77', '0.6', '4.3'), names from 'grundy games'.\n\
+                  Numbers: 1e9, 2^35, 3*2^24, 10M (= 10^7), 10_000_000.\n\
+                  Ranges: A..B (half open: A to B-1), or a single number.\n\n\
                   Example: grundy run grundy --to 1e8"
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// No progress and no log, only results and errors.
+    /// Show only results and errors: no progress, no log.
     #[arg(short, long, global = true)]
     quiet: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Compute the first N values into a run directory, or resume the run that is there.
+    /// Compute the first N values into a run directory, or resume an existing run.
     Run(run::Args),
-    /// What a run holds and how far it may be trusted.
+    /// Show what a run contains and which checks its values have passed.
     Status(status::Args),
-    /// Print values, one "n value" a line.
+    /// Print values, one "n value" per line.
     Values(values::Args),
     /// Write the values of a run in another format.
     Export(export::Args),
-    /// Check a run, or a certificate, without trusting the process that made it.
+    /// Check a run or a certificate independently of the process that wrote it.
     Verify(verify::Args),
-    /// Find the period of a game, and prove it.
+    /// Find the period of a game and prove it.
     Period(period::Args),
-    /// Find the periods of many games; one record a game, and a table.
+    /// Find the periods of many games: one record per game, and a table.
     Survey(survey::SurveyArgs),
-    /// One table of the records of several surveys.
+    /// Combine the records of several surveys into one table.
     Merge(survey::MergeArgs),
-    /// The nim-value of heaps on the table, and every winning move.
+    /// Print the nim-value of a position of heaps, and every winning move.
     Play(play::Args),
-    /// Schrage's game: break a bar into two unequal rectangles, in any number of dimensions.
+    /// Print nim-values of Schrage's game: break a bar into two unequal bars, in any number of dimensions.
     Rectangle(rectangle::Args),
-    /// Losing positions and nim-values of a finite game given as a graph, and of sums of such games.
+    /// Print outcomes and nim-values of finite games given as graphs, and of their sums.
     Graph(graph::Args),
-    /// Small games on boards and graphs, searched: nim-value, and who wins.
+    /// Search small games on boards and graphs: print the nim-value and the winner.
     Board(board::Args),
-    /// A sequence as a tune, in a MIDI file.
+    /// Write a sequence as a tune to a MIDI file.
     Tune(tune::Args),
-    /// The games that have names here, with what is known of them.
+    /// List the named games and what is known about them.
     Games(games::Args),
-    /// The kernels that this processor can run.
+    /// List the kernels that this processor can run.
     Cpu(cpu::Args),
-    /// Whether this build works on this machine: kernels, values, a run, what verify finds.
+    /// Test this build on this machine: kernels, values, a run, and whether verify detects damage.
     Selftest(selftest::Args),
-    /// Man pages and shell completions.
+    /// Write man pages or shell completions.
     Generate(generate::Args),
 }
 
-/// How values are computed; the values are the same.
+/// How values are computed; every choice gives the same values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum KernelChoice {
-    /// The fastest of this processor.
+    /// The fastest kernel that this processor can run.
     Auto,
     /// 512-bit vectors (AVX-512 F, BW, VL, VBMI and VPOPCNTDQ; POPCNT, BMI1, BMI2).
     Avx512,
     /// 256-bit vectors (AVX2, POPCNT, BMI1, BMI2).
     Avx2,
-    /// Portable.
+    /// Portable code, for any processor.
     Scalar,
-    /// All pairs for every value: slow, and right by construction.
+    /// No kernel: the mex over all options of each n, from all pairs; slow.
     Definition,
 }
 
@@ -119,47 +121,50 @@ impl KernelChoice {
             KernelChoice::Avx2 => "avx2",
             KernelChoice::Scalar => "scalar",
         };
-        let missing =
-            || anyhow::anyhow!("this processor cannot run the kernel {name}; 'grundy cpu' lists those it can");
+        let missing = || {
+            anyhow::anyhow!(
+                "this processor cannot run the kernel {name}; 'grundy cpu' lists the kernels that it can run"
+            )
+        };
         Ok(Method::Sparse(Kernel::named(name).ok_or_else(missing)?))
     }
 }
 
-/// How a command computes.
+/// Options of commands that compute values.
 #[derive(Clone, Copy, Debug, clap::Args)]
 struct Compute {
-    /// Threads; left out: one a core.
+    /// Number of threads, 1 to 1024 [default: one per core].
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// How values are computed.
+    /// Kernel that computes the values.
     #[arg(long, value_enum, default_value = "auto")]
     kernel: KernelChoice,
 }
 
 impl Compute {
-    /// Threads; 0 for one a core.
+    /// Number of threads; 0 means one per core.
     fn threads(self) -> usize {
         self.threads.map_or(0, usize::from)
     }
 }
 
-/// Starts the threads that library functions without a thread count use, one per core. Without this they would start
-/// at the first use, and panic where a limit of memory or processes does not allow it.
+/// Starts the global thread pool, one thread per core, which library functions without a thread count use. Without this
+/// call the pool would start at its first use, and panic where a limit on memory or processes prevents it.
 ///
 /// # Errors
 /// When the threads cannot be started.
 fn start_threads() -> anyhow::Result<()> {
     use std::error::Error as _;
     match rayon::ThreadPoolBuilder::new().build_global() {
-        // Without a cause: the threads are there already.
+        // An error without a source means that the pool exists already.
         Err(error) if error.source().is_some() => {
-            Err(anyhow::anyhow!("starting threads: {error}; raise the limit of memory or processes ('ulimit -a')"))
+            Err(anyhow::anyhow!("starting threads: {error}; raise the limit on memory or processes ('ulimit -a')"))
         }
         _ => Ok(()),
     }
 }
 
-/// A line for people on stderr. Whoever does not listen is not told, and nothing else changes.
+/// Writes a line to stderr and ignores a failure to write it.
 macro_rules! complain {
     ($($what:tt)*) => {{
         use std::io::Write as _;
@@ -174,7 +179,7 @@ const INCOMPLETE: u8 = 4;
 /// Exit status when another process is using the directory: EX_TEMPFAIL of sysexits.h, try again later.
 const IN_USE: u8 = 75;
 
-/// Parses the command line, does what it says and returns the exit status.
+/// Parses the command line, runs the command and returns the exit status.
 pub(crate) fn main() -> ExitCode {
     let prepared = signals::prepare();
     let cli = Cli::parse();
@@ -184,7 +189,7 @@ pub(crate) fn main() -> ExitCode {
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             match error.downcast_ref::<grundy::Error>() {
-                Some(whole) => complain!("grundy: error: {whole}"), // its text has the cause in it
+                Some(whole) => complain!("grundy: error: {whole}"), // its text includes the cause
                 None => complain!("grundy: error: {error:#}"),
             }
             exit_status(&error)
@@ -215,7 +220,7 @@ fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A mistake in what was typed that clap could not see.
+/// A usage error that clap cannot detect; exit status 2.
 #[derive(Debug)]
 struct Usage(String);
 
@@ -242,17 +247,17 @@ fn exit_status(error: &anyhow::Error) -> ExitCode {
     }
 }
 
-/// Whether the reader of our output has gone away, which is no error of ours.
+/// Whether the reader of our output has closed the pipe, which is not reported as an error.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
         .any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe))
 }
 
-/// The directory of the runs whose directory is not named.
+/// The parent of the default run directories.
 const RUNS: &str = "runs";
 
-/// The directory of a game's run unless another is named.
+/// The default run directory of a game.
 fn default_directory(rule: &grundy::theory::rule::Rule) -> PathBuf {
     PathBuf::from(RUNS).join(rule.directory_name())
 }

@@ -1,4 +1,5 @@
-//! Nim without computing: G(n) = n for every n, also where n does not fit the 16 bits of a stored value.
+//! `values` and `period` of nim without a computation: G(n) = n for every n, also if n does not fit in the 16 bits of a
+//! stored value.
 
 use super::output::print;
 use anyhow::{Result, anyhow};
@@ -6,21 +7,22 @@ use std::ops::Range;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// `grundy values nim`.
+/// Runs `grundy values nim`.
 pub(super) fn values(ranges: &[Range<u64>], json: bool) -> Result<()> {
     print(|out| {
         for n in ranges.iter().cloned().flatten() {
-            match json {
-                true => writeln!(out, "{{\"n\":{n},\"value\":{n}}}")?,
-                false => writeln!(out, "{n} {n}")?,
+            if json {
+                writeln!(out, "{{\"n\":{n},\"value\":{n}}}")?;
+            } else {
+                writeln!(out, "{n} {n}")?;
             }
         }
         Ok(())
     })
 }
 
-/// `grundy period nim`. The differences are periodic, the values are not, so none of the theorems applies; the proof is
-/// induction over n.
+/// Runs `grundy period nim`. The differences G(n+1) - G(n) are periodic, the values are not, so none of the period
+/// theorems applies; the proof is induction over n.
 pub(super) fn period(json: bool, certificate: Option<&Path>) -> Result<ExitCode> {
     print(|out| match json {
         true => {
@@ -44,13 +46,13 @@ pub(super) fn period(json: bool, certificate: Option<&Path>) -> Result<ExitCode>
         }
         false => Ok(writeln!(
             out,
-            "nim: proved: G(n + 1) = G(n) + 1 for all n, since G(n) = n: period 1, saltus 1, preperiod 0"
+            "nim: proved: G(n + 1) = G(n) + 1 for all n, because G(n) = n: period 1, saltus 1, preperiod 0"
         )?),
     })?;
     match certificate {
         None => Ok(ExitCode::SUCCESS),
         Some(path) => Err(anyhow!(
-            "{}: no certificate is written: certificates are for periods with saltus 0; G(n) = n needs none",
+            "{}: no certificate is written: certificates cover periods with saltus 0 only; G(n) = n needs none",
             path.display()
         )),
     }

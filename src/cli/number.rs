@@ -1,27 +1,27 @@
-//! Numbers as people write them: `1e9`, `2^35`, `10M`, `10_000_000`, `3*2^24`; and half-open ranges of them.
+//! Parsers of numbers (`1e9`, `2^35`, `10M`, `10_000_000`, `3*2^24`) and of half-open ranges of numbers.
 
 use std::ops::Range;
 
-/// The largest number plus 1 is 2^64.
+/// The error text for numbers from 2^64 on.
 const TOO_LARGE: &str = "numbers must be less than 2^64";
 
-/// Why a text is no number.
+/// Why a text is not a number.
 enum Wrong {
-    /// It is not written as one, or is a fraction.
+    /// The text is malformed, or its value is not whole.
     Text,
-    /// It is too large for the arithmetic here, and so for any number of this program.
+    /// The value overflows 128 bits, so it exceeds 2^64 as well.
     Large,
 }
 
-/// A number of values or a heap; exact, never rounded.
+/// Parses a whole number below 2^64, such as an n or a number of values; exact, never rounded.
 pub(crate) fn number(text: &str) -> Result<u64, String> {
-    let bad = |why: &str| Err(format!("{why}; numbers are written 1000, 10_000_000, 1e9, 2^35, 3*2^24 or 10M"));
+    let bad = |why: &str| Err(format!("{why}; write numbers as 1000, 10_000_000, 1e9, 2^35, 3*2^24 or 10M"));
     let plain = text.replace('_', "");
     if plain.is_empty() || plain.len() > 64 {
         return bad("not a number");
     }
     if plain.starts_with('-') {
-        return bad("numbers here are not negative");
+        return bad("numbers must not be negative");
     }
     let product = plain.split('*').map(factor).try_fold(1u128, |product, factor| {
         let factor = factor?;
@@ -34,7 +34,7 @@ pub(crate) fn number(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A number without `*`.
+/// Parses a number without `*`.
 fn factor(text: &str) -> Result<u128, Wrong> {
     if let Some((base, exponent)) = text.split_once('^') {
         let (base, exponent) = (digits(base)?, digits(exponent)?);
@@ -54,14 +54,15 @@ fn factor(text: &str) -> Result<u128, Wrong> {
     }
 }
 
+/// Parses a nonempty string of decimal digits.
 fn digits(text: &str) -> Result<u128, Wrong> {
-    match !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit()) {
-        true => text.parse().map_err(|_| Wrong::Large),
-        false => Err(Wrong::Text),
+    if text.is_empty() || !text.bytes().all(|c| c.is_ascii_digit()) {
+        return Err(Wrong::Text);
     }
+    text.parse().map_err(|_| Wrong::Large)
 }
 
-/// `mantissa`·10^`exponent` for a mantissa that may have a point and digits after it, when the result is whole.
+/// Computes `mantissa`·10^`exponent`, where the mantissa may have a decimal point; the result must be whole.
 fn scaled(mantissa: &str, exponent: u128) -> Result<u128, Wrong> {
     let (whole, fraction) = match mantissa.split_once('.') {
         Some((whole, fraction)) => {
@@ -80,7 +81,7 @@ fn scaled(mantissa: &str, exponent: u128) -> Result<u128, Wrong> {
     power.and_then(|power| digits.checked_mul(power)).ok_or(Wrong::Large)
 }
 
-/// A number that is not 0.
+/// Parses a number of at least 1.
 pub(crate) fn positive(text: &str) -> Result<u64, String> {
     match number(text)? {
         0 => Err("must be at least 1".to_owned()),
@@ -88,7 +89,7 @@ pub(crate) fn positive(text: &str) -> Result<u64, String> {
     }
 }
 
-/// `A..B`, half open, or a single number.
+/// Parses a half-open range `A..B`, or a single number N as N..N+1.
 pub(crate) fn range(text: &str) -> Result<Range<u64>, String> {
     let Some((from, to)) = text.split_once("..") else {
         let n = number(text)?;
@@ -96,7 +97,7 @@ pub(crate) fn range(text: &str) -> Result<Range<u64>, String> {
     };
     let (from, to) = (number(from)?, number(to)?);
     if from >= to {
-        return Err(format!("the range {from}..{to} is empty; ranges are half open, A..B with A below B"));
+        return Err(format!("the range {from}..{to} is empty; write half-open ranges A..B with A less than B"));
     }
     Ok(from..to)
 }

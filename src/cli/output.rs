@@ -1,9 +1,9 @@
-//! Where results go: stdout, or the file that an option such as `-o` names.
+//! Output of results: to stdout, or to the file that an option such as `-o` names.
 //!
-//! A file is written under a random name beside its target and renamed when it is complete, so that the target holds
-//! either what it held before or the whole result. Three kinds of target are refused: files in a run directory, which
-//! must hold nothing but the run; directories; and block devices. Pipes, sockets and character devices (`/dev/stdout`,
-//! `>(command)`) are written to as they are, and `-` is stdout.
+//! A file is written under a random name beside its target and renamed when it is complete, so that the target contains
+//! either its previous content or the whole result. Three kinds of target are refused: files in a run directory, which
+//! must contain nothing but the run; directories; and block devices. Pipes, sockets and character devices
+//! (`/dev/stdout`, `>(command)`) are opened and written directly, and `-` is stdout.
 
 use super::signals::{Stopped, stop_flag};
 use anyhow::{Context, Result, bail};
@@ -18,13 +18,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::NamedTempFile;
 
-/// Bytes that are collected before a file is written to.
+/// Size of the write buffer of a file, in bytes.
 const BUFFER: usize = 1 << 20;
 
 /// Writes a result to stdout, buffered.
 ///
 /// # Errors
-/// What `body` and writing give.
+/// The errors of `body` and of writing to stdout.
 pub(crate) fn print(body: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     body(&mut out)?;
@@ -35,38 +35,39 @@ pub(crate) fn print(body: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<(
 /// Writes a result to the file that the user named; see [`Output`].
 ///
 /// # Errors
-/// What [`Output::to`] and [`Output::write`] give.
+/// The errors of [`Output::to`] and [`Output::write`].
 pub(crate) fn whole_file(path: &Path, body: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     Output::to(path)?.write(body)
 }
 
-/// Checks that [`whole_file`] could write there, before hours of work. Changes nothing in the file system.
+/// Checks that [`whole_file`] can write to `path`, so that a long computation does not end in vain. Changes nothing in
+/// the file system.
 ///
 /// # Errors
-/// What [`Output::to`] gives, and what creating a file beside the target gives.
+/// The errors of [`Output::to`] and of creating a file beside the target.
 pub(crate) fn can_write(path: &Path) -> Result<()> {
     if let Target::File { real, .. } = &Output::to(path)?.target {
-        // A file without a name, where the file system has them; nobody sees it, and nothing of it stays.
+        // An unnamed file where the file system supports it; the file vanishes when it is closed.
         tempfile::tempfile_in(directory_of(real)).with_context(|| format!("writing {}", path.display()))?;
     }
     Ok(())
 }
 
-/// Refuses a directory that holds a run, as the target of several files.
+/// Refuses a run directory as the directory of output files.
 ///
 /// # Errors
-/// When the directory holds a journal.
+/// If the directory contains a journal.
 pub(crate) fn refuse_run_directory(dir: &Path) -> Result<()> {
     if dir.join(grundy::checkpoint::journal::NAME).symlink_metadata().is_ok() {
-        bail!("{} is a run directory, where nothing else may be written; choose another directory", dir.display());
+        bail!("{} is a run directory, which must contain nothing but the run; choose another directory", dir.display());
     }
     Ok(())
 }
 
-/// Where a result goes.
+/// The destination of a result.
 #[derive(Debug)]
 pub(crate) struct Output {
-    /// As it was typed; `-` for stdout.
+    /// The path as it was typed; `-` for stdout.
     typed: PathBuf,
     target: Target,
 }
@@ -74,9 +75,9 @@ pub(crate) struct Output {
 #[derive(Debug)]
 enum Target {
     Stdout,
-    /// A pipe, socket or character device, which is opened and written to.
+    /// A pipe, socket or character device, which is opened and written directly.
     Stream,
-    /// A regular file: its path without links, and what is there now.
+    /// A regular file: its path without symbolic links, and the metadata of the file that it replaces.
     File {
         real: PathBuf,
         replaced: Option<Metadata>,
@@ -89,11 +90,11 @@ impl Output {
         Output { typed: PathBuf::from("-"), target: Target::Stdout }
     }
 
-    /// What the user named. Links are resolved here, once.
+    /// The output to `path`, or to stdout if it is `-`. Resolves symbolic links, once.
     ///
     /// # Errors
-    /// When nothing may be written there: a file in a run directory, a directory, a block device, a file without write
-    /// permission, a link to nothing, a name in a directory that does not exist.
+    /// If the target is refused: a file in a run directory, a directory, a block device, a file without write
+    /// permission, a dangling symbolic link, or a name in a directory that does not exist.
     pub(crate) fn to(path: &Path) -> Result<Output> {
         let typed = path.to_owned();
         if path == Path::new("-") {
@@ -113,11 +114,11 @@ impl Output {
         if self.is_stdout() { "stdout".to_owned() } else { self.typed.display().to_string() }
     }
 
-    /// Refuses a target that is one of the files in `dir`, the run directory that is read, under whatever name. What else
-    /// is wrong with the directory, opening the run says.
+    /// Refuses a target that is a file in `dir`, the run directory that the command reads, under any name (device and
+    /// inode are compared). Ignores an unreadable directory, which opening the run reports.
     ///
     /// # Errors
-    /// When it is one of them.
+    /// If the target is such a file.
     pub(crate) fn refuse_files_of(&self, dir: &Path) -> Result<()> {
         let Target::File { real, replaced: Some(replaced) } = &self.target else { return Ok(()) };
         for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
@@ -129,20 +130,20 @@ impl Output {
         Ok(())
     }
 
-    /// Refuses a result of at least `bytes` bytes when the file system of the target has less room. The room of a file
-    /// that is replaced does not count: it is freed only when the new one is complete.
+    /// Refuses a result of at least `bytes` bytes if the file system of the target has less free space. The space of a
+    /// replaced file does not count, because it is freed only when the new file is complete.
     ///
     /// # Errors
-    /// When there is too little room.
+    /// If there is too little free space.
     pub(crate) fn require_room(&self, bytes: u64) -> Result<()> {
         let Target::File { real, .. } = &self.target else { return Ok(()) };
-        // Some file systems do not tell; a write that fails later removes what it wrote.
+        // Some file systems do not report free space; a write that fails later removes its partial file.
         let Ok(stat) = statvfs(directory_of(real)) else { return Ok(()) };
         let blocks = if rustix::process::geteuid().is_root() { stat.f_bfree } else { stat.f_bavail };
         let free = blocks.saturating_mul(stat.f_frsize);
         if bytes > free {
             bail!(
-                "writing {}: no room: at least {bytes} bytes are to be written, {free} are free; choose another file \
+                "writing {}: no room: at least {bytes} bytes are needed, {free} are free; choose another file \
                  system or a smaller --range",
                 self.typed.display()
             );
@@ -150,14 +151,14 @@ impl Output {
         Ok(())
     }
 
-    /// Writes the result: `body` writes it to the writer that it is given.
+    /// Writes the result: calls `body` with the writer of the destination.
     ///
-    /// A file appears under its name when it is complete and on the disk. It keeps the mode of the file that it replaces.
-    /// The first INT, TERM or HUP ends the writing of a file, and what was written is removed, as on any error. A signal
-    /// ends a write to a pipe at once, as it always does.
+    /// A file appears under its name when it is complete and synced. It keeps the mode of the file that it replaces.
+    /// The first INT, TERM or HUP stops the writing of a file; the partial file is removed, as on any error. A signal
+    /// during a write to stdout or a pipe has its default effect.
     ///
     /// # Errors
-    /// What `body` and writing give, and [`Stopped`].
+    /// The errors of `body` and of writing; [`Stopped`] after a signal.
     pub(crate) fn write(&self, body: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
         let written = match &self.target {
             Target::Stdout => return print(body),
@@ -183,7 +184,7 @@ impl Target {
         if kind.is_block_device() {
             bail!("this is a block device; name a file");
         }
-        // '/dev/stdout' may be a file that the shell opened to append to it, or a socket, which cannot be opened.
+        // '/dev/stdout' may be a file that the shell opened for appending, or a socket, which cannot be opened by path.
         if is(identity(std::io::stdout())) {
             return Ok(Target::Stdout);
         }
@@ -191,20 +192,20 @@ impl Target {
             return Ok(Target::Stream);
         }
         if is(identity(std::io::stderr())) {
-            bail!("messages of this command go there; name another file");
+            bail!("this file receives the messages of this command; name another file");
         }
         accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS)
             .map_err(std::io::Error::from)
-            .context("the file is there and cannot be written")?;
+            .context("the file exists but is not writable")?;
         let real = std::fs::canonicalize(path)?;
         refuse_run_directory(directory_of(&real))?;
         Ok(Target::File { real, replaced: Some(there) })
     }
 
-    /// A name under which there is nothing.
+    /// The target for a name that does not exist yet.
     fn new_file(path: &Path) -> Result<Target> {
         if let Ok(to) = std::fs::read_link(path) {
-            bail!("this is a link to {}, which does not exist; name that file itself", to.display());
+            bail!("this is a symbolic link to {}, which does not exist; name that file itself", to.display());
         }
         let (Some(name), false) = (path.file_name(), path.as_os_str().as_bytes().ends_with(b"/")) else {
             bail!("this is not the name of a file");
@@ -231,7 +232,7 @@ fn stream(path: &Path, body: impl FnOnce(&mut dyn Write) -> Result<()>) -> Resul
     let file = OpenOptions::new().write(true).open(path)?;
     let kind = file.metadata()?.file_type();
     if kind.is_file() || kind.is_block_device() {
-        bail!("another file was put there meanwhile");
+        bail!("the path was replaced by another file while the command ran");
     }
     let mut out = BufWriter::with_capacity(BUFFER, file);
     body(&mut out)?;
@@ -242,7 +243,7 @@ fn file(path: &Path, replaced: Option<&Metadata>, body: impl FnOnce(&mut dyn Wri
     let stop = stop_flag()?;
     let stopped = || if stop.load(Ordering::Relaxed) { Err(Stopped) } else { Ok(()) };
     let dir = directory_of(path);
-    // Created exclusively, and removed when dropped. The umask takes its part of the mode of a new file.
+    // Created exclusively and removed on drop. The umask applies to the mode of a new file.
     let mode = if replaced.is_some() { 0o600 } else { 0o666 };
     let part: NamedTempFile = tempfile::Builder::new()
         .prefix(".grundy-")
@@ -255,19 +256,19 @@ fn file(path: &Path, replaced: Option<&Metadata>, body: impl FnOnce(&mut dyn Wri
     stopped()?;
     written?;
     if let Some(replaced) = replaced {
-        // Only root can give a file to others.
+        // Ignored on failure, because only root can change the owner.
         let _ = std::os::unix::fs::fchown(part.as_file(), Some(replaced.uid()), Some(replaced.gid()));
         part.as_file().set_permissions(Permissions::from_mode(replaced.mode() & 0o777))?;
     }
     part.as_file().sync_all()?;
     stopped()?;
     part.persist(path).map_err(|error| error.error)?;
-    // Not every file system syncs directories; the file itself is whole in any case.
+    // Ignored on failure: not every file system syncs directories, and the file itself is complete.
     let _ = File::open(dir).and_then(|dir| dir.sync_all());
     Ok(())
 }
 
-/// A file that cannot be written to once a signal has come.
+/// A file whose writes fail once a signal has set the flag.
 struct Stoppable<'a> {
     file: &'a File,
     stop: Arc<AtomicBool>,
@@ -275,11 +276,11 @@ struct Stoppable<'a> {
 
 impl Write for Stoppable<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        match self.stop.load(Ordering::Relaxed) {
-            // Not `Interrupted`, upon which writers try again.
-            true => Err(std::io::Error::other(Stopped)),
-            false => self.file.write(bytes),
+        if self.stop.load(Ordering::Relaxed) {
+            // Not `Interrupted`, which makes writers retry.
+            return Err(std::io::Error::other(Stopped));
         }
+        self.file.write(bytes)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {

@@ -1,8 +1,9 @@
-//! `grundy period`: find a period, and prove it.
+//! `grundy period`: find a period and prove it.
 //!
-//! A directory's values are verified before they are searched. A signal ends a search early: what was found so far is
-//! printed with the status `stopped`, and the exit status is 130. A proof that is complete when the signal comes, the
-//! least preperiod and the certificate included, is printed as such, with exit status 0.
+//! The values of a directory are verified before they are searched. A signal ends a search early: the command prints
+//! what it has found with the status `stopped` and exits with status 130. If the proof is complete when the signal
+//! arrives, including the least preperiod and the data of the certificate, the command reports the proof and exits with
+//! status 0.
 
 use super::number;
 use super::progress::Meter;
@@ -13,7 +14,7 @@ use super::{Compute, complain};
 use anyhow::Result;
 use clap::ValueEnum;
 use grundy::period::certificate::Certificate;
-use grundy::period::{self, Finding, Found, LISTED, Repeat, Status, Stopped, Subject, Theorem, exceptions};
+use grundy::period::{self, Finding, Found, LISTED, Repeat, Status, Stopped, Subject, Theorem};
 use grundy::run::{Options, RunReader};
 use grundy::solver::{Method, SequenceStats};
 use grundy::theory::definition::{Prefix, Sequence};
@@ -24,13 +25,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Maximum number of values held in memory, two bytes each; more go to a directory.
+/// Maximum number of values held in memory, two bytes each; longer sequences are computed in a directory.
 pub(super) const IN_MEMORY: u64 = 1 << 28;
 
-/// How far a search goes without `--to`.
+/// Default of `--to`: maximum number of values to compute.
 const TO: u64 = 1 << 24;
 
-/// What the progress of a search is called.
+/// Name of the search in progress lines.
 const TASK: &str = "searching for a period";
 
 /// Arguments of `grundy period`.
@@ -40,33 +41,37 @@ const TASK: &str = "searching for a period";
                         grundy verify 104.json\n         \
                         grundy period runs/grundy --json\n         \
                         grundy period .106 --to 2^40 --keep 1G --dir runs/106\n\
-                        The values of a directory are verified against its journal before they are searched; damage ends\n\
-                        the command with exit status 3. A signal (Ctrl-C) stops a search with exit status 130, and with\n\
-                        --dir the same command resumes it. A proof that is complete when the signal comes is reported.\n\
+                        The values of a directory are verified against its journal before they are searched; damage\n\
+                        ends the command with exit status 3. A signal (Ctrl-C) stops a search with exit status 130;\n\
+                        with --dir, the same command resumes it. A proof that is complete when the signal arrives is\n\
+                        reported.\n\
                         JSON keys: game status period preperiod max_value theorem checked_through preperiod_at_most\n\
-                        saltus needed exceptions exception_heaps searched_end searched_from. 'status' is proved, observed,\n\
-                        none, or stopped. A number that is not known is null; so is the preperiod if the values that\n\
-                        determine it were freed. 'checked_through' is the number of values searched.\n\
-                        'saltus' is not 0 if G(n+period) = G(n) + saltus; it is 0 for octal games, none of which is\n\
-                        arithmetic-periodic. 'needed' is the number of values that a proof of an observed period needs.\n\
-                        'exception_heaps' are the first 100 n before the preperiod that do not fit the period.\n\
-                        'searched_end': the last values, this many, do not occur earlier; 'searched_from': first n searched.")]
+                        saltus needed exceptions exception_heaps searched_end searched_from. 'status' is proved,\n\
+                        observed, none, or stopped. Unknown numbers are null; so is 'preperiod' if the values that\n\
+                        determine it have been freed. 'checked_through' is the number of values searched,\n\
+                        'searched_from' the first n searched. 'saltus' is not 0 if G(n+period) = G(n) + saltus; it is\n\
+                        0 for octal games, none of which is arithmetic-periodic. 'needed' is the number of values\n\
+                        that a proof of an observed period needs. 'exceptions' is the number of n before the\n\
+                        preperiod that do not fit the period, 'exception_heaps' the first 100 of them.\n\
+                        'searched_end': the last values, this many, do not occur earlier.")]
 pub(crate) struct Args {
-    /// A game, or the directory of a run (./x is always a directory).
+    /// Game, or run directory (./x is always a directory).
     #[arg(value_name = "GAME|DIR")]
     source: String,
-    /// Maximum number of values to compute [default: 2^24]; of a directory, number of values to search [default: all].
+    /// Maximum number of values to compute [default: 2^24]; with a run directory, number of values to search [default:
+    /// all].
     #[arg(long, value_name = "N", value_parser = number::positive)]
     to: Option<u64>,
-    /// Compute in this directory, so that the search can be resumed [default: in memory, beyond 2^28 values in a temporary
-    /// directory].
+    /// Compute in this directory, so that the search can be resumed [default: in memory; above 2^28 values in a
+    /// temporary directory].
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Keep the first 2^26 values and at least the last SIZE, free the others (with --dir, or beyond 2^28 values). The
-    /// period is then detected once it recurs; to find the preperiod, the values are computed again.
+    /// Keep the first 2^26 values and at least the last SIZE values, and free the others (with --dir, or above 2^28
+    /// values) [default: keep all]. The period is then detected when it recurs; finding the preperiod computes the
+    /// values again.
     #[arg(long, value_name = "SIZE", value_parser = number::positive)]
     keep: Option<u64>,
-    /// Write a proof to a file that 'grundy verify FILE' checks.
+    /// Write a certificate of the proof to a file; 'grundy verify FILE' checks it.
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
     #[command(flatten)]
@@ -77,7 +82,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The command that resumes this one, to be typed in a shell: with every option that changes what it does.
+    /// The shell command that resumes this one, with every option that changes its result.
     fn command(&self) -> String {
         let path = |path: &Path| quoted(&path.to_string_lossy());
         let mut words = vec!["grundy period".to_owned(), quoted(&self.source)];
@@ -94,7 +99,7 @@ impl Args {
     }
 }
 
-/// A word as a shell reads it.
+/// A word, quoted for a shell where it needs quotes.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:+,@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
@@ -104,7 +109,7 @@ fn quoted(word: &str) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     Done,
-    /// By a signal, before `to` values were searched.
+    /// A signal stopped the search before `to` values were searched.
     Stopped {
         what: Stopped,
         to: u64,
@@ -113,15 +118,18 @@ enum Ending {
 
 pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
     let method = args.compute.kernel.method()?;
-    args.certificate.as_deref().map_or(Ok(()), super::output::can_write)?;
+    if let Some(path) = &args.certificate {
+        super::output::can_write(path)?;
+    }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.compute.threads()).build()?;
     pool.install(|| match Source::find(&args.source)? {
         Source::Directory(dir) => {
             if args.dir.is_some() {
-                let text = "--dir names the directory to compute in; here a directory is given already";
-                return Err(super::Usage(text.into()).into());
+                let text =
+                    format!("--dir is for computing a game, but {} is a run directory; omit --dir", dir.display());
+                return Err(super::Usage(text).into());
             }
-            look_at(&dir, args, method, quiet)
+            search_directory(&dir, args, method, quiet)
         }
         Source::Game(rule) if rule.is_nim() => super::nim::period(args.json, args.certificate.as_deref()),
         Source::Game(rule) => {
@@ -172,8 +180,8 @@ fn on_disk(rule: &Rule, to: u64, dir: &Path, args: &Args, method: Method, quiet:
     }
 }
 
-/// Searches a directory, after verifying it.
-fn look_at(dir: &Path, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {
+/// Verifies a run directory, then searches its values.
+fn search_directory(dir: &Path, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {
     let stop = stop_flag()?;
     let rule = RunReader::open(dir)?.rule;
     if rule.is_nim() {
@@ -195,8 +203,8 @@ fn look_at(dir: &Path, args: &Args, method: Method, quiet: bool) -> Result<ExitC
     conclude(subject, &finding?, Ending::Done, args)
 }
 
-/// The run in a directory, when all that is kept of it agrees with the journal. When `stop` is set meanwhile: how many values
-/// of how many do.
+/// Verifies the kept values of a run against its journal and opens the run. If `stop` is set meanwhile, the inner error
+/// is the number of values verified and the number to verify.
 fn verified(dir: &Path, meter: &mut Meter, stop: &AtomicBool) -> Result<Result<RunReader, (u64, u64)>> {
     let mut reached = None;
     let view = grundy::verify::verified(dir, |done, of| {
@@ -210,7 +218,7 @@ fn verified(dir: &Path, meter: &mut Meter, stop: &AtomicBool) -> Result<Result<R
     Ok(view.ok_or(reached.unwrap_or_default()))
 }
 
-/// Says that a signal came before all values were verified, so that none was searched.
+/// Reports that a signal stopped the verification, so that no value was searched.
 fn unverified(rule: &Rule, verified: u64, of: u64, args: &Args) -> Result<ExitCode> {
     let printed = super::output::print(|out| {
         if args.json {
@@ -222,21 +230,21 @@ fn unverified(rule: &Rule, verified: u64, of: u64, args: &Args) -> Result<ExitCo
             return Ok(writeln!(out, "{object}")?);
         }
         let (verified, of) = (HumanCount(verified), HumanCount(of));
-        Ok(writeln!(out, "{rule}: stopped after {verified} of {of} values were verified; none was searched")?)
+        Ok(writeln!(out, "{rule}: stopped after {verified} of {of} values were verified; no value was searched")?)
     });
     complain!("stopped; to resume: {}", args.command());
-    drop(printed); // the exit status says that it was stopped, whether or not anyone reads the result
+    drop(printed); // the exit status is the same whether or not the result could be printed
     Ok(ExitCode::from(130))
 }
 
-/// Prints what was found, writes the certificate, and says how to resume what was stopped.
+/// Prints the finding and writes the certificate; after a signal, prints the command that resumes the search.
 fn conclude<S: Sequence + ?Sized>(
     subject: Subject<'_, S>,
     finding: &Finding,
     ending: Ending,
     args: &Args,
 ) -> Result<ExitCode> {
-    let printed = tell(subject, finding, ending, args);
+    let printed = print_finding(subject, finding, ending, args);
     if ending == Ending::Done {
         printed?;
         certify(subject, finding, args)?;
@@ -245,20 +253,25 @@ fn conclude<S: Sequence + ?Sized>(
     match args.dir {
         Some(_) => complain!("stopped; to resume: {}", args.command()),
         None => complain!(
-            "stopped; nothing was kept. With --dir DIR the values are kept, and the same command resumes: {} --dir DIR",
+            "stopped; nothing was kept. To keep the values, so that the search can be resumed: {} --dir DIR",
             args.command()
         ),
     }
     Ok(ExitCode::from(130))
 }
 
-/// Prints what was found.
-fn tell<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, ending: Ending, args: &Args) -> Result<()> {
+/// Prints the finding, in words or as JSON.
+fn print_finding<S: Sequence + ?Sized>(
+    subject: Subject<'_, S>,
+    finding: &Finding,
+    ending: Ending,
+    args: &Args,
+) -> Result<()> {
     let repeat = finding.repeat.as_ref();
-    let odd = match repeat {
+    let exceptions = match repeat {
         _ if finding.lag.is_some() => finding.lag.as_ref().and_then(|lag| lag.exceptions.clone()),
         Some(r) if r.exact && r.saltus == 0 && subject.values.freed().is_empty() => {
-            Some(exceptions(subject.values, r.period, r.preperiod, LISTED)?)
+            Some(period::exceptions(subject.values, r.period, r.preperiod, LISTED)?)
         }
         _ => None,
     };
@@ -276,18 +289,18 @@ fn tell<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, ending
                 "preperiod_at_most": repeat.map(|r| r.preperiod),
                 "saltus": repeat.map(|r| r.saltus),
                 "needed": if proof.is_none() { finding.needed(subject.rule) } else { None },
-                "exceptions": odd.as_ref().map(|odd| odd.0),
-                "exception_heaps": odd.as_ref().map(|odd| &odd.1),
+                "exceptions": exceptions.as_ref().map(|exceptions| exceptions.0),
+                "exception_heaps": exceptions.as_ref().map(|exceptions| &exceptions.1),
                 "searched_end": repeat.is_none().then_some(finding.shortest),
                 "searched_from": finding.start,
             });
             return Ok(writeln!(out, "{object}")?);
         }
-        in_words(out, subject, finding, ending, odd.as_ref())
+        in_words(out, subject, finding, ending, exceptions.as_ref())
     })
 }
 
-/// Writes the certificate that is asked for.
+/// Writes the certificate that `--certificate` requests.
 fn certify<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, args: &Args) -> Result<()> {
     let Some(path) = &args.certificate else { return Ok(()) };
     let repeat = finding.repeat.as_ref();
@@ -297,10 +310,10 @@ fn certify<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, arg
             super::output::whole_file(path, |out| Ok(out.write_all(certificate.to_json().as_bytes())?))
         }
         None if proof.is_none() => {
-            Err(anyhow::anyhow!("{}: no certificate is written, since no period is proved", path.display()))
+            Err(anyhow::anyhow!("{}: no certificate is written, because no period is proved", path.display()))
         }
         None => Err(anyhow::anyhow!(
-            "{}: no certificate is written: it would speak of values that are freed, or of more values than it may; 'grundy \
+            "{}: no certificate is written, because it would cover freed values, or too many values; 'grundy \
              period {} --keep SIZE --dir DIR --certificate FILE' computes the values again",
             path.display(),
             subject.rule
@@ -308,12 +321,13 @@ fn certify<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, arg
     }
 }
 
+/// Prints the finding in words.
 fn in_words<S: Sequence + ?Sized>(
     out: &mut dyn Write,
     subject: Subject<'_, S>,
     finding: &Finding,
     ending: Ending,
-    odd: Option<&(u64, Vec<u64>)>,
+    exceptions: Option<&(u64, Vec<u64>)>,
 ) -> Result<()> {
     let (rule, count) = (subject.rule, finding.count);
     let status = match ending {
@@ -323,7 +337,7 @@ fn in_words<S: Sequence + ?Sized>(
             format!("stopped after {} of {} values; {so_far}", HumanCount(count), HumanCount(to))
         }
         Ending::Stopped { what: Stopped::Preperiod, .. } => {
-            "stopped before the least preperiod and all that a certificate states were computed; proved".into()
+            "stopped before the least preperiod and the data of the certificate were complete; proved".into()
         }
     };
     let Some(repeat) = &finding.repeat else {
@@ -338,7 +352,7 @@ fn in_words<S: Sequence + ?Sized>(
     }
     let (at_most, largest) = (if *exact { "" } else { "at most " }, finding.max_value);
     writeln!(out, "{rule}: {status}: period {period}, preperiod {at_most}{preperiod}, largest value {largest}")?;
-    if let Some((count, heaps)) = odd.filter(|odd| odd.0 > 0) {
+    if let Some((count, heaps)) = exceptions.filter(|exceptions| exceptions.0 > 0) {
         /// Maximum number of exceptions listed in words.
         const FEW: usize = 20;
         let list: Vec<String> = heaps.iter().take(FEW).map(u64::to_string).collect();
@@ -349,7 +363,7 @@ fn in_words<S: Sequence + ?Sized>(
     if let Some(proof) = proof {
         return proof_in_words(out, rule, finding, repeat, proof);
     }
-    write!(out, "  G(n + {period}) = G(n) for {preperiod} <= n < {}; that is no proof", count - period)?;
+    write!(out, "  G(n + {period}) = G(n) for {preperiod} <= n < {}; this is not a proof", count - period)?;
     match finding.needed(rule) {
         Some(needed) => writeln!(out, ", which needs {} values: --to {needed}", HumanCount(needed))?,
         None => writeln!(out)?,
@@ -357,22 +371,23 @@ fn in_words<S: Sequence + ?Sized>(
     Ok(())
 }
 
-/// How much shows no period.
+/// Which values were searched without finding a period.
 fn no_period(finding: &Finding) -> String {
     let Finding { max_value, shortest, start, .. } = *finding;
     let (count, end) = (HumanCount(finding.count), HumanCount(shortest));
     match (shortest, start) {
-        (0, _) => format!("{count} values are too few to look for a period"),
+        (0, _) => format!("{count} values are too few to search for a period"),
         (_, 0) => {
             format!("no period in {count} values (largest {max_value}): the last {end} values do not occur earlier")
         }
         _ => format!(
-            "no period in {count} values (largest {max_value}), of which those from {start} on are kept and were searched: the \
-             last {end} values do not occur earlier among them"
+            "no period in {count} values (largest {max_value}), of which only those from n = {start} on are kept and \
+             were searched: the last {end} values do not occur earlier among them"
         ),
     }
 }
 
+/// Prints the theorem of a proof and the values that it uses.
 fn proof_in_words(
     out: &mut dyn Write,
     rule: &Rule,
@@ -384,7 +399,7 @@ fn proof_in_words(
     let by = match proof.theorem {
         Theorem::P1 => "P1 (Guy and Smith)",
         Theorem::P2 => "P2 (Grundy's game)",
-        Theorem::P3 => "P3 (splits with a least difference)",
+        Theorem::P3 => "P3 (splits with a minimum difference)",
         Theorem::P4 => "P4 (windows)",
     };
     match (exact, finding.count.checked_sub(*period)) {
@@ -395,15 +410,15 @@ fn proof_in_words(
         )?,
         _ => writeln!(
             out,
-            "  proved by {by}, from {preperiod} on; the values that determine the preperiod are freed ('grundy period {rule} \
-             --dir DIR' computes them again)"
+            "  proved by {by}, from {preperiod} on; the values that determine the preperiod have been freed ('grundy \
+             period {rule} --dir DIR' computes them again)"
         )?,
     }
     match proof.window {
         Some(w) => writeln!(
             out,
-            "  the {} values before {} and {} agree; between them no heap is rare (the last of {} is {}), and witnesses lie \
-             at most {} deep",
+            "  the {} values before {} and {} agree; no position between them is rare (the last of {} rare positions \
+             is {}), and the witness depth is at most {}",
             w.width(rule),
             w.from,
             w.to,
@@ -433,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_that_resumes_keeps_every_option_and_quotes_for_a_shell() {
+    fn resume_command_keeps_every_option_and_quotes_for_a_shell() {
         let given =
             ["period", ".777", "--to", "2^30", "--dir", "a b/it's", "--keep", "1G", "--certificate", "c;d.json"];
         let more = ["--threads", "3", "--kernel", "scalar", "--json"];

@@ -1,4 +1,4 @@
-//! `grundy play`: what a position of heaps is worth, and every move that wins it.
+//! `grundy play`: print the nim-value of a position of heaps, and every winning move.
 
 use super::run::resume_command;
 use super::source::Source;
@@ -12,7 +12,7 @@ use grundy::theory::rule::Rule;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// So many values are computed on the spot, of all games of a position together.
+/// Maximum number of values computed in memory for one position, over all its games.
 const MAX_VALUES: u64 = 1 << 28;
 
 /// Arguments of `grundy play`.
@@ -22,33 +22,33 @@ const MAX_VALUES: u64 = 1 << 28;
                         grundy play kayles:12 nim:5 grundy:d=2:100\n         \
                         grundy play runs/grundy 1e9 1000\n         \
                         grundy play --table 8\n\
-                        GAME is a game of 'grundy games', an octal code, or the directory of a run (./x is always one).\n\
-                        Heaps of 2^28 and more need the directory of a run, except in nim. The player who cannot move\n\
-                        loses.\n\
-                        Of a run, checks the journal and reads the table as it is; --verify checks the table too, first.\n\
-                        Prints the nim-value and the winning moves: 'heap 3: 25 -> 10 (take 15)', 'heap 1: 17 -> 5 + 12'.\n\
-                        '*1' among what is left is something of nim-value 1 beside the heaps, in remove-a-square the other\n\
-                        cell of a column; to play on, it is the heap 'nim:1'.\n\
-                        JSON keys: value lost heaps moves. A heap has game (a directory as it was typed), size and value;\n\
-                        a move has heap (from 1), from, to (the heaps left), take and constant (the 1 of '*1', else 0).\n\
-                        With --table JSON Lines, one a row: {\"row\":0,\"values\":[0,1,2]}.")]
+                        GAME is a game of 'grundy games', an octal code, or a run directory (./x is always one).\n\
+                        Heaps of 2^28 and more need a run directory, except in nim. The player who cannot move loses.\n\
+                        For a run, checks the journal and reads the table as it is; --verify checks the table first.\n\
+                        Prints the nim-value and winning moves: 'heap 3: 25 -> 10 (take 15)', 'heap 1: 17 -> 5 + 12'.\n\
+                        '*1' after '->' is a component of nim-value 1 that the move leaves beside the heaps: in\n\
+                        remove-a-square, the other cell of a column. To play on, enter it as the heap 'nim:1'.\n\
+                        JSON keys: value lost heaps moves. A heap has game (a directory as it was typed), size and\n\
+                        value; a move has heap (from 1), from, to (the heaps left), take and constant (the 1 of '*1',\n\
+                        else 0).\n\
+                        With --table, JSON Lines, one object per row: {\"row\":0,\"values\":[0,1,2]}.")]
 pub(crate) struct Args {
-    /// GAME HEAP HEAP …, all of one game; or GAME:HEAP GAME:HEAP …
+    /// Position to evaluate: GAME HEAP HEAP … for one game, or GAME:HEAP GAME:HEAP …
     #[arg(value_name = "GAME|HEAP|GAME:HEAP", required_unless_present = "table", conflicts_with = "table")]
     position: Vec<String>,
-    /// The nim-addition table of 0 to N-1.
+    /// Print the nim-addition table of 0 to N-1.
     #[arg(long, value_name = "N", value_parser = number::positive)]
     table: Option<u64>,
-    /// One JSON object; of a table one a row.
+    /// Print one JSON object; with --table, one per row.
     #[arg(long)]
     json: bool,
-    /// Verify the tables of runs against the digests in their journals first; exit with status 3 when a byte was altered.
-    /// Only with the directory of a run.
+    /// Verify the tables of runs against the digests in their journals first; exit with status 3 if a byte was altered.
+    /// Only with a run directory.
     #[arg(long, conflicts_with = "table")]
     verify: bool,
 }
 
-/// The heaps as they were typed: the name of a game, and a size.
+/// Parses the arguments into heaps: for each, the game as it was typed, and the size.
 fn heaps(position: &[String]) -> Result<Vec<(&str, u64)>> {
     let bad = |why: String| anyhow::Error::from(Usage(why));
     if let [game, sizes @ ..] = position
@@ -70,7 +70,7 @@ fn heaps(position: &[String]) -> Result<Vec<(&str, u64)>> {
 enum Component {
     Nim,
     Memory(Rule, Vec<u16>),
-    /// As it was typed, and what is there.
+    /// The directory as it was typed, and its run.
     Directory(String, Box<RunReader>),
 }
 
@@ -83,7 +83,7 @@ impl Component {
         }
     }
 
-    /// The values that are held in memory, all of them; none of a directory, which reads them itself.
+    /// The values that are held in memory; empty for nim and for a directory.
     fn in_memory(&self) -> Prefix<'_, [u16]> {
         let values = match self {
             Component::Memory(_, values) => values.as_slice(),
@@ -93,7 +93,7 @@ impl Component {
     }
 }
 
-/// What a game's name stands for, before anything is computed.
+/// The game that a typed name denotes, before any value is computed or read.
 enum Named {
     Nim,
     Rule(Rule),
@@ -108,7 +108,7 @@ fn named(text: &str) -> Result<Named> {
     })
 }
 
-/// The games of the position, each once, and which of them each heap belongs to.
+/// The distinct games of the position, and for each heap the index of its game.
 fn games(heaps: &[(&str, u64)], verify: bool, quiet: bool) -> Result<(Vec<Component>, Vec<usize>)> {
     let mut found: Vec<(&str, Named, u64)> = Vec::new();
     let mut of = Vec::new();
@@ -129,8 +129,9 @@ fn games(heaps: &[(&str, u64)], verify: bool, quiet: bool) -> Result<(Vec<Compon
             let count = largest.saturating_add(1);
             let too_many = || {
                 Usage(format!(
-                    "heap {largest}: so many values are not computed on the spot (at most 2^28, of all games together); \
-                     'grundy run {rule} --to {count} --dir DIR' makes a table, and DIR:{largest} is a heap then"
+                    "heap {largest}: the position needs more values than are computed in memory (at most 2^28 over all \
+                     games); compute them with 'grundy run {rule} --to {count} --dir DIR' and give the heap as \
+                     DIR:{largest}"
                 ))
             };
             room = room.checked_sub(count).ok_or_else(too_many)?;
@@ -143,7 +144,7 @@ fn games(heaps: &[(&str, u64)], verify: bool, quiet: bool) -> Result<(Vec<Compon
             let count = view.len();
             if largest >= count {
                 let more = resume_command(&view.rule, &dir, largest.checked_add(1));
-                bail!("heap {largest}: {text} holds {count} values; '{more}' computes what is missing");
+                bail!("heap {largest}: {text} holds {count} values; '{more}' computes the missing values");
             }
             Ok(Component::Directory(text.to_owned(), Box::new(view)))
         }
@@ -162,7 +163,7 @@ pub(crate) fn play(args: &Args, quiet: bool) -> Result<()> {
     }
     let typed = heaps(&args.position)?;
     let (games, of) = games(&typed, args.verify, quiet)?;
-    // Values in memory as a sequence, beside what owns them.
+    // Views of the values in memory; `games` owns the values.
     let firsts: Vec<Prefix<'_, [u16]>> = games.iter().map(Component::in_memory).collect();
     let position: Vec<Heap<'_>> = typed
         .iter()
@@ -178,24 +179,24 @@ pub(crate) fn play(args: &Args, quiet: bool) -> Result<()> {
         .collect();
     let names: Vec<&str> = of.iter().map(|&at| games[at].name()).collect();
     let total = value(&position)?;
-    super::output::print(|out| match args.json {
-        true => print_json(out, &position, &names, total),
-        false => print_moves(out, &position, total),
+    super::output::print(|out| {
+        if args.json { print_json(out, &position, &names, total) } else { print_moves(out, &position, total) }
     })
 }
 
 fn print_moves(out: &mut dyn Write, position: &[Heap<'_>], total: u64) -> Result<()> {
     if total == 0 {
-        return Ok(writeln!(out, "nim-value 0: lost for who is to move")?);
+        return Ok(writeln!(out, "nim-value 0: the player to move loses")?);
     }
-    // Written with the first move, of which there is one: what is missing of a run is told before that.
-    let mut head = Some(format!("nim-value {total}: won by\n"));
+    // Written together with the first move, which exists because `total` is not 0: an error while reading a run then
+    // precedes all output.
+    let mut head = Some(format!("nim-value {total}: the player to move wins with\n"));
     winning_moves(position, |win| -> Result<()> {
         Ok(writeln!(out, "{}{}", head.take().unwrap_or_default(), sentence(&win))?)
     })
 }
 
-/// `heap 3: 25 -> 10 (take 15)`
+/// A move in words, such as `heap 3: 25 -> 10 (take 15)`.
 fn sentence(win: &Winning) -> String {
     let constant = (win.constant != 0).then(|| format!("*{}", win.constant));
     let left: Vec<String> = win.parts().map(|part| part.to_string()).chain(constant).collect();
@@ -204,7 +205,7 @@ fn sentence(win: &Winning) -> String {
     format!("heap {}: {} -> {left}{take}", win.heap + 1, win.from)
 }
 
-/// One object, written as it is found: a large heap may have millions of winning moves.
+/// Prints one JSON object, each move as it is found: a large heap may have millions of winning moves.
 fn print_json(out: &mut dyn Write, position: &[Heap<'_>], names: &[&str], total: u64) -> Result<()> {
     let heaps: Result<Vec<serde_json::Value>> = position
         .iter()
@@ -213,7 +214,7 @@ fn print_json(out: &mut dyn Write, position: &[Heap<'_>], names: &[&str], total:
         .collect();
     let heaps = serde_json::Value::from(heaps?);
     let head = format!("{{\"value\":{total},\"lost\":{},\"heaps\":{heaps},\"moves\":[", total == 0);
-    let mut before = head.as_str(); // written with the first move: what is missing of a run is told before that
+    let mut before = head.as_str(); // written with the first move, so that an error while reading precedes all output
     winning_moves(position, |win| -> Result<()> {
         let to: Vec<u64> = win.parts().collect();
         let object = serde_json::json!({
@@ -226,9 +227,9 @@ fn print_json(out: &mut dyn Write, position: &[Heap<'_>], names: &[&str], total:
     Ok(writeln!(out, "{}]}}", if total == 0 { before } else { "" })?)
 }
 
-/// The nim-addition table; without spaces, as it was printed in 1939, while all its numbers have one digit.
+/// Prints the nim-addition table; without spaces, as it was printed in 1939, if all its numbers have one digit.
 fn print_table(out: &mut dyn Write, json: bool, size: u64) -> Result<()> {
-    // No sum has a bit above those of the largest number.
+    // No nim-sum has a bit above the highest bit of the largest number.
     let largest = u64::MAX.checked_shr((size - 1).leading_zeros()).unwrap_or(0);
     let (width, space) = if largest < 8 { (1, "") } else { (largest.to_string().len(), " ") };
     for x in 0..size {

@@ -1,7 +1,7 @@
-//! Progress of long work: one line that is drawn again and again on a terminal, log lines elsewhere.
+//! Progress of long work: one line that is redrawn on a terminal, log lines elsewhere.
 //!
-//! The line on a terminal never reaches the right margin: it drops its last fields instead, and leaves room for the `^C`
-//! that a terminal echoes, so that clearing one line clears all of it.
+//! Invariant: the line on a terminal never reaches the right margin. It omits its last fields instead, and leaves room
+//! for the `^C` that a terminal echoes, so that clearing one line clears all of it.
 
 use grundy::run::{Observer, Progress};
 use grundy::theory::rule::Rule;
@@ -10,28 +10,34 @@ use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Time between two log lines without a terminal.
+/// Time between two log lines if stderr is not a terminal.
 const LOG_EVERY: Duration = Duration::from_secs(30);
 
-/// Time until the first log line of work that is not announced ([`Meter::announce`]).
+/// Time until the first log line of work without an initial log line ([`Meter::announce`]).
 const FIRST_LOG: Duration = Duration::from_secs(1);
 
-/// Time between two drawings on a terminal.
+/// Minimum time between two drawings on a terminal.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
 
-/// Time over which the rate on a terminal is a mean.
+/// Time over which the rate on a terminal is averaged.
 const RATE_OVER: Duration = Duration::from_secs(10);
 
-/// Columns at the right margin that stay free: an echoed `^C`, and the cursor.
+/// Number of free columns at the right margin, for an echoed `^C` and the cursor.
 const MARGIN: usize = 4;
 
 /// Minimum and maximum number of columns of a bar.
 const BAR: (usize, usize) = (10, 30);
 
-/// Width of a terminal that does not tell its own.
+/// Name of the task of hashing the stored values of a run.
+const REHASHING: &str = "rehashing";
+
+/// Name of the task of recomputing freed values.
+const RECOMPUTING: &str = "recomputing";
+
+/// Width of a terminal that does not report its own, in columns.
 const USUAL_WIDTH: usize = 80;
 
-/// Log lines go to stderr, while somebody reads it; `quiet` silences them.
+/// Sends log lines to stderr and ignores write errors there; `quiet` leaves only errors.
 pub(crate) fn init_log(quiet: bool) {
     let level = if quiet { tracing::Level::ERROR } else { tracing::Level::INFO };
     tracing_subscriber::fmt()
@@ -43,24 +49,24 @@ pub(crate) fn init_log(quiet: bool) {
         .init();
 }
 
-/// Shows how a piece of work goes on.
+/// Shows the progress of one task at a time.
 pub(crate) struct Meter {
     quiet: bool,
     terminal: bool,
-    /// Put behind the name of a game.
+    /// Description of the task, shown after the name of the game.
     task: Option<&'static str>,
     what: String,
     to: Option<u64>,
     begun: Instant,
     next: Instant,
-    /// What was shown, and when: the last log line, or the drawings of the last seconds.
+    /// Time and count of the last log line, or of the drawings of the last [`RATE_OVER`].
     shown: VecDeque<(Instant, u64)>,
-    /// Whether a line stands on the terminal.
+    /// Whether the terminal shows a line.
     is_drawn: bool,
 }
 
 impl Meter {
-    /// A meter that shows nothing before [`Meter::begin`].
+    /// Creates a meter; it shows nothing before [`Meter::begin`].
     pub(crate) fn new(quiet: bool) -> Meter {
         let now = Instant::now();
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
@@ -77,14 +83,14 @@ impl Meter {
         }
     }
 
-    /// A meter that says what is done with the values of a game that are computed.
+    /// Creates a meter that shows `task` after the name of the game.
     pub(crate) fn with_task(quiet: bool, task: &'static str) -> Meter {
         let mut meter = Meter::new(quiet);
         meter.task = Some(task);
         meter
     }
 
-    /// Starts showing work that goes from `from` to `to`.
+    /// Starts showing work on `what`, from the count `from` to the count `to`, or without a known end.
     pub(crate) fn begin(&mut self, what: &str, from: u64, to: Option<u64>) {
         self.end();
         let now = Instant::now();
@@ -97,7 +103,7 @@ impl Meter {
         }
     }
 
-    /// Starts showing work with the values of a game, which goes from `from` to `to`. A log says so at once.
+    /// Starts showing work on the values of a game, from the count `from` to `to`. Writes the first log line at once.
     pub(crate) fn announce(&mut self, game: &str, from: u64, to: Option<u64>) {
         let what = self.task.map_or_else(|| game.to_owned(), |task| format!("{game}: {task}"));
         self.begin(&what, from, to);
@@ -108,7 +114,7 @@ impl Meter {
         }
     }
 
-    /// Shows that the work has come to `at`; `more` is text to put behind.
+    /// Shows that the work has reached the count `at`; `more` gives additional fields.
     pub(crate) fn at(&mut self, at: u64, more: impl FnOnce() -> String) {
         let now = Instant::now();
         if now < self.next || self.quiet {
@@ -129,7 +135,7 @@ impl Meter {
         self.shown.push_back((now, at));
     }
 
-    /// Takes the line away.
+    /// Clears the line.
     pub(crate) fn end(&mut self) {
         if std::mem::take(&mut self.is_drawn) {
             to_terminal("\r\x1b[K");
@@ -160,27 +166,27 @@ impl Drop for Meter {
     }
 }
 
-/// Writes to stderr. Nothing depends on whether that succeeds.
+/// Writes to stderr and ignores errors.
 fn to_terminal(text: &str) {
     let mut stderr = std::io::stderr().lock();
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
-/// Values per second; `None` when too little was seen to tell.
+/// Values per second; `None` if no value was counted or the time is at most 10 ms.
 fn rate(values: u64, time: Duration) -> Option<f64> {
     let seconds = time.as_secs_f64();
     (values > 0 && seconds > 0.01).then(|| values as f64 / seconds)
 }
 
-/// The part of the work that is done.
+/// The fraction of the work that is done, 0 to 1.
 fn part(at: u64, to: Option<u64>) -> Option<f64> {
     to.filter(|&to| to > 0).map(|to| at.min(to) as f64 / to as f64)
 }
 
-/// What is shown of the progress, the most important first.
+/// The fields of a progress line, the most important first.
 fn fields(at: u64, to: Option<u64>, rate: Option<f64>, elapsed: Option<Duration>) -> Vec<String> {
     let mut fields = Vec::new();
-    // Rounded down: 100 % is shown when all is done.
+    // Rounded down, so that 100 % means done.
     fields.extend(part(at, to).map(|part| format!("{:.1} %", (part * 1000.0).floor() / 10.0)));
     fields
         .push(to.map_or_else(|| HumanCount(at).to_string(), |to| format!("{} of {}", HumanCount(at), HumanCount(to))));
@@ -190,7 +196,7 @@ fn fields(at: u64, to: Option<u64>, rate: Option<f64>, elapsed: Option<Duration>
     fields
 }
 
-/// One line of a terminal of this width: the fields as far as they fit, and a bar where there is room for it.
+/// Formats one line for a terminal of `width` columns: the name, the first fields that fit, and a bar if there is room.
 fn line(width: usize, what: &str, fields: &[String], part: Option<f64>, more: &str) -> String {
     let room = width.saturating_sub(MARGIN);
     let mut name: String = what.chars().take(room).collect();
@@ -221,6 +227,7 @@ fn line(width: usize, what: &str, fields: &[String], part: Option<f64>, more: &s
     }
 }
 
+/// A duration rounded to its largest unit.
 fn rough(seconds: f64) -> String {
     if seconds.is_finite() && seconds < 1e10 {
         format!("{:#}", HumanDuration(Duration::from_secs_f64(seconds)))
@@ -235,8 +242,8 @@ impl Observer for Meter {
     }
 
     fn rehashed(&mut self, count: u64, of: u64) {
-        if self.what != "re-hashing" {
-            self.begin("re-hashing", 0, Some(of));
+        if self.what != REHASHING {
+            self.begin(REHASHING, 0, Some(of));
         }
         self.at(count, String::new);
     }
@@ -244,17 +251,17 @@ impl Observer for Meter {
     fn advanced(&mut self, progress: &Progress) {
         self.at(progress.count, || {
             format!(
-                "; largest {} at {}, {} rares, the last {}",
+                "; largest {} at {}, {} rare positions, the last {}",
                 progress.max_value, progress.max_at, progress.rares, progress.last_rare
             )
         });
     }
 
     fn again(&mut self, done: u64, of: u64) {
-        if self.what != "computing again" {
-            self.begin("computing again", 0, Some(of));
+        if self.what != RECOMPUTING {
+            self.begin(RECOMPUTING, 0, Some(of));
         }
-        self.to = Some(of); // a nearer window makes it less
+        self.to = Some(of); // decreases when a nearer window is found
         self.at(done, String::new);
     }
 
@@ -268,12 +275,12 @@ mod tests {
     use super::*;
 
     fn shown(width: usize, at: u64, to: Option<u64>, rate: Option<f64>) -> String {
-        let more = "; largest 234 at 3653177, 1274 rares, the last 82860";
+        let more = "; largest 234 at 3653177, 1274 rare positions, the last 82860";
         line(width, "0.777: searching for a period", &fields(at, to, rate, None), part(at, to), more)
     }
 
     #[test]
-    fn a_line_never_wraps_and_drops_its_last_fields_first() {
+    fn line_never_wraps_and_omits_its_last_fields_first() {
         for width in 0..300 {
             for (at, to) in [(0, Some(1 << 30)), (62_259_200, Some(1 << 30)), (1 << 40, Some(1 << 40)), (7, None)] {
                 let line = shown(width, at, to, Some(12_345.0));
@@ -283,12 +290,15 @@ mod tests {
         let narrow = shown(80, 62_259_200, Some(1 << 30), Some(200_000.0));
         assert_eq!(narrow, "0.777: searching for a period 5.7 %, 62,259,200 of 1,073,741,824, 200,000/s");
         let wide = shown(200, 62_259_200, Some(1 << 30), Some(200_000.0));
-        assert!(wide.ends_with("200,000/s, 84m left, largest 234 at 3653177, 1274 rares, the last 82860"), "{wide}");
+        assert!(
+            wide.ends_with("200,000/s, 84m left, largest 234 at 3653177, 1274 rare positions, the last 82860"),
+            "{wide}"
+        );
         assert!(wide.contains(" █░░░"), "{wide}");
     }
 
     #[test]
-    fn the_percentage_is_rounded_down_and_an_unknown_rate_is_not_shown() {
+    fn percentage_is_rounded_down_and_unknown_rate_is_omitted() {
         assert_eq!(fields(999_999, Some(1_000_000), None, None), ["99.9 %", "999,999 of 1,000,000"]);
         assert_eq!(fields(1 << 20, Some(1 << 20), None, None)[0], "100.0 %");
         assert_eq!(fields(5, None, None, Some(Duration::from_secs(6))), ["5", "6s so far"]);

@@ -1,4 +1,4 @@
-//! `grundy rectangle`: Schrage's game, by the theorem or by direct recursion.
+//! `grundy rectangle`: nim-values of Schrage's game, by the theorem or by direct recursion.
 
 use super::values::computed;
 use super::{Usage, number};
@@ -7,7 +7,7 @@ use grundy::games::rectangle::{Bars, by_theorem, name};
 use grundy::theory::rule::Rule;
 use std::io::Write;
 
-/// Values of single sides that are computed on the spot.
+/// Maximum number of values of single sides that are computed in memory.
 const MAX_VALUES: u64 = 1 << 28;
 
 /// Arguments of `grundy rectangle`.
@@ -15,39 +15,42 @@ const MAX_VALUES: u64 = 1 << 28;
 #[command(after_help = "Example: grundy rectangle 17 23\n         \
                         grundy rectangle 5 8 13 --min-difference 2 --direct\n         \
                         grundy rectangle --table 20x20\n\
-                        Of the values of the sides those that are not 0 decide: none: 0; one: that value; two or more: 1\n\
-                        (G. Schrage, 1983). For sides from 2^28 on: 'grundy run' makes a table and 'grundy values' tells\n\
-                        the values of the sides.\n\
-                        JSON keys: sides min_difference side_values value method ('theorem' or 'direct'); with --table\n\
-                        JSON Lines, one a row: {\"row\":1,\"values\":[0,0,1]}, where values are those of columns 1, 2, …")]
+                        By the theorem (G. Schrage, 1983), the value of a bar is 0 if all its sides have the value 0;\n\
+                        the nonzero value if exactly one side has one; and 1 if two or more have one. For sides of\n\
+                        2^28 and more, compute a table with 'grundy run', print the values of the sides with 'grundy\n\
+                        values', and apply the theorem.\n\
+                        JSON keys: sides min_difference side_values value method ('theorem' or 'direct'). With\n\
+                        --table, JSON Lines, one object per row: {\"row\":1,\"values\":[0,0,1]}, with the values of\n\
+                        columns 1, 2, …")]
 pub(crate) struct Args {
-    /// The sides of the bar, in any number of dimensions.
+    /// Sides of the bar, in any number of dimensions.
     #[arg(value_name = "SIDE", value_parser = number::positive, required_unless_present = "table", conflicts_with = "table")]
     sides: Vec<u64>,
-    /// All bars of up to M by N, a row for each of the first sides.
+    /// Print the values of all bars up to M by N, one row for each first side.
     #[arg(long, value_name = "MxN", value_parser = table)]
     table: Option<(u64, u64)>,
-    /// How much the parts of the broken side must differ at least; 0 allows equal halves.
+    /// Minimum difference between the parts of a broken side; 0 allows equal halves.
     #[arg(long, value_name = "D", default_value = "1", value_parser = number::number)]
     min_difference: u64,
-    /// By recursion over all smaller bars, not by the theorem: for sides of up to a thousand or so.
+    /// Compute by recursion over all smaller bars instead of by the theorem; for sides up to about 1000.
     #[arg(long)]
     direct: bool,
-    /// One JSON object; of a table one a row.
+    /// Print one JSON object; with --table, one per row.
     #[arg(long)]
     json: bool,
 }
 
-/// `MxN`, neither of them 0.
+/// Parses `MxN` with M and N at least 1.
 fn table(text: &str) -> Result<(u64, u64), String> {
-    let (rows, columns) = text.split_once('x').ok_or("a table is MxN, for example 20x20")?;
+    let (rows, columns) = text.split_once('x').ok_or("write the table as MxN, for example 20x20")?;
     Ok((number::positive(rows)?, number::positive(columns)?))
 }
 
-/// What knows the values of bars: of `sides`, and of bars that fit into it.
+/// The values of a bar and of all bars that fit into it.
 enum Values {
-    /// G of single sides.
+    /// G of single sides; the theorem gives the value of a bar.
     Theorem(Vec<u16>),
+    /// The value of every bar, by recursion.
     Direct(Bars),
 }
 
@@ -60,8 +63,9 @@ impl Values {
         let longest = sides.iter().copied().max().unwrap_or(0);
         if longest >= MAX_VALUES {
             let text = format!(
-                "a side of {longest}: values of sides are computed below 2^28; 'grundy run {rule}' makes a table, 'grundy \
-                 values' tells the values of the sides, and the theorem (--help) needs no more"
+                "side {longest} is too long to compute its value in memory (sides must be less than 2^28); compute a \
+                 table with 'grundy run {rule}', print the values of the sides with 'grundy values', and apply the \
+                 theorem (--help)"
             );
             return Err(Usage(text).into());
         }
@@ -74,7 +78,7 @@ impl Values {
             Values::Theorem(values) => usize::try_from(side).ok().and_then(|side| values.get(side).copied()),
             Values::Direct(bars) => bars.side_value(axis, side),
         };
-        value.ok_or_else(|| anyhow::anyhow!("no value of a side of {side} is there"))
+        value.ok_or_else(|| anyhow::anyhow!("the value of side {side} was not computed"))
     }
 
     /// The value of a bar.
@@ -85,7 +89,7 @@ impl Values {
                 Ok(by_theorem(sides?))
             }
             Values::Direct(bars) => {
-                bars.value(bar).ok_or_else(|| anyhow::anyhow!("no value of {} is there", name(bar)))
+                bars.value(bar).ok_or_else(|| anyhow::anyhow!("the value of {} was not computed", name(bar)))
             }
         }
     }
@@ -121,7 +125,7 @@ fn print_bar(out: &mut dyn Write, args: &Args, side_values: &[u16], value: u16) 
     Ok(writeln!(out, "{}: nim-value {value}, {by}; {}", name(&args.sides), sides.join(", "))?)
 }
 
-/// Rows and columns from 1 on, with their numbers in front and above.
+/// Prints the values of all bars, rows and columns from 1; as text with row and column numbers.
 fn print_table(
     out: &mut dyn Write,
     json: bool,

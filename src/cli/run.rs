@@ -1,4 +1,4 @@
-//! `grundy run`: make or resume a run.
+//! `grundy run`: start or resume a run.
 
 use super::number;
 use super::progress::Meter;
@@ -14,45 +14,45 @@ use std::process::ExitCode;
 /// Arguments of `grundy run`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy run grundy --to 1e8\n\
-                        Stop it with Ctrl-C; the same command resumes it. TERM and HUP stop it too; USR1 and USR2 are\n\
-                        ignored.\n\n\
-                        Example with less disk: grundy run grundy --to 1e11 --keep 1G\n\
-                        keeps the first 2^26 values and at least the last 10^9, and frees the others for good.")]
+                        Ctrl-C (INT), TERM or HUP stops the run after a commit; the same command resumes it. USR1 and\n\
+                        USR2 are ignored.\n\n\
+                        Example with less disk space: grundy run grundy --to 1e11 --keep 1G\n\
+                        keeps the first 2^26 values and at least the last 10^9, and frees the others permanently.")]
 pub(crate) struct Args {
-    /// The game; left out: that of the directory, or Grundy's.
+    /// Game to compute [default: the directory's game, else Grundy's game].
     game: Option<Rule>,
-    /// How many values there shall be, G(0) to G(N-1); left out: until stopped.
+    /// Number of values to compute, G(0) to G(N-1) [default: continue until stopped].
     #[arg(long, value_name = "N", value_parser = number::positive)]
     to: Option<u64>,
-    /// The run directory; left out: runs/GAME.
+    /// Run directory [default: runs/GAME].
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Keep the first 2^26 values and at least the last SIZE, free the others; a resumed run goes on with what it had. What
-    /// is freed stays freed. Refused when the game looks back farther.
+    /// Keep the first 2^26 values and at least the last SIZE values, and free the others permanently [default: that of
+    /// the run that is resumed, else keep all]. Refused when the solver needs more than the last SIZE values.
     #[arg(long, value_name = "SIZE", value_parser = number::positive)]
     keep: Option<u64>,
     #[command(flatten)]
     compute: Compute,
-    /// Bytes a value in a new table.
+    /// Bytes per value in a new table.
     #[arg(long, value_enum, default_value = "auto")]
     width: WidthChoice,
-    /// Go back to the last good record when the table is damaged.
+    /// Roll back to the last valid record if the run is damaged.
     #[arg(long)]
     rollback: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum WidthChoice {
-    /// One, unless many values exceed 255.
+    /// One byte, or two if many values exceed 255.
     Auto,
-    /// One, and a list of the values that exceed 255.
+    /// One byte, and a separate list for the values of 255 and above.
     U8,
-    /// Two.
+    /// Two bytes.
     U16,
 }
 
 pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
-    let grundy = || Rule::grundy(1).expect("a rule");
+    let grundy = || Rule::grundy(1).expect("Grundy's game is a valid rule");
     let dir = match (&args.dir, &args.game) {
         (Some(dir), _) => dir.clone(),
         (None, game) => default_directory(game.as_ref().unwrap_or(&grundy())),
@@ -77,10 +77,10 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     meter.end();
     let outcome = outcome?;
     let progress = outcome.progress;
-    let said = super::output::print(|out| {
+    let printed = super::output::print(|out| {
         Ok(writeln!(
             out,
-            "{}: {} values in {} ({} new); {} rares, the last at {}; largest value {} at {}",
+            "{}: {} values in {} ({} new); {} rare positions, the last at {}; largest value {} at {}",
             outcome.rule,
             progress.count,
             dir.display(),
@@ -92,14 +92,14 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
         )?)
     });
     if outcome.stopped {
-        super::complain!("stopped; to go on: {}", resume_command(&outcome.rule, &dir, args.to));
+        super::complain!("stopped; to resume: {}", resume_command(&outcome.rule, &dir, args.to));
         return Ok(ExitCode::from(130));
     }
-    said?;
+    printed?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What goes on with a run, to be typed in a shell.
+/// The shell command that resumes a run.
 pub(super) fn resume_command(rule: &Rule, dir: &Path, to: Option<u64>) -> String {
     let to = to.map_or_else(String::new, |to| format!(" --to {to}"));
     let dir = dir.display().to_string();

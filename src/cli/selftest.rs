@@ -1,4 +1,4 @@
-//! `grundy selftest`: does this build work on this machine?
+//! `grundy selftest`: test this build on this machine.
 
 use anyhow::Result;
 use std::process::ExitCode;
@@ -6,10 +6,10 @@ use std::process::ExitCode;
 /// Arguments of `grundy selftest`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy selftest\n\
-                        Takes some 10 to 20 seconds and writes below TMPDIR. Exit status 3 when a check fails.\n\
-                        JSON keys: ok checks; each of checks: name ok said milliseconds")]
+                        Takes about 10 to 20 seconds and writes below TMPDIR. Exit status 3 if a check fails.\n\
+                        JSON keys: ok checks. Each element of 'checks' has name ok said milliseconds")]
 pub(crate) struct Args {
-    /// One JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
@@ -18,7 +18,7 @@ pub(crate) fn selftest(args: &Args) -> Result<ExitCode> {
     super::start_threads()?;
     let mut checks = Vec::new();
     let mut printed = Ok(());
-    let well = grundy::selftest::run(|check| {
+    let all_ok = grundy::selftest::run(|check| {
         let ok = check.outcome.is_ok();
         let said = match &check.outcome {
             Ok(said) | Err(said) => said,
@@ -40,9 +40,9 @@ pub(crate) fn selftest(args: &Args) -> Result<ExitCode> {
     printed?;
     if args.json {
         super::output::print(|out| {
-            writeln!(out, "{}", serde_json::json!({ "ok": well, "checks": checks }))?;
+            writeln!(out, "{}", serde_json::json!({ "ok": all_ok, "checks": checks }))?;
             Ok(())
         })?;
     }
-    Ok(if well { ExitCode::SUCCESS } else { ExitCode::from(3) })
+    Ok(if all_ok { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }

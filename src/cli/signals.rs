@@ -1,8 +1,8 @@
-//! Signals: which of them stop a command, and which change nothing.
+//! Signals: which of them stop a command, and which are ignored.
 //!
 //! INT, TERM and HUP set a flag that long work polls; a second one ends the process at once. INT and HUP stay ignored
-//! where they were inherited so: a shell without job control starts `grundy run … &` with INT ignored, and nohup ignores
-//! HUP. TERM is always taken.
+//! if the process inherited them as ignored: a shell without job control starts `grundy run … &` with INT ignored, and
+//! nohup ignores HUP. TERM is always handled.
 
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGABRT, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
@@ -10,20 +10,20 @@ use signal_hook::flag;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Exit status of work that a signal stopped.
+/// Exit status of a command that a signal stopped.
 pub(crate) const STOPPED: u8 = 130;
 
-/// The error of work that a signal stopped before it was done; it exits with [`STOPPED`].
+/// The error of a command that a signal stopped before its end; the exit status is [`STOPPED`].
 #[derive(Debug, thiserror::Error)]
 #[error("stopped by a signal; no file was written")]
 pub(crate) struct Stopped;
 
-/// Sets up what every command needs; called once, first thing in `main`.
+/// Installs the signal handlers that every command needs; called once, at the start of `main`.
 ///
 /// - ABRT exits with status 1. The standard library calls `abort` after it has reported a failed allocation, which is a
-///   failure like a full disk, not a crash worth a core dump.
-/// - USR1 and USR2 are ignored: by default they would end a run without a commit.
-/// - XFSZ is ignored, so that a write beyond the limit of file sizes (`ulimit -f`) is an error like any other.
+///   failure like a full disk and needs no core dump.
+/// - USR1 and USR2 are ignored, because by default they would end a run without a commit.
+/// - XFSZ is ignored, so that a write beyond the file size limit (`ulimit -f`) returns an error.
 ///
 /// # Errors
 /// When a handler cannot be installed.
@@ -36,8 +36,8 @@ pub(crate) fn prepare() -> Result<()> {
     Ok(())
 }
 
-/// A flag that INT, TERM and HUP set from now on. A second signal exits with [`STOPPED`] at once. INT and HUP that this
-/// process inherited as ignored stay ignored.
+/// Returns a flag that INT, TERM and HUP set from now on. A second signal exits with [`STOPPED`] at once. INT and HUP
+/// that this process inherited as ignored stay ignored.
 ///
 /// # Errors
 /// When a handler cannot be installed.

@@ -1,5 +1,5 @@
-//! GAME or DIR: what parses as a game is a game; what does not is a directory. All commands that read a run find its
-//! directory here, so that all say the same of one that holds no run.
+//! GAME or DIR: an argument that parses as a game is a game; any other is a directory. All commands that read a run
+//! find its directory here, so that they report a directory without a run in the same words.
 
 use super::{Usage, default_directory};
 use anyhow::{Result, anyhow};
@@ -8,12 +8,12 @@ use grundy::theory::rule::Rule;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Where values come from.
+/// The source of values.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// Computed on the spot.
+    /// A game whose values are computed.
     Game(Rule),
-    /// Read from a run directory.
+    /// A run directory whose values are read.
     Directory(PathBuf),
 }
 
@@ -31,9 +31,10 @@ impl Source {
         match error {
             Error::UnknownGame { suggestions, .. } => {
                 let name = error::printable(text);
-                let next = match suggestions.is_empty() {
-                    true => "'grundy games' lists the names of games".to_owned(),
-                    false => format!("did you mean '{}'?", suggestions.join("' or '")),
+                let next = if suggestions.is_empty() {
+                    "'grundy games' lists the names of games".to_owned()
+                } else {
+                    format!("did you mean '{}'?", suggestions.join("' or '"))
                 };
                 Err(Usage(format!("'{name}' is neither a game nor a directory; {next}")).into())
             }
@@ -42,7 +43,7 @@ impl Source {
     }
 }
 
-/// What a command can read.
+/// The kinds of input that a command accepts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Run,
@@ -57,7 +58,7 @@ impl Wanted {
         }
     }
 
-    /// What to give instead, with the runs nearby.
+    /// Advice on the argument to give, with the runs nearby.
     fn advice(self, runs: &[PathBuf]) -> String {
         let what = match self {
             Wanted::Run => "give the directory of a run",
@@ -67,12 +68,12 @@ impl Wanted {
     }
 }
 
-/// `dir`, when it holds a journal; otherwise an error that says what is there, and where runs are.
+/// Returns `dir` if it contains a journal; otherwise an error that describes the path and lists the runs nearby.
 pub(crate) fn run_directory(dir: &Path) -> Result<&Path> {
     existing_run(dir, Wanted::Run)
 }
 
-/// [`run_directory`] for a command that would have taken the file of a certificate as well.
+/// [`run_directory`] for a command that also accepts a certificate file.
 pub(crate) fn run_or_certificate(dir: &Path) -> Result<&Path> {
     existing_run(dir, Wanted::RunOrCertificate)
 }
@@ -96,7 +97,7 @@ fn existing_run(dir: &Path, wanted: Wanted) -> Result<&Path> {
     let journal = grundy::checkpoint::journal::NAME;
     if dir.join(grundy::table::VALUES).exists() {
         let values = grundy::table::VALUES;
-        return Err(anyhow!("{name}: no run here ({values} is there, but {journal} is missing)"));
+        return Err(anyhow!("{name}: no run here ({values} exists, but {journal} is missing)"));
     }
     let runs = runs_in(dir);
     let next = game_advice(dir).filter(|_| runs.is_empty()).unwrap_or_else(|| wanted.advice(&runs));
@@ -114,13 +115,14 @@ fn missing(dir: &Path, wanted: Wanted) -> anyhow::Error {
     anyhow!("{name}: {}; {}", wanted.not_found(), wanted.advice(&runs))
 }
 
-/// What to do when the path is the name of a game: give its run, or make one.
+/// Advice for a path that is the name of a game: the game's run directory, or the command that creates it.
 fn game_advice(path: &Path) -> Option<String> {
     let rule: Rule = path.to_str()?.parse().ok()?;
     let run = default_directory(&rule);
-    Some(match has_journal(&run) {
-        true => format!("its run is {}", run.display()),
-        false => format!("'grundy run {rule}' makes {}", run.display()),
+    Some(if has_journal(&run) {
+        format!("its run is {}", run.display())
+    } else {
+        format!("'grundy run {rule}' creates {}", run.display())
     })
 }
 
@@ -142,7 +144,7 @@ fn runs_in(dir: &Path) -> Vec<PathBuf> {
 /// Maximum number of runs named in a message.
 const LISTED: usize = 10;
 
-/// `there are runs in A, B and 3 more`; `None` without any.
+/// The phrase `there are runs in A, B and 3 more`; `None` if `runs` is empty.
 fn list(runs: &[PathBuf]) -> Option<String> {
     let names: Vec<String> = runs.iter().take(LISTED).map(|run| printable(run)).collect();
     let more = match runs.len().saturating_sub(LISTED) {
@@ -152,7 +154,7 @@ fn list(runs: &[PathBuf]) -> Option<String> {
     (!names.is_empty()).then(|| format!("there are runs in {}{more}", names.join(", ")))
 }
 
-/// A path for a message.
+/// A path in a form that is safe to print in a message.
 fn printable(path: &Path) -> String {
     error::printable(&path.display().to_string())
 }

@@ -1,4 +1,4 @@
-//! `grundy status`: what a run holds and how far it may be trusted.
+//! `grundy status`: show what a run contains, from its last record, and which checks its values have passed.
 
 use anyhow::Result;
 use grundy::checkpoint::journal;
@@ -11,18 +11,21 @@ use std::path::PathBuf;
 /// Arguments of `grundy status`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy status runs/grundy --json\n\
-                        Keys: game count width mask position rares last_rare max_value max_at escapes digest checks errors\n\
-                        suspect time seconds kept excluded. 'suspect' is the n whose value failed a check and has not been\n\
-                        recomputed, else null; 'time' is when the last record was written (UTC); 'seconds' is the computing\n\
-                        time over all processes; 'kept' lists the half-open ranges of values that are kept. 'excluded' says\n\
-                        which periods the zeros rule out: no divisor of 'count' numbers, the largest of them, the 'least_left'\n\
-                        that no zero rules out, and 'looked', the number of values searched for zeros.\n\
-                        Exit status 3 if a file of the run is missing or shorter than the journal says; 'grundy verify'\n\
-                        checks every byte.")]
+                        JSON keys: game count width mask position rares last_rare max_value max_at escapes digest\n\
+                        checks errors suspect time seconds kept excluded.\n\
+                        'rares' is the number of rare positions, 'last_rare' the last of them; 'suspect' is the n\n\
+                        whose value failed a check and has not been recomputed, else null; 'time' is when the last\n\
+                        record was written (UTC); 'seconds' is the computing time over all processes; 'kept' lists\n\
+                        the half-open ranges of n whose values are kept. 'excluded' says which periods are ruled out\n\
+                        by zeros: every divisor of each of 'count' numbers, of which 'largest' is the largest.\n\
+                        'least_left' is the least period that no zero rules out, 'looked' the number of values\n\
+                        searched for zeros.\n\
+                        Exit status 3 if a file of the run is missing or shorter than the journal says; 'grundy\n\
+                        verify' checks every byte.")]
 pub(crate) struct Args {
-    /// The run directory.
+    /// Run directory.
     dir: PathBuf,
-    /// One JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
@@ -30,7 +33,8 @@ pub(crate) struct Args {
 pub(crate) fn status(args: &Args) -> Result<()> {
     let contents = journal::read(super::source::run_directory(&args.dir)?)?;
     let record = &contents.last;
-    // Opening the table compares its files with the journal. The journal is shown even if they are damaged.
+    // Opening the run compares the lengths of its files with the journal. If they are damaged, status still prints the
+    // journal, then reports the damage.
     let view = RunReader::open(&args.dir);
     let excluded = view.as_ref().ok().and_then(excluded);
     if args.json {
@@ -68,29 +72,31 @@ pub(crate) fn status(args: &Args) -> Result<()> {
         lines.map(|(number, what)| format!("{number} {what}")).collect()
     };
     let proved = some(&[("witnessed", "values by witnesses"), ("definition", "by the definition")]);
-    let again = some(&[
+    let rechecked = some(&[
         ("audited", "values by another kernel"),
         ("places", "by the definition"),
-        ("settled", "new maxima by all pairs"),
-        ("walks", "surprises by all pairs"),
-        ("memory", "times the memory"),
-        ("rehashed", "values read back from the disk"),
-        ("repaired", "pieces of the table put back"),
+        ("settled", "new maxima from all pairs"),
+        ("walks", "anomalies by exhaustive search"),
+        ("memory", "memory checks"),
+        ("rehashed", "values hashed from the disk"),
+        ("repaired", "damaged ranges restored"),
     ]);
     let failed = match record.errors {
         0 => "0".to_owned(),
         errors => {
-            format!("{errors}; what was not committed was computed anew; test the memory and the disk of this machine")
+            format!("{errors}; uncommitted values were recomputed; test the memory and the disk of this machine")
         }
     };
     let suspect = record.suspect;
     let suspect = suspect.map_or_else(String::new, |n| format!("; G({n}) is suspect until it is recomputed"));
     let failed = failed + &suspect;
     let periods = match &excluded {
-        None => "no table to look at".to_owned(),
-        Some(e) if e.multiples.is_empty() => format!("none is excluded by a zero below {}", e.looked),
+        None => "unknown, because the table cannot be read".to_owned(),
+        Some(e) if e.multiples.is_empty() => {
+            format!("no period is ruled out by the zeros among the first {} values", e.looked)
+        }
         Some(e) => format!(
-            "no divisor of {} numbers up to {}, by zeros below {}; the least left is {}",
+            "no divisor of {} numbers up to {}, by the zeros among the first {} values; the least period left is {}",
             e.multiples.len(),
             e.multiples.last().copied().unwrap_or(0),
             e.looked,
@@ -98,7 +104,8 @@ pub(crate) fn status(args: &Args) -> Result<()> {
         ),
     };
     let kept: Vec<String> = record.kept.iter().map(|(from, to)| format!("{from}..{to}")).collect();
-    let keeps = record.keep.map_or_else(String::new, |keep| format!(" (the head, and at least the last {keep})"));
+    let keeps =
+        record.keep.map_or_else(String::new, |keep| format!(" (the first values, and at least the last {keep})"));
     let lines = [
         ("game", record.game.escape_default().to_string()),
         (
@@ -119,16 +126,16 @@ pub(crate) fn status(args: &Args) -> Result<()> {
         (
             "space",
             match record.mask {
-                0 => "none: every value by the definition".to_owned(),
+                0 => "none; every value is computed by the definition".to_owned(),
                 mask => format!("mask {mask:#x}, position term {}", record.position),
             },
         ),
-        ("rares", format!("{}, the last at {}", record.rares, record.last_rare)),
+        ("rare positions", format!("{}, the last at {}", record.rares, record.last_rare)),
         ("largest value", format!("{} at {}", record.max_value, record.max_at)),
         ("periods", periods),
         ("digest", record.digest.escape_default().to_string()),
         ("proved", proved.join(", ")),
-        ("looked at again", again.join(", ")),
+        ("rechecked", rechecked.join(", ")),
         ("failed checks", failed),
         ("written by", format!("{}, kernel {}", record.program.escape_default(), record.kernel.escape_default())),
         ("last record", record.time.escape_default().to_string()),
@@ -140,16 +147,17 @@ pub(crate) fn status(args: &Args) -> Result<()> {
             writeln!(out, "{name:>15}  {value}")?;
         }
         if contents.torn.is_some() {
-            writeln!(out, "{:>15}  the last record broke off; the next run drops it", "note")?;
+            writeln!(out, "{:>15}  the last record is incomplete; the next run removes it", "note")?;
         }
         Ok(())
     })?;
     Ok(view.map(drop)?)
 }
 
-/// What the first values exclude; `None` if they cannot be read, which `verify` explains.
+/// The periods that zeros among the first values rule out; `None` if the values cannot be read, a fault that `verify`
+/// reports.
 fn excluded(view: &RunReader) -> Option<Excluded> {
-    /// Number of first values searched for zeros: zeros soon become rare, and status must be quick.
+    /// Maximum number of first values searched for zeros: later zeros are scarce, and status must be quick.
     const LOOKED: u64 = 1 << 22;
     let freed = view.freed();
     let there = if freed.is_empty() { view.len() } else { freed.start };

@@ -1,4 +1,4 @@
-//! `grundy survey` and `grundy merge`: the periods of many games, and their table.
+//! `grundy survey` and `grundy merge`: find the periods of many games, and combine their records into a table.
 
 use super::input::{called, read_text};
 use super::number;
@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 
-/// Maximum length of a list of games, in bytes.
+/// Maximum length of a file with a list of games, in bytes.
 const MAX_LIST_BYTES: u64 = 64 << 20;
 
-/// Maximum number of missing results that `merge` lists.
+/// Maximum number of lines of missing results that `merge` prints.
 const MAX_LISTED: usize = 20;
 
 /// Arguments of `grundy survey`.
@@ -25,30 +25,31 @@ const MAX_LISTED: usize = 20;
 #[command(after_help = "Example: grundy survey --digits 2 -o octal2\n         \
                         grundy survey games.txt --to 2^22 --shard 0/4 -o shard0\n         \
                         grundy merge shard0 shard1 shard2 shard3\n\
-                        Writes one record per game, CODE.json, the tables survey.csv and survey.md, and survey.plan,\n\
-                        which says what is to be examined. Games that need every pair of heaps are examined up to an\n\
-                        eighth of --to, others up to four times as far when a period could be proved there. The same\n\
-                        command, or one with a larger --to, continues a survey. A directory with other files, or with\n\
-                        another survey, is refused; exit status 75 means that another process is using it.")]
+                        Writes one record per game (CODE.json), the tables survey.csv and survey.md, and survey.plan,\n\
+                        which lists the expected games. Games without a sparse space, whose values need all pairs,\n\
+                        are examined up to an eighth of --to; a game with an observed period is examined up to four\n\
+                        times --to if that could prove it. The same command, or one with a larger --to, continues a\n\
+                        survey. A directory with other files or another survey is refused; exit status 75 means that\n\
+                        another process is using the directory.")]
 pub(crate) struct SurveyArgs {
-    /// A file with one game per line, at most 64 MiB; # begins a comment, '-' is standard input.
+    /// File with one game per line, at most 64 MiB; # begins a comment, '-' is standard input.
     #[arg(value_name = "GAMES-FILE", required_unless_present = "digits", conflicts_with = "digits")]
     games: Option<PathBuf>,
-    /// All octal codes 0.… and 4.… with up to K digits after the point.
+    /// Examine all octal codes 0.… and 4.… with up to K digits after the point.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(survey::plan::MAX_DIGITS)))]
     digits: Option<u32>,
-    /// Examine one of N parts of the games, 0/N to (N-1)/N; a hash of its code gives each game its part.
+    /// Examine only part I of N parts of the games, I from 0 to N-1; a hash of the game's code selects its part.
     #[arg(long, value_name = "I/N", value_parser = shard, default_value = "0/1")]
     shard: (u64, u64),
     /// Number of values of each game to examine.
     #[arg(long, value_name = "N", default_value = "2^20", value_parser = number::positive)]
     to: u64,
-    /// Directory of the records; it must be new, empty, or that of the same survey.
+    /// Directory for the records; it must be new, empty, or the directory of the same survey.
     #[arg(short, value_name = "DIR")]
     output: PathBuf,
     #[command(flatten)]
     compute: Compute,
-    /// The records as JSON Lines on stdout.
+    /// Print the records as JSON Lines.
     #[arg(long)]
     json: bool,
 }
@@ -56,35 +57,35 @@ pub(crate) struct SurveyArgs {
 /// Arguments of `grundy merge`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy merge shard0 shard1 --format csv -o table.csv\n\
-                        Of two records of a game a proved one counts, else the one with more values; records that\n\
-                        cannot both be true are refused with exit status 3.\n\
-                        The plans in the directories say which games are expected. When results are missing, merge\n\
-                        lists them on stderr, writes no table and ends with exit status 4.")]
+                        Of two records of one game, merge takes the proved one, else the one with more values; it\n\
+                        refuses records that contradict each other with exit status 3.\n\
+                        The plans in the directories list the expected games. If results are missing, merge lists\n\
+                        them on stderr, writes no table, and exits with status 4.")]
 pub(crate) struct MergeArgs {
-    /// Directories of surveys.
+    /// Survey directories.
     #[arg(required = true, value_name = "DIR")]
     dirs: Vec<PathBuf>,
-    /// The format of the table.
+    /// Format of the table.
     #[arg(long, value_enum, default_value = "markdown")]
     format: Format,
-    /// File to write, '-' for stdout [default: stdout]
+    /// File to write; '-' is stdout [default: stdout].
     #[arg(short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The same as --format jsonl.
+    /// Same as --format jsonl.
     #[arg(long)]
     json: bool,
-    /// Write the table of the results that are there, even when others are missing.
+    /// Write the table of the available results even if others are missing.
     #[arg(long)]
     partial: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A table for people.
+    /// A Markdown table.
     Markdown,
     /// Comma-separated, with a header line.
     Csv,
-    /// The records, one a line.
+    /// JSON Lines, one record per line.
     Jsonl,
 }
 
@@ -101,7 +102,7 @@ impl Format {
     }
 }
 
-/// `I/N` with I below N.
+/// Parses `I/N` with I less than N.
 fn shard(text: &str) -> Result<(u64, u64), String> {
     let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
     match parts {
@@ -110,7 +111,7 @@ fn shard(text: &str) -> Result<(u64, u64), String> {
     }
 }
 
-/// The canonical names of games, one per line, each once.
+/// Reads the games of a file, one per line: their canonical names without repetitions.
 fn games_of(path: &Path) -> Result<Vec<String>> {
     let text = read_text(path, MAX_LIST_BYTES)?;
     let path = called(path);
@@ -126,7 +127,7 @@ fn games_of(path: &Path) -> Result<Vec<String>> {
         }
     }
     if games.is_empty() {
-        return Err(Usage(format!("{}: no games", path.display())).into());
+        return Err(Usage(format!("{}: the file contains no games; write one game per line", path.display())).into());
     }
     Ok(games)
 }
@@ -165,7 +166,7 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
         }
         writeln!(
             out,
-            "{}: {} games, {} of them new; {proved} periods proved; the table is in survey.md and survey.csv",
+            "{}: {} games, {} of them new; {proved} periods proved; tables: survey.md and survey.csv",
             args.output.display(),
             records.len(),
             outcome.made
@@ -179,7 +180,7 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     }
     if outcome.stopped {
-        super::complain!("stopped; the same command goes on with the games that are missing");
+        super::complain!("stopped; the same command continues with the missing games");
         return Ok(ExitCode::from(130));
     }
     Ok(ExitCode::SUCCESS)
@@ -191,7 +192,7 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<ExitCode> {
     for dir in &collection.unplanned {
         let dir = dir.display();
         super::complain!(
-            "grundy: warning: {dir}: no plan here (survey.plan), so it is unknown whether records are missing"
+            "grundy: warning: {dir}: no plan (survey.plan), so merge cannot tell whether records are missing"
         );
     }
     let missing = collection.missing();
@@ -209,17 +210,18 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Lists on stderr what is missing.
+/// Lists the missing results on stderr.
 fn list(missing: &Missing, partial: bool) {
-    let (kind, what) = match partial {
-        true => ("warning", ":"),
-        false => ("error", "; no table is written. Complete the surveys, or give --partial. Missing:"),
+    let (kind, what) = if partial {
+        ("warning", ":")
+    } else {
+        ("error", "; no table is written. Complete the surveys, or use --partial. Missing:")
     };
     super::complain!("grundy: {kind}: {} of {} results are missing{what}", missing.games, missing.expected);
     for line in missing.lines.iter().take(MAX_LISTED) {
         super::complain!("  {line}");
     }
     if missing.lines.len() > MAX_LISTED {
-        super::complain!("  and {} more lines like these", missing.lines.len() - MAX_LISTED);
+        super::complain!("  and {} more lines", missing.lines.len() - MAX_LISTED);
     }
 }

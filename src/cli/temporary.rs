@@ -1,9 +1,10 @@
-//! Temporary directories for values that do not fit the memory, and the removal of those that a killed process left.
+//! Temporary directories for sequences that do not fit in memory, and the removal of those that a killed process left.
 //!
-//! A directory is removed when its guard is dropped. A process that is killed leaves it behind, so the next command that
-//! makes one removes the stale ones first. A directory counts as stale only when it lies in the same place, its name has one
-//! of our prefixes, it and the marker file in it belong to this user, the marker has our text, and the lock on the marker
-//! can be taken: the kernel gives up the lock of a process that has died. Nothing else is ever removed.
+//! A directory is removed when its guard is dropped. A killed process leaves its directory behind, so the next command
+//! that creates one removes the stale ones first. A directory is stale only if it has the same parent, its name has one
+//! of our prefixes, it and the marker file in it belong to this user, the marker has our text, and the lock on the
+//! marker can be taken: the operating system releases the lock of a process that has died. Nothing else is ever
+//! removed.
 
 use anyhow::{Context, Result};
 use std::ffi::OsStr;
@@ -12,54 +13,58 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// What the names of our directories begin with.
+/// Prefixes of the names of our directories.
 const PREFIXES: [&str; 2] = ["grundy-period-", "grundy-verify-"];
 
+/// Name of the marker file.
 const MARKER: &str = "grundy-temporary";
+/// Content of the marker file.
 const TEXT: &str =
     "A temporary directory of grundy. The next grundy command that needs one removes it when its process is dead.\n";
 
-/// A temporary directory that is removed when this is dropped.
+/// A temporary directory, removed on drop.
 #[derive(Debug)]
 pub(super) struct Temporary {
     home: tempfile::TempDir,
-    /// Holds the lock.
+    /// The marker file, open because it holds the lock.
     _marker: File,
 }
 
 impl Temporary {
-    /// Makes a directory in the system's place for temporary files (`TMPDIR`), after removing stale ones there.
+    /// Creates a directory in the system's directory for temporary files (`TMPDIR`), after removing the stale ones
+    /// there.
     pub(super) fn new(prefix: &str) -> Result<Temporary> {
         Temporary::new_in(&std::env::temp_dir(), prefix)
     }
 
     fn new_in(place: &Path, prefix: &str) -> Result<Temporary> {
-        debug_assert!(PREFIXES.contains(&prefix), "a directory that is never found stale");
+        debug_assert!(PREFIXES.contains(&prefix), "with another prefix, a stale directory would not be recognised");
         remove_stale(place);
-        let making = || format!("making a temporary directory in {}; TMPDIR names another place", place.display());
-        let home = tempfile::Builder::new().prefix(prefix).tempdir_in(place).with_context(making)?;
-        // The marker appears under its name only when it is locked, so no other process finds it without its lock.
+        let creating =
+            || format!("creating a temporary directory in {}; set TMPDIR to use another directory", place.display());
+        let home = tempfile::Builder::new().prefix(prefix).tempdir_in(place).with_context(creating)?;
+        // The marker gets its name only after it is locked, so no other process finds it unlocked.
         let unlocked = home.path().join("unlocked");
-        let mut marker = File::create_new(&unlocked).with_context(making)?;
-        marker.write_all(TEXT.as_bytes()).with_context(making)?;
-        marker.try_lock().with_context(making)?;
-        std::fs::rename(&unlocked, home.path().join(MARKER)).with_context(making)?;
+        let mut marker = File::create_new(&unlocked).with_context(creating)?;
+        marker.write_all(TEXT.as_bytes()).with_context(creating)?;
+        marker.try_lock().with_context(creating)?;
+        std::fs::rename(&unlocked, home.path().join(MARKER)).with_context(creating)?;
         Ok(Temporary { home, _marker: marker })
     }
 
-    /// The directory for a run: it is not there yet, and holds nothing but the run when it is.
+    /// The run directory. It does not exist yet; the run creates it.
     pub(super) fn run(&self) -> PathBuf {
         self.home.path().join("run")
     }
 }
 
-/// Removes what killed processes left in `place`. What cannot be examined or removed is left as it is.
+/// Removes the stale directories in `place`; skips those that cannot be examined or removed.
 fn remove_stale(place: &Path) {
     for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
         if PREFIXES.iter().any(|prefix| has_prefix(&entry.file_name(), prefix))
             && let Some(lock) = lock_stale(&entry.path())
         {
-            // Links are removed, not followed.
+            // Removes symbolic links without following them.
             let _ = std::fs::remove_dir_all(entry.path());
             drop(lock);
         }
@@ -70,14 +75,14 @@ fn has_prefix(name: &OsStr, prefix: &str) -> bool {
     name.to_str().is_some_and(|name| name.starts_with(prefix))
 }
 
-/// The locked marker of a directory that is ours and stale.
+/// Locks the marker of `dir` and returns it; `None` if `dir` is not a stale directory of ours.
 fn lock_stale(dir: &Path) -> Option<File> {
     let user = rustix::process::geteuid().as_raw();
     let there = std::fs::symlink_metadata(dir).ok()?;
     if !there.is_dir() || there.uid() != user {
         return None;
     }
-    // A pipe in its place must not block, and a link must not lead elsewhere.
+    // The open must not block on a pipe, nor follow a symbolic link.
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let flags = i32::try_from(flags.bits()).ok()?;
     let mut marker = File::options().read(true).custom_flags(flags).open(dir.join(MARKER)).ok()?;
@@ -103,7 +108,7 @@ mod tests {
         names
     }
 
-    /// A directory as a killed process leaves it: with its marker, without the lock.
+    /// Creates a directory as a killed process leaves it: with its marker, without the lock.
     fn left_behind(place: &Path, name: &str) -> PathBuf {
         let dir = place.join(name);
         fs::create_dir_all(dir.join("run")).unwrap();
@@ -113,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_a_dead_process_is_removed_and_one_in_use_is_kept() {
+    fn stale_directory_is_removed_and_one_in_use_is_kept() {
         let place = tempfile::tempdir().unwrap();
         let used = Temporary::new_in(place.path(), "grundy-verify-").unwrap();
         fs::create_dir(used.run()).unwrap();
@@ -127,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_our_own_stale_directories_is_removed() {
+    fn only_our_own_stale_directories_are_removed() {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
         fs::create_dir(at("grundy-verify-empty")).unwrap();
@@ -142,7 +147,7 @@ mod tests {
         std::os::unix::fs::symlink(&target, at("grundy-verify-link")).unwrap();
         fs::create_dir(at("grundy-verify-linked-marker")).unwrap();
         std::os::unix::fs::symlink(target.join(MARKER), at("grundy-verify-linked-marker").join(MARKER)).unwrap();
-        // A stale one with a link in it: the link goes, what it leads to stays.
+        // A stale directory with a symbolic link: the link is removed, its target stays.
         let stale = left_behind(place.path(), "grundy-period-stale");
         std::os::unix::fs::symlink(&target, stale.join("link")).unwrap();
         let before = names(place.path());

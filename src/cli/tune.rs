@@ -1,4 +1,4 @@
-//! `grundy tune`: a sequence as Guy heard it.
+//! `grundy tune`: write a sequence as a tune, as Guy suggested, to a MIDI file.
 
 use super::output::Output;
 use super::{Usage, number};
@@ -12,27 +12,27 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy tune grundy --range 0..301 -o grundy.mid\n         \
                         grundy tune .6 -o waltz.mid\n\
-                        0 is middle C, 1 is D, 2 is E: the white keys. Values above 39, the highest key of MIDI, are\n\
-                        folded by octaves into the seven highest keys.\n\
-                        --json: {\"game\",\"from\",\"to\",\"notes\",\"folded\",\"tempo\",\"bar\",\"file\"}; from..to is half open,\n\
-                        folded counts the notes that were.")]
+                        The values are white keys: 0 is middle C, 1 is D, 2 is E. Values above 39, the highest white\n\
+                        key of MIDI, are folded by octaves into the seven highest white keys.\n\
+                        --json: {\"game\",\"from\",\"to\",\"notes\",\"folded\",\"tempo\",\"bar\",\"file\"}; from..to\n\
+                        is half open, folded is the number of folded notes.")]
 pub(crate) struct Args {
-    /// A game.
+    /// Game whose values are played.
     #[arg(value_name = "GAME", default_value = "grundy")]
     game: Rule,
-    /// Which heaps; left out: 0 to 300, as far as Guy went, and from 1 on for .6.
+    /// Range of n to play [default: 0..301 as by Guy; 1..301 for .6].
     #[arg(long, value_name = "A..B", value_parser = number::range)]
     range: Option<Range<u64>>,
-    /// MIDI file to write; '-' writes it to stdout, and the summary to stderr.
+    /// MIDI file to write; '-' writes the file to stdout and the summary to stderr.
     #[arg(short, value_name = "FILE")]
     output: PathBuf,
-    /// Beats, that is notes, a minute.
+    /// Beats (notes) per minute, 4 to 6000.
     #[arg(long, value_name = "BEATS", default_value = "180", value_parser = clap::value_parser!(u32).range(4..=6000))]
     tempo: u32,
-    /// Beats in a bar; left out: 3 for .6, a waltz, and 4 for others.
+    /// Beats per bar, 1 to 16 [default: 3 for .6, a waltz; 4 for other games].
     #[arg(long, value_name = "BEATS", value_parser = clap::value_parser!(u8).range(1..=16))]
     bar: Option<u8>,
-    /// One JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
@@ -43,7 +43,7 @@ pub(crate) fn tune(args: &Args, quiet: bool) -> Result<()> {
     let playing = Playing { tempo: args.tempo, bar: args.bar.unwrap_or(if waltz { 3 } else { 4 }) };
     let notes = range.end - range.start;
     if notes > tune::MAX_NOTES as u64 {
-        return Err(Usage(format!("{notes} notes; a tune has at most {}", tune::MAX_NOTES)).into());
+        return Err(Usage(format!("{notes} notes are too many; a tune has at most {}", tune::MAX_NOTES)).into());
     }
     let output = Output::to(&args.output)?;
     let values = super::values::computed(&args.game, range.end, quiet)?;
@@ -63,7 +63,7 @@ pub(crate) fn tune(args: &Args, quiet: bool) -> Result<()> {
     } else {
         let noun = if notes == 1 { "note" } else { "notes" };
         let folded = if folded == 0 { String::new() } else { format!("; {folded} of them folded") };
-        format!("{file}: {notes} {noun} of {}, {bar} beats a bar, {tempo} a minute{folded}", args.game)
+        format!("{file}: {notes} {noun} of {}, {bar} beats per bar, {tempo} per minute{folded}", args.game)
     };
     if output.is_stdout() {
         super::complain!("{summary}");

@@ -1,4 +1,4 @@
-//! `grundy values`: print values, from a run or computed on the spot.
+//! `grundy values`: print values, read from a run or computed in memory.
 
 use super::number;
 use super::progress::Meter;
@@ -12,7 +12,7 @@ use grundy::{Error, solver};
 use std::ops::Range;
 use std::path::Path;
 
-/// Values computed on the spot live in memory, two bytes each.
+/// Maximum number of values computed in memory, two bytes each.
 const MAX_VALUES: u64 = 1 << 32;
 
 /// Arguments of `grundy values`.
@@ -20,18 +20,18 @@ const MAX_VALUES: u64 = 1 << 32;
 #[command(after_help = "Example: grundy values kayles 0..100\n         \
                         grundy values runs/grundy 1e6 7250049\n         \
                         grundy values runs/grundy 0..100 --verify\n\
-                        Of a run, checks the journal and reads the table as it is; --verify checks the table too, first.")]
+                        For a run, checks the journal and reads the table as it is; --verify checks the table first.")]
 pub(crate) struct Args {
-    /// A game, or the directory of a run (./x is always a directory).
+    /// Game, or run directory (./x is always a directory).
     #[arg(value_name = "GAME|DIR")]
     source: String,
-    /// Half-open ranges A..B, or single heaps.
+    /// Values to print: half-open ranges A..B of n, or single n.
     #[arg(required = true, value_name = "RANGE", value_parser = number::range)]
     ranges: Vec<Range<u64>>,
-    /// JSON Lines: {"n":0,"value":0}
+    /// Print JSON Lines: {"n":0,"value":0}
     #[arg(long)]
     json: bool,
-    /// Verify the run's table against the digests in the journal first; exit with status 3 when a byte was altered. Only
+    /// Verify the run's table against the digests in the journal first; exit with status 3 if a byte was altered. Only
     /// with DIR.
     #[arg(long)]
     verify: bool,
@@ -50,13 +50,14 @@ pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
     }
 }
 
-/// What is wrong with `--verify` where there is no run.
-pub(super) const COMPUTED: &str = "--verify checks the table of a run; the values of a game are computed on the spot";
+/// The usage error for `--verify` without a run.
+pub(super) const COMPUTED: &str =
+    "--verify checks the table of a run, but no run directory is given; the values of a game are computed in memory";
 
-/// Opens a run to read its table: as it is, or with `verify` after its table was verified against the journal.
+/// Opens a run for reading. With `verify`, first verifies its table against the journal.
 ///
 /// # Errors
-/// What opening the run gives; [`Error::Damage`] when `verify` finds an altered byte.
+/// The errors of opening the run; [`Error::Damage`] if `verify` finds an altered byte.
 pub(super) fn open(dir: &Path, verify: bool, quiet: bool) -> Result<RunReader> {
     if !verify {
         return Ok(RunReader::open(dir)?);
@@ -72,14 +73,16 @@ pub(super) fn open(dir: &Path, verify: bool, quiet: bool) -> Result<RunReader> {
         true
     });
     meter.end();
-    verified?.ok_or_else(|| anyhow::anyhow!("{}: the verification ended early", dir.display()))
+    verified?.ok_or_else(|| anyhow::anyhow!("{}: the verification was stopped before its end", dir.display()))
 }
 
-/// The first values of a game, in memory.
+/// Computes the first `count` values of a game, in memory.
 pub(super) fn computed(rule: &Rule, count: u64, quiet: bool) -> Result<Vec<u16>> {
     if count > MAX_VALUES {
-        let text =
-            format!("values up to {count} do not fit the memory; 'grundy run {rule} --to {count}' puts them on disk");
+        let text = format!(
+            "{count} values are too many to compute in memory (at most 2^32); 'grundy run {rule} --to {count}' \
+             computes them on disk"
+        );
         return Err(Usage(text).into());
     }
     let mut meter = Meter::new(quiet);
@@ -88,7 +91,7 @@ pub(super) fn computed(rule: &Rule, count: u64, quiet: bool) -> Result<Vec<u16>>
     let method = KernelChoice::Auto.method()?;
     super::start_threads()?;
     let mut values = Vec::new();
-    // More than the memory of this process is known now, not after a part of the work.
+    // Reserve all memory now, so that a shortage is reported before any work is done.
     values.try_reserve_exact(length).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * count })?;
     let values = solver::extend(rule, method, values, length, solver::BLOCK, |n| {
         meter.at(n, String::new);
@@ -107,9 +110,8 @@ fn print<S: Sequence + ?Sized>(values: &S, args: &Args) -> Result<()> {
             let mut result = Ok(());
             for_each_piece(values, range.start, range.end, |from, piece| {
                 if result.is_ok() {
-                    result = (from..).zip(piece).try_for_each(|(n, v)| match args.json {
-                        true => writeln!(out, "{{\"n\":{n},\"value\":{v}}}"),
-                        false => writeln!(out, "{n} {v}"),
+                    result = (from..).zip(piece).try_for_each(|(n, v)| {
+                        if args.json { writeln!(out, "{{\"n\":{n},\"value\":{v}}}") } else { writeln!(out, "{n} {v}") }
                     });
                 }
                 Ok(())

@@ -1,4 +1,4 @@
-//! `grundy verify`: independent checks of a run, or of a certificate.
+//! `grundy verify`: check a run or a certificate independently of the process that wrote it.
 
 use super::period::IN_MEMORY;
 use super::progress::Meter;
@@ -27,27 +27,29 @@ use std::process::ExitCode;
                         grundy verify runs/grundy --level recompute --range 47e6..49e6\n         \
                         grundy verify runs/grundy --level definition --samples 20\n         \
                         grundy verify 104.json\n\
-                        All levels can run beside the run that is checked, on all cores, without permission to write.\n\
-                        A certificate is checked by computing every value it speaks of. What it says is judged first, then\n\
-                        the number of values is printed; more than 2^28 go to a temporary directory (TMPDIR).\n\
-                        Exit status 3 when something is wrong. JSON keys for a run: level from to checked records seed\n\
-                        unchecked kernel ('unchecked' is null, or the range that cannot be checked because values are freed;\n\
-                        'kernel' is what recomputed the values: a kernel, 'definition', or null). For a certificate: game\n\
-                        status period preperiod max_value theorem checked_through")]
+                        Every level uses all cores, needs no write permission, and can check a run while it computes.\n\
+                        A certificate is checked for consistency first. Then the number of values it covers is\n\
+                        printed and each of them is recomputed, in a temporary directory (TMPDIR) if there are more\n\
+                        than 2^28.\n\
+                        Exit status 3 if a check fails.\n\
+                        JSON keys for a run: level from to checked records seed unchecked kernel. 'unchecked' is\n\
+                        null, or the range that cannot be checked because its values were freed; 'kernel' names the\n\
+                        kernel that recomputed the values, or is 'definition', or null.\n\
+                        JSON keys for a certificate: game status period preperiod max_value theorem checked_through")]
 pub(crate) struct Args {
-    /// The run directory, or the file of a certificate (grundy period --certificate).
+    /// Run directory, or certificate file (written by grundy period --certificate).
     #[arg(value_name = "DIR|CERTIFICATE")]
     dir: PathBuf,
-    /// Range of n to check [default: all]. A digest check starts at the segment (2^24 values) that holds A.
+    /// Range of n to check [default: all]. Level digest starts at the segment (2^24 values) that contains A.
     #[arg(long, value_name = "A..B", value_parser = number::range)]
     range: Option<Range<u64>>,
-    /// Check to make [default: digest].
+    /// Kind of check [default: digest].
     #[arg(long, value_enum)]
     level: Option<Level>,
-    /// Number of values to recompute at level definition, besides the first and the last [default: 30].
+    /// Number of values that level definition recomputes besides the first and the last [default: 30].
     #[arg(long, value_name = "K", value_parser = number::number)]
     samples: Option<u64>,
-    /// Seed that chooses the sample [default: 1].
+    /// Seed that selects the sample of level definition [default: 1].
     #[arg(long, value_name = "S", value_parser = number::number)]
     seed: Option<u64>,
     /// Print one JSON object.
@@ -57,14 +59,14 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Level {
-    /// Every byte against the journal.
+    /// Hash every byte of the table and compare the digests with the journal.
     Digest,
-    /// Each value against all its options with one rare part, rare heaps by all pairs: finds every value that is too
-    /// low, and many of those too high. Only games with a sparse space.
+    /// Compare each value with all its options that have one rare part, and recompute rare positions from all pairs:
+    /// finds every value that is too low, and many that are too high. Needs a game with a sparse space.
     Exclusion,
-    /// Each value computed anew from those before, by another kernel than that of the run: finds every wrong value.
+    /// Recompute each value from the earlier ones, with a kernel other than that of the run: finds every wrong value.
     Recompute,
-    /// A sample of the values by all pairs.
+    /// Recompute a sample of the values from all pairs.
     Definition,
 }
 
@@ -74,12 +76,13 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
     {
         if !there.is_file() && !there.file_type().is_fifo() {
             return Err(anyhow!(
-                "{}: not a run directory, and neither a file nor a pipe with a certificate",
+                "{}: neither a run directory nor a certificate (neither a file nor a pipe)",
                 args.dir.display()
             ));
         }
         if args.level.is_some() || args.range.is_some() || args.samples.is_some() || args.seed.is_some() {
-            let text = "a certificate is checked as a whole: --level, --range, --samples and --seed are for runs";
+            let text =
+                "a certificate is always checked as a whole; --level, --range, --samples and --seed apply to runs only";
             return Err(super::Usage(text.into()).into());
         }
         return certificate(&args.dir, args.json, quiet);
@@ -121,14 +124,14 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
             writeln!(out, "{object}")?;
         } else {
             let what = match level {
-                Level::Digest => "hashed, all as the journal says".to_owned(),
-                Level::Exclusion => "held against their options with one rare part, none contradicts".to_owned(),
-                Level::Recompute => format!("computed anew ({}), all right", kernel.unwrap_or_default()),
-                Level::Definition => "computed anew by all pairs, all right".to_owned(),
+                Level::Digest => "hashed, all digests agree with the journal".to_owned(),
+                Level::Exclusion => "compared with their options that have one rare part, no contradiction".to_owned(),
+                Level::Recompute => format!("recomputed ({}), all equal", kernel.unwrap_or_default()),
+                Level::Definition => "recomputed from all pairs, all equal".to_owned(),
             };
-            writeln!(out, "{from}..{to}: {checked} values {what}; {records} journal records good")?;
+            writeln!(out, "{from}..{to}: {checked} values {what}; {records} journal records valid")?;
             if let Some((from, to)) = unchecked {
-                writeln!(out, "{from}..{to}: not checked, since values are freed (--keep)")?;
+                writeln!(out, "{from}..{to}: not checked, because values were freed (--keep)")?;
             }
         }
         Ok(())
@@ -136,15 +139,17 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks a certificate: judges what it says, computes the game's values from nothing, and compares.
+/// Checks a certificate: first its statements for consistency, then, against them, every value that they cover,
+/// computed from the rule alone.
 fn certificate(path: &Path, json: bool, quiet: bool) -> Result<ExitCode> {
     let certificate = read_certificate(path)?;
     let rule = certificate.judge()?;
     let count = certificate.checked_through;
     if !quiet {
-        let place = match count > IN_MEMORY {
-            true => format!(" in {}, which need {} or more", std::env::temp_dir().display(), BinaryBytes(count)),
-            false => String::new(),
+        let place = if count > IN_MEMORY {
+            format!(" in {}, which needs at least {}", std::env::temp_dir().display(), BinaryBytes(count))
+        } else {
+            String::new()
         };
         complain!("{}: computing {} values of {rule}{place}", path.display(), HumanCount(count));
     }
@@ -157,7 +162,7 @@ fn certificate(path: &Path, json: bool, quiet: bool) -> Result<ExitCode> {
         let outcome = run::run(Some(&rule), &home.run(), &options, &mut meter, &stop);
         meter.end();
         if outcome?.stopped {
-            complain!("stopped before the certificate was checked");
+            complain!("stopped before the check of the certificate was complete");
             return Ok(ExitCode::from(130));
         }
         certificate.check(method, &RunReader::open(&home.run())?)?;
@@ -174,18 +179,20 @@ fn certificate(path: &Path, json: bool, quiet: bool) -> Result<ExitCode> {
     passed(&certificate, &rule, json)
 }
 
-/// Reads a certificate of at most [`MAX_BYTES`].
+/// Reads a certificate of at most [`MAX_BYTES`] bytes.
 fn read_certificate(path: &Path) -> Result<Certificate> {
     let mut text = Vec::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut text));
     read.with_context(|| format!("reading {}", path.display()))?;
     if text.len() as u64 > MAX_BYTES {
-        let what = format!("{} is longer than {} bytes, the most that a certificate has", path.display(), MAX_BYTES);
+        let what =
+            format!("{} is longer than {} bytes, the maximum length of a certificate", path.display(), MAX_BYTES);
         return Err(grundy::Error::Certificate { what }.into());
     }
     Ok(Certificate::parse(&text)?)
 }
 
+/// Reports that the certificate holds.
 fn passed(certificate: &Certificate, rule: &Rule, json: bool) -> Result<ExitCode> {
     let Certificate { theorem, period, preperiod, max_value, checked_through, .. } = certificate;
     super::output::print(|out| {
@@ -198,8 +205,8 @@ fn passed(certificate: &Certificate, rule: &Rule, json: bool) -> Result<ExitCode
         } else {
             writeln!(
                 out,
-                "{rule}: period {period}, preperiod {preperiod}, by {theorem}: {checked_through} values recomputed, all as \
-                 the certificate says"
+                "{rule}: period {period}, preperiod {preperiod}, by {theorem}: {checked_through} values recomputed, \
+                 all agree with the certificate"
             )?;
         }
         Ok(())
