@@ -191,14 +191,15 @@ impl Ledger {
     fn archive_and_discard(&mut self, space: SparseSpace) -> Result<()> {
         let limit = self.keep().map_or(0, |keep| free_end(self.table.len(), keep));
         let new = || DiscardSummary::new(&self.template.run, space, RETAINED_HEAD);
-        let mut snapshot = self.snapshot.as_ref().map_or_else(new, |(snapshot, _)| snapshot.clone());
-        let from = snapshot.to;
+        let mut summary = self.snapshot.as_ref().map_or_else(new, |(summary, _)| summary.clone());
+        let from = summary.to;
         let last = self.ends.range(..=limit).next_back().filter(|(to, _)| **to > from);
-        let (Some(before), Some((&to, &digest))) = (self.ends.get(&from), last) else { return Ok(()) };
-        let mut chain = DigestChain::resume(from, *before);
+        let Some((&to, &digest)) = last else { return Ok(()) };
+        let Some(&before) = self.ends.get(&from) else { return Ok(()) };
+        let mut chain = DigestChain::resume(from, before);
         for_each_piece(&self.table, from, to, |_, values| {
             chain.update(values);
-            snapshot.see(space, values);
+            summary.see(space, values);
             Ok(())
         })?;
         if chain.digest() != digest {
@@ -210,9 +211,9 @@ impl Ledger {
                 ),
             });
         }
-        snapshot.digest = digest.to_string();
-        let attached = snapshot.write(&self.dir)?;
-        self.snapshot = Some((snapshot, attached));
+        summary.digest = digest.to_string();
+        let attached = summary.write(&self.dir)?;
+        self.snapshot = Some((summary, attached));
         self.ends = self.ends.split_off(&to);
         Ok(())
     }
@@ -268,7 +269,9 @@ impl Writer {
     /// # Errors
     /// [`Error::Io`] if the system starts no thread.
     pub(crate) fn new(mut ledger: Ledger) -> Result<Writer> {
-        let (dir, keep, published) = (ledger.dir.clone(), ledger.keep(), ledger.table.published().clone());
+        let dir = ledger.dir.clone();
+        let keep = ledger.keep();
+        let published = ledger.table.published().clone();
         let (orders, inbox) = sync_channel::<Batch>(1);
         let (outbox, done) = channel();
         let work = move || {

@@ -229,12 +229,14 @@ fn length_in(dir: &Dir) -> Result<u64> {
 /// # Errors
 /// [`Error::Io`].
 pub(crate) fn is_another_in(dir: &Dir, records: u64) -> Result<bool> {
-    let (length, end) = (length_in(dir)?, records.saturating_mul(RECORD_BYTES));
+    let length = length_in(dir)?;
+    let end = records.saturating_mul(RECORD_BYTES);
     if length < end + RECORD_BYTES {
         return Ok(length < end);
     }
     // The length alone is not enough: new records may have replaced a torn tail of the same length.
-    let (path, mut line) = (dir.join(NAME), vec![0; RECORD]);
+    let path = dir.join(NAME);
+    let mut line = vec![0; RECORD];
     let file = dir.open(NAME, Mode::Read).map_err(Error::io("opening", &path))?;
     match file.read_exact_at(&mut line, end) {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(true),

@@ -211,17 +211,17 @@ impl DiscardSummary {
         }
         let mut bytes = Vec::new();
         file.reader().take(MAX_BYTES).read_to_end(&mut bytes).map_err(Error::io("reading", &path))?;
-        let snapshot: DiscardSummary =
+        let summary: DiscardSummary =
             serde_json::from_slice(&bytes).map_err(|_| damaged("the file is not a discard summary"))?;
-        let fits = snapshot.freed() == freed
-            && snapshot.run == record.run
-            && (snapshot.mask, snapshot.position) == (record.mask, record.position)
-            && snapshot.digest().is_some();
+        let fits = summary.freed() == freed
+            && summary.run == record.run
+            && (summary.mask, summary.position) == (record.mask, record.position)
+            && summary.digest().is_some();
         if !fits {
             return Err(damaged("the file contradicts the journal"));
         }
-        match snapshot.contradiction() {
-            None => Ok(Some(snapshot)),
+        match summary.contradiction() {
+            None => Ok(Some(summary)),
             Some(what) => Err(damaged(&format!("the file contradicts itself: {what}"))),
         }
     }
@@ -291,11 +291,11 @@ mod tests {
                 stats.see(space, range.start, part);
                 stats
             };
-            let mut snapshot = DiscardSummary::new("", space, from);
+            let mut summary = DiscardSummary::new("", space, from);
             for n in from..to {
-                snapshot.see(space, &values[usize::try_from(n).unwrap()..][..1]);
+                summary.see(space, &values[usize::try_from(n).unwrap()..][..1]);
             }
-            let all = count(0..from).and(snapshot.recount()).and(count(to..3000));
+            let all = count(0..from).and(summary.recount()).and(count(to..3000));
             let expected = RecordStats {
                 rares: rares.len() as u64,
                 last_rare: *rares.last().unwrap(),
@@ -303,7 +303,7 @@ mod tests {
                 max_at: at,
             };
             assert_eq!(all, expected, "{from}..{to}");
-            assert_eq!(snapshot.histogram.iter().sum::<u64>(), to - from);
+            assert_eq!(summary.histogram.iter().sum::<u64>(), to - from);
         }
     }
 
