@@ -76,7 +76,7 @@ pub struct Record {
     pub run: String,
     /// The canonical name of the game.
     pub game: String,
-    /// BLAKE3 of the rule's moves ([`Rule::digest`]), hexadecimal.
+    /// BLAKE3 of the rule's moves ([`crate::theory::rule::Rule::digest`]), hexadecimal.
     pub rule: String,
     /// The sequence number of the record: 0, 1, 2, …
     pub sequence: u64,
@@ -293,7 +293,7 @@ struct Damage {
 pub struct StatedGame {
     /// The canonical name of the game.
     pub name: String,
-    /// The digest of the rule ([`Rule::digest`]).
+    /// The digest of the rule ([`crate::theory::rule::Rule::digest`]).
     pub rule: String,
 }
 

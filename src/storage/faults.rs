@@ -149,7 +149,7 @@ impl State {
                 }
                 let met = self.met.fetch_add(1, Ordering::SeqCst) + 1;
                 let lasting = lasting || fault == Fault::PowerCut;
-                let recurs = lasting && met > at && (fault != Fault::Interrupted || (met - at) % 2 == 0);
+                let recurs = lasting && met > at && (fault != Fault::Interrupted || (met - at).is_multiple_of(2));
                 (met == at || recurs).then_some(fault)
             }
             Plan::Drawn { seed, harmless, harmful } => {

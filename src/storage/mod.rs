@@ -1,7 +1,7 @@
 //! Storage of a run directory: the directory and its files, behind two small traits.
 //!
 //! Every read and write of a run file goes through [`Dir`] and [`File`]. Three implementations stand below them:
-//! [`file`] is the file system; [`memory`] simulates a disk and records what a power cut may lose; [`faults`] wraps
+//! [`mod@file`] is the file system; [`memory`] simulates a disk and records what a power cut may lose; [`faults`] wraps
 //! another storage and makes its k-th operation fail. Tests can therefore cut, tear or fail every step of an order of
 //! operations that a run depends on, without a disk.
 //!
