@@ -1,25 +1,25 @@
-//! Records the commit and the target in `GRUNDY_PROGRAM`, which `grundy::PROGRAM` hands on.
+//! Sets `GRUNDY_PROGRAM` (name, version, commit and target) for `grundy::PROGRAM`.
 //!
-//! The commit is that of the packaged crate (`.cargo_vcs_info.json`), else that of the git work tree in which Cargo.toml is
-//! tracked, else left out. Nothing here fails the build.
+//! The commit is that of the packaged crate (`.cargo_vcs_info.json`), else that of the git work tree that tracks
+//! Cargo.toml; if there is neither, it is omitted. No error in this script fails the build.
 
 use std::env;
 use std::path::Path;
 use std::process::Command;
 
-/// What the program is built from.
+/// The files and directories that the program is built from.
 const INPUTS: [&str; 4] = ["build.rs", "Cargo.toml", "Cargo.lock", "src"];
 
-/// Number of hexadecimal digits of the commit that are shown.
+/// Number of hexadecimal digits of the commit in the text.
 const DIGITS: usize = 12;
 
-/// Maximum number of characters of the target that are shown. A journal record has room for 4096 bytes, and a game's name may
-/// take 2048 of them.
+/// Maximum number of characters of the target in the text. A journal record has 4096 bytes, of which the name of a game
+/// may take 2048.
 const LONGEST_TARGET: usize = 64;
 
 fn main() {
-    // Cargo reads these paths relative to the package; the git files are added below. A path that does not exist would run
-    // this script at every build.
+    // Cargo reads these paths relative to the package; `work_tree_commit` adds the git files. A path that does not
+    // exist would make Cargo run this script in every build.
     let inputs = INPUTS.into_iter().chain([PACKAGED]);
     inputs.filter(|path| Path::new(path).exists()).for_each(|path| println!("cargo::rerun-if-changed={path}"));
     let commit = packaged_commit().or_else(work_tree_commit);
@@ -29,24 +29,24 @@ fn main() {
     println!("cargo::rustc-env=GRUNDY_PROGRAM=grundy {version} ({})", details.join(", "));
 }
 
-/// The file in which `cargo package` states the commit.
+/// The file in which `cargo package` records the commit.
 const PACKAGED: &str = ".cargo_vcs_info.json";
 
-/// The commit of a packaged crate.
+/// Returns the commit of a packaged crate.
 fn packaged_commit() -> Option<String> {
     let text = std::fs::read_to_string(PACKAGED).ok()?;
     let value = text.split_once("\"sha1\"")?.1.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
-    // "dirty" is there only when files differed from the commit.
+    // The file contains "dirty" only if files differed from the commit.
     let changes = if text.contains("\"dirty\": true") { "+changes" } else { "" };
     Some(short(value.split('"').next()?)? + changes)
 }
 
-/// The commit of the git work tree, with `+changes` when an input differs from it.
+/// Returns the commit of the git work tree, with `+changes` if an input differs from it.
 fn work_tree_commit() -> Option<String> {
-    // A package that somebody unpacked inside another project is not part of that project's work tree.
+    // A package unpacked inside another project does not belong to that project's work tree.
     git(&["ls-files", "--error-unmatch", "Cargo.toml"])?;
-    // A commit, checkout or reset changes HEAD, the branch or the reflog. In a linked work tree these are outside .git, which
-    // is a file there.
+    // A commit, checkout or reset changes HEAD, the branch or the reflog. In a linked work tree .git is a file, and
+    // these files are elsewhere.
     let branch = git(&["symbolic-ref", "--quiet", "HEAD"]);
     for name in ["HEAD", "logs/HEAD", "packed-refs"].into_iter().chain(branch.as_deref()) {
         if let Some(path) = git(&["rev-parse", "--git-path", name]).filter(|path| Path::new(path).exists()) {
@@ -59,15 +59,15 @@ fn work_tree_commit() -> Option<String> {
     Some(commit + changes)
 }
 
-/// The first digits of a commit.
+/// Returns the first digits of a commit.
 fn short(commit: &str) -> Option<String> {
     let commit = commit.get(..DIGITS)?;
     commit.bytes().all(|c| c.is_ascii_hexdigit()).then(|| commit.to_owned())
 }
 
-/// What git prints, in the directory of the package; `None` when it fails or is not there.
+/// Returns the output of git in the directory of the package; `None` if git fails or is not installed.
 fn git(arguments: &[&str]) -> Option<String> {
-    // Without optional locks, `status` does not write the index beside another git process.
+    // Without optional locks, `git status` does not write the index, so it cannot interfere with another git process.
     let output = Command::new("git").arg("--no-optional-locks").args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| text.trim_end().to_owned())

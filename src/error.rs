@@ -1,23 +1,23 @@
-//! What can go wrong, and what to say about it.
+//! The errors of the crate and their texts.
 //!
-//! Every variant says what was expected, what was found and where; the text ends with what to do next, where there is
-//! something to do. [`Error::kind`] sorts the variants into the classes that the command line turns into exit statuses.
+//! Every variant states what was expected, what was found and where; its text ends with a remedy, if there is one.
+//! [`Error::kind`] assigns each variant to a class, which the command line maps to an exit status.
 
 use std::path::PathBuf;
 
-/// The result of everything in this crate that can fail.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The class of an error: who has to act.
+/// The class of an error, by the action it calls for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// What was asked for makes no sense: a bad game code, an empty range.
+    /// The request is invalid: a bad game code, an empty range.
     Usage,
-    /// The surroundings do not allow it: no such directory, no room, lock held, I/O error.
+    /// The environment or the run does not permit the request: no such directory, no disk space, an I/O error.
     Failed,
     /// Stored data contradicts itself or the mathematics.
     Damage,
-    /// Another process uses the directory; a later try may succeed.
+    /// Another process uses the directory; a later attempt may succeed.
     Busy,
 }
 
@@ -32,190 +32,191 @@ pub enum Error {
         text: String,
         /// The offending character, counted from 1.
         position: usize,
-        /// What stands there.
+        /// The character found there, or the end of the code.
         found: String,
-        /// What could stand there.
+        /// What the syntax permits there.
         expected: &'static str,
     },
-    /// A name that no game has.
+    /// An unknown name of a game.
     #[error("'{}' is not a game{}", printable(text), did_you_mean(suggestions))]
     UnknownGame {
         /// The name as it was typed.
         text: String,
-        /// The names that it resembles.
+        /// Similar names of games.
         suggestions: Vec<String>,
     },
     /// The misère form of a game, in which the player who cannot move wins.
     #[error(
-        "'{}': misère play is not supported; this program computes normal play, in which the player who cannot move loses",
+        "'{}': misère play is not supported; this program computes normal play, in which the player who cannot move \
+         loses",
         printable(text)
     )]
     Misere {
         /// The name as it was typed.
         text: String,
     },
-    /// A list of moves that is no rule (a move that removes nothing and splits nothing, say).
+    /// A list of moves that is not a rule (for example, a move that removes nothing and splits nothing).
     #[error("not a rule of a heap game: {0}")]
     Rule(String),
-    /// A position that its game does not have, or one that is too large to be searched.
+    /// A position that is invalid for its game, or too large to be searched.
     #[error("not a position that can be searched: {0}")]
     Position(String),
-    /// A nim-value that does not fit 16 bits; nothing is cut, the computation stops.
+    /// A nim-value that does not fit 16 bits. The computation stops; the value is not truncated.
     #[error("G({n}) is above 65535, the largest value that this program stores; the values below n = {n} are right")]
     ValueTooLarge {
-        /// The heap whose value is too large.
+        /// The n whose value is too large.
         n: u64,
     },
-    /// Values were asked for that are not there.
-    #[error("values {from}..{to} were asked for, but only {count} values (0..{count}) are there")]
+    /// A request for values beyond the end of a sequence.
+    #[error("the values {from}..{to} are out of range: only {count} values (0..{count}) exist")]
     Range {
-        /// First value asked for.
+        /// The first n of the request.
         from: u64,
-        /// One past the last value asked for.
+        /// One past the last n of the request.
         to: u64,
-        /// How many there are.
+        /// Number of values of the sequence.
         count: u64,
     },
-    /// Values were asked for that a run has freed (`--keep`).
+    /// A request for values that a run has discarded (`--keep`).
     #[error("{}", freed(*from, *to, *hole, *heap))]
     Freed {
-        /// First value asked for.
+        /// The first n of the request.
         from: u64,
-        /// One past the last value asked for.
+        /// One past the last n of the request.
         to: u64,
-        /// The values that are freed, half open.
+        /// The half-open range of discarded values.
         hole: (u64, u64),
-        /// The heap whose options were asked for, where that is why.
+        /// The n whose options need the requested values, if that is the reason of the request.
         heap: Option<u64>,
     },
-    /// A run looks back farther than it keeps values.
-    #[error("{}: --keep {keep} is too little: {why}; {}", path.display(), enough(*needed, *freed))]
+    /// A run that needs more of its last values than it keeps.
+    #[error("{}: --keep {keep} is too little: {why}; {}", path.display(), keep_remedy(*needed, *freed))]
     Keep {
         /// The run directory.
         path: PathBuf,
-        /// How many of the last values are kept.
+        /// Number of last values that the run keeps.
         keep: u64,
-        /// How many would do, as far as is known; `None` for all of them.
+        /// Number of last values that suffices by what is known now; `None` if the run needs all values.
         needed: Option<u64>,
-        /// Whether values are freed already, so that this run cannot go on.
+        /// Whether values have been discarded already, so that this run cannot continue.
         freed: bool,
-        /// Who looks back.
+        /// What needs the earlier values.
         why: String,
     },
     /// A sequence too long for the memory of this process or the address space of this machine.
-    #[error("{what} needs {bytes} bytes of memory, more than this process can get")]
+    #[error("{what} needs {bytes} bytes of memory, more than this process can allocate")]
     Memory {
-        /// What was to be held.
+        /// The data that would be held.
         what: &'static str,
-        /// Its size.
+        /// The length of the data, in bytes.
         bytes: u64,
     },
-    /// A search that would hold more positions than it may.
+    /// A search that would hold more positions than its bound.
     #[error(
-        "more than {bound} positions would have to be held, and the search stops there; take a smaller position, or a \
-         greater bound with --positions"
+        "the search stops because it would have to hold more than {bound} positions; take a smaller position, or \
+         raise the bound with --positions"
     )]
     Positions {
-        /// How many it may hold.
+        /// Maximum number of positions held.
         bound: usize,
     },
-    /// A search that would hold positions with more parts than it may, or take too long.
+    /// A search that would hold positions with too many parts, or take too long.
     #[error(
-        "more than {parts} cells or edges of positions would have to be held, or more than {work} read to make their \
-         options, and the search stops there; take a smaller position, or the number of positions that may be held, \
-         however large, with --positions"
+        "the search stops because it would have to hold more than {parts} cells or edges of positions, or to read \
+         more than {work} to generate options; take a smaller position, or replace both limits by a number of \
+         positions, however large, with --positions"
     )]
     Search {
-        /// How many parts it may hold.
+        /// Maximum number of parts (cells or edges) held.
         parts: usize,
-        /// How many parts it may read.
+        /// Maximum number of parts read.
         work: u64,
     },
     /// A nim-value of a position that does not fit 16 bits.
     #[error("the nim-value of a position is above 65535, the largest value that this program stores")]
     PositionValue,
-    /// A board or graph that cannot be, or is too large.
+    /// A board or graph that is invalid or too large.
     #[error("{0}")]
     Board(String),
-    /// A tune that no MIDI file can be.
+    /// A tune that a MIDI file cannot represent.
     #[error("{0}")]
     Tune(String),
-    /// A directory that does not belong to a survey, or belongs to another one.
+    /// A directory that does not belong to a survey, or belongs to a different survey.
     #[error("{}: {what}", path.display())]
     Survey {
         /// The directory.
         path: PathBuf,
-        /// What is there, and what to do.
+        /// What the directory contains, and what to do.
         what: String,
     },
-    /// A shape with a character that does not belong there.
+    /// A shape with an invalid character.
     #[error("row {row}, column {column} of the shape: '{}'; a shape has '#' and '.' only", found.escape_default())]
     Shape {
         /// The row, counted from 1.
         row: usize,
         /// The column, counted from 1.
         column: usize,
-        /// What stands there.
+        /// The invalid character.
         found: char,
     },
-    /// A line of a text that is not understood, or says what cannot be.
+    /// A line of a text file that is malformed or states something impossible.
     #[error("{}, line {line}: {what}", path.display())]
     Line {
         /// The file.
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong there, and what was expected.
+        /// What is wrong with the line, and what was expected.
         what: String,
     },
-    /// The memory of this machine changed under a run.
+    /// Data in memory changed during a run.
     #[error(
-        "the memory of this machine changed under the run: {what} from heap {from} on, before {to}, is not what was \
-         computed. Nothing since the last commit was written; the same command goes on from there. When this happens \
-         again, test the memory"
+        "the memory of this machine changed during the run: {what} for n in {from}..{to} is not what was computed. \
+         Nothing since the last commit was written; the same command resumes from there. If this happens again, test \
+         the memory"
     )]
     Flipped {
-        /// What changed.
+        /// The data that changed.
         what: &'static str,
-        /// First heap of the place.
+        /// The first n of the range in which it changed.
         from: u64,
-        /// One past the last heap of the place.
+        /// One past the last n of that range.
         to: u64,
     },
-    /// A value was computed a second time on another way, and is another one.
+    /// Two independent computations of a value disagree.
     #[error("a check failed: G({n}) was computed as {value}, but {how} gives {again}")]
     Differs {
-        /// The heap.
+        /// The n of the value.
         n: u64,
-        /// The value.
+        /// The value by the first computation.
         value: u32,
-        /// What the second way gives.
+        /// The value by the second computation.
         again: u32,
-        /// The second way.
+        /// The method of the second computation.
         how: String,
     },
     /// An operating system call failed.
     #[error("{action} {}: {source}", path.display())]
     Io {
-        /// What was being done ("reading", "writing 4096 bytes at offset 0 of").
+        /// The action that failed ("reading", "writing 4096 bytes at offset 0 of").
         action: String,
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// No room on the device for what is to be written.
+    /// The device lacks space for the bytes to be written.
     #[error("{}", no_room(path, *needed, *available, *fits, *keep))]
     NoRoom {
         /// The run directory.
         path: PathBuf,
-        /// Bytes that are still to be written.
+        /// Number of bytes still to be written.
         needed: u64,
-        /// Bytes that are free.
+        /// Number of free bytes.
         available: u64,
-        /// The largest total number of values that would fit, when that is known.
+        /// The largest total number of values that would fit, if it is known.
         fits: Option<u64>,
-        /// A number of last values to keep with which all would fit, when there is one.
+        /// A number of last values to keep with which the run would fit, if there is one.
         keep: Option<u64>,
     },
     /// The directory holds no run.
@@ -226,28 +227,28 @@ pub enum Error {
         /// What is missing.
         why: String,
     },
-    /// Another process writes to this directory.
+    /// Another process uses this directory.
     #[error("{}: another process is using this directory; wait for it or stop it, then try again", path.display())]
     Locked {
         /// The directory.
         path: PathBuf,
     },
-    /// The directory holds something else than what was asked for.
+    /// A property of the run in the directory differs from the requested one.
     #[error("{}: {what} of this run is {found}, not {expected}; choose another directory with --dir", path.display())]
     Mismatch {
         /// The directory.
         path: PathBuf,
         /// Which property differs.
         what: &'static str,
-        /// What the directory has.
+        /// The property of the run.
         found: String,
-        /// What was asked for.
+        /// The requested property.
         expected: String,
     },
-    /// The run has another format than this program reads.
+    /// The run has a format that this program does not read.
     #[error(
-        "{}: this run has format {found}, and this program reads format {expected} only; export its values with the program \
-         that wrote it ('grundy export'), or compute the run again in another directory",
+        "{}: this run has format {found}, but this program reads only format {expected}; export its values with the \
+         program that wrote it ('grundy export'), or compute the run again in another directory",
         path.display()
     )]
     Format {
@@ -258,9 +259,10 @@ pub enum Error {
         /// The format of this program.
         expected: u32,
     },
-    /// A file of the run was replaced, cut or altered while this process held it.
+    /// A file of the run was replaced, truncated or altered while this process had it open.
     #[error(
-        "{}: the file was changed while this run held it: {what}; nothing more is written; 'grundy verify' shows what is left",
+        "{}: the file was changed while this run held it: {what}; nothing more is written; 'grundy verify' checks \
+         what is left",
         path.display()
     )]
     Replaced {
@@ -269,53 +271,56 @@ pub enum Error {
         /// What happened to it.
         what: String,
     },
-    /// A new run was asked for in a directory that holds other files.
-    #[error("{}: this directory holds no run, but other files ({name}); choose another directory with --dir", path.display())]
+    /// A request for a new run in a directory that has other files.
+    #[error(
+        "{}: this directory holds no run, but other files ({name}); choose another directory with --dir",
+        path.display()
+    )]
     Occupied {
         /// The directory.
         path: PathBuf,
         /// One of the files.
         name: String,
     },
-    /// A file of the run is not what the journal says.
+    /// A file of the run contradicts the journal or itself.
     #[error("damage: {} at byte {offset}: {what}", path.display())]
     Damage {
         /// The file.
         path: PathBuf,
-        /// Where in the file, in bytes.
+        /// The offset of the damage, in bytes.
         offset: u64,
         /// What is wrong, and what to do.
         what: String,
     },
-    /// Two values in the table that cannot both be right, or one that an option without two heaps has.
+    /// A value in the table that an option of the same position has as well, so one of the values involved is wrong.
     #[error("damage: the table says G({n}) = {value}, but {} has this value too: one of them is wrong", option(*rest))]
     Excluded {
-        /// The heap.
+        /// The n of the value.
         n: u64,
-        /// Its value in the table, and that of one of its options.
+        /// The value of n in the table, and of one of its options.
         value: u32,
-        /// The heaps that the option leaves; 0 stands for none.
+        /// The sizes of the heaps that the option leaves; 0 for a heap that does not exist.
         rest: (u64, u64),
     },
-    /// A run without a sparse space cannot be checked by one.
+    /// A check that needs a sparse space, for a game without a known one.
     #[error(
-        "{game}: no sparse space of this game is known here, and only with one can values be excluded by options with \
-         one rare part; '--level recompute' and '--level definition' check any game"
+        "{game}: this check needs a sparse space, and none is known for this game; '--level recompute' and '--level \
+         definition' check any game"
     )]
     NoSpace {
         /// The game.
         game: String,
     },
-    /// A certificate that says something that is not so.
+    /// A certificate with a false statement.
     #[error("the certificate is refused: {what}")]
     Certificate {
-        /// What is not so.
+        /// The false statement.
         what: String,
     },
     /// A value in the table contradicts the definition.
     #[error("damage: the table says G({n}) = {found}, but the definition gives {expected}")]
     Wrong {
-        /// The heap.
+        /// The n of the value.
         n: u64,
         /// The value in the table.
         found: u32,
@@ -325,7 +330,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Who has to act on this error.
+    /// Returns the class of this error.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
@@ -346,7 +351,7 @@ impl Error {
         }
     }
 
-    /// Says for which heap freed values were asked; other errors stay as they are.
+    /// Adds to [`Error::Freed`] the n whose options needed the values; returns other errors unchanged.
     pub(crate) fn for_heap(self, n: u64) -> Error {
         match self {
             Error::Freed { from, to, hole, heap: None } => Error::Freed { from, to, hole, heap: Some(n) },
@@ -354,15 +359,15 @@ impl Error {
         }
     }
 
-    /// Wraps an operating system error with what was being done to which file.
+    /// Returns a function that adds the failed action and the path to an operating system error.
     pub(crate) fn io(action: impl Into<String>, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
         let (action, path) = (action.into(), path.into());
         move |source| Error::Io { action, path, source }
     }
 }
 
-/// Text from a command line or a file for a message: characters that a terminal would not print as they are, such as escape
-/// codes, are escaped; letters of all scripts and quotation marks stay.
+/// Returns text from a command line or a file in a form fit for a message: it escapes characters that a terminal would
+/// not print unchanged, such as control characters, and keeps quotation marks and the letters of all scripts.
 #[must_use]
 pub fn printable(text: &str) -> String {
     let escaped = |c: char| match c {
@@ -372,7 +377,7 @@ pub fn printable(text: &str) -> String {
     text.chars().map(escaped).collect()
 }
 
-/// What follows the name of an unknown game.
+/// Returns the end of the text of [`Error::UnknownGame`].
 fn did_you_mean(suggestions: &[String]) -> String {
     match suggestions {
         [] => "; give an octal code such as '.77' or '4.3', 'grundy:d=2', or a name of 'grundy games'".into(),
@@ -380,16 +385,18 @@ fn did_you_mean(suggestions: &[String]) -> String {
     }
 }
 
+/// Returns the text of [`Error::NoRoom`].
 fn no_room(path: &std::path::Path, needed: u64, available: u64, fits: Option<u64>, keep: Option<u64>) -> String {
     let missing = needed.saturating_sub(available);
     let fits = fits.map_or_else(String::new, |n| format!("; at most --to {n} fits"));
-    let keep = keep.map_or_else(String::new, |n| format!("; with --keep {n} it would go on"));
+    let keep = keep.map_or_else(String::new, |n| format!("; with --keep {n} the run would fit"));
     format!(
         "{}: no room: {needed} bytes are still to be written, {available} are free, {missing} are missing{fits}{keep}",
         path.display()
     )
 }
 
+/// Returns the description of an option by the heaps that it leaves.
 fn option((a, b): (u64, u64)) -> String {
     match (a, b) {
         (0, 0) => "the option that leaves nothing".into(),
@@ -398,22 +405,25 @@ fn option((a, b): (u64, u64)) -> String {
     }
 }
 
+/// Returns the text of [`Error::Freed`].
 fn freed(from: u64, to: u64, hole: (u64, u64), heap: Option<u64>) -> String {
-    let of = heap.map_or_else(String::new, |n| format!(", for the options of heap {n}"));
+    let purpose = heap.map_or_else(String::new, |n| format!(", needed for the options of n = {n},"));
     format!(
-        "values {from}..{to} were asked for{of}, but {}..{} are freed, since the run keeps less than everything (--keep); \
-         ask for others, or compute them anew in another directory",
+        "the values {from}..{to}{purpose} cannot be read: the run was limited by --keep and has freed {}..{}; choose \
+         other values, or compute these again in another directory",
         hole.0, hole.1
     )
 }
 
-fn enough(needed: Option<u64>, freed: bool) -> String {
+/// Returns the remedy in the text of [`Error::Keep`].
+fn keep_remedy(needed: Option<u64>, freed: bool) -> String {
     match (needed, freed) {
-        (None, _) => "compute in a directory of its own, without --keep".into(),
-        (Some(n), false) => format!("the same command with --keep {n} or more goes on"),
+        (None, _) => "compute the run in another directory, without --keep".into(),
+        (Some(n), false) => format!("repeat the same command with --keep {n} or more"),
         (Some(n), true) => {
             format!(
-                "what is committed is right, but this run cannot go on; one in another directory with --keep {n} can"
+                "the committed values are correct, but this run cannot continue; compute it in another directory with \
+                 --keep {n}"
             )
         }
     }

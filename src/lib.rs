@@ -31,12 +31,12 @@ pub mod selftest;
 
 pub use error::{Error, Result};
 
-/// The name and version of this program, with the commit that it was built from, if that is known, and the target: as
-/// records, certificates and `grundy --version` state it. `+changes` behind the commit says that files the program is built
-/// from differed from it.
+/// The name and version of this program, the commit that it was built from, if known, and the target. Commit records,
+/// certificates and `grundy --version` contain this text. The suffix `+changes` of the commit means that source files
+/// differed from the commit.
 ///
 /// ```
-/// // Such as "grundy 0.1.0 (0123456789ab, x86_64-unknown-linux-gnu)".
+/// // For example, "grundy 0.1.0 (0123456789ab, x86_64-unknown-linux-gnu)".
 /// assert!(grundy::PROGRAM.starts_with(concat!("grundy ", env!("CARGO_PKG_VERSION"), " (")));
 /// ```
 pub const PROGRAM: &str = env!("GRUNDY_PROGRAM");

@@ -1,22 +1,25 @@
-//! The journal: commit records, the truth about how far the other files of a run hold.
+//! The journal: the commit records, which alone define how much of the other files of a run is valid.
 //!
-//! `journal.jsonl` is append only. Every line has exactly 4096 bytes: a JSON object, spaces, a newline. Every record
-//! carries the BLAKE3 of its own 4096 bytes, taken with the 64 digits of that field (`blake3`, always the last key) as
-//! spaces, and that of the record before, so that no line can be lost, changed or exchanged unnoticed.
+//! `journal.jsonl` is append only. Every line has exactly 4096 bytes: a JSON object, spaces and a newline. Every record
+//! contains two hashes: the BLAKE3 of its own 4096 bytes, computed with spaces in the place of the 64 digits of that
+//! field (`blake3`, always the last key), and the BLAKE3 of the previous record. A reader therefore detects every line
+//! that is lost, changed or exchanged.
 //!
-//! A record that breaks off or does not hash at the end of the file is a torn tail: a killed process was writing it, and
-//! the next run drops it. A torn tail has at most one whole record that is not zeros, and at most [`MAX_TORN_TAIL`] bytes.
-//! Anything else behind a good record is damage: a broken record before a good one, a good record that does not follow, two
-//! broken records, a longer tail. A run stops at damage, unless it may roll back ([`Journal::open_to_roll_back`]): then it
-//! moves everything from the damage on to a file of its own, and returns to the last record before it.
+//! A torn tail is an incomplete record, or a record with a wrong hash, at the end of the file: a process was killed
+//! while it wrote the record. The next run drops the tail. A torn tail has at most one whole record that is not all
+//! zeros, and at most [`MAX_TORN_TAIL`] bytes. Anything else after a good record is damage: a broken record before a
+//! good one, a good record that does not follow the one before it, two broken records, or a longer tail. A run stops at
+//! damage, unless it may roll back ([`Journal::open_to_roll_back`]): then it moves everything from the damage on to a
+//! separate file and returns to the last record before the damage.
 //!
-//! A record of kind `rollback` takes the run back to a smaller count; records before it with larger counts no longer
+//! A record of kind `rollback` returns the run to a smaller count. Earlier records with larger counts no longer
 //! describe the table.
 //!
-//! A run that keeps less than everything says in `kept` which values are there; `keep` and `snapshot` are in its records
-//! only. Others are holes in the table, which read as zeros, so nobody may read them ([`Record::freed`]).
+//! A run that discards values lists in `kept` the ranges that it retains; only its records have the fields `keep` and
+//! `snapshot`. The discarded values are, or become, holes in the table, which read as zeros, so they must not be read
+//! ([`Record::freed`]).
 //!
-//! The writer holds the lock on this file, and this is the file whose identity is compared with the path.
+//! The writer locks the journal, and before each record it checks that the path still leads to the locked file.
 
 use crate::error::{Error, Result};
 use crate::fault;
@@ -33,7 +36,7 @@ use std::path::{Path, PathBuf};
 /// The version of the files of a run directory.
 pub const FORMAT: u32 = if SMALL { u32::MAX } else { 2 };
 
-/// Bytes of one record.
+/// Length of a record, in bytes.
 pub const RECORD: usize = 4096;
 
 const RECORD_BYTES: u64 = RECORD as u64;
@@ -49,17 +52,18 @@ pub const NAME: &str = "journal.jsonl";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Event {
-    /// A process is about to write more values: a run was made, was reopened after a clean stop, or starts again from
-    /// what is committed because a check failed.
+    /// A process is about to write values: it created the run, reopened it after a clean stop, or restarts from the
+    /// committed values after a failed check.
     Open,
     /// Values were added.
     Commit,
-    /// The run was taken back to an earlier count.
+    /// The run returned to an earlier count.
     Rollback,
-    /// Values that were altered on the disk were computed anew, found to be those of the journal, and put back.
+    /// Values that had been altered on the disk were recomputed, found to agree with the journal, and restored.
     Repair,
-    /// The run was stopped cleanly: the headers are those of the commit before, and so are the lengths of the files, unless
-    /// the run went back and has not passed its high_water_mark place again ([`Contents::high_water_mark`]).
+    /// The run was stopped cleanly: the headers and the lengths of the files agree with the previous commit. After a
+    /// rollback the files stay as long as before, until the run passes its high-water mark again
+    /// ([`Contents::high_water_mark`]).
     Close,
 }
 
@@ -72,47 +76,48 @@ pub struct Record {
     pub run: String,
     /// The canonical name of the game.
     pub game: String,
-    /// BLAKE3 of the rule's moves ([`Rule::digest`]), hexadecimal.
+    /// BLAKE3 of the rule's moves ([`crate::theory::rule::Rule::digest`]), hexadecimal.
     pub rule: String,
-    /// 0, 1, 2, …
+    /// The sequence number of the record: 0, 1, 2, …
     pub sequence: u64,
     /// Why this record was written.
     pub event: Event,
-    /// Committed values: G(0), …, G(count - 1).
+    /// Number of committed values: G(0), …, G(count - 1).
     pub count: u64,
-    /// Committed entries of `escapes.npy`.
+    /// Number of committed entries of `escapes.npy`.
     pub escapes: u64,
     /// Width of the table.
     pub width: Width,
-    /// Mask m of the sparse space, 0 for none.
+    /// Mask m of the sparse space; 0 if there is none.
     pub mask: u16,
     /// Position term e of the sparse space.
     pub position: u8,
-    /// The ranges of n whose values are kept, half open, ascending: one, or the head and the last values.
+    /// The half-open ranges of n whose values are retained, ascending: either all values, or the head and the last
+    /// values.
     pub kept: Vec<(u64, u64)>,
-    /// How many of the last values are kept at least; absent when all are.
+    /// Minimum number of last values to keep; absent if the run keeps all values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<u64>,
-    /// What is known of the values that are not kept; absent when all are.
+    /// The summary of the discarded values; absent if none are discarded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Attached>,
     /// Digest of the values 0..count ([`crate::table::digest`]).
     pub digest: String,
-    /// Rare positions, n = 0 included.
+    /// Number of rare positions below `count`, n = 0 included.
     pub rares: u64,
     /// The last rare position.
     pub last_rare: u64,
     /// The largest value.
     pub max_value: u16,
-    /// Where it appears first.
+    /// The least n with G(n) = `max_value`.
     pub max_at: u64,
-    /// Number of checks of each kind since the run was made.
+    /// Number of checks of each kind since the run was created.
     pub checks: BTreeMap<String, u64>,
-    /// Number of failed checks since the run was made.
+    /// Number of failed checks since the run was created.
     pub errors: u64,
     /// The n whose value failed a check, until G(n) has been recomputed.
     pub suspect: Option<u64>,
-    /// The kernel in use.
+    /// The name of the kernel in use.
     pub kernel: String,
     /// Program, version, commit and target that wrote the record ([`crate::PROGRAM`]).
     pub program: String,
@@ -120,13 +125,13 @@ pub struct Record {
     pub time: String,
     /// Computing time of the run up to this record, over all processes, in seconds.
     pub seconds: u64,
-    /// `blake3` of the record before; zeros for the first.
+    /// `blake3` of the previous record; zeros in the first record.
     pub previous: String,
-    /// BLAKE3 of this record.
+    /// BLAKE3 of this record, computed with spaces in the place of these 64 digits.
     pub blake3: String,
 }
 
-/// Another file of the run that a record vouches for.
+/// A reference to another file of the run, with its hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attached {
     /// Its name in the run directory.
@@ -136,14 +141,14 @@ pub struct Attached {
 }
 
 impl Record {
-    /// The digest of the committed values.
+    /// Returns the digest of the committed values; `None` if the field is no digest.
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
         Digest::parse(&self.digest)
     }
 
-    /// The values that are freed, whole segments between the head and the last values; an empty range for none, `None`
-    /// when the kept ranges make no sense.
+    /// Returns the range of discarded values: whole segments between the head and the last values, or an empty range if
+    /// none are discarded. Returns `None` if `kept` and `snapshot` are inconsistent.
     #[must_use]
     pub fn freed(&self) -> Option<Range<u64>> {
         match self.kept[..] {
@@ -157,7 +162,7 @@ impl Record {
     }
 }
 
-/// The ranges that are kept of `count` values when these are freed.
+/// Returns the retained ranges of `count` values when the range `freed` is discarded.
 #[must_use]
 pub fn kept(count: u64, freed: &Range<u64>) -> Vec<(u64, u64)> {
     if freed.is_empty() { vec![(0, count)] } else { vec![(0, freed.start), (freed.end, count)] }
@@ -166,14 +171,14 @@ pub fn kept(count: u64, freed: &Range<u64>) -> Vec<(u64, u64)> {
 const BLANK: &str = "                                                                ";
 const ZEROS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// What a journal says of one commit that still speaks of the table.
+/// The table as one commit record describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitPoint {
-    /// Values committed.
+    /// Number of committed values.
     pub count: u64,
-    /// Escapes committed.
+    /// Number of committed escapes.
     pub escapes: u64,
-    /// Digest of the values.
+    /// Digest of the values 0..`count`.
     pub digest: Digest,
 }
 
@@ -182,23 +187,24 @@ pub struct CommitPoint {
 pub struct Contents {
     /// The last good record.
     pub last: Record,
-    /// The commits that the table still shows, ascending in count.
+    /// The commits that still describe the table, ascending in count.
     pub points: Vec<CommitPoint>,
-    /// Values and escapes that the record before the last one speaks of; a header may still say these after a kill.
+    /// Number of values and escapes in the record before the last one. After a kill, a header may still contain these.
     pub before: (u64, u64),
-    /// The most values and the most escapes of any record: who reads may have mapped so many, whatever the run went back to.
+    /// Maximum number of values and of escapes in any record. A reader may have mapped this much, even after a
+    /// rollback.
     pub high_water_mark: (u64, u64),
-    /// Good records.
+    /// Number of good records.
     pub records: u64,
-    /// Where a torn tail starts, in bytes, when there is one.
+    /// Offset of the torn tail in bytes, if there is one.
     pub torn: Option<u64>,
 }
 
 impl Contents {
-    /// Damage to report when a torn tail is not to be accepted.
+    /// Checks that the journal has no torn tail, for callers that do not accept one.
     ///
     /// # Errors
-    /// [`Error::Damage`] when there is a torn tail.
+    /// [`Error::Damage`] if there is a torn tail.
     pub fn whole(&self, dir: &Path) -> Result<()> {
         match self.torn {
             None => Ok(()),
@@ -211,23 +217,26 @@ impl Contents {
     }
 }
 
-/// Length of the journal of a run directory, in bytes.
+/// Returns the length of the journal of a run directory, in bytes.
 fn length_in(dir: &Dir) -> Result<u64> {
     let missing = || Error::io("reading the state of", dir.join(NAME))(ErrorKind::NotFound.into());
     length_of(dir, NAME)?.ok_or_else(missing)
 }
 
-/// Whether a journal that held so many good records, perhaps with a torn tail behind them, holds others by now.
+/// Returns whether the journal has changed since it held exactly `records` good records, perhaps with a torn tail after
+/// them: it is shorter now, or a good record follows.
 ///
 /// # Errors
 /// [`Error::Io`].
 pub(crate) fn is_another_in(dir: &Dir, records: u64) -> Result<bool> {
-    let (length, end) = (length_in(dir)?, records.saturating_mul(RECORD_BYTES));
+    let length = length_in(dir)?;
+    let end = records.saturating_mul(RECORD_BYTES);
     if length < end + RECORD_BYTES {
         return Ok(length < end);
     }
-    // The length alone tells nothing: as many records may have been written as were torn.
-    let (path, mut line) = (dir.join(NAME), vec![0; RECORD]);
+    // The length alone is not enough: new records may have replaced a torn tail of the same length.
+    let path = dir.join(NAME);
+    let mut line = vec![0; RECORD];
     let file = dir.open(NAME, Mode::Read).map_err(Error::io("opening", &path))?;
     match file.read_exact_at(&mut line, end) {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(true),
@@ -235,11 +244,11 @@ pub(crate) fn is_another_in(dir: &Dir, records: u64) -> Result<bool> {
     }
 }
 
-/// Reads the journal of a run directory; no lock is needed.
+/// Reads the journal of a run directory. No lock is needed.
 ///
 /// # Errors
-/// [`Error::NoRun`] without a good record, [`Error::Damage`] for a broken record before good ones,
-/// [`Error::Mismatch`] for another format.
+/// [`Error::NoRun`] if there is no journal, or none with a whole record; [`Error::Damage`] if the journal is damaged or
+/// has no good record; [`Error::Format`] if its first record has another format; [`Error::Io`].
 pub fn read(dir: &Path) -> Result<Contents> {
     read_in(&Dir::at(dir))
 }
@@ -263,7 +272,7 @@ pub fn read_in(dir: &Dir) -> Result<Contents> {
     })
 }
 
-/// What a journal holds: its good records, and the damage behind them.
+/// The result of [`scan`]: the good records of a journal, and the damage after them.
 struct Scan {
     contents: Option<Contents>,
     damage: Option<Damage>,
@@ -272,50 +281,52 @@ struct Scan {
 /// The first place at which a journal is neither a good record nor a torn tail.
 #[derive(Clone, Debug)]
 struct Damage {
-    /// In bytes; the good records end here.
+    /// The end of the good records, in bytes.
     offset: u64,
     what: String,
-    /// The game of the first record from the damage on that hashes, if there is one.
+    /// The game of the first record with a correct hash from the damage on, if there is one.
     game: Option<StatedGame>,
 }
 
 /// The game that a record states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatedGame {
-    /// Its canonical name.
+    /// The canonical name of the game.
     pub name: String,
-    /// The digest of its rule ([`Rule::digest`]).
+    /// The digest of the rule ([`crate::theory::rule::Rule::digest`]).
     pub rule: String,
 }
 
 impl Scan {
-    /// The good records of a journal without damage.
+    /// Returns the good records.
+    ///
+    /// # Errors
+    /// [`Error::Damage`] if there is damage after them.
     fn undamaged(self, dir: &Path) -> Result<Option<Contents>> {
         let Some(Damage { offset, what, game }) = self.damage else { return Ok(self.contents) };
         let dir_name = dir.display();
-        let way_out = match self.contents {
+        let remedy = match self.contents {
             Some(contents) => format!(
-                "'grundy run --dir {dir_name} --rollback' goes back to the last good record before (at most {} values) and \
-                 sets the rest of the journal aside",
+                "'grundy run --dir {dir_name} --rollback' returns to the last good record before it (at most {} \
+                 values) and moves the rest of the journal to a quarantine file",
                 contents.last.count
             ),
             None => format!(
-                "no good record is left before it; 'grundy run {} --dir {dir_name} --rollback' sets the journal and the tables \
-                 aside and starts again",
+                "no good record precedes it; 'grundy run {} --dir {dir_name} --rollback' moves the journal and the \
+                 tables to quarantine files and starts again",
                 game.map_or_else(|| "GAME".into(), |game| game.name.escape_default().to_string())
             ),
         };
-        let what = format!("{what}; the journal was altered; {way_out}");
+        let what = format!("{what}; the journal was altered; {remedy}");
         Err(Error::Damage { path: dir.join(NAME), offset, what })
     }
 }
 
-/// Reads the records from the start of a journal to the first that is not good, and decides what follows: a torn tail
-/// or damage.
+/// Reads the good records from the start of a journal and decides whether the rest is a torn tail or damage.
 fn scan(dir: &Path, file: &File) -> Result<Scan> {
     let path = dir.join(NAME);
     let length = file.length().map_err(Error::io("reading the state of", &path))?;
-    // The buffer is as long as the journal where the journal is short.
+    // A short journal needs no larger buffer than its own length.
     let capacity = usize::try_from(length).unwrap_or(usize::MAX).clamp(RECORD, 1 << 20);
     let mut reader = std::io::BufReader::with_capacity(capacity, file.reader());
     let mut contents: Option<Contents> = None;
@@ -339,7 +350,7 @@ fn scan(dir: &Path, file: &File) -> Result<Scan> {
             Err(Broken::Refused(error)) => return Err(error),
             Err(Broken::Record(what)) => {
                 let rest = length.saturating_sub(offset);
-                follows(&mut reader, &path, &line, rest)?.map(|(follows, game)| (format!("{what}{follows}"), game))
+                find_damage(&mut reader, &path, &line, rest)?.map(|(reason, game)| (format!("{what}{reason}"), game))
             }
         };
         let damage = broken.map(|(what, game)| Damage { offset, what, game });
@@ -350,25 +361,26 @@ fn scan(dir: &Path, file: &File) -> Result<Scan> {
     }
 }
 
-/// The next 4096 bytes of a journal; fewer at its end.
+/// Reads the next 4096 bytes of a journal; fewer at its end.
 fn read_line(reader: &mut impl Read, path: &Path) -> Result<Vec<u8>> {
     let mut line = Vec::with_capacity(RECORD);
     reader.by_ref().take(RECORD_BYTES).read_to_end(&mut line).map_err(Error::io("reading", path))?;
     Ok(line)
 }
 
-/// Why the broken `line` and the `rest` bytes from it to the end of the journal cannot be a torn tail, with the game of the
-/// first record among them that hashes; `None` if they can. A record behind a broken one links to the broken one, so its own
-/// hash alone decides whether it is good.
-fn follows(
+/// Decides whether the broken `line` and the rest of the journal can be a torn tail; `rest` is the number of bytes from
+/// `line` to the end of the journal. Returns `None` if they can, else the reason why not, and the game of the first
+/// record among them with a correct hash. A record after a broken one links to the broken one, so its own hash alone
+/// decides whether it is good.
+fn find_damage(
     reader: &mut impl Read,
     path: &Path,
     line: &[u8],
     rest: u64,
 ) -> Result<Option<(String, Option<StatedGame>)>> {
-    let is_altered = |line: &[u8]| line.len() == RECORD && line.iter().any(|&byte| byte != 0);
-    let mut altered = u64::from(is_altered(line));
-    // A torn record does not hash: a record that hashes and does not belong here was put here.
+    let is_nonzero = |line: &[u8]| line.len() == RECORD && line.iter().any(|&byte| byte != 0);
+    let mut nonzero = u64::from(is_nonzero(line));
+    // A torn record has a wrong hash, so a record with a correct hash that does not belong here was put here.
     if own_hash(line).is_some() {
         return Ok(Some((String::new(), game_of(line))));
     }
@@ -381,26 +393,27 @@ fn follows(
         if own_hash(&line).is_some() {
             return Ok(Some((", and good records follow".into(), game_of(&line))));
         }
-        altered += u64::from(is_altered(&line));
+        nonzero += u64::from(is_nonzero(&line));
         read += line.len() as u64;
     }
     if rest > MAX_TORN_TAIL {
-        let what = format!(", and {rest} bytes follow the last good record, more than a killed process leaves");
+        let what = format!(", and {rest} bytes follow the last good record, more than a killed process can leave");
         return Ok(Some((what, None)));
     }
-    Ok((altered > 1).then(|| (format!(", and neither do those of the {} behind it", altered - 1), None)))
+    Ok((nonzero > 1).then(|| (format!(", and {} more broken records follow", nonzero - 1), None)))
 }
 
+/// Returns the game of a record.
 fn game_of(line: &[u8]) -> Option<StatedGame> {
     let record: Record = serde_json::from_slice(line).ok()?;
     Some(StatedGame { name: record.game, rule: record.rule })
 }
 
-/// Adds a record to the contents, or says what about it makes no sense.
+/// Adds a record to the contents, or returns what contradicts the digest format, `kept` or the record before it.
 fn accept(contents: &mut Option<Contents>, record: Record) -> std::result::Result<(), &'static str> {
-    let digest = record.digest().ok_or("the digest of the values is no digest")?;
+    let digest = record.digest().ok_or("the digest of the values is not 64 lowercase hexadecimal digits")?;
     if record.freed().is_none() {
-        return Err("the kept ranges make no sense");
+        return Err("the kept ranges contradict the count or the snapshot");
     }
     let point = CommitPoint { count: record.count, escapes: record.escapes, digest };
     let Some(contents) = contents else {
@@ -411,11 +424,21 @@ fn accept(contents: &mut Option<Contents>, record: Record) -> std::result::Resul
     };
     let last = contents.last.count;
     match record.event {
-        Event::Commit if record.count < last => return Err("a commit with a smaller count than before"),
-        Event::Rollback if record.count > last => return Err("a rollback to a larger count"),
-        Event::Open if record.count != last => return Err("reopened at another count than before"),
-        Event::Close if record.count != last => return Err("a clean stop at another count than before"),
-        Event::Repair if record.count != last => return Err("a repair at another count than before"),
+        Event::Commit if record.count < last => {
+            return Err("the record commits a smaller count than the one before");
+        }
+        Event::Rollback if record.count > last => {
+            return Err("the record rolls back to a larger count than before");
+        }
+        Event::Open if record.count != last => {
+            return Err("the record opens the run at another count than before");
+        }
+        Event::Close if record.count != last => {
+            return Err("the record closes the run at another count than before");
+        }
+        Event::Repair if record.count != last => {
+            return Err("the record repairs the run at another count than before");
+        }
         _ => {}
     }
     while contents.points.last().is_some_and(|p| p.count >= record.count) {
@@ -423,25 +446,26 @@ fn accept(contents: &mut Option<Contents>, record: Record) -> std::result::Resul
     }
     contents.points.push(point);
     contents.before = (contents.last.count, contents.last.escapes);
-    contents.high_water_mark = most(contents.high_water_mark, &record);
+    contents.high_water_mark = raised(contents.high_water_mark, &record);
     contents.last = record;
     contents.records += 1;
     Ok(())
 }
 
-/// [`Contents::high_water_mark`] after one record more.
-fn most(high_water_mark: (u64, u64), record: &Record) -> (u64, u64) {
+/// Returns [`Contents::high_water_mark`] with `record` taken into account.
+fn raised(high_water_mark: (u64, u64), record: &Record) -> (u64, u64) {
     (high_water_mark.0.max(record.count), high_water_mark.1.max(record.escapes))
 }
 
+/// Why a line is not accepted as a record.
 enum Broken {
-    /// This line is no good record.
+    /// The line is no good record, for this reason.
     Record(String),
-    /// The whole journal is not for this program.
+    /// This program cannot read the journal at all.
     Refused(Error),
 }
 
-/// The hash of a line, when it is the one that stands in it.
+/// Returns the hash of a record if it equals the hash that the record contains.
 fn own_hash(line: &[u8]) -> Option<String> {
     if line.len() != RECORD || line[RECORD - 1] != b'\n' {
         return None;
@@ -454,7 +478,7 @@ fn own_hash(line: &[u8]) -> Option<String> {
     (blake3::hash(hashed(&blanked)).to_hex().as_str() == written).then(|| written.to_owned())
 }
 
-/// What the hash of a line with blanks in its place is taken of: all of it.
+/// Returns the bytes covered by the record hash: the whole line, whose hash field is blanked.
 fn hashed(line: &[u8]) -> &[u8] {
     if fault::is("hash-digest-only") {
         // Deliberate fault, see fault.rs.
@@ -464,35 +488,38 @@ fn hashed(line: &[u8]) -> &[u8] {
     line
 }
 
+/// Checks that a line is a good record that follows the record `before` it, and returns the record.
 fn check_line(dir: &Path, line: &[u8], before: Option<&Record>) -> std::result::Result<Record, Broken> {
     let broken = |what: &str| Broken::Record(what.to_owned());
     let Some(hash) = own_hash(line) else {
         let foreign = serde_json::from_slice::<serde_json::Value>(line).ok();
         let format = foreign.as_ref().and_then(|v| v.get("format").and_then(serde_json::Value::as_u64));
-        // A record of this format whose number was altered is damage.
+        // A record of this format whose format number was altered is damage.
         let is_ours = || foreign.is_some_and(|record| serde_json::from_value::<Record>(record).is_ok());
         return Err(match format {
             Some(format) if before.is_none() && format != u64::from(FORMAT) && !is_ours() => refuse_format(dir, format),
-            _ => broken("the record's own hash does not hold"),
+            _ => broken("the record does not match its own hash"),
         });
     };
-    let value: serde_json::Value = serde_json::from_slice(line).map_err(|_| broken("the record is no JSON object"))?;
+    let value: serde_json::Value =
+        serde_json::from_slice(line).map_err(|_| broken("the record is not a JSON object"))?;
     let format = value.get("format").and_then(serde_json::Value::as_u64);
     match format {
         Some(format) if format == u64::from(FORMAT) => {}
         Some(format) => return Err(refuse_format(dir, format)),
-        None => return Err(broken("the record says no format")),
+        None => return Err(broken("the record has no format number")),
     }
-    // What the error says of the record may quote it.
-    let record: Record = serde_json::from_value(value)
-        .map_err(|e| Broken::Record(format!("the record is no record: {}", e.to_string().escape_debug())))?;
+    // The error text may quote bytes of the record, so it is escaped.
+    let record: Record = serde_json::from_value(value).map_err(|e| {
+        Broken::Record(format!("the JSON object is not a commit record: {}", e.to_string().escape_debug()))
+    })?;
     let (previous, sequence) = before.map_or((ZEROS, 0), |b| (b.blake3.as_str(), b.sequence + 1));
     let foreign = fault::is("accept-foreign-record"); // deliberate fault, see fault.rs
     if (record.previous != previous && !foreign) || record.sequence != sequence {
         return Err(broken("the record does not follow the one before it"));
     }
     if !foreign && before.is_some_and(|b| b.run != record.run || b.rule != record.rule || b.width != record.width) {
-        return Err(broken("the record is of another run"));
+        return Err(broken("the record belongs to another run"));
     }
     if record.blake3 != hash {
         return Err(broken("the record's own hash is not its last field"));
@@ -504,7 +531,7 @@ fn refuse_format(dir: &Path, found: u64) -> Broken {
     Broken::Refused(Error::Format { path: dir.into(), found, expected: FORMAT })
 }
 
-/// Opens or makes the journal of `dir` for writing, and locks it.
+/// Opens the journal of `dir` for writing, or creates it, and locks it.
 fn lock(dir: &Dir) -> Result<File> {
     let path = dir.join(NAME);
     let file = dir.open(NAME, Mode::Make).map_err(Error::io("opening for writing", &path))?;
@@ -513,7 +540,8 @@ fn lock(dir: &Dir) -> Result<File> {
     if locked { Ok(file) } else { Err(Error::Locked { path: dir.path().into() }) }
 }
 
-/// Copies the bytes of the journal from `offset` on to a new file, durably, and returns its name. Zeros become a hole.
+/// Copies the bytes of the journal from `offset` on to a new quarantine file, durably, and returns the name of that
+/// file. Chunks of zeros become holes.
 fn copy_aside(dir: &Dir, journal: &File, offset: u64) -> Result<String> {
     let name = unused_name(dir, &format!("quarantine-journal-{offset}"), "bin")?;
     let part = format!("{name}.part");
@@ -527,13 +555,14 @@ fn copy_aside(dir: &Dir, journal: &File, offset: u64) -> Result<String> {
     Ok(name)
 }
 
+/// Copies the bytes of the journal from `offset` on to the new file `part` and syncs it.
 fn copy_bytes(dir: &Dir, journal: &File, offset: u64, part: &str) -> Result<()> {
-    /// Bytes copied at a time.
+    /// Maximum number of bytes per read.
     const CHUNK: u64 = 1 << 20;
     let path = dir.join(NAME);
     let written = |action: &'static str| Error::io(action, dir.join(part));
     dir.remove(part).map_err(written("removing"))?; // left by a process that was killed here
-    let copy = dir.open(part, Mode::New).map_err(written("making"))?;
+    let copy = dir.open(part, Mode::New).map_err(written("creating"))?;
     let length = journal.length().map_err(Error::io("reading the state of", &path))?;
     let mut buffer = vec![0; index(CHUNK)];
     let next_data = |from| journal.next_data(from).map_err(Error::io("seeking in", &path));
@@ -541,7 +570,7 @@ fn copy_bytes(dir: &Dir, journal: &File, offset: u64, part: &str) -> Result<()> 
     while let Some(from) = next.filter(|&from| from < length) {
         let bytes = &mut buffer[..index(CHUNK.min(length - from))];
         journal.read_exact_at(bytes, from).map_err(Error::io("reading", &path))?;
-        if bytes.iter().fold(0, |any, &byte| any | byte) != 0 {
+        if bytes.iter().fold(0, |bits, &byte| bits | byte) != 0 {
             copy.write_all_at(bytes, from - offset).map_err(written("writing"))?;
         }
         next = next_data(from + bytes.len() as u64)?;
@@ -550,25 +579,26 @@ fn copy_bytes(dir: &Dir, journal: &File, offset: u64, part: &str) -> Result<()> 
     copy.sync_all().map_err(written("syncing"))
 }
 
-/// The journal of a run that this process writes; holds the lock.
+/// The journal of a run that this process writes. It holds the lock on the file.
 #[derive(Debug)]
 pub struct Journal {
     dir: Dir,
     path: PathBuf,
     file: File,
-    /// Where the good records end, in bytes.
+    /// The end of the good records, in bytes.
     end: u64,
     last: Option<Record>,
     high_water_mark: (u64, u64),
-    /// What lies behind the good records, unless it is a torn tail; [`Journal::drop_rest`] sets it aside.
+    /// The damage after the good records, if there is any; [`Journal::drop_rest`] moves it to a quarantine file.
     damage: Option<Damage>,
 }
 
 impl Journal {
-    /// Opens or makes the journal of `dir` and locks it.
+    /// Opens the journal of `dir`, or creates it, and locks it. Returns its good records if there are any.
     ///
     /// # Errors
-    /// [`Error::Locked`] when another process has it, and what [`read`] gives.
+    /// [`Error::Locked`] if another process holds the lock; [`Error::Damage`] and [`Error::Format`] as for [`read`];
+    /// [`Error::Io`].
     pub fn open(dir: &Path) -> Result<(Journal, Option<Contents>)> {
         Journal::open_in(&Dir::at(dir))
     }
@@ -581,11 +611,11 @@ impl Journal {
         Journal::open_with(dir, false)
     }
 
-    /// [`Journal::open_in`] for a run that may roll back: of a damaged journal the good records before the damage count.
-    /// Nothing changes before [`Journal::drop_rest`].
+    /// [`Journal::open_in`] for a run that may roll back: it accepts a damaged journal and returns the good records
+    /// before the damage. The damage stays in the file until [`Journal::drop_rest`].
     ///
     /// # Errors
-    /// As [`Journal::open`], but not for damage.
+    /// As [`Journal::open`], except [`Error::Damage`].
     pub fn open_to_roll_back(dir: &Dir) -> Result<(Journal, Option<Contents>)> {
         Journal::open_with(dir, true)
     }
@@ -598,17 +628,18 @@ impl Journal {
         let contents = scan.undamaged(dir.path())?;
         let records = contents.as_ref().map_or(0, |c| c.records);
         if let Some(before) = records.checked_sub(1) {
-            // When the sync of the last record failed, the kernel shows it but will not write it: only what is written
-            // again is. Those before it were synced well, or it would not be there.
+            // If the sync of the last record failed, the kernel still returns the record but never writes it to the
+            // disk, unless a process writes it again. The records before it were synced, or it would not have been
+            // written.
             let mut line = vec![0; RECORD];
             let at = before * RECORD_BYTES;
             file.read_exact_at(&mut line, at).map_err(Error::io("reading", &path))?;
             file.write_all_at(&line, at).map_err(Error::io("writing", &path))?;
         }
-        // What a killed process left in the page cache becomes durable before anything is built on it.
+        // A killed process may have left the records in the page cache only: make them durable before relying on them.
         file.sync_all().map_err(Error::io("syncing", &path))?;
         if contents.is_none() {
-            // A new one: no table may ever be found without its journal.
+            // The journal is new: make its name durable first, so that a table never exists without a journal.
             dir.sync().map_err(Error::io("syncing", dir.path()))?;
         }
         let last = contents.as_ref().map(|c| c.last.clone());
@@ -619,7 +650,7 @@ impl Journal {
         ))
     }
 
-    /// Whether the file is longer than its good records.
+    /// Returns whether the file is longer than its good records.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -628,20 +659,21 @@ impl Journal {
         Ok(length > self.end)
     }
 
-    /// Whether a record is damaged, or what follows the good records is no torn tail.
+    /// Returns whether anything other than a torn tail follows the good records.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         self.damage.is_some()
     }
 
-    /// The game that a record behind the damage states.
+    /// Returns the game of the first record with a correct hash from the damage on.
     #[must_use]
     pub fn game_behind_damage(&self) -> Option<&StatedGame> {
         self.damage.as_ref()?.game.as_ref()
     }
 
-    /// Ends the file at its last good record. A torn tail is cut off. What follows from a damaged place on moves to
-    /// `quarantine-journal-OFFSET.bin`, and a rollback record says so; returns the name of that file.
+    /// Truncates the file to its good records, which drops a torn tail. If the rest is damage, first copies it to
+    /// `quarantine-journal-OFFSET.bin`; afterwards appends a rollback record if there is a good record. Returns the
+    /// name of the quarantine file.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -662,7 +694,7 @@ impl Journal {
         Ok(name)
     }
 
-    /// Removes a journal without a record, unless another file has been put in its place.
+    /// Removes a journal without a record, unless the path leads to another file by now.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -674,11 +706,12 @@ impl Journal {
         Ok(())
     }
 
-    /// Appends a record and makes it durable; sequence, time, link and hash are filled in here.
+    /// Appends a record and makes it durable. Fills in `sequence`, `time`, `previous` and `blake3`.
     ///
     /// # Errors
-    /// [`Error::Replaced`] if the file is no longer the journal that this process opened and wrote, and then nothing is
-    /// written; [`Error::Io`], and then the run must stop, since the state of the disk is unknown.
+    /// [`Error::Replaced`] if the file is no longer the journal that this process opened and wrote: nothing is written
+    /// then. [`Error::Damage`] if the record is too long. [`Error::NoRoom`] or [`Error::Io`]: the run must stop then,
+    /// because the durable state is unknown.
     pub fn append(&mut self, mut record: Record) -> Result<()> {
         record.time = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
         record.sequence = self.last.as_ref().map_or(0, |last| last.sequence + 1);
@@ -690,8 +723,9 @@ impl Journal {
             source: e.into(),
         })?;
         if line.len() >= RECORD {
-            // The program's own do: only a record that another has made leaves too little room for what follows it.
-            let what = format!("{} bytes are to follow, which do not fit a record", line.len());
+            // This program's records fit. A record that another program wrote may have fields so long that the next
+            // record, which repeats them, does not fit.
+            let what = format!("the next record needs {} bytes, more than a record can have", line.len());
             return Err(Error::Damage { path: self.path.clone(), offset: self.end, what });
         }
         let hash_at = line.len() - 2 - BLANK.len();
@@ -709,17 +743,21 @@ impl Journal {
         self.file.sync_data().map_err(Error::io("syncing", &self.path))?;
         self.end += RECORD as u64;
         record.blake3 = hash.to_string();
-        self.high_water_mark = most(self.high_water_mark, &record);
+        self.high_water_mark = raised(self.high_water_mark, &record);
         self.last = Some(record);
         Ok(())
     }
 
-    /// Checks that the journal is still the file of its name, as long as this process left it, and ends in the last record.
+    /// Checks that the path still leads to this file, that its length is what this process left, and that it ends in
+    /// the last record.
+    ///
+    /// # Errors
+    /// [`Error::Replaced`] if not; [`Error::Io`].
     fn check_unchanged(&self) -> Result<()> {
         let io = |action: &'static str| Error::io(action, &self.path);
         let replaced = |what: String| Err(Error::Replaced { path: self.path.clone(), what });
         if !self.file.is_named(NAME).map_err(io("reading the state of"))? {
-            return replaced("another file was put in its place".into());
+            return replaced("its path now leads to another file".into());
         }
         let length = self.file.length().map_err(io("reading the state of"))?;
         if length != self.end {
@@ -734,13 +772,13 @@ impl Journal {
         Ok(())
     }
 
-    /// The last good record.
+    /// Returns the last good record.
     #[must_use]
     pub fn last(&self) -> Option<&Record> {
         self.last.as_ref()
     }
 
-    /// The most values and the most escapes of any record ([`Contents::high_water_mark`]).
+    /// Returns the maximum number of values and of escapes in any record ([`Contents::high_water_mark`]).
     #[must_use]
     pub fn high_water_mark(&self) -> (u64, u64) {
         self.high_water_mark

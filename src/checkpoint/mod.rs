@@ -1,4 +1,4 @@
-//! Checkpoints of a run: what a commit record says, and the order in which a commit writes.
+//! Checkpoints of a run: the commit records, the summary of discarded values, and the order in which a commit writes.
 
 pub(crate) mod commit;
 pub mod journal;

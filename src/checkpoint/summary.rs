@@ -1,11 +1,12 @@
-//! What is counted from values: for the records, and for good of values that are freed.
+//! Statistics of the values: of all values for the commit records, and of discarded values for their summary.
 //!
-//! `snapshot-COUNT.json` of a run that keeps less than everything says what is known of the freed values: where they
-//! were, the digest of all values up to their end, their rare positions, running maxima and histogram. It is written under
-//! another name, made durable and renamed before a record names it and its BLAKE3; a snapshot is removed when two records
-//! name a later one.
+//! The discard summary of a run, `snapshot-COUNT.json`, describes its discarded values: their range, the digest of all
+//! values up to the end of that range, and the rare positions, running maxima and histogram of the range. It is written
+//! under a temporary name, made durable and renamed before a record names it and its BLAKE3. It is removed when two
+//! records name a later summary.
 //!
-//! Invariant: a snapshot that [`DiscardSummary::read`] hands out is the one that the record vouches for, and fits it.
+//! Invariant: a summary that [`DiscardSummary::read`] returns has the hash that the record states, and agrees with the
+//! record and with itself.
 
 use crate::checkpoint::journal::{Attached, Record};
 use crate::error::{Error, Result};
@@ -17,16 +18,21 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 
-/// What the values alone tell: recounted on every resume and compared with the record.
+/// The statistics of values that a record contains. Every resume recounts them and compares them with the record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RecordStats {
+    /// Number of rare positions.
     pub(crate) rares: u64,
+    /// The last rare position; 0 if there is none.
     pub(crate) last_rare: u64,
+    /// The largest value; 0 if there are no values.
     pub(crate) max_value: u16,
+    /// The least n with G(n) = `max_value`.
     pub(crate) max_at: u64,
 }
 
 impl RecordStats {
+    /// Adds the next values, which start at n = `from`.
     pub(crate) fn see(&mut self, space: SparseSpace, from: u64, values: &[u16]) {
         self.see_largest(from, values);
         for (n, _) in space.rares(from, values) {
@@ -35,6 +41,7 @@ impl RecordStats {
         }
     }
 
+    /// Adds the next values, which start at n = `from`, to the maximum only.
     pub(crate) fn see_largest(&mut self, from: u64, values: &[u16]) {
         let largest = values.iter().copied().max().unwrap_or(0);
         if largest > self.max_value {
@@ -43,53 +50,53 @@ impl RecordStats {
         }
     }
 
-    /// The count of these values and of later ones.
+    /// Returns the statistics of these values and of `later` ones together.
     pub(crate) fn and(self, later: RecordStats) -> RecordStats {
         let last_rare = if later.rares > 0 { later.last_rare } else { self.last_rare };
         let largest = if later.max_value > self.max_value { later } else { self };
         RecordStats { rares: self.rares + later.rares, last_rare, ..largest }
     }
 
-    /// Whether a record says the same.
+    /// Returns whether a record contains the same statistics.
     pub(crate) fn agrees(&self, record: &Record) -> bool {
         (self.rares, self.last_rare, self.max_value, self.max_at)
             == (record.rares, record.last_rare, record.max_value, record.max_at)
     }
 }
 
-/// What is known of the freed values of a run.
+/// A summary of the discarded values of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiscardSummary {
     /// The identity of the run.
     pub run: String,
-    /// The first freed value.
+    /// The first discarded n.
     pub from: u64,
-    /// One past the last freed value.
+    /// One past the last discarded n.
     pub to: u64,
     /// Digest of the values 0..`to` ([`crate::table::digest`]).
     pub digest: String,
-    /// Mask of the space in which `rares` are rare.
+    /// Mask of the sparse space in which `rares` are rare.
     pub mask: u16,
     /// Position term of that space.
     pub position: u8,
-    /// The rare positions among the freed values, and their values.
+    /// The discarded rare positions n, ascending, with G(n).
     pub rares: Vec<(u64, u16)>,
-    /// Every freed value that is larger than all freed ones before it, with its position.
+    /// The running maxima: every discarded n, ascending, whose value exceeds all earlier discarded values, with G(n).
     pub maxima: Vec<(u64, u16)>,
-    /// How often each value occurs among the freed ones: 0, 1, 2, …
+    /// Number of discarded values equal to 0, 1, 2, …
     pub histogram: Vec<u64>,
 }
 
-/// Maximum length of a snapshot, in bytes. It holds 50 million rare positions.
+/// Maximum length of a discard summary, in bytes: enough for 50 million rare positions.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// The name of the snapshot of values freed up to `to`.
+/// Returns the file name of the summary of values discarded up to `to`.
 fn name(to: u64) -> String {
     format!("snapshot-{to}.json")
 }
 
 impl DiscardSummary {
-    /// The snapshot of no values, at `from`.
+    /// Returns the summary of no values, to which the values from n = `from` on can be added.
     #[must_use]
     pub fn new(run: &str, space: SparseSpace, from: u64) -> DiscardSummary {
         DiscardSummary {
@@ -105,7 +112,7 @@ impl DiscardSummary {
         }
     }
 
-    /// Takes up the next values, before they are freed.
+    /// Adds the next values, before they are discarded.
     pub fn see(&mut self, space: SparseSpace, values: &[u16]) {
         self.rares.extend(space.rares(self.to, values));
         for (n, &v) in (self.to..).zip(values) {
@@ -116,55 +123,56 @@ impl DiscardSummary {
             if v >= self.histogram.len() {
                 self.histogram.resize(v + 1, 0);
             }
-            self.histogram[v] += 1; // at most the number of freed values, which fits
+            self.histogram[v] += 1; // cannot overflow: at most the number of values
         }
         self.to += values.len() as u64;
     }
 
-    /// The freed values.
+    /// Returns the range of discarded values.
     #[must_use]
     pub fn freed(&self) -> Range<u64> {
         self.from..self.to
     }
 
-    /// The digest of the values up to the end of the freed ones.
+    /// Returns the digest of the values 0..`to`; `None` if the field is no digest.
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
         Digest::parse(&self.digest)
     }
 
-    /// What a solver has to know of the freed values.
+    /// Returns the statistics of the discarded values that a solver needs.
     #[must_use]
     pub fn known(&self) -> SequenceStats {
         SequenceStats { rares: self.rares.clone(), max_value: self.maxima.last().map_or(0, |largest| largest.1) }
     }
 
+    /// Returns the statistics of the discarded values for a record.
     pub(crate) fn recount(&self) -> RecordStats {
         let last_rare = self.rares.last().map_or(0, |rare| rare.0);
         let (max_at, max_value) = self.maxima.last().copied().unwrap_or_default();
         RecordStats { rares: self.rares.len() as u64, last_rare, max_value, max_at }
     }
 
-    /// Writes the snapshot and makes it durable; the answer is for the record that names it.
+    /// Writes the summary durably. Returns its name and hash for the record that refers to it.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`Error::Memory`] if it is too long; [`Error::Io`].
     pub fn write(&self, dir: &Dir) -> Result<Attached> {
         let name = name(self.to);
         let io = |source: std::io::Error| Error::io("writing", dir.join(&name))(source);
         let mut bytes = serde_json::to_vec(self).map_err(|e| io(e.into()))?;
         bytes.push(b'\n');
         if bytes.len() as u64 > MAX_BYTES {
-            return Err(Error::Memory { what: "the snapshot of the freed values", bytes: bytes.len() as u64 });
+            return Err(Error::Memory { what: "the summary of the discarded values", bytes: bytes.len() as u64 });
         }
         dir.write_whole(&name, &bytes).map_err(io)?;
         Ok(Attached { name, blake3: blake3::hash(&bytes).to_hex().to_string() })
     }
 
-    /// The snapshot that a record names; `None` when nothing is freed.
+    /// Reads the summary that a record names; `None` if the record names none, because no values are discarded.
     ///
     /// # Errors
-    /// [`Error::Damage`] when it is missing, altered, or does not fit the record; [`Error::Io`].
+    /// [`Error::Damage`] if the file is missing or altered, or if it contradicts the record or itself; [`Error::Io`].
     pub fn read(dir: &Path, record: &Record) -> Result<Option<DiscardSummary>> {
         DiscardSummary::read_in(&Dir::at(dir), record)
     }
@@ -181,47 +189,48 @@ impl DiscardSummary {
             path: path.clone(),
             offset: 0,
             what: format!(
-                "{what}; 'grundy run --dir {} --rollback' goes back to the values before the freed ones",
+                "{what}; 'grundy run --dir {} --rollback' returns to the values before the freed values",
                 dir.path().display()
             ),
         };
         if attached.name != name(freed.end) {
-            return Err(damaged("the journal names another snapshot"));
+            return Err(damaged("the last record names another file"));
         }
-        // Its length is bounded and its hash checked before it is held in memory.
+        // Bound the length and check the hash before reading the whole file into memory.
         let mut hasher = blake3::Hasher::new();
         let file = dir.open(&attached.name, Mode::Read).map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound => damaged("the file is missing, but the journal speaks of it"),
+            std::io::ErrorKind::NotFound => damaged("the file is missing, but the journal names it"),
             _ => Error::io("reading", &path)(source),
         })?;
         if file.length().map_err(Error::io("reading the state of", &path))? > MAX_BYTES {
-            return Err(damaged("the file is longer than any snapshot"));
+            return Err(damaged("the file is longer than any discard summary can be"));
         }
         hasher.update_reader(file.reader()).map_err(Error::io("reading", &path))?;
         if hasher.finalize().to_hex().as_str() != attached.blake3 {
-            return Err(damaged("the file is not the one that the journal speaks of"));
+            return Err(damaged("the file does not have the hash that the journal states"));
         }
         let mut bytes = Vec::new();
         file.reader().take(MAX_BYTES).read_to_end(&mut bytes).map_err(Error::io("reading", &path))?;
-        let snapshot: DiscardSummary =
-            serde_json::from_slice(&bytes).map_err(|_| damaged("the file is no snapshot"))?;
-        let fits = snapshot.freed() == freed
-            && snapshot.run == record.run
-            && (snapshot.mask, snapshot.position) == (record.mask, record.position)
-            && snapshot.digest().is_some();
+        let summary: DiscardSummary =
+            serde_json::from_slice(&bytes).map_err(|_| damaged("the file is not a discard summary"))?;
+        let fits = summary.freed() == freed
+            && summary.run == record.run
+            && (summary.mask, summary.position) == (record.mask, record.position)
+            && summary.digest().is_some();
         if !fits {
             return Err(damaged("the file contradicts the journal"));
         }
-        match snapshot.contradiction() {
-            None => Ok(Some(snapshot)),
+        match summary.contradiction() {
+            None => Ok(Some(summary)),
             Some(what) => Err(damaged(&format!("the file contradicts itself: {what}"))),
         }
     }
 
-    /// What cannot be true of the freed values together. A snapshot that hashes may still be forged.
+    /// Returns what cannot be true of the discarded values, if anything. A summary with the right hash may still be
+    /// forged.
     fn contradiction(&self) -> Option<&'static str> {
-        let among = |places: &[(u64, u16)]| {
-            places.iter().all(|(n, _)| self.freed().contains(n)) && places.is_sorted_by(|a, b| a.0 < b.0)
+        let among = |positions: &[(u64, u16)]| {
+            positions.iter().all(|(n, _)| self.freed().contains(n)) && positions.is_sorted_by(|a, b| a.0 < b.0)
         };
         let occurs = |&(_, v): &(u64, u16)| self.histogram.get(usize::from(v)).is_some_and(|&number| number > 0);
         let sum = self.histogram.iter().try_fold(0u64, |sum, &number| sum.checked_add(number));
@@ -244,7 +253,7 @@ impl DiscardSummary {
     }
 }
 
-/// Removes the snapshots of a directory that are not among `named`.
+/// Removes the discard summaries of a directory, finished or not, that are not among `named`.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -266,9 +275,9 @@ mod tests {
     use crate::theory::definition;
     use crate::theory::rule::Rule;
 
-    /// A cut anywhere: head, freed values and tail counted apart are the whole counted once.
+    /// Wherever the discarded range lies, the statistics of head, range and tail add up to those of the whole sequence.
     #[test]
-    fn counting_in_three_parts_is_counting_the_whole() {
+    fn statistics_of_head_discarded_range_and_tail_add_up() {
         let rule: Rule = "grundy".parse().unwrap();
         let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
         let values = definition::values(&rule, 3000).unwrap();
@@ -277,16 +286,16 @@ mod tests {
         let at = values.iter().position(|&v| v == largest).unwrap() as u64;
         for (from, to) in [(1, 2), (100, 900), (1, 2999), (at, at + 1), (at + 1, 3000 - 1), (500, at)] {
             let count = |range: Range<u64>| {
-                let mut recount = RecordStats::default();
+                let mut stats = RecordStats::default();
                 let part = &values[usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()];
-                recount.see(space, range.start, part);
-                recount
+                stats.see(space, range.start, part);
+                stats
             };
-            let mut snapshot = DiscardSummary::new("", space, from);
+            let mut summary = DiscardSummary::new("", space, from);
             for n in from..to {
-                snapshot.see(space, &values[usize::try_from(n).unwrap()..][..1]);
+                summary.see(space, &values[usize::try_from(n).unwrap()..][..1]);
             }
-            let all = count(0..from).and(snapshot.recount()).and(count(to..3000));
+            let all = count(0..from).and(summary.recount()).and(count(to..3000));
             let expected = RecordStats {
                 rares: rares.len() as u64,
                 last_rare: *rares.last().unwrap(),
@@ -294,13 +303,14 @@ mod tests {
                 max_at: at,
             };
             assert_eq!(all, expected, "{from}..{to}");
-            assert_eq!(snapshot.histogram.iter().sum::<u64>(), to - from);
+            assert_eq!(summary.histogram.iter().sum::<u64>(), to - from);
         }
     }
 
-    /// A snapshot whose hash the journal vouches for may still be forged: what cannot be true is refused before it is used.
+    /// A summary whose hash the journal states may still be forged, so a contradiction in it is refused before it is
+    /// used.
     #[test]
-    fn a_snapshot_that_contradicts_itself_is_refused() {
+    fn a_summary_that_contradicts_itself_is_refused() {
         type Forge = fn(&mut DiscardSummary);
         let rule: Rule = "grundy".parse().unwrap();
         let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
@@ -333,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn only_snapshots_are_removed_and_not_those_that_are_named() {
+    fn only_summaries_that_no_record_names_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         let all =
             ["snapshot-1.json", "snapshot-2.json", "snapshot-2.json.part", "snapshot-3.json", "snapshot-x.json", "s"];

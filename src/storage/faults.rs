@@ -1,10 +1,11 @@
-//! A storage whose operations fail as planned.
+//! A storage whose operations fail according to a plan.
 //!
-//! Operations are counted, over all files, from 1 on. A plan says which of them fail, how, and whether only once; it is
-//! repeated by the same plan on the same run. [`Plan::drawn`] draws from a seed instead, for many faults in one run.
+//! The operations of all files together are counted from 1 on. A [`Plan`] defines which of them fail, how, and whether
+//! only once; the same plan on the same run gives the same faults. [`Plan::Drawn`] draws many faults of one run from a
+//! seed.
 //!
-//! A fault meets those operations only that can have it: no read runs out of space. A sync that fails takes what waited for
-//! it along, as the kernel does ([`Handle::forget_unsynced`]).
+//! A fault applies only to operations that can have it: no read runs out of space, for example. A failed sync drops the
+//! changes that it should have made durable, as the kernel does ([`Handle::forget_unsynced`]).
 
 use super::{Bytes, Handle, Mode, Storage};
 use rustix::io::Errno;
@@ -12,31 +13,32 @@ use std::io::{Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What an operation may suffer.
+/// A fault of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// EIO, any operation.
+    /// Any operation fails with EIO.
     Io,
-    /// ENOSPC, whatever may need room.
+    /// A write, a sync or a change of names or lengths fails with ENOSPC.
     NoSpace,
-    /// EFBIG, a write.
+    /// A write fails with EFBIG.
     TooLarge,
-    /// EINTR, any operation; when it lasts, every second one.
+    /// Any operation fails with EINTR; if the fault is lasting, every second one.
     Interrupted,
-    /// A write of half the bytes.
+    /// A write transfers half of the bytes.
     ShortWrite,
-    /// A read of half the bytes.
+    /// A read transfers half of the bytes.
     ShortRead,
     /// The power is cut: this operation and all later ones fail.
     PowerCut,
 }
 
 impl Fault {
-    /// All but the power cut.
+    /// All faults except the power cut.
     pub const ERRORS: [Fault; 6] =
         [Fault::Io, Fault::NoSpace, Fault::TooLarge, Fault::Interrupted, Fault::ShortWrite, Fault::ShortRead];
 
-    fn meets(self, operation: Operation) -> bool {
+    /// Returns whether the fault can apply to an operation of this kind.
+    fn applies_to(self, operation: Operation) -> bool {
         match self {
             Fault::Io | Fault::Interrupted | Fault::PowerCut => true,
             Fault::NoSpace => matches!(operation, Operation::Write | Operation::Sync | Operation::Change),
@@ -45,6 +47,7 @@ impl Fault {
         }
     }
 
+    /// Returns the error that the operation returns; `None` if it transfers fewer bytes instead.
     fn error(self) -> Option<Error> {
         let errno = match self {
             Fault::Io | Fault::PowerCut => Errno::IO,
@@ -57,49 +60,58 @@ impl Fault {
     }
 }
 
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operation {
-    Look,
+    /// Changes nothing and reads no bytes of a file.
+    Query,
+    /// Reads bytes of a file.
     Read,
+    /// Writes bytes of a file.
     Write,
+    /// Changes a name, a length or the blocks of a file.
     Change,
+    /// Makes changes durable.
     Sync,
 }
 
-/// Which operations fail.
+/// Which operations fail, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// None; they are counted.
+    /// No operation fails; operations are only counted.
     None,
-    /// The `at`-th of those that the fault may meet, or all from there on.
+    /// The `at`-th of the operations to which the fault can apply fails.
     At {
-        /// From 1 on.
+        /// The number of the operation, counted from 1.
         at: u64,
-        /// What happens.
+        /// The fault.
         fault: Fault,
-        /// Whether it happens from then on.
+        /// Whether all later operations to which the fault can apply fail as well.
         lasting: bool,
     },
-    /// Any, with one of these chances in 2^32, drawn from a seed; interruptions and short counts do no harm.
+    /// Every operation fails with the given probabilities, drawn from a seed.
     Drawn {
-        /// Repeats the faults.
+        /// The seed, which determines the faults.
         seed: u64,
-        /// Of an operation to be interrupted or cut short.
+        /// Probability, in units of 2^-32, that an operation is interrupted or transfers half of the bytes.
         harmless: u64,
-        /// Of an operation to fail.
+        /// Probability, in units of 2^-32, that an operation fails with EIO or ENOSPC.
         harmful: u64,
     },
 }
 
+/// A function that receives the number of each completed operation.
 type Watch = dyn Fn(u64) + Send + Sync;
 
 struct State {
     plan: Plan,
-    /// Operations so far, and those that the fault may meet.
+    /// Number of operations.
     operations: AtomicU64,
+    /// Number of operations to which the fault of the plan can apply.
     met: AtomicU64,
-    /// Whether an error left the disk unknown, and how often something was changed all the same.
+    /// Whether an error has left the durable state unknown.
     unknown: AtomicBool,
+    /// Number of writes, changes and syncs after that error.
     disobeyed: AtomicU64,
     watch: Option<Box<Watch>>,
 }
@@ -111,31 +123,34 @@ impl std::fmt::Debug for State {
 }
 
 impl State {
-    /// What the next operation suffers.
+    /// Counts the next operation and returns its fault, if it has one.
     fn next(&self, operation: Operation) -> Option<Fault> {
-        let fault = self.drawn(operation);
-        if self.unknown.load(Ordering::SeqCst) && !matches!(operation, Operation::Look | Operation::Read) {
+        let fault = self.planned(operation);
+        if self.unknown.load(Ordering::SeqCst) && !matches!(operation, Operation::Query | Operation::Read) {
             self.disobeyed.fetch_add(1, Ordering::SeqCst);
         }
-        let error = fault.is_some_and(|fault| match fault {
+        let makes_unknown = fault.is_some_and(|fault| match fault {
             Fault::Io | Fault::PowerCut => true,
             Fault::NoSpace => operation == Operation::Sync,
             _ => false,
         });
-        self.unknown.fetch_or(error, Ordering::SeqCst);
+        self.unknown.fetch_or(makes_unknown, Ordering::SeqCst);
         fault
     }
 
-    fn drawn(&self, operation: Operation) -> Option<Fault> {
+    /// Counts the next operation and returns the fault that the plan has for it.
+    fn planned(&self, operation: Operation) -> Option<Fault> {
         let number = self.operations.fetch_add(1, Ordering::SeqCst) + 1;
         match self.plan {
             Plan::None => None,
             Plan::At { at, fault, lasting } => {
-                let met =
-                    if fault.meets(operation) { self.met.fetch_add(1, Ordering::SeqCst) + 1 } else { return None };
+                if !fault.applies_to(operation) {
+                    return None;
+                }
+                let met = self.met.fetch_add(1, Ordering::SeqCst) + 1;
                 let lasting = lasting || fault == Fault::PowerCut;
-                let now = met == at || (lasting && met > at && (fault != Fault::Interrupted || (met - at) % 2 == 0));
-                now.then_some(fault)
+                let recurs = lasting && met > at && (fault != Fault::Interrupted || (met - at).is_multiple_of(2));
+                (met == at || recurs).then_some(fault)
             }
             Plan::Drawn { seed, harmless, harmful } => {
                 let drawn = mix(seed ^ mix(number));
@@ -156,6 +171,7 @@ impl State {
         }
     }
 
+    /// Reports the completed operation to the watcher.
     fn done(&self) {
         if let Some(watch) = &self.watch {
             watch(self.operations.load(Ordering::SeqCst));
@@ -163,7 +179,7 @@ impl State {
     }
 }
 
-/// SplitMix64 (Steele, Lea and Flood 2014).
+/// The mixing function of SplitMix64 (Steele, Lea and Flood 2014).
 fn mix(seed: u64) -> u64 {
     let z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -171,7 +187,7 @@ fn mix(seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A storage whose operations fail as planned.
+/// A storage whose operations fail according to a plan.
 #[derive(Debug)]
 pub struct Faults {
     inner: Arc<dyn Storage>,
@@ -179,37 +195,44 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Another storage, with a plan.
+    /// Wraps a storage with a plan.
     #[must_use]
     pub fn new(inner: Arc<dyn Storage>, plan: Plan) -> Faults {
-        Faults::made(inner, plan, None)
+        Faults::with_watch(inner, plan, None)
     }
 
-    /// Another storage, in which nothing fails; `watch` is told the number of every operation when it is done.
+    /// Wraps a storage in which nothing fails; calls `watch` with the number of every completed operation.
     #[must_use]
     pub fn watched(inner: Arc<dyn Storage>, watch: impl Fn(u64) + Send + Sync + 'static) -> Faults {
-        Faults::made(inner, Plan::None, Some(Box::new(watch)))
+        Faults::with_watch(inner, Plan::None, Some(Box::new(watch)))
     }
 
-    fn made(inner: Arc<dyn Storage>, plan: Plan, watch: Option<Box<Watch>>) -> Faults {
-        let (operations, met, disobeyed) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
-        let state = State { plan, operations, met, unknown: AtomicBool::new(false), disobeyed, watch };
+    fn with_watch(inner: Arc<dyn Storage>, plan: Plan, watch: Option<Box<Watch>>) -> Faults {
+        let state = State {
+            plan,
+            operations: AtomicU64::new(0),
+            met: AtomicU64::new(0),
+            unknown: AtomicBool::new(false),
+            disobeyed: AtomicU64::new(0),
+            watch,
+        };
         Faults { inner, state: Arc::new(state) }
     }
 
-    /// How many operations there were.
+    /// Returns the number of operations.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.state.operations.load(Ordering::SeqCst)
     }
 
-    /// How many of them the fault of the plan could have met.
+    /// Returns the number of operations to which the fault of the plan could apply.
     #[must_use]
     pub fn met(&self) -> u64 {
         self.state.met.load(Ordering::SeqCst)
     }
 
-    /// How often something was to be changed after EIO or a sync that failed.
+    /// Returns the number of writes, changes and syncs after EIO or a failed sync. A program that obeys the rule of
+    /// [`poisoned`](super::poisoned) makes none.
     #[must_use]
     pub fn disobeyed(&self) -> u64 {
         self.state.disobeyed.load(Ordering::SeqCst)
@@ -227,7 +250,7 @@ impl Faults {
 
 impl Storage for Faults {
     fn exists(&self) -> Result<bool> {
-        self.call(Operation::Look, |inner| inner.exists())
+        self.call(Operation::Query, |inner| inner.exists())
     }
 
     fn make(&self) -> Result<()> {
@@ -235,13 +258,13 @@ impl Storage for Faults {
     }
 
     fn open(&self, name: &str, mode: Mode) -> Result<Box<dyn Handle>> {
-        let operation = if matches!(mode, Mode::Read | Mode::Write) { Operation::Look } else { Operation::Change };
+        let operation = if matches!(mode, Mode::Read | Mode::Write) { Operation::Query } else { Operation::Change };
         let inner = self.call(operation, |inner| inner.open(name, mode))?;
         Ok(Box::new(Opened { inner, state: Arc::clone(&self.state) }))
     }
 
     fn length(&self, name: &str) -> Result<Option<u64>> {
-        self.call(Operation::Look, |inner| inner.length(name))
+        self.call(Operation::Query, |inner| inner.length(name))
     }
 
     fn remove(&self, name: &str) -> Result<()> {
@@ -253,7 +276,7 @@ impl Storage for Faults {
     }
 
     fn names(&self) -> Result<Vec<String>> {
-        self.call(Operation::Look, |inner| inner.names())
+        self.call(Operation::Query, |inner| inner.names())
     }
 
     fn sync(&self) -> Result<()> {
@@ -261,7 +284,7 @@ impl Storage for Faults {
     }
 
     fn free_space(&self) -> Result<u64> {
-        self.call(Operation::Look, |inner| inner.free_space())
+        self.call(Operation::Query, |inner| inner.free_space())
     }
 }
 
@@ -286,14 +309,14 @@ impl Opened {
     }
 }
 
-/// Half of them, and at least one where there are any.
+/// Returns the number of bytes to transfer: half of them, rounded up, if the operation is `short`.
 fn half(bytes: usize, short: bool) -> usize {
     if short { bytes.div_ceil(2) } else { bytes }
 }
 
 impl Handle for Opened {
     fn length(&self) -> Result<u64> {
-        self.call(Operation::Look, |inner, _| inner.length())
+        self.call(Operation::Query, |inner, _| inner.length())
     }
 
     fn read_at(&self, out: &mut [u8], at: u64) -> Result<usize> {
@@ -320,11 +343,11 @@ impl Handle for Opened {
     }
 
     fn try_lock(&self) -> Result<bool> {
-        self.call(Operation::Look, |inner, _| inner.try_lock())
+        self.call(Operation::Query, |inner, _| inner.try_lock())
     }
 
     fn is_named(&self, name: &str) -> Result<bool> {
-        self.call(Operation::Look, |inner, _| inner.is_named(name))
+        self.call(Operation::Query, |inner, _| inner.is_named(name))
     }
 
     fn punch(&self, at: u64, length: u64) -> Result<()> {
@@ -332,7 +355,7 @@ impl Handle for Opened {
     }
 
     fn map(&self, length: u64) -> Result<Bytes> {
-        self.call(Operation::Look, |inner, _| inner.map(length))
+        self.call(Operation::Query, |inner, _| inner.map(length))
     }
 
     fn forget_unsynced(&self) {

@@ -1,7 +1,7 @@
-//! The file system.
+//! The storage on the file system.
 //!
-//! A map is the only place where a file is read without a call: it is read-only and covers committed bytes, which are not
-//! cut off while they are mapped.
+//! A map is the only way in which a file is read without a system call. It is read-only and covers committed bytes,
+//! which this program does not truncate while they are mapped.
 
 #![allow(unsafe_code)] // one place: mapping a file
 
@@ -21,7 +21,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// The directory of this path, whether it is there or not.
+    /// Returns the directory of this path, whether it exists or not.
     #[must_use]
     pub fn new(dir: &Path) -> Files {
         Files { dir: dir.into() }
@@ -37,16 +37,17 @@ impl Storage for Files {
         let missing: Vec<&Path> =
             self.dir.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists()).collect();
         std::fs::create_dir_all(&self.dir)?;
-        // A directory is named by the one above it.
-        for made in missing {
-            let above = made.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            File::open(above)?.sync_all()?;
+        // The name of a directory is durable after a sync of its parent.
+        for created in missing {
+            let parent = created.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            File::open(parent)?.sync_all()?;
         }
         Ok(())
     }
 
     fn open(&self, name: &str, mode: Mode) -> Result<Box<dyn Handle>> {
-        // Without NONBLOCK, opening a FIFO waits until another process opens its other end. Regular files ignore the flag.
+        // Without NONBLOCK, opening a FIFO waits until another process opens its other end. Regular files ignore the
+        // flag.
         let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
         let mut options = OpenOptions::new();
         options.read(true);
@@ -62,7 +63,7 @@ impl Storage for Files {
             Mode::New => _ = options.create_new(true),
         }
         let file = options.open(self.dir.join(name)).map_err(|error| match error.raw_os_error() {
-            // What the system says of a socket.
+            // The system returns ENXIO for a socket.
             Some(code) if code == Errno::NXIO.raw_os_error() => not_regular(),
             _ => error,
         })?;
@@ -91,7 +92,7 @@ impl Storage for Files {
 
     fn names(&self) -> Result<Vec<String>> {
         let entries = std::fs::read_dir(&self.dir)?;
-        // Files of this program have names in Unicode.
+        // The names of this program's files are Unicode, so other names can be skipped.
         entries.filter_map(|entry| entry.map(|entry| entry.file_name().into_string().ok()).transpose()).collect()
     }
 
@@ -130,7 +131,7 @@ impl Handle for Opened {
         match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
             Ok(data) => Ok(Some(data)),
             Err(Errno::NXIO) => Ok(None),
-            Err(Errno::INVAL) => Ok(Some(at)), // the file system does not know its holes
+            Err(Errno::INVAL) => Ok(Some(at)), // the file system does not record its holes
             Err(error) => Err(error.into()),
         }
     }
@@ -160,8 +161,9 @@ impl Handle for Opened {
     }
 
     fn is_named(&self, name: &str) -> Result<bool> {
-        let (ours, there) = (self.file.metadata()?, std::fs::metadata(self.dir.join(name))?);
-        Ok((ours.dev(), ours.ino()) == (there.dev(), there.ino()))
+        let opened = self.file.metadata()?;
+        let named = std::fs::metadata(self.dir.join(name))?;
+        Ok((opened.dev(), opened.ino()) == (named.dev(), named.ino()))
     }
 
     fn punch(&self, at: u64, length: u64) -> Result<()> {
@@ -170,12 +172,12 @@ impl Handle for Opened {
 
     fn map(&self, length: u64) -> Result<Bytes> {
         let length = usize::try_from(length).map_err(|_| Error::from(ErrorKind::OutOfMemory))?;
-        // SAFETY: the map is read-only, covers committed bytes only, which no process of this program changes (but for
-        // holes in what is freed, which the owner of the map refuses to read before they are punched, and another process
-        // finds refused once it has read: `run::RunReader`; for what a repair puts back before anything was read; and for
-        // what a run writes that went back, which a reader finds out in the same way). Only another program shrinks the
-        // file below them: a read behind the new end then fails with SIGBUS, which no reader of maps can exclude, and which
-        // loses no data.
+        // SAFETY: the map is read-only and covers committed bytes only. No process of this program changes them, with
+        // three exceptions. A hole is punched into discarded values: the owner of the map refuses to read them
+        // beforehand, and another process detects afterwards that it has read them (`run::RunReader`). A repair
+        // restores bytes before anything has read them. A run writes new values after a rollback, which a reader
+        // detects in the same way. Only another program shrinks the file below these bytes: a read beyond the new end
+        // then fails with SIGBUS, which no reader of maps can exclude and which loses no data.
         let map = unsafe { MmapOptions::new().len(length).map(&self.file) };
         map.map(Bytes::Mapped)
     }
@@ -185,7 +187,7 @@ impl Handle for Opened {
 mod tests {
     use super::*;
 
-    /// The calls run in a thread, since a call that waits would never return.
+    /// The calls run in a thread with a time limit, because a wrong call would wait for ever.
     #[test]
     fn only_regular_files_are_opened() {
         let dir = tempfile::tempdir().unwrap();
@@ -213,25 +215,25 @@ mod tests {
             }
             done.send(()).unwrap();
         });
-        wait.recv_timeout(std::time::Duration::from_secs(20)).expect("an open that failed or waits");
+        wait.recv_timeout(std::time::Duration::from_secs(20)).expect("every open returned as expected");
     }
 
     #[test]
-    fn the_next_data_lies_behind_a_hole() {
+    fn next_data_skips_a_hole_and_ends_with_the_file() {
         let dir = tempfile::tempdir().unwrap();
         let files = Files::new(dir.path());
         let file = files.open("file", Mode::New).unwrap();
         file.set_length(9 << 20).unwrap();
         file.write_at(b"data", 5 << 20).unwrap();
         let first = file.next_data(0).unwrap().unwrap();
-        assert!(first <= 5 << 20, "data at {} was passed over: {first}", 5 << 20);
+        assert!(first <= 5 << 20, "data at {} was skipped: {first}", 5 << 20);
         let last = file.next_data(6 << 20).unwrap();
         assert!(last.is_none_or(|data| data >= 6 << 20), "{last:?}");
-        assert_eq!(file.next_data(9 << 20).unwrap(), None, "nothing lies behind the end");
+        assert_eq!(file.next_data(9 << 20).unwrap(), None, "no data lies beyond the end");
     }
 
     #[test]
-    fn a_file_that_cannot_have_holes_says_so() {
+    fn punching_a_file_without_holes_is_an_error() {
         let file = OpenOptions::new().write(true).open("/dev/null").unwrap();
         assert!(Opened { dir: "/dev".into(), file }.punch(4096, 4096).is_err());
     }

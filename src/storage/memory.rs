@@ -1,10 +1,11 @@
-//! A disk in memory that remembers what is durable, and so what a power cut may leave.
+//! A simulated disk in memory that records what is durable, and therefore what a power cut may leave.
 //!
-//! Every file has the bytes that a process sees, those that are durable, and the operations between the two, in order. The
-//! names of files are durable apart from the files, with the sync of the directory only. [`Memory::image`] is a disk after a
-//! power cut: of what was not durable, each write is lost, kept, or kept in any of its sectors or bytes, each change of length is
-//! lost or kept, and of the changes of names the first few are kept, none of them by half. That is more than disks do (what
-//! is written twice may come back in the order of neither), and at least what they may do.
+//! Every file has the bytes that a process sees, the bytes that are durable, and the changes between the two, in order.
+//! Names are durable separately from the files, by a sync of the directory only. [`Memory::image`] is a possible disk
+//! after a power cut: each unsynced write is lost, kept, or kept in any subset of its sectors or bytes; each unsynced
+//! change of length is lost or kept; of the unsynced changes of names a first part is kept, each of them whole. This
+//! includes everything that real disks may leave, and more (overlapping writes may survive in combinations that no disk
+//! leaves).
 
 use super::{Bytes, Handle, Mode, Storage};
 use crate::theory::nimber::index;
@@ -13,12 +14,13 @@ use std::io::{Error, ErrorKind, Result};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a disk writes as a whole or not at all.
+/// Length of a sector in bytes: a disk writes a sector as a whole or not at all.
 pub const SECTOR: usize = 512;
 
-/// Draws a number below the bound.
+/// A function that chooses a number below its argument.
 pub type Choice<'a> = dyn FnMut(u64) -> u64 + 'a;
 
+/// A change of the contents of a file.
 #[derive(Clone, Debug)]
 enum Change {
     Write { at: usize, bytes: Arc<[u8]> },
@@ -39,6 +41,7 @@ impl Change {
     }
 }
 
+/// Writes bytes at offset `at`, and extends the contents with zeros if necessary.
 fn write(content: &mut Vec<u8>, at: usize, bytes: &[u8]) {
     if content.len() < at + bytes.len() {
         content.resize(at + bytes.len(), 0);
@@ -48,10 +51,11 @@ fn write(content: &mut Vec<u8>, at: usize, bytes: &[u8]) {
 
 #[derive(Clone, Debug, Default)]
 struct Inode {
-    /// What a process sees.
+    /// The bytes that a process sees.
     content: Vec<u8>,
+    /// The bytes that are durable.
     durable: Vec<u8>,
-    /// Not durable yet, in order.
+    /// The changes that are not durable yet, in order.
     changes: Vec<Change>,
     locked: bool,
 }
@@ -72,34 +76,37 @@ impl Inode {
         Inode { durable: content.clone(), content, ..Inode::default() }
     }
 
-    /// What a power cut leaves.
-    fn left(&self, unit: usize, choose: &mut Choice<'_>) -> Vec<u8> {
-        /// Of the changes that are not durable.
+    /// Returns contents that a power cut may leave.
+    fn after_power_cut(&self, unit: usize, choose: &mut Choice<'_>) -> Vec<u8> {
+        /// All unsynced changes are lost.
         const ALL_LOST: u64 = 0;
+        /// All unsynced changes are kept.
         const ALL_KEPT: u64 = 1;
-        /// Besides, the length is kept where bytes are lost, and they read as zeros.
+        /// Any of the changes are kept, and the length as well; lost bytes at the end read as zeros.
         const LENGTH_KEPT: u64 = 2;
         if self.changes.is_empty() {
             return self.durable.clone();
         }
-        let how = choose(5);
+        let outcome = choose(5);
         let mut content = self.durable.clone();
-        for change in self.changes.iter().filter(|_| how != ALL_LOST) {
+        for change in self.changes.iter().filter(|_| outcome != ALL_LOST) {
             match change {
-                Change::Write { at, bytes } if how != ALL_KEPT => torn(&mut content, *at, bytes, unit, choose),
-                change if how == ALL_KEPT || choose(2) == 0 => change.apply(&mut content),
+                Change::Write { at, bytes } if outcome != ALL_KEPT => {
+                    write_torn(&mut content, *at, bytes, unit, choose)
+                }
+                change if outcome == ALL_KEPT || choose(2) == 0 => change.apply(&mut content),
                 _ => {}
             }
         }
-        if how == LENGTH_KEPT && content.len() < self.content.len() {
+        if outcome == LENGTH_KEPT && content.len() < self.content.len() {
             content.resize(self.content.len(), 0);
         }
         content
     }
 }
 
-/// A write that is lost, kept, or kept in some of its units.
-fn torn(content: &mut Vec<u8>, at: usize, bytes: &[u8], unit: usize, choose: &mut Choice<'_>) {
+/// Applies a write that a power cut tears: it is lost, kept, or kept in any subset of its units.
+fn write_torn(content: &mut Vec<u8>, at: usize, bytes: &[u8], unit: usize, choose: &mut Choice<'_>) {
     let fate = choose(4);
     let mut from = 0;
     while from < bytes.len() {
@@ -111,9 +118,10 @@ fn torn(content: &mut Vec<u8>, at: usize, bytes: &[u8], unit: usize, choose: &mu
     }
 }
 
+/// A change of the names of a directory.
 #[derive(Clone, Debug)]
 enum Naming {
-    Made(String, usize),
+    Created(String, usize),
     Renamed(String, String),
     Removed(String),
 }
@@ -121,7 +129,7 @@ enum Naming {
 impl Naming {
     fn apply(&self, names: &mut BTreeMap<String, usize>) {
         match self {
-            Naming::Made(name, inode) => _ = names.insert(name.clone(), *inode),
+            Naming::Created(name, inode) => _ = names.insert(name.clone(), *inode),
             Naming::Renamed(from, to) => {
                 if let Some(inode) = names.remove(from) {
                     names.insert(to.clone(), inode);
@@ -134,13 +142,16 @@ impl Naming {
 
 #[derive(Clone, Debug, Default)]
 struct Disk {
-    /// Files with and without names; copied when one is changed that a [`Memory::copy`] still holds.
+    /// All files, with and without names. A file that a [`Memory::copy`] shares is copied when it changes.
     inodes: Vec<Arc<Inode>>,
+    /// The names that a process sees, with indices into `inodes`.
     names: BTreeMap<String, usize>,
+    /// The names that are durable.
     durable: BTreeMap<String, usize>,
-    /// Not durable yet, in order.
+    /// The changes of names that are not durable yet, in order.
     namings: Vec<Naming>,
-    there: bool,
+    /// Whether the directory exists.
+    exists: bool,
 }
 
 impl Disk {
@@ -158,17 +169,17 @@ impl Disk {
     }
 }
 
-/// A directory in memory. A clone is the same directory.
+/// A directory on a simulated disk. Clones share the directory.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     disk: Arc<Mutex<Disk>>,
 }
 
 impl Memory {
-    /// An empty directory that is there.
+    /// Returns an empty directory that exists.
     #[must_use]
     pub fn new() -> Memory {
-        Memory::from(Disk { there: true, ..Disk::default() })
+        Memory::from(Disk { exists: true, ..Disk::default() })
     }
 
     fn from(disk: Disk) -> Memory {
@@ -179,7 +190,7 @@ impl Memory {
         self.disk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same state on a disk of its own, with what is not durable; locks are free.
+    /// Returns an independent disk in the same state, unsynced changes included, with all locks free.
     #[must_use]
     pub fn copy(&self) -> Memory {
         let mut disk = self.disk().clone();
@@ -191,11 +202,11 @@ impl Memory {
         Memory::from(disk)
     }
 
-    /// What a power cut now may leave on the disk, all of it durable. Of so many bytes all are written, or none: a
-    /// [`SECTOR`], or with 1 any of them.
+    /// Returns a disk that a power cut may leave now, on which everything is durable. `unit` is the number of aligned
+    /// bytes that are written as a whole or not at all: [`SECTOR`], or 1 to tear writes at any byte.
     ///
     /// # Panics
-    /// When `unit` is 0.
+    /// If `unit` is 0.
     #[must_use]
     pub fn image(&self, unit: usize, choose: &mut Choice<'_>) -> Memory {
         let disk = self.disk();
@@ -206,38 +217,39 @@ impl Memory {
             _ => index(choose(disk.namings.len() as u64 + 1)),
         };
         disk.namings[..kept].iter().for_each(|naming| naming.apply(&mut names));
-        let left = names.into_iter().map(|(name, inode)| (name, disk.inodes[inode].left(unit, choose)));
         let image = Memory::new();
-        left.for_each(|(name, content)| image.put(&name, content));
+        for (name, inode) in names {
+            image.put(&name, disk.inodes[inode].after_power_cut(unit, choose));
+        }
         image
     }
 
-    /// A file's bytes, as a process sees them.
+    /// Returns the bytes of a file as a process sees them; `None` if the file does not exist.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Vec<u8>> {
         let disk = self.disk();
         disk.names.get(name).map(|&inode| disk.inodes[inode].content.clone())
     }
 
-    /// Puts a file there, durable.
+    /// Creates or replaces a file, durably.
     pub fn put(&self, name: &str, content: Vec<u8>) {
         let mut disk = self.disk();
         let inode = disk.inodes.len();
         disk.inodes.push(Arc::new(Inode::durable(content)));
         disk.names.insert(name.into(), inode);
         disk.durable.insert(name.into(), inode);
-        // What was to become of the name before is over.
-        disk.namings.retain(|naming| !matches!(naming, Naming::Made(made, _) if made == name));
+        // An earlier creation of this name must not take effect later.
+        disk.namings.retain(|naming| !matches!(naming, Naming::Created(created, _) if created == name));
     }
 }
 
 impl Storage for Memory {
     fn exists(&self) -> Result<bool> {
-        Ok(self.disk().there)
+        Ok(self.disk().exists)
     }
 
     fn make(&self) -> Result<()> {
-        self.disk().there = true;
+        self.disk().exists = true;
         Ok(())
     }
 
@@ -250,7 +262,7 @@ impl Storage for Memory {
             (Err(_), _) => {
                 let inode = disk.inodes.len();
                 disk.inodes.push(Arc::default());
-                disk.name(Naming::Made(name.into(), inode));
+                disk.name(Naming::Created(name.into(), inode));
                 inode
             }
         };
@@ -298,16 +310,18 @@ impl Storage for Memory {
 struct Opened {
     disk: Arc<Mutex<Disk>>,
     inode: usize,
-    /// Whether the lock is held by this one.
+    /// Whether this handle holds the lock.
     locks: Mutex<bool>,
 }
 
 impl Opened {
+    /// Runs `work` on the file, which may change it.
     fn with<T>(&self, work: impl FnOnce(&mut Inode) -> T) -> T {
         let mut disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
         work(disk.inode(self.inode))
     }
 
+    /// Runs `work` on the file without changing it.
     fn see<T>(&self, work: impl FnOnce(&Inode) -> T) -> T {
         let disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
         work(&disk.inodes[self.inode])
@@ -321,9 +335,9 @@ impl Handle for Opened {
 
     fn read_at(&self, out: &mut [u8], at: u64) -> Result<usize> {
         self.see(|inode| {
-            let there = inode.content.get(index(at)..).unwrap_or_default();
-            let read = out.len().min(there.len());
-            out[..read].copy_from_slice(&there[..read]);
+            let rest = inode.content.get(index(at)..).unwrap_or_default();
+            let read = out.len().min(rest.len());
+            out[..read].copy_from_slice(&rest[..read]);
             Ok(read)
         })
     }
@@ -374,7 +388,7 @@ impl Handle for Opened {
     }
 
     fn forget_unsynced(&self) {
-        // The length is the file system's own, and it does not forget it.
+        // A file system keeps the new length in its metadata, so a failed sync of the data does not lose it.
         self.with(|inode| inode.changes.retain(|change| matches!(change, Change::Length(_))));
     }
 }
@@ -391,7 +405,7 @@ impl Drop for Opened {
 mod tests {
     use super::*;
 
-    /// Every image of a disk, by going through all sequences of choices.
+    /// Returns every image of a disk, by enumeration of all sequences of choices.
     fn images(memory: &Memory) -> Vec<BTreeMap<String, Vec<u8>>> {
         let mut found = Vec::new();
         let mut path: Vec<(u64, u64)> = Vec::new();
@@ -422,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_synced_is_in_every_image_and_what_is_not_in_some() {
+    fn synced_data_is_in_every_image_and_unsynced_data_in_some() {
         let memory = Memory::new();
         let file = memory.open("a", Mode::Make).unwrap();
         file.write_at(&[1; 1024], 0).unwrap();
@@ -430,12 +444,16 @@ mod tests {
         let of = |images: Vec<BTreeMap<String, Vec<u8>>>| -> Vec<Option<Vec<u8>>> {
             images.into_iter().map(|mut image| image.remove("a")).collect()
         };
-        assert_eq!(of(images(&memory)), [None, Some(vec![1; 1024])], "the sync of a file does not name it");
+        assert_eq!(
+            of(images(&memory)),
+            [None, Some(vec![1; 1024])],
+            "the sync of a file does not make its name durable"
+        );
         memory.sync().unwrap();
         assert_eq!(of(images(&memory)), [Some(vec![1; 1024])]);
-        // One write over three sectors, of which the last is new: any of them, with the length or without.
+        // One write to three sectors, the last of them new: any subset survives, with or without the new length.
         file.write_at(&[2; 1500], 30).unwrap();
-        let sectors = of(images(&memory));
+        let found = of(images(&memory));
         let expect = |sectors: [bool; 3], length: usize| {
             let mut bytes = vec![1; 1024];
             let ends = [(30, 512), (512, 1024), (1024, 1530)];
@@ -451,15 +469,15 @@ mod tests {
             .collect();
         expected.sort();
         expected.dedup();
-        assert_eq!(sectors, expected);
+        assert_eq!(found, expected);
         file.forget_unsynced();
         file.sync_data().unwrap();
-        assert_eq!(of(images(&memory)), [Some(vec![1; 1024])], "a sync after one that failed");
-        assert_eq!(memory.get("a").unwrap()[30], 2, "which no process sees");
+        assert_eq!(of(images(&memory)), [Some(vec![1; 1024])], "a sync after a failed sync writes nothing");
+        assert_eq!(memory.get("a").unwrap()[30], 2, "a process does not see the loss");
     }
 
     #[test]
-    fn names_are_kept_in_order_and_a_rename_is_whole() {
+    fn a_power_cut_keeps_name_changes_in_order_and_renames_whole() {
         let memory = Memory::new();
         memory.put("b", vec![0]);
         memory.open("a", Mode::New).unwrap();

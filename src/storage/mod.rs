@@ -1,17 +1,17 @@
-//! Where the files of a run lie: a directory and its files, behind two small traits.
+//! Storage of a run directory: the directory and its files, behind two small traits.
 //!
-//! Everything that is read from or written to the files of a run directory goes through [`Dir`] and [`File`]. Below them
-//! stand three implementations: [`files`], the file system; [`memory`], which remembers what a power cut may lose; and
-//! [`faults`], which lets the k-th operation of another one fail. So every order of operations that a run depends on can be
-//! cut, torn and failed at each step, without a disk.
+//! Every read and write of a run file goes through [`Dir`] and [`File`]. Three implementations stand below them:
+//! [`mod@file`] is the file system; [`memory`] simulates a disk and records what a power cut may lose; [`faults`] wraps
+//! another storage and makes its k-th operation fail. Tests can therefore cut, tear or fail every step of an order of
+//! operations that a run depends on, without a disk.
 //!
-//! The traits ([`Storage`], [`Handle`]) are as thin as the system calls: a count of bytes may be short, a call may be
-//! interrupted. What follows from that is written once, here: interrupted calls are made again, short ones are gone on
-//! with, and a write of no bytes is an error.
+//! The traits ([`Storage`], [`Handle`]) are as thin as the system calls: a call may be interrupted, and a read or a
+//! write may transfer fewer bytes than requested. This module handles both in one place: it repeats interrupted calls,
+//! continues short reads and writes, and returns an error when a write transfers no bytes.
 //!
-//! Invariant: after the first failed sync, and after the first EIO, nothing is written any more through any file of the
-//! same [`Dir`] ([`poisoned`]). A second sync would succeed without having written anything, since the kernel marks the
-//! pages clean; so nobody knows any longer what the disk holds, but for what was synced before.
+//! Invariant: after the first failed sync, and after the first EIO, no file of the same [`Dir`] or of its clones is
+//! written ([`poisoned`]). A second sync would succeed without having written anything, because the kernel marks the
+//! pages clean. From then on only the data of earlier syncs is known to be on the disk.
 
 pub mod faults;
 pub mod file;
@@ -30,80 +30,82 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How a file is opened. Only regular files are; for writing, a symbolic link is refused.
+/// The mode of opening a file. Only regular files can be opened; the modes for writing also refuse a symbolic link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// To be read; it must be there.
+    /// Reads an existing file.
     Read,
-    /// To be read and written; it must be there.
+    /// Reads and writes an existing file.
     Write,
-    /// To be read and written; made when it is not there.
+    /// Reads and writes a file, which is created if it does not exist.
     Make,
-    /// To be read and written, and empty.
+    /// Reads and writes a file, which is truncated if it exists and created if it does not.
     Empty,
-    /// To be read and written; it must not be there.
+    /// Creates a file that does not exist yet, to read and write it.
     New,
 }
 
-/// A directory.
+/// The operations of a directory.
 pub trait Storage: Debug + Send + Sync {
-    /// Whether the directory is there.
+    /// Returns whether the directory exists.
     fn exists(&self) -> Result<bool>;
-    /// Makes the directory, durably, with those above it.
+    /// Creates the directory and its missing ancestors, durably.
     fn make(&self) -> Result<()>;
     /// Opens a file.
     fn open(&self, name: &str, mode: Mode) -> Result<Box<dyn Handle>>;
-    /// The length of a file; `None` when it is not there.
+    /// Returns the length of a file in bytes; `None` if the file does not exist.
     fn length(&self, name: &str) -> Result<Option<u64>>;
     /// Removes a file.
     fn remove(&self, name: &str) -> Result<()>;
-    /// Gives a file another name; a file of that name is no more.
+    /// Renames a file and replaces any file that has the new name.
     fn rename(&self, from: &str, to: &str) -> Result<()>;
-    /// The names of the files.
+    /// Returns the names in the directory.
     fn names(&self) -> Result<Vec<String>>;
-    /// Makes the names durable.
+    /// Makes the names of the directory durable: creations, renames and removals.
     fn sync(&self) -> Result<()>;
-    /// Bytes free for this process.
+    /// Returns the free space for this process, in bytes.
     fn free_space(&self) -> Result<u64>;
 }
 
-/// An open file.
+/// The operations of an open file.
 pub trait Handle: Debug + Send + Sync {
-    /// Bytes.
+    /// Returns the length of the file in bytes.
     fn length(&self) -> Result<u64>;
-    /// Reads some bytes, and says how many; none at the end of the file.
+    /// Reads up to `out.len()` bytes from offset `at` and returns their number, which is 0 at the end of the file.
     fn read_at(&self, out: &mut [u8], at: u64) -> Result<usize>;
-    /// The first offset at or behind `at` that may hold something else than zeros; `None` when only a hole follows. The
-    /// answer `at` is always right.
+    /// Returns the first offset at or after `at` that may hold a byte other than zero; `None` if only a hole follows.
+    /// An implementation may always return `at`.
     fn next_data(&self, at: u64) -> Result<Option<u64>> {
         Ok(Some(at))
     }
-    /// Writes some bytes, and says how many.
+    /// Writes a first part of `bytes` at offset `at` and returns its length in bytes.
     fn write_at(&self, bytes: &[u8], at: u64) -> Result<usize>;
-    /// Cuts the file, or lets zeros follow.
+    /// Truncates the file, or extends it with zeros.
     fn set_length(&self, length: u64) -> Result<()>;
     /// Makes the bytes and the length durable.
     fn sync_data(&self) -> Result<()>;
-    /// Makes everything about the file durable, but for its name.
+    /// Makes the bytes and all metadata of the file durable, except its name.
     fn sync_all(&self) -> Result<()>;
-    /// Locks the file until it is closed; `false` when another has it.
+    /// Locks the file until it is closed; returns `false` if another handle holds the lock.
     fn try_lock(&self) -> Result<bool>;
-    /// Whether the file is still the one of this name.
+    /// Returns whether `name` still leads to this file.
     fn is_named(&self, name: &str) -> Result<bool>;
-    /// Gives the blocks of a part back, which reads as zeros then; the length stays.
+    /// Punches a hole of `length` bytes at offset `at`: it frees the blocks, and the range reads as zeros. The length
+    /// of the file stays.
     fn punch(&self, at: u64, length: u64) -> Result<()>;
-    /// The first bytes, to be read for as long as they are not cut off.
+    /// Maps the first `length` bytes, which can be read until the file is truncated below them.
     fn map(&self, length: u64) -> Result<Bytes>;
-    /// What a sync that failed does to what waited for it: the kernel marks the pages clean. Only a simulated disk can.
+    /// Drops the unsynced changes, as a failed sync does when the kernel marks the pages clean. Only a simulated disk
+    /// implements it.
     fn forget_unsynced(&self) {}
 }
 
-/// The first bytes of a file.
+/// The first bytes of a file, as [`Handle::map`] returns them.
 #[derive(Debug)]
 pub enum Bytes {
-    /// Mapped: what is written into them later is seen.
+    /// A memory map, which shows later writes to the file.
     Mapped(Mmap),
-    /// Copied.
+    /// A copy, which does not show them.
     Owned(Vec<u8>),
 }
 
@@ -118,8 +120,8 @@ impl Deref for Bytes {
     }
 }
 
-/// Makes a call again for as long as it is interrupted.
-fn again<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
+/// Repeats a call until it is not interrupted.
+fn retry_interrupted<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
     loop {
         match call() {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -128,48 +130,49 @@ fn again<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Whether nothing is written any more, for all files of one directory.
+/// Whether a disk error has forbidden all further writes to the files of one directory.
 #[derive(Clone, Debug, Default)]
 struct Poison(Arc<AtomicBool>);
 
-/// The error of whoever writes after an error that leaves the disk unknown.
+/// Returns the error of a write that is refused because an earlier disk error left the durable state unknown.
 #[must_use]
 pub fn poisoned() -> Error {
-    Error::other("nothing is written after an error of the disk")
+    Error::other("nothing is written after a disk error, because the durable state is unknown")
 }
 
 impl Poison {
-    /// A call that changes nothing.
-    fn look<T>(&self, call: impl FnMut() -> Result<T>) -> Result<T> {
-        self.judge(again(call), false)
+    /// Runs a call that changes nothing.
+    fn query<T>(&self, call: impl FnMut() -> Result<T>) -> Result<T> {
+        self.poison_on_failure(retry_interrupted(call), false)
     }
 
-    /// A call that changes something.
+    /// Runs a call that changes a file or the directory.
     fn change<T>(&self, call: impl FnMut() -> Result<T>) -> Result<T> {
         self.check()?;
-        self.judge(again(call), false)
+        self.poison_on_failure(retry_interrupted(call), false)
     }
 
-    /// A call after which something is durable.
+    /// Runs a call that makes changes durable.
     fn sync(&self, call: impl FnMut() -> Result<()>) -> Result<()> {
         self.check()?;
-        self.judge(again(call), true)
+        self.poison_on_failure(retry_interrupted(call), true)
     }
 
     fn check(&self) -> Result<()> {
         if self.0.load(Ordering::SeqCst) { Err(poisoned()) } else { Ok(()) }
     }
 
-    fn judge<T>(&self, done: Result<T>, always: bool) -> Result<T> {
+    /// Forbids further writes if `result` is EIO, or any error when `any_error` is set.
+    fn poison_on_failure<T>(&self, result: Result<T>, any_error: bool) -> Result<T> {
         let io = rustix::io::Errno::IO.raw_os_error();
-        if done.as_ref().is_err_and(|error| always || error.raw_os_error() == Some(io)) {
+        if result.as_ref().is_err_and(|error| any_error || error.raw_os_error() == Some(io)) {
             self.0.store(true, Ordering::SeqCst);
         }
-        done
+        result
     }
 }
 
-/// A run directory on some storage. Clones share what they know of errors.
+/// A run directory on a storage. After a disk error, all clones refuse to write ([`poisoned`]).
 #[derive(Clone, Debug)]
 pub struct Dir {
     path: PathBuf,
@@ -178,42 +181,42 @@ pub struct Dir {
 }
 
 impl Dir {
-    /// A directory of the file system.
+    /// Returns a directory of the file system.
     #[must_use]
     pub fn at(path: &Path) -> Dir {
         Dir::on(Arc::new(Files::new(path)), path)
     }
 
-    /// A directory on any storage; `path` is what messages call it.
+    /// Returns a directory on any storage; messages call it `path`.
     #[must_use]
     pub fn on(storage: Arc<dyn Storage>, path: &Path) -> Dir {
         Dir { path: path.into(), storage, poison: Poison::default() }
     }
 
-    /// What messages call the directory.
+    /// Returns the path of the directory, for messages.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What messages call a file.
+    /// Returns the path of a file, for messages.
     #[must_use]
     pub fn join(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Whether the directory is there.
+    /// Returns whether the directory exists.
     ///
     /// # Errors
-    /// What the system says, as everywhere here.
+    /// The error of the system, as for every method of [`Dir`].
     pub fn exists(&self) -> Result<bool> {
-        self.poison.look(|| self.storage.exists())
+        self.poison.query(|| self.storage.exists())
     }
 
-    /// Makes the directory, durably, with those above it.
+    /// Creates the directory and its missing ancestors, durably.
     ///
     /// # Errors
-    /// Also after an error that leaves the disk unknown, as with all that changes something.
+    /// The error of the system; [`poisoned`] after a disk error, as for every method that changes something.
     pub fn make(&self) -> Result<()> {
         self.poison.sync(|| self.storage.make())
     }
@@ -221,25 +224,26 @@ impl Dir {
     /// Opens a file.
     ///
     /// # Errors
-    /// `NotFound`, `AlreadyExists` by the mode; `InvalidInput` for what is no regular file (a directory, FIFO, device).
+    /// `NotFound` or `AlreadyExists`, depending on the mode; `InvalidInput` if the name leads to a directory, a FIFO, a
+    /// socket or a device.
     pub fn open(&self, name: &str, mode: Mode) -> Result<File> {
         let open = || self.storage.open(name, mode);
-        let handle = if mode == Mode::Read { self.poison.look(open) } else { self.poison.change(open) };
+        let handle = if mode == Mode::Read { self.poison.query(open) } else { self.poison.change(open) };
         Ok(File { handle: handle?, poison: self.poison.clone() })
     }
 
-    /// The length of a file; `None` when it is not there.
+    /// Returns the length of a file in bytes; `None` if the file does not exist.
     ///
     /// # Errors
-    /// What the system says; `InvalidInput` for what is no regular file.
+    /// The error of the system; `InvalidInput` if the name does not lead to a regular file.
     pub fn length(&self, name: &str) -> Result<Option<u64>> {
-        self.poison.look(|| self.storage.length(name))
+        self.poison.query(|| self.storage.length(name))
     }
 
-    /// Removes a file, when it is there.
+    /// Removes a file if it exists.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn remove(&self, name: &str) -> Result<()> {
         match self.poison.change(|| self.storage.remove(name)) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -247,59 +251,60 @@ impl Dir {
         }
     }
 
-    /// Gives a file another name; a file of that name is no more.
+    /// Renames a file and replaces any file that has the new name.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
         self.poison.change(|| self.storage.rename(from, to))
     }
 
-    /// The names of the files.
+    /// Returns the names in the directory.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn names(&self) -> Result<Vec<String>> {
-        self.poison.look(|| self.storage.names())
+        self.poison.query(|| self.storage.names())
     }
 
-    /// Makes the names durable.
+    /// Makes the names of the directory durable: creations, renames and removals.
     ///
     /// # Errors
-    /// What the system says; nothing is written after it.
+    /// The error of the system; every later write is refused ([`poisoned`]).
     pub fn sync(&self) -> Result<()> {
         self.poison.sync(|| self.storage.sync())
     }
 
-    /// Bytes free for this process, where the directory is or would be made.
+    /// Returns the free space for this process, in bytes, on the device that holds or would hold the directory.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn free_space(&self) -> Result<u64> {
-        self.poison.look(|| self.storage.free_space())
+        self.poison.query(|| self.storage.free_space())
     }
 
-    /// The error when this many bytes of a file do not fit the device any more.
+    /// Returns the error of a write for which the device lacks space; `needed` is the number of bytes still to be
+    /// written.
     #[must_use]
     pub(crate) fn no_room(&self, path: &Path, needed: u64) -> crate::Error {
         let available = self.free_space().unwrap_or(0).min(needed.saturating_sub(1));
         crate::Error::NoRoom { path: path.into(), needed, available, fits: None, keep: None }
     }
 
-    /// All bytes of a file.
+    /// Reads a whole file.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn read(&self, name: &str) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.open(name, Mode::Read)?.reader().read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// All bytes of a file that has at most `most` of them.
+    /// Reads a whole file of at most `most` bytes.
     ///
     /// # Errors
-    /// What the system says; `InvalidData` for a longer file, of which at most `most` + 1 bytes are read.
+    /// The error of the system; `InvalidData` for a longer file, of which at most `most` + 1 bytes are read.
     pub fn read_at_most(&self, name: &str, most: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let read = self.open(name, Mode::Read)?.reader().take(most.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -309,13 +314,14 @@ impl Dir {
         Ok(bytes)
     }
 
-    /// Writes a whole file that is there either with all its bytes, durable, or not at all.
+    /// Writes a file atomically and durably: after a power cut, `name` has either its old contents (or does not exist)
+    /// or all of `bytes`.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn write_whole(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let part = format!("{name}.part");
-        self.remove(&part)?; // of a process that was killed just here; or a link that leads elsewhere
+        self.remove(&part)?; // left by a process that was killed here, or a link that leads elsewhere
         let file = self.open(&part, Mode::New)?;
         file.write_all_at(bytes, 0)?;
         file.sync_all()?;
@@ -332,22 +338,22 @@ pub struct File {
 }
 
 impl File {
-    /// Bytes.
+    /// Returns the length of the file in bytes.
     ///
     /// # Errors
-    /// What the system says, as everywhere here.
+    /// The error of the system, as for every method of [`File`].
     pub fn length(&self) -> Result<u64> {
-        self.poison.look(|| self.handle.length())
+        self.poison.query(|| self.handle.length())
     }
 
-    /// Reads as many bytes as asked for.
+    /// Fills `out` with the bytes from offset `at` on.
     ///
     /// # Errors
-    /// `UnexpectedEof` when the file ends before.
+    /// `UnexpectedEof` if the file ends before `out` is full.
     pub fn read_exact_at(&self, out: &mut [u8], mut at: u64) -> Result<()> {
         let mut rest = out;
         while !rest.is_empty() {
-            match self.poison.look(|| self.handle.read_at(rest, at))? {
+            match self.poison.query(|| self.handle.read_at(rest, at))? {
                 0 => return Err(ErrorKind::UnexpectedEof.into()),
                 read => {
                     rest = &mut rest[read..];
@@ -358,18 +364,18 @@ impl File {
         Ok(())
     }
 
-    /// The first offset at or behind `at` that may hold something else than zeros; `None` when only a hole follows.
+    /// Returns the first offset at or after `at` that may hold a byte other than zero; `None` if only a hole follows.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn next_data(&self, at: u64) -> Result<Option<u64>> {
-        self.poison.look(|| self.handle.next_data(at))
+        self.poison.query(|| self.handle.next_data(at))
     }
 
-    /// Writes all bytes.
+    /// Writes all of `bytes` at offset `at`.
     ///
     /// # Errors
-    /// `WriteZero` when none are taken; some may be written before an error.
+    /// `WriteZero` if the system writes no bytes. A first part of `bytes` may be written before any error.
     pub fn write_all_at(&self, mut bytes: &[u8], mut at: u64) -> Result<()> {
         while !bytes.is_empty() {
             match self.poison.change(|| self.handle.write_at(bytes, at))? {
@@ -384,10 +390,10 @@ impl File {
         Ok(())
     }
 
-    /// Cuts the file, or lets zeros follow.
+    /// Truncates the file, or extends it with zeros.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn set_length(&self, length: u64) -> Result<()> {
         self.poison.change(|| self.handle.set_length(length))
     }
@@ -395,67 +401,70 @@ impl File {
     /// Makes the bytes and the length durable.
     ///
     /// # Errors
-    /// What the system says; nothing is written after it.
+    /// The error of the system; every later write is refused ([`poisoned`]).
     pub fn sync_data(&self) -> Result<()> {
         self.poison.sync(|| self.handle.sync_data())
     }
 
-    /// Makes everything about the file durable, but for its name.
+    /// Makes the bytes and all metadata of the file durable, except its name.
     ///
     /// # Errors
-    /// What the system says; nothing is written after it.
+    /// The error of the system; every later write is refused ([`poisoned`]).
     pub fn sync_all(&self) -> Result<()> {
         self.poison.sync(|| self.handle.sync_all())
     }
 
-    /// Locks the file until it is closed; `false` when another has it, and keeps it for a while. (A process that has just
-    /// ended may live on for a moment in a child that it was about to start.)
+    /// Locks the file until it is closed; returns `false` if another handle still holds the lock after ten attempts at
+    /// intervals of 20 ms. (The lock of a process that has just ended may be held for a moment by a child process that
+    /// was being started.)
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn lock_soon(&self) -> Result<bool> {
         const TRIES: u32 = 10;
         for _ in 1..TRIES {
-            if self.poison.look(|| self.handle.try_lock())? {
+            if self.poison.query(|| self.handle.try_lock())? {
                 return Ok(true);
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        self.poison.look(|| self.handle.try_lock())
+        self.poison.query(|| self.handle.try_lock())
     }
 
-    /// Whether the file is still the one of this name.
+    /// Returns whether `name` still leads to this file.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn is_named(&self, name: &str) -> Result<bool> {
-        self.poison.look(|| self.handle.is_named(name))
+        self.poison.query(|| self.handle.is_named(name))
     }
 
-    /// Gives the blocks of a part back, which reads as zeros then; the length stays.
+    /// Punches a hole of `length` bytes at offset `at`: it frees the blocks, and the range reads as zeros. The length
+    /// of the file stays.
     ///
     /// # Errors
-    /// What the system says; `Unsupported` where there are no holes.
+    /// The error of the system; `Unsupported` on a file system without holes.
     pub fn punch(&self, at: u64, length: u64) -> Result<()> {
         self.poison.change(|| self.handle.punch(at, length))
     }
 
-    /// The first bytes, which must be there and must not be cut off while they are read.
+    /// Maps the first `length` bytes. The file must have them and must not be truncated below them while the map is
+    /// read.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn map(&self, length: u64) -> Result<Bytes> {
-        self.poison.look(|| self.handle.map(length))
+        self.poison.query(|| self.handle.map(length))
     }
 
-    /// Reads from the start on.
+    /// Returns a reader from the start of the file.
     #[must_use]
     pub fn reader(&self) -> Reader<'_> {
         Reader { file: self, at: 0 }
     }
 }
 
-/// A file, read from the start on.
+/// A reader of a [`File`], with a position of its own.
 #[derive(Debug)]
 pub struct Reader<'a> {
     file: &'a File,
@@ -464,7 +473,7 @@ pub struct Reader<'a> {
 
 impl Read for Reader<'_> {
     fn read(&mut self, out: &mut [u8]) -> Result<usize> {
-        let read = self.file.poison.look(|| self.file.handle.read_at(out, self.at))?;
+        let read = self.file.poison.query(|| self.file.handle.read_at(out, self.at))?;
         self.at += read as u64;
         Ok(read)
     }
@@ -476,8 +485,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn after_a_sync_that_failed_and_after_eio_nothing_is_written_through_any_file() {
-        // Two files are opened, one is written, one synced: the third or the fourth operation fails, once.
+    fn no_file_is_written_after_a_failed_sync_or_eio() {
+        // The operations are: open a, open b, write a, sync a. The write or the sync fails once.
         for (at, fault) in [(3, Fault::Io), (4, Fault::Io), (2, Fault::NoSpace)] {
             let memory = Memory::new();
             ["a", "b"].into_iter().for_each(|name| memory.put(name, vec![0]));

@@ -1,17 +1,17 @@
-//! The digest of a sequence: the same on every machine, for every kernel, width and number of threads.
+//! The digest of a sequence: equal on every machine, for every kernel, width and number of threads.
 //!
-//! digest_i = BLAKE3(digest_(i-1) ‖ BLAKE3(values of segment i as little-endian u16)), in segments of 2^24 values,
-//! digest_0 = 32 zero bytes; the last segment may be partial. The chain lets a long table be checked in pieces: whoever
-//! knows the digest at one segment boundary can check what follows without what came before.
+//! digest_0 is 32 zero bytes, and digest_i = BLAKE3(digest_(i-1) ‖ BLAKE3(values of segment i as little-endian u16)). A
+//! segment has 2^24 values; the last one may be partial. Because the digests form a chain, a long table can be checked
+//! in pieces: given the digest at a segment boundary, the values after it can be checked without those before it.
 
 use blake3::Hasher;
 use std::fmt;
 
-/// Values in one segment.
+/// Number of values in a segment.
 pub const SEGMENT: u64 = if SMALL { 1 << 12 } else { 1 << 24 };
 
-/// Whether this is the program of the tests that free values: with segments so small that a run which frees some fits
-/// memory many times. What it writes is of another format ([`crate::checkpoint::journal::FORMAT`]), which no other build accepts.
+/// Whether this build has small segments, for tests that keep many copies of a run with discarded values in memory. Its
+/// run directories have a format of their own ([`crate::checkpoint::journal::FORMAT`]), which no other build accepts.
 pub(crate) const SMALL: bool = cfg!(feature = "small-segments");
 
 /// A digest, printed as 64 hexadecimal digits.
@@ -25,7 +25,7 @@ impl fmt::Display for Digest {
 }
 
 impl Digest {
-    /// Reads 64 hexadecimal digits.
+    /// Parses 64 lowercase hexadecimal digits; returns `None` for any other text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Digest> {
         let lower = text.bytes().all(|c| c.is_ascii_digit() || (b'a'..=b'f').contains(&c));
@@ -33,11 +33,14 @@ impl Digest {
     }
 }
 
-/// Digests a sequence piece by piece.
+/// Computes the digest of a sequence piece by piece.
 #[derive(Clone, Debug)]
 pub struct DigestChain {
+    /// The digest of all complete segments.
     closed: Digest,
+    /// The hash of the values of the segment in progress.
     segment: Hasher,
+    /// Number of values added.
     count: u64,
 }
 
@@ -48,26 +51,29 @@ impl Default for DigestChain {
 }
 
 impl DigestChain {
-    /// The chain of no values.
+    /// Returns the chain of no values.
     #[must_use]
     pub fn new() -> DigestChain {
         DigestChain { closed: Digest::default(), segment: Hasher::new(), count: 0 }
     }
 
-    /// A chain that continues after `count` values with this digest; `count` is a multiple of [`SEGMENT`].
+    /// Returns a chain that continues after `count` values with this digest.
+    ///
+    /// # Panics
+    /// If `count` is not a multiple of [`SEGMENT`].
     #[must_use]
     pub fn resume(count: u64, digest: Digest) -> DigestChain {
-        assert!(count.is_multiple_of(SEGMENT), "a chain can be taken up at segment boundaries only");
+        assert!(count.is_multiple_of(SEGMENT), "a chain can be resumed only at a segment boundary");
         DigestChain { closed: digest, segment: Hasher::new(), count }
     }
 
-    /// How many values have been digested.
+    /// Returns the number of values added.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Takes the next values.
+    /// Adds the next values.
     pub fn update(&mut self, mut values: &[u16]) {
         let mut bytes = Vec::with_capacity(values.len().min(1 << 16) * 2);
         while !values.is_empty() {
@@ -84,21 +90,21 @@ impl DigestChain {
         }
     }
 
-    /// The digest of all values so far.
+    /// Returns the digest of all values added.
     #[must_use]
     pub fn digest(&self) -> Digest {
         if self.count.is_multiple_of(SEGMENT) { self.closed } else { link(self.closed, self.segment.finalize()) }
     }
 }
 
-/// Enters values in the hash of a segment; `bytes` is room to be used again.
+/// Adds values to the hash of a segment; `bytes` is a buffer for reuse.
 pub(crate) fn enter(segment: &mut Hasher, values: &[u16], bytes: &mut Vec<u8>) {
     bytes.clear();
     bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
     segment.update(bytes);
 }
 
-/// The digest after a segment, given that before it and the hash of its values.
+/// Returns the digest after a segment, from the digest `before` it and the hash of its values.
 pub(crate) fn link(before: Digest, segment: blake3::Hash) -> Digest {
     let mut hasher = Hasher::new();
     hasher.update(&before.0);
@@ -110,8 +116,8 @@ pub(crate) fn link(before: Digest, segment: blake3::Hash) -> Digest {
 mod tests {
     use super::*;
 
-    /// The formula of the module head, written down a second time without pieces.
-    fn plainly(values: &[u16]) -> Digest {
+    /// The formula of the module head, computed independently and without pieces.
+    fn formula(values: &[u16]) -> Digest {
         values.chunks(1 << 24).fold(Digest([0; 32]), |before, segment| {
             let bytes: Vec<u8> = segment.iter().flat_map(|v| v.to_le_bytes()).collect();
             let both = [before.0, *blake3::hash(&bytes).as_bytes()].concat();
@@ -120,24 +126,24 @@ mod tests {
     }
 
     #[test]
-    fn pieces_do_not_matter_and_segments_close_where_they_should() {
+    fn the_digest_is_the_formula_wherever_pieces_end() {
         let values: Vec<u16> =
             (0..(1u32 << 24) + 70_000).map(|n| (n.wrapping_mul(2_654_435_761) >> 16) as u16).collect();
         for cut in [0, 1, 65_535, 65_536, 1 << 24, values.len()] {
             let mut chain = DigestChain::new();
             chain.update(&values[..cut]);
-            assert_eq!(chain.digest(), plainly(&values[..cut]), "{cut} values");
+            assert_eq!(chain.digest(), formula(&values[..cut]), "{cut} values");
             chain.update(&values[cut..]);
-            assert_eq!(chain.digest(), plainly(&values));
+            assert_eq!(chain.digest(), formula(&values));
         }
-        let mut later = DigestChain::resume(1 << 24, plainly(&values[..1 << 24]));
+        let mut later = DigestChain::resume(1 << 24, formula(&values[..1 << 24]));
         later.update(&values[1 << 24..]);
-        assert_eq!(later.digest(), plainly(&values));
+        assert_eq!(later.digest(), formula(&values));
     }
 
     #[test]
-    fn a_digest_survives_printing() {
-        let digest = plainly(&[1, 2, 3]);
+    fn a_printed_digest_parses_and_other_texts_do_not() {
+        let digest = formula(&[1, 2, 3]);
         assert_eq!(Digest::parse(&digest.to_string()), Some(digest));
         assert_eq!(Digest::parse("00"), None);
         assert_eq!(Digest::parse(&digest.to_string().to_uppercase()), None);

@@ -3,12 +3,12 @@
 use crate::error::{Error, Result};
 use crate::storage::Dir;
 
-/// Length of a file of a run directory, in bytes; `None` if it does not exist.
+/// Returns the length of a file of a run directory in bytes; `None` if the file does not exist.
 pub(crate) fn length_of(dir: &Dir, name: &str) -> Result<Option<u64>> {
     dir.length(name).map_err(Error::io("reading the state of", dir.join(name)))
 }
 
-/// A name for a file set aside that no file of the directory has: `STEM.EXTENSION`, or `STEM-2.EXTENSION` and so on.
+/// Returns a name that no file of the directory has: `STEM.EXTENSION`, or `STEM-2.EXTENSION` and so on.
 pub(crate) fn unused_name(dir: &Dir, stem: &str, extension: &str) -> Result<String> {
     let mut name = format!("{stem}.{extension}");
     let mut number = 1u64;

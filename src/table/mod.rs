@@ -1,30 +1,31 @@
-//! The value table of a run: `values.npy`, and `escapes.npy` for what does not fit a byte.
+//! The value table of a run: `values.npy`, and `escapes.npy` for the values that do not fit a byte.
 //!
-//! Both are NumPy files (format 1.0) with a header of exactly 4096 bytes, so that the data is page-aligned and the shape
-//! can be rewritten in place. `values.npy` holds one unit for each of G(0), G(1), …: `|u1`, min(G(n), 255), or `<u2`, G(n).
-//! With `|u1`, `escapes.npy` lists every n with G(n) >= 255 and its whole value, ascending, as
-//! `[('n','<u8'),('v','<u2')]`. The byte saturates, so a reader of the bare file sees every value below 255 as it is,
-//! the zeros above all; 255 means "look in `escapes.npy`".
+//! Both are NumPy files (format 1.0) with a header of exactly 4096 bytes, so that the data is page-aligned and the
+//! shape can be rewritten in place. `values.npy` holds one unit per n: a byte (`|u1`) with min(G(n), 255), or two bytes
+//! (`<u2`) with G(n). In a table of bytes, `escapes.npy` lists every n with G(n) >= 255 and its whole value, ascending
+//! in n, as `[('n','<u8'),('v','<u2')]`. The byte saturates, so a program that reads `values.npy` alone sees every
+//! value below 255 unchanged, in particular the zeros; 255 means that `escapes.npy` has the value.
 //!
-//! Written with `pwrite`, read through a map: a store through a map on a full disk kills the process (SIGBUS), `pwrite`
-//! returns the error. Only the committed part is mapped, read-only, and a mapped file is never shrunk: reading behind its new
-//! end would end the reader (SIGBUS). A run that went back therefore leaves the files as long as they were, until it has
-//! passed that length again.
+//! The files are written with `pwrite` and read through a map: on a full disk `pwrite` returns an error, while a store
+//! through a map kills the process (SIGBUS). Only the committed part is mapped, read-only. A file is never shrunk below
+//! bytes that a reader may have mapped, because reading beyond the new end would kill the reader (SIGBUS). A rollback
+//! therefore leaves the files as long as they were, until the run has passed that length again.
 //!
-//! The shape in a header is a convenience for other readers, brought up to date after each commit; how far the table
-//! holds is said by the journal alone.
+//! The shape in a header is for other readers and is updated after each commit. Only the journal defines how many
+//! values are valid.
 //!
-//! **Holes.** A run that keeps less than everything punches holes into `values.npy`, whole segments of 2^24 values, which
-//! are whole pages behind a header of one page. A hole reads as zeros, and zeros are legal values: what is freed is
-//! refused by [`Table::free`] before a hole is punched. `escapes.npy` is kept whole: it takes 10 bytes for each value of
-//! 255 or more (a thousandth of the table in Grundy's game, a 25th at most), and stays ascending, so that it can be searched.
+//! **Holes.** A run that discards values punches holes into `values.npy`: whole segments of 2^24 values, which are
+//! whole pages after a header of one page. A hole reads as zeros, and zero is a legal value, so [`Table::free`] makes
+//! the table refuse to read the discarded values before their hole is punched. `escapes.npy` is never punched: it takes
+//! 10 bytes for each value of 255 or more, and it stays ascending, so that it can be searched.
 //!
-//! **Put aside.** Before bytes that do not agree with the journal are written over, they are copied to a file of their own,
-//! `quarantine-SEQUENCE-OFFSET.bin` (`quarantine-SEQUENCE-escapes-OFFSET.bin`), durable: whatever was wrong can be looked at
-//! later. SEQUENCE is that of the last record then, OFFSET where they stood.
+//! **Quarantine.** Before a repair overwrites bytes that do not agree with the journal, it copies them, durably, to
+//! `quarantine-SEQUENCE-OFFSET.bin` or `quarantine-SEQUENCE-escapes-OFFSET.bin`, so that the damage can be examined
+//! later. SEQUENCE is that of the last record at that time, OFFSET the position of the bytes in the damaged file.
 //!
-//! Invariant: [`Table::len`] values are durable and said to be so by the journal. The order is the engine's:
-//! [`Table::write`], [`Table::sync`], a record in the journal, [`Table::publish`].
+//! Invariant: [`Table::len`] values are durable, and the journal has a record that commits them. A commit
+//! ([`crate::checkpoint`]) keeps this order: [`Table::write`], [`Table::sync`], a record in the journal,
+//! [`Table::publish`].
 
 pub mod digest;
 mod files;
@@ -42,37 +43,42 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes of the header of both files.
+/// Length of the header of either file, in bytes.
 pub const HEADER: u64 = 4096;
 
 /// The name of the value table in a run directory.
 pub const VALUES: &str = "values.npy";
 
-/// The name of the escapes in a run directory.
+/// The name of the escape file in a run directory.
 pub const ESCAPES: &str = "escapes.npy";
 
+/// Length of an escape, in bytes.
 const ESCAPE_BYTES: u64 = 10;
 
-/// The byte that stands for every value of 255 or more, whose whole value is an escape.
+/// The byte of every value of 255 or more; `escapes.npy` has the whole value.
 pub(crate) const SATURATED: u8 = u8::MAX;
 
-/// The byte of a value in a table of bytes: min(`value`, 255).
+/// Returns the byte of a value in a table of bytes: min(`value`, 255).
 pub(crate) fn saturated(value: u16) -> u8 {
     u8::try_from(value).unwrap_or(SATURATED)
 }
 
-/// Whether a table of bytes holds this value in `escapes.npy`.
+/// Returns whether a table of bytes has this value in `escapes.npy`.
 pub(crate) fn is_escape(value: u16) -> bool {
     value >= u16::from(SATURATED)
 }
+
+/// The type of an escape as NumPy writes it.
 const ESCAPE_TYPE: &str = "[('n', '<u8'), ('v', '<u2')]";
 
-/// The header of a one-dimensional NumPy file: magic, version 1.0, length, dictionary, spaces, newline; `size` bytes.
+/// Returns the header of a one-dimensional NumPy file, `size` bytes long: magic, version 1.0, length of the rest,
+/// dictionary, spaces, newline.
 ///
-/// `descr` is the type as NumPy writes it, a list or a quoted string; `size` is a multiple of 64.
+/// `descr` is the type as NumPy writes it, a list or a quoted string; `length` is the number of elements; `size` is a
+/// multiple of 64.
 ///
 /// # Panics
-/// When the dictionary does not fit `size`, or `size` exceeds 65535.
+/// If the dictionary does not fit `size` bytes, or if `size` exceeds 65545.
 #[must_use]
 pub fn npy_header(descr: &str, length: u64, size: u64) -> Vec<u8> {
     let dictionary = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': ({length},), }}");
@@ -86,7 +92,7 @@ pub fn npy_header(descr: &str, length: u64, size: u64) -> Vec<u8> {
     header
 }
 
-/// One of the two files.
+/// One of the two files: a header and an array of units of fixed length.
 #[derive(Debug)]
 struct Column {
     dir: Dir,
@@ -95,22 +101,23 @@ struct Column {
     file: File,
     /// The type as NumPy writes it.
     descr: String,
-    /// Bytes a unit.
+    /// Length of a unit, in bytes.
     unit: u64,
 }
 
 impl Column {
+    /// Creates an empty file, locks it and makes it durable; an existing file of that name is replaced.
     fn create(dir: &Dir, name: &'static str, descr: &str, unit: u64) -> Result<Column> {
         let path = dir.join(name);
         let make = |mode| {
-            let file = dir.open(name, mode).map_err(Error::io("making", &path))?;
+            let file = dir.open(name, mode).map_err(Error::io("creating", &path))?;
             let column = Column { dir: dir.clone(), name, path: path.clone(), file, descr: descr.into(), unit };
             column.lock()?;
             Ok(column)
         };
         let mut column = make(Mode::Make)?;
         if column.length()? > 0 {
-            // Somebody may have mapped what is thrown away here. That nobody writes it, the lock says.
+            // A reader may have mapped this file, so unlink it instead of truncating it. The lock excludes writers.
             column.check_name()?;
             dir.remove(name).map_err(Error::io("removing", &path))?;
             column = make(Mode::New)?;
@@ -120,6 +127,7 @@ impl Column {
         Ok(column)
     }
 
+    /// Opens an existing file, and locks it if it is `writable`.
     fn open(dir: &Dir, name: &'static str, descr: &str, unit: u64, writable: bool) -> Result<Column> {
         let path = dir.join(name);
         let mode = if writable { Mode::Write } else { Mode::Read };
@@ -128,8 +136,8 @@ impl Column {
                 path: path.clone(),
                 offset: 0,
                 what: format!(
-                    "the file is missing, but the journal describes its contents; restore it from a copy, or go back to \
-                     what the remaining files support with 'grundy run --dir {} --rollback'",
+                    "the file is missing, but the journal describes its contents; restore it from a copy, or return to \
+                     the values that the remaining files support with 'grundy run --dir {} --rollback'",
                     dir.path().display()
                 ),
             },
@@ -142,11 +150,13 @@ impl Column {
         Ok(column)
     }
 
-    /// The lock on the journal does not hold when another file is put in its place; nobody writes here all the same.
+    /// Locks the file. The lock on the journal does not exclude a second writer if the journal was replaced by another
+    /// file; this lock does.
     fn lock(&self) -> Result<()> {
-        match self.file.lock_soon().map_err(Error::io("locking", &self.path))? {
-            true => Ok(()),
-            false => Err(Error::Locked { path: self.dir.path().into() }),
+        if self.file.lock_soon().map_err(Error::io("locking", &self.path))? {
+            Ok(())
+        } else {
+            Err(Error::Locked { path: self.dir.path().into() })
         }
     }
 
@@ -167,20 +177,24 @@ impl Column {
         }
     }
 
+    /// The error for a header whose first wrong byte is at offset `at`.
     fn altered_header(&self, at: Option<usize>) -> Error {
         let what = format!(
-            "not the header of a one-dimensional array of {}; 'grundy run --dir {} --rollback' writes it again, and keeps the \
-             values that agree with the journal",
+            "not the header of a one-dimensional array of {}; 'grundy run --dir {} --rollback' rewrites it and keeps \
+             the values that agree with the journal",
             self.descr,
             self.dir.path().display()
         );
         Error::Damage { path: self.path.clone(), offset: at.unwrap_or(0) as u64, what }
     }
 
-    /// The shape in the header, which must be this program's own header to the last byte.
+    /// Reads the shape from the header, every byte of which must be as this program writes it.
+    ///
+    /// # Errors
+    /// [`Error::Damage`] if the header differs; [`Error::Io`].
     fn header_shape(&self) -> Result<u64> {
         let good = npy_header(&self.descr, 0, HEADER);
-        // A reader may look while the writer brings the shape up to date.
+        // The writer may be updating the shape during a read, so retry twice.
         for last_try in [false, false, true] {
             let header = self.read_header()?;
             let text = String::from_utf8_lossy(&header);
@@ -195,8 +209,11 @@ impl Column {
         Err(self.altered_header(None))
     }
 
-    /// The same for whoever is to write a new header: what stands in the place of the shape may be a mixture of two
-    /// shapes, as a power cut can leave it. The journal tells how long the file is.
+    /// Checks the header before it is rewritten. A power cut can leave a mixture of two shapes, so the bytes in the
+    /// place of the shape may be any that a shape can have; the journal has the length of the array.
+    ///
+    /// # Errors
+    /// [`Error::Damage`] if another byte differs; [`Error::Io`].
     fn check_header(&self) -> Result<()> {
         let header = self.read_header()?;
         let [least, most] = [0, u64::MAX].map(|length| npy_header(&self.descr, length, HEADER));
@@ -209,7 +226,10 @@ impl Column {
         }
     }
 
-    /// Maps the first `length` units.
+    /// Maps the header and the first `length` units.
+    ///
+    /// # Errors
+    /// [`Error::Damage`] if the file has fewer; [`Error::Memory`] if they do not fit the address space; [`Error::Io`].
     fn map(&self, length: u64) -> Result<Arc<Bytes>> {
         let bytes = self.unit.checked_mul(length).and_then(|b| b.checked_add(HEADER));
         let there = self.length()?;
@@ -218,8 +238,8 @@ impl Column {
                 path: self.path.clone(),
                 offset: there,
                 what: format!(
-                    "the file ends here, but the journal says that it holds {length} units of {} bytes; restore it from a copy, \
-                     or go back to what the files support with 'grundy run --dir {} --rollback'",
+                    "the file ends here, but the journal says that it has {length} units of {} bytes; restore the file \
+                     from a copy, or return to the values that the files support with 'grundy run --dir {} --rollback'",
                     self.unit,
                     self.dir.path().display()
                 ),
@@ -235,14 +255,15 @@ impl Column {
         self.file.length().map_err(Error::io("reading the state of", &self.path))
     }
 
+    /// Writes whole units, from unit `at` on.
     fn write(&self, bytes: &[u8], at: u64) -> Result<()> {
         let offset = HEADER + at * self.unit;
         self.file.write_all_at(bytes, offset).map_err(|source| match source.kind() {
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-                // A part may have been written.
+                // A part of the bytes may have been written.
                 let end = offset + bytes.len() as u64;
                 let needed = end - self.file.length().unwrap_or(offset).clamp(offset, end);
-                // Nor is there room inside the file, where it has a hole.
+                // If the file is already long enough, the write failed because a hole in it needs blocks.
                 self.dir.no_room(&self.path, if needed == 0 { bytes.len() as u64 } else { needed })
             }
             _ => Error::io(format!("writing {} bytes at offset {offset} of", bytes.len()), &self.path)(source),
@@ -257,7 +278,7 @@ impl Column {
     /// descriptor closes.
     fn check_name(&self) -> Result<()> {
         if !self.file.is_named(self.name).map_err(Error::io("reading the state of", &self.path))? {
-            let what = "another file was put in its place".into();
+            let what = "its path now leads to another file".into();
             return Err(Error::Replaced { path: self.path.clone(), what });
         }
         Ok(())
@@ -266,36 +287,41 @@ impl Column {
     /// Checks that the path still names this file, and that the file still holds the `units` units written to it.
     fn check_unchanged(&self, units: u64) -> Result<()> {
         self.check_name()?;
-        let (length, end) = (self.length()?, self.end_of(units));
+        let length = self.length()?;
+        let end = self.end_of(units);
         if length < end {
-            let what = format!("it was cut to {length} of {end} bytes");
+            let what = format!("it was truncated to {length} of {end} bytes");
             return Err(Error::Replaced { path: self.path.clone(), what });
         }
         Ok(())
     }
 
-    /// Where so many units end. A record that the run went back behind may speak of any number.
-    fn end_of(&self, length: u64) -> u64 {
-        length.saturating_mul(self.unit).saturating_add(HEADER)
+    /// Returns the offset at which the first `units` units end. Saturates, because a record that a rollback left behind
+    /// may contain any number.
+    fn end_of(&self, units: u64) -> u64 {
+        units.saturating_mul(self.unit).saturating_add(HEADER)
     }
 
-    fn check_length(&self, length: u64) -> Result<()> {
-        let (there, offset) = (self.length()?, self.end_of(length));
-        if there > offset {
-            let what = format!("{} bytes too many for a run that was stopped cleanly", there - offset);
-            return Err(Error::Damage { path: self.path.clone(), offset, what });
+    /// Checks that nothing follows the first `units` units.
+    fn check_length(&self, units: u64) -> Result<()> {
+        let length = self.length()?;
+        let end = self.end_of(units);
+        if length > end {
+            let what = format!("{} bytes too many for a run that was stopped cleanly", length - end);
+            return Err(Error::Damage { path: self.path.clone(), offset: end, what });
         }
         Ok(())
     }
 
-    /// Copies what is there of some units to a file of its own, durable, and gives its name.
+    /// Copies the existing bytes of `units` to a quarantine file, durably, and returns the name of that file. Returns
+    /// `None` if there are no such bytes, or if the quarantine file exists already.
     fn quarantine(&self, name: &str, units: &Range<u64>) -> Result<Option<String>> {
         let offset = HEADER + units.start * self.unit;
-        // Where the units end is what a record says that does not agree with the files.
+        // `units.end` comes from a record that does not agree with the files, so it may lie beyond their end.
         let end = self.length()?.min(self.end_of(units.end));
         let name = format!("{name}-{offset}.bin");
         let io = |action: &'static str| Error::io(action, self.dir.join(&name));
-        // A file of that name is from a process that was killed later than here: it holds what was there at first.
+        // An existing file of that name was written before a kill and holds the original bytes.
         if end <= offset || self.dir.length(&name).map_err(io("reading the state of"))?.is_some() {
             return Ok(None);
         }
@@ -305,9 +331,9 @@ impl Column {
         Ok(Some(name))
     }
 
-    /// Cuts what follows the first `length` units off.
-    fn cut(&self, length: u64) -> Result<()> {
-        let end = self.end_of(length);
+    /// Truncates the file to its first `units` units if it is longer, and syncs it.
+    fn cut(&self, units: u64) -> Result<()> {
+        let end = self.end_of(units);
         if self.length()? > end {
             self.file.set_length(end).map_err(Error::io("truncating", &self.path))?;
         }
@@ -315,53 +341,59 @@ impl Column {
     }
 }
 
-/// Gives the blocks of a file back; they read as zeros then. The length stays.
+/// Punches a hole of `length` bytes into a file: it frees the blocks, and the range reads as zeros. The length of the
+/// file stays.
 fn punch(file: &File, path: &Path, offset: u64, length: u64) -> Result<()> {
     let action = || format!("freeing {length} bytes at offset {offset} of");
     file.punch(offset, length).map_err(|e| Error::io(action(), path)(e))
 }
 
-/// Finds out whether holes can be punched into files of this directory, on a scratch file.
+/// Checks on a scratch file that holes can be punched into files of this directory.
 ///
 /// # Errors
-/// [`Error::Io`] when not.
+/// [`Error::Io`] if not.
 pub fn check_holes(dir: &Dir) -> Result<()> {
+    /// Length of the hole, in bytes.
     const PAGE: u64 = 4096;
     const NAME: &str = "holes.tmp";
     let path = dir.join(NAME);
-    dir.remove(NAME).map_err(Error::io("removing", &path))?; // of a process that was killed just here
-    let file = dir.open(NAME, Mode::New).map_err(Error::io("making", &path))?;
+    dir.remove(NAME).map_err(Error::io("removing", &path))?; // left by a process that was killed here
+    let file = dir.open(NAME, Mode::New).map_err(Error::io("creating", &path))?;
     dir.remove(NAME).map_err(Error::io("removing", &path))?;
     file.write_all_at(&vec![1; index(2 * PAGE)], 0).map_err(Error::io("writing", &path))?;
     punch(&file, &path, PAGE, PAGE).map_err(|error| no_holes(dir.path(), &error.to_string()))?;
     let mut bytes = vec![2; index(2 * PAGE)];
     file.read_exact_at(&mut bytes, 0).map_err(Error::io("reading", &path))?;
     let (before, hole) = bytes.split_at(index(PAGE));
-    match before.iter().all(|&b| b == 1) && hole.iter().all(|&b| b == 0) {
-        true => Ok(()),
-        false => Err(no_holes(dir.path(), "a hole does not read as zeros")),
+    if before.iter().all(|&b| b == 1) && hole.iter().all(|&b| b == 0) {
+        Ok(())
+    } else {
+        Err(no_holes(dir.path(), "a hole does not read as zeros"))
     }
 }
 
+/// The error for a file system on which [`check_holes`] fails.
 fn no_holes(dir: &Path, why: &str) -> Error {
     let text = format!(
-        "this file system cannot free parts of a file, as --keep needs ({why}); leave --keep out, or use another one"
+        "this file system cannot free parts of a file, which --keep requires ({why}); omit --keep, or choose a \
+         directory on another file system"
     );
     Error::io("checking the file system of", dir)(std::io::Error::new(std::io::ErrorKind::Unsupported, text))
 }
 
-/// The committed part of a table, for reading; a clone is cheap and stays as it is when the run goes on.
+/// A read-only view of the committed part of a table. Cloning is cheap, and later commits do not change a clone.
 #[derive(Clone, Debug)]
 pub struct Published {
     width: Width,
-    /// The files up to their committed ends, headers included.
+    /// The value file up to its committed end, header included.
     values: Arc<Bytes>,
+    /// The escape file up to its committed end, header included.
     escapes: Option<Arc<Bytes>>,
     count: u64,
     escape_count: u64,
-    /// What messages call the file of the escapes.
+    /// The path of the escape file, for messages.
     escapes_path: Arc<Path>,
-    /// Values that are refused, whether their hole is punched or not.
+    /// The discarded values, which cannot be read, whether their hole is punched or not.
     freed: Range<u64>,
 }
 
@@ -371,12 +403,14 @@ pub struct Table {
     values: Column,
     escapes: Option<Column>,
     published: Published,
+    /// Number of values written, committed or not.
     written: u64,
+    /// Number of escapes written, committed or not.
     written_escapes: u64,
 }
 
 impl Table {
-    /// Makes the files of an empty table; files of the same names are removed.
+    /// Creates the files of an empty table; existing files of these names are removed.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -399,7 +433,7 @@ impl Table {
         Table::published_at(values, escapes, width, 0, 0)
     }
 
-    /// Makes the file `name` ([`VALUES`] or [`ESCAPES`]) of a table that lost it: a header, and no data.
+    /// Creates the file `name` ([`VALUES`] or [`ESCAPES`]) of a table that lost it, with a header and no data.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -413,9 +447,9 @@ impl Table {
         dir.sync().map_err(Error::io("syncing", dir.path()))
     }
 
-    /// Renames tables that hold data but have no good record, before [`Table::create_in`] makes new ones: `values.npy`
-    /// becomes `quarantine-values.npy`, or `quarantine-values-2.npy` and so on, and `escapes.npy` likewise. Returns the
-    /// new names.
+    /// Renames table files that have data but no good record, before [`Table::create_in`] creates new ones:
+    /// `values.npy` becomes `quarantine-values.npy`, or `quarantine-values-2.npy` and so on, and `escapes.npy`
+    /// likewise. Returns the new names.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -439,10 +473,11 @@ impl Table {
         Ok(names)
     }
 
-    /// Opens a table of which the journal says that it holds `count` values and `escapes` escapes.
+    /// Opens a table that has `count` values and `escapes` escapes according to the journal.
     ///
     /// # Errors
-    /// [`Error::Damage`] when a file is missing, of another type or too short; [`Error::Io`].
+    /// [`Error::Damage`] if a file is missing or too short; [`Error::Locked`] if `writable` and another process has a
+    /// file locked; [`Error::Io`].
     pub fn open(dir: &Path, width: Width, count: u64, escapes: u64, writable: bool) -> Result<Table> {
         Table::open_in(&Dir::at(dir), width, count, escapes, writable)
     }
@@ -450,7 +485,7 @@ impl Table {
     /// [`Table::open`] on any storage.
     ///
     /// # Errors
-    /// [`Error::Damage`] when a file is missing, of another type or too short; [`Error::Io`].
+    /// As [`Table::open`].
     pub fn open_in(dir: &Dir, width: Width, count: u64, escapes: u64, writable: bool) -> Result<Table> {
         let (descr, unit) = value_type(width);
         let values = Column::open(dir, VALUES, descr, unit, writable)?;
@@ -459,7 +494,7 @@ impl Table {
             Width::U16 => None,
         };
         if writable {
-            // What a killed process left in the page cache becomes durable before anything is built on it.
+            // A killed process may have left data in the page cache only: make it durable before relying on it.
             for column in [Some(&values), column.as_ref()].into_iter().flatten() {
                 column.file.sync_all().map_err(Error::io("syncing", &column.path))?;
             }
@@ -467,6 +502,7 @@ impl Table {
         Table::published_at(values, column, width, count, escapes)
     }
 
+    /// Returns the table of two open files whose first `count` values and `escape_count` escapes are committed.
     fn published_at(
         values: Column,
         escapes: Option<Column>,
@@ -486,26 +522,31 @@ impl Table {
         Ok(Table { values, escapes, published, written: count, written_escapes: escape_count })
     }
 
-    /// The shapes that the headers of the values and the escapes say.
+    /// Returns the shapes in the headers of the values and of the escapes.
     ///
     /// # Errors
-    /// [`Error::Damage`] when a header is not this program's.
+    /// [`Error::Damage`] if a header is not as this program writes it; [`Error::Io`].
     pub fn header_shapes(&self) -> Result<(u64, u64)> {
-        let escapes = self.escapes.as_ref().map_or(Ok(self.published.escape_count), Column::header_shape)?;
+        let escapes = match &self.escapes {
+            Some(column) => column.header_shape()?,
+            None => self.published.escape_count,
+        };
         Ok((self.values.header_shape()?, escapes))
     }
 
-    /// Checks that the headers are this program's, whatever shapes they say: they may lag behind, and a power cut may have
-    /// left them between two.
+    /// Checks that the headers are as this program writes them, except for the shapes: these may be out of date, or a
+    /// mixture of two shapes after a power cut.
     ///
     /// # Errors
-    /// [`Error::Damage`] when a header is not this program's.
+    /// [`Error::Damage`] if a header differs elsewhere; [`Error::Io`].
     pub fn check_headers(&self) -> Result<()> {
-        self.escapes.as_ref().map_or(Ok(()), Column::check_header)?;
+        if let Some(column) = &self.escapes {
+            column.check_header()?;
+        }
         self.values.check_header()
     }
 
-    /// Writes values after all that were written before; they are neither durable nor readable yet.
+    /// Writes values after all values that were written before. They are neither durable nor readable yet.
     ///
     /// # Errors
     /// [`Error::NoRoom`] on a full disk, [`Error::Io`].
@@ -520,7 +561,7 @@ impl Table {
         Ok(())
     }
 
-    /// The bytes of the values from heap `from` on, and of their escapes.
+    /// Returns the bytes of the values from n = `from` on, and the bytes of their escapes.
     fn units(&self, from: u64, values: &[u16]) -> (Vec<u8>, Vec<u8>) {
         match self.published.width {
             Width::U8 => {
@@ -528,33 +569,38 @@ impl Table {
                     // Deliberate fault, see fault.rs.
                     return (values.iter().map(|v| v.to_le_bytes()[0]).collect(), Vec::new());
                 }
-                // Escapes are few: chunks of 64 values without one are skipped.
-                let some = (from..)
-                    .step_by(64)
-                    .zip(values.chunks(64))
-                    .filter(|(_, values)| is_escape(values.iter().fold(0, |largest, &v| v.max(largest))));
-                let large = some.flat_map(|(from, values)| (from..).zip(values)).filter(|(_, v)| is_escape(**v));
-                let entries = large.flat_map(|(n, v)| n.to_le_bytes().into_iter().chain(v.to_le_bytes()));
-                (values.iter().map(|&v| saturated(v)).collect(), entries.collect())
+                let mut entries = Vec::new();
+                // Escapes are few, so skip chunks of 64 values that have none.
+                for (from, chunk) in (from..).step_by(64).zip(values.chunks(64)) {
+                    if is_escape(chunk.iter().fold(0, |largest, &v| v.max(largest))) {
+                        for (n, &v) in (from..).zip(chunk).filter(|&(_, &v)| is_escape(v)) {
+                            entries.extend(n.to_le_bytes());
+                            entries.extend(v.to_le_bytes());
+                        }
+                    }
+                }
+                (values.iter().map(|&v| saturated(v)).collect(), entries)
             }
             Width::U16 => (values.iter().flat_map(|v| v.to_le_bytes()).collect(), Vec::new()),
         }
     }
 
-    /// Copies units that do not agree with the journal to files of their own, durable, and gives the names of these;
-    /// `sequence` is that of the last record.
+    /// Copies units that do not agree with the journal to quarantine files, durably, and returns the names of these
+    /// files. `sequence` is that of the last record.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn quarantine(&self, sequence: u64, values: Range<u64>, escapes: Range<u64>) -> Result<Vec<String>> {
-        let values = self.values.quarantine(&format!("quarantine-{sequence}"), &values)?;
-        let column = self.escapes.as_ref();
-        let escapes =
-            column.map(|column| column.quarantine(&format!("quarantine-{sequence}-escapes"), &escapes)).transpose()?;
-        Ok(values.into_iter().chain(escapes.flatten()).collect())
+        let mut names = Vec::new();
+        names.extend(self.values.quarantine(&format!("quarantine-{sequence}"), &values)?);
+        if let Some(column) = &self.escapes {
+            names.extend(column.quarantine(&format!("quarantine-{sequence}-escapes"), &escapes)?);
+        }
+        Ok(names)
     }
 
-    /// Whether the escapes of the values from heap `from` on stand where they should, and are these.
+    /// Returns whether the entries `escapes` of the escape file are exactly the escapes of `values`, which start at n =
+    /// `from`.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -571,7 +617,7 @@ impl Table {
         Ok(there == entries)
     }
 
-    /// Writes committed values that were altered on the disk anew, durably, from heap `from` on.
+    /// Rewrites committed values that were altered on the disk, durably, from n = `from` on.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -580,8 +626,8 @@ impl Table {
         self.values.sync()
     }
 
-    /// Makes durable what was written. After an error the run must stop: a second try would succeed without having
-    /// written anything, since the kernel marks the pages clean.
+    /// Makes everything written durable. After an error the run must stop: a second sync would succeed without having
+    /// written anything, because the kernel marks the pages clean.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -590,26 +636,32 @@ impl Table {
             return Ok(()); // deliberate fault, see fault.rs
         }
         self.values.sync()?;
-        self.escapes.as_ref().map_or(Ok(()), Column::sync)
+        match &self.escapes {
+            Some(column) => column.sync(),
+            None => Ok(()),
+        }
     }
 
-    /// Checks, before a record describes the files, that their names still lead to them and that they are as long as they
-    /// were written.
+    /// Checks that the paths still lead to these files and that the files still hold everything written. A commit calls
+    /// this before a record describes the files.
     ///
     /// # Errors
-    /// [`Error::Replaced`] if another file took the place of one, or one was cut; [`Error::Io`].
+    /// [`Error::Replaced`] if a file was replaced or truncated; [`Error::Io`].
     pub fn check_unchanged(&self) -> Result<()> {
         self.values.check_unchanged(self.written)?;
-        self.escapes.as_ref().map_or(Ok(()), |column| column.check_unchanged(self.written_escapes))
+        match &self.escapes {
+            Some(column) => column.check_unchanged(self.written_escapes),
+            None => Ok(()),
+        }
     }
 
-    /// Values and escapes written, committed or not.
+    /// Returns the number of values and of escapes written, committed or not.
     #[must_use]
     pub fn written(&self) -> (u64, u64) {
         (self.written, self.written_escapes)
     }
 
-    /// Makes what was written readable, here and in the headers; the journal speaks of it now.
+    /// Makes everything written readable and updates the headers. The journal must have a record that commits it.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -625,39 +677,47 @@ impl Table {
         self.write_headers()
     }
 
-    /// What can be read.
+    /// Returns a view of the committed values.
     #[must_use]
     pub fn published(&self) -> &Published {
         &self.published
     }
 
-    /// Writes the headers anew. Also right ones: when a sync of them failed, only what is written again becomes durable.
+    /// Rewrites the headers, even if they are correct: after a failed sync, only bytes that are written again become
+    /// durable.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn write_headers(&self) -> Result<()> {
         self.values.write_header(self.published.count)?;
-        self.escapes.as_ref().map_or(Ok(()), |escapes| escapes.write_header(self.published.escape_count))
+        match &self.escapes {
+            Some(column) => column.write_header(self.published.escape_count),
+            None => Ok(()),
+        }
     }
 
-    /// Refuses to read these values from now on. The range is made of whole segments, or is empty.
+    /// Makes the table refuse to read these values from now on. The range consists of whole segments, or is empty.
     pub fn free(&mut self, freed: Range<u64>) {
         self.published.freed = freed;
     }
 
-    /// Gives the disk space of values back that are refused already, and that the journal says are freed.
+    /// Punches a hole for values that the table already refuses to read and that the journal lists as freed.
     ///
     /// # Errors
     /// [`Error::Io`].
+    ///
+    /// # Panics
+    /// If the table does not refuse to read all of `range`.
     pub fn punch(&self, range: Range<u64>) -> Result<()> {
         let freed = &self.published.freed;
-        assert!(freed.start <= range.start && range.end <= freed.end, "a hole in values that are kept");
+        assert!(freed.start <= range.start && range.end <= freed.end, "a hole in retained values");
         let unit = self.values.unit;
         let length = (range.end - range.start) * unit;
         punch(&self.values.file, &self.values.path, HEADER + range.start * unit, length)
     }
 
-    /// Ends a run cleanly: what never was committed is cut off; so many values and escapes were ([`Journal::high_water_mark`]).
+    /// Ends a run cleanly: truncates the files to the high-water mark, the largest number of values and of escapes ever
+    /// committed ([`Journal::high_water_mark`]).
     ///
     /// [`Journal::high_water_mark`]: crate::checkpoint::journal::Journal::high_water_mark
     ///
@@ -665,62 +725,69 @@ impl Table {
     /// [`Error::Io`].
     pub fn close(&self, high_water_mark: (u64, u64)) -> Result<()> {
         self.values.cut(high_water_mark.0)?;
-        self.escapes.as_ref().map_or(Ok(()), |column| column.cut(high_water_mark.1))
+        match &self.escapes {
+            Some(column) => column.cut(high_water_mark.1),
+            None => Ok(()),
+        }
     }
 
     /// Checks that the files are no longer than [`Table::close`] leaves them.
     ///
     /// # Errors
-    /// [`Error::Damage`] when one is.
+    /// [`Error::Damage`] if one is longer; [`Error::Io`].
     pub fn check_lengths(&self, high_water_mark: (u64, u64)) -> Result<()> {
         self.values.check_length(high_water_mark.0)?;
-        self.escapes.as_ref().map_or(Ok(()), |column| column.check_length(high_water_mark.1))
+        match &self.escapes {
+            Some(column) => column.check_length(high_water_mark.1),
+            None => Ok(()),
+        }
     }
 
-    /// The width of a value.
+    /// Returns the width of a value.
     #[must_use]
     pub fn width(&self) -> Width {
         self.published.width
     }
 
-    /// The path of the value file.
+    /// Returns the path of the value file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.values.path
     }
 
-    /// How many escapes there are of heaps below `n`.
+    /// Returns the number of escapes of positions below `n`.
     pub(crate) fn escapes_below(&self, n: u64) -> u64 {
         self.published.escapes_from(n)
     }
 
-    /// Checks that the escapes are ascending, belong to the table (where its values are kept) and need to be there.
+    /// Checks that the escapes are ascending in n, that each has a value of 255 or more, and that each retained one
+    /// belongs to a byte 255 of the table.
     ///
     /// # Errors
-    /// [`Error::Damage`] at the first that does not.
+    /// [`Error::Damage`] at the first escape that fails.
     pub fn check_escapes(&self) -> Result<()> {
         self.check_some_escapes(0..self.published.escape_count)
     }
 
-    /// [`Table::check_escapes`] of some of them, the first of which also follows the one before it.
+    /// [`Table::check_escapes`] for a range of escapes. Also checks that its first escape follows the one before it.
     ///
     /// # Errors
-    /// [`Error::Damage`] at the first that does not, or that is not there.
+    /// [`Error::Damage`] at the first escape that fails, or if the range exceeds the committed escapes.
     pub fn check_some_escapes(&self, range: Range<u64>) -> Result<()> {
         let Some(column) = &self.escapes else { return Ok(()) };
-        let there = &self.published;
+        let published = &self.published;
         let damage = |i: u64, what: String| {
             Err(Error::Damage { path: column.path.clone(), offset: HEADER + i * ESCAPE_BYTES, what })
         };
-        if range.start > range.end || range.end > there.escape_count {
-            let what = format!("the journal speaks of the escapes {}..{}", range.start, range.end);
-            return damage(there.escape_count, what);
+        if range.start > range.end || range.end > published.escape_count {
+            let what = format!("the journal describes the escapes {}..{}, which do not exist", range.start, range.end);
+            return damage(published.escape_count, what);
         }
-        let mut least = range.start.checked_sub(1).map_or(0, |before| there.escape(before).0.saturating_add(1));
+        let mut least = range.start.checked_sub(1).map_or(0, |before| published.escape(before).0.saturating_add(1));
         for i in range {
-            let (n, v) = there.escape(i);
-            let byte = usize::try_from(n).ok().and_then(|n| data(&there.values).get(n));
-            let fits = there.freed.contains(&n) || byte == Some(&SATURATED);
+            let (n, v) = published.escape(i);
+            let byte = usize::try_from(n).ok().and_then(|n| data(&published.values).get(n));
+            let fits = published.freed.contains(&n) || byte == Some(&SATURATED);
             if n < least || !is_escape(v) || !fits {
                 return damage(i, format!("the escape ({n}, {v}) contradicts the table or the escape before it"));
             }
@@ -730,6 +797,7 @@ impl Table {
     }
 }
 
+/// Returns the type of a value as NumPy writes it, and its length in bytes.
 fn value_type(width: Width) -> (&'static str, u64) {
     let descr = match width {
         Width::U8 => "'|u1'",
@@ -738,25 +806,26 @@ fn value_type(width: Width) -> (&'static str, u64) {
     (descr, width.bytes())
 }
 
-/// The committed bytes after the header.
+/// Returns the committed bytes after the header.
 fn data(map: &Bytes) -> &[u8] {
     &map[index(HEADER)..]
 }
 
 impl Published {
-    /// The i-th escape (n, G(n)).
+    /// Returns the i-th escape, (n, G(n)).
     fn escape(&self, i: u64) -> (u64, u16) {
         let data = self.escapes.as_deref().map_or(&[][..], data);
         let entry = &data[index(i * ESCAPE_BYTES)..][..index(ESCAPE_BYTES)];
         let (n, v) = entry.split_at(8);
-        (u64::from_le_bytes(n.try_into().expect("eight")), u16::from_le_bytes(v.try_into().expect("two")))
+        (u64::from_le_bytes(n.try_into().expect("eight bytes")), u16::from_le_bytes(v.try_into().expect("two bytes")))
     }
 
-    /// Replaces each 255 among the values from `from` on by the whole value; `bytes` are those of the table.
+    /// Replaces each 255 in `out`, the values from n = `from` on, by the whole value; `bytes` are the bytes of these
+    /// values in the table.
     ///
     /// # Errors
     /// [`Error::Damage`] unless exactly the saturated bytes have an escape of 255 or more.
-    fn put_escapes(&self, from: u64, bytes: &[u8], out: &mut [u16]) -> Result<()> {
+    fn replace_saturated(&self, from: u64, bytes: &[u8], out: &mut [u16]) -> Result<()> {
         let saturated = bytes.iter().filter(|&&byte| byte == SATURATED).count();
         let first = self.escapes_from(from);
         let mut i = first;
@@ -771,7 +840,7 @@ impl Published {
         }
         if i - first != saturated as u64 {
             let to = from + out.len() as u64;
-            let what = format!("the values {from}..{to} have {saturated} bytes 255, but {} escapes", i - first);
+            let what = format!("the values {from}..{to} have {saturated} bytes of 255, but {} escapes", i - first);
             return Err(self.bad_escapes(i, what));
         }
         Ok(())
@@ -781,7 +850,7 @@ impl Published {
         Error::Damage { path: self.escapes_path.to_path_buf(), offset: HEADER + i * ESCAPE_BYTES, what }
     }
 
-    /// The first escape at or after heap `n`.
+    /// Returns the index of the first escape at or after `n`.
     fn escapes_from(&self, n: u64) -> u64 {
         let (mut low, mut high) = (0, self.escape_count);
         while low < high {
@@ -841,7 +910,7 @@ impl Sequence for Published {
                 for (value, &byte) in out.iter_mut().zip(bytes) {
                     *value = u16::from(byte);
                 }
-                self.put_escapes(from, bytes, out)?;
+                self.replace_saturated(from, bytes, out)?;
             }
         }
         Ok(())
@@ -853,15 +922,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_system_without_holes_is_told_and_the_check_leaves_nothing_behind() {
+    fn missing_hole_support_is_reported_and_the_check_leaves_no_file() {
         let dir = tempfile::tempdir().unwrap();
         check_holes(&Dir::at(dir.path())).unwrap();
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-        // A file opened for reading alone cannot have holes.
+        // No hole can be punched through a file opened for reading.
         std::fs::write(dir.path().join("file"), [0; 8192]).unwrap();
         let file = Dir::at(dir.path()).open("file", Mode::Read).unwrap();
         let refused = punch(&file, &dir.path().join("file"), 4096, 4096).unwrap_err();
-        let told = no_holes(dir.path(), &refused.to_string()).to_string();
-        assert!(told.contains("--keep") && told.contains("freeing 4096 bytes at offset 4096"), "{told}");
+        let text = no_holes(dir.path(), &refused.to_string()).to_string();
+        assert!(text.contains("--keep") && text.contains("freeing 4096 bytes at offset 4096"), "{text}");
     }
 }

@@ -2,18 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The width of one value in the table.
+/// The width of one value in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Width {
-    /// min(G(n), 255); values of 255 or more are in `escapes.npy`.
+    /// One byte, min(G(n), 255); `escapes.npy` has the values of 255 or more.
     U8,
-    /// Two bytes, little-endian.
+    /// Two bytes, G(n), little-endian.
     U16,
 }
 
 impl Width {
-    /// Bytes a value.
+    /// Returns the length of a value, in bytes.
     #[must_use]
     pub fn bytes(self) -> u64 {
         match self {
@@ -22,7 +22,7 @@ impl Width {
         }
     }
 
-    /// `u8` or `u16`.
+    /// Returns `u8` or `u16`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
