@@ -98,8 +98,8 @@ impl Probe {
 #[derive(Clone, Debug, Hash)]
 pub struct Probes {
     list: Vec<Probe>,
-    nearest: usize,
-    high_water_mark: usize,
+    min_offset: usize,
+    max_offset: usize,
 }
 
 impl Default for Probes {
@@ -120,20 +120,20 @@ impl Probes {
     /// No lookups.
     #[must_use]
     pub fn new() -> Probes {
-        Probes { list: Vec::new(), nearest: usize::MAX, high_water_mark: 0 }
+        Probes { list: Vec::new(), min_offset: usize::MAX, max_offset: 0 }
     }
 
     /// Adds a lookup behind the others.
     pub fn push(&mut self, probe: Probe) {
-        self.nearest = self.nearest.min(probe.offset);
-        self.high_water_mark = self.high_water_mark.max(probe.offset);
+        self.min_offset = self.min_offset.min(probe.offset);
+        self.max_offset = self.max_offset.max(probe.offset);
         self.list.push(probe);
     }
 
     /// Forgets all lookups.
     pub fn clear(&mut self) {
         self.list.clear();
-        (self.nearest, self.high_water_mark) = (usize::MAX, 0);
+        (self.min_offset, self.max_offset) = (usize::MAX, 0);
     }
 
     /// The lookups, in the order in which they were added.
@@ -142,19 +142,19 @@ impl Probes {
         &self.list
     }
 
-    /// How far the high_water_mark reaches; 0 when there is none.
+    /// How far the max_offset reaches; 0 when there is none.
     #[must_use]
-    pub fn high_water_mark(&self) -> usize {
-        self.high_water_mark
+    pub fn max_offset(&self) -> usize {
+        self.max_offset
     }
 
     /// Whether the 64 bytes that each of them looks at are inside a window of this length.
     fn are_far(&self, at: usize, length: usize) -> bool {
-        self.list.is_empty() || (self.nearest + length >= at + LANES && self.high_water_mark <= at)
+        self.list.is_empty() || (self.min_offset + length >= at + LANES && self.max_offset <= at)
     }
 
     fn are_near(&self, at: usize) -> bool {
-        self.list.is_empty() || (self.nearest >= 1 && self.high_water_mark < LANES && self.high_water_mark <= at)
+        self.list.is_empty() || (self.min_offset >= 1 && self.max_offset < LANES && self.max_offset <= at)
     }
 }
 
@@ -691,11 +691,9 @@ mod tests {
             let window: Vec<u8> = (0..to + random.below(40)).map(|_| random.below(spread) as u8).collect();
             let nearest = [1, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 31, 32, 63, 64][random.below(16)];
             let mut probes = Vec::new();
-            for high_water_mark in [nearest + 2, 33, 65, at + 1] {
+            for end in [nearest + 2, 33, 65, at + 1] {
                 let count = [0, 1, 2, 7, 30][random.below(5)];
-                probes.extend_from_slice(
-                    random.probes(count, nearest..high_water_mark.clamp(nearest + 1, at + 1), spread).list(),
-                );
+                probes.extend_from_slice(random.probes(count, nearest..end.clamp(nearest + 1, at + 1), spread).list());
             }
             // Some heap may see all the codes that the chain knows.
             if random.below(3) == 0 {

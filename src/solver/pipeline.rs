@@ -1,8 +1,8 @@
 //! The pipeline between the streams: candidates go to the worker piece by piece, and marks for later pieces come back.
 //!
 //! The candidates are a serial chain, so the thread that computes them (the [`Producer`]) must do nothing that another
-//! thread could do. Lookups with an offset of at least [`AHEAD`] can be marked for a piece before the three pieces
-//! ahead of it are known. The other end (the [`MarkWorker`]) marks them whenever a piece has arrived. The threads meet
+//! thread could do. Lookups with an offset of at least [`AHEAD`] can be marked for a piece while the three pieces
+//! before it are unknown. The other end (the [`MarkWorker`]) marks them whenever a piece has arrived. The threads meet
 //! only at the end of a block, because meeting more often costs time. The producer itself marks every piece whose marks
 //! come too late, so a single thread can do all the work, one step after the other.
 //!
@@ -106,7 +106,7 @@ pub(super) fn pipeline(
     let may_mark = rayon::current_num_threads() > 1 && !plan.is_chain();
     // Copy as many codes as this plan reads, if it has lookups to mark ahead. Under a later plan that reads farther
     // back nothing is marked ahead in this block.
-    let reach = Some(plan.ahead()[0].high_water_mark()).filter(|&reach| reach > 0).unwrap_or(RECENT);
+    let reach = Some(plan.ahead()[0].max_offset()).filter(|&reach| reach > 0).unwrap_or(RECENT);
     let recent = codes.last(if may_mark { reach } else { 0 }, super::BLOCK);
     let worker = MarkWorker { codes, recent, kernel, plan, pieces: arriving, marked, spare: Vec::new(), next, limit };
     (Producer { pieces, rest: Rest { marked: marks, waiting } }, worker)
@@ -204,7 +204,7 @@ impl MarkWorker<'_> {
             let lists = self.plan.ahead();
             let held =
                 [(&self.recent, AHEAD), (self.codes, RECENT)].into_iter().zip(lists).all(|((codes, least), list)| {
-                    let (reach, known_to) = (list.high_water_mark() as u64, self.next.saturating_sub(least as u64));
+                    let (reach, known_to) = (list.max_offset() as u64, self.next.saturating_sub(least as u64));
                     list.list().is_empty() || codes.hold(start, reach, known_to)
                 });
             if !held || !self.plan.holds(start, self.next) {
