@@ -4,9 +4,9 @@
 //! sees only bytes and offsets. [`crate::solver`] decides what the bytes mean (the order-preserving code of common
 //! values).
 //!
-//! A lookup ([`Probe`]) represents one part of a split whose value is known: for lane i it gives the option `window[at
-//! + i - offset] ^ code`, where `at` is the index of lane 0 in the window. A lookup hits a code when this option is the
-//! code. The jobs are:
+//! A lookup ([`Probe`]) represents one part of a split whose value is known: for lane i it gives the option
+//! `window[at + i - offset] ^ code`, where `at` is the index of lane 0 in the window. A lookup hits a code when this
+//! option is the code. The jobs are:
 //!
 //! - [`Kernel::mark`]: enters the options of some lookups in [`BitPlanes`], one bit per code and lane. Both streams use
 //!   it: the candidates mark the lookups of rare parts, the witnesses those of common parts.
