@@ -21,7 +21,7 @@ pub(super) fn is_available() -> bool {
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512vbmi")
-        && is_x86_feature_detected!("avx512vpopcntdq") // the recurrence kernel counts bits with it; absent on early VBMI processors
+        && is_x86_feature_detected!("avx512vpopcntdq") // for the recurrence kernel; absent on early VBMI processors
         && is_x86_feature_detected!("popcnt")
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")

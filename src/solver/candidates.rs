@@ -108,9 +108,9 @@ pub(super) struct Stream {
     flipped: bool,
     learnt_at: u64,
     considered_at: u64,
-    shared_at: u64,
-    /// Number of unresolved lanes since `shared_at`.
-    lost: u64,
+    rebalanced_at: u64,
+    /// Number of unresolved lanes since `rebalanced_at`.
+    unresolved: u64,
     /// Byte codes, back to the largest offset of a lookup; empty on the 16-bit path.
     codes: Window<u8>,
     /// Values: on the 16-bit path back to the largest offset of a lookup, otherwise back to the largest removal.
@@ -337,8 +337,8 @@ impl Stream {
             flipped: false,
             learnt_at: 0,
             considered_at: 0,
-            shared_at: 0,
-            lost: 0,
+            rebalanced_at: 0,
+            unresolved: 0,
             codes: Window::new(past.len(), Vec::new()),
             values: Window::new(past.len(), Vec::new()),
             wide: false,
@@ -461,7 +461,7 @@ impl Stream {
         self.values.truncate(end);
         self.learnt_at = self.learnt_at.min(end);
         self.considered_at = self.considered_at.min(end);
-        self.shared_at = self.shared_at.min(end);
+        self.rebalanced_at = self.rebalanced_at.min(end);
     }
 
     /// Forgets the values that positions from `proved` on do not read, and the codes before `horizon`, which the shared
@@ -501,7 +501,7 @@ impl Stream {
             if self.plan.chain.is_none() && start >= lookup_order::next_learning(self.learnt_at).max(YOUNG) {
                 self.learn();
             }
-            if start >= self.considered_at + lookup_order::RECONSIDER {
+            if start >= self.considered_at + lookup_order::RECONSIDER_INTERVAL {
                 self.reconsider();
             }
         }
@@ -559,7 +559,7 @@ impl Stream {
     }
 
     /// Chooses the number of codes to consider from the last values. Chooses the budget again as well when too many
-    /// lanes were unresolved, or when the last choice is [`lookup_order::SHARE`] values old.
+    /// lanes were unresolved, or when the last choice is [`lookup_order::REBALANCE_INTERVAL`] values old.
     fn reconsider(&mut self) {
         self.considered_at = self.end();
         let answers: Vec<usize> =
@@ -570,7 +570,8 @@ impl Stream {
             self.codes_considered = codes;
             self.adopt(LookupPlan::none());
         }
-        let due = self.lost > lookup_order::LOST || self.end() >= self.shared_at + lookup_order::SHARE;
+        let due = self.unresolved > lookup_order::MAX_UNRESOLVED
+            || self.end() >= self.rebalanced_at + lookup_order::REBALANCE_INTERVAL;
         if due && self.learnt_at > 0 && self.plan.chain.is_none() {
             self.rebalance();
         }
@@ -600,12 +601,12 @@ impl Stream {
     fn learn(&mut self) {
         let end = self.end();
         self.reconsider();
-        let heaps = lookup_order::sample(end);
+        let sample = lookup_order::sample(end);
         let mut lookups: Vec<Lookup> = self.lookups.iter().filter(|lookup| Self::is_ahead(lookup)).copied().collect();
         let mut rest: Vec<Lookup> = self.lookups.iter().filter(|lookup| !Self::is_ahead(lookup)).copied().collect();
         let all = rest.len();
-        let answers: Vec<usize> = heaps.iter().map(|&n| self.answer(n)).collect();
-        lookup_order::learn(&mut rest, &lookups, all, &answers, |lookup, i| self.option(lookup, heaps[i]));
+        let answers: Vec<usize> = sample.iter().map(|&n| self.answer(n)).collect();
+        lookup_order::learn(&mut rest, &lookups, all, &answers, |lookup, i| self.option(lookup, sample[i]));
         lookups.append(&mut rest);
         self.lookups = lookups;
         self.learnt_at = end;
@@ -636,7 +637,8 @@ impl Stream {
         let left = lookup_order::left(self.kernel, self.codes.items(), &probes, &runs, self.codes_considered);
         let given = self.lookups.iter().take_while(|lookup| Self::is_ahead(lookup)).count();
         self.budget = choose_budget(&left, probes.len(), runs.len() * LANES, given, self.codes_considered);
-        (self.shared_at, self.lost) = (self.end(), 0);
+        self.rebalanced_at = self.end();
+        self.unresolved = 0;
         self.adopt(LookupPlan::none());
     }
 
@@ -840,7 +842,7 @@ impl Stream {
             open = std::iter::once(code).chain(candidates).find(|&code| is_open(&hits, code));
         }
         open.or_else(|| {
-            self.lost += 1;
+            self.unresolved += 1;
             self.enter_hits(self.plan.checked(), &mut hits);
             planes.open(lane).find(|&code| is_open(&hits, code)).or_else(|| {
                 self.enter_hits(self.plan.marked(), &mut hits);

@@ -13,8 +13,8 @@
 //!
 //! The budget says how many lookups of the order are marked and how many are checked. It ages faster than the order,
 //! because large values come in bursts, in which more codes stay open: with the budget of the values before a burst,
-//! many lanes stay unresolved. So the streams choose their budgets again every [`SHARE`] values and when the values
-//! change, from a few of the last values ([`last`], [`left`]).
+//! many lanes stay unresolved. So the streams choose their budgets again every [`REBALANCE_INTERVAL`] values and when
+//! the values change, from a few of the last values ([`last`], [`left`]).
 
 use crate::kernel::{BitPlanes, CANDIDATES, CODES, Kernel, LANES, MOST_CODES, Probe, Probes};
 use std::collections::BinaryHeap;
@@ -26,7 +26,7 @@ pub(super) const SPAN: u64 = 1 << 16;
 const SAMPLE: u64 = 512;
 
 /// Number of values per sampled position while the sequence is short.
-const YOUTH: u64 = 1 << 11;
+const VALUES_PER_SAMPLE: u64 = 1 << 11;
 
 /// The length of the sequence at which a new order is due: four times the length at the last learning, or 2^27 more.
 pub(super) fn next_learning(learnt_at: u64) -> u64 {
@@ -37,17 +37,17 @@ pub(super) fn next_learning(learnt_at: u64) -> u64 {
 /// that the sample holds even and odd positions.
 pub(super) fn sample(end: u64) -> Vec<u64> {
     let span = SPAN.min(end / 4);
-    let count = SAMPLE.min(end / YOUTH).clamp(1, span / 4);
+    let count = SAMPLE.min(end / VALUES_PER_SAMPLE).clamp(1, span / 4);
     let step = (span / 2 / count).saturating_sub(1) | 1;
     (0..count).map(|i| end - span + i * step).collect()
 }
 
 /// Number of values after which a stream chooses its budget again.
-pub(super) const SHARE: u64 = 1 << 20;
+pub(super) const REBALANCE_INTERVAL: u64 = 1 << 20;
 
 /// Number of unresolved lanes since the last choice above which a stream chooses its budget early. Resolving that many
 /// lanes costs several times as much as a choice.
-pub(super) const LOST: u64 = 1 << 13;
+pub(super) const MAX_UNRESOLVED: u64 = 1 << 13;
 
 /// The first positions of the runs of [`LANES`] values from which a budget is chosen, spread over the last [`SPAN`]
 /// values before `end`. `end` is at least 2^13.
@@ -60,7 +60,7 @@ const RUNS: u64 = 32;
 
 /// Number of values after which a stream chooses the number of codes to consider again, because large values come in
 /// bursts.
-pub(super) const RECONSIDER: u64 = 1 << 17;
+pub(super) const RECONSIDER_INTERVAL: u64 = 1 << 17;
 
 /// The number of codes to consider, one of [`CODES`], with the least total cost for a sample of `answers`, which are
 /// codes.
@@ -76,7 +76,7 @@ pub(super) fn codes_to_consider(answers: &[usize], price: u64, loss: impl Fn(u64
 }
 
 /// Weight of a code that no chosen lookup hits yet, in units of gain.
-const WHOLE: u32 = 1 << 12;
+const FULL_WEIGHT: u32 = 1 << 12;
 
 /// Moves the best `count` of `lookups` to the front, best first. The others follow in no particular order, as do
 /// lookups that would gain less than one code at one sample position.
@@ -92,8 +92,10 @@ pub(super) fn learn<T: Copy>(
     option: impl Fn(&T, usize) -> u8,
 ) {
     // weight[i][v]: the gain of a hit of code v at sample position i.
-    let mut weight: Vec<[u32; 256]> =
-        below.iter().map(|&end| std::array::from_fn(|v| if v < end.min(MOST_CODES) { WHOLE } else { 0 })).collect();
+    let mut weight: Vec<[u32; 256]> = below
+        .iter()
+        .map(|&end| std::array::from_fn(|v| if v < end.min(MOST_CODES) { FULL_WEIGHT } else { 0 }))
+        .collect();
     for lookup in given {
         for (i, row) in weight.iter_mut().enumerate() {
             let v = usize::from(option(lookup, i));
@@ -108,7 +110,7 @@ pub(super) fn learn<T: Copy>(
     let mut queue: BinaryHeap<(u64, usize)> = (0..lookups.len()).map(|i| (gain(&weight, i), i)).collect();
     let mut chosen = Vec::with_capacity(lookups.len());
     while let Some((bound, of)) = queue.pop() {
-        if chosen.len() >= count || bound < WHOLE.into() {
+        if chosen.len() >= count || bound < FULL_WEIGHT.into() {
             chosen.push(of);
             continue;
         }

@@ -827,7 +827,7 @@ mod tests {
             })
         };
         let once = audited(1, BLOCK);
-        assert!((1 << 18) / 75 < once && once < (1 << 18) / 35, "{once} of 2^18 heaps");
+        assert!((1 << 18) / 75 < once && once < (1 << 18) / 35, "{once} of 2^18 values");
         assert_eq!([audited(2, BLOCK), audited(5, 1 << 14), audited(2, 1 << 9)], [once; 3]);
     }
 

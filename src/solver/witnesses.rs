@@ -131,7 +131,7 @@ pub(super) struct Witnesses {
     depth: u64,
     learnt_at: u64,
     considered_at: u64,
-    shared_at: u64,
+    rebalanced_at: u64,
     /// Number of targets per 1024 values when the budget was chosen.
     targets_at_rebalance: usize,
     /// Checksum of `head` and `head_codes`, taken when they are complete.
@@ -179,7 +179,7 @@ impl Witnesses {
             depth: 0,
             learnt_at: 0,
             considered_at: 0,
-            shared_at: 0,
+            rebalanced_at: 0,
             targets_at_rebalance: 0,
             head_checksum: None,
             parts_checksum: hash((&Vec::<Probe>::new(), &Probes::new(), &Probes::new())),
@@ -254,7 +254,7 @@ impl Witnesses {
         self.large.truncate(kept);
         self.learnt_at = self.learnt_at.min(end);
         self.considered_at = self.considered_at.min(end);
-        self.shared_at = self.shared_at.min(end);
+        self.rebalanced_at = self.rebalanced_at.min(end);
     }
 
     /// Compares everything that later values depend on with its state at creation.
@@ -279,7 +279,7 @@ impl Witnesses {
     pub(super) fn prepare(&mut self, start: u64, codes: &Codes) {
         if start >= lookup_order::next_learning(self.learnt_at).max(YOUNG) {
             self.learn(start, codes);
-        } else if self.depth > 0 && start >= self.considered_at + lookup_order::RECONSIDER {
+        } else if self.depth > 0 && start >= self.considered_at + lookup_order::RECONSIDER_INTERVAL {
             self.reconsider(codes);
         }
     }
@@ -453,7 +453,8 @@ impl Witnesses {
     }
 
     /// Chooses the number of codes to consider from the last values. Chooses the budget again as well when the number
-    /// of targets has changed by more than an eighth, or when the last choice is [`lookup_order::SHARE`] values old.
+    /// of targets has changed by more than an eighth, or when the last choice is [`lookup_order::REBALANCE_INTERVAL`]
+    /// values old.
     fn reconsider(&mut self, codes: &Codes) {
         let end = self.end();
         self.considered_at = end;
@@ -462,7 +463,7 @@ impl Witnesses {
         self.codes_considered = lookup_order::codes_to_consider(&below, CODE_PRICE, |more| more * TARGET_LOSS);
         let targets = below.iter().sum::<usize>() * 1024 / below.len().max(1);
         if targets.abs_diff(self.targets_at_rebalance) * 8 > self.targets_at_rebalance
-            || end >= self.shared_at + lookup_order::SHARE
+            || end >= self.rebalanced_at + lookup_order::REBALANCE_INTERVAL
         {
             self.targets_at_rebalance = targets;
             self.rebalance(codes);
@@ -471,17 +472,17 @@ impl Witnesses {
 
     /// Learns which parts to mark, from the values before `end`.
     fn learn(&mut self, end: u64, codes: &Codes) {
-        let heaps = lookup_order::sample(end);
+        let sample = lookup_order::sample(end);
         // Few targets need few parts.
-        let needed: usize = heaps.iter().map(|&n| self.targets(n, codes)).sum::<usize>() / heaps.len().max(1);
+        let needed: usize = sample.iter().map(|&n| self.targets(n, codes)).sum::<usize>() / sample.len().max(1);
         self.depth = DEPTH.min(end / 4).min(512 * (needed as u64 + 1));
-        if !heaps.first().is_some_and(|&first| codes.hold(first, self.depth + self.rule.max_remove(), end)) {
+        if !sample.first().is_some_and(|&first| codes.hold(first, self.depth + self.rule.max_remove(), end)) {
             self.depth = 0;
             return;
         }
         self.learnt_at = end;
-        let below: Vec<usize> = heaps.iter().map(|&n| self.targets(n, codes)).collect();
-        let ats: Vec<usize> = heaps.iter().map(|&n| codes.at(n)).collect();
+        let below: Vec<usize> = sample.iter().map(|&n| self.targets(n, codes)).collect();
+        let indices: Vec<usize> = sample.iter().map(|&n| codes.at(n)).collect();
         let mut parts = Vec::new();
         for split in &self.splits {
             for a in 1..=self.depth {
@@ -496,7 +497,7 @@ impl Witnesses {
             }
         }
         lookup_order::learn(&mut parts, &[], MOST_PARTS, &below, |part, i| {
-            codes.items()[ats[i] - part.offset] ^ part.code()
+            codes.items()[indices[i] - part.offset] ^ part.code()
         });
         parts.truncate(MOST_PARTS);
         self.flipped |= self.parts_hash() != self.parts_checksum;
@@ -521,7 +522,7 @@ impl Witnesses {
         self.parts.iter().take(marks).for_each(|part| self.marks.push(*part));
         self.parts.iter().skip(marks).take(clear_probes).for_each(|part| self.clear_probes.push(*part));
         self.parts_checksum = self.parts_hash();
-        self.shared_at = self.end();
+        self.rebalanced_at = self.end();
     }
 
     /// A checksum of the parts and their use.
