@@ -1,7 +1,8 @@
-//! How fast: the kernels alone, and whole sequences with every value proved. Each benchmark asserts its answer first, so
-//! that a fast wrong kernel is no result.
+//! Benchmarks of the kernels alone, and of whole sequences with every value proved. Each benchmark asserts its answer
+//! first, so that a fast wrong kernel gives no result.
 //!
-//! `cargo bench` runs all; `cargo bench -- kernel`, `-- chain` or `-- sequence` a part. What was measured is kept in `record/`.
+//! `cargo bench` runs all of them; `cargo bench -- kernel`, `-- chain` or `-- sequence` runs a part. `record/` keeps
+//! the results.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use grundy::kernel::{BitPlanes, Kernel, LANES, Probe, Probes, Recurrence, Stage};
@@ -9,9 +10,9 @@ use grundy::solver::{self, Method, Solver, SparseSpace};
 use grundy::theory::rule::Rule;
 use std::hint::black_box;
 
-/// Lookups like those of Grundy's game: 440 marked, 806 checked, reaching back up to 82 860.
+/// A window and lookups like those of Grundy's game: 440 marked and 806 checked, with offsets below 82 064.
 fn far() -> (Vec<u8>, Probes, Vec<Stage>) {
-    // A full-period linear congruence: the same work on every machine.
+    // A linear congruential generator of full period, so that the work is the same on every machine.
     let mut state = 1u64;
     let mut next = move |bound: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -31,6 +32,7 @@ fn far() -> (Vec<u8>, Probes, Vec<Stage>) {
     (window, mark, check)
 }
 
+/// Measures `mark` with 72 codes considered, and `refine` with five stages, per value.
 fn kernels(c: &mut Criterion) {
     let (window, mark, check) = far();
     let at = window.len();
@@ -54,14 +56,17 @@ fn kernels(c: &mut Criterion) {
     group.finish();
 }
 
-/// The lookups of .106, in codes; of the values that this starts from only the time depends, and hardly.
+/// Measures the recurrence kernel with the lookups of .106. The initial values are arbitrary; they hardly change the
+/// time.
 fn chains(c: &mut Criterion) {
+    /// Number of values before the first one computed.
     const AT: usize = 4096;
+    /// Number of values computed.
     const HEAPS: usize = 1 << 16;
-    let look_ups = [6, 10, 13, 29, 71, 87, 99, 104, 323, 348, 362, 476, 566, 996, 1106];
+    let offsets = [6, 10, 13, 29, 71, 87, 99, 104, 323, 348, 362, 476, 566, 996, 1106];
     let codes = [0, 1, 2, 3, 1, 4, 5, 4, 4, 4, 4, 5, 8, 8, 8];
     let chain =
-        Recurrence::new(look_ups.into_iter().zip(codes).map(|(offset, code)| Probe::new(offset, code)).collect());
+        Recurrence::new(offsets.into_iter().zip(codes).map(|(offset, code)| Probe::new(offset, code)).collect());
     let window: Vec<u8> = (0..AT).map(|n| (n * n % 13).to_le_bytes()[0]).chain([0; HEAPS]).collect();
     let run = |kernel: Kernel, mut window: Vec<u8>| {
         assert_eq!(kernel.chain(&mut window, AT, AT + HEAPS, &chain), AT + HEAPS);
@@ -79,16 +84,18 @@ fn chains(c: &mut Criterion) {
     group.finish();
 }
 
-/// The values from 2^20 on, proved, table and digest left out.
+/// Measures the solver from n = 2^20 on, with every value proved, without table and digest.
 fn sequences(c: &mut Criterion) {
+    /// Number of values known at the start.
     const HELD: usize = 1 << 20;
+    /// Number of values computed.
     const MORE: usize = 1 << 19;
     let mut group = c.benchmark_group("sequence");
     group.throughput(Throughput::Elements(MORE as u64)).sample_size(10);
     for (game, mask, position) in [("grundy", 0x1fe, 0), ("0.6", 0x1ee, 0), ("0.106", 0xd, 1), ("0.77", 0xf, 0)] {
         let rule: Rule = game.parse().expect("a game");
         let space = SparseSpace::new(&rule, mask, position);
-        // The portable kernel decides what is right; the definition decides about it, in the tests.
+        // The portable kernel is the reference here; the tests compare it with the definition.
         let expected =
             solver::values(&rule, Method::Sparse(Kernel::scalar()), HELD + MORE).expect("values below 65536");
         for kernel in Kernel::available() {

@@ -1,27 +1,29 @@
 //! Deliberate faults, one at a time, that the tests must find (private).
 //!
-//! A test that is green says little before it was seen to be red. So at ten places stands the mistake that the code
-//! around it is there to prevent, in a few lines behind [`is`], and `scripts/faults` shows that a test finds it.
-//! (What fails in [`crate::storage::faults`] is something else: there the program is right, and its disk is not.)
+//! A test that has never failed proves little. So ten places contain the mistake that the surrounding code prevents, in
+//! a few lines behind [`is`], and `scripts/faults` shows that a test finds each of them. ([`crate::storage::faults`] is
+//! different: there the program is right, and its disk fails.)
 //!
-//! | fault | what is then wrong |
+//! | fault | effect |
 //! |---|---|
-//! | `drop-sync` | values are not made durable before the record that speaks of them |
+//! | `drop-sync` | the values are not durable before the record that commits them |
 //! | `swap-syncs` | the record is durable before the values are |
 //! | `hash-digest-only` | the BLAKE3 of a record covers nothing but the digest of the values |
-//! | `cut-to-byte` | a table of bytes loses what exceeds 255: no escapes are written |
-//! | `ignore-short-write` | a write of some bytes is taken for one of all |
+//! | `cut-to-byte` | a table of bytes loses values above 255, because no escapes are written |
+//! | `ignore-short-write` | a partial write counts as complete |
 //! | `accept-foreign-record` | a record of another run is accepted: run, rule, width and link are not compared |
-//! | `skip-large-targets` | a rare value of 256 or more is taken for an option without a witness |
-//! | `freeze-rares` | a rare heap that is found on the way is not looked up |
-//! | `use-unproved` | candidates are handed out before their witnesses are found |
-//! | `skip-rehash` | a resumed run believes the table, whatever its hash |
+//! | `skip-large-targets` | a rare value of 256 or more counts as an option without a witness |
+//! | `freeze-rares` | a rare position that a run finds gets no lookups |
+//! | `use-unproved` | candidates are returned before their witnesses are found |
+//! | `skip-rehash` | a resumed run accepts the table whatever its hash |
 //!
-//! The variable `GRUNDY_FAULT` decides when the crate is compiled, and cargo notices when it changes. Nothing can
-//! switch a fault on later, and what is not chosen the compiler removes.
+//! The environment variable `GRUNDY_FAULT` chooses a fault at compile time, and cargo rebuilds the crate when it
+//! changes. No fault can be enabled later, and the compiler removes the faults that are not chosen.
 //!
-//! Invariant: a build without debug assertions, as a release is, contains none: it does not compile with one.
+//! Invariant: a build without debug assertions, such as a release, contains no fault, because it does not compile with
+//! one.
 
+/// The name of the fault in this build, if any.
 const FAULT: Option<&str> = option_env!("GRUNDY_FAULT");
 
 const _: () = assert!(
@@ -37,7 +39,7 @@ pub(crate) const fn is(name: &str) -> bool {
     }
 }
 
-/// `==`, which is no const fn yet.
+/// Whether two byte strings are equal; `==` is not a const fn.
 const fn same(one: &[u8], other: &[u8]) -> bool {
     let mut i = 0;
     while i < one.len() && i < other.len() && one[i] == other[i] {

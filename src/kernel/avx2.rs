@@ -1,10 +1,9 @@
-//! The AVX2 kernel: two halves of 32 lanes, up to ten planes of codes in registers at once.
+//! The AVX2 kernel: two halves of 32 lanes, with up to ten bit planes in registers at once.
 //!
-//! The method is that of `avx512`, but for the marking, without byte masks, ternary logic and tables of 64 bytes. `pshufb`
-//! gives 0 for an index of 128 or more, so an option less than 16 apart from the first code of two planes is looked up in
-//! a table for each, all others in none: XOR with that first code leaves 0 to 15 for these alone, and adding 112 with
-//! saturation takes all others to 128 and beyond. (One bit, and a comparison for each plane to put it in, took a quarter
-//! more instructions.)
+//! The method is that of `avx512`, except for marking, which has no byte masks, ternary logic and tables of 64 bytes
+//! here. `pshufb` gives 0 for an index of 128 or more. For each two planes, XOR with their first code leaves 0 to 15
+//! for the options of these planes alone, and adding 112 with saturation takes all other options to 128 or more. So one
+//! `pshufb` per plane looks up the bits of its own options, and 0 for all others.
 
 use super::{BEYOND, BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, MOST_CODES, NONE, Probe, Probes, for_kept};
 use std::arch::x86_64::*;
@@ -16,6 +15,7 @@ pub(super) fn is_available() -> bool {
         && is_x86_feature_detected!("bmi2")
 }
 
+/// Number of lanes in a register.
 const HALF: usize = LANES / 2;
 
 /// The options of a far probe in the 32 lanes from `lane` on.
@@ -32,7 +32,7 @@ fn options(window: &[u8], at: usize, lane: usize, probe: &Probe) -> __m256i {
 pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut BitPlanes) {
     for lane in [0, HALF] {
         let rows = planes.rows_mut();
-        // Ten are as many as the registers hold.
+        // The registers hold at most ten planes.
         let most = if rows.len() <= 10 || rows.len() == 20 { 10 } else { 8 };
         for (first, rows) in (0..).step_by(most).zip(rows.chunks_mut(most)) {
             match rows.len() {
@@ -49,7 +49,7 @@ pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut BitPl
     }
 }
 
-/// The codes that the planes leave open, least first.
+/// Fills the candidates with the codes that the planes leave open, least first.
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
 pub(super) fn least_codes(planes: &BitPlanes, lanes: &mut Lanes) {
     for lane in [0, HALF] {
@@ -99,7 +99,7 @@ fn mark_rows<const N: usize>(
     }
 }
 
-/// The least code of plane j, as the intrinsics want it.
+/// The least code of plane j, in the type of the intrinsics.
 const fn first_code(j: usize) -> i8 {
     assert!(j < (MOST_CODES + BEYOND) / 8);
     (j * 8).to_le_bytes()[0].cast_signed()
@@ -126,17 +126,17 @@ pub(super) fn clear_hits(window: &[u8], at: usize, probes: &Probes, open: &mut B
     }
 }
 
-/// The least codes of each lane whose bits, XOR `flip`, are set.
+/// Fills `found` with the least codes of each lane whose bits, XOR `flip`, are set.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn least(rows: &[[u8; LANES]], flip: i8, lane: usize, found: &mut [[u8; LANES]]) {
     let (zero, none, fifteen) = (_mm256_setzero_si256(), _mm256_set1_epi8(NONE.cast_signed()), _mm256_set1_epi8(0x0f));
-    // Trailing zeros of 0..16; more than any for 0.
+    // Trailing zeros of 0..16; for 0 a number above all others.
     let nibble_zeros = {
         let table = _mm_setr_epi8(8, 0, 1, 0, 2, 0, 1, 0, 3, 0, 1, 0, 2, 0, 1, 0);
         _mm256_broadcastsi128_si256(table)
     };
-    // The bytes that still have open bits, plane after plane, are worked off from below.
+    // The bits that are still open. Each pass takes the lowest one of each lane.
     let mut planes = [zero; (MOST_CODES + BEYOND) / 8];
     let open = &mut planes[..rows.len()];
     for (open, row) in open.iter_mut().zip(rows) {
@@ -145,7 +145,7 @@ fn least(rows: &[[u8; LANES]], flip: i8, lane: usize, found: &mut [[u8; LANES]])
         *open = _mm256_xor_si256(bits, _mm256_set1_epi8(flip));
     }
     for slot in found {
-        // The lowest plane with an open bit, and that plane's byte.
+        // The lowest plane with an open bit, and the byte of that plane.
         let (mut byte, mut base) = (zero, none);
         for (j, &open) in open.iter().enumerate().rev() {
             let empty = _mm256_cmpeq_epi8(open, zero);
@@ -158,7 +158,7 @@ fn least(rows: &[[u8; LANES]], flip: i8, lane: usize, found: &mut [[u8; LANES]])
         let codes = _mm256_blendv_epi8(_mm256_add_epi8(base, zeros), none, _mm256_cmpeq_epi8(byte, zero));
         // SAFETY: there are 32 bytes from either half of a row on.
         unsafe { _mm256_storeu_si256(slot[lane..lane + HALF].as_mut_ptr().cast(), codes) };
-        // Take the bit away: byte & (byte - 1) in the plane where it was found.
+        // Clear the bit in its plane: byte & (byte - 1).
         let rest = _mm256_and_si256(byte, _mm256_sub_epi8(byte, _mm256_set1_epi8(1)));
         for (j, open) in open.iter_mut().enumerate() {
             let here = _mm256_cmpeq_epi8(base, _mm256_set1_epi8(first_code(j)));
@@ -167,7 +167,7 @@ fn least(rows: &[[u8; LANES]], flip: i8, lane: usize, found: &mut [[u8; LANES]])
     }
 }
 
-/// Half of the first rows.
+/// The 32 lanes from `lane` on of the first `N` rows.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load<const N: usize>(rows: &[[u8; LANES]], lane: usize) -> [__m256i; N] {
@@ -175,7 +175,7 @@ fn load<const N: usize>(rows: &[[u8; LANES]], lane: usize) -> [__m256i; N] {
     std::array::from_fn(|k| unsafe { _mm256_loadu_si256(rows[k][lane..lane + HALF].as_ptr().cast()) })
 }
 
-/// The least XOR of any option with a candidate: 0 exactly when one of them hits it.
+/// The least XOR of any option with each candidate: 0 exactly when a probe hits the candidate.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn distances<const N: usize>(
@@ -204,7 +204,7 @@ fn check_kept<const N: usize>(window: &[u8], at: usize, lane: usize, probes: &Pr
     let mut count = zero;
     for k in 0..N {
         let gone = _mm256_or_si256(_mm256_cmpeq_epi8(distance[k], zero), _mm256_cmpeq_epi8(codes[k], none));
-        // The k-th candidate moves to slot k at most.
+        // Candidate k moves to one of the slots 0 to k.
         for (m, slot) in kept.iter_mut().enumerate().take(k + 1) {
             let here = _mm256_andnot_si256(gone, _mm256_cmpeq_epi8(count, _mm256_set1_epi8(number(m))));
             *slot = _mm256_blendv_epi8(*slot, codes[k], here);
@@ -217,13 +217,13 @@ fn check_kept<const N: usize>(window: &[u8], at: usize, lane: usize, probes: &Pr
     }
 }
 
-/// A small number, as the intrinsics want it.
+/// A number below 128, in the type of the intrinsics.
 const fn number(m: usize) -> i8 {
     assert!(m < 128);
     m.to_le_bytes()[0].cast_signed()
 }
 
-/// What the 32 pairs from `from` on give.
+/// The XORs of the 32 pairs from `from` on.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn pairs(a: &[u8], b: &[u8], from: usize) -> __m256i {
@@ -259,7 +259,7 @@ pub(super) fn find_each(a: &[u8], b: &[u8], wanted: &mut Vec<u8>, mut good: impl
             for i in 0..4 {
                 hits[i] = _mm256_movemask_epi8(equal[i]).cast_unsigned();
             }
-            // One past the last hit, which is the first to be asked for; found without a branch.
+            // One past the last hit, which `good` sees first; computed without a branch.
             let ends =
                 [0, 1, 2, 3].map(|i| if hits[i] == 0 { 0 } else { (i + 1) * HALF - hits[i].leading_zeros() as usize });
             let last = left + ends.into_iter().fold(0, usize::max) - 1;

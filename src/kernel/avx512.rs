@@ -1,15 +1,13 @@
 //! The AVX-512 kernel (F, BW, VL, VBMI, VPOPCNTDQ): 64 lanes are one register.
 //!
-//! **Marking.** 2 to 12 planes of bits a lane at once (plane j, bit b: code 8j + b), all in registers. `vpermb` looks the
-//! low six bits of an option up in a table of 64 bytes, which holds 1 << b at 8j + b: the byte to put in plane j. A byte mask
-//! keeps the 64 codes apart that the six bits cannot tell, and one ternary logic instruction puts the bytes of two
-//! lookups in. That is 2.9 ns a lookup for 72 codes (Zen 4, 3.6 GHz; one shuffle a cycle), 1.6 on a Zen 5. Masks by
-//! `pshufb` took 3.8 for 80; on the Zen 5 bits by `vpmultishiftqb` for every other plane, tables of 128 bytes (`vpermt2b`)
-//! and one lookup at a time took 5 to 30 % longer. More planes are done in two passes: twenty at once leave the registers,
-//! and 160 codes took 12.0 ns where two passes of ten planes take 3.5. The first pass does eight planes, with one mask.
+//! **Marking.** One pass marks 2 to 12 bit planes (plane j, bit b: code 8j + b), all in registers. `vpermb` looks up
+//! the low six bits of an option in a table of 64 bytes, which holds 1 << b at 8j + b: the byte to enter in plane j. A
+//! byte mask separates the ranges of 64 codes, which the six bits cannot distinguish. One ternary logic instruction
+//! enters the bytes of two lookups. More than 12 planes take two passes, because their registers would spill; the first
+//! pass marks eight planes, with one mask.
 //!
-//! **Near.** Once the value of lane i is known, it is held against the candidates of all later lanes at once: the lookup
-//! table, shifted by i, tells which code of which later lane it hits.
+//! **Near.** Once the value of lane i is known, the kernel compares it with the candidates of all later lanes at once:
+//! the table of lookups, shifted by i, gives the code that it hits in each later lane.
 
 use super::{
     BEYOND, BitPlanes, CANDIDATES, LANES, Lanes, MAX_CLEAR_PROBES, MOST_CODES, NONE, PAIRS_BETWEEN_TESTS, Probe,
@@ -23,7 +21,7 @@ pub(super) fn is_available() -> bool {
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512vbmi")
-        && is_x86_feature_detected!("avx512vpopcntdq") // the chain counts with it; the first chips with VBMI had it not
+        && is_x86_feature_detected!("avx512vpopcntdq") // for the recurrence kernel; absent on early VBMI processors
         && is_x86_feature_detected!("popcnt")
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
@@ -41,7 +39,7 @@ fn options(window: &[u8], at: usize, probe: &Probe) -> __m512i {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut BitPlanes) {
-    // More than twelve planes, and their tables, are more than the registers hold; the first eight need one mask only.
+    // The registers hold at most twelve planes and their tables. The first eight planes need only one mask.
     let rows = planes.rows_mut();
     let passes = if rows.len() > 12 { rows.split_at_mut(8) } else { (rows, [].as_mut_slice()) };
     match passes.0.len() {
@@ -67,7 +65,7 @@ pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut BitPl
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn ranges(option: __m512i) -> [__mmask64; 3] {
-    // With a sign, the second is all that is greater than 63, the third all that is less than -64.
+    // As signed bytes, the second range is all above 63, and the third all below -64.
     [
         _mm512_testn_epi8_mask(option, _mm512_set1_epi8(0xc0_u8.cast_signed())),
         _mm512_cmpgt_epi8_mask(option, _mm512_set1_epi8(0x3f)),
@@ -117,7 +115,7 @@ fn mark_rows<const FIRST: usize, const PLANES: usize>(
     }
 }
 
-/// Calls a function made for each number of planes with these.
+/// Calls the instance of a generic function for the number of planes.
 macro_rules! for_planes {
     ($function:ident($rows:expr, $flip:expr, $found:expr)) => {
         match $rows.len() {
@@ -141,33 +139,33 @@ macro_rules! for_planes {
     };
 }
 
-/// The codes that the planes leave open, least first.
+/// Fills the candidates with the codes that the planes leave open, least first.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) fn least_codes(planes: &BitPlanes, lanes: &mut Lanes) {
     for_planes!(set_codes(planes.candidates(), -1, &mut lanes.code[..lanes.kept]));
 }
 
-/// The least codes of each lane whose bits, XOR `flip`, are set.
+/// Fills `found` with the least codes of each lane whose bits, XOR `flip`, are set.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn set_codes<const PLANES: usize>(rows: &[[u8; LANES]], flip: i8, found: &mut [[u8; LANES]]) {
     let none = _mm512_set1_epi8(NONE.cast_signed());
     let zero = _mm512_setzero_si512();
     let nibble_zeros = {
-        // Trailing zeros of 0..16; 4 for none.
+        // Trailing zeros of 0..16; 4 for 0.
         let table = [4u8, 0, 1, 0, 2, 0, 1, 0, 3, 0, 1, 0, 2, 0, 1, 0];
         // SAFETY: the table has 16 bytes.
         unsafe { _mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast())) }
     };
     let fifteen = _mm512_set1_epi8(0x0f);
-    // The bytes that still have open bits, plane after plane, are worked off from below.
+    // The bits that are still open. Each pass takes the lowest one of each lane.
     let mut open: [__m512i; PLANES] = std::array::from_fn(|j| {
         // SAFETY: a row has 64 bytes.
         let bits = unsafe { _mm512_loadu_si512(rows[j].as_ptr().cast()) };
         _mm512_xor_si512(bits, _mm512_set1_epi8(flip))
     });
     for slot in found {
-        // The lowest plane with an open bit, and that plane's byte.
+        // The lowest plane with an open bit, and the byte of that plane.
         let mut byte = zero;
         let mut base = none;
         for j in (0..PLANES).rev() {
@@ -185,7 +183,7 @@ fn set_codes<const PLANES: usize>(rows: &[[u8; LANES]], flip: i8, found: &mut [[
         let codes = _mm512_mask_add_epi8(none, any, base, zeros);
         // SAFETY: a row has 64 bytes.
         unsafe { _mm512_storeu_si512(slot.as_mut_ptr().cast(), codes) };
-        // Take the bit away: byte & (byte - 1) in the plane where it was found.
+        // Clear the bit in its plane: byte & (byte - 1).
         let rest = _mm512_and_si512(byte, _mm512_sub_epi8(byte, _mm512_set1_epi8(1)));
         for (j, open) in open.iter_mut().enumerate() {
             let here = _mm512_mask_cmpeq_epi8_mask(any, base, _mm512_set1_epi8(first_code(j)));
@@ -194,13 +192,13 @@ fn set_codes<const PLANES: usize>(rows: &[[u8; LANES]], flip: i8, found: &mut [[
     }
 }
 
-/// The least code of plane j, as the intrinsics want it.
+/// The least code of plane j, in the type of the intrinsics.
 const fn first_code(j: usize) -> i8 {
     assert!(j < (MOST_CODES + BEYOND) / 8);
     (j * 8).to_le_bytes()[0].cast_signed()
 }
 
-/// A small number, as the intrinsics want it.
+/// A number below 128, in the type of the intrinsics.
 const fn number(m: usize) -> i8 {
     assert!(m < 128);
     m.to_le_bytes()[0].cast_signed()
@@ -211,9 +209,10 @@ pub(super) fn clear_hits(window: &[u8], at: usize, probes: &Probes, open: &mut B
     let mut least = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: MAX_CLEAR_PROBES, marked: NONE };
     for_planes!(set_codes(open.rows(), 0, &mut least.code[..MAX_CLEAR_PROBES]));
     let least: [__m512i; MAX_CLEAR_PROBES] = load(&least);
-    let unhit = match masks_pay() {
-        true => unhit::<MAX_CLEAR_PROBES, true>(window, at, probes, &least),
-        false => unhit::<MAX_CLEAR_PROBES, false>(window, at, probes, &least),
+    let unhit = if masks_pay() {
+        unhit::<MAX_CLEAR_PROBES, true>(window, at, probes, &least)
+    } else {
+        unhit::<MAX_CLEAR_PROBES, false>(window, at, probes, &least)
     };
     let one_hot = _mm512_set1_epi64(0x8040_2010_0804_0201_u64.cast_signed());
     for k in 0..MAX_CLEAR_PROBES {
@@ -234,23 +233,22 @@ pub(super) fn clear_hits(window: &[u8], at: usize, probes: &Probes, open: &mut B
     }
 }
 
-/// Whether to compare some of the candidates into masks: one instruction where the least XOR takes two, but through fewer
-/// pipes. A processor that has two pipes for vectors of 64 bytes and compares in one of them (Sapphire Rapids, 4 GHz) checks
-/// 12, 5, 3 candidates in 2.5, 1.2, 0.9 ns instead of 3.3, 1.5, 1.1. With half of many candidates compared, one that takes
-/// these vectors in halves (Zen 4) gained a sixth, and one that has four whole pipes (Zen 5) lost a fifth to a third.
+/// Whether to compare some of the candidates into masks. A comparison is one instruction where the least XOR takes two,
+/// but it runs in fewer execution pipes. It pays on processors with two pipes for vectors of 64 bytes (Sapphire Rapids)
+/// or with pipes of half this width (Zen 4), and costs time on processors with four full pipes (Zen 5).
 fn masks_pay() -> bool {
     static PAY: LazyLock<bool> = LazyLock::new(|| {
         let vendor = __cpuid(0);
         let family = __cpuid(1).eax >> 8;
         let is_amd = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == b"AuthenticAMD";
-        // The family of Zen 5 is 15 and 11 more.
+        // The family of Zen 5 is 26: base family 15 plus extended family 11.
         !(is_amd && (family & 15) + (family >> 12 & 255) >= 26)
     });
     *PAY
 }
 
-/// How many of so many candidates are compared into masks, of which there are seven, when masks pay: more than half, and
-/// one pipe does these while the other does the rest.
+/// Number of candidates, out of `candidates`, that are compared into masks when masks pay: about half or more, at most
+/// the seven usable mask registers. One pipe compares these while the other computes the XORs of the rest.
 const fn compared(candidates: usize) -> usize {
     match candidates {
         12 => 7,
@@ -263,9 +261,9 @@ const fn compared(candidates: usize) -> usize {
 
 /// For each candidate the lanes in which no probe hits it.
 ///
-/// The least XOR of all options with a candidate is 0 exactly when one hits it: two instructions. Two lookups at once,
-/// since each least one waits for the one before. With `MASKS` the first candidates are compared instead, each mask with
-/// the one before it.
+/// The least XOR of all options with a candidate, which takes two instructions, is 0 exactly when one of them hits it.
+/// Two lookups are combined per step, because each minimum waits for the one before. With `MASKS` the first candidates
+/// are compared instead, and each comparison narrows the mask of the one before.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn unhit<const N: usize, const MASKS: bool>(
@@ -298,7 +296,7 @@ fn unhit<const N: usize, const MASKS: bool>(
     std::array::from_fn(|k| _mm512_mask_test_epi8_mask(unequal[k], distance[k], distance[k]))
 }
 
-/// The first rows.
+/// The first `N` rows.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn load<const N: usize>(lanes: &Lanes) -> [__m512i; N] {
@@ -316,15 +314,16 @@ pub(super) fn check(window: &[u8], at: usize, probes: &Probes, lanes: &mut Lanes
 fn check_kept<const N: usize>(window: &[u8], at: usize, probes: &Probes, lanes: &mut Lanes) {
     let none = _mm512_set1_epi8(NONE.cast_signed());
     let candidates: [__m512i; N] = load(lanes);
-    let unhit = match masks_pay() {
-        true => unhit::<N, true>(window, at, probes, &candidates),
-        false => unhit::<N, false>(window, at, probes, &candidates),
+    let unhit = if masks_pay() {
+        unhit::<N, true>(window, at, probes, &candidates)
+    } else {
+        unhit::<N, false>(window, at, probes, &candidates)
     };
     let mut kept = [none; N];
     let mut count = _mm512_setzero_si512();
     for k in 0..N {
         let left = _mm512_mask_cmpneq_epi8_mask(unhit[k], candidates[k], none);
-        // The k-th candidate moves to slot k at most.
+        // Candidate k moves to one of the slots 0 to k.
         for (m, slot) in kept.iter_mut().enumerate().take(k + 1) {
             let here = _mm512_mask_cmpeq_epi8_mask(left, count, _mm512_set1_epi8(number(m)));
             *slot = _mm512_mask_mov_epi8(*slot, here, candidates[k]);
@@ -355,10 +354,10 @@ fn near_kept<const N: usize>(
     let none = _mm512_set1_epi8(NONE.cast_signed());
     // Bit i of open[k]: candidate k of lane i exists and was not hit so far.
     let mut open: [u64; N] = std::array::from_fn(|k| _mm512_cmpneq_epi8_mask(candidates[k], none));
-    // What the known values before lane `from` hit.
+    // Clear the candidates that the known values before lane `from` hit.
     for probe in near.list() {
         let first = at + from - probe.offset;
-        let known = u64::MAX >> (64 - probe.offset); // lanes from..from + offset see known values
+        let known = u64::MAX >> (64 - probe.offset); // lanes from..from + offset read known values
         let lanes_seen = known << from;
         // SAFETY: only the bytes of the mask are touched: window[at + lane - offset] for from <= lane < from + offset,
         // lane < 64, all before at + from, which is inside the window; and offset <= at.
@@ -370,7 +369,8 @@ fn near_kept<const N: usize>(
             open[k] &= !_mm512_mask_cmpeq_epi8_mask(lanes_seen, option, candidates[k]);
         }
     }
-    // The codes of the probes by their offset, and which offsets there are; several rows where an offset has several.
+    // The codes of the probes by offset, and a mask of the offsets present. Probes with equal offsets are in different
+    // rows.
     let mut tables = [[0u8; 2 * LANES]; 4];
     let mut offsets = [0u64; 4];
     let mut rows = 0;
@@ -398,7 +398,7 @@ fn near_kept<const N: usize>(
         window[at + lane] = code;
         let code = _mm512_set1_epi8(code.cast_signed());
         for row in 0..rows {
-            // Lane l is hit by the probe of offset l - lane.
+            // In lane l the probe with offset l - lane reads the value of `lane`.
             // SAFETY: 64 bytes from LANES - lane >= 1 on, of 128.
             let table = unsafe { _mm512_loadu_si512(tables[row].as_ptr().add(LANES - lane).cast()) };
             let option = _mm512_xor_si512(code, table);
@@ -411,7 +411,7 @@ fn near_kept<const N: usize>(
     to
 }
 
-/// The portable loop with two registers a step: compiled from Rust it took twice as long.
+/// The portable loop with two registers per step, written with intrinsics because the compiled Rust loop is slower.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) fn find(a: &[u8], b: &[u8], wanted: u8) -> Option<usize> {
     const { assert!(PAIRS_BETWEEN_TESTS == 2 * LANES) };
@@ -437,7 +437,7 @@ pub(super) fn find(a: &[u8], b: &[u8], wanted: u8) -> Option<usize> {
     rest.then_some(pairs)
 }
 
-/// What the 64 pairs from `from` on give.
+/// The XORs of the 64 pairs from `from` on.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn pairs(a: &[u8], b: &[u8], from: usize) -> __m512i {
@@ -446,7 +446,8 @@ fn pairs(a: &[u8], b: &[u8], from: usize) -> __m512i {
     unsafe { _mm512_xor_si512(_mm512_loadu_si512(a.as_ptr().cast()), _mm512_loadu_si512(b.as_ptr().cast())) }
 }
 
-/// Four registers of pairs at a time for all that is wanted: the loads, and what a branch guessed wrong costs, are shared.
+/// Compares four registers of pairs at a time with all wanted codes, which share the loads and the cost of a
+/// mispredicted branch.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) fn find_each(a: &[u8], b: &[u8], wanted: &mut Vec<u8>, mut good: impl FnMut(u8, usize) -> bool) {
     let count = a.len().min(b.len());
@@ -473,7 +474,7 @@ pub(super) fn find_each(a: &[u8], b: &[u8], wanted: &mut Vec<u8>, mut good: impl
                 k += 1;
                 continue;
             }
-            // One past the last hit, which is the first to be asked for; found without a branch.
+            // One past the last hit, which `good` sees first; computed without a branch.
             let ends =
                 [0, 1, 2, 3].map(|i| if hits[i] == 0 { 0 } else { (i + 1) * LANES - hits[i].leading_zeros() as usize });
             let last = left + ends.into_iter().fold(0, usize::max) - 1;
@@ -493,9 +494,9 @@ mod tests {
     use super::*;
     use crate::support::Random;
 
-    /// A processor takes one of the two ways only, so the contract of `check` does not try both.
+    /// A processor uses only one of the two methods, so the contract test of `check` does not cover both.
     #[test]
-    fn candidates_compared_into_masks_are_those_that_no_xor_of_is_zero() {
+    fn masks_and_least_xors_find_the_same_unhit_candidates() {
         fn both<const N: usize>(random: &mut Random) {
             let byte = |random: &mut Random| random.below(90).to_le_bytes()[0];
             let window: Vec<u8> = (0..1000).map(|_| byte(random)).collect();
@@ -504,7 +505,7 @@ mod tests {
                 (0..random.below(60)).map(|_| Probe::new(64 + random.below(500) as usize, byte(random))).collect();
             let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: N, marked: NONE };
             lanes.code.as_flattened_mut().iter_mut().for_each(|code| *code = byte(random));
-            // SAFETY: asked for before.
+            // SAFETY: the caller has checked `is_available`.
             let found = unsafe {
                 let candidates: [__m512i; N] = load(&lanes);
                 [

@@ -1,27 +1,34 @@
-//! The mex kernels: for 64 consecutive heaps at once, the least values that no lookup hits.
+//! The mex kernels: for 64 consecutive n at once, the least values that no lookup hits.
 //!
-//! One contract, one signature a job, one reference (`scalar`), one shared test. A kernel sees bytes and offsets only;
-//! what the bytes mean (the order-keeping code of common values) is the business of [`crate::solver`].
+//! Each job has one contract, one signature, one reference (`scalar`) and one test that all kernels share. A kernel
+//! sees only bytes and offsets. [`crate::solver`] decides what the bytes mean (the order-preserving code of common
+//! values).
 //!
-//! A lookup ([`Probe`]) is one part of a split whose value is known: for lane i it gives the option
-//! `window[at + i - offset] ^ code`. The jobs are:
+//! A lookup ([`Probe`]) represents one part of a split whose value is known: for lane i it gives the option
+//! `window[at + i - offset] ^ code`, where `at` is the index of lane 0 in the window. A lookup hits a code when this
+//! option is the code. The jobs are:
 //!
-//! - [`Kernel::mark`]: enters the options of some lookups in [`BitPlanes`], one bit a code and lane. Both streams live on
+//! - [`Kernel::mark`]: enters the options of some lookups in [`BitPlanes`], one bit per code and lane. Both streams use
 //!   it: the candidates mark the lookups of rare parts, the witnesses those of common parts.
-//! - [`Kernel::refine`]: of the codes left open, and a few behind those marked ([`BEYOND`]), the least ones are held against
-//!   the other lookups, in stages that keep fewer and fewer of them ([`Stage`]). Marking costs a table, checking two instructions a candidate and 64 lanes, so a
-//!   good order of the lookups (many hits first) makes both short: see `solver::order`.
-//! - [`Kernel::near`]: the lookups nearer than 64, lane by lane, since each needs the values just before it.
-//! - [`Kernel::open`], [`Kernel::strike`]: the codes below a bound that are still open after marking, and which of the
-//!   least of them some more lookups hit; what the witnesses ask.
-//! - [`Kernel::find_each`]: the search for the witnesses of one heap; [`Kernel::find`], [`Kernel::find_value`]: for one.
-//! - [`Kernel::repeats`], [`Kernel::repeats_value`]: whether a finished value is an option of its own heap; what a
-//!   check of a table asks.
-//! - [`Kernel::chain`]: all lookups, near and far, of any number of heaps, where the lookups are few: see `chain`.
+//! - [`Kernel::refine`]: checks the least open codes, and a few codes behind those marked ([`BEYOND`]), against the
+//!   other lookups, in stages that keep fewer and fewer of them ([`Stage`]). Marking a lookup costs a table access,
+//!   checking it costs two instructions per candidate, so a good order of the lookups (many hits first) shortens both:
+//!   see `solver::lookup_order`.
+//! - [`Kernel::near`]: evaluates the lookups with offsets below 64, lane by lane, because each lane needs the values
+//!   just before it.
+//! - [`Kernel::open`], [`Kernel::clear_hits`]: the codes below a bound that are still open after marking, without the
+//!   least of them that some more lookups hit. The witness search uses them.
+//! - [`Kernel::find_each`]: searches witnesses for all targets of one n. [`Kernel::find`] and [`Kernel::find_value`]
+//!   search one value.
+//! - [`Kernel::repeats`], [`Kernel::repeats_value`]: whether a finished value is an option of its own n. The check of a
+//!   table uses them.
+//! - [`Kernel::chain`]: evaluates all lookups, near and far, for any number of values, where the lookups are few: see
+//!   `recurrence`.
 //!
-//! A [`Kernel`] value can be had from [`Kernel::available`] only, so holding one proves that this processor has it.
+//! Invariant: a [`Kernel`] value comes from [`Kernel::available`] (or is the portable one), so holding one proves that
+//! this processor supports it.
 
-#![allow(unsafe_code)] // the vector instructions, and calls into functions compiled for them
+#![allow(unsafe_code)] // vector instructions, and calls of functions compiled for them
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -34,59 +41,57 @@ mod scalar;
 pub use recurrence::{RECURRENCE_CODES, Recurrence};
 use std::fmt;
 
-/// Consecutive heaps that a kernel treats at once.
+/// Number of consecutive values (lanes) that a kernel computes at once.
 pub const LANES: usize = 64;
 
-/// How many codes a kernel may be asked to consider: multiples of 8, since each eight take a register and an instruction
-/// or two a lookup. A lane whose answer lies beyond comes back without a candidate. (Of the values of Grundy's game just
-/// below 10^7 half have codes up to 34, 98 % up to 65 and 99.5 % up to 67; of those of .6 around 5·10^6 one in twenty is
-/// 256 or more, codes from 128 on.)
+/// The numbers of codes that a kernel can consider. They are multiples of 8, because every eight codes take one
+/// register and one or two instructions per lookup. A lane whose answer lies beyond the codes considered may get no
+/// candidate.
 pub const CODES: [usize; 12] = [16, 32, 64, 72, 80, 88, 96, 112, 128, 136, 144, 160];
 
-/// The most codes that can be considered.
+/// Maximum number of codes that a kernel can consider.
 pub const MOST_CODES: usize = CODES[CODES.len() - 1];
 
-/// So many codes behind those considered are candidates as well, though none of them is ever marked. (Of the heaps of
-/// Grundy's game from 10^8 to 1.5·10^8 that were left without a candidate, 56 % had their answer there.)
+/// Number of codes behind those considered that are candidates as well, though none of them is ever marked.
 pub const BEYOND: usize = 16;
 
-/// Pairs that a search looks at between two questions whether the wanted one was among them.
+/// Number of pairs that a search computes between two tests whether one of them gives the wanted value.
 pub const PAIRS_BETWEEN_TESTS: usize = 128;
 
-/// How many candidates a stage of checking may keep per lane, descending.
+/// The numbers of candidates per lane that a stage of checking can keep, descending.
 pub const KEEP: [usize; 7] = [12, 8, 6, 5, 4, 3, 2];
 
-/// The most candidates per lane.
+/// Maximum number of candidates per lane.
 pub const CANDIDATES: usize = KEEP[0];
 
-/// Open codes per lane that more lookups may strike at once.
+/// Maximum number of open codes per lane that [`Kernel::clear_hits`] tests: the least ones.
 pub const MAX_CLEAR_PROBES: usize = 4;
 
-/// Heaps that one question for repeats is about.
+/// Number of consecutive values that one call of [`Kernel::repeats`] tests.
 pub const HEAPS: usize = 256;
 
-/// Stands for "no candidate"; at least [`MOST_CODES`].
+/// The byte for "no candidate"; at least [`MOST_CODES`].
 pub const NONE: u8 = u8::MAX;
 
-/// One lookup: `offset` back in the window, XOR `code`.
+/// One lookup: the byte `offset` positions back in the window, XOR `code`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Probe {
-    /// XORed to what stands there, four times over: the form that vector instructions broadcast for nothing. In front, for
-    /// behind the offset the compiler loads both and takes two shuffles to tell them apart.
+    /// The code, four times: vector instructions broadcast this form at no cost. It is the first field, because
+    /// otherwise the compiler loads both fields and separates them with two shuffles.
     codes: [u8; 4],
-    /// How far back.
+    /// Distance back in the window, in values.
     pub offset: usize,
 }
 
 impl Probe {
-    /// The lookup of what stands `offset` back, XOR `code`.
+    /// The lookup of the byte `offset` positions back, XOR `code`.
     #[must_use]
     pub fn new(offset: usize, code: u8) -> Probe {
         Probe { offset, codes: [code; 4] }
     }
 
-    /// XORed to what stands there.
+    /// The code that is XORed to the byte.
     #[inline]
     #[must_use]
     pub fn code(&self) -> u8 {
@@ -94,12 +99,12 @@ impl Probe {
     }
 }
 
-/// A list of lookups that knows how near and how far it reaches, so that a kernel need not look at each.
+/// A list of lookups with their least and largest offset, so that the bounds of a window can be checked without a scan.
 #[derive(Clone, Debug, Hash)]
 pub struct Probes {
     list: Vec<Probe>,
-    nearest: usize,
-    high_water_mark: usize,
+    min_offset: usize,
+    max_offset: usize,
 }
 
 impl Default for Probes {
@@ -117,23 +122,23 @@ impl FromIterator<Probe> for Probes {
 }
 
 impl Probes {
-    /// No lookups.
+    /// An empty list.
     #[must_use]
     pub fn new() -> Probes {
-        Probes { list: Vec::new(), nearest: usize::MAX, high_water_mark: 0 }
+        Probes { list: Vec::new(), min_offset: usize::MAX, max_offset: 0 }
     }
 
-    /// Adds a lookup behind the others.
+    /// Appends a lookup.
     pub fn push(&mut self, probe: Probe) {
-        self.nearest = self.nearest.min(probe.offset);
-        self.high_water_mark = self.high_water_mark.max(probe.offset);
+        self.min_offset = self.min_offset.min(probe.offset);
+        self.max_offset = self.max_offset.max(probe.offset);
         self.list.push(probe);
     }
 
-    /// Forgets all lookups.
+    /// Removes all lookups.
     pub fn clear(&mut self) {
         self.list.clear();
-        (self.nearest, self.high_water_mark) = (usize::MAX, 0);
+        (self.min_offset, self.max_offset) = (usize::MAX, 0);
     }
 
     /// The lookups, in the order in which they were added.
@@ -142,75 +147,77 @@ impl Probes {
         &self.list
     }
 
-    /// How far the high_water_mark reaches; 0 when there is none.
+    /// The largest offset; 0 for an empty list.
     #[must_use]
-    pub fn high_water_mark(&self) -> usize {
-        self.high_water_mark
+    pub fn max_offset(&self) -> usize {
+        self.max_offset
     }
 
-    /// Whether the 64 bytes that each of them looks at are inside a window of this length.
+    /// Whether the 64 bytes that each lookup reads are inside a window of this length.
     fn are_far(&self, at: usize, length: usize) -> bool {
-        self.list.is_empty() || (self.nearest + length >= at + LANES && self.high_water_mark <= at)
+        self.list.is_empty() || (self.min_offset + length >= at + LANES && self.max_offset <= at)
     }
 
+    /// Whether each offset is in `1..LANES` and inside the window.
     fn are_near(&self, at: usize) -> bool {
-        self.list.is_empty() || (self.nearest >= 1 && self.high_water_mark < LANES && self.high_water_mark <= at)
+        self.list.is_empty() || (self.min_offset >= 1 && self.max_offset < LANES && self.max_offset <= at)
     }
 }
 
-/// Which codes were seen as options in each lane: bit b of `rows[j][lane]` stands for the code 8j + b.
+/// The codes marked as options in each lane: bit b of `rows[j][lane]` represents the code 8j + b.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[repr(align(64))]
 pub struct BitPlanes {
-    /// Those behind the codes considered are empty.
+    /// The rows behind the codes considered are empty.
     rows: [[u8; LANES]; (MOST_CODES + BEYOND) / 8],
+    /// Number of codes considered.
     codes: usize,
 }
 
 impl BitPlanes {
-    /// No options so far, of which those below `codes` will be entered.
+    /// Empty planes, in which options below `codes` can be marked.
     ///
     /// # Panics
-    /// When `codes` is none of [`CODES`].
+    /// If `codes` is none of [`CODES`].
     #[must_use]
     pub fn new(codes: usize) -> BitPlanes {
-        assert!(CODES.contains(&codes), "a number of codes that no kernel has");
+        assert!(CODES.contains(&codes), "the number of codes must be one of CODES");
         BitPlanes { rows: [[0; LANES]; (MOST_CODES + BEYOND) / 8], codes }
     }
 
-    /// Forgets all options; those below `codes` will be entered from now on.
+    /// Clears all marks; from now on options below `codes` can be marked.
     ///
     /// # Panics
-    /// When `codes` is none of [`CODES`].
+    /// If `codes` is none of [`CODES`].
     pub fn clear(&mut self, codes: usize) {
-        assert!(CODES.contains(&codes), "a number of codes that no kernel has");
+        assert!(CODES.contains(&codes), "the number of codes must be one of CODES");
         self.rows_mut().fill([0; LANES]);
         self.codes = codes;
     }
 
-    /// Codes below this are considered.
+    /// The number of codes considered: those below it.
     #[must_use]
     pub fn codes(&self) -> usize {
         self.codes
     }
 
-    /// The rows of the codes considered, eight codes a row.
+    /// The rows of the codes considered, eight codes per row.
     #[must_use]
     pub fn rows(&self) -> &[[u8; LANES]] {
         &self.rows[..self.codes / 8]
     }
 
-    /// The codes considered that were not entered in one lane, ascending.
+    /// The codes considered that are not marked in one lane, ascending.
     ///
     /// # Panics
-    /// When there is no such lane.
+    /// If `lane` is not below [`LANES`].
     pub fn open(&self, lane: usize) -> impl Iterator<Item = u8> {
         assert!(lane < LANES, "no such lane");
         let marked = move |code: u8| self.rows[usize::from(code / 8)][lane] >> (code % 8) & 1 == 1;
         (0..=u8::MAX).take(self.codes).filter(move |&code| !marked(code))
     }
 
-    /// These, and [`BEYOND`] codes more, none of which is ever entered.
+    /// The rows of the codes considered and of the [`BEYOND`] codes behind them, none of which is ever marked.
     fn candidates(&self) -> &[[u8; LANES]] {
         &self.rows[..(self.codes + BEYOND) / 8]
     }
@@ -220,40 +227,41 @@ impl BitPlanes {
     }
 }
 
-/// A stage of checking.
+/// A stage of [`Kernel::refine`].
 #[derive(Clone, Debug, Hash)]
 pub struct Stage {
-    /// So many candidates enter it in each lane, the least ones; one of [`KEEP`].
+    /// Maximum number of candidates per lane that enter the stage, the least ones; one of [`KEEP`].
     pub keep: usize,
-    /// What they are held against.
+    /// The lookups against which they are checked.
     pub check: Probes,
 }
 
-/// Per lane the candidates that are left, ascending, then [`NONE`].
+/// The candidates left in each lane, ascending, then [`NONE`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lanes {
     code: [[u8; LANES]; CANDIDATES],
-    /// Rows that may hold anything but [`NONE`].
+    /// Number of rows that may hold candidates; the others hold only [`NONE`].
     kept: usize,
-    /// Codes from here on were not marked, and are open only as far as they were checked.
+    /// The least code that marking did not cover: a candidate from here on is known to be open only for the checked
+    /// lookups.
     marked: u8,
 }
 
 impl Lanes {
-    /// The k-th candidates of all lanes, for each k in turn.
+    /// Row k holds the k-th candidates of all lanes, counted from 0.
     #[must_use]
     pub fn rows(&self) -> &[[u8; LANES]] {
         &self.code[..self.kept]
     }
 
-    /// Whether this candidate was not marked: a lookup that is not checked may hit it.
+    /// Whether marking did not cover this candidate: a marked lookup may hit it.
     #[must_use]
     pub fn is_unmarked(&self, code: u8) -> bool {
         code >= self.marked
     }
 }
 
-/// A kernel that this processor can run.
+/// A kernel that this processor supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kernel(Platform);
 
@@ -266,12 +274,13 @@ enum Platform {
     Avx512,
 }
 
-/// Calls a job of the chosen kernel; the SAFETY of all of them is that the kernel's existence proves the instructions.
+/// Calls a job of the chosen kernel. All calls are safe for the same reason: a [`Kernel`] exists only where the
+/// processor has its instructions.
 macro_rules! dispatch {
     ($kernel:expr, $scalar:expr, $avx2:expr, $avx512:expr) => {
         match $kernel.0 {
             Platform::Scalar => $scalar,
-            // SAFETY: this kind is made by `available` only, after the processor said that it has the instructions.
+            // SAFETY: only `available` creates this kind, after it has detected the instructions.
             #[cfg(target_arch = "x86_64")]
             Platform::Avx2 => unsafe { $avx2 },
             // SAFETY: as above.
@@ -281,7 +290,7 @@ macro_rules! dispatch {
     };
 }
 
-/// Calls a function made for each number of candidates with that of some lanes.
+/// Calls the instance of a generic function for the given number of candidates per lane.
 macro_rules! for_kept {
     ($kept:expr, $function:ident($($argument:expr),*)) => {
         match $kept {
@@ -298,13 +307,13 @@ macro_rules! for_kept {
 use for_kept;
 
 impl Kernel {
-    /// The portable kernel, which is the reference of the others.
+    /// The portable kernel, the reference for the others.
     #[must_use]
     pub fn scalar() -> Kernel {
         Kernel(Platform::Scalar)
     }
 
-    /// The kernels that this processor can run, best first.
+    /// The kernels that this processor supports, fastest first.
     #[must_use]
     pub fn available() -> Vec<Kernel> {
         let mut kernels = Vec::new();
@@ -327,13 +336,13 @@ impl Kernel {
         Kernel::available()[0]
     }
 
-    /// The kernel of this name, when this processor has it.
+    /// The kernel of this name, if this processor supports it.
     #[must_use]
     pub fn named(name: &str) -> Option<Kernel> {
         Kernel::available().into_iter().find(|kernel| kernel.name() == name)
     }
 
-    /// The name that `--kernel` takes.
+    /// The name of the kernel, as the option `--kernel` takes it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self.0 {
@@ -345,10 +354,11 @@ impl Kernel {
         }
     }
 
-    /// Enters the options of the probes in the planes.
+    /// Marks in `planes` the options of `probes`, for the lanes from index `at` of the window on. Ignores options at or
+    /// above the number of codes considered.
     ///
     /// # Panics
-    /// When a probe looks at bytes outside the window.
+    /// If a probe reads bytes outside the window.
     pub fn mark(self, window: &[u8], at: usize, probes: &Probes, planes: &mut BitPlanes) {
         assert!(probes.are_far(at, window.len()), "a probe outside its window");
         dispatch!(
@@ -359,18 +369,23 @@ impl Kernel {
         );
     }
 
-    /// For each lane: of the codes that the planes leave open, and the [`BEYOND`] codes behind those considered, the `keep`
-    /// least of the first stage; of those, stage by stage, the ones that none of its probes hits, of which the `keep` least
-    /// of the next stage go on.
+    /// Computes the candidates of each lane.
+    ///
+    /// The `keep` least codes among the open codes and the [`BEYOND`] codes behind those considered enter the first
+    /// stage. Each stage drops the candidates that one of its probes hits, and passes the `keep` least of the others,
+    /// with `keep` of the next stage, on to that stage.
     ///
     /// # Panics
-    /// When there is no stage, one keeps more than the one before or a number that is none of [`KEEP`], or a probe looks
-    /// at bytes outside the window.
+    /// If there is no stage, a stage keeps more candidates than the one before or a number that is none of [`KEEP`], or
+    /// a probe reads bytes outside the window.
     #[must_use]
     pub fn refine(self, window: &[u8], at: usize, planes: &BitPlanes, stages: &[Stage]) -> Lanes {
         assert!(stages.iter().all(|s| s.check.are_far(at, window.len())), "a probe outside its window");
-        assert!(stages.iter().all(|s| KEEP.contains(&s.keep)), "a number of candidates that no kernel keeps");
-        assert!(stages.is_sorted_by(|a, b| a.keep >= b.keep), "a stage that keeps more than the one before");
+        assert!(stages.iter().all(|s| KEEP.contains(&s.keep)), "the number of candidates kept must be one of KEEP");
+        assert!(
+            stages.is_sorted_by(|a, b| a.keep >= b.keep),
+            "a stage must not keep more candidates than the one before"
+        );
         let marked = planes.codes.to_le_bytes()[0];
         let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: stages[0].keep, marked };
         dispatch!(
@@ -392,7 +407,8 @@ impl Kernel {
         lanes
     }
 
-    /// Turns the planes round: afterwards those bits are set whose code was not marked and is below `below[lane]`.
+    /// Complements the planes and masks them: afterwards a bit is set if its code was not marked and is below
+    /// `below[lane]`.
     pub fn open(self, planes: &mut BitPlanes, below: &[u8; LANES]) {
         dispatch!(
             self,
@@ -402,31 +418,33 @@ impl Kernel {
         );
     }
 
-    /// Fills `window[at + lane]` for `from <= lane < to` with the least candidate that no near probe hits, and stops at
-    /// the first lane that has none, or one that was not marked; that lane, or `to`, is the answer.
+    /// Fills `window[at + lane]` for `from <= lane < to`, in ascending order, with the least candidate that no near
+    /// probe hits. Stops at the first lane whose least such candidate does not exist or was not covered by marking.
+    /// Returns that lane, or `to`.
     ///
     /// # Panics
-    /// When a probe reaches before the window or [`LANES`] or more back, or the lanes beyond its end.
+    /// If the offset of a probe is 0, [`LANES`] or more, or above `at`, or if the lanes are not inside the window.
     pub fn near(self, window: &mut [u8], at: usize, near: &Probes, lanes: &Lanes, from: usize, to: usize) -> usize {
         assert!(from <= to && to <= LANES, "no such lanes");
         assert!(at <= window.len() && to <= window.len() - at, "lanes outside the window");
         assert!(near.are_near(at), "a probe outside its window");
         match self.0 {
             _ if from == to => to,
-            // SAFETY: this kind is made by `available` only, after the processor said that it has the instructions.
+            // SAFETY: only `available` creates this kind, after it has detected the instructions.
             #[cfg(target_arch = "x86_64")]
             Platform::Avx512 => unsafe { avx512::near(window, at, near, lanes, from, to) },
             _ => scalar::near(window, at, near, lanes, from, to),
         }
     }
 
-    /// Fills `window[n]` for `at <= n < to`, one after the other, with the least code below [`RECURRENCE_CODES`] that no probe
-    /// hits, and stops at the first `n` that has none; that `n`, or `to`, is the answer. From there on nothing is written.
+    /// Fills `window[n]` for `at <= n < to`, in ascending order, with the least code below [`RECURRENCE_CODES`] that no
+    /// probe hits. Stops at the first `n` that has none. Returns that `n`, or `to`, and writes nothing from there on.
     ///
     /// # Panics
-    /// When a probe reaches before the window or nowhere back, `at` is below [`LANES`], or `to` outside the window.
+    /// If the offset of a probe is 0 or above `at`, `at` is below [`LANES`], or `to` is below `at` or outside the
+    /// window.
     pub fn chain(self, window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
-        assert!(at <= to && to <= window.len(), "heaps outside the window");
+        assert!(at <= to && to <= window.len(), "positions outside the window");
         assert!(chain.is_inside(at), "a probe outside its window");
         dispatch!(
             self,
@@ -439,7 +457,7 @@ impl Kernel {
     /// Of the [`MAX_CLEAR_PROBES`] least bits set in each lane, clears those whose code a probe hits.
     ///
     /// # Panics
-    /// When a probe looks at bytes outside the window.
+    /// If a probe reads bytes outside the window.
     pub fn clear_hits(self, window: &[u8], at: usize, probes: &Probes, open: &mut BitPlanes) {
         assert!(probes.are_far(at, window.len()), "a probe outside its window");
         if probes.list().is_empty() {
@@ -453,16 +471,18 @@ impl Kernel {
         );
     }
 
-    /// Looks for `wanted` among `a[i] ^ b[j]`, both taken from their ends backwards side by side, in steps of [`PAIRS_BETWEEN_TESTS`]
-    /// pairs: the number of pairs looked at when it was there, `None` when the shorter slice ended first.
+    /// Searches `wanted` among the XORs of pairs from `a` and `b`: pair k, counted from 1, consists of the k-th items
+    /// from the ends. Tests [`PAIRS_BETWEEN_TESTS`] pairs at a time. Returns the number of pairs tested when one gives
+    /// `wanted`, or `None` when none does.
     #[must_use]
     pub fn find(self, a: &[u8], b: &[u8], wanted: u8) -> Option<usize> {
         dispatch!(self, portable::find(a, b, wanted), portable::find_avx2(a, b, wanted), avx512::find(a, b, wanted))
     }
 
-    /// Looks for each of the `wanted` codes, which differ, among `a[i] ^ b[j]`, both taken from their ends backwards side
-    /// by side. Asks of each pair that gives one whether it will do, `good(code, pairs up to this one)`; when it does, the
-    /// code is taken away. The pairs of one code are asked for in their order, those of different codes in any.
+    /// Searches each of the `wanted` codes, which must differ, among the XORs of pairs from `a` and `b`, numbered as in
+    /// [`Kernel::find`]. Calls `good(code, k)` for each pair k that gives a wanted code, and removes the code from
+    /// `wanted` when `good` returns true. For one code the calls are in ascending order of k; between codes the order
+    /// is unspecified.
     pub fn find_each(self, a: &[u8], b: &[u8], wanted: &mut Vec<u8>, good: impl FnMut(u8, usize) -> bool) {
         dispatch!(
             self,
@@ -472,7 +492,7 @@ impl Kernel {
         );
     }
 
-    /// The same as [`Kernel::find`] for values.
+    /// [`Kernel::find`] for 16-bit values.
     #[must_use]
     pub fn find_value(self, a: &[u16], b: &[u16], wanted: u16) -> Option<usize> {
         dispatch!(
@@ -485,11 +505,11 @@ impl Kernel {
 }
 
 impl Kernel {
-    /// Whether `window[n - offset] ^ item == window[n]` for a lookup `(offset, item)` and one of the [`HEAPS`] heaps
-    /// from `at` on.
+    /// Whether `window[n - offset] ^ item == window[n]` for some lookup `(offset, item)` and one of the [`HEAPS`]
+    /// positions n from `at` on.
     ///
     /// # Panics
-    /// When the heaps, or what a lookup looks at, are outside the window.
+    /// If these positions, or the items that a lookup reads, are outside the window.
     #[must_use]
     pub fn repeats(self, window: &[u8], at: usize, lookups: &[(usize, u8)]) -> bool {
         dispatch!(
@@ -500,10 +520,10 @@ impl Kernel {
         )
     }
 
-    /// The same for values.
+    /// [`Kernel::repeats`] for 16-bit values.
     ///
     /// # Panics
-    /// As [`Kernel::repeats`].
+    /// As for [`Kernel::repeats`].
     #[must_use]
     pub fn repeats_value(self, window: &[u16], at: usize, lookups: &[(usize, u16)]) -> bool {
         dispatch!(
@@ -525,7 +545,8 @@ impl fmt::Display for Kernel {
 mod tests {
     use super::*;
 
-    /// A small generator of its own, so that a printed seed reproduces a failure everywhere (SplitMix64).
+    /// A small random generator (SplitMix64), local to this module, so that a printed seed reproduces a failure
+    /// everywhere.
     struct Random(u64);
 
     impl Random {
@@ -555,7 +576,7 @@ mod tests {
         probes.list().iter().any(|p| window[at + lane - p.offset] ^ p.code() == code)
     }
 
-    /// The contract of `refine`, word for word, one lane at a time.
+    /// The contract of `refine`, restated for one lane.
     fn contract(window: &[u8], at: usize, marked: &Probes, codes: usize, stages: &[Stage], lane: usize) -> Vec<u8> {
         let open = |code: &u8| usize::from(*code) >= codes || !hits(window, at, lane, marked, *code);
         let mut left: Vec<u8> = (0..(codes + BEYOND) as u8).filter(open).collect();
@@ -570,11 +591,11 @@ mod tests {
     const SPREADS: [usize; 6] = [1, 3, 60, 128, 170, 256];
 
     #[test]
-    fn every_kernel_keeps_the_contract_of_marking_and_refining_at_every_length() {
+    fn every_kernel_keeps_the_contract_of_mark_refine_and_clear_hits() {
         for seed in 0..300 {
             let random = &mut Random(seed);
             let at = LANES + random.below(3000);
-            // Beyond the lanes' own first heap the window may be known or not.
+            // Number of lanes whose values the window holds already.
             let known = random.below(LANES + 1);
             let spread = SPREADS[random.below(6)];
             let window: Vec<u8> = (0..at + known).map(|_| random.below(spread) as u8).collect();
@@ -623,7 +644,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kernel_keeps_the_contract_of_near_wherever_it_starts_and_stops() {
+    fn every_kernel_keeps_the_contract_of_near_for_any_lanes() {
         for seed in 0..300 {
             let random = &mut Random(seed);
             let at = LANES + random.below(100);
@@ -663,9 +684,9 @@ mod tests {
         }
     }
 
-    /// A safe function must not read outside its slices whatever it is given.
+    /// A safe function must not read outside its slices, whatever its arguments.
     #[test]
-    fn lanes_that_run_backwards_or_outside_are_refused_by_every_kernel() {
+    fn every_kernel_rejects_lanes_that_are_reversed_or_outside() {
         let lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: 2, marked: NONE };
         let mut near = Probes::new();
         near.push(Probe::new(1, 0));
@@ -680,7 +701,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kernel_keeps_the_contract_of_chain_wherever_it_starts_and_stops() {
+    fn every_kernel_keeps_the_contract_of_chain_for_any_range() {
         let (mut complete, mut stopped) = (0, 0);
         for seed in 0..1000 {
             let random = &mut Random(seed);
@@ -691,13 +712,11 @@ mod tests {
             let window: Vec<u8> = (0..to + random.below(40)).map(|_| random.below(spread) as u8).collect();
             let nearest = [1, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 31, 32, 63, 64][random.below(16)];
             let mut probes = Vec::new();
-            for high_water_mark in [nearest + 2, 33, 65, at + 1] {
+            for end in [nearest + 2, 33, 65, at + 1] {
                 let count = [0, 1, 2, 7, 30][random.below(5)];
-                probes.extend_from_slice(
-                    random.probes(count, nearest..high_water_mark.clamp(nearest + 1, at + 1), spread).list(),
-                );
+                probes.extend_from_slice(random.probes(count, nearest..end.clamp(nearest + 1, at + 1), spread).list());
             }
-            // Some heap may see all the codes that the chain knows.
+            // Sometimes one n sees all codes below RECURRENCE_CODES but one, or all.
             if random.below(3) == 0 {
                 let place = nearest + random.below(at + 1 - nearest);
                 let missing = random.below(40) as u8;
@@ -717,14 +736,11 @@ mod tests {
                 assert_eq!(found, expected, "{kernel}, seed {seed}");
             }
         }
-        assert!(
-            complete > 100 && stopped > 100,
-            "{complete} complete, {stopped} stopped: not the cases that were meant"
-        );
+        assert!(complete > 100 && stopped > 100, "{complete} complete, {stopped} stopped: not the intended cases");
     }
 
     #[test]
-    fn chains_outside_the_window_are_refused_by_every_kernel() {
+    fn every_kernel_rejects_a_chain_outside_the_window() {
         for kernel in Kernel::available() {
             for (offset, at, to) in
                 [(0, 100, 164), (101, 100, 164), (1, 63, 164), (1, 100, 99), (1, 100, 165), (1, usize::MAX, usize::MAX)]
@@ -733,13 +749,13 @@ mod tests {
                 let refused = std::panic::catch_unwind(|| {
                     kernel.chain(&mut [0; 164], at, to, &chain);
                 });
-                assert!(refused.is_err(), "{kernel}: {offset} back, heaps {at}..{to}");
+                assert!(refused.is_err(), "{kernel}: offset {offset}, {at}..{to}");
             }
         }
     }
 
     #[test]
-    fn every_kernel_says_whether_an_item_repeats_an_option() {
+    fn every_kernel_detects_an_item_that_equals_its_option() {
         let mut repeated = 0;
         for seed in 0..400 {
             let random = &mut Random(seed);
@@ -758,11 +774,11 @@ mod tests {
                 assert_eq!(kernel.repeats_value(&wide, at, &values), expected, "{kernel}, seed {seed}");
             }
         }
-        assert!((40..360).contains(&repeated), "{repeated} of 400: not the cases that were meant");
+        assert!((40..360).contains(&repeated), "{repeated} of 400: not the intended cases");
     }
 
     #[test]
-    fn every_kernel_finds_the_first_steps_in_which_a_pair_has_the_value() {
+    fn every_kernel_finds_the_first_step_with_the_wanted_pair() {
         for seed in 0..200 {
             let random = &mut Random(seed);
             let pairs = LENGTHS[random.below(10)] + 100 * random.below(4);
@@ -782,7 +798,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kernel_finds_the_first_good_pair_of_each_code_at_every_length() {
+    fn every_kernel_finds_the_first_good_pair_of_each_code() {
         let (mut found, mut missed, mut refused) = (0, 0, 0);
         for seed in 0..400 {
             let random = &mut Random(seed);
@@ -795,19 +811,19 @@ mod tests {
             while wanted.len() > most {
                 wanted.swap_remove(random.below(wanted.len()));
             }
-            // Every other pair will do, or one in a thousand.
+            // `good` accepts every pair, one in two, or one in a thousand.
             let one_in = [1, 2, 1000][random.below(3)];
             let good = |code: u8, pairs: usize| Random(seed + pairs as u64 * 256 + u64::from(code)).below(one_in) == 0;
             let pairs = |code: u8| {
                 let gives = a.iter().rev().zip(b.iter().rev()).enumerate().filter(move |(_, (x, y))| *x ^ *y == code);
                 gives.map(|(i, _)| i + 1)
             };
-            // Of each code what is to be asked: the pairs up to the first good one.
-            let asked = |&code: &u8| -> Vec<(u8, usize)> {
+            // The calls of `good` for each code: its pairs up to the first good one.
+            let calls = |&code: &u8| -> Vec<(u8, usize)> {
                 let bad = pairs(code).take_while(|&pairs| !good(code, pairs)).count();
                 pairs(code).take(bad + 1).map(|pairs| (code, pairs)).collect()
             };
-            let mut expected: Vec<(u8, usize)> = wanted.iter().flat_map(asked).collect();
+            let mut expected: Vec<(u8, usize)> = wanted.iter().flat_map(calls).collect();
             let mut left: Vec<u8> = wanted.clone();
             left.retain(|&code| !pairs(code).any(|pairs| good(code, pairs)));
             (found, missed) = (found + wanted.len() - left.len(), missed + left.len());
@@ -821,16 +837,16 @@ mod tests {
                     good(code, pairs)
                 });
                 open.sort_unstable();
-                assert_eq!(open, left, "{kernel}, seed {seed}: what is left");
+                assert_eq!(open, left, "{kernel}, seed {seed}: codes left");
                 assert!(
                     wanted.iter().all(|&code| seen.iter().filter(|seen| seen.0 == code).is_sorted()),
                     "{kernel}, seed {seed}: order"
                 );
                 seen.sort_unstable();
-                assert_eq!(seen, expected, "{kernel}, seed {seed}: what was asked");
+                assert_eq!(seen, expected, "{kernel}, seed {seed}: calls of good");
             }
         }
         let counts = [found, missed, refused];
-        assert!(counts.iter().all(|&count| count > 1000), "{counts:?}: not the cases that were meant");
+        assert!(counts.iter().all(|&count| count > 1000), "{counts:?}: not the intended cases");
     }
 }

@@ -1,4 +1,4 @@
-//! Jobs that are plain Rust, compiled once more for each instruction set.
+//! Jobs written in plain Rust and compiled separately for each instruction set, so that the compiler vectorises them.
 
 use super::{BitPlanes, HEAPS, LANES, PAIRS_BETWEEN_TESTS};
 use std::ops::{BitXor, Not};
@@ -7,7 +7,7 @@ use std::ops::{BitXor, Not};
 pub(super) fn open(planes: &mut BitPlanes, below: &[u8; LANES]) {
     for (first, row) in (0..).step_by(8).zip(planes.rows_mut()) {
         for (bits, below) in row.iter_mut().zip(below) {
-            // Of the eight codes from `first` on those below `below`.
+            // A bit for each of the eight codes from `first` on that is below `below`.
             let wanted = (1u32 << below.saturating_sub(first).min(8)) - 1;
             *bits = !*bits & wanted.to_le_bytes()[0];
         }
@@ -18,34 +18,34 @@ pub(super) fn open(planes: &mut BitPlanes, below: &[u8; LANES]) {
 pub(super) fn find<T: Copy + PartialEq + BitXor<Output = T>>(a: &[T], b: &[T], wanted: T) -> Option<usize> {
     let pairs = a.len().min(b.len());
     let (a, b) = (&a[a.len() - pairs..], &b[b.len() - pairs..]);
-    let mut looked = 0;
-    while looked < pairs {
-        let step = PAIRS_BETWEEN_TESTS.min(pairs - looked);
-        let (x, y) = (&a[pairs - looked - step..pairs - looked], &b[pairs - looked - step..pairs - looked]);
-        looked += step;
+    let mut tested = 0;
+    while tested < pairs {
+        let step = PAIRS_BETWEEN_TESTS.min(pairs - tested);
+        let (x, y) = (&a[pairs - tested - step..pairs - tested], &b[pairs - tested - step..pairs - tested]);
+        tested += step;
         let among = match (<&[T; PAIRS_BETWEEN_TESTS]>::try_from(x), <&[T; PAIRS_BETWEEN_TESTS]>::try_from(y)) {
             (Ok(x), Ok(y)) => x.iter().zip(y).fold(false, |any, (&x, &y)| any | (x ^ y == wanted)),
             _ => x.iter().zip(y).any(|(&x, &y)| x ^ y == wanted),
         };
         if among {
-            return Some(looked);
+            return Some(tested);
         }
     }
     None
 }
 
-/// Whether some item is an option of its own heap, of those from `at` on.
+/// Whether one of the [`HEAPS`] items from `at` on equals an option of its own position.
 #[inline(always)]
 pub(super) fn repeats<T>(window: &[T], at: usize, lookups: &[(usize, T)]) -> bool
 where
     T: Copy + Ord + Default + BitXor<Output = T> + Not<Output = T>,
 {
-    let own: &[T; HEAPS] = window[at..at + HEAPS].try_into().expect("as many heaps");
-    // The least XOR of an option and its heap's own item, lane by lane: 0 exactly when one repeats it.
+    let own: &[T; HEAPS] = window[at..at + HEAPS].try_into().expect("HEAPS items");
+    // The least XOR of the item and its options, lane by lane: 0 exactly when an option equals the item.
     let mut least = [!T::default(); HEAPS];
     for &(offset, item) in lookups {
         let from = at - offset;
-        let others: &[T; HEAPS] = window[from..from + HEAPS].try_into().expect("as many heaps");
+        let others: &[T; HEAPS] = window[from..from + HEAPS].try_into().expect("HEAPS items");
         for i in 0..HEAPS {
             least[i] = least[i].min(others[i] ^ own[i] ^ item);
         }
@@ -53,6 +53,7 @@ where
     least.contains(&T::default())
 }
 
+/// Defines the jobs of this module for one set of target features.
 macro_rules! compiled_for {
     ($features:literal, $open:ident, $find_value:ident, $repeats:ident, $repeats_value:ident) => {
         #[cfg(target_arch = "x86_64")]

@@ -1,46 +1,46 @@
-//! The chain: short lists of lookups, near and far together, heap after heap.
+//! The recurrence kernel: short lists of lookups, near and far together, value by value.
 //!
-//! Games with a few dozen lookups (.106, Kayles) need no order of the lookups and no candidates: a heap's options are
-//! entered in one set of [`RECURRENCE_CODES`] bits, and the least code is the number of its trailing ones. Options at or above
-//! [`RECURRENCE_CODES`] cannot matter while a lower code is left; where none is left the chain stops, and the caller computes
-//! that heap by a way that knows all codes.
+//! Games with a few dozen lookups (.106, Kayles) need neither an order of the lookups nor candidates. The options of n
+//! are entered in one set of [`RECURRENCE_CODES`] bits, and the least code is the number of its trailing ones. Options
+//! at or above [`RECURRENCE_CODES`] do not matter while a lower code is left. Where no code is left the kernel stops,
+//! and the caller computes that value by a method that covers all codes.
 //!
-//! What costs time is that a heap needs the values just before it. So several heaps are done at once as far as their
-//! lookups reach back before all of them, and only the nearer lookups go heap by heap. The 15 lookups of .106, one
-//! thread of a Zen 4: 80 million heaps a second one by one, 165 in blocks of 32 (portable), 335 in blocks of 8 (AVX2),
-//! 600 with AVX-512; there
+//! The cost is that each value depends on the values just before it. So the kernel computes several values at once with
+//! the lookups that read only values before all of them, and evaluates only the nearer lookups value by value. With
+//! AVX-512
 //!
-//! - 16 heaps are one register of sets. Lookups nearer than 64 read from a register that holds the last 64 codes, since
-//!   a load across two fresh stores would wait for both;
-//! - the code of lane j, once known, held against a table of the near lookups shifted by j, gives the options of all
-//!   later lanes ("pushing"); as many lanes as the nearest lookup reaches back (6 in .106) become known together.
+//! - 16 values are one register of sets. Lookups with offsets below 64 read from a register that holds the last 64
+//!   codes, because a load across two fresh stores would wait for both;
+//! - once the code of lane j is known, XOR with a table of the near lookups shifted by j gives the options of all later
+//!   lanes ("pushing"). As many lanes become known together as the nearest lookup reaches back (6 in .106).
 //!
-//! Invariant: a heap is written once, when all heaps before it are.
+//! Invariant: a value is written once, after all values before it.
 
 use super::{LANES, Probe};
 
-/// Codes that the chain knows. (Up to 10^7 the largest code of .106, .104, .054, .454 and Kayles is 19.)
+/// Number of codes that the recurrence kernel covers: those below it.
 pub const RECURRENCE_CODES: u8 = 32;
 
-/// Heaps that AVX-512 makes at once.
+/// Number of values that the AVX-512 version computes at once.
 const VALUES_AT_ONCE: usize = 16;
 
-/// The lookups of a chain.
+/// The lookups of [`Kernel::chain`](super::Kernel::chain).
 #[derive(Clone, Debug, Default, Hash)]
 pub struct Recurrence {
-    /// Ascending by offset; those that give the same options are there once.
+    /// The lookups, ascending by offset, without duplicates.
     probes: Vec<Probe>,
-    /// Their codes, as wide as a set, so that one instruction loads, spreads and XORs one.
+    /// The codes of `probes`, as wide as a set, so that one instruction loads, broadcasts and XORs a code.
     codes: Vec<u32>,
-    /// How many of them reach back less than [`VALUES_AT_ONCE`], and less than [`LANES`].
+    /// Number of lookups with an offset below [`VALUES_AT_ONCE`].
     near: usize,
+    /// Number of lookups with an offset below [`LANES`].
     middle: usize,
-    /// Entry `VALUES_AT_ONCE + offset` of some row is the code of each near lookup; the other entries give no option.
+    /// For each near lookup, entry `VALUES_AT_ONCE + offset` of some row is its code; the other entries give no option.
     rows: Vec<[u32; 2 * VALUES_AT_ONCE]>,
 }
 
 impl Recurrence {
-    /// The lookups in any order.
+    /// Creates the list from lookups in any order.
     #[must_use]
     pub fn new(mut probes: Vec<Probe>) -> Recurrence {
         probes.sort_unstable_by_key(|probe| (probe.offset, probe.code()));
@@ -60,19 +60,19 @@ impl Recurrence {
         Recurrence { probes, codes, near, middle, rows }
     }
 
-    /// How many different lookups there are.
+    /// The number of different lookups.
     #[must_use]
     pub fn len(&self) -> usize {
         self.probes.len()
     }
 
-    /// Whether there is no lookup at all.
+    /// Whether there is no lookup.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.probes.is_empty()
     }
 
-    /// Whether all lookups of a heap at `at` or later reach what is before it and inside the window.
+    /// Whether all lookups of positions from `at` on read bytes before the position and inside the window.
     pub(super) fn is_inside(&self, at: usize) -> bool {
         at >= LANES
             && self.probes.first().is_none_or(|p| p.offset >= 1)
@@ -80,8 +80,8 @@ impl Recurrence {
     }
 }
 
-/// The portable way: the lookups of `BLOCK` heaps that reach back that far or farther are loops over the heaps, which a
-/// compiler turns into vector instructions; the nearer ones go heap by heap.
+/// The portable version: lookups with an offset of at least `BLOCK` are loops over `BLOCK` values, which the compiler
+/// vectorises; nearer lookups are evaluated value by value.
 #[inline(always)]
 fn blocks<const BLOCK: usize>(window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
     let nearer = chain.probes.partition_point(|probe| probe.offset < BLOCK);
@@ -140,7 +140,7 @@ mod x86 {
     use super::{LANES, RECURRENCE_CODES, Recurrence, VALUES_AT_ONCE};
     use std::arch::x86_64::*;
 
-    /// `COUNTING[k..][..VALUES_AT_ONCE]` are the numbers from k on.
+    /// `COUNTING[k] = k`: a load at k gives the lanes the numbers k, k + 1, ….
     const COUNTING: [u32; LANES + VALUES_AT_ONCE] = {
         let mut numbers = [0u32; LANES + VALUES_AT_ONCE];
         let mut k = 1;
@@ -165,7 +165,7 @@ mod x86 {
         }
     }
 
-    /// No lookup is nearer than `NEAREST`.
+    /// The AVX-512 version for lookups with offsets of at least `NEAREST`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vpopcntdq,bmi1,bmi2")]
     fn groups<const NEAREST: usize>(window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
@@ -186,7 +186,7 @@ mod x86 {
                 set = enter(set, _mm512_cvtepu8_epi32(bytes), *code);
             }
             for (probe, code) in near.iter().zip(near_codes) {
-                // The first `offset` lanes look at what is before the group.
+                // The first `offset` lanes read codes before the group.
                 // SAFETY: 1 <= offset <= LANES, so the 16 numbers are in the table.
                 let places = unsafe { _mm512_loadu_si512(COUNTING.as_ptr().add(LANES - probe.offset).cast()) };
                 let bytes = _mm512_maskz_permutexvar_epi8(0x1111_1111_1111_1111, places, last);
@@ -204,7 +204,7 @@ mod x86 {
             let mut known = 0;
             while known + NEAREST < VALUES_AT_ONCE {
                 for lane in known..VALUES_AT_ONCE.min(known + NEAREST) {
-                    // A lane pushes to lanes at least NEAREST further on.
+                    // A lane pushes to lanes that are at least NEAREST later.
                     if lane + NEAREST < VALUES_AT_ONCE {
                         let place = _mm512_set1_epi32(i32::try_from(lane).expect("below 16"));
                         let code = _mm512_permutexvar_epi32(place, codes);
@@ -242,7 +242,7 @@ mod x86 {
         to
     }
 
-    /// Enters the option of each lane in its set; a shift by 32 or more gives no bit.
+    /// Enters the option of each lane in its set. Options of 32 or more enter nothing, because the shift then gives 0.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn enter(set: __m512i, values: __m512i, code: u32) -> __m512i {

@@ -1,11 +1,13 @@
-//! The portable kernel: one byte a code and lane for marking, plain loops over the lanes for checking.
+//! The portable kernel, the reference for the others: one byte per code and lane for marking, plain loops over the
+//! lanes for checking.
 //!
-//! A byte that is only ever stored to beats a bit that is read, changed and written (no chain through memory), and the
-//! loops over 16 lanes are ones that every compiler turns into the vector instructions of its base line.
+//! Marking stores bytes instead of setting bits, because a bit must be read, changed and written, and each such access
+//! waits for the one before. The loops over 16 lanes are simple enough for compilers to vectorise them with the
+//! baseline instructions of the target.
 
 use super::{BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, NONE, Probe, Probes, for_kept};
 
-/// Lanes checked at once: what fits the vector registers of the oldest 64-bit processors.
+/// Number of lanes checked at once: one byte each in a vector register of the oldest 64-bit processors.
 const LANES_AT_ONCE: usize = 16;
 
 pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut BitPlanes) {
@@ -18,19 +20,19 @@ pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut BitPl
     }
     for (lane, marked) in marked.iter().enumerate() {
         for (row, bytes) in planes.rows_mut().iter_mut().zip(marked.chunks_exact(8)) {
-            // Eight bytes of 0 or 1: the product gathers them in its highest byte.
+            // Each byte is 0 or 1: the product gathers the eight bits in its highest byte.
             let bits = u64::from_le_bytes(bytes.try_into().expect("eight")).wrapping_mul(0x0102_0408_1020_4080);
             row[lane] |= bits.to_le_bytes()[7];
         }
     }
 }
 
-/// The codes that the planes leave open, least first.
+/// Fills the candidates with the codes that the planes leave open, least first.
 pub(super) fn least(planes: &BitPlanes, lanes: &mut Lanes) {
     least_set(planes.candidates(), u8::MAX, &mut lanes.code[..lanes.kept]);
 }
 
-/// The least codes of each lane whose bits, XOR `flip`, are set.
+/// Fills `least` with the least codes of each lane whose bits, XOR `flip`, are set.
 fn least_set(rows: &[[u8; LANES]], flip: u8, least: &mut [[u8; LANES]]) {
     for lane in 0..LANES {
         let mut found = 0;
@@ -71,14 +73,14 @@ pub(super) fn clear_hits(window: &[u8], at: usize, probes: &Probes, open: &mut B
     }
 }
 
-/// What stands `offset` back from each of the 64 lanes.
+/// The bytes that a far probe reads for the 64 lanes, before the XOR with its code.
 #[inline]
 fn options<'a>(window: &'a [u8], at: usize, probe: &Probe) -> &'a [u8; LANES] {
     let from = at - probe.offset;
     window[from..from + LANES].try_into().expect("64 lanes")
 }
 
-/// The least XOR of any option with a candidate: 0 exactly when one of them hits it.
+/// The least XOR of any option with each candidate: 0 exactly when a probe hits the candidate.
 #[inline]
 fn distances<const N: usize>(
     window: &[u8],
@@ -112,7 +114,8 @@ fn check_kept<const N: usize>(window: &[u8], at: usize, probes: &Probes, lane: u
 }
 
 pub(super) fn near(window: &mut [u8], at: usize, near: &Probes, lanes: &Lanes, from: usize, to: usize) -> usize {
-    // The lane, from 1 on, that a code was hit in last. (Bits in four words wait for each other: twice the time and more.)
+    // The last lane, counted from 1 at `from`, in which each code was hit. Bytes, because bits in words wait for each
+    // other.
     let mut hit = [0u8; 256];
     for (lane, stamp) in (from..to).zip(1..) {
         for probe in near.list() {

@@ -1,18 +1,18 @@
-//! A second look at a sample of the heaps, by another kernel and another way.
+//! The audit: a second, independent computation of a sample of the values by another kernel.
 //!
-//! The streams are fast because they look at little: lookups in a learnt order, fewer and fewer candidates, marks made
-//! ahead of time, the targets that matter. A mistake in that choice, or a processor that computes wrongly, would poison
-//! all that follows and agree with itself for ever. So of one group of [`GROUP_VALUES`] heaps in 50 all lookups are
-//! made out of the list of rare heaps itself, all of them are marked by another kernel, in the order of the list, and the
-//! answer must be the value that the candidates had: no smaller common value is open, and the value is. The
-//! witnesses are asked for again by the same other kernel.
+//! The streams are fast because they read little: lookups in a learnt order, fewer and fewer candidates, marks made
+//! ahead of time, only the targets that matter. A mistake in that choice, or a processor that computes wrongly, would
+//! make all later values wrong, and they would stay consistent with each other. So for one group of [`GROUP_VALUES`]
+//! values in 50 the audit derives all lookups from the list of rare positions itself, marks all of them by another
+//! kernel in the order of the list, and requires that the answer is the value of the candidate stream: no smaller
+//! common value is open, and that value is. The same other kernel searches the witnesses again.
 //!
-//! [`choice`] selects the groups from a seed and the number of the group. It depends on nothing else, so every build of the
-//! program that computes a stretch with the same seed audits the same groups. The audit runs on the thread that has just
-//! found the witnesses of the group; run after all of them, it left one of two threads waiting.
+//! [`choice`] selects the groups from a seed and the number of the group. It depends on nothing else, so every build of
+//! the program that computes a stretch with the same seed audits the same groups. The audit runs on the thread that has
+//! just found the witnesses of the group, so that no other thread waits for it.
 //!
-//! Groups in which some lookup of a heap meets a rare heap, or does not exist yet, are left out (for Grundy's game they
-//! lie below 97 million, mostly below 10^5), as are values that have no code.
+//! The audit skips groups in which some lookup meets a rare position or does not exist yet (for Grundy's game they lie
+//! below 97 million, mostly below 10^5), and values that have no code.
 
 use super::codes::{Codes, POISON};
 use super::witnesses::{GROUP_VALUES, Witnesses};
@@ -24,14 +24,15 @@ use crate::theory::rule::{Leaves, Rule};
 use crate::theory::sparse_space::SparseSpace;
 use std::ops::Range;
 
-/// One group in so many is looked at again; fewer where a value takes few lookups, and little time besides.
+/// Number of groups per audited group. It is larger where a value takes few lookups, because the audit then costs more
+/// relative to the value.
 const fn one_in(lookups: usize) -> u64 {
     if lookups < 320 { 200 } else { 50 }
 }
 
 /// 64 pseudorandom bits that decide whether a group is audited: output number `group`, counted from 0, of the generator
-/// SplitMix64 with this seed (G. L. Steele, D. Lea and C. H. Flood, *Fast splittable pseudorandom number generators*, 2014).
-/// Output i mixes the state seed + (i + 1)γ and needs no output before it.
+/// SplitMix64 with this seed (G. L. Steele, D. Lea and C. H. Flood, *Fast splittable pseudorandom number generators*,
+/// 2014). Output i mixes the state seed + (i + 1)γ and needs no output before it.
 fn choice(seed: u64, group: u64) -> u64 {
     const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
     let z = seed.wrapping_add(group.wrapping_add(1).wrapping_mul(GAMMA));
@@ -40,7 +41,7 @@ fn choice(seed: u64, group: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// What is needed for a second look, for one list of rare heaps.
+/// The data of an audit, for one list of rare positions.
 #[derive(Clone, Debug)]
 pub(super) struct Audit {
     space: SparseSpace,
@@ -48,15 +49,15 @@ pub(super) struct Audit {
     seed: u64,
     /// All lookups that have a code.
     probes: Probes,
-    /// The rare heaps, ascending.
+    /// The rare positions, ascending.
     rares: Vec<u64>,
-    /// Heaps up to here may leave one heap that is rare, or none at all.
+    /// Up to this n a move may leave a single heap whose value is rare, or no heap at all.
     singles_until: u64,
-    /// Removals and least differences of the splits.
+    /// Removal and least difference of each split.
     splits: Vec<(u64, u64)>,
 }
 
-/// The kernel for the second look: another one, where this processor has one.
+/// The kernel of the audit: a kernel other than `kernel`, where this processor has one.
 pub(super) fn other_than(kernel: Kernel) -> Kernel {
     Kernel::available().into_iter().find(|&other| other != kernel).unwrap_or(kernel)
 }
@@ -65,7 +66,7 @@ impl Audit {
     pub(super) fn new(rule: &Rule, space: SparseSpace, kernel: Kernel, seed: u64, rares: &[(u64, u16)]) -> Audit {
         let mut probes = Probes::new();
         let mut enter = |offset: u64, value: u16| {
-            // Without a code, the option is larger than all values that have one.
+            // An option without a code is larger than all values that have one.
             if value < space.coded() {
                 probes.push(Probe::new(index(offset), space.code(value)));
             }
@@ -91,15 +92,15 @@ impl Audit {
         Audit { space, kernel, seed, probes, rares, singles_until, splits }
     }
 
-    /// How many rare heaps the lookups were made of.
+    /// The number of rare positions from which the lookups were derived.
     pub(super) fn rares(&self) -> usize {
         self.rares.len()
     }
 
-    /// The groups of `heaps` that are looked at again, whole ones only.
-    fn groups(&self, heaps: Range<u64>) -> Vec<Range<u64>> {
+    /// The complete groups inside `range` that are audited.
+    fn groups(&self, range: Range<u64>) -> Vec<Range<u64>> {
         let one_in = one_in(self.probes.list().len());
-        let whole = heaps.start.div_ceil(GROUP_VALUES)..heaps.end / GROUP_VALUES;
+        let whole = range.start.div_ceil(GROUP_VALUES)..range.end / GROUP_VALUES;
         let chosen = whole.filter(|group| choice(self.seed, *group).is_multiple_of(one_in));
         chosen
             .map(|group| group * GROUP_VALUES..(group + 1) * GROUP_VALUES)
@@ -107,20 +108,20 @@ impl Audit {
             .collect()
     }
 
-    /// Whether for each of these heaps every lookup exists, and meets no rare heap.
-    fn has_all(&self, heaps: &Range<u64>) -> bool {
+    /// Whether for each n of `range` every lookup exists, and meets no rare position.
+    fn has_all(&self, range: &Range<u64>) -> bool {
         let last = self.rares.last().copied().unwrap_or(0);
-        let exist = |&(remove, _): &(u64, u64)| heaps.start > last + remove;
-        if heaps.start <= self.singles_until || !self.splits.iter().all(exist) {
+        let exist = |&(remove, _): &(u64, u64)| range.start > last + remove;
+        if range.start <= self.singles_until || !self.splits.iter().all(exist) {
             return false;
         }
-        let apart = |&(remove, difference): &(u64, u64)| heaps.start > 2 * last + remove + difference;
+        let apart = |&(remove, difference): &(u64, u64)| range.start > 2 * last + remove + difference;
         if self.splits.iter().all(apart) {
             return true;
         }
         self.splits.iter().all(|&(remove, difference)| {
             self.rares.iter().filter(|&&r| r > 0).all(|&r| {
-                let others = heaps.start - remove - r..heaps.end - remove - r;
+                let others = range.start - remove - r..range.end - remove - r;
                 let next = self.rares.partition_point(|&rare| rare < others.start);
                 let near = others.start < r + difference && r < others.end + difference;
                 self.rares.get(next).is_none_or(|&rare| rare >= others.end) && !(difference > 0 && near)
@@ -128,25 +129,25 @@ impl Audit {
         })
     }
 
-    /// Looks again at those of these heaps whose turn it is, and which `codes` hold with all that lookups reach; how many
-    /// were looked at. Their witnesses have been found.
+    /// Audits the chosen groups of `range` for which `codes` holds everything that the lookups read, and returns the
+    /// number of values audited. The witnesses of `range` must have been found.
     ///
     /// # Errors
-    /// [`Error::Differs`] when something else comes out, and what reading `past` gives.
-    pub(super) fn look<S: Sequence + ?Sized>(
+    /// [`Error::Differs`] at the first value that the audit does not confirm, and any error of reading `past`.
+    pub(super) fn check<S: Sequence + ?Sized>(
         &self,
-        heaps: Range<u64>,
+        range: Range<u64>,
         codes: &Codes,
         witnesses: &Witnesses,
         past: &S,
     ) -> Result<u64> {
-        let reach = self.probes.high_water_mark() as u64;
+        let reach = self.probes.max_offset() as u64;
         let differs = |n: u64, again: u16| {
             let (value, how) = (witnesses.value(n).into(), format!("kernel {}", self.kernel));
             Err(Error::Differs { n, value, again: again.into(), how })
         };
-        let mut looked = 0;
-        for group in self.groups(heaps).into_iter().filter(|group| codes.hold(group.start, reach, group.end)) {
+        let mut audited = 0;
+        for group in self.groups(range).into_iter().filter(|group| codes.hold(group.start, reach, group.end)) {
             let wrong = group.clone().step_by(LANES).find_map(|first| self.wrong_lane(first, codes));
             if let Some((n, again)) = wrong {
                 return differs(n, again);
@@ -155,14 +156,15 @@ impl Audit {
             if let Some((n, again)) = checked.missing {
                 return differs(n, again);
             }
-            looked += GROUP_VALUES;
+            audited += GROUP_VALUES;
         }
-        Ok(looked)
+        Ok(audited)
     }
 
-    /// The first of the heaps from `first` on whose value is not the least common one that is no option, and that one. Rare
-    /// heaps are passed over, they were settled by all pairs; of codes beyond those that a kernel considers it is asked
-    /// only that all below are options.
+    /// The first of the [`LANES`] positions from `first` on whose value is not the least common value that is no
+    /// option, with the value that the audit finds. Skips rare positions, whose values come from the search of all
+    /// pairs. Where the code of the value is above those that a kernel considers, checks only that all codes considered
+    /// are options.
     fn wrong_lane(&self, first: u64, codes: &Codes) -> Option<(u64, u16)> {
         let at = codes.at(first);
         let answers = &codes.items()[at..at + LANES];
@@ -172,8 +174,9 @@ impl Audit {
         let considered = CODES.into_iter().find(|&codes| codes > largest).unwrap_or(MOST_CODES);
         let mut planes = BitPlanes::new(considered);
         self.kernel.mark(codes.items(), at, &self.probes, &mut planes);
-        // All smaller codes are options, and the answer, if it is one that is considered, is none. (EarlierValues here byte by byte, not
-        // by the kernels' job that the witnesses ask as well: what that one drops would be dropped twice.)
+        // All smaller codes are options, and the answer, if its code is considered, is none. This reads the planes byte
+        // by byte instead of calling Kernel::open, which the witnesses use: a code that a fault in Kernel::open drops
+        // would otherwise go unnoticed twice.
         let right = |lane: usize, answer: u8| {
             let end = usize::from(answer).min(considered);
             let mut rows = planes.rows().iter().map(|row| row[lane]);
@@ -203,9 +206,9 @@ mod tests {
         assert_eq!(choice(u64::MAX, u64::MAX), choice(u64::MAX - 0x9e37_79b9_7f4a_7c15, 0), "no overflow");
     }
 
-    /// Whatever one value is changed to, the group in which it lies does not pass.
+    /// A single wrong value, whatever it is, makes its group fail.
     #[test]
-    fn a_wrong_value_is_seen_and_right_ones_pass() {
+    fn the_audit_finds_a_wrong_value_and_passes_right_ones() {
         let mut state = 0x5eed_u64;
         let mut random = |below: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -223,13 +226,13 @@ mod tests {
                 let start = 100_000u64;
                 let mut audits = (0..1000).map(|seed| Audit::new(&rule, space, other_than(kernel), seed, &rares));
                 let audit = audits.find(|audit| audit.groups(start..start + 20_000).len() > 2).unwrap();
-                let mut looked = 0;
+                let mut audited = 0;
                 for length in [20_000, 1, 255, 256, 5000] {
                     let block = &right[index(start)..index(start) + length];
                     let (codes, witnesses) = streams(&rule, space, kernel, &right[..index(start)], block);
-                    looked += audit.look(start..codes.end(), &codes, &witnesses, &right[..index(start)]).unwrap();
+                    audited += audit.check(start..codes.end(), &codes, &witnesses, &right[..index(start)]).unwrap();
                 }
-                assert!(looked > 250, "{game}, {kernel}: {looked} heaps were looked at");
+                assert!(audited > 250, "{game}, {kernel}: {audited} values were audited");
                 let groups = audit.groups(start..start + 20_000);
                 for _ in 0..12 {
                     let group = &groups[index(random(groups.len() as u64))];
@@ -242,8 +245,8 @@ mod tests {
                     }
                     *value = other;
                     let (codes, witnesses) = streams(&rule, space, kernel, &right[..index(start)], &wrong);
-                    let seen = audit.look(start..codes.end(), &codes, &witnesses, &right[..index(start)]);
-                    // Another heap of the group may have the wrong one as an option.
+                    let seen = audit.check(start..codes.end(), &codes, &witnesses, &right[..index(start)]);
+                    // The error may be at another n of the group, which has the wrong value as an option.
                     let in_group = matches!(&seen, Err(Error::Differs { n, .. }) if group.contains(n));
                     assert!(in_group, "{game}, {kernel}: G({n}) = {other} gave {seen:?}");
                     assert_ne!(definition::value_at(&rule, right.as_slice(), n).unwrap(), other);

@@ -1,26 +1,30 @@
-//! The candidate stream: for each heap the least common value that is not an option.
+//! The candidate stream: for each n the least common value that is not an option.
 //!
-//! Only options with exactly one rare part can be common (`solver::space`), so one lookup per rare position and split
-//! finds them all. Those that reach back at least [`LANES`] and the nearer ones are jobs of a kernel, 64 heaps at a time:
-//! the far ones are marked, or checked in stages; their order is learnt ([`order`]), and how many are marked and what the
-//! stages keep is tried out on other heaps, and again as the values change. What reaches back [`AHEAD`] may be marked ahead
-//! of time by another thread ([`pipeline`](super::pipeline)); with more than one other at hand all of it is. While there are odd lookups,
-//! these and the near ones are done heap by heap. Where there are few lookups and none is odd, all of them are one job of a
-//! kernel ([`Recurrence`]), and no order is learnt: .106 makes 400 million candidates a second instead of 68. A game that often
-//! has codes which the chain does not know goes back to the other way for good.
+//! Only options with exactly one rare part can be common (`theory::sparse_space`), so one lookup per rare position and
+//! split finds all common options. Lookups with an offset of at least [`LANES`] (far) and nearer ones (near) are
+//! separate kernel jobs, 64 values at a time. Far lookups are marked, or checked in stages. The stream learns their
+//! order ([`lookup_order`]), chooses on a sample of other values how many it marks and how many candidates each stage
+//! keeps (the budget), and chooses again as the values change. Lookups with an offset of at least [`AHEAD`] can be
+//! marked ahead of time by another thread ([`pipeline`](super::pipeline)); with more than two threads, that thread
+//! marks all of them. While there are irregular lookups, the stream computes those and the near ones value by value.
 //!
-//! A heap whose candidates were all hit is **lost** and done alone: all lookups that were not marked are asked, one byte
-//! each. The next codes behind those that are marked are candidates too; where one of them is left, the lookups that were
-//! marked are asked, which are fewer. (Between 1 and 1.3·10^8 in Grundy's game, each of the two befalls 5 to 6 heaps in 1000.)
+//! Where there are few lookups and all are regular, all of them are one job of the recurrence kernel ([`Recurrence`]),
+//! and the stream learns no order. When the values of a game often have codes outside the range of the recurrence
+//! kernel, the stream stops using that kernel for good.
 //!
-//! A lookup is **odd** for a block of heaps when, for one of them, the other part would not exist, would be rare itself
-//! (a pair of rares gives a rare value, which the code cannot express), or would be too near for the difference rule.
-//! Beyond twice the last rare position no lookup is odd.
+//! A lane is **unresolved** when lookups hit all its candidates. The stream then reads every lookup that was not
+//! marked, one byte each. The codes just behind the marked ones are candidates too; when such a code is the least one
+//! left, the stream also reads the marked lookups, which are fewer.
 //!
-//! Values at or above 512 ([`SparseSpace::coded`]) have no byte code. When the first one appears the stream goes over to 16-bit
-//! values and a set of them: exact, slower, and needed by few games (.004 has values above 6000).
+//! A lookup is **irregular** for a block when, for some n of the block, the other part would not exist, would be rare
+//! itself (a pair of rare parts gives a rare value, which the code cannot express), or would be too near for the
+//! difference rule. Beyond twice the last rare position every lookup is regular.
 //!
-//! Invariant: after [`Stream::block`] the stream has run ahead of what is proved; [`Stream::truncate`] takes it back.
+//! Values at or above [`SparseSpace::coded`] (at most 512) have no byte code. When the first one appears, the stream
+//! switches to 16-bit values and a set of them. This path is exact and slower, and few games need it (.004 has values
+//! above 6000).
+//!
+//! Invariant: after [`Stream::block`] the stream is ahead of the proved values; [`Stream::truncate`] takes it back.
 
 use super::codes::Codes;
 use super::lookup_order::{self, Left, LookupRun};
@@ -37,8 +41,10 @@ use bitvec::vec::BitVec;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-/// One rare part under one split: a heap of n has the option `value ^ G(n - offset)`. A move that leaves one heap is a
-/// lookup with part 0 where its options have the class of the heap that is left.
+/// One rare part r under one split: a heap of n has the option `value ^ G(n - offset)`, where s is the number of tokens
+/// that the split removes, c its constant and d its least difference.
+///
+/// A move that leaves one heap is a lookup with r = 0 where its options have the class of the heap that is left.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(super) struct Lookup {
     /// s + r.
@@ -51,25 +57,27 @@ pub(super) struct Lookup {
     min_difference: u64,
 }
 
-/// The lookups of one block, sorted by how they are done.
+/// The lookups of one block, sorted by the job that evaluates them.
 #[derive(Clone, Debug, Hash)]
 pub(super) struct LookupPlan {
-    /// The plan holds for blocks inside `from..until`.
+    /// The plan is valid for blocks inside `from..until`.
     from: u64,
     until: u64,
-    /// Codes below this are considered; one of [`kernel::CODES`].
+    /// Number of codes considered (those below it); one of [`kernel::CODES`].
     codes: usize,
-    /// Entered in the planes first, perhaps ahead of time: all reach back at least [`AHEAD`], the second more than [`RECENT`].
+    /// Lookups marked first, perhaps ahead of time: offsets of at least [`AHEAD`], those above [`RECENT`] in the second
+    /// list.
     ahead: [Probes; 2],
-    /// Entered in the planes then.
+    /// Lookups marked after `ahead`.
     mark: Probes,
-    /// Held against the candidates that are left, stage by stage.
+    /// Lookups checked against the candidates that are left, stage by stage.
     check: Vec<Stage>,
+    /// Lookups with an offset below [`LANES`].
     near: Probes,
     irregular: Vec<Lookup>,
-    /// Moves that leave one heap may have common options that no lookup stands for.
+    /// Whether moves that leave one heap may have common options that no lookup represents.
     single_heap_moves: bool,
-    /// All lookups, where they are few and there is nothing else to ask.
+    /// All lookups, where they are few and all regular.
     chain: Option<Recurrence>,
 }
 
@@ -80,66 +88,69 @@ pub(super) struct Stream {
     splits: Vec<Split>,
     /// The rare positions, ascending, and their values.
     rares: Vec<(u64, u16)>,
-    /// One bit a position, up to the last rare one.
+    /// One bit per position, up to the last rare position.
     is_rare: BitVec<u64>,
-    /// The value of each code at even and at odd heaps.
+    /// The value of each code at even and at odd n.
     decoded: [[u16; 256]; 2],
-    /// Whether the chain is worth its while; else its fallback_cost was too high.
+    /// Whether the recurrence kernel may be used; false once `fallback_cost` has exceeded [`MAX_FALLBACK_COST`].
     chains: bool,
+    /// Penalty for values that the recurrence kernel could not compute, in values ([`FALLBACK_COST`]).
     fallback_cost: u64,
-    /// In learnt order.
+    /// All lookups, in learnt order.
     lookups: Vec<Lookup>,
     budget: Budget,
     codes_considered: usize,
     plan: Arc<LookupPlan>,
-    /// Hashes of the rares, the lookups (the sum of theirs, since their order changes) and the plan, taken when each was
-    /// made.
+    /// Checksums of the rare positions, the lookups (a sum, because their order changes) and the plan, each taken at
+    /// creation.
     expected: Checksums,
-    /// A plan that is no longer in use was another one in the end than when it was made.
+    /// Whether a retired plan failed its checksum.
     flipped: bool,
     learnt_at: u64,
     considered_at: u64,
-    shared_at: u64,
-    /// Heaps since then that were left without a candidate.
-    lost: u64,
-    /// Byte codes as far back as a lookup may reach; empty on the 16-bit path.
+    rebalanced_at: u64,
+    /// Number of unresolved lanes since `rebalanced_at`.
+    unresolved: u64,
+    /// Byte codes, back to the largest offset of a lookup; empty on the 16-bit path.
     codes: Window<u8>,
-    /// Values: as far back as a lookup may reach on the 16-bit path, else as a move that leaves one heap may.
+    /// Values: on the 16-bit path back to the largest offset of a lookup, otherwise back to the largest removal.
     values: Window<u16>,
-    /// Whether the 16-bit path is taken.
+    /// Whether the stream uses 16-bit values instead of codes.
     wide: bool,
 }
 
-/// What considering one code more costs in every heap, and a heap whose answer is beyond, in picoseconds (measured).
+/// Price of one more considered code, in picoseconds per value. No benchmark measures it on its own.
 const CODE_PRICE: u64 = 300;
+
+/// Price of an unresolved lane, in picoseconds per unresolved value. No benchmark measures it.
 const LANE_LOSS: u64 = 1_000_000;
-/// And one whose answer is no farther beyond than a kernel looks: those lookups that are marked are asked for it alone. (By
-/// trial: 250 000 and 600 000 make no difference.)
+
+/// Price of an answer among the [`kernel::BEYOND`] codes behind those considered, in picoseconds per such value: the
+/// stream reads only the marked lookups again. Speed hardly depends on it. No benchmark measures it.
 const BEYOND_LOSS: u64 = 400_000;
 
-/// Lookups that are marked before an order is learnt.
+/// Number of lookups marked before an order is learnt.
 const UNLEARNT: usize = 600;
 
-/// Before this heap the order is by distance.
+/// The least n at which an order is learnt; below it the order is by offset.
 const YOUNG: u64 = 1 << 16;
 
-/// Up to so many different lookups are done by [`Kernel::chain`]. (With AVX-512 it is two and a half
-/// times as fast as candidates and near lookups for the 70 of .054, twice for the 263 of .354. Of the games tried with more
-/// lookups most have codes that the chain does not know.)
+/// Maximum number of different lookups of a game for which the stream uses [`Kernel::chain`]. Most games with more
+/// lookups have codes outside the range of the recurrence kernel.
 const CHAIN: usize = 320;
 
-/// Heaps done by one call of [`Kernel::chain`].
+/// Maximum number of values per call of [`Kernel::chain`].
 const LINKS: usize = 1024;
 
-/// A heap that the chain cannot do costs about as much as so many that it can; these are its fallback_cost, and each heap that it
-/// does pays one back.
+/// Cost of a value that the recurrence kernel cannot compute, in values that it can. It is added to
+/// [`Stream::fallback_cost`], which falls by one with each value that the kernel computes. No benchmark measures it.
 const FALLBACK_COST: u64 = 64;
 
-/// The chain is given up when its fallback_cost is so high.
+/// Fallback cost, in values, above which the stream stops using the recurrence kernel.
 const MAX_FALLBACK_COST: u64 = 1 << 14;
 
-/// How the lookups are used, by their ranks in the order: before `marks` they are marked, then they are checked in stages
-/// `(keep, from)` that go up to where the next one begins.
+/// The use of the lookups by rank in the order: those before rank `marks` are marked, the others are checked in stages
+/// `(keep, from)`. Stage `(keep, from)` holds the ranks from `from` up to the start of the next stage.
 #[derive(Clone, Debug)]
 struct Budget {
     marks: usize,
@@ -147,7 +158,7 @@ struct Budget {
 }
 
 impl LookupPlan {
-    /// A plan that holds nowhere.
+    /// An empty plan, valid for no block.
     fn none() -> LookupPlan {
         LookupPlan {
             from: 0,
@@ -163,33 +174,33 @@ impl LookupPlan {
         }
     }
 
-    /// A plan that holds everywhere, with nothing but lookups to mark ahead.
+    /// A plan valid for every block, with nothing but lookups to mark ahead.
     #[cfg(test)]
     pub(super) fn marking(ahead: [Probes; 2]) -> LookupPlan {
         LookupPlan { until: u64::MAX, ahead, single_heap_moves: false, ..LookupPlan::none() }
     }
 
-    /// Codes below this are considered.
+    /// The number of codes considered: those below it.
     pub(super) fn codes(&self) -> usize {
         self.codes
     }
 
-    /// The lookups that may be marked ahead of time, if any.
+    /// The lookups that may be marked ahead of time: offsets up to [`RECENT`], and larger ones.
     pub(super) fn ahead(&self) -> &[Probes; 2] {
         &self.ahead
     }
 
-    /// Whether all lookups are one job of a kernel.
+    /// Whether all lookups are one job of the recurrence kernel.
     pub(super) fn is_chain(&self) -> bool {
         self.chain.is_some()
     }
 
-    /// Whether it is worth while to mark ahead of time.
+    /// Whether there are lookups to mark ahead of time, and marks made ahead would be used.
     pub(super) fn has_ahead(&self) -> bool {
         self.is_regular() && self.chain.is_none() && self.ahead.iter().any(|list| !list.list().is_empty())
     }
 
-    /// Whether the plan holds for the heaps `start..end`.
+    /// Whether the plan is valid for the positions `start..end`.
     pub(super) fn holds(&self, start: u64, end: u64) -> bool {
         self.from <= start && end <= self.until
     }
@@ -199,42 +210,48 @@ impl LookupPlan {
         std::iter::once(&self.mark).chain(&self.ahead)
     }
 
-    /// Those that are checked.
+    /// The lookups that are checked.
     fn checked(&self) -> impl Iterator<Item = &Probes> {
         self.check.iter().map(|stage| &stage.check)
     }
 
-    /// Both.
+    /// The far lookups: those that are marked and those that are checked.
     fn far(&self) -> impl Iterator<Item = &Probes> {
         self.marked().chain(self.checked())
     }
 
-    /// Whether all lookups are in the lists of the kernels.
+    /// Whether the lists of the kernels hold every common option.
     fn is_regular(&self) -> bool {
         self.irregular.is_empty() && !self.single_heap_moves
     }
 }
 
-/// What a lookup costs a heap that is marked, with so many codes considered, or checked, with so many candidates kept;
-/// in picoseconds (measured).
+/// Price of marking one lookup with `codes` codes considered, in picoseconds per value. `kernel/mark` of `cargo bench`
+/// (benches/sequence.rs) measures it again for 72 codes.
 const fn mark_price(codes: usize) -> u64 {
     (500 + 36 * codes as u64) / LANES as u64
 }
+
+/// Price of checking one lookup with `keep` candidates kept per lane, in picoseconds per value. `kernel/refine` of
+/// `cargo bench` (benches/sequence.rs) measures it again for five stages together.
 const fn check_price(keep: usize) -> u64 {
     (500 + 240 * keep as u64) / LANES as u64
 }
 
-/// The cheapest budget of so many lookups that mark those `given`, if it is known how many candidates too many the first of
-/// them leave in some heaps.
-fn choose_budget(left: &[Left], ranks: usize, heaps: usize, given: usize, codes: usize) -> Budget {
-    /// One heap in so many may lose its answer where a stage begins.
-    const LOST: usize = 2048;
-    /// A stage of fewer lookups costs more than it saves.
-    const SHORT: usize = 60;
+/// The budget with the least estimated cost that marks at least the first `given` of `ranks` lookups.
+///
+/// `left[k]` counts the open codes below the answer after the first k · [`lookup_order::LOOKUPS_PER_STEP`] lookups,
+/// over `values` sampled values. A lane loses its answer where at least as many codes below the answer are open as a
+/// stage keeps.
+fn choose_budget(left: &[Left], ranks: usize, values: usize, given: usize, codes: usize) -> Budget {
+    /// Number of sampled values per answer that may be lost where a stage begins.
+    const VALUES_PER_LOST: usize = 2048;
+    /// Minimum number of lookups in a stage other than the last; a shorter stage costs more than it saves.
+    const MIN_STAGE: usize = 60;
     let rank = |step: usize| ranks.min(step * lookup_order::LOOKUPS_PER_STEP);
     let lost = |step: usize, keep: usize| left[step].at_least[keep];
-    let begin =
-        kernel::KEEP.map(|keep| (0..left.len()).find(|&step| lost(step, keep) <= heaps / LOST).map_or(ranks, rank));
+    let begin = kernel::KEEP
+        .map(|keep| (0..left.len()).find(|&step| lost(step, keep) <= values / VALUES_PER_LOST).map_or(ranks, rank));
     let plan = |first: usize, marks: usize| -> Budget {
         let later = (first + 1..kernel::KEEP.len()).filter(|&k| begin[k] < ranks);
         let mut stages = vec![(kernel::KEEP[first], marks)];
@@ -243,7 +260,7 @@ fn choose_budget(left: &[Left], ranks: usize, heaps: usize, given: usize, codes:
             if from == last {
                 stages.pop();
             }
-            if from == last || from >= last + SHORT {
+            if from == last || from >= last + MIN_STAGE {
                 stages.push((kernel::KEEP[k], from));
             }
         }
@@ -252,7 +269,7 @@ fn choose_budget(left: &[Left], ranks: usize, heaps: usize, given: usize, codes:
     let cost = |(step, budget): &(usize, Budget)| -> u64 {
         let ends = budget.stages.iter().skip(1).map(|stage| stage.1).chain([ranks]);
         let checks = budget.stages.iter().zip(ends).map(|(&(keep, from), to)| (to - from) as u64 * check_price(keep));
-        let lost = lost(*step, budget.stages[0].0) as u64 * LANE_LOSS / heaps as u64;
+        let lost = lost(*step, budget.stages[0].0) as u64 * LANE_LOSS / values as u64;
         budget.marks as u64 * mark_price(codes) + checks.sum::<u64>() + lost
     };
     let steps = given.div_ceil(lookup_order::LOOKUPS_PER_STEP)..left.len();
@@ -270,7 +287,7 @@ pub(super) enum Stop {
     TooWide,
 }
 
-/// Hashes of what is made once and read for long.
+/// Checksums of data that is written once and read for a long time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Checksums {
     rares: u64,
@@ -283,8 +300,8 @@ fn least(hits: &[u8; 256]) -> Option<u8> {
     (0..=u8::MAX).find(|&code| hits[usize::from(code)] == 0)
 }
 
-/// A 64-bit checksum of data in memory: two different inputs have the same one with probability 2^-64. It never outlives the
-/// process, so it may use [`DefaultHasher`], whose algorithm can change with the compiler.
+/// A 64-bit checksum of data in memory: two different inputs have the same one with probability 2^-64. It never
+/// outlives the process, so it may use [`DefaultHasher`], whose algorithm can change with the compiler.
 pub(super) fn hash(of: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     of.hash(&mut hasher);
@@ -292,7 +309,8 @@ pub(super) fn hash(of: impl Hash) -> u64 {
 }
 
 impl Stream {
-    /// A stream that continues `past`, whose rare positions under `space` are `rares`.
+    /// A stream that continues `past`, whose rare positions under `space`, with their values, are `rares` and whose
+    /// largest value is `max_value`.
     pub(super) fn new<S: Sequence + ?Sized>(
         rule: &Rule,
         space: SparseSpace,
@@ -319,8 +337,8 @@ impl Stream {
             flipped: false,
             learnt_at: 0,
             considered_at: 0,
-            shared_at: 0,
-            lost: 0,
+            rebalanced_at: 0,
+            unresolved: 0,
             codes: Window::new(past.len(), Vec::new()),
             values: Window::new(past.len(), Vec::new()),
             wide: false,
@@ -329,7 +347,7 @@ impl Stream {
             stream.add(Lookup { offset: m.remove, value: m.constant, part: 0, min_difference: 0 });
         }
         rares.into_iter().for_each(|(n, value)| stream.enter(n, value));
-        // A mask without a low bit leaves no byte code worth having.
+        // A mask without a low bit leaves a byte code for too few values.
         if max_value >= space.coded() || space.coded() < 512 {
             stream.wide = true;
         }
@@ -349,7 +367,7 @@ impl Stream {
         self.wide
     }
 
-    /// How far back lookups reach, from a heap or from one to be learnt from.
+    /// The largest distance to a value that a lookup reads, from the end or from a position of a sample.
     pub(super) fn reach(&self) -> u64 {
         self.last_rare() + self.rule.max_remove() + lookup_order::SPAN
     }
@@ -363,7 +381,7 @@ impl Stream {
         self.lookups.push(lookup);
     }
 
-    /// Goes over to another plan, after a last look at the old one.
+    /// Replaces the plan, after comparing the old plan with its checksum.
     fn adopt(&mut self, plan: LookupPlan) {
         self.flipped |= hash(&*self.plan) != self.expected.plan;
         self.expected.plan = hash(&plan);
@@ -385,7 +403,7 @@ impl Stream {
         self.adopt(LookupPlan::none());
     }
 
-    /// Reads the windows anew from `past`, which holds everything up to the end of the stream.
+    /// Reads the windows again from `past`, which holds every value up to the end of the stream.
     fn refill<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
         let end = past.len();
         let start = end.saturating_sub(self.reach());
@@ -409,15 +427,15 @@ impl Stream {
         Ok(())
     }
 
-    /// Enters the value of the next heap, which the witness search found to be rare. `past` holds everything before it.
+    /// Appends the next value, which the witness search found to be rare. `past` holds every value before it.
     pub(super) fn push_rare<S: Sequence + ?Sized>(&mut self, value: u16, past: &S) -> Result<()> {
         let n = past.len();
-        assert_eq!(n, self.end(), "a rare heap is entered right behind what is proved");
+        assert_eq!(n, self.end(), "a rare value must follow the last proved value");
         self.enter(n, value);
         if value >= self.space.coded() && !self.is_wide() {
             self.widen(past)?;
         } else if self.values.start().min(self.codes.start()) > 0 {
-            // The new lookup starts at the very beginning of the sequence.
+            // The new lookup reads values from the start of the sequence on.
             self.refill(past)?;
         }
         self.push(value);
@@ -431,24 +449,27 @@ impl Stream {
         self.values.push(value);
     }
 
-    /// Goes over to 16-bit values. `past` holds everything up to the end of the stream.
+    /// Switches to 16-bit values. `past` holds every value up to the end of the stream.
     pub(super) fn widen<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
         self.wide = true;
         self.refill(past)
     }
 
-    /// Takes the stream back to `end`; what is before it stays.
+    /// Takes the stream back to `end` and keeps everything before it.
     pub(super) fn truncate(&mut self, end: u64) {
         self.codes.truncate(end);
         self.values.truncate(end);
         self.learnt_at = self.learnt_at.min(end);
         self.considered_at = self.considered_at.min(end);
-        self.shared_at = self.shared_at.min(end);
+        self.rebalanced_at = self.rebalanced_at.min(end);
     }
 
-    /// Forgets what heaps from `proved` on do not look back at, and the codes before `horizon`, which the shared `codes`
-    /// forget as well. A change in what is forgotten would never be seen later, so it is looked at before: codes side by
-    /// side, and values where they are looked back at (on the 16-bit path; else the last few are).
+    /// Forgets the values that positions from `proved` on do not read, and the codes before `horizon`, which the shared
+    /// `codes` forget as well. No later check would notice a change in forgotten data, so this compares the data first:
+    /// the codes with the other copy and, on the 16-bit path, the values with `past`.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
     pub(super) fn forget<S: Sequence + ?Sized>(
         &mut self,
         proved: u64,
@@ -464,14 +485,14 @@ impl Stream {
         let ours = self.codes.start() + self.codes.evictable(horizon).len() as u64;
         let end = codes.evictable(horizon).unwrap_or(0).clamp(ours, self.codes.end());
         codes.compare(self.codes.start(), self.codes.slice(self.codes.start(), end), |n| self.rare_at(n))?;
-        // What is left is moved down, 48 million codes in Grundy's game.
+        // Two threads, because the remaining codes move down: tens of millions in Grundy's game.
         rayon::join(|| self.codes.forget_before(horizon), || codes.forget_before(horizon));
         self.values.forget_before(values_from);
         Ok(())
     }
 
-    /// Computes the candidates of the next `length` heaps, and sends them over piece by piece; fewer when one has no byte
-    /// code, or when nobody asks for more.
+    /// Computes the next `length` candidates and sends them to the other end of the pipeline piece by piece. Computes
+    /// fewer when one has no byte code, or when the other end is gone.
     pub(super) fn block(&mut self, length: usize, producer: &mut Producer) -> Result<(Vec<u16>, Stop)> {
         let start = self.end();
         let end = start + length as u64;
@@ -480,7 +501,7 @@ impl Stream {
             if self.plan.chain.is_none() && start >= lookup_order::next_learning(self.learnt_at).max(YOUNG) {
                 self.learn();
             }
-            if start >= self.considered_at + lookup_order::RECONSIDER {
+            if start >= self.considered_at + lookup_order::RECONSIDER_INTERVAL {
                 self.reconsider();
             }
         }
@@ -521,7 +542,7 @@ impl Stream {
         (stop, planes)
     }
 
-    /// The same on 16-bit values.
+    /// Computes the candidates up to `to` on 16-bit values.
     fn wide_piece(&mut self, to: u64) -> Result<()> {
         while self.end() < to {
             let value = self.wide_value(self.end())?;
@@ -530,15 +551,15 @@ impl Stream {
         Ok(())
     }
 
-    /// The longest block whose lookups are done within a fraction of a second.
+    /// The longest block whose lookups take a fraction of a second.
     pub(super) fn longest_block(&self) -> usize {
-        /// Lookups, at about a nanosecond each where it goes slowly.
+        /// Maximum number of lookups per block. On the slow paths a lookup takes about a nanosecond.
         const BATCH: usize = 1 << 28;
         1 << (BATCH / self.lookups.len().max(1)).max(LANES).ilog2()
     }
 
-    /// Considers as many codes as the last values make worth while, and budget the lookups out anew when too many heaps
-    /// were lost, or it was long ago.
+    /// Chooses the number of codes to consider from the last values. Chooses the budget again as well when too many
+    /// lanes were unresolved, or when the last choice is [`lookup_order::REBALANCE_INTERVAL`] values old.
     fn reconsider(&mut self) {
         self.considered_at = self.end();
         let answers: Vec<usize> =
@@ -549,51 +570,52 @@ impl Stream {
             self.codes_considered = codes;
             self.adopt(LookupPlan::none());
         }
-        let due = self.lost > lookup_order::LOST || self.end() >= self.shared_at + lookup_order::SHARE;
+        let due = self.unresolved > lookup_order::MAX_UNRESOLVED
+            || self.end() >= self.rebalanced_at + lookup_order::REBALANCE_INTERVAL;
         if due && self.learnt_at > 0 && self.plan.chain.is_none() {
             self.rebalance();
         }
     }
 
-    /// The code of the option that a lookup gives, [`u8::MAX`] when there is none. A pair of rares is learnt from as if
-    /// it were common: that costs speed at worst.
+    /// The code of the option that a lookup gives at `n`, or [`u8::MAX`] when it gives none. A pair of rare parts
+    /// counts as if its option were common, which costs speed at worst.
     fn option(&self, lookup: &Lookup, n: u64) -> u8 {
         let other = n.checked_sub(lookup.offset).filter(|_| lookup.value < self.space.coded());
         other.map_or(u8::MAX, |other| self.codes.get(other) ^ self.space.code(lookup.value))
     }
 
-    /// The code of this heap; at a rare heap nothing is to be learnt.
+    /// The code of G(n), or 0 at a rare position, from which there is nothing to learn.
     fn answer(&self, n: u64) -> usize {
         if self.rare_at(n) { 0 } else { usize::from(self.codes.get(n)) }
     }
 
-    /// The lookups that are marked ahead of time in any case. With many threads all that may be are, though most would be
-    /// cheaper to check: what is left to the one thread that must go heap after heap is shorter. (Two threads are busy
-    /// without: they search witnesses side by side when the candidates are done, and marking no more than one thread
-    /// would takes 8 % less of their time.)
+    /// Whether the lookup is marked ahead of time whatever the budget. With more than two threads every lookup that can
+    /// be marked ahead is, though most would be cheaper to check, because that leaves less work to the one thread that
+    /// computes the values in order. Two threads have no time to spare: both search witnesses once the candidates are
+    /// complete.
     fn is_ahead(lookup: &Lookup) -> bool {
         rayon::current_num_threads() > 2 && lookup.offset >= AHEAD as u64
     }
 
-    /// Learns the order of the lookups, and how to share them out.
+    /// Learns the order of the lookups, and chooses the budget.
     fn learn(&mut self) {
         let end = self.end();
         self.reconsider();
-        let heaps = lookup_order::sample(end);
+        let sample = lookup_order::sample(end);
         let mut lookups: Vec<Lookup> = self.lookups.iter().filter(|lookup| Self::is_ahead(lookup)).copied().collect();
         let mut rest: Vec<Lookup> = self.lookups.iter().filter(|lookup| !Self::is_ahead(lookup)).copied().collect();
         let all = rest.len();
-        let answers: Vec<usize> = heaps.iter().map(|&n| self.answer(n)).collect();
-        lookup_order::learn(&mut rest, &lookups, all, &answers, |lookup, i| self.option(lookup, heaps[i]));
+        let answers: Vec<usize> = sample.iter().map(|&n| self.answer(n)).collect();
+        lookup_order::learn(&mut rest, &lookups, all, &answers, |lookup, i| self.option(lookup, sample[i]));
         lookups.append(&mut rest);
         self.lookups = lookups;
         self.learnt_at = end;
         self.rebalance();
     }
 
-    /// Decides how the lookups are shared out, by what they leave at the last heaps.
+    /// Chooses the budget from the codes that the lookups leave open at the last values.
     fn rebalance(&mut self) {
-        // In bounded time, however many lookups there are.
+        // Fewer runs when there are many lookups, so that the time is bounded.
         let most = ((1 << 22) / self.lookups.len().max(1)).max(1);
         let below = |n: u64| self.answer(n).min(self.codes_considered).to_le_bytes()[0];
         let run = |first: u64| LookupRun {
@@ -605,7 +627,8 @@ impl Stream {
         let probe = |lookup: &Lookup| {
             let offset = index(lookup.offset);
             match offset {
-                // The near ones come too late to be counted on. A heap's own code is not asked for.
+                // Near lookups, whose values come too late to be marked or checked, and lookups without an option get a
+                // placeholder that hits the code of the answer itself. Only the codes below the answer matter.
                 _ if offset < LANES || offset > reach || lookup.value >= self.space.coded() => Probe::new(0, 0),
                 _ => Probe::new(offset, self.space.code(lookup.value)),
             }
@@ -614,19 +637,24 @@ impl Stream {
         let left = lookup_order::left(self.kernel, self.codes.items(), &probes, &runs, self.codes_considered);
         let given = self.lookups.iter().take_while(|lookup| Self::is_ahead(lookup)).count();
         self.budget = choose_budget(&left, probes.len(), runs.len() * LANES, given, self.codes_considered);
-        (self.shared_at, self.lost) = (self.end(), 0);
+        self.rebalanced_at = self.end();
+        self.unresolved = 0;
         self.adopt(LookupPlan::none());
     }
 
-    /// Compares everything that later heaps look back at with what it was when it was computed: the codes with the other
-    /// copy of them, which was made on its own way, the values with `past`, rares, lookups and plan with their hashes.
+    /// Compares everything that later values depend on with its state at creation: the codes with the other copy, which
+    /// was computed independently, the values with `past`, and the rare positions, the lookups and the plan with their
+    /// checksums.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
     pub(super) fn check_memory<S: Sequence + ?Sized>(&self, codes: &Codes, past: &S) -> Result<()> {
         self.values.agrees_with(past)?;
         let rares = self.rares.iter().fold(0, |checksum, &(n, value)| hash((checksum, n, value)));
-        let places =
+        let bits_agree =
             self.is_rare.count_ones() == self.rares.len() && self.rares.iter().all(|rare| self.rare_at(rare.0));
-        if rares != self.expected.rares || !places {
-            return Err(Error::Flipped { what: "the list of rare heaps", from: 0, to: self.end() });
+        if rares != self.expected.rares || !bits_agree {
+            return Err(Error::Flipped { what: "the list of rare positions", from: 0, to: self.end() });
         }
         let lookups = self.lookups.iter().fold(0u64, |sum, lookup| sum.wrapping_add(hash(lookup)));
         if lookups != self.expected.lookups || self.flipped || hash(&*self.plan) != self.expected.plan {
@@ -638,7 +666,7 @@ impl Stream {
         codes.compare(self.codes.start(), self.codes.items(), |n| self.rare_at(n))
     }
 
-    /// The lookups of the next blocks, for marking ahead.
+    /// The plan of the next blocks, for marking ahead.
     pub(super) fn plan(&self) -> Arc<LookupPlan> {
         Arc::clone(&self.plan)
     }
@@ -648,7 +676,7 @@ impl Stream {
         self.is_rare.get(index(n)).is_some_and(|bit| *bit)
     }
 
-    /// The plan of the block `start..end`, which holds until the first heap where a lookup becomes odd.
+    /// Makes the plan of the block `start..end`, valid until the first position at which a lookup becomes irregular.
     fn make_plan(&mut self, start: u64, end: u64) {
         let may_leave_one = self.rule.moves().iter().any(|m| !matches!(m.leaves, Leaves::Two { .. }));
         let single_heap_moves_until = self.last_rare() + self.rule.max_remove() + 1;
@@ -666,17 +694,17 @@ impl Stream {
         let Budget { marks, stages } = &self.budget;
         plan.check = stages.iter().map(|&(keep, _)| Stage { keep, check: Probes::new() }).collect();
         for (rank, lookup) in self.lookups.iter().enumerate() {
-            // All values being coded ones, every option of this lookup is too large to be a candidate, and has no code.
+            // All values have codes, so every option of this lookup is too large to be a candidate, and has no code.
             if lookup.value >= self.space.coded() {
                 continue;
             }
-            let odd_at = self.next_odd(lookup, start);
-            plan.until = plan.until.min(odd_at.max(end));
-            // Not even the last heap of the block is large enough.
+            let irregular_at = self.next_irregular(lookup, start);
+            plan.until = plan.until.min(irregular_at.max(end));
+            // Even the last n of the block is too small for the lookup.
             if lookup.offset >= end {
                 continue;
             }
-            if odd_at < end {
+            if irregular_at < end {
                 plan.irregular.push(*lookup);
                 continue;
             }
@@ -689,14 +717,15 @@ impl Stream {
             };
             list.push(probe);
         }
-        let settled = plan.is_regular() && self.chains;
-        plan.chain =
-            settled.then(|| Recurrence::new(plan.far().chain([&plan.near]).flat_map(Probes::list).copied().collect()));
+        let use_recurrence = plan.is_regular() && self.chains;
+        plan.chain = use_recurrence
+            .then(|| Recurrence::new(plan.far().chain([&plan.near]).flat_map(Probes::list).copied().collect()));
         plan.chain = plan.chain.filter(|chain| chain.len() <= CHAIN);
         self.adopt(plan);
     }
 
-    /// The next `count` heaps, by the chain; a heap whose least code the chain does not know is done the exact way.
+    /// Computes the next `count` candidates with the recurrence kernel. Where the least code is outside the range of
+    /// the kernel, reads all lookups for that value.
     fn chained(&mut self, count: usize) -> Stop {
         let start = self.end();
         let at = self.codes.at(start);
@@ -728,7 +757,7 @@ impl Stream {
         if done == count { Stop::Done } else { Stop::TooWide }
     }
 
-    /// Makes values of the codes from `start` on.
+    /// Appends the values of the codes from `start` on.
     fn decode(&mut self, start: u64) {
         let codes = &self.codes.items()[self.codes.at(start)..];
         let is_odd = usize::from(start % 2 == 1);
@@ -736,28 +765,28 @@ impl Stream {
         self.values.extend_by_turns(codes, |code| first[usize::from(code)], |code| second[usize::from(code)]);
     }
 
-    /// The first heap from `start` on for which the lookup is odd.
-    fn next_odd(&self, lookup: &Lookup, start: u64) -> u64 {
+    /// The first position from `start` on for which the lookup is irregular.
+    fn next_irregular(&self, lookup: &Lookup, start: u64) -> u64 {
         if start <= lookup.offset {
-            return start.max(lookup.offset); // its other part does not exist yet, and then is heap 0, which is none
+            return start.max(lookup.offset); // the other part does not exist yet, or is 0, which is no heap
         }
         let next_rare = self.rares.partition_point(|rare| rare.0 < start - lookup.offset);
-        let meets_a_rare = self.rares.get(next_rare).map_or(u64::MAX, |rare| rare.0 + lookup.offset);
-        // Too near: the parts differ by less than d from offset + part - (d - 1) to offset + part + (d - 1).
+        let rare_pair = self.rares.get(next_rare).map_or(u64::MAX, |rare| rare.0 + lookup.offset);
+        // The parts differ by less than d from n = offset + part - (d - 1) to offset + part + (d - 1).
         let equal = lookup.offset + lookup.part;
         let too_near = match lookup.min_difference {
             0 => u64::MAX,
             d if start < equal + d => start.max((equal + 1).saturating_sub(d)),
             _ => u64::MAX,
         };
-        meets_a_rare.min(too_near)
+        rare_pair.min(too_near)
     }
 
-    /// The next `count` heaps, at most [`LANES`], given the planes that were marked ahead, if any.
+    /// Computes the next `count` candidates, at most [`LANES`], given the planes that were marked ahead, if any.
     fn lanes(&mut self, count: usize, ahead: Option<&mut BitPlanes>) -> Stop {
         let start = self.end();
         let at = self.codes.at(start);
-        // With many odd lookups the kernel would leave most of the work undone.
+        // With many irregular lookups the kernel would leave most of the work undone.
         let use_kernel = count > LANES / 8 && self.plan.irregular.len() * 4 < self.lookups.len();
         let mut own = None;
         let found = use_kernel.then(|| {
@@ -799,8 +828,8 @@ impl Stream {
         if done == count { Stop::Done } else { Stop::TooWide }
     }
 
-    /// The least code that no lookup hits at `n`, given what the kernel did in its lane; as few lookups are asked as will
-    /// do, and none that was marked when a marked code is the answer.
+    /// The least code that no lookup hits at `n`, given the result of the kernel in the lane of `n`. Reads only the
+    /// lookups that the answer needs, and no marked lookup when the answer is among the marked codes.
     fn lane_code(&mut self, n: u64, lanes: &Lanes, planes: &BitPlanes, lane: usize) -> Option<u8> {
         let mut hits = self.hits(n, std::iter::empty());
         let is_open = |hits: &[u8; 256], code: u8| code != kernel::NONE && hits[usize::from(code)] == 0;
@@ -813,7 +842,7 @@ impl Stream {
             open = std::iter::once(code).chain(candidates).find(|&code| is_open(&hits, code));
         }
         open.or_else(|| {
-            self.lost += 1;
+            self.unresolved += 1;
             self.enter_hits(self.plan.checked(), &mut hits);
             planes.open(lane).find(|&code| is_open(&hits, code)).or_else(|| {
                 self.enter_hits(self.plan.marked(), &mut hits);
@@ -822,7 +851,8 @@ impl Stream {
         })
     }
 
-    /// The codes that near and odd lookups, moves that leave one heap and these lookups hit at `n`: those that are not 0.
+    /// The codes hit at `n` (entries other than 0) by near and irregular lookups, by moves that leave one heap, and by
+    /// the lookups in `lists`.
     fn hits<'a>(&'a self, n: u64, lists: impl Iterator<Item = &'a Probes>) -> [u8; 256] {
         let mut hits = [0; 256];
         let mut hit = |code: u8| hits[usize::from(code)] = 1;
@@ -842,22 +872,22 @@ impl Stream {
         hits
     }
 
-    /// Enters the codes that these lookups hit at the next heap.
+    /// Enters the codes that these lookups hit at the next n, the end of the codes.
     fn enter_hits<'a>(&self, lists: impl Iterator<Item = &'a Probes>, hits: &mut [u8; 256]) {
         let codes = self.codes.items();
         let end = codes.len();
         for list in lists {
-            // A loop of its own for each list: flattened, it took twice as long.
+            // One loop per list: the loop over a flattened iterator is slower.
             list.list().iter().for_each(|probe| hits[usize::from(codes[end - probe.offset] ^ probe.code())] = 1);
         }
     }
 
-    /// G(m) for a heap that a move may leave: from the values, or from the codes of this block.
+    /// G(m) for a single heap that a move may leave: from the values, or from the codes of this block.
     fn value_at(&self, m: u64) -> u16 {
         if m < self.values.end() { self.values.get(m) } else { self.space.decode(self.codes.get(m), m) }
     }
 
-    /// The other part of an odd lookup at `n`, when the option exists and is common.
+    /// The other part of an irregular lookup at `n`, when the option exists and is common.
     #[inline]
     fn other_part(&self, lookup: &Lookup, n: u64) -> Option<u64> {
         let other = n.checked_sub(lookup.offset)?;
@@ -866,12 +896,12 @@ impl Stream {
 
     /// The least value common at `n` that is not an option, on 16-bit values.
     fn wide_value(&self, n: u64) -> Result<u16> {
-        // Anew for each heap (8 KiB): what would outlive it would have to be compared.
+        // A fresh set for each n (8 KiB), because memory that lives longer would need a check.
         let mut seen = [0u64; 1 << 10];
         let mut see = |v: u16| seen[usize::from(v / 64)] |= 1 << (v % 64);
         let (values, start) = (self.values.items(), self.values.start());
         for lookup in &self.lookups {
-            // The option of a rare other part is rare, and no rare value is asked for: it need not be told apart.
+            // A rare other part needs no case of its own: its option is rare, and the answer is a common value.
             let other = n.saturating_sub(lookup.offset);
             if other > 0 && other.abs_diff(lookup.part) >= lookup.min_difference {
                 see(lookup.value ^ values[index(other - start)]);
@@ -885,14 +915,14 @@ impl Stream {
     }
 }
 
-/// Flips for a test, of what is chosen by a number.
+/// Bit flips for tests; `draw` selects the place.
 #[cfg(test)]
 impl Stream {
     pub(super) fn flip_code(&mut self, draw: u64, bit: u8, unproved: usize) {
-        // A rare heap is not looked back at, nor is what is not proved yet.
-        let heaps = self.end() - self.codes.start() - unproved as u64;
-        let n = self.codes.start() + draw % heaps;
-        let n = (n..).find(|&n| !self.rare_at(n)).expect("a common heap");
+        // No lookup reads the code of a rare position, and no check covers codes that are not proved yet.
+        let proved = self.end() - self.codes.start() - unproved as u64;
+        let n = self.codes.start() + draw % proved;
+        let n = (n..).find(|&n| !self.rare_at(n)).expect("a common position");
         let at = self.codes.at(n);
         self.codes.items_mut()[at] ^= bit;
     }
@@ -912,7 +942,7 @@ impl Stream {
         values[i] ^= u16::from(bit) << (draw % 8);
     }
 
-    /// False when no lookup is marked.
+    /// Returns false when no lookup is marked.
     pub(super) fn flip_plan(&mut self, draw: u64, bit: u8) -> bool {
         let plan = Arc::make_mut(&mut self.plan);
         let list = plan.mark.list().to_vec();
@@ -932,7 +962,7 @@ mod tests {
     use crate::solver::{Histogram, Method, values};
     use std::collections::VecDeque;
 
-    /// A stream behind the first values of a game, with the rares that its space has among them.
+    /// A stream that continues the first values of a game, with the rare positions of its best space.
     fn stream(rule: &Rule, kernel: Kernel, past: &[u16]) -> Stream {
         let (space, _) = Histogram::of(past).unwrap().best_space(rule);
         let rares = (0..).zip(past.iter().copied()).filter(|&(n, v)| space.is_rare(v, n)).collect();
@@ -940,13 +970,13 @@ mod tests {
         Stream::new(rule, space, kernel, rares, max_value, past).unwrap()
     }
 
-    /// The chain against candidates and near lookups, in blocks of all lengths.
+    /// Compares the recurrence kernel with marking, checking and near lookups, in blocks of many lengths.
     #[test]
-    fn the_chain_and_the_lanes_give_the_same_candidates() {
+    fn the_recurrence_and_the_lanes_give_the_same_candidates() {
         let games = [".106", ".104", ".054", ".454", ".77", ".044", ".205", "remove-a-square"];
-        // And two with codes that the chain does not know: now and then, and too often.
+        // Two games have codes outside the range of the recurrence kernel: one now and then, one too often.
         let games = games.into_iter().chain([".174"]).map(|game| (game, true)).chain([(".015", false)]);
-        let mut debts = 0;
+        let mut fallbacks = 0;
         for (game, stays) in games {
             let rule: Rule = game.parse().unwrap();
             let past = values(&rule, Method::Sparse(Kernel::best()), 12_000).unwrap();
@@ -957,11 +987,12 @@ mod tests {
                     let proved = chained.end();
                     let [found, expected] = [&mut chained, &mut plain].map(|stream| {
                         let codes = Codes::new(stream.space, stream.end());
-                        let (mut producer, _back) = pipeline(&codes, kernel, stream.plan(), u64::MAX, VecDeque::new());
+                        let (mut producer, _worker) =
+                            pipeline(&codes, kernel, stream.plan(), u64::MAX, VecDeque::new());
                         stream.block(length, &mut producer).unwrap()
                     });
                     assert!(found == expected, "{rule}, {kernel}, {length} from {proved}");
-                    debts += u64::from(chained.fallback_cost > 0);
+                    fallbacks += u64::from(chained.fallback_cost > 0);
                 }
                 assert!(plain.plan.chain.is_none());
                 assert_eq!(
@@ -972,6 +1003,6 @@ mod tests {
                 );
             }
         }
-        assert!(debts > 0, "no game had a heap that the chain does not know");
+        assert!(fallbacks > 0, "no game had a code outside the range of the recurrence kernel");
     }
 }

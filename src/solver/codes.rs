@@ -1,10 +1,11 @@
-//! The byte codes of the last heaps that are proved or being proved, for everything that looks back at them side by side.
+//! The byte codes of the last values, proved or being proved, for the jobs that read 64 of them at once.
 //!
-//! Lookups that stand for pairs of two common parts, and those marked ahead of time, must not meet a rare heap: the pair
-//! would have the other class, which the code cannot tell. So rare heaps (n = 0 among them) stand here as [`POISON`]; who
-//! looks up a code c for which [`POISON`] ^ c is none of the codes considered, does not see them.
+//! Lookups for pairs of two common parts, and lookups marked ahead of time, must not use a rare part: the option of
+//! such a pair has the other class, which the code cannot express. So the code of every rare position (n = 0 among
+//! them) is [`POISON`] here. A lookup with code c is unaffected by rare positions if [`POISON`] ^ c is none of the
+//! codes considered.
 //!
-//! Behind the last heap there are [`LANES`] bytes of poison, so that 64 lanes may start at any heap.
+//! [`LANES`] bytes of poison follow the last code, so that 64 lanes may start at any position.
 
 use super::window::Window;
 use crate::error::{Error, Result};
@@ -13,24 +14,26 @@ use crate::theory::nimber::index;
 use crate::theory::sparse_space::SparseSpace;
 use rayon::prelude::*;
 
-/// Stands for a rare heap.
+/// The byte in the place of the code of a rare position, or of a value without a code.
 pub(super) const POISON: u8 = u8::MAX;
 
-/// More than all values that have a code.
+/// Number of entries in the table of codes: one for each value that may have a code, and one for all larger values.
 const TABLE: usize = 513;
+
+/// A window of codes, and the table that computes them from values.
 
 #[derive(Debug)]
 pub(super) struct Codes {
-    /// What stands for a value at even and at odd heaps; the last entry for all that have no code.
+    /// The byte for each value at even and at odd n; the last entry is for all values without a code.
     table: Box<[[u8; TABLE]; 2]>,
     coded: u16,
     window: Window<u8>,
-    /// From here on there are values that have no code.
+    /// The first position whose value has no code.
     until: u64,
 }
 
 impl Codes {
-    /// No codes yet; the first will be that of heap `start`.
+    /// An empty window whose first code will be that of position `start`.
     pub(super) fn new(space: SparseSpace, start: u64) -> Codes {
         let coded = space.coded();
         let code = |v: u16, n: u64| if v >= coded || space.is_rare(v, n) { POISON } else { space.code(v) };
@@ -41,7 +44,7 @@ impl Codes {
         Codes { table, coded, window: Window::new(start, vec![POISON; LANES]), until: u64::MAX }
     }
 
-    /// A copy of the last ones, as many as there are of them, with room for some more.
+    /// A copy of the last `count` codes, or of all if there are fewer, with capacity for `more`.
     pub(super) fn last(&self, count: usize, more: usize) -> Codes {
         let from = self.end().saturating_sub(count as u64).max(self.window.start());
         let mut items = Vec::with_capacity(count + LANES + more);
@@ -49,10 +52,10 @@ impl Codes {
         Codes { table: self.table.clone(), window: Window::new(from, items), ..*self }
     }
 
-    /// Takes up what a copy of the last ones has behind them by now.
+    /// Appends the codes that a copy of the last codes holds beyond the end of these.
     ///
     /// # Errors
-    /// [`Error::Flipped`] when the others are no longer the same: what was marked from them may be wrong.
+    /// [`Error::Flipped`] when the copy differs from these codes: marks made from it may be wrong.
     pub(super) fn append(&mut self, longer: &Codes) -> Result<()> {
         let (from, end) = (longer.window.start(), self.end());
         let (ours, theirs) = (self.window.slice(from, end), longer.window.slice(from, end));
@@ -65,25 +68,28 @@ impl Codes {
         Ok(())
     }
 
-    /// One past the last heap.
+    /// One past the position of the last code.
     pub(super) fn end(&self) -> u64 {
         self.window.end() - LANES as u64
     }
 
-    /// Whether 64 lanes at any heap before `to` may look `reach` back from any heap from `from` on.
+    /// Whether all values before `to` have codes, and the window holds the codes from `from - reach` up to `to`.
+    /// Lookups with offsets up to `reach` may then run on any lanes in `from..to`.
     pub(super) fn hold(&self, from: u64, reach: u64, to: u64) -> bool {
         self.window.start() + reach <= from && to <= self.end() && to <= self.until
     }
 
-    /// Index of heap `n` in [`Codes::items`].
+    /// Index of position `n` in [`Codes::items`].
     pub(super) fn at(&self, n: u64) -> usize {
         self.window.at(n)
     }
 
+    /// The code of position `n`.
     pub(super) fn get(&self, n: u64) -> u8 {
         self.window.get(n)
     }
 
+    /// The codes, and [`LANES`] bytes of poison.
     pub(super) fn items(&self) -> &[u8] {
         self.window.items()
     }
@@ -98,7 +104,7 @@ impl Codes {
         self.window.items_mut()
     }
 
-    /// Takes up the next values.
+    /// Appends the codes of the next values.
     pub(super) fn push(&mut self, values: &[u16]) {
         let end = self.end();
         self.window.truncate(end);
@@ -119,7 +125,7 @@ impl Codes {
         self.window.extend([POISON; LANES]);
     }
 
-    /// Forgets the heaps from `end` on.
+    /// Forgets the codes from position `end` on.
     pub(super) fn truncate(&mut self, end: u64) {
         self.window.truncate(end);
         self.window.extend([POISON; LANES]);
@@ -128,20 +134,24 @@ impl Codes {
         }
     }
 
-    /// The end of what [`Codes::forget_before`] would drop, when it would drop anything.
+    /// The end of the positions that [`Codes::forget_before`] would drop, if it would drop any.
     pub(super) fn evictable(&self, n: u64) -> Option<u64> {
         let evictable = self.window.evictable(n).len() as u64;
         (evictable > 0).then(|| self.window.start() + evictable)
     }
 
-    /// Allows the heaps before `n` to be dropped.
+    /// Allows the positions before `n` to be dropped.
     pub(super) fn forget_before(&mut self, n: u64) {
         self.window.forget_before(n);
     }
 
-    /// Compares these codes with another copy of those from `start` on, in parallel; rare heaps stand here as poison.
+    /// Compares these codes with another copy of the codes from `start` on, in parallel. Where these hold poison, the
+    /// other copy may hold any byte at a rare position.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`] at the first difference that a thread finds.
     pub(super) fn compare(&self, start: u64, other: &[u8], is_rare: impl Fn(u64) -> bool + Sync) -> Result<()> {
-        /// Heaps compared at once.
+        /// Number of codes that one task compares.
         const CODES_PER_TASK: usize = 1 << 18;
         let from = start.max(self.window.start());
         let to = self.end().min(start + other.len() as u64);
@@ -156,18 +166,21 @@ impl Codes {
                 let differs = |(n, (ours, theirs)): (u64, (&u8, &u8))| {
                     (ours != theirs && !(*ours == POISON && is_rare(n))).then_some(n)
                 };
-                match ours == theirs {
-                    true => Ok(()),
-                    false => match (first..).zip(ours.iter().zip(theirs)).find_map(differs) {
-                        None => Ok(()),
-                        Some(n) => Err(Error::Flipped { what: "the code", from: n, to: n + 1 }),
-                    },
+                if ours == theirs {
+                    return Ok(());
+                }
+                match (first..).zip(ours.iter().zip(theirs)).find_map(differs) {
+                    None => Ok(()),
+                    Some(n) => Err(Error::Flipped { what: "the code", from: n, to: n + 1 }),
                 }
             },
         )
     }
 
-    /// Whether what stands for these values, of the heaps from `start` on, is what it should be.
+    /// Checks that the codes from `start` on are those of `values`, the values from `start` on.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`] at the first difference.
     pub(super) fn agree_with(&self, start: u64, values: &[u16]) -> Result<()> {
         for (n, &value) in (start..self.end()).zip(values).filter(|(n, _)| *n >= self.window.start().max(1)) {
             if self.get(n) != self.table[usize::from(n % 2 == 1)][usize::from(value).min(TABLE - 1)] {

@@ -1,13 +1,11 @@
-//! Games without a good space: every pair of heaps, but not one by one.
+//! Games without a good sparse space: all pairs of parts, many at once.
 //!
-//! G(n) is the mex over all options. The values of the options with the smallest parts are entered in a set; as a rule that
-//! leaves the right value as the least that is missing, or one of a few below it. What remains is to ask of the least
-//! missing value whether any other pair has it, until one has not. That is a comparison of two rows of values, one of them
-//! backwards, with one wanted value ([`Kernel::find`]): 64 pairs an instruction. So the
-//! values are held forwards and backwards. How many pairs are entered first is set by how many values were found late.
-//!
-//! 2^17 values of .4 take 0.4 s instead of 9.3 by the definition; 2^16 of .007, where some thirty of the 300 to 700 values
-//! below the right one are found late, 0.75 instead of 2.8.
+//! G(n) is the mex over all options. The values of the options with the smallest parts are entered in a set. In most
+//! cases the least value missing from the set is then G(n), or G(n) is one of a few larger ones. The search then tests
+//! whether any other pair gives the least missing value, and moves on to the next missing value until no pair gives it.
+//! Each test compares two rows of values, one of them backwards, with one wanted value ([`Kernel::find`]), 64 pairs per
+//! instruction. So the values are stored forwards and backwards. The number of pairs that are entered first follows the
+//! number of values found late.
 //!
 //! Invariant: the answer is the least value that no option has; every pair was entered or compared.
 
@@ -19,19 +17,20 @@ use crate::theory::nimber::index;
 use crate::theory::rule::{Rule, Split};
 use rayon::prelude::*;
 
-/// The least number of small parts whose options are entered in the set.
+/// Minimum number of small parts per split whose options are entered in the set.
 const MARKED: u64 = 256;
 
-/// Pairs that are taken to be compared in the time in which one is entered; decides speed only.
+/// Number of pairs assumed to be compared in the time in which one pair is entered. It affects only the speed. No
+/// benchmark measures it.
 const SPEED: u64 = 24;
 
-/// Pairs that one task compares; fewer are not worth a second thread.
+/// Number of pairs that one task compares; fewer are not worth a second thread.
 const TASK: u64 = 1 << 17;
 
-/// All items of a row, forwards and backwards.
+/// A row of items, stored forwards and backwards.
 struct Row<T> {
     forwards: Vec<T>,
-    /// The first item comes last; before the last one stands room for more.
+    /// The items in reverse order at the end, with free space before them.
     backwards: Vec<T>,
 }
 
@@ -54,7 +53,8 @@ impl<T: Copy + Default> Row<T> {
         self.backwards[first] = item;
     }
 
-    /// The parts of a split of `n` with smaller part in `first..=last`, the last ones of both first.
+    /// The items of the parts of a split of `n` with smaller part in `first..=last`: the smaller parts in descending
+    /// order, and the larger parts at the same indices.
     fn parts(&self, n: u64, split: Split, first: u64, last: u64) -> (&[T], &[T]) {
         if last < first {
             return (&[], &[]);
@@ -64,34 +64,37 @@ impl<T: Copy + Default> Row<T> {
         (small, &self.forwards[index(rest - last)..index(rest - first + 1)])
     }
 
-    /// The first item that is not the same in both directions, or not that of `expected`.
-    fn first_odd<U: Copy>(&self, expected: &[U], is: impl Fn(T, U) -> bool) -> Option<usize> {
+    /// The index of the first item that does not match `expected` in one of the two directions.
+    fn first_mismatch<U: Copy>(&self, expected: &[U], is: impl Fn(T, U) -> bool) -> Option<usize> {
         let both = self.forwards.iter().zip(self.backwards.iter().rev());
         both.zip(expected).position(|((&a, &b), &value)| !is(a, value) || !is(b, value))
     }
 }
 
-/// Bytes as long as all values are below 256: twice as many pairs an instruction.
+/// Bytes while all values are below 256, which doubles the number of pairs per instruction; 16-bit values otherwise.
 enum Rows {
     Bytes(Row<u8>),
     Values(Row<u16>),
 }
 
-/// All values of a sequence.
+/// The solver by all pairs: all values of a sequence, and the rows that it compares.
 pub(super) struct Dense {
     kernel: Kernel,
     values: Window<u16>,
     rows: Rows,
-    /// The larger of all values and constants, or a little more: 2^k - 1.
+    /// The bitwise OR of all values.
     mask: u16,
-    /// Small parts whose options are entered in the set before others are compared.
+    /// Number of small parts per split whose options are entered in the set before others are compared.
     marked: u64,
-    /// Pairs compared and [`SPEED`] times those entered, since the start.
+    /// Number of pairs compared plus [`SPEED`] times the number entered, since the start.
     work: u64,
 }
 
 impl Dense {
-    /// Takes up the values of `past`.
+    /// A solver that continues `past`.
+    ///
+    /// # Errors
+    /// Any error of reading `past`.
     pub(super) fn new<S: Sequence + ?Sized>(kernel: Kernel, past: &S) -> Result<Dense> {
         let mut values = vec![0; index(past.len())];
         past.read(0, &mut values)?;
@@ -101,31 +104,37 @@ impl Dense {
         Ok(Dense { kernel, values: Window::new(0, values), rows, mask, marked: MARKED, work: 0 })
     }
 
-    /// Compares all that is held with the values that `past` holds.
+    /// Compares the values and the rows with the values of `past`.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
     pub(super) fn check_memory<S: Sequence + ?Sized>(&self, past: &S) -> Result<()> {
         self.values.agrees_with(past)?;
         let values = self.values.items();
-        let odd = match &self.rows {
-            Rows::Bytes(row) => row.first_odd(values, |byte, value| u16::from(byte) == value),
-            Rows::Values(row) => row.first_odd(values, |item, value| item == value),
+        let mismatch = match &self.rows {
+            Rows::Bytes(row) => row.first_mismatch(values, |byte, value| u16::from(byte) == value),
+            Rows::Values(row) => row.first_mismatch(values, |item, value| item == value),
         };
-        match odd {
+        match mismatch {
             None => Ok(()),
             Some(n) => Err(Error::Flipped { what: "the row of values", from: n as u64, to: values.len() as u64 }),
         }
     }
 
-    /// What was done so far, in pairs that are compared.
+    /// The work so far, in compared pairs.
     pub(super) fn work(&self) -> u64 {
         self.work
     }
 
-    /// One past the last heap whose value is known.
+    /// One past the position of the last value.
     pub(super) fn end(&self) -> u64 {
         self.values.end()
     }
 
-    /// The next value.
+    /// Computes and appends the next value.
+    ///
+    /// # Errors
+    /// [`Error::ValueTooLarge`] at a value above 65535.
     pub(super) fn next(&mut self, rule: &Rule) -> Result<u16> {
         let value = self.value(rule, self.end())?;
         self.values.push(value);
@@ -138,6 +147,7 @@ impl Dense {
         Ok(value)
     }
 
+    /// G(n) of the rule, where `n` is at most the number of values held.
     fn value(&mut self, rule: &Rule, n: u64) -> Result<u16> {
         let all = rule.moves().iter().fold(self.mask, |all, m| all | m.constant);
         // No option is above this, so the least value missing is at most one more.
@@ -146,7 +156,8 @@ impl Dense {
         for option in rule.single_options(n, |m| self.values.get(m)) {
             seen[usize::from(option)] = true;
         }
-        let (mut rest, mut pairs, mut entered) = (Vec::new(), 0, 0);
+        let mut rest = Vec::new();
+        let (mut pairs, mut entered) = (0, 0);
         for split in rule.splits() {
             let last = split.largest_small_part(n);
             let marked = last.min(self.marked);
@@ -166,7 +177,8 @@ impl Dense {
             let has = |&(split, first, last): &(Split, u64, u64)| self.has(n, split, first, last, least);
             let found = if rest.len() > 1 { rest.par_iter().any(has) } else { rest.iter().any(has) };
             if !found {
-                // Twice as many entered would find about half of the late ones; each costs half the pairs compared.
+                // Entering twice as many pairs would find about half of the late values early. A late value costs about
+                // half of the remaining pairs.
                 let (saved, cost) = (late * pairs / 4, self.marked * SPEED);
                 if saved > cost {
                     self.marked *= 2;
@@ -181,7 +193,7 @@ impl Dense {
         }
     }
 
-    /// Whether a split of `n` with smaller part in `first..=last` has this value.
+    /// Whether a split of `n` with smaller part in `first..=last` gives this value.
     fn has(&self, n: u64, split: Split, first: u64, last: u64, value: u16) -> bool {
         let wanted = value ^ split.constant;
         match (&self.rows, u8::try_from(wanted)) {
@@ -198,7 +210,7 @@ impl Dense {
     }
 }
 
-/// Enters the values of pairs of parts in a set.
+/// Enters the values of the options of pairs of parts in a set.
 fn mark<T: Copy + Into<u16>>(seen: &mut [bool], (small, large): (&[T], &[T]), constant: u16) {
     for (&a, &b) in small.iter().zip(large) {
         seen[usize::from(constant ^ a.into() ^ b.into())] = true;
@@ -213,7 +225,7 @@ mod tests {
     use crate::theory::rule::{Leaves, Move};
 
     #[test]
-    fn all_pairs_side_by_side_give_what_the_definition_gives() {
+    fn comparing_all_pairs_gives_the_values_of_the_definition() {
         let mut random = Random::new("dense");
         let mut rules: Vec<Rule> = [
             "0.07",
@@ -261,14 +273,13 @@ mod tests {
         }
     }
 
-    /// Beyond a task, and beyond what is entered in the set, lie pairs that decide: a row of values of which only one
-    /// pair, far from both ends, gives the value that is missing.
+    /// Only one pair gives the missing value. It lies beyond the pairs entered in the set and beyond the first task.
     #[test]
-    fn a_single_pair_far_out_is_seen() {
+    fn a_single_decisive_pair_far_from_both_ends_is_found() {
         let rule: Rule = "0.4".parse().unwrap();
         for (at, first) in [(MARKED, 256u64), (MARKED + 1, 300), (TASK + 300, 2 * TASK + 1000), (TASK, 3 * TASK)] {
             let n = 2 * at.max(first) + 2;
-            // All parts are 0 but for one, so options are 0, and one is 1.
+            // All values but one are 0, so one option is 1 and the others are 0.
             let mut values = vec![0u16; index(n)];
             values[index(at)] = 1;
             let mut dense = Dense::new(Kernel::best(), values.as_slice()).unwrap();

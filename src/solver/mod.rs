@@ -1,18 +1,21 @@
 //! The sparse-space solver: exact values, each with its witnesses.
 //!
-//! At heap n let m* be the least value common at n that is not among the common options. Then G(n) = m* if and only if
-//! every value below m* that is rare at n is an option as well; if some are not, G(n) is the least of them, n is rare, and
-//! it joins the list. This is exact: no hypothesis, no conjecture; the space decides only how fast it is.
+//! For each n let m* be the least value common at n that is not among the common options. Then G(n) = m* if and only if
+//! every value below m* that is rare at n is an option as well. If some are not, G(n) is the least of them, n is a rare
+//! position, and it joins the list of rare positions. This is exact: it relies on no hypothesis and no conjecture. The
+//! choice of the sparse space decides only the speed.
 //!
-//! Two streams work side by side (`rayon::join`): the candidates (`candidate`) of one block, and the witnesses (`witness`)
-//! of the block before; `pipeline` says how they talk meanwhile. Nothing runs farther ahead. A new rare heap takes both back to
-//! the heap after it; blocks then start small and double, so that the many rares of a young sequence cost little.
+//! Two streams work side by side (`rayon::join`): the candidates (`candidates`) of one block, and the witnesses
+//! (`witnesses`) of the block before. `pipeline` describes how they communicate during a block. Neither runs farther
+//! ahead. A new rare position takes both back to the position after it. Blocks then start small and double, so that the
+//! many rare positions of a short sequence cost little.
 //!
-//! Before a space is known, and for games that have none, all pairs are compared (`dense`). A space is found by the
-//! Walsh–Hadamard transform of the histogram ([`Histogram::best_space`]) and reviewed whenever the sequence has doubled
-//! or the rares have grown by a quarter. Of the named games it is built in.
+//! Before a space is known, and for games that have none, the solver compares all pairs of parts (`exhaustive`). It
+//! finds a space by the Walsh–Hadamard transform of the histogram ([`Histogram::best_space`]), and reviews the space
+//! whenever the sequence has doubled or the number of rare positions has grown by a quarter. Some named games have a
+//! built-in space.
 //!
-//! Invariant: what [`Solver::advance`] hands out is proved, given that the values before it are right.
+//! Invariant: values that [`Solver::advance`] returns are proved, provided that the values before them are right.
 
 mod audit;
 mod candidates;
@@ -44,14 +47,14 @@ use witnesses::Witnesses;
 /// How values are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Rares and commons, with this kernel; by the definition where no good space is known.
+    /// With a sparse space and this kernel; by comparing all pairs of parts where no good space is known.
     Sparse(Kernel),
-    /// Every value by the definition.
+    /// Computes every value by the definition.
     Definition,
 }
 
 impl Method {
-    /// The name that `--kernel` takes.
+    /// The name of the method, as the option `--kernel` takes it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -61,35 +64,35 @@ impl Method {
     }
 }
 
-/// What a solver has done since it was made.
+/// Counters of the work of a solver since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Values whose witnesses were all found.
+    /// Number of values proved by the sparse-space method.
     pub witnessed: u64,
-    /// Values computed by the definition.
+    /// Number of values computed by the definition or by comparing all pairs of parts.
     pub defined: u64,
-    /// Exhaustive exhaustive_searches after a search that failed.
+    /// Number of exhaustive searches after a failed search for witnesses.
     pub exhaustive_searches: u64,
-    /// Rare heaps found.
+    /// Number of rare positions found.
     pub found_rare: u64,
-    /// Heaps looked at again by another kernel ([`Solver::with_audit`]).
+    /// Number of values audited by another kernel ([`Solver::with_audit`]).
     pub audited: u64,
-    /// New largest values settled by all pairs.
+    /// Number of new largest values proved by comparing all pairs of parts.
     pub proved_maxima: u64,
-    /// The largest smaller part of any witness (0 where the definition was used).
+    /// The largest smaller part of any witness since [`Solver::take_depth`]; 0 where no witness was searched.
     pub depth: u64,
 }
 
-/// What is known of values that are no longer there ([`Sequence::freed`]).
+/// What is known of discarded values ([`Sequence::freed`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SequenceStats {
-    /// Their rare positions under the space in use, ascending, with the values.
+    /// The rare positions among them under the space in use, ascending, with the values.
     pub rares: Vec<(u64, u16)>,
-    /// The largest of them.
+    /// The largest discarded value.
     pub max_value: u16,
 }
 
-/// What a solver looks for in the values before it starts.
+/// What a solver extracts from the earlier values before it starts.
 #[derive(Default)]
 struct EarlierValues {
     rares: Vec<(u64, u16)>,
@@ -99,7 +102,7 @@ struct EarlierValues {
 }
 
 impl EarlierValues {
-    /// One scan of all values that are there; `known` stands for the others.
+    /// Scans all values that are retained; `known` describes the others.
     fn of<S: Sequence + ?Sized>(past: &S, space: SparseSpace, known: &SequenceStats) -> Result<EarlierValues> {
         let mut seen = EarlierValues { max_value: known.max_value, ..EarlierValues::default() };
         for_each_kept(past, |from, values| {
@@ -120,14 +123,15 @@ impl EarlierValues {
     }
 }
 
-/// How many of the last values a sparse solver reads again when it is made anew, for the rare positions up to
-/// `last_rare`; the first 2^16 are read besides.
+/// Number of last values that a new sparse solver reads when `last_rare` is the last rare position. It also reads the
+/// first 2^16 values.
 #[must_use]
 pub fn lookback(rule: &Rule, last_rare: u64) -> u64 {
     last_rare.saturating_add(lookup_order::SPAN).max(witnesses::LOOKBACK).saturating_add(rule.max_remove())
 }
 
-/// Whether a space could ever be used; otherwise all values are looked back at.
+/// Whether the solver could ever use a sparse space. If not, it needs all earlier values for every new one, or, for
+/// rules without splits, as many as the largest removal.
 #[must_use]
 pub fn may_be_sparse(rule: &Rule, method: Method) -> bool {
     method != Method::Definition && rule.splits().next().is_some() && rule.max_remove() <= LONGEST_REMOVAL
@@ -138,9 +142,9 @@ pub struct Solver {
     rule: Rule,
     method: Method,
     space: SparseSpace,
-    /// The built-in space of a named game is not reviewed while all values are below 512.
+    /// Whether `space` is the built-in space of a named game, which is not reviewed while all values are below 512.
     built_in: bool,
-    /// Any space is kept, good or bad.
+    /// Whether the space is never reviewed ([`Solver::with_fixed_space`]).
     fixed: bool,
     max_value: u16,
     next_review: u64,
@@ -148,17 +152,18 @@ pub struct Solver {
     work: Work,
     largest_block: usize,
     engine: Engine,
-    /// What decides where a second look is taken; none without.
+    /// Seed that selects the audited groups; `None` without an audit.
     audit: Option<u64>,
-    /// An error may have left the streams between two heaps.
+    /// Whether an error occurred, which may have left the streams at different positions.
     failed: bool,
 }
 
 enum Engine {
-    /// One pair after the other.
+    /// By the definition, one pair after the other.
     Definition(Window<u16>),
     /// All pairs, many at once.
     Dense(Dense),
+    /// Candidates and witnesses in a sparse space.
     Sparse(Box<Streams>),
 }
 
@@ -166,37 +171,40 @@ struct Streams {
     kernel: Kernel,
     candidates: Stream,
     witnesses: Witnesses,
-    /// Of everything up to the end of `block`.
+    /// The last codes, up to the end of `block`.
     codes: Codes,
-    /// For the block that is computed next.
+    /// Pieces marked ahead for the next block.
     ahead: VecDeque<MarkedAhead>,
     audit: Option<Audit>,
-    /// Candidates that wait for their witnesses, from the first unproved heap on.
+    /// Candidates that wait for their witnesses, from the first unproved position on.
     block: Vec<u16>,
+    /// Length of the next block.
     next_length: usize,
 }
 
-/// Values computed by the definition before a sparse space is used.
+/// Number of values computed without a sparse space before one is used.
 const BOOTSTRAP: u64 = 4096;
 
-/// Rules that remove more tokens at once are left to the definition: the windows of the streams would not hold them.
+/// Maximum number of tokens that a move may remove in a game for which a sparse space is used, because the windows of
+/// the streams hold no more.
 const LONGEST_REMOVAL: u64 = 1 << 16;
 
-/// Rare heaps make up at most one in this many in a space worth using.
+/// Minimum number of values per rare position in a space that is worth using.
 const WORTH: u64 = 8;
 
-/// The block after a new rare heap.
+/// Number of values in the block after a new rare position.
 const SMALLEST_BLOCK: usize = 64;
 
-/// The usual block: a multiple of the lanes of a kernel and of the groups of the witness search. (Threads meet after each:
-/// with 2^15 it took .106 and .6 some 6 % longer, Grundy's game 4 %, with two threads; 2^19 is no better.)
+/// Maximum number of values in a block: a multiple of the lanes of a kernel and of the groups of the witness search.
+/// The threads meet after each block, so a smaller number costs time. `sequence` of `cargo bench` (benches/sequence.rs)
+/// measures its effect.
 pub const BLOCK: usize = 1 << 17;
 
 impl Solver {
-    /// A solver that continues `past`, whose values must be right; `space` is the one used so far, where one was.
+    /// A solver that continues `past`, whose values must be right. `space` is the sparse space in use so far, if any.
     ///
     /// # Errors
-    /// What reading `past` gives.
+    /// Any error of reading `past`.
     pub fn new<S: Sequence + ?Sized>(
         rule: &Rule,
         method: Method,
@@ -206,10 +214,11 @@ impl Solver {
         Solver::knowing(rule, method, space, past, &SequenceStats::default())
     }
 
-    /// A solver that continues `past`, some of whose values may be freed: `known` tells of these, under `space`.
+    /// A solver that continues `past`, some of whose values may be discarded; `known` describes the discarded values
+    /// under `space`.
     ///
     /// # Errors
-    /// What reading `past` gives; [`Error::Freed`] when values are looked back at that are no longer there.
+    /// [`Error::Freed`] when the solver needs discarded values, and any other error of reading `past`.
     pub fn knowing<S: Sequence + ?Sized>(
         rule: &Rule,
         method: Method,
@@ -245,22 +254,23 @@ impl Solver {
         Ok(solver)
     }
 
-    /// Changes the largest block (at most [`BLOCK`]), which changes speed but no value (for tests).
+    /// Sets the maximum number of values in a block, clamped to 1..=[`BLOCK`]. It changes the speed but no value (for
+    /// tests).
     #[must_use]
     pub fn with_block(mut self, largest: usize) -> Solver {
         self.largest_block = largest.clamp(1, BLOCK);
         self
     }
 
-    /// Keeps the space it was made with, however bad it is, which changes speed but no value (for tests).
+    /// Keeps the first space in use, however bad it is. It changes the speed but no value (for tests).
     #[must_use]
     pub fn with_fixed_space(mut self) -> Solver {
         self.fixed = true;
         self
     }
 
-    /// Takes a second look at a sample of the heaps, which `seed` decides; a value that is found to be another one then
-    /// is an error ([`Error::Differs`]).
+    /// Audits a sample of the values, which `seed` selects, by another kernel where this processor has one. A value
+    /// that the audit does not confirm is an error ([`Error::Differs`]).
     #[must_use]
     pub fn with_audit(mut self, seed: u64) -> Solver {
         self.audit = Some(seed);
@@ -276,7 +286,9 @@ impl Solver {
         }
     }
 
-    /// The number of rare positions among the values handed out, and the last of them; n = 0 is one.
+    /// The number of rare positions among the values computed so far, and the last of them. n = 0 is a rare position.
+    /// Without a sparse space all positions are rare, and `handed_out` is the number of values that the solver has
+    /// returned.
     #[must_use]
     pub fn rares(&self, handed_out: u64) -> (u64, u64) {
         match &self.engine {
@@ -288,8 +300,8 @@ impl Solver {
         }
     }
 
-    /// How many of the last values handed out must stay readable, besides the first 2^16; `None` for all of them, while
-    /// values are computed by the definition. A new rare position or a walk over all pairs may still need others.
+    /// Number of last values that must stay readable besides the first 2^16, or `None` for all values, while no sparse
+    /// space is in use. A new rare position or an exhaustive search may still need other values.
     #[must_use]
     pub fn lookback(&self) -> Option<u64> {
         match &self.engine {
@@ -298,11 +310,11 @@ impl Solver {
         }
     }
 
-    /// Compares what is held in memory, and what later values will be computed from, with what it was when it was
-    /// computed. A single changed bit would poison all that follows. `past` holds all values handed out.
+    /// Compares the data in memory that later values depend on with its state at creation, because a single flipped bit
+    /// could make every later value wrong. `past` holds all values that the solver has returned.
     ///
     /// # Errors
-    /// [`Error::Flipped`], and what reading `past` gives.
+    /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
     pub fn check_memory<S: Sequence + ?Sized>(&self, past: &S) -> Result<()> {
         match &self.engine {
             Engine::Definition(values) => values.agrees_with(past),
@@ -314,18 +326,19 @@ impl Solver {
         }
     }
 
-    /// What has been done since the solver was made.
+    /// Counters of the work since the creation of the solver.
     #[must_use]
     pub fn work(&self) -> Work {
         self.work
     }
 
-    /// [`Work::depth`] since this was asked last.
+    /// Returns [`Work::depth`] and resets it to 0.
     pub fn take_depth(&mut self) -> u64 {
         std::mem::take(&mut self.work.depth)
     }
 
-    /// All pairs; the definition as it is written when it is asked for, and when there are no pairs.
+    /// The engine without a sparse space: all pairs, or the definition as it is written where the method is
+    /// [`Method::Definition`] or the rule has no splits.
     fn definition_engine<S: Sequence + ?Sized>(&self, past: &S) -> Result<Engine> {
         let has_splits = self.rule.splits().next().is_some();
         if let (Method::Sparse(kernel), true) = (self.method, has_splits) {
@@ -362,22 +375,23 @@ impl Solver {
         })))
     }
 
-    /// [`Solver::sparse_engine`] of a space that is new to the values so far.
+    /// The engine for a space that was not in use so far.
     fn enter_space<S: Sequence + ?Sized>(&self, past: &S) -> Result<Engine> {
         self.sparse_engine(past, EarlierValues::of(past, self.space, &SequenceStats::default())?)
     }
 
-    /// Appends proved values to `out`: at least one, and none from heap `limit` on. `past` holds all values handed out so
-    /// far, and `limit` is above its length and never lowered between calls.
+    /// Appends proved values to `out`: at least one, and none from position `limit` on. `past` must hold all values
+    /// that the solver has returned so far. `limit` must be above its length, and must never fall between calls.
     ///
     /// # Errors
-    /// [`Error::ValueTooLarge`], or what reading `past` gives: [`Error::Freed`] when a heap needs values that are no longer
-    /// there. The values appended are right all the same, but the solver is of no more use: make another one.
+    /// [`Error::ValueTooLarge`] at a value above 65535, [`Error::Differs`] and [`Error::Flipped`] when a check fails,
+    /// [`Error::Freed`] when a value depends on discarded values, and any other error of reading `past`. The values
+    /// appended before the error are proved, but the solver cannot continue: create a new one.
     ///
     /// # Panics
-    /// When it is asked again after an error.
+    /// If an earlier call returned an error.
     pub fn advance<S: Sequence + ?Sized>(&mut self, past: &S, limit: u64, out: &mut Vec<u16>) -> Result<()> {
-        assert!(!self.failed, "a solver was asked again after an error");
+        assert!(!self.failed, "a solver cannot continue after an error");
         let advanced = self.go_on(past, limit, out);
         self.failed = advanced.is_err();
         advanced
@@ -399,7 +413,7 @@ impl Solver {
                     self.work.defined += (out.len() - before) as u64;
                 }
                 Engine::Sparse(streams) => {
-                    streams.look_again(&self.rule, self.space, self.audit);
+                    streams.prepare_audit(&self.rule, self.space, self.audit);
                     streams.step(past, limit, self.largest_block, &mut self.work, out)?;
                     self.prove_largest(past, before, out)?;
                 }
@@ -410,10 +424,11 @@ impl Solver {
         Ok(())
     }
 
-    /// A value larger than all before it is a surprise, and settled by all pairs, while all values are there.
+    /// Computes each value that exceeds all earlier ones a second time, by the definition, while no values are
+    /// discarded. A wrong value is likely to be a new maximum.
     fn prove_largest<S: Sequence + ?Sized>(&mut self, past: &S, before: usize, out: &mut Vec<u16>) -> Result<()> {
         let from = past.len();
-        // Nearly always there is none, and then it is a vector instruction or two.
+        // Nearly every call ends here, after a few vector instructions.
         if out[before..].iter().copied().max().is_none_or(|largest| largest <= self.max_value) {
             return Ok(());
         }
@@ -440,7 +455,7 @@ impl Solver {
         Ok(())
     }
 
-    /// Looks for a better space where it is time to.
+    /// Searches a better space when a review is due.
     fn review<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
         let n = past.len();
         let rares = match &self.engine {
@@ -450,10 +465,10 @@ impl Solver {
         };
         let sparse = matches!(self.engine, Engine::Sparse(_));
         let grown = sparse && rares > self.rares_at_review + self.rares_at_review / 4 + 64;
-        // A space is not changed once values are freed: which of them are rare in another is no longer known.
+        // Once values are discarded the space must stay: the rare positions among them under another space are unknown.
         let freed = !past.freed().is_empty();
-        let settled = sparse && (self.fixed || freed || (self.built_in && self.max_value < 512));
-        if settled || self.method == Method::Definition || (n < self.next_review && !grown) {
+        let keep_space = sparse && (self.fixed || freed || (self.built_in && self.max_value < 512));
+        if keep_space || self.method == Method::Definition || (n < self.next_review && !grown) {
             return Ok(());
         }
         self.next_review = (2 * n).max(BOOTSTRAP);
@@ -473,9 +488,9 @@ impl Solver {
     }
 }
 
-/// The next values by all pairs at once: one batch, small enough that a stop is noticed soon.
+/// Appends the next values by comparing all pairs of parts: one batch, short enough that the caller can stop in time.
 fn compare(rule: &Rule, dense: &mut Dense, limit: u64, out: &mut Vec<u16>) -> Result<()> {
-    /// Pairs of heaps and single heaps looked up per batch; a fraction of a second.
+    /// Maximum work per batch, in compared pairs (see [`Dense::work`]): a fraction of a second.
     const BATCH: u64 = 1 << 30;
     let until = dense.work().saturating_add(BATCH);
     while dense.end() < limit && dense.work() < until {
@@ -484,11 +499,11 @@ fn compare(rule: &Rule, dense: &mut Dense, limit: u64, out: &mut Vec<u16>) -> Re
     Ok(())
 }
 
-/// The next values by the definition: one batch, small enough that a stop is noticed soon.
+/// Appends the next values by the definition: one batch, short enough that the caller can stop in time.
 fn define(rule: &Rule, values: &mut Window<u16>, limit: u64, out: &mut Vec<u16>) -> Result<()> {
-    /// Pairs of heaps per batch; a fraction of a second.
+    /// Maximum number of options per batch: a fraction of a second.
     const BATCH: u64 = 1 << 26;
-    /// From this many pairs on, one value is worth several threads.
+    /// Minimum number of pairs of parts for which several threads compute one value.
     const PARALLEL: u64 = 1 << 18;
     let splits = rule.splits().count() as u64;
     let singles = rule.moves().len() as u64 - splits;
@@ -510,8 +525,8 @@ fn define(rule: &Rule, values: &mut Window<u16>, limit: u64, out: &mut Vec<u16>)
     Ok(())
 }
 
-/// Searches witnesses for the heaps from `start` to the end of their stream, looks again at some of those that have them,
-/// and lends a hand to the candidates meanwhile.
+/// Searches witnesses for the values from `start` to the end of their stream, audits some of the witnessed groups, and
+/// serves the pipeline between groups if there is a `worker`.
 fn check<S: Sequence + ?Sized>(
     witnesses: &mut Witnesses,
     audit: Option<&Audit>,
@@ -520,11 +535,11 @@ fn check<S: Sequence + ?Sized>(
     mut worker: Option<&mut MarkWorker>,
     past: &S,
 ) -> Result<witnesses::CheckedGroup> {
-    /// Groups searched by each thread before the candidates are asked for again, or some times as many.
+    /// Number of groups that each thread searches between two services of the pipeline, or the unit of this number.
     const GROUPS: u64 = 2;
     let end = witnesses.end();
     let mut checked = witnesses::CheckedGroup::default();
-    // The second is a deliberate fault, see fault.rs.
+    // "use-unproved" is a deliberate fault, see fault.rs.
     if start == end || fault::is("use-unproved") {
         return Ok(checked);
     }
@@ -532,27 +547,30 @@ fn check<S: Sequence + ?Sized>(
     let witnesses = &*witnesses;
     let mut from = start;
     while from < end && checked.missing.is_none() {
-        // Threads meet less often when nobody waits for marks; but what follows a new rare heap is thrown away.
-        let often = match worker.as_mut().map(|worker| (worker.serve(), worker.marks())) {
+        // The threads meet less often when the producer waits for no marks. They still meet, because the work behind a
+        // new rare position is discarded.
+        let factor = match worker.as_mut().map(|worker| (worker.serve(), worker.marks())) {
             Some((true, true)) => 1,
             Some((true, false)) => 2,
             Some((false, _)) => 16,
             None => 4,
         };
-        let groups = often * GROUPS * rayon::current_num_threads() as u64;
+        let groups = factor * GROUPS * rayon::current_num_threads() as u64;
         let to =
             (from / witnesses::GROUP_VALUES).saturating_add(groups).saturating_mul(witnesses::GROUP_VALUES).min(end);
         let search = |group: u64| {
-            let heaps = from.max(group * witnesses::GROUP_VALUES)..to.min((group + 1) * witnesses::GROUP_VALUES);
-            let checked = witnesses.check_group(witnesses.kernel(), heaps.start, heaps.end, codes, past)?;
-            let audit = audit.filter(|_| checked.missing.is_none());
-            let audited = audit.map_or(Ok(0), |audit| audit.look(heaps, codes, witnesses, past))?;
+            let range = from.max(group * witnesses::GROUP_VALUES)..to.min((group + 1) * witnesses::GROUP_VALUES);
+            let checked = witnesses.check_group(witnesses.kernel(), range.start, range.end, codes, past)?;
+            let audited = match audit {
+                Some(audit) if checked.missing.is_none() => audit.check(range, codes, witnesses, past)?,
+                _ => 0,
+            };
             Ok(witnesses::CheckedGroup { audited, ..checked })
         };
         let groups: Vec<u64> = (from / witnesses::GROUP_VALUES..to.div_ceil(witnesses::GROUP_VALUES)).collect();
         let found = groups
             .into_par_iter()
-            .with_max_len(1) // the thread that comes back from the candidates is to find something to do
+            .with_max_len(1) // so that the thread that completes the candidates finds groups left to search
             .map(search)
             .try_reduce(witnesses::CheckedGroup::default, |a, b| Ok(a.and(b)))?;
         checked = checked.and(found);
@@ -562,15 +580,16 @@ fn check<S: Sequence + ?Sized>(
 }
 
 impl Streams {
-    /// Makes the second look ready, when one is to be taken: after every new rare heap anew.
-    fn look_again(&mut self, rule: &Rule, space: SparseSpace, seed: Option<u64>) {
+    /// Prepares the audit, if there is to be one, and again after every new rare position.
+    fn prepare_audit(&mut self, rule: &Rule, space: SparseSpace, seed: Option<u64>) {
         let rares = self.candidates.rares();
         if let Some(seed) = seed.filter(|_| self.audit.as_ref().is_none_or(|audit| audit.rares() != rares.len())) {
             self.audit = Some(Audit::new(rule, space, audit::other_than(self.kernel), seed, rares));
         }
     }
 
-    /// The candidates of one block and the witnesses of the block before, side by side.
+    /// Computes the candidates of one block and searches the witnesses of the block before, side by side. Appends the
+    /// values proved to `out`.
     fn step<S: Sequence + ?Sized>(
         &mut self,
         past: &S,
@@ -581,7 +600,7 @@ impl Streams {
     ) -> Result<()> {
         let start = past.len();
         let from = self.candidates.end();
-        // Blocks end on multiples of their length, so that groups of lanes and witnesses are whole ones.
+        // Blocks end on multiples of their length, so that lanes and groups of the witness search are complete.
         let mut length = self.next_length as u64 - from % self.next_length as u64;
         length = length.min(limit.saturating_sub(from));
         let horizon = start.saturating_sub(self.candidates.reach().max(self.witnesses.lookback()));
@@ -617,13 +636,13 @@ impl Streams {
         work.exhaustive_searches += checked.exhaustive_searches;
         work.depth = work.depth.max(checked.depth);
         if let Some((n, value)) = checked.missing {
-            let good = index(n - start);
-            work.witnessed += good as u64;
+            let proved_count = index(n - start);
+            work.witnessed += proved_count as u64;
             let first = out.len();
-            out.extend_from_slice(&self.block[..good]);
+            out.extend_from_slice(&self.block[..proved_count]);
             let freed = past.freed();
             if !freed.is_empty() {
-                // The heaps after a new rare one look back at all values, from the first on.
+                // Positions after a new rare position read values from the first on.
                 let hole = (freed.start, freed.end);
                 return Err(Error::Freed { from: 0, to: n, hole, heap: Some(n) });
             }
@@ -657,7 +676,7 @@ impl Streams {
     }
 }
 
-/// G(0), …, G(count - 1) in memory, by the fastest method; two bytes a value.
+/// Computes G(0), …, G(count - 1) in memory, two bytes per value.
 ///
 /// # Errors
 /// [`Error::ValueTooLarge`] at the first value above 65535.
@@ -665,7 +684,8 @@ pub fn values(rule: &Rule, method: Method, count: usize) -> Result<Vec<u16>> {
     extend(rule, method, Vec::new(), count, BLOCK, |_| true)
 }
 
-/// Continues `values` up to `count` values; `go_on` sees how many there are now and then and may stop the computation.
+/// Continues `values`, the first values of the game, up to `count` values in blocks of at most `block` values. Between
+/// blocks `go_on` gets the number of values so far, and stops the computation by returning false.
 ///
 /// # Errors
 /// [`Error::ValueTooLarge`] at the first value above 65535.
@@ -687,11 +707,11 @@ pub fn extend(
     Ok(values)
 }
 
-/// A bit that flips, for a test of who uses a solver.
+/// A bit flip, for tests of the callers of a solver.
 #[cfg(test)]
 impl Solver {
     pub(crate) fn flip(&mut self) {
-        let Engine::Sparse(streams) = &mut self.engine else { panic!("nothing is flipped without a space") };
+        let Engine::Sparse(streams) = &mut self.engine else { panic!("the solver has no sparse space") };
         streams.candidates.flip_rare(1, 1);
     }
 }
@@ -702,8 +722,8 @@ mod tests {
     use crate::support::{Random, Tally, cases};
     use crate::theory::rule::{Leaves, Move};
 
-    /// Flips one bit of one thing that later values are computed from, and back when it is done again; false when there is
-    /// no such thing.
+    /// Flips one bit of the data that later values depend on; a second call with the same arguments flips it back.
+    /// Returns false when there is no data of this kind.
     fn flip(streams: &mut Streams, what: usize, draw: u64) -> bool {
         let (bit, unproved) = (1u8 << (draw % 8), streams.block.len());
         match what {
@@ -726,9 +746,9 @@ mod tests {
         true
     }
 
-    /// A flip stands until the check, whether something was computed from it meanwhile or not.
+    /// The check finds a flip whether or not values were computed from it in the meantime.
     #[test]
-    fn a_bit_that_flips_in_what_is_looked_back_at_is_noticed() {
+    fn a_bit_flip_in_the_data_of_the_streams_is_noticed() {
         let tally = Tally::begin("flips in memory");
         let rounds = cases(500, 100_000);
         let mut random = Random::new("flips in memory");
@@ -737,7 +757,7 @@ mod tests {
         let wide = "0.77".parse::<Rule>().unwrap().moves().iter().copied().chain(leap).collect();
         let game = |name: &str| name.parse::<Rule>().unwrap();
         let all = &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9][..];
-        // The last game goes beyond the byte codes.
+        // The last game has values without a byte code.
         let games = [
             (game("grundy"), 100_000, all),
             (game("0.6"), 100_000, all),
@@ -756,7 +776,7 @@ mod tests {
             };
             let (mut solver, mut past) = start();
             let mut flipped = 0;
-            // In turn, so that each kind has its share whatever is drawn.
+            // Take the kinds in turn, so that each has its share whatever the random numbers.
             for &kind in kinds.iter().cycle() {
                 if flipped == rounds_each {
                     break;
@@ -767,9 +787,9 @@ mod tests {
                     continue;
                 }
                 flipped += 1;
-                // Of the values only the last few are looked back at, unless there are no codes.
+                // Where there are codes, later values depend on only a few of the last values (kind 9).
                 if random.below(50) == 0 && (kind != 9 || count < 10_000) {
-                    // Either what was forgotten since, or what is there now.
+                    // Either the check of forgotten data or the check of the data held now finds the flip.
                     let seen =
                         go_on(&mut solver, &mut past, count / 5).and_then(|()| solver.check_memory(past.as_slice()));
                     assert!(seen.is_err(), "{rule}: flip {kind} of {draw:#x} was not noticed after going on");
@@ -788,9 +808,9 @@ mod tests {
         tally.end(noticed.iter().sum(), "all noticed before the commit");
     }
 
-    /// Which heaps are looked at again does not depend on threads and blocks, and they are about one in fifty.
+    /// The choice of the audited values does not depend on threads and blocks.
     #[test]
-    fn a_second_look_is_taken_at_one_group_in_fifty() {
+    fn one_group_in_fifty_is_audited() {
         let (rule, kernel) = ("grundy".parse().unwrap(), Kernel::best());
         let start = values(&rule, Method::Sparse(kernel), 1 << 18).unwrap();
         let audited = |threads: usize, block: usize| {
@@ -807,7 +827,7 @@ mod tests {
             })
         };
         let once = audited(1, BLOCK);
-        assert!((1 << 18) / 75 < once && once < (1 << 18) / 35, "{once} of 2^18 heaps");
+        assert!((1 << 18) / 75 < once && once < (1 << 18) / 35, "{once} of 2^18 values");
         assert_eq!([audited(2, BLOCK), audited(5, 1 << 14), audited(2, 1 << 9)], [once; 3]);
     }
 
@@ -821,7 +841,7 @@ mod tests {
         Ok(())
     }
 
-    /// A table that a run is resumed on may hold billions of values above 255; the last ones will do.
+    /// The table of a resumed run may hold billions of values above 255; the solver needs only the last ones.
     #[test]
     fn a_resumed_solver_keeps_only_the_last_large_values() {
         let values = vec![300u16; 1 << 20];

@@ -1,24 +1,25 @@
-//! The relay between the streams: candidates come over piece by piece, and what was marked for later pieces goes back.
+//! The pipeline between the streams: candidates go to the worker piece by piece, and marks for later pieces come back.
 //!
-//! Candidates are a serial chain, so the thread that runs them ([`Producer`]) is to do nothing that others could. Lookups
-//! that reach back [`AHEAD`] can be marked for a piece while the three pieces before it are not there yet; the other end
-//! ([`MarkWorker`]) does so whenever a piece has come over, and both meet only at the end of a block. (Meeting after every 4096
-//! heaps instead takes 3 % longer for Grundy's game and 10 % for .6, with two threads.) Marks that come too late are made
-//! by the producer itself, so one thread does all of it one after the other.
+//! The candidates are a serial chain, so the thread that computes them (the [`Producer`]) must do nothing that another
+//! thread could do. Lookups with an offset of at least [`AHEAD`] can be marked for a piece while the three pieces
+//! before it are unknown. The other end (the [`MarkWorker`]) marks them whenever a piece has arrived. The threads meet
+//! only at the end of a block, because meeting more often costs time. The producer itself marks every piece whose marks
+//! come too late, so a single thread can do all the work, one step after the other.
 //!
-//! Of two threads the one that searches witnesses is the worker as well, and looks now and then what has come over. Of more
-//! than two, one is the worker and nothing else (but for blocks that begin without a plan), and the witnesses are left to the
-//! others: a look now and then came too late for most marks, and all threads met for each.
+//! With two threads, the thread that searches witnesses is also the worker, and serves the pipeline between groups of
+//! values. With more than two, one thread is only the worker (except in blocks that begin without a plan), and the
+//! other threads search witnesses: a thread that did both would deliver most marks too late.
 //!
-//! What comes over is nobody else's until the block ends: the worker keeps a copy of the last codes, as many as the plan looks
-//! back at and [`RECENT`] at most, and appends to it, so all threads may read the codes before.
+//! During a block no thread writes the shared codes. The worker copies the last codes, at most [`RECENT`] of them and
+//! only as many as the plan reads, and appends the candidates of each piece to the copy. So all threads may read the
+//! codes before the block.
 //!
-//! A producer never waits: not for marks, and not for anything that other threads do (so it calls no part of rayon). So the
-//! thread that has begun it ends it, and the worker, which waits for the producer, comes to an end. When the worker is gone the
-//! producer is told so, and stops.
+//! A producer never waits: neither for marks nor for other threads, and it calls no part of rayon. So the thread that
+//! starts the producer completes it, and the worker, which waits for the producer, terminates. When the worker is gone,
+//! sending a piece fails and the producer stops.
 //!
-//! The worker makes the codes of what comes over anew, from values. So they are there twice, made on different ways, and can
-//! be compared.
+//! The worker computes the codes of each piece from its values. So memory holds two copies of the codes, computed
+//! independently, and the solver can compare them.
 
 use super::candidates::LookupPlan;
 use super::codes::Codes;
@@ -27,66 +28,71 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
-/// Heaps that come over at once; pieces end on multiples of it. (Of the lookups of Grundy's game 453 reach back 8192 or
-/// more and 720 reach 4096: with two threads pieces of 2048 took 6 % longer. With 512 it was no faster.)
+/// Number of values in a piece; pieces end on multiples of it. With longer pieces fewer lookups can be marked ahead.
+/// `sequence` of `cargo bench` (benches/sequence.rs) measures its effect.
 pub(super) const PIPELINE_PIECE: usize = 1024;
 
-/// The same where nothing is marked ahead: .106 took a tenth longer with short ones, and no less with longer ones.
+/// Number of values in a piece where nothing is marked ahead. `sequence/0.106` of `cargo bench` (benches/sequence.rs)
+/// measures its effect.
 pub(super) const LONG_PIECE: usize = 2 * PIPELINE_PIECE;
 
-/// What reaches back so far is marked ahead of time.
+/// The least offset, in values, of a lookup that is marked ahead of time.
 pub(super) const AHEAD: usize = 4 * PIPELINE_PIECE;
 
-/// What reaches back farther than this is marked ahead in the codes that were there when the block began; all else in a copy
-/// of so many, to which is appended what comes over.
+/// The largest offset, in values, of a lookup that is marked ahead in the copy of the last codes, and the maximum
+/// length of this copy at the start of a block. Lookups with larger offsets are marked ahead in the codes before the
+/// block.
 pub(super) const RECENT: usize = 1 << 18;
 
-// What lookups beyond it ask for must be there, wherever in a block, and ahead of it, they are asked for.
+// A lookup with an offset above RECENT, from anywhere in a block or up to AHEAD behind it, must read codes before the
+// block.
 const _: () = assert!(super::BLOCK + AHEAD <= RECENT);
 
-/// Candidates, the plan they were made with, and planes that are no longer needed.
+/// Candidates, the plan that they were computed with, and planes that are no longer needed.
 struct Piece {
     values: Vec<u16>,
     plan: Arc<LookupPlan>,
     used: Vec<BitPlanes>,
 }
 
-/// BitPlanes of a piece in which the lookups `ahead` of a plan are entered.
+/// The bit planes of a piece in which the lookups `ahead` of a plan are marked.
 pub(super) struct MarkedAhead {
     plan: Arc<LookupPlan>,
     start: u64,
     planes: Vec<BitPlanes>,
 }
 
-/// The end that has the candidates.
+/// The end of the pipeline that computes the candidates.
 pub(super) struct Producer {
     pieces: Sender<Piece>,
     rest: Rest,
 }
 
-/// What is marked and not used yet, in ascending order, perhaps with gaps.
+/// Pieces that are marked and not used yet, in ascending order, perhaps with gaps.
 pub(super) struct Rest {
     marked: Receiver<MarkedAhead>,
     waiting: VecDeque<MarkedAhead>,
 }
 
-/// The end that has the codes.
+/// The end of the pipeline that marks ahead.
 pub(super) struct MarkWorker<'a> {
     /// The codes before the block.
     codes: &'a Codes,
-    /// The last of them, and those that have come over.
+    /// A copy of the last of them, and the codes of the pieces that have arrived.
     recent: Codes,
     kernel: Kernel,
     plan: Arc<LookupPlan>,
     pieces: Receiver<Piece>,
     marked: Sender<MarkedAhead>,
     spare: Vec<Vec<BitPlanes>>,
-    /// Pieces before this heap are marked, or never will be.
+    /// Start of the next piece to mark; the pieces before it are marked, or never will be.
     next: u64,
+    /// End of the positions that may be marked.
     limit: u64,
 }
 
-/// A relay for the heaps from the end of `codes` up to `limit`, given what was marked before.
+/// A pipeline for the positions from the end of `codes` up to `limit`. `waiting` are the pieces that the pipeline of
+/// the block before has marked.
 pub(super) fn pipeline(
     codes: &Codes,
     kernel: Kernel,
@@ -94,18 +100,21 @@ pub(super) fn pipeline(
     limit: u64,
     waiting: VecDeque<MarkedAhead>,
 ) -> (Producer, MarkWorker<'_>) {
-    let ((pieces, coming), (marked, made)) = (channel(), channel());
+    let (pieces, arriving) = channel();
+    let (marked, marks) = channel();
     let next = waiting.back().map_or(0, |ahead| ahead.start + PIPELINE_PIECE as u64);
     let may_mark = rayon::current_num_threads() > 1 && !plan.is_chain();
-    // As many as this plan looks back at, when it is one; by another that looks farther nothing is marked in this block.
-    let reach = Some(plan.ahead()[0].high_water_mark()).filter(|&reach| reach > 0).unwrap_or(RECENT);
+    // Copy as many codes as this plan reads, if it has lookups to mark ahead. Under a later plan that reads farther
+    // back nothing is marked ahead in this block.
+    let reach = Some(plan.ahead()[0].max_offset()).filter(|&reach| reach > 0).unwrap_or(RECENT);
     let recent = codes.last(if may_mark { reach } else { 0 }, super::BLOCK);
-    let worker = MarkWorker { codes, recent, kernel, plan, pieces: coming, marked, spare: Vec::new(), next, limit };
-    (Producer { pieces, rest: Rest { marked: made, waiting } }, worker)
+    let worker = MarkWorker { codes, recent, kernel, plan, pieces: arriving, marked, spare: Vec::new(), next, limit };
+    (Producer { pieces, rest: Rest { marked: marks, waiting } }, worker)
 }
 
 impl Producer {
-    /// The planes of the piece from `start` on, when the lookups of this plan are already entered in them.
+    /// The planes of the piece from `start` on, if the worker has marked it under this plan; otherwise an empty list.
+    /// Drops the marks of earlier pieces.
     pub(super) fn ahead(&mut self, plan: &Arc<LookupPlan>, start: u64) -> Vec<BitPlanes> {
         let Rest { marked, waiting } = &mut self.rest;
         waiting.extend(marked.try_iter());
@@ -114,20 +123,20 @@ impl Producer {
         waiting.iter().position(fits).and_then(|at| waiting.remove(at)).map_or_else(Vec::new, |ahead| ahead.planes)
     }
 
-    /// Sends candidates over, and the planes that were used for them; false when nobody asks for more, since the other end
-    /// is gone.
+    /// Sends candidates to the worker, and returns the planes used for them to it. Returns false when the worker is
+    /// gone.
     pub(super) fn send(&mut self, values: &[u16], plan: &Arc<LookupPlan>, used: Vec<BitPlanes>) -> bool {
         self.pieces.send(Piece { values: values.to_vec(), plan: Arc::clone(plan), used }).is_ok()
     }
 
-    /// Tells the other end that this was all.
+    /// Closes the channel to the worker: no more pieces follow.
     pub(super) fn close(self) -> Rest {
         self.rest
     }
 }
 
 impl Rest {
-    /// What the next block may use, once the other end is done.
+    /// The marked pieces that the next block may use. To be called once the worker has finished.
     pub(super) fn into_waiting(mut self) -> VecDeque<MarkedAhead> {
         self.waiting.extend(self.marked.try_iter());
         self.waiting
@@ -135,20 +144,22 @@ impl Rest {
 }
 
 impl MarkWorker<'_> {
-    /// Whether somebody waits for what is marked ahead.
+    /// Whether the producer can use marks made ahead.
     pub(super) fn marks(&self) -> bool {
         rayon::current_num_threads() > 1 && self.plan.has_ahead()
     }
 
-    /// Takes what has come over, and marks what can be marked now; false when that was all.
+    /// Takes the pieces that have arrived, and marks every piece that can be marked now. Returns false when no more
+    /// pieces follow.
     pub(super) fn serve(&mut self) -> bool {
         let more = self.listen();
         self.mark(self.recent.end());
         more
     }
 
-    /// Serves until all has come over, of which it gives the codes, with some before. Marks for the piece that comes next
-    /// would be too late, until it is one of the next block.
+    /// Serves until all pieces have arrived, and returns the codes of the pieces behind the copy of the last codes.
+    /// While pieces follow, this does not mark the next piece, because those marks would be too late. In the end it
+    /// marks pieces of the next block.
     pub(super) fn finish(mut self) -> Codes {
         while self.listen() {
             self.mark(self.recent.end() + PIPELINE_PIECE as u64);
@@ -159,7 +170,7 @@ impl MarkWorker<'_> {
         self.recent
     }
 
-    /// Takes what has come over; false when that was all.
+    /// Takes the pieces that have arrived. Returns false when no more pieces follow.
     fn listen(&mut self) -> bool {
         loop {
             match self.pieces.try_recv() {
@@ -180,7 +191,7 @@ impl MarkWorker<'_> {
         }
     }
 
-    /// Marks the pieces from heap `first` on for which all is there that their far lookups ask for.
+    /// Marks the pieces from position `first` on for which all codes that their lookups `ahead` read are known.
     fn mark(&mut self, first: u64) {
         if !self.marks() {
             return;
@@ -193,13 +204,13 @@ impl MarkWorker<'_> {
             let lists = self.plan.ahead();
             let held =
                 [(&self.recent, AHEAD), (self.codes, RECENT)].into_iter().zip(lists).all(|((codes, least), list)| {
-                    let (reach, known_to) = (list.high_water_mark() as u64, self.next.saturating_sub(least as u64));
+                    let (reach, known_to) = (list.max_offset() as u64, self.next.saturating_sub(least as u64));
                     list.list().is_empty() || codes.hold(start, reach, known_to)
                 });
             if !held || !self.plan.holds(start, self.next) {
                 continue;
             }
-            // Fresh memory for each piece would cost more than what is done in it.
+            // Reuse memory: fresh memory for each piece would cost more time than the marks.
             let mut planes = self.spare.pop().unwrap_or_default();
             planes.resize_with(PIPELINE_PIECE / LANES, || BitPlanes::new(self.plan.codes()));
             for (first, planes) in (start..).step_by(LANES).zip(&mut planes) {
@@ -223,10 +234,10 @@ mod tests {
     use crate::support::Random;
     use crate::theory::rule::Rule;
 
-    /// Marks that come back are used, and are those that the producer would have made; other plans, places and ends too far
-    /// out get none. With one thread nothing is marked.
+    /// The producer uses marks that come back, and they equal the marks that it would make itself. Other plans, pieces
+    /// already passed and pieces too far ahead get none. With one thread nothing is marked ahead.
     #[test]
-    fn what_is_marked_ahead_is_what_the_front_would_mark() {
+    fn marks_made_ahead_equal_those_of_the_producer() {
         let rule: Rule = "grundy".parse().unwrap();
         let all = values(&rule, Method::Sparse(Kernel::best()), 400_000).unwrap();
         let (past, later) = all.split_at(360_448); // a multiple of PIPELINE_PIECE
@@ -245,20 +256,25 @@ mod tests {
                 let none = || (stream.plan(), VecDeque::new());
                 let (plan, waiting) = none();
                 let (mut producer, worker) = pipeline(&codes, kernel, plan, limit, waiting);
-                // One piece to make the plan, which goes over with it.
+                // The first piece makes the plan and carries it to the worker.
                 let (found, _) = stream.block(PIPELINE_PIECE, &mut producer).unwrap();
                 assert!(found == later[..PIPELINE_PIECE], "{kernel}");
                 let rest = producer.close();
                 let recent = worker.finish();
                 codes.append(&recent).unwrap();
                 let waiting = rest.into_waiting();
-                let places: Vec<u64> =
+                let marked_pieces: Vec<u64> =
                     waiting.iter().map(|ahead| (ahead.start - begin) / PIPELINE_PIECE as u64).collect();
-                assert_eq!(places, if threads == 1 { vec![] } else { vec![1, 2, 3, 4] }, "{kernel}, {threads} threads");
+                assert_eq!(
+                    marked_pieces,
+                    if threads == 1 { vec![] } else { vec![1, 2, 3, 4] },
+                    "{kernel}, {threads} threads"
+                );
                 let plan = stream.plan();
                 for ahead in &waiting {
                     let from = codes.at(ahead.start);
-                    // What the producer makes itself has all values there; here they come from the true ones.
+                    // The producer marks a piece when all values before it are known; here the true values stand for
+                    // them.
                     let mut known = Codes::new(space, 0);
                     known.push(&all);
                     for (group, planes) in ahead.planes.iter().enumerate() {
@@ -269,7 +285,7 @@ mod tests {
                         assert!(*planes == own, "{kernel}: group {group} of the piece from {}", ahead.start);
                     }
                 }
-                let (mut producer, _back) = pipeline(&codes, kernel, Arc::clone(&plan), limit, waiting);
+                let (mut producer, _worker) = pipeline(&codes, kernel, Arc::clone(&plan), limit, waiting);
                 let other = Arc::new(LookupPlan::clone(&plan));
                 assert!(producer.ahead(&plan, begin).is_empty());
                 assert!(producer.ahead(&other, begin + PIPELINE_PIECE as u64).is_empty());
@@ -277,15 +293,16 @@ mod tests {
                 assert_eq!(marked.is_empty(), threads == 1);
                 assert!(
                     producer.ahead(&plan, begin + 2 * PIPELINE_PIECE as u64).is_empty(),
-                    "what was passed over is gone"
+                    "marks of a piece that was passed are dropped"
                 );
             });
         }
     }
 
-    /// Lookups just nearer and just farther than what is copied, with values that have no code and rare heaps about.
+    /// Lookups with offsets just below and just above the length of the copy, among values without a code and rare
+    /// positions.
     #[test]
-    fn what_reaches_back_beyond_the_copy_is_marked_where_it_stands() {
+    fn lookups_beyond_the_copy_are_marked_in_the_codes_before_the_block() {
         let random = &mut Random::new("far marks");
         let rule: Rule = "grundy".parse().unwrap();
         let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
@@ -324,28 +341,28 @@ mod tests {
         }
     }
 
-    /// What a producer does behind a new rare heap is thrown away, so it stops as soon as it can.
+    /// The solver discards the candidates behind a new rare position, so the producer stops as soon as it can.
     #[test]
-    fn a_front_stops_when_nobody_asks_for_more() {
+    fn the_producer_stops_when_the_worker_is_gone() {
         for (game, largest) in [("grundy", 255), ("grundy", 60_000)] {
             let rule: Rule = game.parse().unwrap();
             let past = values(&rule, Method::Sparse(Kernel::best()), 200_000).unwrap();
             let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
             let rares = space.rares(0, &past).collect();
-            // A large value among those before sends the stream the wide way.
+            // A large maximum among the earlier values makes the stream use 16-bit values.
             let mut stream = Stream::new(&rule, space, Kernel::best(), rares, largest, past.as_slice()).unwrap();
             let mut codes = Codes::new(space, 0);
             codes.push(&past);
             let (mut producer, worker) = pipeline(&codes, Kernel::best(), stream.plan(), u64::MAX, VecDeque::new());
             drop(worker);
             let (found, _) = stream.block(1 << 17, &mut producer).unwrap();
-            assert!(found.len() <= PIPELINE_PIECE, "{} candidates that nobody asks for", found.len());
+            assert!(found.len() <= PIPELINE_PIECE, "{} candidates that no worker takes", found.len());
         }
     }
 
-    /// A producer that fails, or panics, ends the relay: who waits for the next piece is told that there is none.
+    /// A producer that fails or panics closes the pipeline, so a worker that waits for the next piece returns.
     #[test]
-    fn nobody_waits_for_a_front_that_is_gone() {
+    fn the_worker_does_not_wait_for_a_producer_that_is_gone() {
         let rule: Rule = "grundy".parse().unwrap();
         let past = values(&rule, Method::Sparse(Kernel::best()), 100_000).unwrap();
         let solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, past.as_slice()).unwrap();

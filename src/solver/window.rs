@@ -1,28 +1,32 @@
-//! The end of a sequence, held in memory: what the streams look back at.
+//! A window: the last items of a sequence, held in memory for the streams to read.
 
 use crate::error::{Error, Result};
 use crate::theory::definition::{Sequence, for_each_piece};
 use crate::theory::nimber::index;
 
-/// Items of the positions `start()..end()` of a sequence.
+/// The items at the positions `start()..end()` of a sequence.
 #[derive(Clone, Debug)]
 pub(crate) struct Window<T> {
     start: u64,
     items: Vec<T>,
 }
 
-/// Forgotten items are kept until there are this many and a quarter of all, so that moving the rest down stays cheap.
+/// Minimum number of forgotten items to drop at once. They must also be at least a quarter of all items, so that moving
+/// the others down stays cheap.
 const MIN_EVICTED: u64 = 1 << 12;
 
 impl<T: Copy> Window<T> {
+    /// A window that holds `items` from position `start` on.
     pub(crate) fn new(start: u64, items: Vec<T>) -> Window<T> {
         Window { start, items }
     }
 
+    /// The position of the first item.
     pub(crate) fn start(&self) -> u64 {
         self.start
     }
 
+    /// One past the position of the last item.
     pub(crate) fn end(&self) -> u64 {
         self.start + self.items.len() as u64
     }
@@ -46,7 +50,7 @@ impl<T: Copy> Window<T> {
         self.items[index(n - self.start)]
     }
 
-    /// The items of `from..to`.
+    /// The items at the positions `from..to`.
     pub(crate) fn slice(&self, from: u64, to: u64) -> &[T] {
         &self.items[self.at(from)..self.at(to)]
     }
@@ -60,8 +64,8 @@ impl<T: Copy> Window<T> {
         self.items.extend(items);
     }
 
-    /// Appends what stands for the items of heaps one after the other, of which every second has the other parity: the
-    /// first, the third and so on by `first`.
+    /// Appends one item for each of `items`, converted in turn by `first` and by `second`, beginning with `first`: the
+    /// two functions serve the positions of the two parities.
     pub(crate) fn extend_by_turns<U: Copy>(&mut self, items: &[U], first: impl Fn(U) -> T, second: impl Fn(U) -> T) {
         let (pairs, last) = items.as_chunks::<2>();
         self.items.reserve(items.len());
@@ -72,13 +76,13 @@ impl<T: Copy> Window<T> {
     /// Drops the positions from `end` on.
     ///
     /// # Panics
-    /// When positions before the window would be the last: they were forgotten too early.
+    /// If `end` is before the start of the window, which means that positions were forgotten too early.
     pub(crate) fn truncate(&mut self, end: u64) {
-        assert!(end >= self.start, "a window was taken back to before its start");
+        assert!(end >= self.start, "a window cannot be truncated before its start");
         self.items.truncate(index(end - self.start));
     }
 
-    /// The first items, which [`Window::forget_before`] would drop.
+    /// The first items, which [`Window::forget_before`] with the same `n` would drop.
     pub(crate) fn evictable(&self, n: u64) -> &[T] {
         let dead = n.saturating_sub(self.start);
         let all = self.items.len() as u64;
@@ -94,15 +98,16 @@ impl<T: Copy> Window<T> {
 }
 
 impl Window<u16> {
-    /// Compares the values that `past` holds as well with those.
+    /// Compares the values with those of `past`, at the positions that `past` holds.
     ///
     /// # Errors
-    /// [`Error::Flipped`] at the first that differs, and what reading `past` gives.
+    /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
     pub(crate) fn agrees_with<S: Sequence + ?Sized>(&self, past: &S) -> Result<()> {
         self.agrees_up_to(self.end(), past)
     }
 
-    /// The same of what [`Window::forget_before`] would drop: a change in it would never be seen later.
+    /// Compares the values that [`Window::forget_before`] would drop with those of `past`, because no later check would
+    /// notice a change in them. Errors as in [`Window::agrees_with`].
     pub(crate) fn evictable_agrees_with<S: Sequence + ?Sized>(&self, n: u64, past: &S) -> Result<()> {
         self.agrees_up_to(self.start + self.evictable(n).len() as u64, past)
     }

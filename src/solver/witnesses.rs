@@ -1,25 +1,25 @@
-//! The witness stream: behind the candidates, an option for every smaller rare value.
+//! The witness stream: for each candidate, an option for every smaller rare value.
 //!
 //! The least common value m* that is not an option is G(n) if and only if every value below m* that is rare at n is an
-//! option too; each needs one option that has it, a witness. There is no serial dependency here: any part of the heaps
-//! before n may be used, so groups of heaps are checked side by side.
+//! option too. Each such value (a target) needs one option that has it, its witness. There is no serial dependency
+//! here: a witness may use any parts below n, so threads check groups of values side by side.
 //!
-//! **Marks.** A pair of common parts gives a rare value, and most options are such pairs. So the kernel that marks the
-//! options of rare parts for the candidates marks here those of some hundred common parts, 64 heaps at a time. The least
-//! targets that stay open below the candidate are held against some hundred parts more; what is left is searched heap by
-//! heap from the small end, all targets of a heap in one pass ([`Kernel::find_each`]: one in twenty heaps of a burst of large
-//! values has eight open targets), and a search that fails ends in the exhaustive walk over all pairs
-//! ([`definition::first_missing`]), which is the only place where a value is ever called rare. Which parts are marked is
-//! learnt ([`order`]), and how many is tried out: of 35 targets a heap of Grundy's game near 10^7, 400 parts leave one in
-//! three heaps a target. (Bit planes "G(n) = v" that settle 512 heaps of one target by one OR were tried first. They left
-//! as much and took 88 ns a value with search and learning, where this takes 51: every load crosses a cache line.)
+//! **Marks.** A pair of common parts gives a rare value, and most options are such pairs. The kernel that marks the
+//! options of rare parts for the candidates marks here the options of some hundred common parts, 64 values at a time.
+//! It then holds some hundred more parts against the least targets that stay open below the candidate. The stream
+//! searches the rest value by value from the smallest parts on, all targets of one n in one pass
+//! ([`Kernel::find_each`]). A search that fails ends in the exhaustive search over all pairs
+//! ([`definition::first_missing`]). A value is called rare only after all pairs were compared: by the exhaustive
+//! search, or by the search value by value where its parts are all the parts of n. The stream learns which parts to
+//! mark ([`lookup_order`]) and chooses on a sample how many.
 //!
-//! **Values of 256 and more** are targets like all others. Their witnesses need a part whose value is itself above 255 (or
-//! a constant with such a bit), one heap in thousands, so those heaps are kept in a list.
+//! **Values of 256 and more** are targets like all others. Their witnesses need a part whose value is itself above 255
+//! (or a constant with such a bit). Such values are rare, one in thousands, so the stream keeps a list of their
+//! positions.
 //!
-//! Invariant: a heap is reported as settled only after each of its targets was seen as the value of an option whose parts
-//! are at least 1 and far enough apart. Parts inside the block under test count, because the heaps are settled in
-//! ascending order: when one fails, all from there on are discarded.
+//! Invariant: a value counts as witnessed only after each of its targets was found as the value of an option whose
+//! parts are at least 1 and far enough apart. Parts inside the block under test count, because the values are accepted
+//! in ascending order: when one fails, the solver discards all from there on.
 
 use super::candidates::hash;
 use super::codes::{Codes, POISON};
@@ -34,55 +34,63 @@ use crate::theory::rule::{Rule, Split};
 use crate::theory::sparse_space::SparseSpace;
 use std::ops::Range;
 
-/// Heaps checked by one task, a multiple of [`LANES`].
+/// Number of values that one task checks, a multiple of [`LANES`].
 pub(super) const GROUP_VALUES: u64 = 256;
 
-/// Smaller parts that are marked reach up to here.
+/// The largest smaller part that is marked.
 const DEPTH: u64 = 16_384;
 
-/// Smaller parts that the search heap by heap reaches.
+/// Number of parts 0, 1, … that the search value by value covers as smaller parts.
 const HEAD_PARTS: u64 = 1 << 16;
 
-/// Parts that are marked, or held against what then stays open, at most.
+/// Maximum number of parts that are marked or held against the least open targets.
 const MOST_PARTS: usize = 900;
 
-/// What things cost a heap, in picoseconds: a part that is marked, with so many codes considered, and a part held against
-/// what stays open (measured); a target searched heap by heap (by trial: half of it and twice as much took 2 to 3 % longer).
+/// Price of marking one part with `codes` codes considered, in picoseconds per value. `kernel/mark` of `cargo bench`
+/// (benches/sequence.rs) measures it again for 72 codes.
 const fn mark_price(codes: usize) -> usize {
     (500 + codes * 36) / LANES
 }
+
+/// Price of holding one part against the least open targets ([`Kernel::clear_hits`]), in picoseconds per value. No
+/// benchmark measures it.
 const CLEAR_PRICE: usize = 19;
+
+/// Price of a target searched value by value, in picoseconds per target. Set by trial on whole sequences. No benchmark
+/// measures it.
 const FIND_PRICE: usize = 60_000;
 
-/// What considering one code more costs in every heap (measured), and a target that is not considered (two thirds of what
-/// one that is searched costs, since no part is tried in vain), in picoseconds.
+/// Price of one more considered code, in picoseconds per value. No benchmark measures it.
 const CODE_PRICE: u64 = 250;
+
+/// Price of a target that is not considered, in picoseconds per target: two thirds of [`FIND_PRICE`], because no part
+/// was marked for it in vain. No benchmark measures it.
 const TARGET_LOSS: u64 = 40_000;
 
-/// Before this heap everything is searched heap by heap.
+/// The least n at which parts are learnt; below it the stream searches every target value by value.
 const YOUNG: u64 = 8192;
 
-/// Heaps of values above 255 that are kept at least: the last ones.
+/// Minimum number of values above 255 that are kept with their positions: the last ones.
 const LARGE: usize = 1 << 14;
 
-/// How far back values are read when a stream is made, besides the largest removal of the rule and the first [`HEAD_PARTS`].
+/// Number of last values that a new stream reads, besides the largest removal of the rule and the first [`HEAD_PARTS`].
 pub(super) const LOOKBACK: u64 = HEAD_PARTS + lookup_order::SPAN + GROUP_VALUES;
 
-/// What checking a block came to.
+/// The result of checking one group of values, or several consecutive ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CheckedGroup {
-    /// The first heap whose candidate is too large, and its true value, which is rare.
+    /// The first n whose candidate is too large, and its true value, which is rare.
     pub(super) missing: Option<(u64, u16)>,
-    /// The largest smaller part of any witness, or a bound of it.
+    /// The largest smaller part of any witness, or an upper bound of it.
     pub(super) depth: u64,
-    /// Exhaustive exhaustive_searches.
+    /// Number of exhaustive searches.
     pub(super) exhaustive_searches: u64,
-    /// Heaps looked at again by another kernel.
+    /// Number of values audited by another kernel.
     pub(super) audited: u64,
 }
 
 impl CheckedGroup {
-    /// Both parts of a block; `missing` is that of the lower heap.
+    /// Combines this result with that of `later` values; the lower n decides `missing`.
     pub(super) fn and(self, later: CheckedGroup) -> CheckedGroup {
         CheckedGroup {
             missing: self.missing.or(later.missing),
@@ -100,38 +108,45 @@ pub(super) struct Witnesses {
     splits: Vec<Split>,
     /// G(a) at index [`HEAD_PARTS`] - 1 - a: reversed, so that the two parts of a split run side by side.
     head: Vec<u16>,
-    /// The codes of the same heaps.
+    /// The codes of the values in `head`, at the same indices.
     head_codes: Vec<u8>,
-    /// The last values, at least [`HEAD_PARTS`] and the largest removal back.
+    /// The last values, back by at least [`HEAD_PARTS`] and the largest removal.
     recent: Window<u16>,
-    /// The last heaps with values above 255, and the sum of their hashes, each taken when it was entered.
+    /// The last positions with values above 255, with these values.
     large: Vec<(u64, u16)>,
-    born_large: u64,
-    /// How many rare values are below a common one, for even and odd heaps: they are those with codes below this.
+    /// Sum of the checksums of the entries of `large`, each taken at insertion.
+    large_checksum: u64,
+    /// For even and odd n, the number of rare values below each value. The codes of these rare values are exactly those
+    /// below this number.
     rare_below: [Vec<u16>; 2],
-    /// Common parts, those first that have most of what others have not.
+    /// Common parts in learnt order.
     parts: Vec<Probe>,
-    /// Those that are marked, and those held against the least targets that stay open.
+    /// The first of `parts`, which are marked.
     marks: Probes,
+    /// The next of `parts`, which are held against the least targets that stay open.
     clear_probes: Probes,
-    /// Codes considered when marking.
+    /// Number of codes considered when marking: those below it.
     codes_considered: usize,
-    /// The smaller parts marked are at most this large; 0 before anything is learnt.
+    /// The largest smaller part that may be marked; 0 before parts are learnt.
     depth: u64,
     learnt_at: u64,
     considered_at: u64,
-    shared_at: u64,
-    /// Targets of 1024 heaps when the parts were shared out.
-    targets_shared: usize,
-    /// Hashes of the head, once it is whole, and of the parts that are asked, taken when they were made.
+    rebalanced_at: u64,
+    /// Number of targets per 1024 values when the budget was chosen.
+    targets_at_rebalance: usize,
+    /// Checksum of `head` and `head_codes`, taken when they are complete.
     head_checksum: Option<u64>,
-    born_parts: u64,
-    /// The parts that were asked before these were other ones in the end than when they were learnt.
+    /// Checksum of `parts`, `marks` and `clear_probes`, taken at creation.
+    parts_checksum: u64,
+    /// Whether a retired list of parts failed its checksum.
     flipped: bool,
 }
 
 impl Witnesses {
-    /// A stream that continues `past`, of whose values above 255 `large` are known, with their heaps.
+    /// A stream that continues `past`; `large` are the last of its values above 255, with their positions.
+    ///
+    /// # Errors
+    /// Any error of reading `past`.
     pub(super) fn new<S: Sequence + ?Sized>(
         rule: &Rule,
         space: SparseSpace,
@@ -154,7 +169,7 @@ impl Witnesses {
             head_codes: (0..HEAD_PARTS).rev().zip(&head).map(|(a, &v)| code_of(space, a, v)).collect(),
             head,
             recent: Window::new(start, recent),
-            born_large: sum_of_hashes(&large),
+            large_checksum: sum_of_hashes(&large),
             large,
             rare_below: rare_below(space),
             parts: Vec::new(),
@@ -164,15 +179,15 @@ impl Witnesses {
             depth: 0,
             learnt_at: 0,
             considered_at: 0,
-            shared_at: 0,
-            targets_shared: 0,
+            rebalanced_at: 0,
+            targets_at_rebalance: 0,
             head_checksum: None,
-            born_parts: hash((&Vec::<Probe>::new(), &Probes::new(), &Probes::new())),
+            parts_checksum: hash((&Vec::<Probe>::new(), &Probes::new(), &Probes::new())),
             flipped: false,
         })
     }
 
-    /// One past the last heap.
+    /// One past the position of the last value.
     pub(super) fn end(&self) -> u64 {
         self.recent.end()
     }
@@ -182,7 +197,7 @@ impl Witnesses {
         self.kernel
     }
 
-    /// G(n) for one of the last heaps.
+    /// G(n) for one of the last positions.
     pub(super) fn value(&self, n: u64) -> u16 {
         self.recent.get(n)
     }
@@ -192,12 +207,13 @@ impl Witnesses {
         self.head[index(HEAD_PARTS - 1 - a)]
     }
 
-    /// How far back the streams look at codes from a heap, and from heaps before it, for the witnesses.
+    /// Number of last codes that the witness search reads for a position, for its group and for the positions of a
+    /// sample.
     pub(super) fn lookback(&self) -> u64 {
         DEPTH + lookup_order::SPAN + self.rule.max_remove() + GROUP_VALUES
     }
 
-    /// Takes up the next values, proved or about to be checked.
+    /// Appends the next values, proved or about to be checked.
     pub(super) fn push(&mut self, values: &[u16]) {
         let end = self.end();
         for (n, &value) in (end..HEAD_PARTS).zip(values) {
@@ -207,9 +223,9 @@ impl Witnesses {
         if values.iter().copied().max().unwrap_or(0) > 255 {
             let before = self.large.len();
             self.large.extend((end..).zip(values.iter().copied()).filter(|&(_, value)| value > 255));
-            self.born_large = self.born_large.wrapping_add(sum_of_hashes(&self.large[before..]));
+            self.large_checksum = self.large_checksum.wrapping_add(sum_of_hashes(&self.large[before..]));
             let dropped = many_first(&self.large);
-            self.born_large = self.born_large.wrapping_sub(sum_of_hashes(&self.large[..dropped]));
+            self.large_checksum = self.large_checksum.wrapping_sub(sum_of_hashes(&self.large[..dropped]));
             self.large.drain(..dropped);
         }
         self.recent.extend(values.iter().copied());
@@ -218,7 +234,10 @@ impl Witnesses {
         }
     }
 
-    /// Forgets the values that heaps from the end on do not look back at, after a last look at them.
+    /// Forgets the values that positions from the end on do not read, after comparing them with `past`.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
     pub(super) fn forget<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
         let horizon =
             self.end().saturating_sub(HEAD_PARTS + self.rule.max_remove() + lookup_order::SPAN + GROUP_VALUES);
@@ -231,38 +250,42 @@ impl Witnesses {
     pub(super) fn truncate(&mut self, end: u64) {
         self.recent.truncate(end);
         let kept = self.large.partition_point(|large| large.0 < end);
-        self.born_large = self.born_large.wrapping_sub(sum_of_hashes(&self.large[kept..]));
+        self.large_checksum = self.large_checksum.wrapping_sub(sum_of_hashes(&self.large[kept..]));
         self.large.truncate(kept);
         self.learnt_at = self.learnt_at.min(end);
         self.considered_at = self.considered_at.min(end);
-        self.shared_at = self.shared_at.min(end);
+        self.rebalanced_at = self.rebalanced_at.min(end);
     }
 
-    /// Compares everything that later heaps look back at with what it was when it was computed.
+    /// Compares everything that later values depend on with its state at creation.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
     pub(super) fn check_memory<S: Sequence + ?Sized>(&self, codes: &Codes, past: &S) -> Result<()> {
         self.recent.agrees_with(past)?;
         if self.head_checksum.is_some_and(|checksum| hash((&self.head, &self.head_codes)) != checksum) {
             return Err(Error::Flipped { what: "the head of the table", from: 0, to: HEAD_PARTS });
         }
-        if self.flipped || self.parts_hash() != self.born_parts || self.rare_below != rare_below(self.space) {
+        if self.flipped || self.parts_hash() != self.parts_checksum || self.rare_below != rare_below(self.space) {
             return Err(Error::Flipped { what: "the list of parts", from: 0, to: self.depth });
         }
-        if sum_of_hashes(&self.large) != self.born_large {
+        if sum_of_hashes(&self.large) != self.large_checksum {
             return Err(Error::Flipped { what: "the list of values above 255", from: 0, to: self.end() });
         }
         codes.agree_with(self.recent.start(), self.recent.items())
     }
 
-    /// Learns for the heaps from `start` on what has to be learnt, from the codes before them.
+    /// Before the check of values from `start` on: learns the parts, or reconsiders the number of codes, when due.
     pub(super) fn prepare(&mut self, start: u64, codes: &Codes) {
         if start >= lookup_order::next_learning(self.learnt_at).max(YOUNG) {
             self.learn(start, codes);
-        } else if self.depth > 0 && start >= self.considered_at + lookup_order::RECONSIDER {
+        } else if self.depth > 0 && start >= self.considered_at + lookup_order::RECONSIDER_INTERVAL {
             self.reconsider(codes);
         }
     }
 
-    /// Whether all parts that are marked exist, apart far enough, for heaps from `from` on, and all codes up to `to`.
+    /// Whether marks are valid for `from..to`: all marked parts exist and are far enough apart for n from `from` on,
+    /// and `codes` holds everything that they read.
     fn uses_marks(&self, from: u64, to: u64, codes: &Codes) -> bool {
         let removed = self.rule.max_remove();
         self.depth > 0
@@ -270,8 +293,12 @@ impl Witnesses {
             && codes.hold(from, self.depth + removed, to)
     }
 
-    /// Searches witnesses for the heaps `from..to` of the stream, whose codes are there as well, by this kernel. `past`
-    /// holds at least the values before the oldest one held here, for the exhaustive walk.
+    /// Searches witnesses for the values `from..to` of the stream with this kernel. `codes` holds the codes of these
+    /// values; `past` holds at least the values before the oldest one held here, for the exhaustive search.
+    ///
+    /// # Errors
+    /// [`Error::Differs`] when the exhaustive search finds a smaller common value than the candidate, and any error of
+    /// reading `past`.
     pub(super) fn check_group<S: Sequence + ?Sized>(
         &self,
         kernel: Kernel,
@@ -300,7 +327,7 @@ impl Witnesses {
                 hard.extend(targets.iter().map(|&code| (n, self.space.decode_rare(code, n))));
             });
         }
-        // In ascending order of heaps: the first that fails ends the search, since what follows builds on it.
+        // In ascending order of n: the first failure ends the search, because the later candidates depend on it.
         for same in hard.chunk_by(|a, b| a.0 == b.0) {
             let targets = same.iter().map(|&(_, t)| t).collect();
             checked = checked.and(self.search(kernel, same[0].0, targets, past)?);
@@ -311,8 +338,8 @@ impl Witnesses {
         Ok(checked)
     }
 
-    /// Shows each of `lanes` heaps from `first` on that has targets, rare values below its own, that no marked part has,
-    /// and the codes of these.
+    /// Calls `see(n, codes)` for each of the `lanes` values from `first` on that has open targets: rare values below
+    /// G(n) that no marked part gives. `codes` are the codes of these targets.
     fn open_targets(
         &self,
         kernel: Kernel,
@@ -348,9 +375,11 @@ impl Witnesses {
         }
     }
 
-    /// Removes the targets, given by their codes, that splits of `n` with a part below [`HEAD_PARTS`] have, and tells how deep it
-    /// went. All splits are asked near the small end before any is asked farther out: one of them may never have the value.
+    /// Removes the targets, given by their codes, that splits of `n` with a part below [`HEAD_PARTS`] give. Returns the
+    /// largest smaller part of these witnesses. Searches the small parts of all splits before the larger parts of any,
+    /// because one of the splits may never give the value.
     fn find(&self, kernel: Kernel, n: u64, targets: &mut Vec<u8>, codes: &Codes) -> u64 {
+        /// Bounds of the ranges of smaller parts, searched one after the other for all splits.
         const ENDS: [u64; 4] = [1, 1 + (1 << 10), 1 + (1 << 13), HEAD_PARTS];
         let mut depth = 0;
         for ends in ENDS.windows(2) {
@@ -365,8 +394,9 @@ impl Witnesses {
         depth
     }
 
-    /// The same for one split and the smaller parts `from..to`, by the codes where there are any. Rare parts have none:
-    /// what stands for them may be found, and is no witness.
+    /// Removes the targets that one split with smaller part in `parts` gives, and returns the largest smaller part of
+    /// these witnesses. Compares codes where they are held. A rare part has no code: a pair that matches with a
+    /// placeholder is no witness.
     fn find_between(
         &self,
         kernel: Kernel,
@@ -381,7 +411,7 @@ impl Witnesses {
         if split.constant < self.space.coded() && codes.hold(last, to, last) {
             let small = &self.head_codes[index(HEAD_PARTS - to)..index(HEAD_PARTS - from)];
             let large = &codes.items()[codes.at(last - to + 1)..codes.at(last - from + 1)];
-            // The codes of targets become those of what two parts are to give, and back.
+            // XOR with the constant turns the codes of targets into the codes that two parts must give, and back.
             let constant = self.space.code(split.constant);
             targets.iter_mut().for_each(|code| *code ^= constant);
             kernel.find_each(small, large, targets, |_, seen| {
@@ -402,28 +432,29 @@ impl Witnesses {
         if pairs == 0 { 0 } else { from - 1 + pairs as u64 }
     }
 
-    /// The largest smaller part that the values in memory allow to look at.
+    /// The largest smaller part for which memory holds the values of both parts.
     #[inline]
     fn reach(&self, n: u64, split: &Split) -> u64 {
         let held = (n - self.recent.start()).saturating_sub(split.remove);
         split.largest_small_part(n).min(HEAD_PARTS - 1).min(held)
     }
 
-    /// The values of the smaller parts `from..to`, and of the other parts at the same index.
+    /// The values of the smaller parts `from..to`, descending, and of the other parts at the same indices.
     #[inline]
     fn parts(&self, n: u64, split: &Split, from: u64, to: u64) -> (&[u16], &[u16]) {
         let small = &self.head[index(HEAD_PARTS - to)..index(HEAD_PARTS - from)];
         (small, self.recent.slice(n - split.remove - to + 1, n - split.remove - from + 1))
     }
 
-    /// The codes of the targets of heap `n` are those below this.
+    /// The number of targets of `n`, whose codes are those below this number; 0 where G(n) is rare or has no code.
     fn targets(&self, n: u64, codes: &Codes) -> usize {
         let below = self.rare_below[usize::from(n % 2 == 1)].get(usize::from(self.recent.get(n)));
         if codes.get(n) == POISON { 0 } else { below.map_or(0, |&below| usize::from(below)) }
     }
 
-    /// Considers as many codes as the last values make worth while, and shares the parts out anew when there are more or
-    /// fewer targets than there were, or it was long ago.
+    /// Chooses the number of codes to consider from the last values. Chooses the budget again as well when the number
+    /// of targets has changed by more than an eighth, or when the last choice is [`lookup_order::REBALANCE_INTERVAL`]
+    /// values old.
     fn reconsider(&mut self, codes: &Codes) {
         let end = self.end();
         self.considered_at = end;
@@ -431,27 +462,27 @@ impl Witnesses {
         let below: Vec<usize> = (last..end).map(|n| self.targets(n, codes)).collect();
         self.codes_considered = lookup_order::codes_to_consider(&below, CODE_PRICE, |more| more * TARGET_LOSS);
         let targets = below.iter().sum::<usize>() * 1024 / below.len().max(1);
-        if targets.abs_diff(self.targets_shared) * 8 > self.targets_shared
-            || end >= self.shared_at + lookup_order::SHARE
+        if targets.abs_diff(self.targets_at_rebalance) * 8 > self.targets_at_rebalance
+            || end >= self.rebalanced_at + lookup_order::REBALANCE_INTERVAL
         {
-            self.targets_shared = targets;
+            self.targets_at_rebalance = targets;
             self.rebalance(codes);
         }
     }
 
-    /// Learns which parts to mark, from the heaps before `end`.
+    /// Learns which parts to mark, from the values before `end`.
     fn learn(&mut self, end: u64, codes: &Codes) {
-        let heaps = lookup_order::sample(end);
-        // With few targets few parts will do.
-        let needed: usize = heaps.iter().map(|&n| self.targets(n, codes)).sum::<usize>() / heaps.len().max(1);
+        let sample = lookup_order::sample(end);
+        // Few targets need few parts.
+        let needed: usize = sample.iter().map(|&n| self.targets(n, codes)).sum::<usize>() / sample.len().max(1);
         self.depth = DEPTH.min(end / 4).min(512 * (needed as u64 + 1));
-        if !heaps.first().is_some_and(|&first| codes.hold(first, self.depth + self.rule.max_remove(), end)) {
+        if !sample.first().is_some_and(|&first| codes.hold(first, self.depth + self.rule.max_remove(), end)) {
             self.depth = 0;
             return;
         }
         self.learnt_at = end;
-        let below: Vec<usize> = heaps.iter().map(|&n| self.targets(n, codes)).collect();
-        let ats: Vec<usize> = heaps.iter().map(|&n| codes.at(n)).collect();
+        let below: Vec<usize> = sample.iter().map(|&n| self.targets(n, codes)).collect();
+        let indices: Vec<usize> = sample.iter().map(|&n| codes.at(n)).collect();
         let mut parts = Vec::new();
         for split in &self.splits {
             for a in 1..=self.depth {
@@ -466,17 +497,18 @@ impl Witnesses {
             }
         }
         lookup_order::learn(&mut parts, &[], MOST_PARTS, &below, |part, i| {
-            codes.items()[ats[i] - part.offset] ^ part.code()
+            codes.items()[indices[i] - part.offset] ^ part.code()
         });
         parts.truncate(MOST_PARTS);
-        self.flipped |= self.parts_hash() != self.born_parts;
+        self.flipped |= self.parts_hash() != self.parts_checksum;
         self.parts = parts;
-        self.born_parts = self.parts_hash();
+        self.parts_checksum = self.parts_hash();
         self.reconsider(codes);
         self.rebalance(codes);
     }
 
-    /// Decides how many of the parts are marked and cleared with, by what they leave at the last heaps.
+    /// Chooses how many of the parts are marked and how many are held against the least open targets, from the targets
+    /// that they leave open at the last values.
     fn rebalance(&mut self, codes: &Codes) {
         let below = |n: u64| self.targets(n, codes).min(self.codes_considered).to_le_bytes()[0];
         let run =
@@ -484,20 +516,22 @@ impl Witnesses {
         let runs: Vec<LookupRun> = lookup_order::last(self.end()).map(run).collect();
         let left = lookup_order::left(self.kernel, codes.items(), &self.parts, &runs, self.codes_considered);
         let (marks, clear_probes) = choose_budget(&left, runs.len() * LANES, self.codes_considered);
-        self.flipped |= self.parts_hash() != self.born_parts;
+        self.flipped |= self.parts_hash() != self.parts_checksum;
         self.marks.clear();
         self.clear_probes.clear();
         self.parts.iter().take(marks).for_each(|part| self.marks.push(*part));
         self.parts.iter().skip(marks).take(clear_probes).for_each(|part| self.clear_probes.push(*part));
-        self.born_parts = self.parts_hash();
-        self.shared_at = self.end();
+        self.parts_checksum = self.parts_hash();
+        self.rebalanced_at = self.end();
     }
 
+    /// A checksum of the parts and their use.
     fn parts_hash(&self) -> u64 {
         hash((&self.parts, &self.marks, &self.clear_probes))
     }
 
-    /// Searches witnesses of the targets at one heap, from the small end, then everywhere.
+    /// Searches witnesses of the targets of one n: among the smallest parts, then with the values above 255, then
+    /// exhaustively.
     fn search<S: Sequence + ?Sized>(
         &self,
         kernel: Kernel,
@@ -536,7 +570,8 @@ impl Witnesses {
             checked.depth = n / 2;
             let missing = definition::first_missing(&self.rule, &all, n, u32::from(self.recent.get(n)))?;
             if let Some(least) = missing.filter(|&t| !self.space.is_rare(t, n)) {
-                // The candidate was not the least common one: a wrong kernel, or a bit that has flipped.
+                // The candidate is not the least common value that is missing: the kernel is wrong, or a bit has
+                // flipped.
                 let (value, again) = (self.recent.get(n).into(), least.into());
                 return Err(Error::Differs { n, value, again, how: "all pairs".into() });
             }
@@ -545,11 +580,11 @@ impl Witnesses {
         Ok(checked)
     }
 
-    /// Removes the targets that splits with smaller part 1..=reach give; the largest part looked at.
+    /// Removes the targets that splits with smaller part in 1..=reach give. Returns the largest smaller part compared.
     fn search_small(&self, kernel: Kernel, n: u64, split: &Split, reach: u64, targets: &mut Vec<u16>) -> u64 {
-        /// With more targets than this, options are entered in a set instead of being compared.
+        /// Maximum number of targets that are compared one by one; with more, the options are entered in a set.
         const FEW: usize = 16;
-        /// Splits entered between two questions whether all is found.
+        /// Number of options entered in the set between two tests of the targets.
         const SPLITS_BETWEEN_TESTS: u64 = 256;
         let mut depth = 0;
         let mut seen = NimSet::new();
@@ -573,21 +608,22 @@ impl Witnesses {
         if targets.is_empty() { depth } else { reach }
     }
 
-    /// Removes the targets that splits with one of the last heaps of value above 255 give; the largest smaller part of
-    /// those that did.
+    /// Removes the targets that splits give in which one part has a value above 255 and is in the list of such values.
+    /// Returns the largest smaller part of these splits.
     fn search_large<S: Sequence + ?Sized>(&self, n: u64, targets: &mut Vec<u16>, all: &S) -> Result<u64> {
+        /// Maximum number of values above 255 that are tried: the last ones before n.
         const LAST: usize = 4096;
         let mut depth = 0;
         let before = self.large.partition_point(|large| large.0 < n);
         for &(b, value) in self.large[..before].iter().rev().take(LAST) {
             for split in &self.splits {
-                // A heap that has flipped may lie anywhere.
+                // After a bit flip the position b may be any number.
                 let rest = n.checked_sub(b).and_then(|rest| rest.checked_sub(split.remove));
                 let Some(a) = rest.filter(|&a| a > 0) else { continue };
                 if a.abs_diff(b) >= split.min_difference {
                     let mut other = [0];
                     match all.read(a, &mut other) {
-                        Err(Error::Freed { .. }) => continue, // another part may do
+                        Err(Error::Freed { .. }) => continue, // another split may give the target
                         read => read?,
                     }
                     let before = targets.len();
@@ -605,7 +641,7 @@ impl Witnesses {
     }
 }
 
-/// How many of the first of many values above 255 are not needed.
+/// The number of entries at the start of the list of values above 255 that may be dropped.
 pub(super) fn many_first(large: &[(u64, u16)]) -> usize {
     if large.len() > 4 * LARGE { large.len() - 2 * LARGE } else { 0 }
 }
@@ -614,7 +650,7 @@ fn sum_of_hashes(large: &[(u64, u16)]) -> u64 {
     large.iter().fold(0, |sum, large| sum.wrapping_add(hash(large)))
 }
 
-/// How many rare values are below each that may be common, at even and at odd heaps.
+/// The number of rare values below each value that has a code when common, at even and at odd n.
 fn rare_below(space: SparseSpace) -> [Vec<u16>; 2] {
     [2, 1].map(|n| {
         let mut rare = 0;
@@ -627,7 +663,7 @@ fn rare_below(space: SparseSpace) -> [Vec<u16>; 2] {
     })
 }
 
-/// The values before `end`: old ones from `past`, the last ones from a window.
+/// The values before `end`: the last ones from a window, the earlier ones from `past`.
 struct Joined<'a, S: ?Sized> {
     past: &'a S,
     recent: &'a Window<u16>,
@@ -656,31 +692,33 @@ impl<S: Sequence + ?Sized> Sequence for Joined<'_, S> {
     }
 }
 
-/// How many of the parts, best first, are best marked, and how many of the next held against what stays open, by what they
-/// leave open in so many heaps.
-fn choose_budget(left: &[Left], heaps: usize, considered: usize) -> (usize, usize) {
-    // Targets beyond those that can be held against parts side by side.
+/// The cheapest numbers of parts, in learnt order, to mark and then to hold against the least open targets.
+///
+/// `left[k]` counts the targets that the first k · [`lookup_order::LOOKUPS_PER_STEP`] parts leave open, over `values`
+/// sampled values.
+fn choose_budget(left: &[Left], values: usize, considered: usize) -> (usize, usize) {
+    // Open targets beyond the first MAX_CLEAR_PROBES of each lane, which are not held against parts.
     let beyond = |left: &Left| left.sum - left.at_least[1..=kernel::MAX_CLEAR_PROBES].iter().sum::<usize>();
     let cost = |&(first, last): &(usize, usize)| {
         let searched = left[last].sum + beyond(&left[first]);
         let prices = first * mark_price(considered) + (last - first) * CLEAR_PRICE;
-        lookup_order::LOOKUPS_PER_STEP * prices * heaps + searched * FIND_PRICE
+        lookup_order::LOOKUPS_PER_STEP * prices * values + searched * FIND_PRICE
     };
     let choices = (0..left.len()).flat_map(|first| (first..left.len()).map(move |last| (first, last)));
     let (first, last) = choices.min_by_key(cost).unwrap_or((0, 0));
     (lookup_order::LOOKUPS_PER_STEP * first, lookup_order::LOOKUPS_PER_STEP * (last - first))
 }
 
-/// The code of G(a) = `value`; any byte where there is none.
+/// The code of G(a) = `value`, or the placeholder [`u8::MAX`] where the value is rare or has no code.
 fn code_of(space: SparseSpace, a: u64, value: u16) -> u8 {
     if value >= space.coded() || space.is_rare(value, a) { u8::MAX } else { space.code(value) }
 }
 
-/// Flips for a test, of what is chosen by a number.
+/// Bit flips for tests; `draw` selects the place.
 #[cfg(test)]
 impl Witnesses {
     pub(super) fn flip_recent(&mut self, draw: u64, bit: u8) {
-        let values = self.recent.items_mut(); // all of them proved
+        let values = self.recent.items_mut(); // all of these are proved
         let i = index(draw) % values.len();
         values[i] ^= u16::from(bit) << (draw % 8);
     }
@@ -695,7 +733,7 @@ impl Witnesses {
         self.head_checksum.is_some()
     }
 
-    /// False when there is none.
+    /// Returns false when the list is empty.
     pub(super) fn flip_large(&mut self, draw: u64, bit: u8) -> bool {
         let count = self.large.len().max(1);
         let Some((n, value)) = self.large.get_mut(index(draw / 2) % count) else { return false };
@@ -713,7 +751,7 @@ impl Witnesses {
         list[at] ^= u16::from(bit);
     }
 
-    /// False when no parts are known.
+    /// Returns false when no parts are known.
     pub(super) fn flip_part(&mut self, draw: u64, bit: u8) -> bool {
         let count = self.parts.len().max(1);
         let Some(part) = self.parts.get_mut(index(draw) % count) else { return false };
@@ -726,8 +764,8 @@ impl Witnesses {
 mod tests {
     use super::*;
 
-    /// Both parts of the only witnesses are beyond [`HEAD_PARTS`]: one is found in the list of large values, and what is
-    /// reported must say how deep it was, for a period is proved with it.
+    /// Both parts of the only witnesses are beyond [`HEAD_PARTS`], and one is in the list of large values. The reported
+    /// depth must cover the smaller part, because the proof of a period relies on it.
     #[test]
     fn a_witness_found_by_a_large_value_is_as_deep_as_its_smaller_part() {
         let rule: Rule = "grundy".parse().unwrap();
@@ -742,8 +780,8 @@ mod tests {
         assert!(checked.depth >= 150_003, "a smaller part of 150003, and a depth of {}", checked.depth);
     }
 
-    /// A bit that flips can make the candidate too large. The walk for its targets then meets a smaller common value that is
-    /// no option: a failed check, after which a run starts again from what is committed.
+    /// A bit flip can make the candidate too large. The exhaustive search for its targets then finds a smaller common
+    /// value that is no option. This is a failed check, after which a run restarts from its last commit.
     #[test]
     fn a_candidate_that_is_not_the_least_is_a_failed_check() {
         let rule: Rule = "grundy".parse().unwrap();
@@ -756,8 +794,8 @@ mod tests {
         let targets = (0..wrong).filter(|&t| space.is_rare(t, 200_000)).collect();
         let seen = witnesses.search(Kernel::best(), 200_000, targets, past);
         let (value, least) = (u32::from(wrong), u32::from(truth[0]));
-        let told =
+        let reported =
             matches!(&seen, Err(Error::Differs { n: 200_000, value: v, again, .. }) if (*v, *again) == (value, least));
-        assert!(told, "{seen:?}");
+        assert!(reported, "{seen:?}");
     }
 }

@@ -1,13 +1,13 @@
 //! THE DEFINITION: G(n) is the mex of the values of all options, computed as it is written.
 //!
-//! Everything else in this crate is an optimisation of this file and is tested against it. It is the bootstrap of every
-//! run, the engine of games without a good sparse space, and, as the exhaustive walk, the last word on every surprise.
+//! Everything else in this crate is an optimisation of this file and is tested against it. The solver uses it for rules
+//! without splits, and its exhaustive search decides every anomaly: a new maximum, a target without a witness, a new
+//! rare position.
 //!
-//! [`first_missing`] is the walk for one huge n: all splits in chunks of 2^16 pairs, the chunks side by side (rayon),
-//! each into a bit set, with an early exit as soon as every value below a bound has been seen. One core walks some
-//! 3·10^8 pairs a second.
+//! [`first_missing`] is the exhaustive search for one huge n. It divides all splits into chunks of 2^16 pairs, enters
+//! the chunks in bit sets in parallel (rayon), and stops as soon as every value below a bound has been seen.
 //!
-//! Invariant: nothing here knows of masks, rares or kernels.
+//! Invariant: this file uses no masks, no rare positions and no kernels.
 
 use crate::error::{Error, Result};
 use crate::theory::nimber::{NimSet, index};
@@ -17,26 +17,26 @@ use std::ops::Range;
 
 /// Something that holds the first values of a sequence: a vector, a table on disk, or both.
 pub trait Sequence: Sync {
-    /// How many values there are: those of n = 0..`len()`.
+    /// The number of values: those of n = 0..`len()`.
     fn len(&self) -> u64;
 
-    /// Whether there are none.
+    /// Whether there are no values.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The values among them that are no longer there; an empty range when all are.
+    /// The positions of the values that have been discarded; an empty range when all values are retained.
     fn freed(&self) -> Range<u64> {
         0..0
     }
 
-    /// Copies the values of `from..from + out.len()`.
+    /// Copies the values of `from..from + out.len()` to `out`.
     ///
     /// # Errors
-    /// [`Error::Range`] when they are not all there, [`Error::Freed`] when some are no longer.
+    /// [`Error::Range`] when the range exceeds the values, [`Error::Freed`] when some of them have been discarded.
     fn read(&self, from: u64, out: &mut [u16]) -> Result<()>;
 
-    /// min(G(n), 255) of every n, where these bytes are in memory; those of freed values mean nothing.
+    /// min(G(n), 255) for every n, if these bytes are in memory. The bytes of discarded values are meaningless.
     fn saturated_bytes(&self) -> Option<&[u8]> {
         None
     }
@@ -44,7 +44,7 @@ pub trait Sequence: Sync {
     /// Checks that the values of `from..to` can be read.
     ///
     /// # Errors
-    /// [`Error::Range`] and [`Error::Freed`].
+    /// [`Error::Range`] when the range exceeds the values, [`Error::Freed`] when some of them have been discarded.
     fn require(&self, from: u64, to: u64) -> Result<()> {
         let (count, freed) = (self.len(), self.freed());
         if from > to || to > count {
@@ -75,7 +75,7 @@ impl Sequence for [u16] {
 pub struct Appended<'a, S: ?Sized> {
     /// The first values.
     pub first: &'a S,
-    /// Those after them.
+    /// The values after `first`.
     pub more: &'a [u16],
 }
 
@@ -102,7 +102,7 @@ impl<S: Sequence + ?Sized> Sequence for Appended<'_, S> {
 pub struct Prefix<'a, S: ?Sized> {
     /// The sequence.
     pub of: &'a S,
-    /// How many of its values; at most as many as there are.
+    /// Number of values in the prefix, at most the length of the sequence.
     pub count: u64,
 }
 
@@ -126,10 +126,11 @@ impl<S: Sequence + ?Sized> Sequence for Prefix<'_, S> {
     }
 }
 
-/// Calls `see(n, values of n, n+1, …)` for the values of `from..to` in order, at most 2^16 at a time.
+/// Calls `see(n, values)` with the values G(n), G(n + 1), … for consecutive pieces of `from..to`, at most 2^16 values
+/// each.
 ///
 /// # Errors
-/// What reading `past` gives.
+/// Any error of reading `past`, and the first error of `see`.
 pub fn for_each_piece<S: Sequence + ?Sized>(
     past: &S,
     from: u64,
@@ -147,10 +148,10 @@ pub fn for_each_piece<S: Sequence + ?Sized>(
     Ok(())
 }
 
-/// [`for_each_piece`] of all values of `past` that are there.
+/// [`for_each_piece`] for all retained values of `past`.
 ///
 /// # Errors
-/// What reading `past` gives.
+/// Any error of reading `past`, and the first error of `see`.
 pub fn for_each_kept<S: Sequence + ?Sized>(past: &S, mut see: impl FnMut(u64, &[u16]) -> Result<()>) -> Result<()> {
     let freed = past.freed();
     for_each_piece(past, 0, freed.start, &mut see)?;
@@ -193,21 +194,21 @@ pub fn values(rule: &Rule, count: usize) -> Result<Vec<u16>> {
     Ok(values)
 }
 
-/// Pairs walked by one task: two buffers of 128 KiB.
+/// Number of pairs that one task searches, in two buffers of 128 KiB.
 const CHUNK: u64 = 1 << 16;
 
-/// The least value below `below` that no option of a heap of `n` has; `None` when options have them all.
+/// The least value below `below` that no option of a heap of `n` has, or `None` if options have all of them.
 ///
-/// With `below` = 65536 this is the definition, in parallel; with a smaller bound the walk stops as soon as all values
-/// below it are seen. The calling thread's rayon pool is used.
+/// With `below` = 65536 this is the definition, in parallel. With a smaller bound the search stops as soon as options
+/// have all values below it. The search runs in the rayon pool of the calling thread.
 ///
 /// # Errors
-/// [`Error::Range`] when `past` does not hold 0..n, [`Error::Freed`] when it needs values that are no longer there.
+/// [`Error::Range`] when `past` does not hold 0..n, [`Error::Freed`] when the search needs discarded values.
 pub fn first_missing<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64, below: u32) -> Result<Option<u16>> {
-    walk_all(rule, past, n, below).map_err(|error| error.for_heap(n))
+    search_all(rule, past, n, below).map_err(|error| error.for_heap(n))
 }
 
-fn walk_all<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64, below: u32) -> Result<Option<u16>> {
+fn search_all<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64, below: u32) -> Result<Option<u16>> {
     let mut seen = NimSet::new();
     for m in rule.moves() {
         match m.leaves {
@@ -227,7 +228,9 @@ fn walk_all<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64, below: u32) -> 
             (0..last.div_ceil(CHUNK)).map(move |i| (split, 1 + i * CHUNK, last.min((i + 1) * CHUNK)))
         })
         .collect();
-    let (mut done, mut wave) = (0, 1);
+    let mut done = 0;
+    // Number of chunks in the next batch; it doubles, so that a search that can stop early wastes little.
+    let mut wave = 1;
     while done < chunks.len() && seen.mex() < below {
         let batch = &chunks[done..chunks.len().min(done + wave)];
         let found = batch
@@ -245,7 +248,7 @@ fn walk_all<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64, below: u32) -> 
     Ok((mex < below).then(|| u16::try_from(mex).ok()).flatten())
 }
 
-/// The options of one split with smaller part in `first..=last`.
+/// The values of the options of one split with smaller part in `first..=last`.
 fn search_pairs<S: Sequence + ?Sized>(past: &S, n: u64, split: Split, first: u64, last: u64) -> Result<NimSet> {
     let length = index(last - first + 1);
     let (mut small, mut large) = (vec![0; length], vec![0; length]);
@@ -256,10 +259,10 @@ fn search_pairs<S: Sequence + ?Sized>(past: &S, n: u64, split: Split, first: u64
     Ok(set)
 }
 
-/// G(n) by the parallel walk, given the values before n.
+/// G(n) by the parallel exhaustive search, given the values before n.
 ///
 /// # Errors
-/// What [`first_missing`] gives, and [`Error::ValueTooLarge`] when G(n) is above 65535.
+/// Any error of [`first_missing`], and [`Error::ValueTooLarge`] when G(n) is above 65535.
 pub fn value_at<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64) -> Result<u16> {
     first_missing(rule, past, n, 1 << 16)?.ok_or(Error::ValueTooLarge { n })
 }

@@ -1,6 +1,6 @@
-//! The mathematics that everything else relies on: rules, nim-values, the definition, sparse spaces.
+//! The mathematics on which the other modules rely: rules, nim-values, the definition, sparse spaces.
 //!
-//! Nothing here is fast, and nothing here reads or writes a file.
+//! These modules prefer plain code to fast code, and read and write no files.
 
 pub mod definition;
 pub mod nimber;

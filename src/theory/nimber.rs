@@ -1,11 +1,11 @@
 //! Nim-values: nim-sum, mex and sets of nim-values.
 //!
-//! A nim-value is a `u16`; the XOR of nim-values is one again, and a mex that would leave the range is reported, never
-//! cut. The set keeps one bit a value ([`bitvec`]), so that the mex is the number of leading ones.
+//! A nim-value is a `u16`. The XOR of nim-values is a nim-value; a mex outside this range is reported and never
+//! truncated. The set keeps one bit per value ([`bitvec`]), so that the mex is the number of leading ones.
 
 use bitvec::vec::BitVec;
 
-/// The nim-sum (XOR) of nim-values; 0 for none.
+/// The nim-sum (XOR) of nim-values; 0 for an empty list.
 ///
 /// ```
 /// assert_eq!(grundy::theory::nimber::nim_sum([3, 6]), 5); // Eureka 2 (1939), the nim addition table
@@ -27,16 +27,16 @@ pub fn mex(values: impl IntoIterator<Item = u16>) -> u32 {
     set.mex()
 }
 
-/// A position or length as an index of this machine's memory; the one place where a `u64` becomes a `usize`.
+/// Converts a position or length to an index. Only this function turns a `u64` into a `usize`.
 ///
 /// # Panics
-/// When it does not fit, which takes a 32-bit machine.
+/// If it does not fit, which can happen only on a 32-bit machine.
 #[inline]
 pub(crate) fn index(position: u64) -> usize {
     usize::try_from(position).expect("positions held in memory fit its address space")
 }
 
-/// A set of nim-values, one bit each; it grows with the largest value it has seen.
+/// A set of nim-values, one bit each; it grows with the largest value inserted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NimSet {
     bits: BitVec<u64>,
@@ -56,7 +56,7 @@ impl NimSet {
         if value >= self.bits.len() {
             self.bits.resize((value + 1).next_power_of_two().max(64), false);
         }
-        // The word itself, not bitvec's proxy reference: this is the innermost loop of the definition.
+        // Direct access to the word instead of bitvec's proxy reference: this is the innermost loop of the definition.
         self.bits.as_raw_mut_slice()[value / 64] |= 1 << (value % 64);
     }
 
@@ -99,8 +99,8 @@ impl NimSet {
     }
 }
 
-/// Many values at once: a byte each that is only ever stored to, since a bit that is read, changed and written waits for the
-/// one before in its word. (The walks over 24 million pairs at the 13 late rares of Grundy's game took 0.7 s less, together.)
+/// Inserts many values at once, through one byte per value: setting a bit reads, changes and writes its word, and so
+/// waits for the bit before.
 impl Extend<u16> for NimSet {
     fn extend<I: IntoIterator<Item = u16>>(&mut self, values: I) {
         let mut seen = vec![false; 1 << 16];
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn many_values_at_once_are_those_one_by_one() {
+    fn extend_inserts_the_same_values_as_insert() {
         for values in [vec![], vec![0], vec![65535, 0, 65535], (0..2000).map(|i| i % 47 * 11).collect()] {
             let (mut one_by_one, mut at_once) = (NimSet::new(), NimSet::new());
             at_once.insert(700);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_keeps_what_lies_on_word_boundaries() {
+    fn a_set_keeps_values_on_word_boundaries() {
         let mut set = NimSet::new();
         for value in [0, 63, 64, 127, 128, 65535] {
             set.insert(value);

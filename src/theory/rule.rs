@@ -14,15 +14,15 @@
 //!
 //! The normal form is a list of moves, not a code, so that games with constants (remove-a-square on 2×n) are rules too.
 //!
-//! **Nim** has no bound on the tokens that a move removes, so a finite list cannot state its rule. [`Rule::nim`] lists the
-//! removals of 1 to 65536 tokens. These are all moves of Nim in heaps of up to 65536, and G(n) = n there; the value of the
-//! heap of 65536 is the first that this program does not store, so no value is ever computed beyond the list.
+//! **Nim** has no bound on the tokens that a move removes, so a finite list cannot state its rule. [`Rule::nim`] lists
+//! the removals of 1 to 65536 tokens. These are all moves of Nim in heaps of up to 65536, and G(n) = n there. The value
+//! of the heap of 65536 is the first that this program does not store, so it never computes a value beyond the list.
 
 use crate::error::{Error, Result};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a move leaves of the heap it is made in.
+/// What a move leaves of its heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Leaves {
     /// Nothing (k = 0).
@@ -39,28 +39,28 @@ pub enum Leaves {
 /// One move `(s, c, k, d)` of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Move {
-    /// Tokens taken away (s).
+    /// Number of tokens removed (s).
     pub remove: u64,
-    /// XORed to the value of what is left (c).
+    /// The constant XORed to the value of the remaining heaps (c).
     pub constant: u16,
-    /// What is left (k and d).
+    /// The remaining heaps (k and d).
     pub leaves: Leaves,
 }
 
-/// A move with k = 2, as the engines see it.
+/// A move with k = 2, in the form that the solvers use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// Tokens taken away (s).
+    /// Number of tokens removed (s).
     pub remove: u64,
-    /// XORed to the value of the two heaps (c).
+    /// The constant XORed to the values of the two heaps (c).
     pub constant: u16,
     /// The least difference of the two heaps (d).
     pub min_difference: u64,
 }
 
 impl Split {
-    /// The largest smaller part `a` of a heap of `n`: the parts are `(a, n-s-a)` for a in 1..=this; 0 when there is no
-    /// such option.
+    /// The largest possible smaller part L of a heap of `n`: the parts are `(a, n-s-a)` for a in 1..=L. 0 when there is
+    /// no such option.
     #[must_use]
     pub fn largest_small_part(&self, n: u64) -> u64 {
         n.saturating_sub(self.remove).saturating_sub(self.min_difference) / 2
@@ -78,8 +78,8 @@ pub struct Rule {
     splits: Vec<Split>,
 }
 
-/// The moves that remove `first` to `last` tokens, leave one heap or none, and XOR the same constant. Nim has 131072 moves
-/// with k = 0 or 1, which are two of these.
+/// The moves that remove `first` to `last` tokens, leave one heap or none, and XOR the same constant. Nim has 131072
+/// moves with k = 0 or 1, which are two of these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Removals {
     first: u64,
@@ -112,21 +112,23 @@ fn removals(moves: &[Move]) -> Vec<Removals> {
     grouped
 }
 
-/// The largest number of tokens that a move may remove; keeps sums of positions far from the ends of `u64`.
+/// Maximum number of tokens that a move may remove, and maximum least difference. It keeps sums of positions far below
+/// 2^64.
 const MAX_REMOVE: u64 = 1 << 32;
 
 /// The canonical name of Nim.
 const NIM: &str = "nim";
 
-/// The largest number of tokens that a move of [`Rule::nim`] removes: the size of the first heap whose value in Nim does not
-/// fit 16 bits.
+/// Maximum number of tokens that a move of [`Rule::nim`] removes: the size of the first heap whose value in Nim does
+/// not fit 16 bits.
 const NIM_MAX_REMOVE: u64 = 1 << 16;
 
 impl Rule {
     /// A rule from its moves; `name` is what [`Display`](fmt::Display) prints.
     ///
     /// # Errors
-    /// [`Error::Rule`] when a move would leave the heap as it is, or nothing of an empty heap.
+    /// [`Error::Rule`] when a move that leaves fewer than two heaps removes no token, or a removal or a least
+    /// difference exceeds 2^32.
     ///
     /// ```
     /// use grundy::theory::rule::{Leaves, Move, Rule};
@@ -153,7 +155,7 @@ impl Rule {
         Ok(Rule { name: name.into(), removals: removals(&moves), splits: splits(&moves), moves })
     }
 
-    /// Grundy's game with the two parts at least `d` apart (Schrage, section 4); d = 1 is Grundy's own.
+    /// Grundy's game with the two parts at least `d` apart (Schrage, section 4); d = 1 is the original game.
     ///
     /// # Errors
     /// [`Error::Rule`] when `d` exceeds 2^32.
@@ -174,8 +176,8 @@ impl Rule {
 
     /// Nim, for heaps of up to 65536 tokens: remove any number of tokens from 1 to 65536.
     ///
-    /// G(n) = n for n up to 65535. The computation of G(65536) ends with [`Error::ValueTooLarge`], as for any game with a
-    /// value above 65535.
+    /// G(n) = n for n up to 65535. The computation of G(65536) ends with [`Error::ValueTooLarge`], as for any game with
+    /// a value above 65535.
     #[must_use]
     pub fn nim() -> Rule {
         let removals = 1..=NIM_MAX_REMOVE;
@@ -202,8 +204,8 @@ impl Rule {
         &self.moves
     }
 
-    /// BLAKE3 of the moves, hexadecimal: each move is one line `s c k d`, in the order of [`Rule::moves`]. Two games with the
-    /// same moves have the same digest.
+    /// BLAKE3 of the moves, hexadecimal: each move is one line `s c k d`, in the order of [`Rule::moves`]. Two games
+    /// with the same moves have the same digest.
     #[must_use]
     pub fn digest(&self) -> String {
         let mut hasher = blake3::Hasher::new();
@@ -223,7 +225,8 @@ impl Rule {
         self.splits.iter().copied()
     }
 
-    /// The values of the options of `n` that come from moves with k = 0 or 1, given the earlier values, in no fixed order.
+    /// The values of the options of `n` that come from moves with k = 0 or 1, given the earlier values, in no fixed
+    /// order.
     pub fn single_options<'a>(
         &'a self,
         n: u64,
@@ -255,13 +258,14 @@ impl Rule {
         self.name.replace(":d=", "-d")
     }
 
-    /// What the program knows of this rule, when it is a named one.
+    /// The entry of [`NAMED_GAMES`] for this rule, if there is one.
     #[must_use]
     pub fn known(&self) -> Option<&'static NamedGame> {
         NAMED_GAMES.iter().find(|known| known.game == self.name)
     }
 
-    /// [`NamedGame::last_rare`] of this rule: a lower bound for how far a run of this game must be able to look back.
+    /// [`NamedGame::last_rare`] of this rule: a lower bound for the number of last values that a run of this game
+    /// needs.
     ///
     /// ```
     /// let grundy: grundy::theory::rule::Rule = "grundy".parse()?;
@@ -280,7 +284,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A game that the program knows by name or knows a good mask of.
+/// A game that the program knows by name, or for which it knows a good mask.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedGame {
     /// The canonical name.
@@ -289,9 +293,9 @@ pub struct NamedGame {
     pub aliases: &'static [&'static str],
     /// Mask and position term of its sparse space, where a good one is known (`crate::solver`).
     pub space: Option<(u16, u8)>,
-    /// The last known rare position under `space`. `data/results` has the runs and proofs that it comes from; for Kayles
-    /// and remove-a-square it follows from the period. Grundy's game has 1274 rare positions up to n = 82 860, no other
-    /// below 47 million, and 13 more up to n = 48 399 022, so a run that ends early shows too small a value.
+    /// The last known rare position under `space`. `data/results` has the runs and proofs that it comes from; for
+    /// Kayles and remove-a-square it follows from the period. Grundy's game has 1274 rare positions up to n = 82 860,
+    /// no other below 47 million, and 13 more up to n = 48 399 022, so a run that ends early shows too small a value.
     pub last_rare: Option<u64>,
     /// Period and preperiod, proved or published; `about` names the source where this program has not proved them.
     pub period: Option<(u64, u64)>,
@@ -416,12 +420,12 @@ pub const NAMED_GAMES: &[NamedGame] = &[
 impl FromStr for Rule {
     type Err = Error;
 
-    /// Reads an octal code (`0.77`, `.77`, `4.3`), `grundy:d=2`, or the name or an alias of a game of [`NAMED_GAMES`]. Case,
-    /// blanks, hyphens, underscores and apostrophes do not matter in a name.
+    /// Reads an octal code (`0.77`, `.77`, `4.3`), `grundy:d=2`, or the name or an alias of a game of [`NAMED_GAMES`].
+    /// Case, blanks, hyphens, underscores and apostrophes do not matter in a name.
     ///
     /// # Errors
-    /// [`Error::Code`] for a bad code, [`Error::UnknownGame`] for a name that is not known, with the names that resemble
-    /// it, and [`Error::Misere`] for the misère form of a game.
+    /// [`Error::Code`] for a bad code, [`Error::UnknownGame`] for a name that is not known, with the names that
+    /// resemble it, and [`Error::Misere`] for the misère form of a game.
     ///
     /// ```
     /// use grundy::theory::rule::Rule;
@@ -448,10 +452,11 @@ impl FromStr for Rule {
     }
 }
 
+/// The expected input, for the error of an empty name.
 const NAMES: &str = "'grundy', 'grundy:d=2', an octal code such as '.77' or '4.3', or a name of 'grundy games'";
 
-/// What two spellings of a name have in common: lower case, without accents on the e of misère, and without blanks,
-/// hyphens, underscores and apostrophes.
+/// The form of a name in which spellings are compared: lower case, without accents on the e of misère, and without
+/// blanks, hyphens, underscores and apostrophes.
 fn key(text: &str) -> String {
     let ignored = |c: &char| c.is_whitespace() || "-_'`\u{2018}\u{2019}\u{300}\u{301}".contains(*c);
     let letters = text.chars().filter(|c| !ignored(c)).flat_map(char::to_lowercase);
@@ -474,8 +479,8 @@ fn unknown(text: &str) -> Error {
     Error::UnknownGame { text: text.to_owned(), suggestions: suggestions(text) }
 }
 
-/// The names that `text` may have been meant for: Grundy's game with a parameter written in another way, else names that
-/// begin like `text`, else those nearest to it by edit distance, at most one error in three letters.
+/// The names that the user may have meant by `text`: Grundy's game with a parameter in another notation, else names
+/// that begin with `text`, else the names with the least edit distance, at most one edit per three letters.
 fn suggestions(text: &str) -> Vec<String> {
     let wanted = key(text);
     if let Some(name) = with_difference(&wanted) {
@@ -495,7 +500,8 @@ fn suggestions(text: &str) -> Vec<String> {
     found
 }
 
-/// The name of Grundy's game with the least difference that this key ends with: `grundy:d=2` for `grundy:2` or `grundyd2`.
+/// The name of Grundy's game with the least difference that this key ends with: `grundy:d=2` for `grundy:2` or
+/// `grundyd2`.
 fn with_difference(key: &str) -> Option<String> {
     let digits = key.strip_prefix("grundy")?.trim_start_matches([':', 'd', '=']);
     Some(Rule::grundy(digits.parse().ok()?).ok()?.name)
@@ -519,6 +525,7 @@ fn parse_difference(text: &str, parameter: &str) -> Result<Rule> {
     Rule::grundy(d)
 }
 
+/// Parses an octal code.
 fn parse_octal(text: &str) -> Result<Rule> {
     let mut chars = text.chars().enumerate().map(|(at, c)| (at + 1, c)).peekable();
     let mut splits_whole = false;
@@ -559,6 +566,7 @@ fn parse_octal(text: &str) -> Result<Rule> {
     Rule::from_moves(name, moves)
 }
 
+/// The error at character `position`, counted from 1, of an octal code or a parameter.
 fn bad(text: &str, position: usize, expected: &'static str) -> Error {
     let found = match text.chars().nth(position - 1) {
         Some(c) => format!("'{}'", c.escape_default()),
@@ -673,9 +681,9 @@ mod tests {
         }
     }
 
-    /// The definition itself, with all moves that a heap has, for small heaps and those around the end of what is stored.
+    /// Compares with the definition, for small heaps and for heaps around the largest value that is stored.
     #[test]
-    fn nim_has_every_removal_and_the_value_n_as_far_as_values_are_stored() {
+    fn nim_has_every_removal_and_the_value_n_up_to_65535() {
         let nim = Rule::nim();
         assert!(nim.is_nim() && !rule(".3").is_nim());
         assert_eq!(crate::theory::definition::values(&nim, 300).unwrap(), (0..300).collect::<Vec<u16>>());
@@ -690,7 +698,7 @@ mod tests {
         assert!(matches!(above, Err(Error::ValueTooLarge { n: 65536 })));
     }
 
-    /// Grouped moves give the options of the list of moves.
+    /// Grouped moves give the same options as the list of moves.
     #[test]
     fn single_options_are_those_of_the_moves() {
         let one = |remove, constant, leaves| Move { remove, constant, leaves };

@@ -1,11 +1,11 @@
-//! The sparse space (m, e): which values are rare at which heaps, and the code of the common ones.
+//! The sparse space (m, e): which values are rare at which n, and the codes of the common ones.
 //!
 //! Choose a mask m and e in {0, 1} such that popcount(c & m) + e*s has the same parity h for every split (s, c) of the
-//! rule. Call v **rare at n** if popcount(v & m) + e*n + h is even, else **common at n**. For a split,
-//! class(c ^ G(a) ^ G(b) at n) = class(a) + class(b) mod 2, because popcount is linear over XOR mod 2 and n = s + a + b:
-//! rare+rare and common+common give rare options, rare+common gives common ones. So the common options that come from
-//! splits have exactly one rare part. (Guy and Smith's sparse space is the case e = 0; the position term makes .106 and
-//! remove-a-square sparse, which no mask alone does.)
+//! rule. Call v **rare at n** if popcount(v & m) + e*n + h is even, else **common at n**. For a split, class(c ^ G(a) ^
+//! G(b) at n) = class(a) + class(b) mod 2, because popcount is linear over XOR mod 2 and n = s + a + b: rare+rare and
+//! common+common give rare options, rare+common gives common ones. So the common options that come from splits have
+//! exactly one rare part. (The sparse space of Guy and Smith is the case e = 0. For .106 and remove-a-square no mask
+//! alone gives a sparse space, but a mask with the position term does.)
 //!
 //! **Code.** Drop the lowest bit j of the mask: the map v -> code is linear over XOR, and on the values common at one n
 //! it is one-to-one and increasing, because bit j is a function of the others. For Grundy's game, m = 0x1fe, the common
@@ -30,7 +30,7 @@ impl SparseSpace {
     /// The space without a mask, in which every position is rare.
     pub const NONE: SparseSpace = SparseSpace { mask: 0, position: 0, parity: 0 };
 
-    /// The space (mask, position), when it is admissible for the rule's splits and has a mask at all.
+    /// The space (mask, position), or `None` if the mask is 0, the rule has no splits, or they do not admit the space.
     #[must_use]
     pub fn new(rule: &Rule, mask: u16, position: u8) -> Option<SparseSpace> {
         let parity = |remove: u64, constant: u16| {
@@ -46,18 +46,19 @@ impl SparseSpace {
         })
     }
 
-    /// Whether value `v` is rare at heap `n`; n = 0 is counted among the rares.
+    /// Whether value `v` is rare at `n`; every value is rare at n = 0.
     #[inline]
     #[must_use]
     pub fn is_rare(self, v: u16, n: u64) -> bool {
         n == 0 || self.class(v, n & 1 == 1) == 0
     }
 
-    /// The rare ones of the values G(`from`), G(`from` + 1), …, with their heaps.
+    /// The rare positions among `values` = G(`from`), G(`from` + 1), …, with their values.
     ///
-    /// A table is scanned whole whenever a run is resumed, and rares are one in a million: groups without one are passed
-    /// over by a sum of parities that the compiler makes vectors of (0.3 ns a value instead of 1.5).
+    /// A resumed run scans the whole table, in which rare positions are one in a million. So the scan skips every group
+    /// whose sum of classes shows that it has no rare position; the compiler vectorises this sum.
     pub(crate) fn rares(self, from: u64, values: &[u16]) -> impl Iterator<Item = (u64, u16)> {
+        /// Number of values in a group.
         const VALUES_PER_GROUP: usize = 256;
         let groups = (from..).step_by(VALUES_PER_GROUP).zip(values.chunks(VALUES_PER_GROUP));
         let some = groups.filter(move |&(first, group)| {
@@ -90,25 +91,28 @@ impl SparseSpace {
         u8::from((v & self.mask).count_ones() % 2 == 1) ^ (self.position & u8::from(odd)) ^ self.parity
     }
 
-    /// The position of the bit that the code drops.
+    /// The number of the bit that the code drops, counted from 0.
     fn dropped(self) -> u32 {
         self.mask.trailing_zeros()
     }
 
-    /// Common values below this have codes below 256.
+    /// The bound of the values that have a byte code: 512, or 256 if the code drops a bit above bit 8.
     #[must_use]
     pub fn coded(self) -> u16 {
         if self.dropped() <= 8 { 512 } else { 256 }
     }
 
     /// The code of a value below [`SparseSpace::coded`]; linear over XOR.
+    ///
+    /// # Panics
+    /// If the value has no code.
     #[inline]
     #[must_use]
     pub fn code(self, v: u16) -> u8 {
         assert!(v < self.coded(), "a value without a code");
         let low = (1u32 << self.dropped()) - 1;
         let v = u32::from(v);
-        // At most 8 bits are left of 9 (or of 8, none of which was dropped).
+        // At most 8 bits remain: 9 bits without the dropped one, or 8 bits below the dropped one.
         ((v >> 1 & !low) | (v & low)).to_le_bytes()[0]
     }
 
@@ -120,7 +124,7 @@ impl SparseSpace {
         if self.class(v, n & 1 == 1) == 1 { v } else { v ^ self.lowest() }
     }
 
-    /// The value rare at `n > 0` that has this code; increasing in the code as well.
+    /// The value rare at `n > 0` that has this code; it increases with the code, as [`SparseSpace::decode`] does.
     #[inline]
     #[must_use]
     pub fn decode_rare(self, code: u8, n: u64) -> u16 {
@@ -133,7 +137,7 @@ impl SparseSpace {
         self.mask & self.mask.wrapping_neg()
     }
 
-    /// A code with a 0 put in where a bit was dropped.
+    /// The value of a code with 0 as the dropped bit.
     #[inline]
     fn without_dropped(self, code: u8) -> u16 {
         let low = (1u32 << self.dropped()) - 1;
@@ -143,7 +147,7 @@ impl SparseSpace {
     }
 }
 
-/// How often each value occurs at even and at odd heaps n >= 1.
+/// The number of occurrences of each value at even and at odd n, for n >= 1.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     counts: [Vec<i64>; 2],
@@ -153,7 +157,7 @@ impl Histogram {
     /// Counts the values of `past`.
     ///
     /// # Errors
-    /// What reading `past` gives.
+    /// Any error of reading `past`.
     pub fn of<S: Sequence + ?Sized>(past: &S) -> Result<Histogram> {
         let mut histogram = Histogram { counts: [vec![0; 1], vec![0; 1]] };
         for_each_piece(past, 1, past.len(), |from, values| {
@@ -172,8 +176,9 @@ impl Histogram {
 
     /// The admissible space with the fewest rare positions, and their number (n = 0 included).
     ///
-    /// Source of the method: for a mask m, the sum of (-1)^popcount(v & m) over all occurrences v is one entry of the
-    /// Walsh–Hadamard transform of the histogram, so one transform a parity of n counts the rares of all masks at once.
+    /// For a mask m, the sum of (-1)^popcount(v & m) over all occurrences v is one entry of the Walsh–Hadamard
+    /// transform of the histogram. So one transform for each parity of n counts the rare positions of all masks at
+    /// once.
     #[must_use]
     pub fn best_space(&self, rule: &Rule) -> (SparseSpace, u64) {
         let totals = self.counts.each_ref().map(|counts| counts.iter().sum::<i64>());
@@ -193,6 +198,7 @@ impl Histogram {
     }
 }
 
+/// The Walsh–Hadamard transform of a list whose length is a power of two.
 fn walsh_hadamard(mut counts: Vec<i64>) -> Vec<i64> {
     let mut half = 1;
     while half < counts.len() {
@@ -245,9 +251,9 @@ mod tests {
         }
     }
 
-    /// Groups are passed over: a rare value at any place of any group must be seen, and no other.
+    /// The scan skips groups, but must find a rare value at any place of any group, and no other value.
     #[test]
-    fn rares_are_those_that_are_rare_one_by_one() {
+    fn the_scan_finds_the_values_that_are_rare_one_by_one() {
         for s in [space("grundy", 0x1fe, 0), space("0.106", 0xd, 1), space("0.77", 0x8000, 0), SparseSpace::NONE] {
             for (from, length) in
                 [(0, 1), (0, 700), (1, 511), (255, 513), (1 << 40, 1024), ((1 << 40) + 1, 300), (7, 0)]
