@@ -288,7 +288,7 @@ fn damage_is_mended_where_what_is_looked_back_at_is_there_and_else_by_going_back
         fails(3, &said(&["verify"], &dir, &[]), &["values.npy"]);
         let Some(back) = back else {
             let output = run_well(GAME, &dir, &["--to", &TO.to_string()]);
-            assert!(text(&output.stderr).contains("were put back"), "{n}: {}", text(&output.stderr));
+            assert!(text(&output.stderr).contains("were restored"), "{n}: {}", text(&output.stderr));
             same_where_kept(&dir, runs().0);
             continue;
         };

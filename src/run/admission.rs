@@ -11,8 +11,8 @@ use crate::table::{self, HEADER, Width};
 use crate::theory::rule::Rule;
 use std::path::Path;
 
-/// Refuses a directory that holds files of others: a run would mix its own among them. Hidden files are nobody's data, and
-/// `lost+found` belongs to the file system.
+/// Refuses a directory that holds other files, because a run would mix its own files among them. Hidden files and
+/// `lost+found`, which belongs to the file system, do not count.
 pub(super) fn check_unoccupied(dir: &Dir) -> Result<()> {
     if !dir.exists().map_err(Error::io("reading the state of", dir.path()))? {
         return Ok(());
@@ -29,12 +29,12 @@ pub(super) fn check_unoccupied(dir: &Dir) -> Result<()> {
     }
 }
 
-/// Refuses to keep fewer values than the solver looks back at, as far as that is known: from the rare positions of the run up
-/// to `last_rare`, and from those that the literature or our own runs know of the game, if the run reaches them.
+/// Refuses a `keep` below the lookback of the solver. The lookback follows from the last rare position: the larger of
+/// `last_rare`, which is that of the run, and the last known one of the game, if the run reaches it.
 pub(super) fn check_keep(dir: &Path, rule: &Rule, options: &Options, keep: u64, last_rare: u64) -> Result<()> {
     let refuse = |needed, why: String| Err(Error::Keep { path: dir.into(), keep, needed, freed: false, why });
     if !solver::may_be_sparse(rule, options.method) {
-        return refuse(None, "values are computed by the definition, which looks back at all of them".into());
+        return refuse(None, "values are computed by the definition, which needs all of them".into());
     }
     let known = rule.known_last_rare().filter(|&n| options.to.is_none_or(|to| to > n));
     let last_rare = known.map_or(last_rare, |known| known.max(last_rare));
@@ -46,10 +46,11 @@ pub(super) fn check_keep(dir: &Path, rule: &Rule, options: &Options, keep: u64, 
 }
 
 pub(super) fn looks_back(last_rare: u64, needed: u64) -> String {
-    format!("with the last rare position at {last_rare}, {needed} values are looked back at")
+    format!("with the last rare position at {last_rare}, the solver needs the last {needed} values")
 }
 
-/// Refuses a run that does not fit the disk, before anything is written. `lookback` bounds what may be kept from below.
+/// Refuses a run that does not fit the disk, before anything is written. A smaller `--keep` that the error suggests is at
+/// least `lookback`.
 pub(super) fn check_room(
     dir: &Dir,
     options: &Options,
@@ -57,14 +58,14 @@ pub(super) fn check_room(
     width: Width,
     lookback: u64,
 ) -> Result<()> {
-    /// For the journal, the escapes and the files of others.
+    /// Bytes reserved for the journal, the escapes and other programs.
     const RESERVE: u64 = 1 << 20;
     let count = last.map_or(0, |last| last.count);
     let Some(to) = options.to.filter(|&to| to > count) else { return Ok(()) };
     let available = dir.free_space().map_err(Error::io("reading the free space of", dir.path()))?;
     let held: u64 = last.map_or(0, |last| last.kept.iter().map(|(from, to)| to - from).sum());
-    // What a killed process wrote, or a run went back behind, is written over. Between holes nobody knows how much is there.
-    // Tables without a record are set aside.
+    // A run overwrites the values behind its last commit, so their bytes are available. With discarded values, holes make
+    // the number of such bytes unknown. Tables without a record are set aside, not overwritten.
     let length = dir.length(table::VALUES).map_err(Error::io("reading the state of", dir.join(table::VALUES)))?;
     let behind = length.unwrap_or(0).saturating_sub(count.saturating_mul(width.bytes()).saturating_add(HEADER));
     let is_reused = last.is_some() && held == count;

@@ -33,7 +33,7 @@ fn decide_width(solver: &mut Solver, stop: &AtomicBool) -> Result<Option<(Width,
         let advanced = solver.advance(sample.as_slice(), WIDTH_SAMPLE, &mut more);
         sample.append(&mut more);
         match advanced {
-            // The values before it decide. Whether the run comes to the large value is for the run to find out.
+            // The values before the large one decide; the run may end before it.
             Err(Error::ValueTooLarge { .. }) => break,
             advanced => advanced?,
         }
@@ -58,7 +58,7 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
         None => match decide_width(&mut solver, stop)? {
             Some(decided) => decided,
             None => {
-                // Nothing stays behind but a directory. A journal stays where data must not lose it.
+                // Only the directory remains. The journal stays if there are tables, which must not be without one.
                 if !has_data() {
                     journal.discard()?;
                 }
@@ -68,7 +68,7 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
         },
     };
     if options.to.is_some_and(|to| to < pending.len() as u64) {
-        // The sample reaches beyond the values that were asked for.
+        // The sample is longer than the run.
         pending.clear();
         solver = new_solver()?;
     }
@@ -80,7 +80,7 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
     }
     let is_torn = journal.has_rest()?;
     match journal.drop_rest()? {
-        Some(name) => context.observer.note(&format!("the journal was damaged, and is kept in {name}")),
+        Some(name) => context.observer.note(&format!("the journal was damaged; it is kept in {name}")),
         None if is_torn => context.observer.note("the journal holds no whole record: the run starts again"),
         None => {}
     }
@@ -109,7 +109,7 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
         max_value: 0,
         max_at: 0,
         checks: BTreeMap::new(),
-        errors: attempt.failures, // which no record could count
+        errors: attempt.failures, // there was no record that could count them
         suspect: None,
         kernel: options.method.name().into(),
         program: crate::PROGRAM.into(),
@@ -118,7 +118,7 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
         previous: String::new(),
         blake3: String::new(),
     };
-    // Before any value is: from now on it is clear whose they are.
+    // The first record precedes every value, so that every table has an owner.
     journal.append(template.clone())?;
     let template = Record { event: Event::Commit, ..template };
     let mut largest = RecordStats::default();
@@ -140,12 +140,12 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
     })))
 }
 
-/// Another number in every run.
+/// A random number.
 pub(super) fn random_seed() -> u64 {
     std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0)
 }
 
-/// 128 bits that tell one run from another; no secret.
+/// A random identity of 128 bits, as 32 hexadecimal digits; not a secret.
 fn new_identity() -> String {
     let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let mut hasher = blake3::Hasher::new();

@@ -22,9 +22,9 @@ pub(super) struct Run {
     pub(super) rule: Rule,
     pub(super) writer: Writer,
     pub(super) solver: Solver,
-    /// Proved, not given to the writer.
+    /// Proved values that the writer does not have yet.
     pub(super) pending: Vec<u16>,
-    /// Of all values, each entered when it was computed.
+    /// Digest of all values, updated when each was computed.
     pub(super) computed_digest: DigestChain,
     pub(super) largest: RecordStats,
     pub(super) places: SpotChecks,
@@ -34,7 +34,7 @@ pub(super) struct Run {
     pub(super) from: u64,
 }
 
-/// Counts more of a check; what was counted before is what a file says.
+/// Adds `number` to a count of checks. The earlier count comes from a file, so the sum saturates.
 pub(super) fn more(checks: &mut BTreeMap<String, u64>, name: &str, number: u64) {
     let count = checks.entry(name.into()).or_default();
     *count = count.saturating_add(number);
@@ -102,7 +102,7 @@ impl Run {
             self.pending.append(&mut more);
             clock.computed(Instant::now());
             if let Err(error) = advanced {
-                // What was proved before the error is right, and stays.
+                // The values that were proved before the error are right.
                 self.check()?;
                 self.commit()?;
                 let error = self.explain(error);
@@ -112,18 +112,19 @@ impl Run {
         }
     }
 
-    /// What was computed from memory that changed is not written, nor what is another value the second time.
+    /// Compares the memory of the solver and computes due spot checks, so that a commit contains no value that was computed
+    /// from changed memory.
     pub(super) fn check(&mut self) -> Result<()> {
         let given = Appended { first: self.writer.published(), more: self.writer.in_flight() };
         let past = Appended { first: &given, more: &self.pending };
         self.solver.check_memory(&past)?;
         self.memory_checks += 1;
-        // Without a space every heap counts as rare.
+        // Without a space every position counts as rare.
         let has_space = self.solver.space() != SparseSpace::NONE;
         self.places.look(&self.rule, &past, if has_space { self.solver.rares(past.len()).1 } else { 0 })
     }
 
-    /// The values that are proved.
+    /// Number of proved values.
     fn count(&self) -> u64 {
         self.writer.published().len() + self.writer.in_flight().len() as u64 + self.pending.len() as u64
     }
@@ -141,21 +142,21 @@ impl Run {
         }
     }
 
-    /// Stops a run that looks back farther than it is to keep values, before it frees any that it needs.
+    /// Ends a run whose lookback exceeds `--keep`, before it discards values that it needs.
     fn check_keep(&self) -> Result<()> {
         let Some(keep) = self.writer.keep() else { return Ok(()) };
         let needed = self.solver.lookback();
         let why = match needed {
             Some(needed) if needed > keep => looks_back(self.solver.rares(self.count()).1, needed),
             None if may_free(self.writer.published(), Some(keep)) => {
-                "values are still computed by the definition, which looks back at all of them".into()
+                "values are still computed by the definition, which needs all of them".into()
             }
             _ => return Ok(()),
         };
         Err(Error::Keep { path: self.dir.path().into(), keep, needed, freed: false, why })
     }
 
-    /// Says what freed values were needed for, and with how many it would have gone on.
+    /// Replaces an error about discarded values by one that says why they are needed and which `--keep` suffices.
     fn explain(&self, error: Error) -> Error {
         match (error, self.writer.keep()) {
             (Error::Freed { hole, heap: Some(n), .. }, Some(keep)) => Error::Keep {
@@ -165,7 +166,7 @@ impl Run {
                 freed: true,
                 why: format!(
                     "heap {n} is a new rare position, or its value is proved by no option near the ends, and so all values \
-                     before it are looked back at, of which {}..{} are freed",
+                     before it are needed, of which {}..{} are freed",
                     hole.0, hole.1
                 ),
             },
@@ -173,7 +174,7 @@ impl Run {
         }
     }
 
-    /// Gives the writer what is proved.
+    /// Hands the proved values to the writer.
     pub(super) fn commit(&mut self) -> Result<()> {
         let (rares, last_rare) = self.solver.rares(self.count());
         let work = self.solver.work();

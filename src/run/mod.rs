@@ -1,20 +1,20 @@
-//! The run: where the mathematics meets the storage.
+//! The run: computes values, proves them, and commits them to a directory.
 //!
-//! A run computes values, proves them, and commits them to a directory so that nothing that was said to be there is ever
-//! lost or wrong (`ledger`). A commit comes within the first second, then every 2^24 values or 5 s, and at each end of a
-//! segment of the digest; the last one may end anywhere. Computing does not wait for it, unless the one before has not
-//! ended; when a commit fails, the run ends at the next block.
+//! A committed value is never lost and never wrong (`checkpoint::commit`). The first commit comes within a second of the
+//! first block; later ones follow every 2^24 values or every 5 s, and at each end of a segment of the digest. The last
+//! commit can end at any n. Computing waits for a commit only if the previous one is still being written. If a commit
+//! fails, the run ends at the next block.
 //!
-//! On opening, the journal is read, all of the table that is kept is hashed again and compared with every record that
-//! still speaks of it, and rares and largest value are counted anew, for freed values from their snapshot. Values that do
-//! not agree are computed anew from those before, and put back when they are then what the journal speaks of; what stood
-//! there is kept. Else the table stops the run; with `rollback` it goes back to the last record that agrees, and says so
-//! in the journal before anything is written over.
+//! `resume` reads the journal, hashes the whole retained table, compares it with every record that still describes it, and
+//! counts rare positions and the largest value again; for discarded values it takes the counts from their summary. It
+//! recomputes values that disagree with the journal, and restores them if they then agree; the damaged bytes are
+//! quarantined. Otherwise the run stops; with `rollback` it returns to the last record that agrees, and records that before
+//! it overwrites anything. docs/DURABILITY.md has the table of states and actions.
 //!
-//! While it goes on, memory is compared before every commit, and some heaps are computed twice (`solver::audit`,
-//! `places`). When something differs the run is opened again, and goes on from what is committed ([`run`]).
+//! During a run, `solver` compares its memory before every commit, and `solver::audit` and `spot_checks` compute some
+//! values twice. If a check fails, the run is opened again and continues from the last commit ([`run`]).
 //!
-//! Invariant: before a process writes to the tables, a record of its own is durable that says so.
+//! Invariant: before a process writes to the tables, it has made a record of its own durable that says so.
 
 mod admission;
 mod commit_clock;
@@ -47,81 +47,81 @@ use retry::{Attempt, record_check_failure, retry_failed_checks};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// Characters of a game's name that a record of 4096 bytes has room for, with all else in it.
+/// Maximum length of the name of a game, in characters: what fits a record of 4096 bytes beside the other fields.
 const LONGEST_NAME: usize = 2048;
 
-/// What a run is asked to do.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many values there shall be; `None` for as many as there is time for.
+    /// The number of values to compute; `None` to continue until the run is stopped.
     pub to: Option<u64>,
-    /// Threads; 0 for one a core.
+    /// Number of threads; 0 for one per core.
     pub threads: usize,
-    /// How values are computed.
+    /// The method that computes the values.
     pub method: Method,
     /// The width of a new table; `None` to let the first values decide.
     pub width: Option<Width>,
-    /// Keep the first 2^26 values and at least so many of the last ones, and free the others; `None` for what the run did
-    /// before, and for all in a new one.
+    /// Retain the first 2^26 values and at least this number of the last ones, and discard the others; `None` to retain what
+    /// the run retained before, and every value of a new run.
     pub keep: Option<u64>,
-    /// Go back to the last good record when the table does not agree with the journal.
+    /// Return to the last commit that the files support, if the table disagrees with the journal or the journal is damaged.
     pub rollback: bool,
 }
 
-/// What is left to the program, as a rule.
+/// Internal settings of a run; the defaults are right outside tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunPolicy {
-    /// Commit after every so many values and wait for it, whatever the clock says (for tests).
+    /// Commit after each multiple of this number of values, and wait for each commit; `None` to commit by the clock.
     pub commit_every: Option<u64>,
-    /// Compute values anew that do not agree with the journal, and put them back when they are those that it speaks of.
+    /// Recompute values that disagree with the journal, and restore them if they then agree.
     pub repair: bool,
-    /// Decides at which heaps a second look is taken; chance, when it is left out.
+    /// The seed that selects the audited values; `None` for a random one.
     pub seed: Option<u64>,
 }
 
-/// How far a run is.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Values computed and proved.
     pub count: u64,
     /// Values committed.
     pub committed: u64,
-    /// Rare positions.
+    /// Number of rare positions.
     pub rares: u64,
     /// The last rare position.
     pub last_rare: u64,
     /// The largest value.
     pub max_value: u16,
-    /// Where it appears first.
+    /// The least n with this value.
     pub max_at: u64,
 }
 
-/// How values were settled.
+/// How the values of a block were proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProofSummary {
     /// The sparse space in use.
     pub space: SparseSpace,
-    /// Rare heaps up to and with these values.
+    /// Number of rare positions up to the end of these values.
     pub rares: u64,
-    /// The last of them.
+    /// The last rare position.
     pub last_rare: u64,
-    /// No witness of them has a greater smaller part.
+    /// Witness depth: the largest smaller part of any witness of these values.
     pub depth: u64,
 }
 
-/// Is told how a run goes on.
+/// Receives the progress of a run.
 pub trait Observer {
-    /// The run has this game and directory and starts at `from`.
+    /// The run of this rule starts at n = `from` and ends before `to`.
     fn started(&mut self, rule: &Rule, from: u64, to: Option<u64>);
-    /// `count` of `of` stored values have been hashed again.
+    /// `count` of `of` stored values were hashed again.
     fn rehashed(&mut self, count: u64, of: u64);
-    /// Some values more; called after every block.
+    /// A block was computed.
     fn advanced(&mut self, progress: &Progress);
-    /// These values, from heap `from` on, were computed and proved. Not called for those that were there.
-    fn proved(&mut self, _from: u64, _values: &[u16], _settled: &ProofSummary) {}
-    /// `done` of `of` values have been computed a second time, after a run, where freed ones are asked for.
+    /// `values`, which begin at n = `from`, were computed and proved. Not called for values that the table already held.
+    fn proved(&mut self, _from: u64, _values: &[u16], _proof: &ProofSummary) {}
+    /// After a run, `done` of `of` values were computed again, because discarded ones are needed.
     fn again(&mut self, _done: u64, _of: u64) {}
-    /// Something that a person should know.
+    /// A message to the user.
     fn note(&mut self, text: &str);
 }
 
@@ -130,22 +130,23 @@ pub trait Observer {
 pub struct Outcome {
     /// The game.
     pub rule: Rule,
-    /// Where the run is now.
+    /// The state at the end.
     pub progress: Progress,
-    /// Values computed this time.
+    /// Number of values that this call computed.
     pub computed: u64,
-    /// Whether the stop flag ended it.
+    /// Whether the stop flag ended the run.
     pub stopped: bool,
 }
 
-/// Makes or resumes the run in `dir`; `rule` may be left out when the directory holds one.
+/// Creates or resumes the run in `dir`. `rule` can be `None` if the directory holds a run.
 ///
-/// `stop` is looked at between blocks; when it is set the run commits what it has and returns. When a check fails (memory,
-/// a second look), the run is opened again and goes on from what is committed; `errors` of the record counts it.
+/// The run reads `stop` between blocks. Once it is set, the run commits the proved values and returns. If an integrity check
+/// fails (memory, audit, spot check), the run is opened again and continues from the last commit; `errors` of the record
+/// counts such failures.
 ///
 /// # Errors
-/// Everything in [`Error`]; what was committed before stays. [`Error::Differs`] or [`Error::Flipped`] when a check fails
-/// the same way twice, or again and again.
+/// Every variant of [`Error`]; committed values stay. [`Error::Differs`] or [`Error::Flipped`] if the same check fails twice
+/// in the same way, or if too many checks fail.
 pub fn run(
     rule: Option<&Rule>,
     dir: &Path,
@@ -162,12 +163,12 @@ pub fn run(
     let policy = RunPolicy { repair: true, ..RunPolicy::default() };
     let outcome = pool.install(|| run_in(&Dir::at(dir), rule, options, policy, observer, stop));
     if !existed && outcome.as_ref().is_ok_and(|outcome| outcome.stopped && outcome.progress.count == 0) {
-        let _ = std::fs::remove_dir(dir); // which this run made, and left empty
+        let _ = std::fs::remove_dir(dir); // created by this run, and still empty
     }
     outcome
 }
 
-/// [`run`] on any storage, with the threads of the pool that it is called in.
+/// [`run`] on any storage, with the threads of the current rayon pool.
 ///
 /// # Errors
 /// As [`run`].
@@ -207,7 +208,7 @@ struct Context<'a> {
 fn prepare(rule: Option<&Rule>, context: &mut Context) -> Result<Prepared> {
     let Context { dir, options, .. } = *context;
     let length = |name: &str| dir.length(name).map_err(Error::io("reading the state of", dir.join(name)));
-    // Asked in this order: who makes a run makes the journal before the data.
+    // In this order: a process that creates a run creates the journal before the tables.
     let has_data = length(table::VALUES)?.is_some() || length(table::ESCAPES)?.is_some();
     let fresh = length(journal::NAME)?.is_none();
     let no_run = |why: &str| Error::NoRun { path: dir.path().into(), why: why.into() };
@@ -252,7 +253,7 @@ fn prepare(rule: Option<&Rule>, context: &mut Context) -> Result<Prepared> {
             dir.path().display()
         ))),
         (None, Some(rule)) => {
-            // A kill before the first record leaves empty tables; values without a record are somebody's loss to decide on.
+            // A kill before the first record leaves empty tables. Values without a record are set aside only on request.
             for name in [table::VALUES, table::ESCAPES] {
                 let path = dir.join(name);
                 if length(name)?.unwrap_or(0) > HEADER && !options.rollback {

@@ -13,10 +13,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// A run directory opened for reading: the committed part, without lock or write permission.
+/// A run directory opened for reading: the committed values, without a lock and without write permission.
 ///
-/// A sequence as well. While it is read, the run may go on and free values: whatever was read is handed out only when the
-/// journal still says that it is kept.
+/// It implements [`Sequence`]. The run may continue meanwhile and discard values: a read returns values only if the journal
+/// still lists them as retained afterwards.
 #[derive(Debug)]
 pub struct RunReader {
     /// The game.
@@ -26,7 +26,7 @@ pub struct RunReader {
     /// The table.
     pub table: Table,
     dir: Dir,
-    /// How many good records the journal held when it was last read, and what it says is freed.
+    /// Number of good records when the journal was last read, and the discarded values at that time.
     followed: Mutex<(u64, Range<u64>)>,
 }
 
@@ -34,7 +34,7 @@ impl RunReader {
     /// Opens the run in `dir`.
     ///
     /// # Errors
-    /// What reading journal and table gives; [`Error::Damage`] when the journal's game is none.
+    /// The errors of reading journal and table; [`Error::Damage`] if the journal names no game of this program.
     pub fn open(dir: &Path) -> Result<RunReader> {
         RunReader::open_in(&Dir::at(dir))
     }
@@ -42,7 +42,7 @@ impl RunReader {
     /// [`RunReader::open`] on any storage.
     ///
     /// # Errors
-    /// As [`RunReader::open`].
+    /// Those of [`RunReader::open`].
     pub fn open_in(dir: &Dir) -> Result<RunReader> {
         let contents = journal::read_in(dir)?;
         let rule = rule_of(dir.path(), &contents.last)?;
@@ -60,10 +60,10 @@ impl RunReader {
         space_of(&self.rule, &self.contents.last)
     }
 
-    /// What is known of the values that the run has freed.
+    /// Statistics of the discarded values.
     ///
     /// # Errors
-    /// What reading the snapshot gives.
+    /// The errors of reading the summary.
     pub fn freed_known(&self) -> Result<SequenceStats> {
         let snapshot = DiscardSummary::read_in(&self.dir, &self.contents.last)?;
         Ok(snapshot.as_ref().map(DiscardSummary::known).unwrap_or_default())
@@ -72,7 +72,7 @@ impl RunReader {
     /// Recomputes the suspect value by the definition, if the run has one and no value is freed.
     ///
     /// # Errors
-    /// [`Error::Differs`] if the definition gives another value, and what reading the values gives.
+    /// [`Error::Differs`] if the definition gives another value, and the errors of reading the values.
     pub fn check_suspect(&self) -> Result<()> {
         match self.contents.last.suspect {
             Some(n) if n < self.len() && self.freed().is_empty() => spot_checks::compare(&self.rule, self, n),
@@ -80,7 +80,7 @@ impl RunReader {
         }
     }
 
-    /// Checks that the run has not freed these values since it was opened.
+    /// Checks that the run has not discarded these values since it was opened.
     fn still_there(&self, from: u64, to: u64) -> Result<()> {
         let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
         if journal::is_another_in(&self.dir, followed.0)? {
@@ -116,19 +116,19 @@ impl Sequence for RunReader {
 
     fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
         let to = from.saturating_add(out.len() as u64);
-        // Before as well: on a tmpfs that is full, to read a hole through a map is to die of it (SIGBUS).
+        // Also before the read: on a full tmpfs, reading a hole through a map raises SIGBUS.
         self.still_there(from, to)?;
         self.table.read(from, out)?;
         self.still_there(from, to)
     }
 }
 
-/// The rule of a record, which must parse and have the digest that stands there.
+/// The rule of a record, which must parse and have the digest that the record states.
 pub(super) fn rule_of(dir: &Path, record: &Record) -> Result<Rule> {
     let rule: Rule = record.game.parse().map_err(|_| Error::Damage {
         path: dir.join(journal::NAME),
         offset: 0,
-        what: format!("'{}' is no game of this program", record.game.escape_default()),
+        what: format!("'{}' is not a game of this program", record.game.escape_default()),
     })?;
     check_rule(dir, &rule, record)?;
     Ok(rule)
@@ -142,7 +142,7 @@ pub(super) fn check_rule(dir: &Path, rule: &Rule, record: &Record) -> Result<()>
     Ok(())
 }
 
-/// The space of a record; [`SparseSpace::NONE`] when it has none.
+/// The sparse space of a record; [`SparseSpace::NONE`] if it has none.
 pub(crate) fn space_of(rule: &Rule, record: &Record) -> SparseSpace {
     SparseSpace::new(rule, record.mask, record.position).unwrap_or(SparseSpace::NONE)
 }

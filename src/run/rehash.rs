@@ -11,17 +11,17 @@ use crate::table::digest::DigestChain;
 use crate::theory::definition::{Sequence, for_each_piece};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What hashing and counting the values anew came to.
+/// The result of hashing and counting a table.
 pub(super) struct VerifiedTable {
-    /// Of all values that agree.
+    /// Digest chain of all values that agree with the journal.
     pub(super) chain: DigestChain,
     pub(super) counted: RecordStats,
-    /// How many points agree before the first that does not.
+    /// Number of commit points that agree, before the first that does not.
     pub(super) good: usize,
 }
 
-/// Hashes and counts the table and compares it with every point; `snapshot` stands for what is freed. `None` when the stop
-/// flag was set.
+/// Hashes and counts the table and compares it with every commit point; `snapshot` accounts for the discarded values.
+/// Returns `None` if the stop flag was set.
 pub(super) fn rehash(
     table: &Table,
     points: &[CommitPoint],
@@ -50,7 +50,7 @@ pub(super) fn rehash(
             Ok(())
         });
         match read {
-            // Bytes and escapes contradict each other.
+            // The bytes and the escapes contradict each other.
             Err(Error::Damage { .. }) => {
                 return Ok(Some(VerifiedTable { good, chain: before, counted: counted_before }));
             }
@@ -59,7 +59,7 @@ pub(super) fn rehash(
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        // Nor do the values show that a record speaks of escapes behind its own values.
+        // The values alone do not show that a record counts escapes of later values.
         let agree = checked.chain.digest() == point.digest
             && table.check_some_escapes(escapes..point.escapes).is_ok()
             && table.escapes_below(point.count) == point.escapes;

@@ -12,28 +12,28 @@ use crate::theory::definition::Appended;
 use crate::theory::rule::Rule;
 use std::sync::atomic::Ordering;
 
-/// Values that are not those that a point of the journal speaks of.
+/// Values whose digest disagrees with a commit point.
 pub(super) struct Damaged<'a> {
     pub(super) last: &'a Record,
-    /// The points that agree.
+    /// The commit points that agree.
     pub(super) before: &'a [CommitPoint],
-    /// The first that does not.
+    /// The first commit point that disagrees.
     pub(super) wrong: &'a CommitPoint,
-    /// Of the values before.
+    /// Digest chain of the values that agree.
     pub(super) chain: &'a DigestChain,
 }
 
 impl Damaged<'_> {
-    /// Computes the values anew from those before, and puts them back when they are those that the journal speaks of;
-    /// what stood there is kept. `false`, and nothing is written, when they are not, or the escapes are damaged as well.
+    /// Recomputes the values from the earlier ones and restores them if they then agree with the journal; the damaged bytes
+    /// are quarantined. Returns `false`, and writes nothing, if they disagree or the escapes are damaged too.
     pub(super) fn repair(&self, rule: &Rule, summary: Option<&DiscardSummary>, context: &mut Context) -> Result<bool> {
         let (from, to) = (self.chain.count(), self.wrong.count);
         let escapes = match self.before.last() {
             None if from == 0 => 0,
             Some(point) if from == point.count => point.escapes,
-            _ => return Ok(false), // the end of what is freed, of which no record says how many escapes there were
+            _ => return Ok(false), // the end of the discarded values, where no record counts the escapes
         };
-        // What is freed lies behind what is computed anew, or before it.
+        // The discarded values lie either before or behind the recomputed ones.
         let summary = summary.filter(|summary| summary.from < from);
         let start = CommitPoint { count: from, escapes, digest: self.chain.digest() };
         let table = open_at(context.dir, self.last, Some(&start), summary)?;
@@ -64,7 +64,7 @@ impl Damaged<'_> {
         }
         table.restore(from, &values)?;
         context.observer.note(&format!(
-            "the values {from}..{to} were not those that the journal speaks of; computed anew they are, and were put back"
+            "the values {from}..{to} did not have the digest that the journal states; they were recomputed, have it now, and were restored"
         ));
         Ok(true)
     }

@@ -236,7 +236,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
             path: table.path().into(),
             offset: HEADER + count * self.last.width.bytes(),
             what: format!(
-                "the values {count}..{next} are not those that the journal speaks of; 'grundy run --dir {} --rollback' \
+                "the values {count}..{next} do not have the digest that the journal states; 'grundy run --dir {} --rollback' \
                  goes back to {count} values",
                 self.context.dir.path().display(),
             ),
@@ -260,7 +260,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
         let table = self.reopen_table()?;
         let Some(verified) = self.verify(&table)? else { return Ok(None) };
         if verified.good < self.points.len() {
-            let what = format!("the {count} values that agreed with the journal do not any more; look at the disk");
+            let what = format!("the {count} values that agreed with the journal no longer agree; check the disk");
             return Err(Error::Damage { path: table.path().into(), offset: HEADER, what });
         }
         let last = &mut self.last;

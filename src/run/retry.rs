@@ -8,7 +8,7 @@ use crate::storage::Dir;
 /// Maximum number of failed checks per process before the run is abandoned.
 pub(super) const FAILURES: usize = 8;
 
-/// Does something with the run, and says in the journal when a check failed: at once, whatever happens to the process then.
+/// Runs `work`; if an integrity check fails, records that in the journal before it returns.
 pub(super) fn record_check_failure(
     dir: &Dir,
     observer: &mut (dyn Observer + Send),
@@ -18,7 +18,7 @@ pub(super) fn record_check_failure(
     let Err(error @ (Error::Differs { .. } | Error::Flipped { .. })) = &done else { return done };
     let count = || -> Result<()> {
         let (mut journal, contents) = Journal::open_in(dir)?;
-        // Before the first record there is nothing that could be wrong.
+        // Before the first record there is no value that could be wrong.
         let Some(Contents { mut last, .. }) = contents else { return Ok(()) };
         journal.drop_rest()?;
         last.errors = last.errors.saturating_add(1);
@@ -29,12 +29,12 @@ pub(super) fn record_check_failure(
         journal.append(Record { event: Event::Open, ..last })
     };
     if let Err(why) = count() {
-        observer.note(&format!("that a check failed could not be written down: {why}"));
+        observer.note(&format!("the failed check could not be recorded: {why}"));
     }
     done
 }
 
-/// What tells one failed check from another: two failures with the same key are the same failure.
+/// Identifies a failed check: two failures with the same key are the same failure.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FailureKey {
     /// Memory changed at this place.
@@ -85,7 +85,7 @@ pub(super) fn retry_failed_checks(
             return Err(error);
         }
         if failures.len() == FAILURES {
-            observer.note("checks fail again and again: test the memory and the processor of this machine");
+            observer.note("too many checks failed: test the memory and the processor of this machine");
             return Err(error);
         }
         observer.note(&format!("{error}. The run is opened again, and continues from its last commit"));
@@ -93,12 +93,12 @@ pub(super) fn retry_failed_checks(
     }
 }
 
-/// One way through a run, from opening it.
+/// One attempt of a run, from its opening.
 #[derive(Clone, Copy)]
 pub(super) struct Attempt {
     pub(super) policy: RunPolicy,
-    /// Decides where a second look is taken, the same in each attempt.
+    /// The seed that selects the audited values, the same in each attempt.
     pub(super) seed: u64,
-    /// How many attempts before it failed.
+    /// Number of earlier attempts in this process; each failed a check.
     pub(super) failures: u64,
 }

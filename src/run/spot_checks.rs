@@ -1,14 +1,14 @@
-//! Heaps whose values a run computes a second time by all pairs: the ends of segments, powers of two and their neighbours,
-//! the neighbours of rare heaps.
+//! Values that a run computes a second time by exhaustive search: at the ends of segments, at powers of two and their
+//! neighbours, and at the neighbours of rare positions.
 //!
-//! These are the places where a mistake of the program would sit: buffers and windows end there, lists grow, a bit more
-//! is in use. One heap of n takes n/2 pairs a split, near 10^9 a second or two of all cores; so they are done as far as
-//! [`SHARE`] of the time of the run goes, oldest first, and those that would wait for long are passed over.
+//! A mistake of the program would most likely show there: buffers and windows end, lists grow, one more bit is in use. One
+//! value costs n/2 pairs per split, which takes all cores seconds near n = 10^9. So a run spends at most one part in
+//! [`SHARE`] of its time on them, lowest n first, and skips those that would wait too long.
 //!
-//! A heap at which a check failed is a place as well, whatever time it takes: an accident must not be taken for a mistake,
-//! nor a mistake for an accident because nobody looked again.
+//! A suspect n, where a check failed, is always computed again, whatever time it takes: this tells a transient fault of the
+//! hardware from a bug.
 //!
-//! A run that has freed values has no places behind them: all pairs need all values.
+//! A run that has discarded values has no spot checks behind them, because exhaustive search needs all values.
 
 use crate::error::{Error, Result};
 use crate::table::digest::SEGMENT;
@@ -18,23 +18,23 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// One part in so many of the time goes into places.
+/// Spot checks take at most one part in this number of the time of a run.
 const SHARE: u32 = 100;
 
-/// Time that may be spent at once, before the run has earned it.
+/// Time that spot checks may take before the run has earned it.
 const ADVANCE: Duration = Duration::from_millis(20);
 
-/// So many places wait at most.
+/// Maximum number of spot checks that wait.
 const WAITING: usize = 64;
 
-/// SpotChecks of one run.
+/// The spot checks of one run.
 pub(crate) struct SpotChecks {
     begun: Instant,
     spent: Duration,
-    /// Pairs a second, as far as is known.
+    /// Measured pairs per second.
     speed: f64,
     waiting: VecDeque<u64>,
-    /// Heaps before this one have been thought of.
+    /// The least n that was not considered yet.
     seen: u64,
     last_rare: u64,
     suspect: Option<u64>,
@@ -42,7 +42,7 @@ pub(crate) struct SpotChecks {
 }
 
 impl SpotChecks {
-    /// Of a run that has `count` values, the last rare one at `last_rare`; a check failed at `suspect`, if there is one.
+    /// Starts at n = `count`; `last_rare` is the last rare position, and `suspect` an n where a check failed.
     pub(crate) fn new(count: u64, last_rare: u64, suspect: Option<u64>) -> SpotChecks {
         let (begun, spent, waiting) = (Instant::now(), Duration::ZERO, VecDeque::new());
         SpotChecks { begun, spent, speed: 1e8, waiting, seen: count, last_rare, suspect, done: 0 }
@@ -53,12 +53,12 @@ impl SpotChecks {
         self.suspect
     }
 
-    /// How many values were computed a second time, and were the same.
+    /// Number of values that were computed a second time and agreed.
     pub(crate) fn done(&self) -> u64 {
         self.done
     }
 
-    /// Takes up the places before heap `count`.
+    /// Schedules the spot checks below `count`.
     fn see(&mut self, count: u64, last_rare: u64) {
         let mut new = places(self.seen..count);
         if last_rare != self.last_rare {
@@ -71,10 +71,10 @@ impl SpotChecks {
         (self.seen, self.last_rare) = (count, last_rare);
     }
 
-    /// Computes the values of places again, as far as there is time for it. `past` holds all values so far.
+    /// Computes scheduled values again while there is time. `past` holds all values so far.
     ///
     /// # Errors
-    /// [`Error::Differs`] where another value comes out, and what reading `past` gives.
+    /// [`Error::Differs`] if a value differs, and the errors of reading `past`.
     pub(crate) fn look<S: Sequence + ?Sized>(&mut self, rule: &Rule, past: &S, last_rare: u64) -> Result<()> {
         self.see(past.len(), last_rare);
         if !past.freed().is_empty() {
@@ -103,10 +103,10 @@ impl SpotChecks {
     }
 }
 
-/// Computes G(n) a second time, by all pairs.
+/// Computes G(n) a second time, by exhaustive search.
 ///
 /// # Errors
-/// [`Error::Differs`] where another value comes out, and what reading `past` gives.
+/// [`Error::Differs`] if the value differs, and the errors of reading `past`.
 pub(crate) fn compare<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64) -> Result<()> {
     let mut value = [0];
     past.read(n, &mut value)?;
@@ -118,7 +118,7 @@ pub(crate) fn compare<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64) -> Re
     Ok(())
 }
 
-/// The places among these heaps, but for the neighbours of rare ones.
+/// The spot checks in this range, without the neighbours of rare positions.
 fn places(heaps: Range<u64>) -> Vec<u64> {
     let powers = (0..63).map(|k| 1u64 << k).flat_map(|n| [n - 1, n, n + 1]);
     let segments = (heaps.start / SEGMENT..=heaps.end / SEGMENT).map(|k| k * SEGMENT);
@@ -144,7 +144,7 @@ mod tests {
             values[n] ^= 1;
             let seen = places.look(&rule, values.as_slice(), 4000);
             let found = matches!(seen, Err(Error::Differs { n: at, .. }) if at == n as u64);
-            // A later place may have the wrong value among its options, and then is the one that differs.
+            // A later value may have the wrong value among its options, and then that one differs.
             assert_eq!(found, is_place, "{n}: {seen:?}");
         }
         let mut places = SpotChecks::new(0, 0, None);
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(places.done(), 6 + 10 * 3 + 2);
     }
 
-    /// However far the time has gone already.
+    /// Even if no time is left for other spot checks.
     #[test]
     fn a_heap_at_which_a_check_failed_is_looked_at_as_soon_as_it_is_there() {
         let rule: Rule = "grundy".parse().unwrap();
