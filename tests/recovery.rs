@@ -357,7 +357,7 @@ fn a_table_cut_under_its_holder_gets_no_further_record() {
     let output = holder.wait_with_output().unwrap();
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("escapes.npy") && stderr.contains("cut to 100 of 4096 bytes"), "{stderr}");
+    assert!(stderr.contains("escapes.npy") && stderr.contains("truncated to 100 of 4096 bytes"), "{stderr}");
 }
 
 #[test]
