@@ -358,7 +358,7 @@ fn a_table_cut_under_its_holder_gets_no_further_record() {
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     // The header of a commit that was being written may have come behind the cut; it is shorter than 4096 bytes.
-    assert!(["escapes.npy", "cut to", "of 4096 bytes"].iter().all(|part| stderr.contains(part)), "{stderr}");
+    assert!(["escapes.npy", "truncated to", "of 4096 bytes"].iter().all(|part| stderr.contains(part)), "{stderr}");
 }
 
 #[test]
