@@ -178,7 +178,7 @@ fn an_option_above_512_made_of_small_values_is_not_cut_to_a_byte() {
     let expected = definition::values(&rule, BOOTSTRAP + 100).unwrap();
     let (found, work) = continued(&rule, Kernel::scalar(), None, Vec::new(), expected.len(), 4096);
     same(&rule, "scalar", &found, &expected);
-    assert!(work.witnessed > 0, "the rule is not sparse any more; the test needs another one");
+    assert!(work.witnessed > 0, "the rule is no longer sparse; the test needs a different rule");
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn wide_rule(top: u64, remove: u64, d: u64) -> Rule {
     Rule::from_moves(format!("wide {top} {remove} {d}"), nim.chain([split(remove, 0, d)]).collect()).unwrap()
 }
 
-/// Nim with at most so many tokens at a time, and a split: values above 512 long before the engine goes sparse.
+/// Nim with a bounded number of tokens per move, and a split: values exceed 512 long before the solver becomes sparse.
 #[test]
 fn games_with_values_above_512_from_the_start() {
     let random = &mut Random::new("wide");
@@ -382,10 +382,10 @@ fn removals_longer_than_the_windows_are_left_to_the_definition() {
     same(&rule, "from nothing", &found, &definition::values(&"kayles".parse().unwrap(), 9000).unwrap());
 }
 
-/// What a run does when it is resumed: a solver is made anew in the middle, with the space that the other one had.
+/// What `resume` does: a new solver continues in the middle, with the sparse space of the first solver.
 #[test]
 fn a_solver_made_anew_at_any_heap_goes_on_the_same() {
-    let random = &mut Random::new("anew");
+    let random = &mut Random::new("resumed solver");
     let games = ["grundy", "0.6", "0.77", "0.106", "remove-a-square", "0.07", "grundy:d=2", "0.404"];
     let named = games.map(|game| game.parse::<Rule>().unwrap());
     for rule in named.into_iter().chain([wide_rule(600, 3, 1), wide_rule(700, 0, 0)]) {
@@ -402,7 +402,7 @@ fn a_solver_made_anew_at_any_heap_goes_on_the_same() {
                 solver.advance(values.as_slice(), to as u64, &mut more).unwrap();
                 values.append(&mut more);
             }
-            same(&rule, &format!("made anew, up to {to}"), &values, &expected[..to]);
+            same(&rule, &format!("new solver, up to {to}"), &values, &expected[..to]);
             space = Some(solver.space()).filter(|&space| space != SparseSpace::NONE);
         }
     }

@@ -567,7 +567,7 @@ fn every_move_on_stars_complete_graphs_and_cycles_leads_where_the_article_says()
     }
 }
 
-/// Of lines that are alike one is looked at; no value may be lost by that.
+/// The search follows one of several equal lines; that loses no value.
 #[test]
 fn the_moves_of_rows_and_columns_are_all_lines_up_to_likeness() {
     let mut random = Random::new("lines");

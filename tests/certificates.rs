@@ -204,7 +204,7 @@ fn a_depth_is_accepted_exactly_when_the_witnesses_lie_within_it() {
     }
 }
 
-/// Whether what a certificate says is true, given that another one, of the same values, is.
+/// Whether a certificate is true, given a true certificate of the same values.
 fn is_true(certificate: &Certificate, good: &Certificate, values: &[u16]) -> bool {
     let rule = good.the_rule().unwrap();
     let least = certificate.least.iter().zip(&good.least).all(|(&(f, n), &(g, _))| {
@@ -226,7 +226,7 @@ fn is_true(certificate: &Certificate, good: &Certificate, values: &[u16]) -> boo
     least && window && rest == *certificate
 }
 
-/// A number near another one, or anywhere.
+/// A random number, often near the given one.
 fn other_number(random: &mut Random, number: u64) -> u64 {
     match random.below(8) {
         0 => number.wrapping_add(1),

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 const FILES: [&str; 3] = ["values.npy", "escapes.npy", "journal.jsonl"];
 
-/// 0.6 has 382 values above 255 below 20000. No count becomes another one by a single altered digit.
+/// 0.6 has 382 values above 255 below 20000. No single altered digit turns one count into a different one.
 const GAME: &str = "0.6";
 const ENDS: [u64; 3] = [5600, 14_700, 20_000];
 
@@ -271,7 +271,7 @@ fn a_shape_that_is_not_that_of_the_journal_is_told_by_verify_and_put_right_by_th
     }
 }
 
-/// The run computes the altered values anew, finds those that the journal speaks of, keeps what stood there, and goes on.
+/// The run recomputes the altered values, finds that they agree with the journal, quarantines the damaged bytes, and continues.
 fn repairs(dir: &Path, good: &[Option<Vec<u8>>; 3], what: &str) {
     assert_eq!(grundy(["verify"]).arg(dir).output().unwrap().status.code(), Some(3), "{what}: verify");
     let bad = std::fs::read(dir.join("values.npy")).unwrap();
@@ -384,7 +384,7 @@ fn a_reader_is_told_of_a_run_that_went_back_when_its_journal_is_as_long_as_befor
     assert!(told.contains("went back"), "{told}");
 }
 
-/// After a clean stop the files end where the journal says, so a byte more is told.
+/// After a clean stop the files end where the journal says, so verify reports one more byte.
 #[test]
 fn what_was_appended_to_a_cleanly_stopped_run_is_damage() {
     for name in FILES {
@@ -509,7 +509,7 @@ fn tails(length: usize, stale: &[u8], random: &mut Random) -> [(&'static str, Ve
     [("zeros", vec![0; length]), ("noise", noise), ("older bytes", stale)]
 }
 
-/// A longer run left its bytes, a file system its zeros, or anything: after a clean stop it is told, after a kill it is
+/// A longer run left its bytes, a file system its zeros, or anything: after a clean stop verify reports it, after a kill it is
 /// what nobody has committed, and in neither case is it read.
 #[test]
 fn a_tail_of_any_length_is_told_after_a_clean_stop_and_never_read() {
@@ -630,7 +630,7 @@ fn a_lost_or_exchanged_record_is_damage_although_each_hashes() {
     }
 }
 
-/// The journal with one field of a record set anew, and the hash that belongs to it: what the documented algorithm says,
+/// The journal with one field of a record replaced, and the matching hash: what the documented algorithm says,
 /// written down a second time. `value` is JSON.
 fn forged(journal: &[u8], record: usize, key: &str, value: &str) -> Vec<u8> {
     let line = text(&journal[record * RECORD..(record + 1) * RECORD]);
@@ -786,7 +786,7 @@ fn values_without_a_good_record_are_thrown_away_only_when_asked() {
         assert!(contents(dir.path()) == before, "{what}: untouched");
         let output = run(GAME, dir.path(), &["--to", "5600", "--rollback", "--width", "u8"]);
         assert_eq!(output.status.code(), Some(0), "{what}: {}", text(&output.stderr));
-        assert!(contents(dir.path())[..2] == before[..2], "{what}: computed anew");
+        assert!(contents(dir.path())[..2] == before[..2], "{what}: recomputed");
         assert!(DATA.map(inode).iter().zip(inodes).all(|(now, then)| *now != then), "{what}: written over");
     }
 }

@@ -29,7 +29,7 @@ fn stopped(output: &Output, dir: &Path, what: &str) {
     assert_eq!(verified.status.code(), Some(expected), "{what}: {}", text(&verified.stderr));
 }
 
-/// Fills the disk, but for so many bytes.
+/// Fills the disk and leaves this number of bytes free.
 fn fill(path: &Path, but: u64) {
     let free = grundy::storage::Dir::at(path).free_space().unwrap();
     let mut file = OpenOptions::new().append(true).create(true).open(path.join("filler")).unwrap();

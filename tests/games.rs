@@ -359,7 +359,7 @@ fn winning_moves_are_those_of_all_moves_that_leave_0() {
                 }
             }
         }
-        assert_eq!(expected.is_empty(), total == 0, "who can win is told by the sum");
+        assert_eq!(expected.is_empty(), total == 0, "the sum decides who wins");
         let mut key: Vec<_> = wins.iter().map(|win| (win.heap, win.taken(), win.constant, win.left)).collect();
         if !heaps.iter().any(|(game, _)| game.rule.is_none()) {
             assert!(key.is_sorted(), "in order: {key:?}");

@@ -77,7 +77,7 @@ fn the_zeros_of_dawsons_kayles_are_those_of_a215721() {
     assert_eq!((0..3000).filter(|&n| values[n] == 0).collect::<Vec<_>>(), zeros);
 }
 
-/// A byte is not enough: whoever cuts this value poisons all that follow.
+/// A byte is not enough: if this value is truncated, all later values are wrong.
 #[test]
 fn the_first_value_above_255_of_grundys_game_is_256_at_7250049() {
     let facts = data("facts.csv");

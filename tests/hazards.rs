@@ -1,4 +1,4 @@
-//! What could go wrong between the streams: late rares under marks made ahead, solvers made anew at any moment, all kernels.
+//! What could go wrong between the streams: late rares under marks made ahead, new solvers at any moment, all kernels.
 
 mod support;
 
@@ -87,7 +87,7 @@ fn random_kernel(random: &mut Random) -> Kernel {
     random.pick(&Kernel::available())
 }
 
-/// Any space at all, kept however bad it is, solvers made anew at any heap, blocks of any length: thousands of values that
+/// Any space at all, kept however bad it is, new solvers at any n, blocks of any length: thousands of values that
 /// pass the first marks of the witnesses, all against the definition.
 fn any_space(random: &mut Random, cases: usize, count: usize) {
     let mut found_rare = 0;

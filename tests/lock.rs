@@ -81,9 +81,10 @@ fn of_eight_starts_one_runs_and_after_its_kill_the_next() {
             dirs = tempfile::tempdir().unwrap();
         }
         let dir = dirs.path().join("run");
-        match dir.exists() {
-            true => resumed += 1,
-            false => fresh += 1,
+        if dir.exists() {
+            resumed += 1;
+        } else {
+            fresh += 1;
         }
         let mut holder = one_of_eight(&dir);
         if random.below(4) == 0 {

@@ -249,9 +249,10 @@ fn export_says_its_size_before_it_starts_unless_quiet() {
             let (before, bytes) =
                 stderr.split_once(" bytes").map_or(("", ""), |(before, _)| before.rsplit_once(' ').unwrap());
             let bytes: usize = bytes.parse().unwrap_or_else(|_| panic!("{format}: {stderr}"));
-            match before.ends_with("at most") {
-                true => assert!(written <= bytes && bytes <= 2 * written, "{format} {range}: {written}, {stderr}"),
-                false => assert_eq!(written, bytes, "{format} {range}: {stderr}"),
+            if before.ends_with("at most") {
+                assert!(written <= bytes && bytes <= 2 * written, "{format} {range}: {written}, {stderr}");
+            } else {
+                assert_eq!(written, bytes, "{format} {range}: {stderr}");
             }
             assert!(format != "npy" || !before.ends_with("at most"), "{stderr}");
         }

@@ -282,7 +282,7 @@ fn a_certificate_passes_and_with_any_number_changed_it_is_refused() {
     }
 }
 
-/// Whoever changes a number can compute the seal anew; then what it says is looked at, and is not so.
+/// A forger can change a number and recompute the seal; then the check of the number itself fails.
 #[test]
 fn a_certificate_that_is_sealed_anew_is_still_refused_when_it_is_wrong() {
     let (good, values) = certificate(".156", 1 << 16);

@@ -133,7 +133,7 @@ fn the_command_that_an_interrupted_search_prints_resumes_it() {
     assert_eq!((&said["status"], &said["checked_through"]), (&"none".into(), &(before + 1000).into()), "{said}");
 }
 
-/// Sets the stop flag at an event, and keeps what it was told.
+/// Sets the stop flag at an event, and records the events.
 struct Stopper<'a> {
     stop: &'a AtomicBool,
     at: &'static str,

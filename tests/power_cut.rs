@@ -42,10 +42,10 @@ impl Switch {
     fn cut(mut self) -> Result<(), String> {
         self.0.stdin.take().unwrap().write_all(b"\n").unwrap();
         let output = self.0.wait_with_output().unwrap();
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(text(&output.stderr).lines().last().unwrap_or("no ioctl").to_owned()),
+        if output.status.success() {
+            return Ok(());
         }
+        Err(text(&output.stderr).lines().last().unwrap_or("no ioctl").to_owned())
     }
 
     /// Why nothing can be cut here, if so.

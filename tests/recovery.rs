@@ -186,7 +186,7 @@ fn a_missing_value_table_has_a_way_back_to_0() {
         std::fs::remove_file(pair.file("values.npy")).unwrap();
         pair.is_refused(3);
         assert!(!pair.file("values.npy").exists(), "a refused run makes nothing");
-        // The run goes back to 0 values, and computes the one that was asked for.
+        // The run returns to 0 values, and computes up to the requested count.
         pair.rolls_back_to(1, &[]);
     }
 }

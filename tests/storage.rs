@@ -85,7 +85,7 @@ impl Game {
         })
     }
 
-    /// The files of a table of so many values, as the format says.
+    /// The files of a table of `count` values, as the format defines them.
     fn files(&self, width: Width, count: u64) -> (Vec<u8>, Option<Vec<u8>>) {
         let header = |descr: &str, length: usize| {
             let text = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': ({length},), }}");
@@ -164,7 +164,7 @@ fn on(disk: &Memory) -> Arc<dyn Storage> {
     Arc::new(disk.clone())
 }
 
-/// What the header of the table says: the program has published so many values.
+/// The number of values that the header of the table states.
 fn published(disk: &Memory) -> u64 {
     let table = disk.get("values.npy").unwrap_or_default();
     let header = String::from_utf8_lossy(&table[..table.len().min(HEADER)]).into_owned();
@@ -251,7 +251,7 @@ struct Moment {
     acknowledged: u64,
 }
 
-/// Who reads may have mapped what any record spoke of.
+/// A reader may have mapped the values of any record.
 fn never_shrinks(width: Width, seen: &[Memory]) {
     let mut most = (0, 0);
     for (at, disk) in seen.iter().enumerate() {
@@ -476,9 +476,10 @@ fn a_power_cut_at_any_step_of_a_recovery_does_no_more_harm_than_the_one_before()
     let tally = begin("power cut during recovery", "power cut during recovery, runs that free values");
     let random = &mut Random::new("recovery");
     let histories = histories();
-    let (game, first, second) = match FREES {
-        true => (Game::freeing(), Process { to: 204_000, ..FREEING }, Process { to: 210_000, ..FREEING }),
-        false => (Game::quick(), Process { to: 700, every: 110, ..USUAL }, Process { to: 1500, every: 190, ..USUAL }),
+    let (game, first, second) = if FREES {
+        (Game::freeing(), Process { to: 204_000, ..FREEING }, Process { to: 210_000, ..FREEING })
+    } else {
+        (Game::quick(), Process { to: 700, every: 110, ..USUAL }, Process { to: 1500, every: 190, ..USUAL })
     };
     let stopped = after(game, &after(game, &Memory::new(), first), second);
     let mut tried = 0;
@@ -536,28 +537,25 @@ fn an_error_of_any_operation_loses_nothing_and_interruptions_and_short_counts_do
     let mut tried = 0;
     let mut survived = 0;
     for width in [Width::U8, Width::U16] {
-        let starts = match FREES {
-            false => {
-                let first = Process { to: 400, every: 130, width, ..USUAL };
-                let second = Process { to: 800, every: 170, ..first };
-                let stopped = after(game, &Memory::new(), first);
-                let bad = with_a_bad_value(&stopped, random, width, 0..400);
-                let back = Process { rollback: true, ..second };
-                vec![
-                    (first, Memory::new()),
-                    (second, stopped),
-                    (back, bad.copy()),
-                    (Process { repair: true, ..second }, bad),
-                ]
-            }
-            true => {
-                // The last segment of them is freed, and one more.
-                let second = Process { to: 206_000, width, ..FREEING };
-                let stopped = after(game, &Memory::new(), Process { to: 202_000, ..second });
-                let bad = with_a_bad_value(&stopped, random, width, 201_500..202_000);
-                let back = Process { to: 1, rollback: true, ..second };
-                vec![(second, stopped), (back, bad.copy()), (Process { repair: true, ..second }, bad)]
-            }
+        let starts = if FREES {
+            // The last segment of these values is discarded, and one more.
+            let second = Process { to: 206_000, width, ..FREEING };
+            let stopped = after(game, &Memory::new(), Process { to: 202_000, ..second });
+            let bad = with_a_bad_value(&stopped, random, width, 201_500..202_000);
+            let back = Process { to: 1, rollback: true, ..second };
+            vec![(second, stopped), (back, bad.copy()), (Process { repair: true, ..second }, bad)]
+        } else {
+            let first = Process { to: 400, every: 130, width, ..USUAL };
+            let second = Process { to: 800, every: 170, ..first };
+            let stopped = after(game, &Memory::new(), first);
+            let bad = with_a_bad_value(&stopped, random, width, 0..400);
+            let back = Process { rollback: true, ..second };
+            vec![
+                (first, Memory::new()),
+                (second, stopped),
+                (back, bad.copy()),
+                (Process { repair: true, ..second }, bad),
+            ]
         };
         let least = if FREES { 1 << 16 } else { 130 };
         for ((process, start), fault) in starts.iter().flat_map(|start| Fault::ERRORS.map(|fault| (start, fault))) {
@@ -746,7 +744,7 @@ fn a_byte_that_contradicts_its_escape_is_mended_by_repair_and_by_rollback() {
 /// What happens to a run. SpotChecks and numbers are reduced to what there is.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A process computes so many values more, and may be told to stop on the way.
+    /// A process computes this number of values more, and may be stopped before.
     Run { by: u64, every: u64, stop: Option<u64>, solver: usize, threads: usize, repair: bool },
     /// A process is killed at an operation; or the power is cut, and this seed says what is left.
     End { by: u64, every: u64, at: u64, power_cut: Option<u64> },
@@ -824,12 +822,12 @@ fn looks_right(game: &Game, disk: &Memory, committed: u64) {
     assert_eq!(status.digest, game.digest(status.count));
 }
 
-/// The model of a run: a list of values, of which so many are committed.
+/// The model of a run: a list of values, and the number of committed ones.
 struct Model {
     game: &'static Game,
     width: Width,
     disk: Memory,
-    /// At least so many are there.
+    /// The least number of values that must be there.
     committed: u64,
     /// The disk before somebody altered it.
     undamaged: Option<Memory>,
@@ -873,7 +871,7 @@ impl Model {
 
     fn step(&mut self, step: &Step, pools: &[rayon::ThreadPool]) {
         let before = FILES.map(|name| self.disk.get(name));
-        // What ends badly is for disks that are good; others are looked at by a process that nothing happens to.
+        // Faults are tried on good disks only; a process without faults opens the others.
         let usual =
             Step::Run { by: 1, every: if FREES { 1000 } else { 100 }, stop: None, solver: 0, threads: 0, repair: true };
         let damaged = self.undamaged.is_some();
@@ -932,7 +930,7 @@ impl Model {
         if let Err(error) = &ended {
             assert_eq!(error.kind(), Kind::Failed, "{error}");
         }
-        // A header that a power cut has torn, and that this process did not come to write anew, says a number of its own.
+        // A header that a power cut tore, and that this process has not rewritten, states an arbitrary number.
         let published = published(&self.disk);
         let journal = self.disk.get("journal.jsonl").unwrap_or_default();
         let mut records =
@@ -980,9 +978,10 @@ fn a_file_that_is_put_in_the_place_of_a_new_one_stays() {
 fn whatever_happens_to_a_run_its_committed_values_are_there_and_right() {
     let tally = begin("random histories of a run", "random histories of a run, runs that free values");
     let random = &mut Random::new("histories");
-    let base = match FREES {
-        true => after(Game::freeing(), &Memory::new(), Process { to: 200_000, ..FREEING }),
-        false => after(Game::sparse(), &Memory::new(), Process { to: 4200, every: 1400, ..USUAL }),
+    let base = if FREES {
+        after(Game::freeing(), &Memory::new(), Process { to: 200_000, ..FREEING })
+    } else {
+        after(Game::sparse(), &Memory::new(), Process { to: 4200, every: 1400, ..USUAL })
     };
     /// As many at a time, each with chances of its own.
     const LANES: u64 = 4;

@@ -268,7 +268,7 @@ fn a_missed_rare_heap_is_found_by_recomputing_only() {
     assert!(tried > 10, "{tried} rare heaps tried");
 }
 
-/// Several parts, several wrong values: the lowest is told, although later parts begin behind wrong values.
+/// Several parts, several wrong values: the lowest is reported, although later parts begin behind wrong values.
 #[test]
 fn of_several_wrong_values_in_many_parts_the_lowest_is_told() {
     let tally = Tally::begin("verify: several parts");
@@ -373,7 +373,7 @@ fn a_poisoned_run_whose_journal_agrees_passes_the_digest_and_not_the_others() {
     tally.end(tried, "a value too low with all later ones made of it: found at its place by exclusion and recompute");
 }
 
-/// A byte altered on the disk is told with its heap, or as rare heaps that are not the journal's.
+/// A byte altered on the disk is reported with its n, or as rare positions that differ from the journal.
 #[test]
 fn rare_heaps_that_are_not_those_of_the_journal_are_told_whatever_the_range() {
     let dir = tempfile::tempdir().unwrap();
@@ -526,7 +526,7 @@ impl Sequence for Holding {
     }
 }
 
-/// All checks pass here; where a run cannot be written, that is told line by line and by the exit status.
+/// All checks pass here; where a run cannot be written, that is reported line by line and by the exit status.
 #[test]
 fn the_self_test_passes_here_and_says_what_fails() {
     let output = grundy(["selftest", "--json"]).output().unwrap();

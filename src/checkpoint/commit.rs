@@ -428,6 +428,41 @@ mod tests {
     use std::path::Path;
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+    /// The last record of a run that retains at least 1000 values behind the head.
+    fn template(rule: &Rule, space: SparseSpace) -> Record {
+        let text = |length: usize| "0".repeat(length);
+        Record {
+            format: journal::FORMAT,
+            run: text(32),
+            game: rule.name().into(),
+            rule: text(64),
+            sequence: 0,
+            event: Event::Commit,
+            count: 0,
+            escapes: 0,
+            width: Width::U8,
+            mask: space.mask,
+            position: space.position,
+            kept: Vec::new(),
+            keep: Some(1000),
+            snapshot: None,
+            digest: text(64),
+            rares: 0,
+            last_rare: 0,
+            max_value: 0,
+            max_at: 0,
+            checks: BTreeMap::new(),
+            errors: 0,
+            suspect: None,
+            kernel: text(0),
+            program: text(0),
+            time: text(0),
+            seconds: 0,
+            previous: text(0),
+            blake3: text(0),
+        }
+    }
+
     /// Cuts the power after every operation of the commits that discard a segment. In every image, the values that the
     /// last record lists as kept are in the table, and the summary that it names covers exactly the values that it
     /// lists as freed.
@@ -475,38 +510,7 @@ mod tests {
         let dir = Dir::on(Arc::new(Faults::watched(Arc::new(disk.clone()), watch)), Path::new("run"));
         let journal = Journal::open_in(&dir).unwrap().0;
         let table = Table::create_in(&dir, Width::U8).unwrap();
-        let text = |length: usize| "0".repeat(length);
-        let template = Record {
-            format: journal::FORMAT,
-            run: text(32),
-            game: rule.name().into(),
-            rule: text(64),
-            sequence: 0,
-            event: Event::Commit,
-            count: 0,
-            escapes: 0,
-            width: Width::U8,
-            mask: space.mask,
-            position: space.position,
-            kept: Vec::new(),
-            keep: Some(1000),
-            snapshot: None,
-            digest: text(64),
-            rares: 0,
-            last_rare: 0,
-            max_value: 0,
-            max_at: 0,
-            checks: BTreeMap::new(),
-            errors: 0,
-            suspect: None,
-            kernel: text(0),
-            program: text(0),
-            time: text(0),
-            seconds: 0,
-            previous: text(0),
-            blake3: text(0),
-        };
-        let mut ledger = Ledger::new(&dir, journal, table, DigestChain::new(), &[], None, template);
+        let mut ledger = Ledger::new(&dir, journal, table, DigestChain::new(), &[], None, template(&rule, space));
         let mut chain = DigestChain::new();
         for length in [SEGMENT; 5].into_iter().chain([2000; 4]) {
             watching.store(length < SEGMENT, Ordering::SeqCst);

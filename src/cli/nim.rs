@@ -24,8 +24,8 @@ pub(super) fn values(ranges: &[Range<u64>], json: bool) -> Result<()> {
 /// Runs `grundy period nim`. The differences G(n+1) - G(n) are periodic, the values are not, so none of the period
 /// theorems applies; the proof is induction over n.
 pub(super) fn period(json: bool, certificate: Option<&Path>) -> Result<ExitCode> {
-    print(|out| match json {
-        true => {
+    print(|out| {
+        if json {
             let object = serde_json::json!({
                 "game": "nim",
                 "status": "proved",
@@ -42,12 +42,12 @@ pub(super) fn period(json: bool, certificate: Option<&Path>) -> Result<ExitCode>
                 "searched_end": null,
                 "searched_from": 0,
             });
-            Ok(writeln!(out, "{object}")?)
+            return Ok(writeln!(out, "{object}")?);
         }
-        false => Ok(writeln!(
+        Ok(writeln!(
             out,
             "nim: proved: G(n + 1) = G(n) + 1 for all n, because G(n) = n: period 1, saltus 1, preperiod 0"
-        )?),
+        )?)
     })?;
     match certificate {
         None => Ok(ExitCode::SUCCESS),

@@ -1,7 +1,7 @@
 //! `grundy status`: show what a run contains, from its last record, and which checks its values have passed.
 
 use anyhow::Result;
-use grundy::checkpoint::journal;
+use grundy::checkpoint::journal::{self, Contents, Record};
 use grundy::period::exclude::{self, Excluded};
 use grundy::run::RunReader;
 use grundy::table::Width;
@@ -37,35 +37,53 @@ pub(crate) fn status(args: &Args) -> Result<()> {
     // journal, then reports the damage.
     let view = RunReader::open(&args.dir);
     let excluded = view.as_ref().ok().and_then(excluded);
-    if args.json {
-        let object = serde_json::json!({
-            "game": record.game,
-            "count": record.count,
-            "width": record.width,
-            "mask": record.mask,
-            "position": record.position,
-            "rares": record.rares,
-            "last_rare": record.last_rare,
-            "max_value": record.max_value,
-            "max_at": record.max_at,
-            "escapes": record.escapes,
-            "digest": record.digest,
-            "checks": record.checks,
-            "errors": record.errors,
-            "suspect": record.suspect,
-            "time": record.time,
-            "seconds": record.seconds,
-            "kept": record.kept,
-            "excluded": excluded.as_ref().map(|excluded| serde_json::json!({
-                "count": excluded.multiples.len(),
-                "largest": excluded.multiples.last(),
-                "least_left": excluded.least_left,
-                "looked": excluded.looked,
-            })),
-        });
-        super::output::print(|out| Ok(writeln!(out, "{object}")?))?;
-        return Ok(view.map(drop)?);
-    }
+    super::output::print(|out| {
+        if args.json {
+            return Ok(writeln!(out, "{}", in_json(record, excluded.as_ref()))?);
+        }
+        for (name, value) in in_words(&contents, excluded.as_ref()) {
+            writeln!(out, "{name:>15}  {value}")?;
+        }
+        if contents.torn.is_some() {
+            writeln!(out, "{:>15}  the last record is incomplete; the next run removes it", "note")?;
+        }
+        Ok(())
+    })?;
+    Ok(view.map(drop)?)
+}
+
+/// The object that `status --json` prints.
+fn in_json(record: &Record, excluded: Option<&Excluded>) -> serde_json::Value {
+    serde_json::json!({
+        "game": record.game,
+        "count": record.count,
+        "width": record.width,
+        "mask": record.mask,
+        "position": record.position,
+        "rares": record.rares,
+        "last_rare": record.last_rare,
+        "max_value": record.max_value,
+        "max_at": record.max_at,
+        "escapes": record.escapes,
+        "digest": record.digest,
+        "checks": record.checks,
+        "errors": record.errors,
+        "suspect": record.suspect,
+        "time": record.time,
+        "seconds": record.seconds,
+        "kept": record.kept,
+        "excluded": excluded.map(|excluded| serde_json::json!({
+            "count": excluded.multiples.len(),
+            "largest": excluded.multiples.last(),
+            "least_left": excluded.least_left,
+            "looked": excluded.looked,
+        })),
+    })
+}
+
+/// The lines that `status` prints, each a name and a value.
+fn in_words(contents: &Contents, excluded: Option<&Excluded>) -> Vec<(&'static str, String)> {
+    let record = &contents.last;
     let some = |names: &[(&str, &str)]| -> Vec<String> {
         let number = |name: &str| record.checks.get(name).copied().unwrap_or(0);
         let lines = names.iter().map(|&(name, what)| (number(name), what)).filter(|line| line.0 > 0);
@@ -90,7 +108,7 @@ pub(crate) fn status(args: &Args) -> Result<()> {
     let suspect = record.suspect;
     let suspect = suspect.map_or_else(String::new, |n| format!("; G({n}) is suspect until it is recomputed"));
     let failed = failed + &suspect;
-    let periods = match &excluded {
+    let periods = match excluded {
         None => "unknown, because the table cannot be read".to_owned(),
         Some(e) if e.multiples.is_empty() => {
             format!("no period is ruled out by the zeros among the first {} values", e.looked)
@@ -106,7 +124,7 @@ pub(crate) fn status(args: &Args) -> Result<()> {
     let kept: Vec<String> = record.kept.iter().map(|(from, to)| format!("{from}..{to}")).collect();
     let keeps =
         record.keep.map_or_else(String::new, |keep| format!(" (the first values, and at least the last {keep})"));
-    let lines = [
+    vec![
         ("game", record.game.escape_default().to_string()),
         (
             "values",
@@ -141,17 +159,7 @@ pub(crate) fn status(args: &Args) -> Result<()> {
         ("last record", record.time.escape_default().to_string()),
         ("computing time", format!("{} s", record.seconds)),
         ("commits", contents.records.to_string()),
-    ];
-    super::output::print(|out| {
-        for (name, value) in lines {
-            writeln!(out, "{name:>15}  {value}")?;
-        }
-        if contents.torn.is_some() {
-            writeln!(out, "{:>15}  the last record is incomplete; the next run removes it", "note")?;
-        }
-        Ok(())
-    })?;
-    Ok(view.map(drop)?)
+    ]
 }
 
 /// The periods that zeros among the first values rule out; `None` if the values cannot be read, a fault that `verify`

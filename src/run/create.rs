@@ -3,7 +3,7 @@
 use super::admission::{check_keep, check_room};
 use super::main_loop::Run;
 use super::spot_checks::SpotChecks;
-use super::{Context, Outcome, Prepared, Progress};
+use super::{Context, Options, Outcome, Prepared, Progress};
 use crate::checkpoint::commit::{Ledger, Writer};
 use crate::checkpoint::journal::{Event, FORMAT, Journal, Record, kept};
 use crate::checkpoint::summary::RecordStats;
@@ -88,36 +88,7 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
         context.observer.note(&format!("the tables without a good record are kept: {name}"));
     }
     let table = Table::create_in(dir, width)?;
-    let template = Record {
-        format: FORMAT,
-        run: new_identity(),
-        game: rule.name().into(),
-        rule: rule.digest(),
-        sequence: 0,
-        event: Event::Open,
-        count: 0,
-        escapes: 0,
-        width,
-        mask: 0,
-        position: 0,
-        kept: kept(0, &(0..0)),
-        keep: options.keep,
-        snapshot: None,
-        digest: DigestChain::new().digest().to_string(),
-        rares: 0,
-        last_rare: 0,
-        max_value: 0,
-        max_at: 0,
-        checks: BTreeMap::new(),
-        errors: attempt.failures, // there was no record that could count them
-        suspect: None,
-        kernel: options.method.name().into(),
-        program: crate::PROGRAM.into(),
-        time: String::new(),
-        seconds: 0,
-        previous: String::new(),
-        blake3: String::new(),
-    };
+    let template = first_record(rule, options, width, attempt.failures);
     // The first record precedes every value, so that every table has an owner.
     journal.append(template.clone())?;
     let template = Record { event: Event::Commit, ..template };
@@ -138,6 +109,40 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
         checks_before: BTreeMap::new(),
         from: 0,
     })))
+}
+
+/// The first record of a new run. `errors` is the number of failed checks in this process, which no earlier record counts.
+fn first_record(rule: &Rule, options: &Options, width: Width, errors: u64) -> Record {
+    Record {
+        format: FORMAT,
+        run: new_identity(),
+        game: rule.name().into(),
+        rule: rule.digest(),
+        sequence: 0,
+        event: Event::Open,
+        count: 0,
+        escapes: 0,
+        width,
+        mask: 0,
+        position: 0,
+        kept: kept(0, &(0..0)),
+        keep: options.keep,
+        snapshot: None,
+        digest: DigestChain::new().digest().to_string(),
+        rares: 0,
+        last_rare: 0,
+        max_value: 0,
+        max_at: 0,
+        checks: BTreeMap::new(),
+        errors,
+        suspect: None,
+        kernel: options.method.name().into(),
+        program: crate::PROGRAM.into(),
+        time: String::new(),
+        seconds: 0,
+        previous: String::new(),
+        blake3: String::new(),
+    }
 }
 
 /// A random number.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Remembers what it is told.
+/// Records the messages of a run.
 #[derive(Default)]
 struct Notes(Vec<String>);
 
@@ -158,13 +158,13 @@ fn a_wrong_value_that_is_committed_stops_the_run_until_it_goes_back_before_it() 
         attempts += 1;
         record_check_failure(&dir, observer, |_| {
             let mut run = prepared(attempt, &mut Notes::default())?;
-            run.places = SpotChecks::new(2500, 0, Some(2250)); // as if it were one that is looked at late
+            run.places = SpotChecks::new(2500, 0, Some(2250)); // as a spot check that comes late
             run.go_on(&options(5000), policy, &mut Notes::default(), &stop)
         })
     });
     let refused = |seen: &Result<Outcome>| matches!(seen, Err(error) if error.to_string().contains("--rollback"));
     assert!(refused(&seen) && attempts == 2, "{attempts}: {seen:?}");
-    // Nor does another process, or one that has nothing to do, or a reader who asks, take it for good.
+    // Neither another process, nor one with nothing to do, nor a reader accepts it.
     for to in [5000, 2500] {
         let seen = run_in(&dir, None, &options(to), policy, &mut notes, &stop);
         assert!(refused(&seen), "{seen:?}");
@@ -184,7 +184,7 @@ fn a_wrong_value_that_is_committed_stops_the_run_until_it_goes_back_before_it() 
     assert_eq!(last.digest, chain.digest().to_string());
 }
 
-/// Both at once: what is damaged is told or put right, what is in doubt is looked at in what agrees.
+/// Damage and a suspect at once: the damage is reported or repaired, and the suspect is rechecked in the values that agree.
 #[test]
 fn going_back_because_of_damage_does_not_forget_a_heap_in_doubt() {
     let (rule, stop) = ("0.07".parse::<Rule>().unwrap(), AtomicBool::new(false));

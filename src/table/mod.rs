@@ -274,7 +274,7 @@ impl Column {
         self.file.sync_data().map_err(Error::io("syncing", &self.path))
     }
 
-    /// Checks that the path still names this file. If it names another one, what this process writes vanishes when its
+    /// Checks that the path still names this file. If it names a different file, what this process writes vanishes when its
     /// descriptor closes.
     fn check_name(&self) -> Result<()> {
         if !self.file.is_named(self.name).map_err(Error::io("reading the state of", &self.path))? {

@@ -89,8 +89,8 @@ fn command(name: &str, arguments: &[&str], path: &Path) -> Result<(), String> {
     let places = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(|dir| Path::new(dir).join(name));
     let program = places.iter().find(|p| p.exists()).ok_or_else(|| format!("{name} is not installed"))?;
     let output = Command::new(program).args(arguments).arg(path).output().map_err(|e| format!("{name}: {e}"))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(text(&output.stderr).lines().next().unwrap_or(name).to_owned()),
+    if output.status.success() {
+        return Ok(());
     }
+    Err(text(&output.stderr).lines().next().unwrap_or(name).to_owned())
 }
