@@ -14,7 +14,7 @@
 //! During a run, `solver` compares its memory before every commit, and `solver::audit` and `spot_checks` compute some
 //! values twice. If a check fails, the run is opened again and continues from the last commit ([`run`]).
 //!
-//! Invariant: before a process writes to the tables, it has made a record of its own durable that says so.
+//! Invariant: while a process writes values, the last durable record is not `close`, which states where the files end.
 
 mod admission;
 mod commit_clock;

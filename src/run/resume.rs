@@ -23,8 +23,8 @@ use std::ops::Range;
 /// Resumes the run of a journal: load, verify, repair, recover, start. docs/DURABILITY.md lists what is done in each state of
 /// the journal and the table.
 ///
-/// Nothing is written before the table was verified, except for empty files in the place of missing ones; and nothing of
-/// the table before a record says so.
+/// Nothing is written before the table was verified, except for empty files in the place of missing ones. Committed bytes
+/// change only by a repair, which restores what the journal states.
 pub(super) fn resume(context: &mut Context, journal: Journal, contents: Contents) -> Result<Prepared> {
     let mut recovery = Recovery::load(context, journal, contents)?;
     let table = recovery.open_table()?;
