@@ -256,7 +256,10 @@ fn merge_refuses_directories_without_a_survey_and_says_when_completeness_is_unkn
     let table = home.well("merge good").0;
     std::fs::remove_file(home.path("good/survey.plan")).unwrap();
     let (same, warning) = home.well("merge good");
-    assert!(same == table && warning.contains("good") && warning.contains("cannot tell whether records are missing"), "{warning}");
+    assert!(
+        same == table && warning.contains("good") && warning.contains("cannot tell whether records are missing"),
+        "{warning}"
+    );
     // The next survey there makes the plan.
     home.well("-q survey games --to 500 -o good");
     assert_eq!(home.well("merge good"), (table, String::new()));
