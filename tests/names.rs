@@ -303,7 +303,7 @@ fn games_lists_nim_and_what_is_known_of_each_game() {
 fn kernel_help_names_every_feature_that_detection_asks_for() {
     let help = result(&["run", "--help"]);
     for (kernel, source) in
-        [("avx512", include_str!("../src/kernel/avx512.rs")), ("avx2", include_str!("../src/kernel/avx2.rs"))]
+        [("avx512", include_str!("../src/kernel/avx512/mod.rs")), ("avx2", include_str!("../src/kernel/avx2.rs"))]
     {
         let line = help.split_once(&format!("- {kernel}:")).unwrap_or_else(|| panic!("{help}")).1;
         let line = line.split_once("\n          - ").unwrap().0.to_lowercase();

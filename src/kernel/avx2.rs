@@ -5,7 +5,8 @@
 //! for the options of these planes alone, and adding 112 with saturation takes all other options to 128 or more. So one
 //! `pshufb` per plane looks up the bits of its own options, and 0 for all others.
 
-use super::{BEYOND, BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, MOST_CODES, NONE, Probe, Probes, for_kept};
+use super::planes::for_kept;
+use super::{BEYOND, BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, MOST_CODES, NONE, Probe, Probes};
 use std::arch::x86_64::*;
 
 pub(super) fn is_available() -> bool {

@@ -5,7 +5,8 @@
 //! waits for the one before. The loops over 16 lanes are simple enough for compilers to vectorise them with the
 //! baseline instructions of the target.
 
-use super::{BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, NONE, Probe, Probes, for_kept};
+use super::planes::for_kept;
+use super::{BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, NONE, Probe, Probes};
 
 /// Number of lanes checked at once: one byte each in a vector register of the oldest 64-bit processors.
 const LANES_AT_ONCE: usize = 16;

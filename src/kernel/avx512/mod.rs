@@ -1,0 +1,56 @@
+//! The AVX-512 kernel (F, BW, VL, VBMI, VPOPCNTDQ): 64 lanes are one register.
+
+mod check;
+mod find;
+mod least;
+mod mark;
+mod near;
+
+use super::{BEYOND, LANES, Lanes, MOST_CODES, Probe};
+pub(super) use check::{check, clear_hits};
+pub(super) use find::{find, find_each};
+pub(super) use least::least_codes;
+pub(super) use mark::mark;
+pub(super) use near::near;
+use std::arch::x86_64::*;
+
+pub(super) fn is_available() -> bool {
+    is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512vbmi")
+        && is_x86_feature_detected!("avx512vpopcntdq") // for the recurrence kernel; absent on early VBMI processors
+        && is_x86_feature_detected!("popcnt")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+}
+
+/// The options of a far probe in all lanes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn options(window: &[u8], at: usize, probe: &Probe) -> __m512i {
+    debug_assert!(probe.offset <= at && at - probe.offset + LANES <= window.len());
+    // SAFETY: the caller has checked that offset <= at and at - offset + LANES <= window.len().
+    let bytes = unsafe { _mm512_loadu_si512(window.as_ptr().wrapping_add(at.wrapping_sub(probe.offset)).cast()) };
+    _mm512_xor_si512(bytes, _mm512_set1_epi32(i32::from_ne_bytes(probe.codes)))
+}
+
+/// The first `N` rows.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn load<const N: usize>(lanes: &Lanes) -> [__m512i; N] {
+    // SAFETY: a row has 64 bytes.
+    std::array::from_fn(|k| unsafe { _mm512_loadu_si512(lanes.code[k].as_ptr().cast()) })
+}
+
+/// The least code of plane j, in the type of the intrinsics.
+const fn first_code(j: usize) -> i8 {
+    assert!(j < (MOST_CODES + BEYOND) / 8);
+    (j * 8).to_le_bytes()[0].cast_signed()
+}
+
+/// A number below 128, in the type of the intrinsics.
+const fn number(m: usize) -> i8 {
+    assert!(m < 128);
+    m.to_le_bytes()[0].cast_signed()
+}
