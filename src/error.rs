@@ -132,6 +132,12 @@ pub enum Error {
         /// Maximum number of parts read.
         work: u64,
     },
+    /// A kernel that is unknown, or that needs instructions which this processor lacks.
+    #[error("this processor cannot run the kernel {}; 'grundy cpu' lists the kernels that it can run", printable(name))]
+    Kernel {
+        /// The name of the kernel.
+        name: String,
+    },
     /// A nim-value of a position that does not fit 16 bits.
     #[error("the nim-value of a position is above 65535, the largest value that this program stores")]
     PositionValue,

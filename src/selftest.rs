@@ -10,7 +10,7 @@
 
 use crate::checkpoint::journal;
 use crate::error::{Error, Result};
-use crate::kernel::{BitPlanes, HEAPS, KEEP, Kernel, LANES, Probe, Probes, Recurrence, Stage};
+use crate::kernel::{BitPlanes, HEAPS, KEEP, Kernel, LANES, NearJob, Probe, Probes, Recurrence, Stage};
 use crate::run::{self, Observer, Options, Progress};
 use crate::solver::{self, Method};
 use crate::table::Width;
@@ -125,7 +125,8 @@ fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
             kernel.mark(&window, at, &list(&mark), &mut planes);
             let lanes = kernel.refine(&window, at, &planes, &[Stage { keep, check: list(&far) }]);
             let mut filled = window.clone();
-            let to = kernel.near(&mut filled, at, &list(&near), &lanes, 0, LANES);
+            let job = NearJob { at, probes: &list(&near), lanes: &lanes, from: 0, to: LANES };
+            let to = kernel.near(&mut filled, job);
             filled.truncate(at + to);
             kernel.open(&mut planes, &below);
             kernel.clear_hits(&window, at, &list(&far), &mut planes);

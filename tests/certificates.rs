@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use support::{Random, cases, fails, grundy, said, text};
 
 fn methods() -> Vec<Method> {
-    support::kernels().iter().filter_map(|name| Kernel::named(name)).map(Method::Sparse).collect()
+    support::kernels().iter().filter_map(|name| name.parse().ok()).map(Method::Sparse).collect()
 }
 
 fn best() -> Method {

@@ -121,12 +121,7 @@ impl KernelChoice {
             KernelChoice::Avx2 => "avx2",
             KernelChoice::Scalar => "scalar",
         };
-        let missing = || {
-            anyhow::anyhow!(
-                "this processor cannot run the kernel {name}; 'grundy cpu' lists the kernels that it can run"
-            )
-        };
-        Ok(Method::Sparse(Kernel::named(name).ok_or_else(missing)?))
+        Ok(Method::Sparse(name.parse()?))
     }
 }
 

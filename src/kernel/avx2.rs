@@ -5,8 +5,9 @@
 //! for the options of these planes alone, and adding 112 with saturation takes all other options to 128 or more. So one
 //! `pshufb` per plane looks up the bits of its own options, and 0 for all others.
 
-use super::planes::for_kept;
-use super::{BEYOND, BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, MOST_CODES, NONE, Probe, Probes};
+use super::planes::{MOST_ROWS, first_code, for_kept, number};
+use super::probes::FarProbes;
+use super::{BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, NONE, Probe};
 use std::arch::x86_64::*;
 
 pub(super) fn is_available() -> bool {
@@ -22,29 +23,30 @@ const HALF: usize = LANES / 2;
 /// The options of a far probe in the 32 lanes from `lane` on.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn options(window: &[u8], at: usize, lane: usize, probe: &Probe) -> __m256i {
+fn options(far: FarProbes<'_>, lane: usize, probe: &Probe) -> __m256i {
+    let FarProbes { window, at, .. } = far;
     debug_assert!(probe.offset <= at && at - probe.offset + LANES <= window.len() && lane + HALF <= LANES);
-    // SAFETY: the caller has checked that offset <= at and at - offset + LANES <= window.len().
+    // SAFETY: `FarProbes` states that offset <= at and at - offset + LANES <= window.len() for each of its probes.
     let bytes = unsafe { _mm256_loadu_si256(window.as_ptr().add(at - probe.offset + lane).cast()) };
     _mm256_xor_si256(bytes, _mm256_set1_epi32(i32::from_ne_bytes(probe.codes)))
 }
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut BitPlanes) {
+pub(super) fn mark(far: FarProbes<'_>, planes: &mut BitPlanes) {
     for lane in [0, HALF] {
         let rows = planes.rows_mut();
         // The registers hold at most ten planes.
         let most = if rows.len() <= 10 || rows.len() == 20 { 10 } else { 8 };
         for (first, rows) in (0..).step_by(most).zip(rows.chunks_mut(most)) {
             match rows.len() {
-                1 => mark_rows::<1>(window, at, lane, probes, first, rows),
-                2 => mark_rows::<2>(window, at, lane, probes, first, rows),
-                3 => mark_rows::<3>(window, at, lane, probes, first, rows),
-                4 => mark_rows::<4>(window, at, lane, probes, first, rows),
-                6 => mark_rows::<6>(window, at, lane, probes, first, rows),
-                8 => mark_rows::<8>(window, at, lane, probes, first, rows),
-                9 => mark_rows::<9>(window, at, lane, probes, first, rows),
-                _ => mark_rows::<10>(window, at, lane, probes, first, rows),
+                1 => mark_rows::<1>(far, lane, first, rows),
+                2 => mark_rows::<2>(far, lane, first, rows),
+                3 => mark_rows::<3>(far, lane, first, rows),
+                4 => mark_rows::<4>(far, lane, first, rows),
+                6 => mark_rows::<6>(far, lane, first, rows),
+                8 => mark_rows::<8>(far, lane, first, rows),
+                9 => mark_rows::<9>(far, lane, first, rows),
+                _ => mark_rows::<10>(far, lane, first, rows),
             }
         }
     }
@@ -60,23 +62,16 @@ pub(super) fn least_codes(planes: &BitPlanes, lanes: &mut Lanes) {
 
 /// Drops the candidates that a probe hits; the others move up.
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn check(window: &[u8], at: usize, probes: &Probes, lanes: &mut Lanes) {
+pub(super) fn check(far: FarProbes<'_>, lanes: &mut Lanes) {
     for lane in [0, HALF] {
-        for_kept!(lanes.kept, check_kept(window, at, lane, probes, lanes));
+        for_kept!(lanes.kept, check_kept(far, lane, lanes));
     }
 }
 
 /// Marks the codes of `N` planes, of which the first is plane `first`, an even one.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn mark_rows<const N: usize>(
-    window: &[u8],
-    at: usize,
-    lane: usize,
-    probes: &Probes,
-    first: usize,
-    rows: &mut [[u8; LANES]],
-) {
+fn mark_rows<const N: usize>(far: FarProbes<'_>, lane: usize, first: usize, rows: &mut [[u8; LANES]]) {
     assert_eq!(rows.len(), N, "a row for each plane");
     let one_hot = 0x8040_2010_0804_0201_u64.cast_signed();
     let table = [_mm256_setr_epi64x(one_hot, 0, one_hot, 0), _mm256_setr_epi64x(0, one_hot, 0, one_hot)];
@@ -84,8 +79,8 @@ fn mark_rows<const N: usize>(
     // SAFETY: there are 32 bytes from either half of a row on.
     let load = |row: &[u8; LANES]| unsafe { _mm256_loadu_si256(row[lane..lane + HALF].as_ptr().cast()) };
     let mut planes: [__m256i; N] = std::array::from_fn(|j| load(&rows[j]));
-    for probe in probes.list() {
-        let option = options(window, at, lane, probe);
+    for probe in far.list() {
+        let option = options(far, lane, probe);
         let mut index = option;
         for j in 0..N {
             if j % 2 == 0 {
@@ -100,19 +95,13 @@ fn mark_rows<const N: usize>(
     }
 }
 
-/// The least code of plane j, in the type of the intrinsics.
-const fn first_code(j: usize) -> i8 {
-    assert!(j < (MOST_CODES + BEYOND) / 8);
-    (j * 8).to_le_bytes()[0].cast_signed()
-}
-
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn clear_hits(window: &[u8], at: usize, probes: &Probes, open: &mut BitPlanes) {
+pub(super) fn clear_hits(far: FarProbes<'_>, open: &mut BitPlanes) {
     for lane in [0, HALF] {
         let mut found = [[NONE; LANES]; MAX_CLEAR_PROBES];
         least(open.rows(), 0, lane, &mut found);
         let codes: [__m256i; MAX_CLEAR_PROBES] = load(&found, lane);
-        let distance = distances(window, at, lane, probes, &codes);
+        let distance = distances(far, lane, &codes);
         for (codes, distance) in found.iter().zip(distance) {
             let zero = _mm256_cmpeq_epi8(distance, _mm256_setzero_si256());
             let mut hit = _mm256_movemask_epi8(zero).cast_unsigned();
@@ -138,7 +127,7 @@ fn least(rows: &[[u8; LANES]], flip: i8, lane: usize, found: &mut [[u8; LANES]])
         _mm256_broadcastsi128_si256(table)
     };
     // The bits that are still open. Each pass takes the lowest one of each lane.
-    let mut planes = [zero; (MOST_CODES + BEYOND) / 8];
+    let mut planes = [zero; MOST_ROWS];
     let open = &mut planes[..rows.len()];
     for (open, row) in open.iter_mut().zip(rows) {
         // SAFETY: there are 32 bytes from either half of a row on.
@@ -179,16 +168,10 @@ fn load<const N: usize>(rows: &[[u8; LANES]], lane: usize) -> [__m256i; N] {
 /// The least XOR of any option with each candidate: 0 exactly when a probe hits the candidate.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn distances<const N: usize>(
-    window: &[u8],
-    at: usize,
-    lane: usize,
-    probes: &Probes,
-    candidates: &[__m256i; N],
-) -> [__m256i; N] {
+fn distances<const N: usize>(far: FarProbes<'_>, lane: usize, candidates: &[__m256i; N]) -> [__m256i; N] {
     let mut distance = [_mm256_set1_epi8(-1); N];
-    for probe in probes.list() {
-        let option = options(window, at, lane, probe);
+    for probe in far.list() {
+        let option = options(far, lane, probe);
         for k in 0..N {
             distance[k] = _mm256_min_epu8(distance[k], _mm256_xor_si256(option, candidates[k]));
         }
@@ -197,9 +180,9 @@ fn distances<const N: usize>(
 }
 
 #[target_feature(enable = "avx2")]
-fn check_kept<const N: usize>(window: &[u8], at: usize, lane: usize, probes: &Probes, lanes: &mut Lanes) {
+fn check_kept<const N: usize>(far: FarProbes<'_>, lane: usize, lanes: &mut Lanes) {
     let codes: [__m256i; N] = load(&lanes.code, lane);
-    let distance = distances(window, at, lane, probes, &codes);
+    let distance = distances(far, lane, &codes);
     let (zero, none) = (_mm256_setzero_si256(), _mm256_set1_epi8(NONE.cast_signed()));
     let mut kept = [none; N];
     let mut count = zero;
@@ -216,12 +199,6 @@ fn check_kept<const N: usize>(window: &[u8], at: usize, lane: usize, probes: &Pr
         // SAFETY: there are 32 bytes from either half of a row on.
         unsafe { _mm256_storeu_si256(row[lane..lane + HALF].as_mut_ptr().cast(), codes) };
     }
-}
-
-/// A number below 128, in the type of the intrinsics.
-const fn number(m: usize) -> i8 {
-    assert!(m < 128);
-    m.to_le_bytes()[0].cast_signed()
 }
 
 /// The XORs of the 32 pairs from `from` on.

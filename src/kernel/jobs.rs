@@ -1,5 +1,38 @@
 //! The jobs of a kernel: their contracts, the checks of their arguments, and the choice of the implementation.
+//!
+//! # Terms
+//!
+//! - A *code* is a byte that stands for a common value. A kernel knows only that it takes XORs and minima of codes.
+//! - The *window* is a slice of the codes of earlier values, in the order of n.
+//! - *Lane* i of a group of [`LANES`] consecutive n belongs to the index `at + i` of the window.
+//! - A [`Probe`] is a lookup: one part of a split has a known value, and the window holds the code of the other part.
+//!   In lane i it gives the *option* `window[at + i - offset] ^ code`. It *hits* a code in a lane if its option there is
+//!   this code.
+//! - A probe is *far* if it reads only codes inside the window, for all lanes. It is *near* if its offset is below
+//!   [`LANES`]: it may then read the code of an earlier lane.
+//! - The codes below [`BitPlanes::codes`] are *considered*. A considered code is *open* in a lane if no probe marked so
+//!   far hits it there.
+//! - A *candidate* of a lane is a code that no probe checked so far hits; the least code that no probe hits at all is
+//!   the answer.
+//!
+//! # Jobs
+//!
+//! | job | result | caller |
+//! |---|---|---|
+//! | [`Kernel::mark`] | enters the options of probes in [`BitPlanes`], one bit per code and lane | candidates, witnesses |
+//! | [`Kernel::refine`] | the least open codes of each lane that no further far probe hits | candidates |
+//! | [`Kernel::near`] | the answers of the lanes one after the other, with the near probes | candidates |
+//! | [`Kernel::chain`] | answers from all probes, near and far, of a short list, for any number of values | candidates |
+//! | [`Kernel::open`] | the open codes below a bound | witnesses |
+//! | [`Kernel::clear_hits`] | the open codes, without the least of them that further probes hit | witnesses |
+//! | [`Kernel::find_each`] | for each code of a list, pairs whose XOR is the code | witnesses |
+//! | [`Kernel::find`], [`Kernel::find_value`] | whether the XOR of some pair is one value | witnesses, exhaustive search |
+//! | [`Kernel::repeats`], [`Kernel::repeats_value`] | whether a finished value is an option of its own n | `verify` |
+//!
+//! Marking a probe costs a table access per row of eight codes. Checking it costs two instructions per candidate. A good
+//! order of the probes (many hits first) makes both lists shorter: see `solver::lookup_order`.
 
+use super::probes::FarProbes;
 use super::{
     BitPlanes, CANDIDATES, KEEP, Kernel, LANES, Lanes, NONE, Platform, Probes, Recurrence, Stage, portable, recurrence,
     scalar,
@@ -7,17 +40,32 @@ use super::{
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 
-/// Number of pairs that a search computes between two tests whether one of them gives the wanted value.
-pub const PAIRS_BETWEEN_TESTS: usize = 128;
+/// Number of pairs that [`Kernel::find`] tests at a time: it stops only after a multiple of it, or at the end.
+pub(super) const PAIRS_BETWEEN_TESTS: usize = 128;
 
-/// Maximum number of open codes per lane that [`Kernel::clear_hits`] tests: the least ones.
-pub const MAX_CLEAR_PROBES: usize = 4;
+/// Maximum number of open codes per lane that [`Kernel::clear_hits`] compares with probes: the least ones.
+pub(crate) const MAX_CLEAR_PROBES: usize = 4;
 
 /// Number of consecutive values that one call of [`Kernel::repeats`] tests.
-pub const HEAPS: usize = 256;
+pub(crate) const HEAPS: usize = 256;
 
-/// Calls a job of the chosen kernel. All calls are safe for the same reason: a [`Kernel`] exists only where the
-/// processor has its instructions.
+/// The arguments of [`Kernel::near`] other than the window.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NearJob<'a> {
+    /// Index of lane 0 in the window.
+    pub(crate) at: usize,
+    /// The near probes.
+    pub(crate) probes: &'a Probes,
+    /// The candidates that [`Kernel::refine`] left.
+    pub(crate) lanes: &'a Lanes,
+    /// The first lane to fill. The codes before it are known.
+    pub(crate) from: usize,
+    /// One past the last lane to fill.
+    pub(crate) to: usize,
+}
+
+/// Calls the implementation of a job for the instruction set of a kernel. Each call is safe for the same reason: a
+/// [`Kernel`] exists only where the processor has its instructions.
 macro_rules! dispatch {
     ($kernel:expr, $scalar:expr, $avx2:expr, $avx512:expr) => {
         match $kernel.0 {
@@ -32,63 +80,104 @@ macro_rules! dispatch {
     };
 }
 
+/// The jobs of the candidate stream. `mark`, `refine` and `chain` are public, but hidden, because `benches/sequence.rs`
+/// measures them; no other code outside the crate calls them.
 impl Kernel {
-    /// Marks in `planes` the options of `probes`, for the lanes from index `at` of the window on. Ignores options at or
-    /// above the number of codes considered.
+    /// Marks in `planes` the options of far probes, in the lanes from index `at` of the window on. Ignores options that
+    /// are not considered. Earlier marks stay.
     ///
     /// # Panics
-    /// If a probe reads bytes outside the window.
+    /// If a probe reads codes outside the window.
+    #[doc(hidden)]
     pub fn mark(self, window: &[u8], at: usize, probes: &Probes, planes: &mut BitPlanes) {
-        assert!(probes.are_far(at, window.len()), "a probe outside its window");
-        dispatch!(
-            self,
-            scalar::mark(window, at, probes, planes),
-            avx2::mark(window, at, probes, planes),
-            avx512::mark(window, at, probes, planes)
-        );
+        let far = FarProbes::new(window, at, probes);
+        dispatch!(self, scalar::mark(far, planes), avx2::mark(far, planes), avx512::mark(far, planes));
     }
 
-    /// Computes the candidates of each lane.
+    /// Computes the candidates of each lane: the least codes that neither the marked probes nor those of the stages hit.
     ///
-    /// The `keep` least codes among the open codes and the [`BEYOND`] codes behind those considered enter the first
-    /// stage. Each stage drops the candidates that one of its probes hits, and passes the `keep` least of the others,
-    /// with `keep` of the next stage, on to that stage.
+    /// The open codes of a lane, and the [`BEYOND`](super::BEYOND) codes behind those considered, form an ascending
+    /// list. Each stage cuts the list to its `keep` least codes, and removes those that one of its probes hits. The
+    /// result is the list after the last stage.
     ///
     /// # Panics
     /// If there is no stage, a stage keeps more candidates than the one before or a number that is none of [`KEEP`], or
-    /// a probe reads bytes outside the window.
+    /// a probe reads codes outside the window.
+    #[doc(hidden)]
     #[must_use]
     pub fn refine(self, window: &[u8], at: usize, planes: &BitPlanes, stages: &[Stage]) -> Lanes {
-        assert!(stages.iter().all(|s| s.check.are_far(at, window.len())), "a probe outside its window");
         assert!(stages.iter().all(|s| KEEP.contains(&s.keep)), "the number of candidates kept must be one of KEEP");
         assert!(
             stages.is_sorted_by(|a, b| a.keep >= b.keep),
             "a stage must not keep more candidates than the one before"
         );
-        let marked = planes.codes.to_le_bytes()[0];
+        let marked = planes.codes().to_le_bytes()[0];
         let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: stages[0].keep, marked };
         dispatch!(
             self,
-            scalar::least(planes, &mut lanes),
+            scalar::least_codes(planes, &mut lanes),
             avx2::least_codes(planes, &mut lanes),
             avx512::least_codes(planes, &mut lanes)
         );
         for stage in stages {
+            let far = FarProbes::new(window, at, &stage.check);
             lanes.kept = stage.keep;
             dispatch!(
                 self,
-                scalar::check(window, at, &stage.check, &mut lanes),
-                avx2::check(window, at, &stage.check, &mut lanes),
-                avx512::check(window, at, &stage.check, &mut lanes)
+                scalar::check(far, &mut lanes),
+                avx2::check(far, &mut lanes),
+                avx512::check(far, &mut lanes)
             );
         }
         lanes.code[lanes.kept..].fill([NONE; LANES]);
         lanes
     }
 
-    /// Complements the planes and masks them: afterwards a bit is set if its code was not marked and is below
-    /// `below[lane]`.
-    pub fn open(self, planes: &mut BitPlanes, below: &[u8; LANES]) {
+    /// Fills `window[at + lane]` for `from <= lane < to`, in ascending order, with the least candidate that no near
+    /// probe hits. Stops at the first lane that has no such candidate, or whose least one is not a considered code
+    /// ([`Lanes::is_unmarked`]). Returns that lane, or `to`. The codes from the returned lane on are unspecified.
+    ///
+    /// # Panics
+    /// If the offset of a probe is 0, [`LANES`] or more, or above `at`, or if the lanes are not inside the window.
+    pub(crate) fn near(self, window: &mut [u8], job: NearJob<'_>) -> usize {
+        let NearJob { at, probes, from, to, .. } = job;
+        assert!(from <= to && to <= LANES, "no such lanes");
+        assert!(at <= window.len() && to <= window.len() - at, "lanes outside the window");
+        assert!(probes.are_near(at), "a probe outside its window");
+        match self.0 {
+            _ if from == to => to,
+            // SAFETY: only `available` creates this kind, after it has detected the instructions.
+            #[cfg(target_arch = "x86_64")]
+            Platform::Avx512 => unsafe { avx512::near(window, job) },
+            _ => scalar::near(window, job),
+        }
+    }
+
+    /// Fills `window[n]` for `at <= n < to`, in ascending order, with the least code below
+    /// [`RECURRENCE_CODES`](recurrence::RECURRENCE_CODES) that no probe hits. Stops at the first `n` that has none.
+    /// Returns that `n`, or `to`, and writes nothing from there on.
+    ///
+    /// # Panics
+    /// If the offset of a probe is 0 or above `at`, `at` is below [`LANES`], or `to` is below `at` or outside the
+    /// window.
+    #[doc(hidden)]
+    pub fn chain(self, window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
+        assert!(at <= to && to <= window.len(), "positions outside the window");
+        assert!(chain.is_inside(at), "a probe outside its window");
+        dispatch!(
+            self,
+            recurrence::scalar(window, at, to, chain),
+            recurrence::avx2(window, at, to, chain),
+            avx512::chain(window, at, to, chain)
+        )
+    }
+}
+
+/// The jobs of the witness search, the exhaustive search and `verify`.
+impl Kernel {
+    /// Replaces the marks of `planes` by the open codes below a bound: afterwards a bit is set exactly if its code was
+    /// not marked and is below `below[lane]`.
+    pub(crate) fn open(self, planes: &mut BitPlanes, below: &[u8; LANES]) {
         dispatch!(
             self,
             portable::open(planes, below),
@@ -97,72 +186,42 @@ impl Kernel {
         );
     }
 
-    /// Fills `window[at + lane]` for `from <= lane < to`, in ascending order, with the least candidate that no near
-    /// probe hits. Stops at the first lane whose least such candidate does not exist or was not covered by marking.
-    /// Returns that lane, or `to`.
+    /// Of the [`MAX_CLEAR_PROBES`] least bits set in each lane, clears those whose code a far probe hits.
     ///
     /// # Panics
-    /// If the offset of a probe is 0, [`LANES`] or more, or above `at`, or if the lanes are not inside the window.
-    pub fn near(self, window: &mut [u8], at: usize, near: &Probes, lanes: &Lanes, from: usize, to: usize) -> usize {
-        assert!(from <= to && to <= LANES, "no such lanes");
-        assert!(at <= window.len() && to <= window.len() - at, "lanes outside the window");
-        assert!(near.are_near(at), "a probe outside its window");
-        match self.0 {
-            _ if from == to => to,
-            // SAFETY: only `available` creates this kind, after it has detected the instructions.
-            #[cfg(target_arch = "x86_64")]
-            Platform::Avx512 => unsafe { avx512::near(window, at, near, lanes, from, to) },
-            _ => scalar::near(window, at, near, lanes, from, to),
-        }
-    }
-
-    /// Fills `window[n]` for `at <= n < to`, in ascending order, with the least code below [`RECURRENCE_CODES`] that no
-    /// probe hits. Stops at the first `n` that has none. Returns that `n`, or `to`, and writes nothing from there on.
-    ///
-    /// # Panics
-    /// If the offset of a probe is 0 or above `at`, `at` is below [`LANES`], or `to` is below `at` or outside the
-    /// window.
-    pub fn chain(self, window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
-        assert!(at <= to && to <= window.len(), "positions outside the window");
-        assert!(chain.is_inside(at), "a probe outside its window");
-        dispatch!(
-            self,
-            recurrence::scalar(window, at, to, chain),
-            recurrence::avx2(window, at, to, chain),
-            recurrence::avx512(window, at, to, chain)
-        )
-    }
-
-    /// Of the [`MAX_CLEAR_PROBES`] least bits set in each lane, clears those whose code a probe hits.
-    ///
-    /// # Panics
-    /// If a probe reads bytes outside the window.
-    pub fn clear_hits(self, window: &[u8], at: usize, probes: &Probes, open: &mut BitPlanes) {
-        assert!(probes.are_far(at, window.len()), "a probe outside its window");
-        if probes.list().is_empty() {
+    /// If a probe reads codes outside the window.
+    pub(crate) fn clear_hits(self, window: &[u8], at: usize, probes: &Probes, open: &mut BitPlanes) {
+        let far = FarProbes::new(window, at, probes);
+        if far.list().is_empty() {
             return;
         }
-        dispatch!(
-            self,
-            scalar::clear_hits(window, at, probes, open),
-            avx2::clear_hits(window, at, probes, open),
-            avx512::clear_hits(window, at, probes, open)
-        );
+        dispatch!(self, scalar::clear_hits(far, open), avx2::clear_hits(far, open), avx512::clear_hits(far, open));
     }
 
-    /// Searches `wanted` among the XORs of pairs from `a` and `b`: pair k, counted from 1, consists of the k-th items
-    /// from the ends. Tests [`PAIRS_BETWEEN_TESTS`] pairs at a time. Returns the number of pairs tested when one gives
-    /// `wanted`, or `None` when none does.
+    /// Searches a pair from `a` and `b` whose XOR is `wanted`. Pair k, counted from 1, consists of the k-th items from
+    /// the ends; the longer slice has items without a partner. Tests [`PAIRS_BETWEEN_TESTS`] pairs at a time, from pair
+    /// 1 on. Returns the number of pairs tested when one of them gives `wanted`, or `None` when none does.
     #[must_use]
-    pub fn find(self, a: &[u8], b: &[u8], wanted: u8) -> Option<usize> {
+    pub(crate) fn find(self, a: &[u8], b: &[u8], wanted: u8) -> Option<usize> {
         dispatch!(self, portable::find(a, b, wanted), portable::find_avx2(a, b, wanted), avx512::find(a, b, wanted))
     }
 
-    /// Searches each of the `wanted` codes, which must differ, among the XORs of pairs from `a` and `b`, numbered as in
-    /// [`Kernel::find`]. Calls `good(code, k)` for each pair k that gives a wanted code, and removes the code from
-    /// `wanted` when `good` returns true. For one code the calls are in ascending order of k; between codes the order
-    /// is unspecified.
-    pub fn find_each(self, a: &[u8], b: &[u8], wanted: &mut Vec<u8>, good: impl FnMut(u8, usize) -> bool) {
+    /// [`Kernel::find`] for 16-bit values.
+    #[must_use]
+    pub(crate) fn find_value(self, a: &[u16], b: &[u16], wanted: u16) -> Option<usize> {
+        dispatch!(
+            self,
+            portable::find(a, b, wanted),
+            portable::find_value_avx2(a, b, wanted),
+            portable::find_value_avx512(a, b, wanted)
+        )
+    }
+
+    /// Searches each code of `wanted` among the XORs of pairs from `a` and `b`, numbered as in [`Kernel::find`]. Calls
+    /// `good(code, k)` for each pair k that gives the code, and removes the code from `wanted` when `good` returns true.
+    /// For one code the calls are in ascending order of k; between codes the order is unspecified, and so is the order
+    /// of the codes left. The codes of `wanted` must differ.
+    pub(crate) fn find_each(self, a: &[u8], b: &[u8], wanted: &mut Vec<u8>, good: impl FnMut(u8, usize) -> bool) {
         dispatch!(
             self,
             scalar::find_each(a, b, wanted, good),
@@ -171,26 +230,13 @@ impl Kernel {
         );
     }
 
-    /// [`Kernel::find`] for 16-bit values.
-    #[must_use]
-    pub fn find_value(self, a: &[u16], b: &[u16], wanted: u16) -> Option<usize> {
-        dispatch!(
-            self,
-            portable::find(a, b, wanted),
-            portable::find_value_avx2(a, b, wanted),
-            portable::find_value_avx512(a, b, wanted)
-        )
-    }
-}
-
-impl Kernel {
     /// Whether `window[n - offset] ^ item == window[n]` for some lookup `(offset, item)` and one of the [`HEAPS`]
     /// positions n from `at` on.
     ///
     /// # Panics
     /// If these positions, or the items that a lookup reads, are outside the window.
     #[must_use]
-    pub fn repeats(self, window: &[u8], at: usize, lookups: &[(usize, u8)]) -> bool {
+    pub(crate) fn repeats(self, window: &[u8], at: usize, lookups: &[(usize, u8)]) -> bool {
         dispatch!(
             self,
             portable::repeats(window, at, lookups),
@@ -204,7 +250,7 @@ impl Kernel {
     /// # Panics
     /// As for [`Kernel::repeats`].
     #[must_use]
-    pub fn repeats_value(self, window: &[u16], at: usize, lookups: &[(usize, u16)]) -> bool {
+    pub(crate) fn repeats_value(self, window: &[u16], at: usize, lookups: &[(usize, u16)]) -> bool {
         dispatch!(
             self,
             portable::repeats(window, at, lookups),

@@ -1,29 +1,17 @@
-//! The mex kernels: for 64 consecutive n at once, the least values that no lookup hits.
+//! The mex kernels: for 64 consecutive n at once, the least codes that no lookup hits.
 //!
-//! Each job has one contract, one signature, one reference (`scalar`) and one test that all kernels share. A kernel
-//! sees only bytes and offsets. [`crate::solver`] decides what the bytes mean (the order-preserving code of common
-//! values).
+//! A [`Kernel`] is one implementation of the same jobs, for one instruction set: `scalar` (portable Rust, the reference
+//! for the others), `avx2` and `avx512`. All kernels give the same results and differ only in speed.
 //!
-//! A lookup ([`Probe`]) represents one part of a split whose value is known: for lane i it gives the option
-//! `window[at + i - offset] ^ code`, where `at` is the index of lane 0 in the window. A lookup hits a code when this
-//! option is the code. The jobs are:
+//! A kernel sees only bytes and offsets. [`crate::solver`] decides what the bytes mean: each is the order-preserving
+//! code of a common value. Each job has one contract, one signature and one test (`contract_tests.rs`) that all kernels
+//! share.
 //!
-//! - [`Kernel::mark`]: enters the options of some lookups in [`BitPlanes`], one bit per code and lane. Both streams use
-//!   it: the candidates mark the lookups of rare parts, the witnesses those of common parts.
-//! - [`Kernel::refine`]: checks the least open codes, and a few codes behind those marked ([`BEYOND`]), against the
-//!   other lookups, in stages that keep fewer and fewer of them ([`Stage`]). Marking a lookup costs a table access,
-//!   checking it costs two instructions per candidate, so a good order of the lookups (many hits first) shortens both:
-//!   see `solver::lookup_order`.
-//! - [`Kernel::near`]: evaluates the lookups with offsets below 64, lane by lane, because each lane needs the values
-//!   just before it.
-//! - [`Kernel::open`], [`Kernel::clear_hits`]: the codes below a bound that are still open after marking, without the
-//!   least of them that some more lookups hit. The witness search uses them.
-//! - [`Kernel::find_each`]: searches witnesses for all targets of one n. [`Kernel::find`] and [`Kernel::find_value`]
-//!   search one value.
-//! - [`Kernel::repeats`], [`Kernel::repeats_value`]: whether a finished value is an option of its own n. The check of a
-//!   table uses them.
-//! - [`Kernel::chain`]: evaluates all lookups, near and far, for any number of values, where the lookups are few: see
-//!   `recurrence`.
+//! - `jobs.rs` states the terms and the contracts, checks the arguments and calls the implementation.
+//! - `probes.rs` and `planes.rs` hold the data between the jobs.
+//! - `scalar.rs`, `avx2.rs` and `avx512/` are the implementations for one instruction set each.
+//! - `portable.rs` holds the jobs in plain Rust that the compiler vectorises for each instruction set; `recurrence.rs`
+//!   holds the job for short lists of lookups.
 //!
 //! Invariant: a [`Kernel`] value comes from [`Kernel::available`] (or is the portable one), so holding one proves that
 //! this processor supports it.
@@ -41,17 +29,33 @@ mod probes;
 mod recurrence;
 mod scalar;
 
-pub use jobs::{HEAPS, MAX_CLEAR_PROBES, PAIRS_BETWEEN_TESTS};
-pub use planes::{BEYOND, BitPlanes, CANDIDATES, CODES, KEEP, LANES, Lanes, MOST_CODES, NONE, Stage};
+use crate::error::{Error, Result};
+use jobs::PAIRS_BETWEEN_TESTS;
+pub(crate) use jobs::{HEAPS, MAX_CLEAR_PROBES, NearJob};
+pub(crate) use planes::{BEYOND, CANDIDATES, CODES, KEEP, MOST_CODES, NONE};
+// Public, but hidden: `benches/sequence.rs` measures single jobs. No other code outside the crate uses them.
+#[doc(hidden)]
+pub use planes::{BitPlanes, LANES, Lanes, Stage};
+#[doc(hidden)]
 pub use probes::{Probe, Probes};
-pub use recurrence::{RECURRENCE_CODES, Recurrence};
+#[doc(hidden)]
+pub use recurrence::Recurrence;
 use std::fmt;
+use std::str::FromStr;
 
 /// A kernel that this processor supports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// ```
+/// use grundy::kernel::Kernel;
+/// let kernel = Kernel::best();
+/// assert_eq!(kernel.name().parse::<Kernel>()?, kernel);
+/// # Ok::<(), grundy::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Kernel(Platform);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The instruction set of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Platform {
     Scalar,
     #[cfg(target_arch = "x86_64")]
@@ -67,7 +71,7 @@ impl Kernel {
         Kernel(Platform::Scalar)
     }
 
-    /// The kernels that this processor supports, fastest first.
+    /// The kernels that this processor supports, fastest first. The last one is [`Kernel::scalar`].
     #[must_use]
     pub fn available() -> Vec<Kernel> {
         let mut kernels = Vec::new();
@@ -84,19 +88,20 @@ impl Kernel {
         kernels
     }
 
-    /// The fastest kernel of this processor.
+    /// The fastest kernel that this processor supports.
     #[must_use]
     pub fn best() -> Kernel {
         Kernel::available()[0]
     }
 
-    /// The kernel of this name, if this processor supports it.
+    /// The kernel with which a result of this one is checked: the fastest other kernel that this processor supports. If
+    /// it supports no other, this kernel.
     #[must_use]
-    pub fn named(name: &str) -> Option<Kernel> {
-        Kernel::available().into_iter().find(|kernel| kernel.name() == name)
+    pub fn other(self) -> Kernel {
+        Kernel::available().into_iter().find(|&other| other != self).unwrap_or(self)
     }
 
-    /// The name of the kernel, as the option `--kernel` takes it.
+    /// The name of the kernel, as the option `--kernel` takes it: `scalar`, `avx2` or `avx512`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self.0 {
@@ -110,8 +115,22 @@ impl Kernel {
 }
 
 impl fmt::Display for Kernel {
+    /// Writes [`Kernel::name`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+impl FromStr for Kernel {
+    type Err = Error;
+
+    /// Reads [`Kernel::name`].
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if no kernel that this processor supports has this name.
+    fn from_str(name: &str) -> Result<Kernel> {
+        let named = Kernel::available().into_iter().find(|kernel| kernel.name() == name);
+        named.ok_or_else(|| Error::Kernel { name: name.to_owned() })
     }
 }
 

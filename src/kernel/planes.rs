@@ -1,8 +1,34 @@
-//! The tables between the jobs: the codes marked in each lane, and the candidates left in each lane.
+//! The tables between the jobs: the codes marked in each lane ([`BitPlanes`]), and the candidates left in each lane
+//! ([`Lanes`]).
 
 use super::Probes;
 
-/// Calls the instance of a generic function for the given number of candidates per lane.
+/// Number of consecutive n (lanes) for which a kernel marks and checks at once.
+pub const LANES: usize = 64;
+
+/// The numbers of codes that can be considered. They are multiples of 8, because every eight codes take one register
+/// and one or two instructions per probe. A lane whose answer lies beyond the codes considered may get no candidate.
+pub(crate) const CODES: [usize; 12] = [16, 32, 64, 72, 80, 88, 96, 112, 128, 136, 144, 160];
+
+/// Maximum number of codes that can be considered.
+pub(crate) const MOST_CODES: usize = CODES[CODES.len() - 1];
+
+/// Number of codes behind those considered that are candidates as well, though none of them is ever marked.
+pub(crate) const BEYOND: usize = 16;
+
+/// Maximum number of rows of eight codes that can hold candidates.
+pub(super) const MOST_ROWS: usize = (MOST_CODES + BEYOND) / 8;
+
+/// The numbers of candidates per lane that a [`Stage`] can keep, descending.
+pub(crate) const KEEP: [usize; 7] = [12, 8, 6, 5, 4, 3, 2];
+
+/// Maximum number of candidates per lane.
+pub(crate) const CANDIDATES: usize = KEEP[0];
+
+/// The byte for "no candidate", above all codes that can be candidates.
+pub(crate) const NONE: u8 = u8::MAX;
+
+/// Calls the instance of a generic function for a number of candidates per lane, one of [`KEEP`].
 macro_rules! for_kept {
     ($kept:expr, $function:ident($($argument:expr),*)) => {
         match $kept {
@@ -18,123 +44,122 @@ macro_rules! for_kept {
 }
 pub(super) use for_kept;
 
-/// Number of consecutive values (lanes) that a kernel computes at once.
-pub const LANES: usize = 64;
+/// The least code of row j, in the type of the intrinsics.
+#[inline]
+pub(super) const fn first_code(j: usize) -> i8 {
+    assert!(j < MOST_ROWS);
+    (j * 8).to_le_bytes()[0].cast_signed()
+}
 
-/// The numbers of codes that a kernel can consider. They are multiples of 8, because every eight codes take one
-/// register and one or two instructions per lookup. A lane whose answer lies beyond the codes considered may get no
-/// candidate.
-pub const CODES: [usize; 12] = [16, 32, 64, 72, 80, 88, 96, 112, 128, 136, 144, 160];
+/// A number below 128, in the type of the intrinsics.
+#[inline]
+pub(super) const fn number(m: usize) -> i8 {
+    assert!(m < 128);
+    m.to_le_bytes()[0].cast_signed()
+}
 
-/// Maximum number of codes that a kernel can consider.
-pub const MOST_CODES: usize = CODES[CODES.len() - 1];
-
-/// Number of codes behind those considered that are candidates as well, though none of them is ever marked.
-pub const BEYOND: usize = 16;
-
-/// The numbers of candidates per lane that a stage of checking can keep, descending.
-pub const KEEP: [usize; 7] = [12, 8, 6, 5, 4, 3, 2];
-
-/// Maximum number of candidates per lane.
-pub const CANDIDATES: usize = KEEP[0];
-
-/// The byte for "no candidate"; at least [`MOST_CODES`].
-pub const NONE: u8 = u8::MAX;
-
-/// The codes marked as options in each lane: bit b of `rows[j][lane]` represents the code 8j + b.
+/// One bit per considered code and lane: bit b of `rows[j][lane]` represents the code 8j + b.
+///
+/// The bits of new planes are *marks*: a bit is set if a marked probe hits the code. [`Kernel::open`] replaces them by
+/// their complement below a bound; from then on a bit is set if the code is open.
+///
+/// [`Kernel::open`]: super::Kernel::open
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[repr(align(64))]
 pub struct BitPlanes {
     /// The rows behind the codes considered are empty.
-    rows: [[u8; LANES]; (MOST_CODES + BEYOND) / 8],
-    /// Number of codes considered.
-    pub(super) codes: usize,
+    rows: [[u8; LANES]; MOST_ROWS],
+    /// Number of codes considered: those below it.
+    codes: usize,
 }
 
 impl BitPlanes {
-    /// Empty planes, in which options below `codes` can be marked.
+    /// Planes without marks, in which options below `codes` can be marked.
     ///
     /// # Panics
     /// If `codes` is none of [`CODES`].
     #[must_use]
     pub fn new(codes: usize) -> BitPlanes {
         assert!(CODES.contains(&codes), "the number of codes must be one of CODES");
-        BitPlanes { rows: [[0; LANES]; (MOST_CODES + BEYOND) / 8], codes }
+        BitPlanes { rows: [[0; LANES]; MOST_ROWS], codes }
     }
 
-    /// Clears all marks; from now on options below `codes` can be marked.
+    /// Clears all bits. From now on options below `codes` can be marked.
     ///
     /// # Panics
     /// If `codes` is none of [`CODES`].
-    pub fn clear(&mut self, codes: usize) {
+    pub(crate) fn clear(&mut self, codes: usize) {
         assert!(CODES.contains(&codes), "the number of codes must be one of CODES");
         self.rows_mut().fill([0; LANES]);
         self.codes = codes;
     }
 
     /// The number of codes considered: those below it.
-    #[must_use]
-    pub fn codes(&self) -> usize {
+    #[inline]
+    pub(crate) fn codes(&self) -> usize {
         self.codes
     }
 
     /// The rows of the codes considered, eight codes per row.
-    #[must_use]
-    pub fn rows(&self) -> &[[u8; LANES]] {
+    #[inline]
+    pub(crate) fn rows(&self) -> &[[u8; LANES]] {
         &self.rows[..self.codes / 8]
     }
 
-    /// The codes considered that are not marked in one lane, ascending.
+    /// The codes considered whose bits in one lane are clear, ascending: the open codes while the bits are marks.
     ///
     /// # Panics
     /// If `lane` is not below [`LANES`].
-    pub fn open(&self, lane: usize) -> impl Iterator<Item = u8> {
+    pub(crate) fn open(&self, lane: usize) -> impl Iterator<Item = u8> {
         assert!(lane < LANES, "no such lane");
         let marked = move |code: u8| self.rows[usize::from(code / 8)][lane] >> (code % 8) & 1 == 1;
         (0..=u8::MAX).take(self.codes).filter(move |&code| !marked(code))
     }
 
-    /// The rows of the codes considered and of the [`BEYOND`] codes behind them, none of which is ever marked.
+    /// The rows of the codes considered and of the [`BEYOND`] codes behind them, whose bits are never set.
+    #[inline]
     pub(super) fn candidates(&self) -> &[[u8; LANES]] {
         &self.rows[..(self.codes + BEYOND) / 8]
     }
 
+    /// [`BitPlanes::rows`], to be changed.
     #[inline]
     pub(super) fn rows_mut(&mut self) -> &mut [[u8; LANES]] {
         &mut self.rows[..self.codes / 8]
     }
 }
 
-/// A stage of [`Kernel::refine`].
+/// A stage of [`Kernel::refine`](super::Kernel::refine).
 #[derive(Clone, Debug, Hash)]
 pub struct Stage {
-    /// Maximum number of candidates per lane that enter the stage, the least ones; one of [`KEEP`].
+    /// Maximum number of candidates per lane that enter the stage: the least ones. Must be 12, 8, 6, 5, 4, 3 or 2.
     pub keep: usize,
-    /// The lookups against which they are checked.
+    /// The probes with which they are compared.
     pub check: Probes,
 }
 
 /// The candidates left in each lane, ascending, then [`NONE`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lanes {
+    /// `code[k][lane]` is the k-th candidate of the lane, counted from 0.
     pub(super) code: [[u8; LANES]; CANDIDATES],
     /// Number of rows that may hold candidates; the others hold only [`NONE`].
     pub(super) kept: usize,
-    /// The least code that marking did not cover: a candidate from here on is known to be open only for the checked
-    /// lookups.
+    /// Number of codes that were considered. A candidate from here on is known to be open only for the probes of the
+    /// stages.
     pub(super) marked: u8,
 }
 
 impl Lanes {
     /// Row k holds the k-th candidates of all lanes, counted from 0.
-    #[must_use]
-    pub fn rows(&self) -> &[[u8; LANES]] {
+    #[inline]
+    pub(crate) fn rows(&self) -> &[[u8; LANES]] {
         &self.code[..self.kept]
     }
 
-    /// Whether marking did not cover this candidate: a marked lookup may hit it.
-    #[must_use]
-    pub fn is_unmarked(&self, code: u8) -> bool {
+    /// Whether this candidate was not considered: a marked probe may hit it.
+    #[inline]
+    pub(crate) fn is_unmarked(&self, code: u8) -> bool {
         code >= self.marked
     }
 }

@@ -1,34 +1,33 @@
-//! Lookups in codes, and lists of them.
+//! Probes (lookups in codes), lists of them, and lists that fit a window.
 
 use super::LANES;
 
-/// One lookup: the byte `offset` positions back in the window, XOR `code`.
+/// One lookup: the code `offset` positions back in the window, XOR `code`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Probe {
     /// The code, four times: vector instructions broadcast this form at no cost. It is the first field, because
     /// otherwise the compiler loads both fields and separates them with two shuffles.
     pub(super) codes: [u8; 4],
-    /// Distance back in the window, in values.
-    pub offset: usize,
+    /// Distance back in the window, in positions.
+    pub(crate) offset: usize,
 }
 
 impl Probe {
-    /// The lookup of the byte `offset` positions back, XOR `code`.
+    /// The lookup of the code `offset` positions back, XOR `code`.
     #[must_use]
     pub fn new(offset: usize, code: u8) -> Probe {
         Probe { offset, codes: [code; 4] }
     }
 
-    /// The code that is XORed to the byte.
+    /// The code that is XORed to the code in the window.
     #[inline]
-    #[must_use]
-    pub fn code(&self) -> u8 {
+    pub(crate) fn code(&self) -> u8 {
         self.codes[0]
     }
 }
 
-/// A list of lookups with their least and largest offset, so that the bounds of a window can be checked without a scan.
+/// A list of probes with their least and largest offset, with which the bounds of a window are checked without a scan.
 #[derive(Clone, Debug, Hash)]
 pub struct Probes {
     list: Vec<Probe>,
@@ -57,38 +56,65 @@ impl Probes {
         Probes { list: Vec::new(), min_offset: usize::MAX, max_offset: 0 }
     }
 
-    /// Appends a lookup.
+    /// Appends a probe.
     pub fn push(&mut self, probe: Probe) {
         self.min_offset = self.min_offset.min(probe.offset);
         self.max_offset = self.max_offset.max(probe.offset);
         self.list.push(probe);
     }
 
-    /// Removes all lookups.
-    pub fn clear(&mut self) {
+    /// Removes all probes.
+    pub(crate) fn clear(&mut self) {
         self.list.clear();
         (self.min_offset, self.max_offset) = (usize::MAX, 0);
     }
 
-    /// The lookups, in the order in which they were added.
-    #[must_use]
-    pub fn list(&self) -> &[Probe] {
+    /// The probes, in the order in which they were added.
+    #[inline]
+    pub(crate) fn list(&self) -> &[Probe] {
         &self.list
     }
 
     /// The largest offset; 0 for an empty list.
-    #[must_use]
-    pub fn max_offset(&self) -> usize {
+    #[inline]
+    pub(crate) fn max_offset(&self) -> usize {
         self.max_offset
-    }
-
-    /// Whether the 64 bytes that each lookup reads are inside a window of this length.
-    pub(super) fn are_far(&self, at: usize, length: usize) -> bool {
-        self.list.is_empty() || (self.min_offset + length >= at + LANES && self.max_offset <= at)
     }
 
     /// Whether each offset is in `1..LANES` and inside the window.
     pub(super) fn are_near(&self, at: usize) -> bool {
         self.list.is_empty() || (self.min_offset >= 1 && self.max_offset < LANES && self.max_offset <= at)
+    }
+}
+
+/// Probes that can be evaluated in all lanes at once: each of them reads [`LANES`] bytes inside the window.
+///
+/// Invariant: `offset <= at` and `at - offset + LANES <= window.len()` for the offset of each probe. [`FarProbes::new`]
+/// checks it, and the vector code reads the window without further checks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FarProbes<'a> {
+    /// The codes of earlier values.
+    pub(super) window: &'a [u8],
+    /// Index of lane 0 in the window.
+    pub(super) at: usize,
+    probes: &'a Probes,
+}
+
+impl<'a> FarProbes<'a> {
+    /// The probes of a list, for the lanes from index `at` of the window on.
+    ///
+    /// # Panics
+    /// If a probe reads bytes outside the window.
+    #[inline]
+    pub(super) fn new(window: &'a [u8], at: usize, probes: &'a Probes) -> FarProbes<'a> {
+        let is_inside = || probes.min_offset + window.len() >= at + LANES && probes.max_offset <= at;
+        assert!(probes.list.is_empty() || is_inside(), "a probe outside its window");
+        FarProbes { window, at, probes }
+    }
+
+    /// The probes, in the order in which they were added to their list.
+    #[inline]
+    pub(super) fn list(self) -> &'a [Probe] {
+        &self.probes.list
     }
 }

@@ -6,16 +6,17 @@
 //! baseline instructions of the target.
 
 use super::planes::for_kept;
-use super::{BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, NONE, Probe, Probes};
+use super::probes::FarProbes;
+use super::{BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, NONE, NearJob, Probe};
 
 /// Number of lanes checked at once: one byte each in a vector register of the oldest 64-bit processors.
 const LANES_AT_ONCE: usize = 16;
 
-pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut BitPlanes) {
+pub(super) fn mark(far: FarProbes<'_>, planes: &mut BitPlanes) {
     let mut marked = [[0u8; 256]; LANES];
-    for probe in probes.list() {
+    for probe in far.list() {
         let code = probe.code();
-        for (row, byte) in marked.iter_mut().zip(options(window, at, probe)) {
+        for (row, byte) in marked.iter_mut().zip(bytes(far, probe)) {
             row[usize::from(byte ^ code)] = 1;
         }
     }
@@ -29,7 +30,7 @@ pub(super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut BitPl
 }
 
 /// Fills the candidates with the codes that the planes leave open, least first.
-pub(super) fn least(planes: &BitPlanes, lanes: &mut Lanes) {
+pub(super) fn least_codes(planes: &BitPlanes, lanes: &mut Lanes) {
     least_set(planes.candidates(), u8::MAX, &mut lanes.code[..lanes.kept]);
 }
 
@@ -52,17 +53,17 @@ fn least_set(rows: &[[u8; LANES]], flip: u8, least: &mut [[u8; LANES]]) {
 }
 
 /// Drops the candidates that a probe hits; the others move up.
-pub(super) fn check(window: &[u8], at: usize, probes: &Probes, lanes: &mut Lanes) {
+pub(super) fn check(far: FarProbes<'_>, lanes: &mut Lanes) {
     for group in (0..LANES).step_by(LANES_AT_ONCE) {
-        for_kept!(lanes.kept, check_kept(window, at, probes, group, lanes));
+        for_kept!(lanes.kept, check_kept(far, group, lanes));
     }
 }
 
-pub(super) fn clear_hits(window: &[u8], at: usize, probes: &Probes, open: &mut BitPlanes) {
+pub(super) fn clear_hits(far: FarProbes<'_>, open: &mut BitPlanes) {
     let mut least = [[NONE; LANES]; MAX_CLEAR_PROBES];
     least_set(open.rows(), 0, &mut least);
     for lane in (0..LANES).step_by(LANES_AT_ONCE) {
-        let distance = distances::<MAX_CLEAR_PROBES>(window, at, probes, lane, &least);
+        let distance = distances::<MAX_CLEAR_PROBES>(far, lane, &least);
         for (codes, distance) in least.iter().zip(distance) {
             for (i, _) in distance.iter().enumerate().filter(|(_, d)| **d == 0) {
                 let code = codes[lane + i];
@@ -76,25 +77,20 @@ pub(super) fn clear_hits(window: &[u8], at: usize, probes: &Probes, open: &mut B
 
 /// The bytes that a far probe reads for the 64 lanes, before the XOR with its code.
 #[inline]
-fn options<'a>(window: &'a [u8], at: usize, probe: &Probe) -> &'a [u8; LANES] {
-    let from = at - probe.offset;
-    window[from..from + LANES].try_into().expect("64 lanes")
+fn bytes<'a>(far: FarProbes<'a>, probe: &Probe) -> &'a [u8; LANES] {
+    let from = far.at - probe.offset;
+    far.window[from..from + LANES].try_into().expect("64 lanes")
 }
 
 /// The least XOR of any option with each candidate: 0 exactly when a probe hits the candidate.
 #[inline]
-fn distances<const N: usize>(
-    window: &[u8],
-    at: usize,
-    probes: &Probes,
-    lane: usize,
-    candidates: &[[u8; LANES]],
-) -> [[u8; LANES_AT_ONCE]; N] {
+fn distances<const N: usize>(far: FarProbes<'_>, lane: usize, candidates: &[[u8; LANES]]) -> [[u8; LANES_AT_ONCE]; N] {
     let candidate: [[u8; LANES_AT_ONCE]; N] =
         std::array::from_fn(|k| candidates[k][lane..lane + LANES_AT_ONCE].try_into().expect("16 lanes"));
     let mut distance = [[u8::MAX; LANES_AT_ONCE]; N];
-    for probe in probes.list() {
-        let (bytes, code) = (&options(window, at, probe)[lane..lane + LANES_AT_ONCE], probe.code());
+    for probe in far.list() {
+        let bytes = &bytes(far, probe)[lane..lane + LANES_AT_ONCE];
+        let code = probe.code();
         for k in 0..N {
             for i in 0..LANES_AT_ONCE {
                 distance[k][i] = distance[k][i].min(bytes[i] ^ code ^ candidate[k][i]);
@@ -104,8 +100,8 @@ fn distances<const N: usize>(
     distance
 }
 
-fn check_kept<const N: usize>(window: &[u8], at: usize, probes: &Probes, lane: usize, lanes: &mut Lanes) {
-    let distance = distances::<N>(window, at, probes, lane, &lanes.code);
+fn check_kept<const N: usize>(far: FarProbes<'_>, lane: usize, lanes: &mut Lanes) {
+    let distance = distances::<N>(far, lane, &lanes.code);
     for i in 0..LANES_AT_ONCE {
         let codes: [u8; N] = std::array::from_fn(|k| lanes.code[k][lane + i]);
         let left = (0..N).filter(|&k| distance[k][i] != 0 && codes[k] != NONE).map(|k| codes[k]);
@@ -114,12 +110,13 @@ fn check_kept<const N: usize>(window: &[u8], at: usize, probes: &Probes, lane: u
     }
 }
 
-pub(super) fn near(window: &mut [u8], at: usize, near: &Probes, lanes: &Lanes, from: usize, to: usize) -> usize {
+pub(super) fn near(window: &mut [u8], job: NearJob<'_>) -> usize {
+    let NearJob { at, probes, lanes, from, to } = job;
     // The last lane, counted from 1 at `from`, in which each code was hit. Bytes, because bits in words wait for each
     // other.
     let mut hit = [0u8; 256];
     for (lane, stamp) in (from..to).zip(1..) {
-        for probe in near.list() {
+        for probe in probes.list() {
             hit[usize::from(window[at + lane - probe.offset] ^ probe.code())] = stamp;
         }
         let open = |code: &u8| *code != NONE && hit[usize::from(*code)] != stamp;

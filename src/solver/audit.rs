@@ -57,11 +57,6 @@ pub(super) struct Audit {
     splits: Vec<(u64, u64)>,
 }
 
-/// The kernel of the audit: a kernel other than `kernel`, where this processor has one.
-pub(super) fn other_than(kernel: Kernel) -> Kernel {
-    Kernel::available().into_iter().find(|&other| other != kernel).unwrap_or(kernel)
-}
-
 impl Audit {
     pub(super) fn new(rule: &Rule, space: SparseSpace, kernel: Kernel, seed: u64, rares: &[(u64, u16)]) -> Audit {
         let mut probes = Probes::new();
@@ -224,7 +219,7 @@ mod tests {
             let rares: Vec<_> = space.rares(0, &right).collect();
             for kernel in Kernel::available() {
                 let start = 100_000u64;
-                let mut audits = (0..1000).map(|seed| Audit::new(&rule, space, other_than(kernel), seed, &rares));
+                let mut audits = (0..1000).map(|seed| Audit::new(&rule, space, kernel.other(), seed, &rares));
                 let audit = audits.find(|audit| audit.groups(start..start + 20_000).len() > 2).unwrap();
                 let mut audited = 0;
                 for length in [20_000, 1, 255, 256, 5000] {

@@ -32,7 +32,7 @@ use super::pipeline::{AHEAD, LONG_PIECE, PIPELINE_PIECE, Producer, RECENT};
 use super::window::Window;
 use crate::error::{Error, Result};
 use crate::fault;
-use crate::kernel::{self, BitPlanes, Kernel, LANES, Lanes, Probe, Probes, Recurrence, Stage};
+use crate::kernel::{self, BitPlanes, Kernel, LANES, Lanes, NearJob, Probe, Probes, Recurrence, Stage};
 use crate::theory::definition::{Sequence, for_each_piece};
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule, Split};
@@ -807,7 +807,7 @@ impl Stream {
             if let Some((lanes, _)) = found.as_ref().filter(|_| self.plan.is_regular()) {
                 let codes = self.codes.items_mut();
                 codes.resize(at + count, 0);
-                done = self.kernel.near(codes, at, &self.plan.near, lanes, done, count);
+                done = self.kernel.near(codes, NearJob { at, probes: &self.plan.near, lanes, from: done, to: count });
                 codes.truncate(at + done);
                 if done == count {
                     break;

@@ -584,7 +584,7 @@ impl Streams {
     fn prepare_audit(&mut self, rule: &Rule, space: SparseSpace, seed: Option<u64>) {
         let rares = self.candidates.rares();
         if let Some(seed) = seed.filter(|_| self.audit.as_ref().is_none_or(|audit| audit.rares() != rares.len())) {
-            self.audit = Some(Audit::new(rule, space, audit::other_than(self.kernel), seed, rares));
+            self.audit = Some(Audit::new(rule, space, self.kernel.other(), seed, rares));
         }
     }
 

@@ -439,9 +439,10 @@ pub fn recompute(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut
     Ok(report)
 }
 
-/// Returns the best kernel of this processor that does not have this name, or its only kernel.
+/// Returns the kernel with which values that the kernel `name` computed are checked; the name may be that of the
+/// definition, or of a kernel that this processor does not support.
 fn other_kernel(name: &str) -> Kernel {
-    Kernel::available().into_iter().find(|kernel| kernel.name() != name).unwrap_or(Kernel::scalar())
+    name.parse().map_or_else(|_| Kernel::best(), Kernel::other)
 }
 
 /// Compares a value of the table with the right one.

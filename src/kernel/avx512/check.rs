@@ -1,27 +1,24 @@
 //! Comparing candidates with lookups: [`check`] drops the candidates that a lookup hits, [`clear_hits`] clears bits.
 
-use super::super::planes::for_kept;
-use super::super::{BitPlanes, CANDIDATES, LANES, Lanes, MAX_CLEAR_PROBES, NONE, Probes};
+use super::super::planes::{first_code, for_kept, number};
+use super::super::probes::FarProbes;
+use super::super::{BitPlanes, CANDIDATES, LANES, Lanes, MAX_CLEAR_PROBES, NONE};
 use super::least::{for_planes, set_codes};
-use super::{first_code, load, number, options};
+use super::{load, options};
 use std::arch::x86_64::*;
 use std::sync::LazyLock;
 
 /// Drops the candidates that a probe hits; the others move up.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(in super::super) fn check(window: &[u8], at: usize, probes: &Probes, lanes: &mut Lanes) {
-    for_kept!(lanes.kept, check_kept(window, at, probes, lanes));
+pub(in super::super) fn check(far: FarProbes<'_>, lanes: &mut Lanes) {
+    for_kept!(lanes.kept, check_kept(far, lanes));
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn check_kept<const N: usize>(window: &[u8], at: usize, probes: &Probes, lanes: &mut Lanes) {
+fn check_kept<const N: usize>(far: FarProbes<'_>, lanes: &mut Lanes) {
     let none = _mm512_set1_epi8(NONE.cast_signed());
     let candidates: [__m512i; N] = load(lanes);
-    let unhit = if masks_pay() {
-        unhit::<N, true>(window, at, probes, &candidates)
-    } else {
-        unhit::<N, false>(window, at, probes, &candidates)
-    };
+    let unhit = if masks_pay() { unhit::<N, true>(far, &candidates) } else { unhit::<N, false>(far, &candidates) };
     let mut kept = [none; N];
     let mut count = _mm512_setzero_si512();
     for k in 0..N {
@@ -40,14 +37,14 @@ fn check_kept<const N: usize>(window: &[u8], at: usize, probes: &Probes, lanes: 
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(in super::super) fn clear_hits(window: &[u8], at: usize, probes: &Probes, open: &mut BitPlanes) {
+pub(in super::super) fn clear_hits(far: FarProbes<'_>, open: &mut BitPlanes) {
     let mut least = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: MAX_CLEAR_PROBES, marked: NONE };
     for_planes!(set_codes(open.rows(), 0, &mut least.code[..MAX_CLEAR_PROBES]));
     let least: [__m512i; MAX_CLEAR_PROBES] = load(&least);
     let unhit = if masks_pay() {
-        unhit::<MAX_CLEAR_PROBES, true>(window, at, probes, &least)
+        unhit::<MAX_CLEAR_PROBES, true>(far, &least)
     } else {
-        unhit::<MAX_CLEAR_PROBES, false>(window, at, probes, &least)
+        unhit::<MAX_CLEAR_PROBES, false>(far, &least)
     };
     let one_hot = _mm512_set1_epi64(0x8040_2010_0804_0201_u64.cast_signed());
     for k in 0..MAX_CLEAR_PROBES {
@@ -75,18 +72,13 @@ pub(in super::super) fn clear_hits(window: &[u8], at: usize, probes: &Probes, op
 /// are compared instead, and each comparison narrows the mask of the one before.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn unhit<const N: usize, const MASKS: bool>(
-    window: &[u8],
-    at: usize,
-    probes: &Probes,
-    candidates: &[__m512i; N],
-) -> [u64; N] {
+fn unhit<const N: usize, const MASKS: bool>(far: FarProbes<'_>, candidates: &[__m512i; N]) -> [u64; N] {
     let masks = if MASKS { compared(N) } else { 0 };
     let mut unequal = [u64::MAX; N];
     let mut distance = [_mm512_set1_epi8(NONE.cast_signed()); N];
-    let mut pairs = probes.list().chunks_exact(2);
+    let mut pairs = far.list().chunks_exact(2);
     for pair in &mut pairs {
-        let (x, y) = (options(window, at, &pair[0]), options(window, at, &pair[1]));
+        let (x, y) = (options(far, &pair[0]), options(far, &pair[1]));
         for k in 0..masks {
             unequal[k] = _mm512_mask_cmpneq_epi8_mask(unequal[k], x, candidates[k]);
             unequal[k] = _mm512_mask_cmpneq_epi8_mask(unequal[k], y, candidates[k]);
@@ -97,7 +89,7 @@ fn unhit<const N: usize, const MASKS: bool>(
         }
     }
     for probe in pairs.remainder() {
-        let x = options(window, at, probe);
+        let x = options(far, probe);
         for k in 0..N {
             distance[k] = _mm512_min_epu8(distance[k], _mm512_xor_si512(x, candidates[k]));
         }
@@ -133,7 +125,7 @@ const fn compared(candidates: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{KEEP, Probe};
+    use super::super::super::{KEEP, Probe, Probes};
     use super::super::is_available;
     use super::*;
     use crate::support::Random;
@@ -149,13 +141,11 @@ mod tests {
                 (0..random.below(60)).map(|_| Probe::new(64 + random.below(500) as usize, byte(random))).collect();
             let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: N, marked: NONE };
             lanes.code.as_flattened_mut().iter_mut().for_each(|code| *code = byte(random));
+            let far = FarProbes::new(&window, at, &probes);
             // SAFETY: the caller has checked `is_available`.
             let found = unsafe {
                 let candidates: [__m512i; N] = load(&lanes);
-                [
-                    unhit::<N, true>(&window, at, &probes, &candidates),
-                    unhit::<N, false>(&window, at, &probes, &candidates),
-                ]
+                [unhit::<N, true>(far, &candidates), unhit::<N, false>(far, &candidates)]
             };
             for (k, row) in lanes.code[..N].iter().enumerate() {
                 for (lane, &code) in row.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! The least codes of each lane whose bits are set in the planes, or are clear.
 
+use super::super::planes::first_code;
 use super::super::{BitPlanes, LANES, Lanes, NONE};
-use super::first_code;
 use std::arch::x86_64::*;
 
 /// Calls the instance of a generic function for the number of planes.

@@ -4,31 +4,32 @@
 //! enters the bytes of two lookups. More than 12 planes take two passes, because their registers would spill; the first
 //! pass marks eight planes, with one mask.
 
-use super::super::{BitPlanes, LANES, Probes};
+use super::super::probes::FarProbes;
+use super::super::{BitPlanes, LANES};
 use super::options;
 use std::arch::x86_64::*;
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-pub(in super::super) fn mark(window: &[u8], at: usize, probes: &Probes, planes: &mut BitPlanes) {
+pub(in super::super) fn mark(far: FarProbes<'_>, planes: &mut BitPlanes) {
     // The registers hold at most twelve planes and their tables. The first eight planes need only one mask.
     let rows = planes.rows_mut();
     let passes = if rows.len() > 12 { rows.split_at_mut(8) } else { (rows, [].as_mut_slice()) };
     match passes.0.len() {
-        2 => mark_rows::<0, 2>(window, at, probes, passes.0),
-        4 => mark_rows::<0, 4>(window, at, probes, passes.0),
-        8 => mark_rows::<0, 8>(window, at, probes, passes.0),
-        9 => mark_rows::<0, 9>(window, at, probes, passes.0),
-        10 => mark_rows::<0, 10>(window, at, probes, passes.0),
-        11 => mark_rows::<0, 11>(window, at, probes, passes.0),
-        _ => mark_rows::<0, 12>(window, at, probes, passes.0),
+        2 => mark_rows::<0, 2>(far, passes.0),
+        4 => mark_rows::<0, 4>(far, passes.0),
+        8 => mark_rows::<0, 8>(far, passes.0),
+        9 => mark_rows::<0, 9>(far, passes.0),
+        10 => mark_rows::<0, 10>(far, passes.0),
+        11 => mark_rows::<0, 11>(far, passes.0),
+        _ => mark_rows::<0, 12>(far, passes.0),
     }
     match passes.1.len() {
         0 => {}
-        6 => mark_rows::<8, 6>(window, at, probes, passes.1),
-        8 => mark_rows::<8, 8>(window, at, probes, passes.1),
-        9 => mark_rows::<8, 9>(window, at, probes, passes.1),
-        10 => mark_rows::<8, 10>(window, at, probes, passes.1),
-        _ => mark_rows::<8, 12>(window, at, probes, passes.1),
+        6 => mark_rows::<8, 6>(far, passes.1),
+        8 => mark_rows::<8, 8>(far, passes.1),
+        9 => mark_rows::<8, 9>(far, passes.1),
+        10 => mark_rows::<8, 10>(far, passes.1),
+        _ => mark_rows::<8, 12>(far, passes.1),
     }
 }
 
@@ -46,12 +47,7 @@ fn ranges(option: __m512i) -> [__mmask64; 3] {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-fn mark_rows<const FIRST: usize, const PLANES: usize>(
-    window: &[u8],
-    at: usize,
-    probes: &Probes,
-    rows: &mut [[u8; LANES]],
-) {
+fn mark_rows<const FIRST: usize, const PLANES: usize>(far: FarProbes<'_>, rows: &mut [[u8; LANES]]) {
     assert_eq!(rows.len(), PLANES, "a row for each plane");
     // Byte 8j + b of table j is 1 << b; planes 64 codes apart share a table.
     let table: [__m512i; 8] = std::array::from_fn(|j| {
@@ -62,9 +58,9 @@ fn mark_rows<const FIRST: usize, const PLANES: usize>(
     });
     // SAFETY: a row has 64 bytes.
     let mut planes: [__m512i; PLANES] = std::array::from_fn(|j| unsafe { _mm512_loadu_si512(rows[j].as_ptr().cast()) });
-    let mut pairs = probes.list().chunks_exact(2);
+    let mut pairs = far.list().chunks_exact(2);
     for pair in &mut pairs {
-        let (x, y) = (options(window, at, &pair[0]), options(window, at, &pair[1]));
+        let (x, y) = (options(far, &pair[0]), options(far, &pair[1]));
         let (in_x, in_y) = (ranges(x), ranges(y));
         for j in 0..PLANES {
             let bits_x = _mm512_maskz_permutexvar_epi8(in_x[(FIRST + j) / 8], x, table[(FIRST + j) % 8]);
@@ -73,7 +69,7 @@ fn mark_rows<const FIRST: usize, const PLANES: usize>(
         }
     }
     for probe in pairs.remainder() {
-        let x = options(window, at, probe);
+        let x = options(far, probe);
         let in_x = ranges(x);
         for j in 0..PLANES {
             let bits = _mm512_maskz_permutexvar_epi8(in_x[(FIRST + j) / 8], x, table[(FIRST + j) % 8]);

@@ -5,13 +5,16 @@ mod find;
 mod least;
 mod mark;
 mod near;
+mod recurrence;
 
-use super::{BEYOND, LANES, Lanes, MOST_CODES, Probe};
+use super::probes::FarProbes;
+use super::{LANES, Lanes, Probe};
 pub(super) use check::{check, clear_hits};
 pub(super) use find::{find, find_each};
 pub(super) use least::least_codes;
 pub(super) use mark::mark;
 pub(super) use near::near;
+pub(super) use recurrence::chain;
 use std::arch::x86_64::*;
 
 pub(super) fn is_available() -> bool {
@@ -28,9 +31,10 @@ pub(super) fn is_available() -> bool {
 /// The options of a far probe in all lanes.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn options(window: &[u8], at: usize, probe: &Probe) -> __m512i {
+fn options(far: FarProbes<'_>, probe: &Probe) -> __m512i {
+    let FarProbes { window, at, .. } = far;
     debug_assert!(probe.offset <= at && at - probe.offset + LANES <= window.len());
-    // SAFETY: the caller has checked that offset <= at and at - offset + LANES <= window.len().
+    // SAFETY: `FarProbes` states that offset <= at and at - offset + LANES <= window.len() for each of its probes.
     let bytes = unsafe { _mm512_loadu_si512(window.as_ptr().wrapping_add(at.wrapping_sub(probe.offset)).cast()) };
     _mm512_xor_si512(bytes, _mm512_set1_epi32(i32::from_ne_bytes(probe.codes)))
 }
@@ -41,16 +45,4 @@ fn options(window: &[u8], at: usize, probe: &Probe) -> __m512i {
 fn load<const N: usize>(lanes: &Lanes) -> [__m512i; N] {
     // SAFETY: a row has 64 bytes.
     std::array::from_fn(|k| unsafe { _mm512_loadu_si512(lanes.code[k].as_ptr().cast()) })
-}
-
-/// The least code of plane j, in the type of the intrinsics.
-const fn first_code(j: usize) -> i8 {
-    assert!(j < (MOST_CODES + BEYOND) / 8);
-    (j * 8).to_le_bytes()[0].cast_signed()
-}
-
-/// A number below 128, in the type of the intrinsics.
-const fn number(m: usize) -> i8 {
-    assert!(m < 128);
-    m.to_le_bytes()[0].cast_signed()
 }

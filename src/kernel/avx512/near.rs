@@ -2,37 +2,24 @@
 //! the table of lookups, shifted by i, gives the code that it hits in each later lane.
 
 use super::super::planes::for_kept;
-use super::super::{LANES, Lanes, NONE, Probes, scalar};
+use super::super::{LANES, NONE, NearJob, scalar};
 use super::load;
 use std::arch::x86_64::*;
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2")]
-pub(in super::super) fn near(
-    window: &mut [u8],
-    at: usize,
-    near: &Probes,
-    lanes: &Lanes,
-    from: usize,
-    to: usize,
-) -> usize {
-    for_kept!(lanes.kept, near_kept(window, at, near, lanes, from, to))
+pub(in super::super) fn near(window: &mut [u8], job: NearJob<'_>) -> usize {
+    for_kept!(job.lanes.kept, near_kept(window, job))
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2")]
-fn near_kept<const N: usize>(
-    window: &mut [u8],
-    at: usize,
-    near: &Probes,
-    lanes: &Lanes,
-    from: usize,
-    to: usize,
-) -> usize {
+fn near_kept<const N: usize>(window: &mut [u8], job: NearJob<'_>) -> usize {
+    let NearJob { at, probes, lanes, from, to } = job;
     let candidates: [__m512i; N] = load(lanes);
     let none = _mm512_set1_epi8(NONE.cast_signed());
     // Bit i of open[k]: candidate k of lane i exists and was not hit so far.
     let mut open: [u64; N] = std::array::from_fn(|k| _mm512_cmpneq_epi8_mask(candidates[k], none));
     // Clear the candidates that the known values before lane `from` hit.
-    for probe in near.list() {
+    for probe in probes.list() {
         let first = at + from - probe.offset;
         let known = u64::MAX >> (64 - probe.offset); // lanes from..from + offset read known values
         let lanes_seen = known << from;
@@ -51,7 +38,7 @@ fn near_kept<const N: usize>(
     let mut tables = [[0u8; 2 * LANES]; 4];
     let mut offsets = [0u64; 4];
     let mut rows = 0;
-    for probe in near.list() {
+    for probe in probes.list() {
         let bit = 1u64 << probe.offset;
         match (0..rows).find(|&row| offsets[row] & bit == 0 || tables[row][LANES + probe.offset] == probe.code()) {
             Some(row) => {
@@ -63,7 +50,7 @@ fn near_kept<const N: usize>(
                 tables[rows][LANES + probe.offset] = probe.code();
                 rows += 1;
             }
-            None => return scalar::near(window, at, near, lanes, from, to),
+            None => return scalar::near(window, job),
         }
     }
     for lane in from..to {
