@@ -1,15 +1,19 @@
 //! The AVX2 kernel: two halves of 32 lanes, with up to ten bit planes in registers at once.
 //!
-//! The method is that of `avx512`, except for marking, which has no byte masks, ternary logic and tables of 64 bytes
-//! here. `pshufb` gives 0 for an index of 128 or more. For each two planes, XOR with their first code leaves 0 to 15
-//! for the options of these planes alone, and adding 112 with saturation takes all other options to 128 or more. So one
-//! `pshufb` per plane looks up the bits of its own options, and 0 for all others.
+//! The contracts of the jobs are those of the methods of [`Kernel`](super::Kernel) with the same name; `Kernel` has
+//! checked the arguments.
+//!
+//! The methods are those of `avx512`, except for marking, because AVX2 has no byte masks, ternary logic and tables of
+//! 64 bytes. `pshufb` gives 0 for an index of 128 or more. For each two planes, XOR with their first code leaves 0 to
+//! 15 for the options of these planes alone, and adding 112 with saturation takes all other options to 128 or more. So
+//! one `pshufb` per plane looks up the bits of its own options, and 0 for all others.
 
 use super::planes::{MOST_ROWS, first_code, for_kept, number};
 use super::probes::FarProbes;
 use super::{BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, NONE, Probe};
 use std::arch::x86_64::*;
 
+/// Whether this processor has all instructions that the functions of this file use.
 pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("popcnt")
@@ -31,6 +35,14 @@ fn options(far: FarProbes<'_>, lane: usize, probe: &Probe) -> __m256i {
     _mm256_xor_si256(bytes, _mm256_set1_epi32(i32::from_ne_bytes(probe.codes)))
 }
 
+/// The codes of the first `N` rows in the 32 lanes from `lane` on.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load<const N: usize>(rows: &[[u8; LANES]], lane: usize) -> [__m256i; N] {
+    // SAFETY: there are 32 bytes from either half of a row on.
+    std::array::from_fn(|k| unsafe { _mm256_loadu_si256(rows[k][lane..lane + HALF].as_ptr().cast()) })
+}
+
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
 pub(super) fn mark(far: FarProbes<'_>, planes: &mut BitPlanes) {
     for lane in [0, HALF] {
@@ -49,22 +61,6 @@ pub(super) fn mark(far: FarProbes<'_>, planes: &mut BitPlanes) {
                 _ => mark_rows::<10>(far, lane, first, rows),
             }
         }
-    }
-}
-
-/// Fills the candidates with the codes that the planes leave open, least first.
-#[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn least_codes(planes: &BitPlanes, lanes: &mut Lanes) {
-    for lane in [0, HALF] {
-        least(planes.candidates(), -1, lane, &mut lanes.code[..lanes.kept]);
-    }
-}
-
-/// Drops the candidates that a probe hits; the others move up.
-#[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn check(far: FarProbes<'_>, lanes: &mut Lanes) {
-    for lane in [0, HALF] {
-        for_kept!(lanes.kept, check_kept(far, lane, lanes));
     }
 }
 
@@ -95,24 +91,11 @@ fn mark_rows<const N: usize>(far: FarProbes<'_>, lane: usize, first: usize, rows
     }
 }
 
+/// Fills the candidates with the codes that the planes leave open, least first.
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn clear_hits(far: FarProbes<'_>, open: &mut BitPlanes) {
+pub(super) fn least_codes(planes: &BitPlanes, lanes: &mut Lanes) {
     for lane in [0, HALF] {
-        let mut found = [[NONE; LANES]; MAX_CLEAR_PROBES];
-        least(open.rows(), 0, lane, &mut found);
-        let codes: [__m256i; MAX_CLEAR_PROBES] = load(&found, lane);
-        let distance = distances(far, lane, &codes);
-        for (codes, distance) in found.iter().zip(distance) {
-            let zero = _mm256_cmpeq_epi8(distance, _mm256_setzero_si256());
-            let mut hit = _mm256_movemask_epi8(zero).cast_unsigned();
-            while hit != 0 {
-                let i = hit.trailing_zeros() as usize;
-                if let Some(row) = open.rows_mut().get_mut(usize::from(codes[lane + i] / 8)) {
-                    row[lane + i] &= !(1 << (codes[lane + i] % 8));
-                }
-                hit &= hit - 1;
-            }
-        }
+        least(planes.candidates(), -1, lane, &mut lanes.code[..lanes.kept]);
     }
 }
 
@@ -157,26 +140,12 @@ fn least(rows: &[[u8; LANES]], flip: i8, lane: usize, found: &mut [[u8; LANES]])
     }
 }
 
-/// The 32 lanes from `lane` on of the first `N` rows.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn load<const N: usize>(rows: &[[u8; LANES]], lane: usize) -> [__m256i; N] {
-    // SAFETY: there are 32 bytes from either half of a row on.
-    std::array::from_fn(|k| unsafe { _mm256_loadu_si256(rows[k][lane..lane + HALF].as_ptr().cast()) })
-}
-
-/// The least XOR of any option with each candidate: 0 exactly when a probe hits the candidate.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn distances<const N: usize>(far: FarProbes<'_>, lane: usize, candidates: &[__m256i; N]) -> [__m256i; N] {
-    let mut distance = [_mm256_set1_epi8(-1); N];
-    for probe in far.list() {
-        let option = options(far, lane, probe);
-        for k in 0..N {
-            distance[k] = _mm256_min_epu8(distance[k], _mm256_xor_si256(option, candidates[k]));
-        }
+/// Drops the candidates that a probe hits. Those left move to the lowest slots.
+#[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
+pub(super) fn check(far: FarProbes<'_>, lanes: &mut Lanes) {
+    for lane in [0, HALF] {
+        for_kept!(lanes.kept, check_kept(far, lane, lanes));
     }
-    distance
 }
 
 #[target_feature(enable = "avx2")]
@@ -201,13 +170,39 @@ fn check_kept<const N: usize>(far: FarProbes<'_>, lane: usize, lanes: &mut Lanes
     }
 }
 
-/// The XORs of the 32 pairs from `from` on.
+#[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
+pub(super) fn clear_hits(far: FarProbes<'_>, open: &mut BitPlanes) {
+    for lane in [0, HALF] {
+        let mut found = [[NONE; LANES]; MAX_CLEAR_PROBES];
+        least(open.rows(), 0, lane, &mut found);
+        let codes: [__m256i; MAX_CLEAR_PROBES] = load(&found, lane);
+        let distance = distances(far, lane, &codes);
+        for (codes, distance) in found.iter().zip(distance) {
+            let zero = _mm256_cmpeq_epi8(distance, _mm256_setzero_si256());
+            let mut hit = _mm256_movemask_epi8(zero).cast_unsigned();
+            while hit != 0 {
+                let i = hit.trailing_zeros() as usize;
+                if let Some(row) = open.rows_mut().get_mut(usize::from(codes[lane + i] / 8)) {
+                    row[lane + i] &= !(1 << (codes[lane + i] % 8));
+                }
+                hit &= hit - 1;
+            }
+        }
+    }
+}
+
+/// The least XOR of any option with each candidate: 0 exactly when a probe hits the candidate.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn pairs(a: &[u8], b: &[u8], from: usize) -> __m256i {
-    let (a, b) = (&a[from..from + HALF], &b[from..from + HALF]);
-    // SAFETY: both slices have as many bytes as a register.
-    unsafe { _mm256_xor_si256(_mm256_loadu_si256(a.as_ptr().cast()), _mm256_loadu_si256(b.as_ptr().cast())) }
+fn distances<const N: usize>(far: FarProbes<'_>, lane: usize, candidates: &[__m256i; N]) -> [__m256i; N] {
+    let mut distance = [_mm256_set1_epi8(-1); N];
+    for probe in far.list() {
+        let option = options(far, lane, probe);
+        for k in 0..N {
+            distance[k] = _mm256_min_epu8(distance[k], _mm256_xor_si256(option, candidates[k]));
+        }
+    }
+    distance
 }
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
@@ -250,4 +245,13 @@ pub(super) fn find_each(a: &[u8], b: &[u8], wanted: &mut Vec<u8>, mut good: impl
         }
     }
     super::scalar::find_each(&a[..left], &b[..left], wanted, |code, pairs| good(code, count - left + pairs));
+}
+
+/// The XORs of the 32 pairs from `from` on.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn pairs(a: &[u8], b: &[u8], from: usize) -> __m256i {
+    let (a, b) = (&a[from..from + HALF], &b[from..from + HALF]);
+    // SAFETY: both slices have as many bytes as a register.
+    unsafe { _mm256_xor_si256(_mm256_loadu_si256(a.as_ptr().cast()), _mm256_loadu_si256(b.as_ptr().cast())) }
 }

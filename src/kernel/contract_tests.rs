@@ -1,5 +1,5 @@
-//! The contracts of `jobs.rs`, tested on random data for every kernel of this processor. Each test restates a contract in
-//! plain loops.
+//! The contracts of `jobs.rs`, tested on random data for every kernel of this processor. Each test restates a contract
+//! in plain loops.
 
 use super::probes::FarProbes;
 use super::recurrence::RECURRENCE_CODES;

@@ -5,9 +5,9 @@
 //! - A *code* is a byte that stands for a common value. A kernel knows only that it takes XORs and minima of codes.
 //! - The *window* is a slice of the codes of earlier values, in the order of n.
 //! - *Lane* i of a group of [`LANES`] consecutive n belongs to the index `at + i` of the window.
-//! - A [`Probe`] is a lookup: one part of a split has a known value, and the window holds the code of the other part.
-//!   In lane i it gives the *option* `window[at + i - offset] ^ code`. It *hits* a code in a lane if its option there is
-//!   this code.
+//! - A [`Probe`](super::Probe) is a lookup: one part of a split has a known value, and the window holds the code of the
+//!   other part. In lane i it gives the *option* `window[at + i - offset] ^ code`. It *hits* a code in a lane if its
+//!   option there is this code.
 //! - A probe is *far* if it reads only codes inside the window, for all lanes. It is *near* if its offset is below
 //!   [`LANES`]: it may then read the code of an earlier lane.
 //! - The codes below [`BitPlanes::codes`] are *considered*. A considered code is *open* in a lane if no probe marked so
@@ -19,18 +19,18 @@
 //!
 //! | job | result | caller |
 //! |---|---|---|
-//! | [`Kernel::mark`] | enters the options of probes in [`BitPlanes`], one bit per code and lane | candidates, witnesses |
+//! | [`Kernel::mark`] | the options of probes in [`BitPlanes`], one bit per code and lane | candidates, witnesses |
 //! | [`Kernel::refine`] | the least open codes of each lane that no further far probe hits | candidates |
 //! | [`Kernel::near`] | the answers of the lanes one after the other, with the near probes | candidates |
-//! | [`Kernel::chain`] | answers from all probes, near and far, of a short list, for any number of values | candidates |
+//! | [`Kernel::chain`] | the answers for any number of n, from a short list of near and far probes | candidates |
 //! | [`Kernel::open`] | the open codes below a bound | witnesses |
 //! | [`Kernel::clear_hits`] | the open codes, without the least of them that further probes hit | witnesses |
 //! | [`Kernel::find_each`] | for each code of a list, pairs whose XOR is the code | witnesses |
-//! | [`Kernel::find`], [`Kernel::find_value`] | whether the XOR of some pair is one value | witnesses, exhaustive search |
+//! | [`Kernel::find`], [`Kernel::find_value`] | whether the XOR of some pair is a value | witnesses, exhaustive search |
 //! | [`Kernel::repeats`], [`Kernel::repeats_value`] | whether a finished value is an option of its own n | `verify` |
 //!
-//! Marking a probe costs a table access per row of eight codes. Checking it costs two instructions per candidate. A good
-//! order of the probes (many hits first) makes both lists shorter: see `solver::lookup_order`.
+//! Marking a probe costs a table access per row of eight codes; checking it costs two instructions per candidate. A
+//! good order of the probes (many hits first) makes both lists shorter: see `solver::lookup_order`.
 
 use super::probes::FarProbes;
 use super::{
@@ -94,7 +94,8 @@ impl Kernel {
         dispatch!(self, scalar::mark(far, planes), avx2::mark(far, planes), avx512::mark(far, planes));
     }
 
-    /// Computes the candidates of each lane: the least codes that neither the marked probes nor those of the stages hit.
+    /// Computes the candidates of each lane: the least codes that neither the marked probes nor those of the stages
+    /// hit.
     ///
     /// The open codes of a lane, and the [`BEYOND`](super::BEYOND) codes behind those considered, form an ascending
     /// list. Each stage cuts the list to its `keep` least codes, and removes those that one of its probes hits. The
@@ -218,9 +219,9 @@ impl Kernel {
     }
 
     /// Searches each code of `wanted` among the XORs of pairs from `a` and `b`, numbered as in [`Kernel::find`]. Calls
-    /// `good(code, k)` for each pair k that gives the code, and removes the code from `wanted` when `good` returns true.
-    /// For one code the calls are in ascending order of k; between codes the order is unspecified, and so is the order
-    /// of the codes left. The codes of `wanted` must differ.
+    /// `good(code, k)` for each pair k that gives the code, in ascending order of k, until `good` returns true; then
+    /// removes the code from `wanted`. The order of calls for different codes is unspecified, and so is the order of
+    /// the codes left. The codes of `wanted` must differ.
     pub(crate) fn find_each(self, a: &[u8], b: &[u8], wanted: &mut Vec<u8>, good: impl FnMut(u8, usize) -> bool) {
         dispatch!(
             self,

@@ -1,4 +1,5 @@
-//! The recurrence kernel: short lists of lookups, near and far together, value by value.
+//! The recurrence kernel ([`Kernel::chain`](super::Kernel::chain)): short lists of lookups, near and far together,
+//! value by value.
 //!
 //! Games with a few dozen lookups (.106, Kayles) need neither an order of the lookups nor candidates. The options of n
 //! are entered in one set of [`RECURRENCE_CODES`] bits, and the least code is the number of its trailing ones. Options
@@ -7,7 +8,7 @@
 //!
 //! The cost is that each value depends on the values just before it. So the kernel computes several values at once with
 //! the lookups that read only values before all of them, and evaluates only the nearer lookups value by value. With
-//! AVX-512
+//! AVX-512 (`avx512/recurrence.rs`)
 //!
 //! - 16 values are one register of sets. Lookups with offsets below 64 read from a register that holds the last 64
 //!   codes, because a load across two fresh stores would wait for both;
@@ -61,15 +62,8 @@ impl Recurrence {
     }
 
     /// The number of different lookups.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.probes.len()
-    }
-
-    /// Whether there is no lookup.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.probes.is_empty()
     }
 
     /// Whether all lookups of positions from `at` on read bytes before the position and inside the window.

@@ -1,6 +1,9 @@
 //! The portable kernel, the reference for the others: one byte per code and lane for marking, plain loops over the
 //! lanes for checking.
 //!
+//! The contracts of the jobs are those of the methods of [`Kernel`](super::Kernel) with the same name; `Kernel` has
+//! checked the arguments.
+//!
 //! Marking stores bytes instead of setting bits, because a bit must be read, changed and written, and each such access
 //! waits for the one before. The loops over 16 lanes are simple enough for compilers to vectorise them with the
 //! baseline instructions of the target.
@@ -52,7 +55,7 @@ fn least_set(rows: &[[u8; LANES]], flip: u8, least: &mut [[u8; LANES]]) {
     }
 }
 
-/// Drops the candidates that a probe hits; the others move up.
+/// Drops the candidates that a probe hits. Those left move to the lowest slots.
 pub(super) fn check(far: FarProbes<'_>, lanes: &mut Lanes) {
     for group in (0..LANES).step_by(LANES_AT_ONCE) {
         for_kept!(lanes.kept, check_kept(far, group, lanes));

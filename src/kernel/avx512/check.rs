@@ -1,16 +1,17 @@
-//! Comparing candidates with lookups: [`check`] drops the candidates that a lookup hits, [`clear_hits`] clears bits.
+//! Comparing codes with probes: [`check`] drops the candidates that a probe hits, and [`clear_hits`] clears the bits of
+//! the least open codes that a probe hits.
 
-use super::super::planes::{first_code, for_kept, number};
-use super::super::probes::FarProbes;
-use super::super::{BitPlanes, CANDIDATES, LANES, Lanes, MAX_CLEAR_PROBES, NONE};
 use super::least::{for_planes, set_codes};
 use super::{load, options};
+use crate::kernel::planes::{first_code, for_kept, number};
+use crate::kernel::probes::FarProbes;
+use crate::kernel::{BitPlanes, CANDIDATES, LANES, Lanes, MAX_CLEAR_PROBES, NONE};
 use std::arch::x86_64::*;
 use std::sync::LazyLock;
 
-/// Drops the candidates that a probe hits; the others move up.
+/// Drops the candidates that a probe hits. Those left move to the lowest slots.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(in super::super) fn check(far: FarProbes<'_>, lanes: &mut Lanes) {
+pub(in crate::kernel) fn check(far: FarProbes<'_>, lanes: &mut Lanes) {
     for_kept!(lanes.kept, check_kept(far, lanes));
 }
 
@@ -37,7 +38,7 @@ fn check_kept<const N: usize>(far: FarProbes<'_>, lanes: &mut Lanes) {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(in super::super) fn clear_hits(far: FarProbes<'_>, open: &mut BitPlanes) {
+pub(in crate::kernel) fn clear_hits(far: FarProbes<'_>, open: &mut BitPlanes) {
     let mut least = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: MAX_CLEAR_PROBES, marked: NONE };
     for_planes!(set_codes(open.rows(), 0, &mut least.code[..MAX_CLEAR_PROBES]));
     let least: [__m512i; MAX_CLEAR_PROBES] = load(&least);
@@ -68,7 +69,7 @@ pub(in super::super) fn clear_hits(far: FarProbes<'_>, open: &mut BitPlanes) {
 /// For each candidate the lanes in which no probe hits it.
 ///
 /// The least XOR of all options with a candidate, which takes two instructions, is 0 exactly when one of them hits it.
-/// Two lookups are combined per step, because each minimum waits for the one before. With `MASKS` the first candidates
+/// Two probes are combined per step, because each minimum waits for the one before. With `MASKS` the first candidates
 /// are compared instead, and each comparison narrows the mask of the one before.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
@@ -97,7 +98,7 @@ fn unhit<const N: usize, const MASKS: bool>(far: FarProbes<'_>, candidates: &[__
     std::array::from_fn(|k| _mm512_mask_test_epi8_mask(unequal[k], distance[k], distance[k]))
 }
 
-/// Whether to compare some of the candidates into masks. A comparison is one instruction where the least XOR takes two,
+/// Whether to compare some of the candidates into masks ([`unhit`]). A comparison is one instruction where the least XOR takes two,
 /// but it runs in fewer execution pipes. It pays on processors with two pipes for vectors of 64 bytes (Sapphire Rapids)
 /// or with pipes of half this width (Zen 4), and costs time on processors with four full pipes (Zen 5).
 fn masks_pay() -> bool {
@@ -125,9 +126,9 @@ const fn compared(candidates: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{KEEP, Probe, Probes};
-    use super::super::is_available;
     use super::*;
+    use crate::kernel::avx512::is_available;
+    use crate::kernel::{KEEP, Probe, Probes};
     use crate::support::Random;
 
     /// A processor uses only one of the two methods, so the contract test of `check` does not cover both.

@@ -1,10 +1,13 @@
-//! The least codes of each lane whose bits are set in the planes, or are clear.
+//! The least codes of each lane: [`least_codes`] for the first candidates, [`set_codes`] for any planes.
+//!
+//! Each pass takes the lowest bit of each lane: it finds the lowest plane whose byte is not 0, and the lowest bit of this
+//! byte by a table of the 16 nibbles.
 
-use super::super::planes::first_code;
-use super::super::{BitPlanes, LANES, Lanes, NONE};
+use crate::kernel::planes::first_code;
+use crate::kernel::{BitPlanes, LANES, Lanes, NONE};
 use std::arch::x86_64::*;
 
-/// Calls the instance of a generic function for the number of planes.
+/// Calls the instance of a generic function for a number of planes: one of `CODES` / 8, or larger by `BEYOND` / 8.
 macro_rules! for_planes {
     ($function:ident($rows:expr, $flip:expr, $found:expr)) => {
         match $rows.len() {
@@ -31,7 +34,7 @@ pub(super) use for_planes;
 
 /// Fills the candidates with the codes that the planes leave open, least first.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(in super::super) fn least_codes(planes: &BitPlanes, lanes: &mut Lanes) {
+pub(in crate::kernel) fn least_codes(planes: &BitPlanes, lanes: &mut Lanes) {
     for_planes!(set_codes(planes.candidates(), -1, &mut lanes.code[..lanes.kept]));
 }
 

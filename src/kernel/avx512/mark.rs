@@ -1,16 +1,18 @@
-//! **Marking.** One pass marks 2 to 12 bit planes (plane j, bit b: code 8j + b), all in registers. `vpermb` looks up
+//! Marking: [`mark`] enters the options of probes in the bit planes.
+//!
+//! One pass marks 2 to 12 bit planes (plane j, bit b: code 8j + b), all in registers. `vpermb` looks up
 //! the low six bits of an option in a table of 64 bytes, which holds 1 << b at 8j + b: the byte to enter in plane j. A
 //! byte mask separates the ranges of 64 codes, which the six bits cannot distinguish. One ternary logic instruction
-//! enters the bytes of two lookups. More than 12 planes take two passes, because their registers would spill; the first
+//! enters the bytes of two probes. More than 12 planes take two passes, because their registers would spill; the first
 //! pass marks eight planes, with one mask.
 
-use super::super::probes::FarProbes;
-use super::super::{BitPlanes, LANES};
 use super::options;
+use crate::kernel::probes::FarProbes;
+use crate::kernel::{BitPlanes, LANES};
 use std::arch::x86_64::*;
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-pub(in super::super) fn mark(far: FarProbes<'_>, planes: &mut BitPlanes) {
+pub(in crate::kernel) fn mark(far: FarProbes<'_>, planes: &mut BitPlanes) {
     // The registers hold at most twelve planes and their tables. The first eight planes need only one mask.
     let rows = planes.rows_mut();
     let passes = if rows.len() > 12 { rows.split_at_mut(8) } else { (rows, [].as_mut_slice()) };
@@ -45,6 +47,7 @@ fn ranges(option: __m512i) -> [__mmask64; 3] {
     ]
 }
 
+/// Marks the `PLANES` bit planes from plane `FIRST` on, which `rows` holds.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 fn mark_rows<const FIRST: usize, const PLANES: usize>(far: FarProbes<'_>, rows: &mut [[u8; LANES]]) {

@@ -1,4 +1,9 @@
 //! The AVX-512 kernel (F, BW, VL, VBMI, VPOPCNTDQ): 64 lanes are one register.
+//!
+//! Each file holds the jobs of one kind. The contracts of the jobs are those of the methods of [`Kernel`] with the same
+//! name; `Kernel` has checked the arguments.
+//!
+//! [`Kernel`]: super::Kernel
 
 mod check;
 mod find;
@@ -17,6 +22,7 @@ pub(super) use near::near;
 pub(super) use recurrence::chain;
 use std::arch::x86_64::*;
 
+/// Whether this processor has all instructions that the functions of this folder use.
 pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
@@ -39,7 +45,7 @@ fn options(far: FarProbes<'_>, probe: &Probe) -> __m512i {
     _mm512_xor_si512(bytes, _mm512_set1_epi32(i32::from_ne_bytes(probe.codes)))
 }
 
-/// The first `N` rows.
+/// The first `N` candidates of each lane.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn load<const N: usize>(lanes: &Lanes) -> [__m512i; N] {

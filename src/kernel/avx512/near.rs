@@ -1,13 +1,16 @@
-//! **Near.** Once the value of lane i is known, the kernel compares it with the candidates of all later lanes at once:
-//! the table of lookups, shifted by i, gives the code that it hits in each later lane.
+//! Near probes: [`near`] decides the lanes one after the other.
+//!
+//! Once the code of lane i is known, the kernel compares it with the candidates of all later lanes at once: in lane l,
+//! only the probes with offset l - i read it. A table of the codes of the probes by offset, shifted by i, gives the
+//! codes to be XORed in all lanes.
 
-use super::super::planes::for_kept;
-use super::super::{LANES, NONE, NearJob, scalar};
 use super::load;
+use crate::kernel::planes::for_kept;
+use crate::kernel::{LANES, NONE, NearJob, scalar};
 use std::arch::x86_64::*;
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2")]
-pub(in super::super) fn near(window: &mut [u8], job: NearJob<'_>) -> usize {
+pub(in crate::kernel) fn near(window: &mut [u8], job: NearJob<'_>) -> usize {
     for_kept!(job.lanes.kept, near_kept(window, job))
 }
 

@@ -1,7 +1,8 @@
-//! [`Kernel::chain`](super::super::Kernel::chain): the method is described in [`recurrence`](super::super::recurrence).
+//! Short lists of probes: [`chain`] computes 16 values at once. [`recurrence`](crate::kernel::recurrence) describes the
+//! method.
 
-use super::super::LANES;
-use super::super::recurrence::{RECURRENCE_CODES, Recurrence, VALUES_AT_ONCE};
+use crate::kernel::LANES;
+use crate::kernel::recurrence::{RECURRENCE_CODES, Recurrence, VALUES_AT_ONCE};
 use std::arch::x86_64::*;
 
 /// `COUNTING[k] = k`: a load at k gives the lanes the numbers k, k + 1, ….
@@ -16,7 +17,7 @@ const COUNTING: [u32; LANES + VALUES_AT_ONCE] = {
 };
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vpopcntdq,bmi1,bmi2")]
-pub(in super::super) fn chain(window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
+pub(in crate::kernel) fn chain(window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
     match chain.probes.first().map_or(VALUES_AT_ONCE, |probe| probe.offset) {
         1 => groups::<1>(window, at, to, chain),
         2 => groups::<2>(window, at, to, chain),
