@@ -125,8 +125,8 @@ fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
             kernel.mark(&window, at, &list(&mark), &mut planes);
             let lanes = kernel.refine(&window, at, &planes, &[Stage { keep, check: list(&far) }]);
             let mut filled = window.clone();
-            let job = NearJob { at, probes: &list(&near), lanes: &lanes, from: 0, to: LANES };
-            let to = kernel.near(&mut filled, job);
+            let job = NearJob { at, probes: &list(&near), from: 0, to: LANES };
+            let to = kernel.near(&mut filled, job, &lanes);
             filled.truncate(at + to);
             kernel.open(&mut planes, &below);
             kernel.clear_hits(&window, at, &list(&far), &mut planes);

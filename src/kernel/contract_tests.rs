@@ -187,7 +187,7 @@ fn every_kernel_keeps_the_contract_of_near_for_any_lanes() {
         for kernel in Kernel::available() {
             let mut found = window.clone();
             assert_eq!(
-                kernel.near(&mut found, NearJob { at, probes: &near, lanes: &lanes, from, to }),
+                kernel.near(&mut found, NearJob { at, probes: &near, from, to }, &lanes),
                 stopped,
                 "{kernel}, seed {seed}"
             );
@@ -205,7 +205,7 @@ fn every_kernel_rejects_lanes_that_are_reversed_or_outside() {
     for kernel in Kernel::available() {
         for (at, from, to) in [(100, 40, 0), (100, 0, 65), (101, 0, 64), (usize::MAX, 0, 64), (100, 65, 65)] {
             let refused = std::panic::catch_unwind(|| {
-                kernel.near(&mut [0; 164], NearJob { at, probes: &near, lanes: &lanes, from, to });
+                kernel.near(&mut [0; 164], NearJob { at, probes: &near, from, to }, &lanes);
             });
             assert!(refused.is_err(), "{kernel}: at {at}, lanes {from}..{to}");
         }

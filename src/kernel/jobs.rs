@@ -26,7 +26,7 @@
 //! | [`Kernel::open`] | the open codes below a bound | witnesses |
 //! | [`Kernel::clear_hits`] | the open codes, without the least of them that further probes hit | witnesses |
 //! | [`Kernel::find_each`] | for each code of a list, pairs whose XOR is the code | witnesses |
-//! | [`Kernel::find`], [`Kernel::find_value`] | whether the XOR of some pair is a value | witnesses, exhaustive search |
+//! | [`Kernel::find`], [`Kernel::find_value`] | whether the XOR of some pair is a value | witnesses, `exhaustive` |
 //! | [`Kernel::repeats`], [`Kernel::repeats_value`] | whether a finished value is an option of its own n | `verify` |
 //!
 //! Marking a probe costs a table access per row of eight codes; checking it costs two instructions per candidate. A
@@ -49,15 +49,13 @@ pub(crate) const MAX_CLEAR_PROBES: usize = 4;
 /// Number of consecutive values that one call of [`Kernel::repeats`] tests.
 pub(crate) const HEAPS: usize = 256;
 
-/// The arguments of [`Kernel::near`] other than the window.
+/// The near probes of a group of lanes, and the lanes to fill.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NearJob<'a> {
     /// Index of lane 0 in the window.
     pub(crate) at: usize,
     /// The near probes.
     pub(crate) probes: &'a Probes,
-    /// The candidates that [`Kernel::refine`] left.
-    pub(crate) lanes: &'a Lanes,
     /// The first lane to fill. The codes before it are known.
     pub(crate) from: usize,
     /// One past the last lane to fill.
@@ -102,8 +100,8 @@ impl Kernel {
     /// result is the list after the last stage.
     ///
     /// # Panics
-    /// If there is no stage, a stage keeps more candidates than the one before or a number that is none of [`KEEP`], or
-    /// a probe reads codes outside the window.
+    /// If there is no stage, a stage keeps more candidates than the one before or a number that is none of `KEEP`, or a
+    /// probe reads codes outside the window.
     #[doc(hidden)]
     #[must_use]
     pub fn refine(self, window: &[u8], at: usize, planes: &BitPlanes, stages: &[Stage]) -> Lanes {
@@ -134,14 +132,15 @@ impl Kernel {
         lanes
     }
 
-    /// Fills `window[at + lane]` for `from <= lane < to`, in ascending order, with the least candidate that no near
-    /// probe hits. Stops at the first lane that has no such candidate, or whose least one is not a considered code
-    /// ([`Lanes::is_unmarked`]). Returns that lane, or `to`. The codes from the returned lane on are unspecified.
+    /// Fills `window[at + lane]` for `from <= lane < to`, in ascending order, with the least of the candidates `lanes`
+    /// that no near probe hits. Stops at the first lane that has no such candidate, or whose least one is not a
+    /// considered code ([`Lanes::is_unmarked`]). Returns that lane, or `to`. The codes from the returned lane on are
+    /// unspecified.
     ///
     /// # Panics
     /// If the offset of a probe is 0, [`LANES`] or more, or above `at`, or if the lanes are not inside the window.
-    pub(crate) fn near(self, window: &mut [u8], job: NearJob<'_>) -> usize {
-        let NearJob { at, probes, from, to, .. } = job;
+    pub(crate) fn near(self, window: &mut [u8], job: NearJob<'_>, lanes: &Lanes) -> usize {
+        let NearJob { at, probes, from, to } = job;
         assert!(from <= to && to <= LANES, "no such lanes");
         assert!(at <= window.len() && to <= window.len() - at, "lanes outside the window");
         assert!(probes.are_near(at), "a probe outside its window");
@@ -149,8 +148,8 @@ impl Kernel {
             _ if from == to => to,
             // SAFETY: only `available` creates this kind, after it has detected the instructions.
             #[cfg(target_arch = "x86_64")]
-            Platform::Avx512 => unsafe { avx512::near(window, job) },
-            _ => scalar::near(window, job),
+            Platform::Avx512 => unsafe { avx512::near(window, job, lanes) },
+            _ => scalar::near(window, job, lanes),
         }
     }
 

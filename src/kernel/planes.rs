@@ -60,10 +60,8 @@ pub(super) const fn number(m: usize) -> i8 {
 
 /// One bit per considered code and lane: bit b of `rows[j][lane]` represents the code 8j + b.
 ///
-/// The bits of new planes are *marks*: a bit is set if a marked probe hits the code. [`Kernel::open`] replaces them by
+/// The bits of new planes are *marks*: a bit is set if a marked probe hits the code. `Kernel::open` replaces them by
 /// their complement below a bound; from then on a bit is set if the code is open.
-///
-/// [`Kernel::open`]: super::Kernel::open
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[repr(align(64))]
 pub struct BitPlanes {
@@ -77,7 +75,7 @@ impl BitPlanes {
     /// Planes without marks, in which options below `codes` can be marked.
     ///
     /// # Panics
-    /// If `codes` is none of [`CODES`].
+    /// If `codes` is none of `CODES`.
     #[must_use]
     pub fn new(codes: usize) -> BitPlanes {
         assert!(CODES.contains(&codes), "the number of codes must be one of CODES");
@@ -138,7 +136,7 @@ pub struct Stage {
     pub check: Probes,
 }
 
-/// The candidates left in each lane, ascending, then [`NONE`].
+/// The candidates left in each lane, ascending, then `NONE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lanes {
     /// `code[k][lane]` is the k-th candidate of the lane, counted from 0.

@@ -113,8 +113,8 @@ fn check_kept<const N: usize>(far: FarProbes<'_>, lane: usize, lanes: &mut Lanes
     }
 }
 
-pub(super) fn near(window: &mut [u8], job: NearJob<'_>) -> usize {
-    let NearJob { at, probes, lanes, from, to } = job;
+pub(super) fn near(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes) -> usize {
+    let NearJob { at, probes, from, to } = job;
     // The last lane, counted from 1 at `from`, in which each code was hit. Bytes, because bits in words wait for each
     // other.
     let mut hit = [0u8; 256];

@@ -807,7 +807,7 @@ impl Stream {
             if let Some((lanes, _)) = found.as_ref().filter(|_| self.plan.is_regular()) {
                 let codes = self.codes.items_mut();
                 codes.resize(at + count, 0);
-                done = self.kernel.near(codes, NearJob { at, probes: &self.plan.near, lanes, from: done, to: count });
+                done = self.kernel.near(codes, NearJob { at, probes: &self.plan.near, from: done, to: count }, lanes);
                 codes.truncate(at + done);
                 if done == count {
                     break;

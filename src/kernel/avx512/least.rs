@@ -1,7 +1,7 @@
 //! The least codes of each lane: [`least_codes`] for the first candidates, [`set_codes`] for any planes.
 //!
-//! Each pass takes the lowest bit of each lane: it finds the lowest plane whose byte is not 0, and the lowest bit of this
-//! byte by a table of the 16 nibbles.
+//! Each pass takes the lowest bit of each lane: it finds the lowest plane whose byte is not 0, and the lowest bit of
+//! this byte by a table of the 16 nibbles.
 
 use crate::kernel::planes::first_code;
 use crate::kernel::{BitPlanes, LANES, Lanes, NONE};

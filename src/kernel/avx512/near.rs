@@ -6,17 +6,17 @@
 
 use super::load;
 use crate::kernel::planes::for_kept;
-use crate::kernel::{LANES, NONE, NearJob, scalar};
+use crate::kernel::{LANES, Lanes, NONE, NearJob, scalar};
 use std::arch::x86_64::*;
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2")]
-pub(in crate::kernel) fn near(window: &mut [u8], job: NearJob<'_>) -> usize {
-    for_kept!(job.lanes.kept, near_kept(window, job))
+pub(in crate::kernel) fn near(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes) -> usize {
+    for_kept!(lanes.kept, near_kept(window, job, lanes))
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2")]
-fn near_kept<const N: usize>(window: &mut [u8], job: NearJob<'_>) -> usize {
-    let NearJob { at, probes, lanes, from, to } = job;
+fn near_kept<const N: usize>(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes) -> usize {
+    let NearJob { at, probes, from, to } = job;
     let candidates: [__m512i; N] = load(lanes);
     let none = _mm512_set1_epi8(NONE.cast_signed());
     // Bit i of open[k]: candidate k of lane i exists and was not hit so far.
@@ -53,7 +53,7 @@ fn near_kept<const N: usize>(window: &mut [u8], job: NearJob<'_>) -> usize {
                 tables[rows][LANES + probe.offset] = probe.code();
                 rows += 1;
             }
-            None => return scalar::near(window, job),
+            None => return scalar::near(window, job, lanes),
         }
     }
     for lane in from..to {
