@@ -50,7 +50,7 @@ pub(super) struct Audit {
     /// All lookups that have a code.
     probes: Probes,
     /// The rare positions, ascending.
-    rares: Vec<u64>,
+    rare_positions: Vec<u64>,
     /// Up to this n a move may leave a single heap whose value is rare, or no heap at all.
     singles_until: u64,
     /// Removal and least difference of each split.
@@ -88,13 +88,13 @@ impl Audit {
             }
         }
         let splits = rule.splits().map(|split| (split.remove, split.min_difference)).collect();
-        let rares = rares.iter().map(|rare| rare.0).collect();
-        Audit { space, kernel, seed, probes, rares, singles_until, splits }
+        let rare_positions = rares.iter().map(|rare| rare.0).collect();
+        Audit { space, kernel, seed, probes, rare_positions, singles_until, splits }
     }
 
     /// The number of rare positions from which the lookups were derived.
-    pub(super) fn rares(&self) -> usize {
-        self.rares.len()
+    pub(super) fn rare_positions(&self) -> usize {
+        self.rare_positions.len()
     }
 
     /// The complete groups inside `range` that are audited.
@@ -110,7 +110,7 @@ impl Audit {
 
     /// Whether for each n of `range` every lookup exists, and meets no rare position.
     fn has_all(&self, range: &Range<u64>) -> bool {
-        let last = self.rares.last().copied().unwrap_or(0);
+        let last = self.rare_positions.last().copied().unwrap_or(0);
         let exist = |&(remove, _): &(u64, u64)| range.start > last + remove;
         if range.start <= self.singles_until || !self.splits.iter().all(exist) {
             return false;
@@ -120,11 +120,11 @@ impl Audit {
             return true;
         }
         self.splits.iter().all(|&(remove, difference)| {
-            self.rares.iter().filter(|&&r| r > 0).all(|&r| {
+            self.rare_positions.iter().filter(|&&r| r > 0).all(|&r| {
                 let others = range.start - remove - r..range.end - remove - r;
-                let next = self.rares.partition_point(|&rare| rare < others.start);
+                let next = self.rare_positions.partition_point(|&rare| rare < others.start);
                 let near = others.start < r + difference && r < others.end + difference;
-                self.rares.get(next).is_none_or(|&rare| rare >= others.end) && !(difference > 0 && near)
+                self.rare_positions.get(next).is_none_or(|&rare| rare >= others.end) && !(difference > 0 && near)
             })
         })
     }
@@ -168,7 +168,7 @@ impl Audit {
     fn wrong_lane(&self, first: u64, codes: &Codes) -> Option<(u64, u16)> {
         let at = codes.at(first);
         let answers = &codes.items()[at..at + LANES];
-        let is_rare = |n: u64, code: u8| code == POISON && self.rares.binary_search(&n).is_ok();
+        let is_rare = |n: u64, code: u8| code == POISON && self.rare_positions.binary_search(&n).is_ok();
         let common = || (first..).zip(answers.iter().copied()).enumerate().filter(|(_, (n, code))| !is_rare(*n, *code));
         let largest = usize::from(common().map(|(_, (_, code))| code).max()?);
         let considered = CODES.into_iter().find(|&codes| codes > largest).unwrap_or(MOST_CODES);

@@ -28,6 +28,7 @@
 
 use super::codes::Codes;
 use super::lookup_order::{self, Left, LookupRun};
+use super::parallelism::{MarkingThread, Threads};
 use super::pipeline::{AHEAD, LONG_PIECE, PIPELINE_PIECE, Producer, RECENT};
 use super::window::Window;
 use crate::error::{Error, Result};
@@ -117,6 +118,8 @@ pub(super) struct Stream {
     values: Window<u16>,
     /// Whether the stream uses 16-bit values instead of codes.
     wide: bool,
+    /// The threads of the current block.
+    threads: Threads,
 }
 
 /// Price of one more considered code, in picoseconds per value. No benchmark measures it on its own.
@@ -342,6 +345,7 @@ impl Stream {
             codes: Window::new(past.len(), Vec::new()),
             values: Window::new(past.len(), Vec::new()),
             wide: false,
+            threads: Threads::ONE,
         };
         for m in rule.moves().iter().filter(|m| m.leaves == Leaves::One && space.keeps_class(m.remove, m.constant)) {
             stream.add(Lookup { offset: m.remove, value: m.constant, part: 0, min_difference: 0 });
@@ -494,6 +498,7 @@ impl Stream {
     /// Computes the next `length` candidates and sends them to the other end of the pipeline piece by piece. Computes
     /// fewer when one has no byte code, or when the other end is gone.
     pub(super) fn block(&mut self, length: usize, producer: &mut Producer) -> Result<(Vec<u16>, Stop)> {
+        self.threads = producer.threads();
         let start = self.end();
         let end = start + length as u64;
         let mut stop = Stop::Done;
@@ -593,8 +598,8 @@ impl Stream {
     /// be marked ahead is, though most would be cheaper to check, because that leaves less work to the one thread that
     /// computes the values in order. Two threads have no time to spare: both search witnesses once the candidates are
     /// complete.
-    fn is_ahead(lookup: &Lookup) -> bool {
-        rayon::current_num_threads() > 2 && lookup.offset >= AHEAD as u64
+    fn is_ahead(&self, lookup: &Lookup) -> bool {
+        self.threads.marking() == MarkingThread::Dedicated && lookup.offset >= AHEAD as u64
     }
 
     /// Learns the order of the lookups, and chooses the budget.
@@ -602,8 +607,8 @@ impl Stream {
         let end = self.end();
         self.reconsider();
         let sample = lookup_order::sample(end);
-        let mut lookups: Vec<Lookup> = self.lookups.iter().filter(|lookup| Self::is_ahead(lookup)).copied().collect();
-        let mut rest: Vec<Lookup> = self.lookups.iter().filter(|lookup| !Self::is_ahead(lookup)).copied().collect();
+        let mut lookups: Vec<Lookup> = self.lookups.iter().filter(|lookup| self.is_ahead(lookup)).copied().collect();
+        let mut rest: Vec<Lookup> = self.lookups.iter().filter(|lookup| !self.is_ahead(lookup)).copied().collect();
         let all = rest.len();
         let answers: Vec<usize> = sample.iter().map(|&n| self.answer(n)).collect();
         lookup_order::learn(&mut rest, &lookups, all, &answers, |lookup, i| self.option(lookup, sample[i]));
@@ -635,7 +640,7 @@ impl Stream {
         };
         let probes: Vec<Probe> = self.lookups.iter().map(probe).collect();
         let left = lookup_order::left(self.kernel, self.codes.items(), &probes, &runs, self.codes_considered);
-        let given = self.lookups.iter().take_while(|lookup| Self::is_ahead(lookup)).count();
+        let given = self.lookups.iter().take_while(|lookup| self.is_ahead(lookup)).count();
         self.budget = choose_budget(&left, probes.len(), runs.len() * LANES, given, self.codes_considered);
         self.rebalanced_at = self.end();
         self.unresolved = 0;
@@ -932,6 +937,11 @@ impl Stream {
         if draw.is_multiple_of(2) { self.rares[i].0 ^= u64::from(bit) } else { self.rares[i].1 ^= u16::from(bit) }
     }
 
+    /// Whether the plan checks lookups with an offset of at least `offset`, rather than marking all of them.
+    pub(super) fn checks_from(&self, offset: usize) -> bool {
+        self.plan.checked().any(|list| list.max_offset() >= offset)
+    }
+
     pub(super) fn first_code(&self) -> u64 {
         self.codes.start()
     }
@@ -958,6 +968,7 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::solver::block::BlockLimits;
     use crate::solver::pipeline::pipeline;
     use crate::solver::{Histogram, Method, values};
     use std::collections::VecDeque;
@@ -988,7 +999,7 @@ mod tests {
                     let [found, expected] = [&mut chained, &mut plain].map(|stream| {
                         let codes = Codes::new(stream.space, stream.end());
                         let (mut producer, _worker) =
-                            pipeline(&codes, kernel, stream.plan(), u64::MAX, VecDeque::new());
+                            pipeline(&codes, kernel, stream.plan(), BlockLimits::up_to(u64::MAX), VecDeque::new());
                         stream.block(length, &mut producer).unwrap()
                     });
                     assert!(found == expected, "{rule}, {kernel}, {length} from {proved}");

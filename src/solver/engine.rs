@@ -1,9 +1,13 @@
-//! The engines.
+//! The three ways to compute values: by the definition, by comparing all pairs of parts, and with a sparse space.
+//!
+//! The engine that continues a sequence is created from the earlier values. Without a space it needs all of them. With
+//! a space it needs the rare positions, the last values above 255, the largest value and the last values up to the
+//! largest lookup.
 
-use super::block::{SMALLEST_BLOCK, Streams};
+use super::block::Streams;
 use super::candidates::Stream;
 use super::codes::Codes;
-use super::exhaustive::Dense;
+use super::exhaustive::ExhaustiveSolver;
 use super::window::Window;
 use super::witnesses::{self, Witnesses};
 use super::{Method, SequenceStats, Solver, SparseSpace, may_be_sparse};
@@ -11,14 +15,15 @@ use crate::error::Result;
 use crate::theory::definition::{self, Sequence, for_each_kept, for_each_piece};
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
-use std::collections::VecDeque;
 
 /// What a solver extracts from the earlier values before it starts.
 #[derive(Default)]
 pub(super) struct EarlierValues {
-    pub(super) rares: Vec<(u64, u16)>,
+    /// The rare positions under the space, ascending, with the values.
+    pub(super) rare_positions: Vec<(u64, u16)>,
     /// The last values above 255.
     pub(super) large: Vec<(u64, u16)>,
+    /// The largest value.
     pub(super) max_value: u16,
 }
 
@@ -32,7 +37,7 @@ impl EarlierValues {
         let mut seen = EarlierValues { max_value: known.max_value, ..EarlierValues::default() };
         for_each_kept(past, |from, values| {
             if space != SparseSpace::NONE {
-                seen.rares.extend(space.rares(from, values));
+                seen.rare_positions.extend(space.rares(from, values));
             }
             let largest = values.iter().copied().max().unwrap_or(0);
             if largest > 255 {
@@ -42,8 +47,8 @@ impl EarlierValues {
             seen.large.drain(..witnesses::many_first(&seen.large));
             Ok(())
         })?;
-        seen.rares.extend(&known.rares);
-        seen.rares.sort_unstable();
+        seen.rare_positions.extend(&known.rares);
+        seen.rare_positions.sort_unstable();
         Ok(seen)
     }
 }
@@ -52,7 +57,7 @@ pub(super) enum Engine {
     /// By the definition, one pair after the other.
     Definition(Window<u16>),
     /// All pairs, many at once.
-    Dense(Dense),
+    Exhaustive(ExhaustiveSolver),
     /// Candidates and witnesses in a sparse space.
     Sparse(Box<Streams>),
 }
@@ -63,7 +68,7 @@ impl Solver {
     pub(super) fn definition_engine<S: Sequence + ?Sized>(&self, past: &S) -> Result<Engine> {
         let has_splits = self.rule.splits().next().is_some();
         if let (Method::Sparse(kernel), true) = (self.method, has_splits) {
-            return Ok(Engine::Dense(Dense::new(kernel, past)?));
+            return Ok(Engine::Exhaustive(ExhaustiveSolver::new(kernel, past)?));
         }
         let start = if has_splits { 0 } else { past.len().saturating_sub(self.rule.max_remove()) };
         let mut values = vec![0; index(past.len() - start)];
@@ -76,7 +81,7 @@ impl Solver {
         if !may_be_sparse(&self.rule, self.method) {
             return self.definition_engine(past);
         }
-        let candidates = Stream::new(&self.rule, self.space, kernel, seen.rares, self.max_value, past)?;
+        let candidates = Stream::new(&self.rule, self.space, kernel, seen.rare_positions, self.max_value, past)?;
         let witnesses = Witnesses::new(&self.rule, self.space, kernel, seen.large, past)?;
         let start = past.len().saturating_sub(candidates.reach().max(witnesses.lookback()));
         let mut codes = Codes::new(self.space, start);
@@ -84,16 +89,7 @@ impl Solver {
             codes.push(values);
             Ok(())
         })?;
-        Ok(Engine::Sparse(Box::new(Streams {
-            kernel,
-            candidates,
-            witnesses,
-            codes,
-            ahead: VecDeque::new(),
-            audit: None,
-            block: Vec::new(),
-            next_length: SMALLEST_BLOCK,
-        })))
+        Ok(Engine::Sparse(Box::new(Streams::new(kernel, candidates, witnesses, codes))))
     }
 
     /// The engine for a space that was not in use so far.
@@ -102,19 +98,21 @@ impl Solver {
     }
 }
 
-/// Appends the next values by comparing all pairs of parts: one batch, short enough that the caller can stop in time.
-pub(super) fn compare(rule: &Rule, dense: &mut Dense, limit: u64, out: &mut Vec<u16>) -> Result<()> {
-    /// Maximum work per batch, in compared pairs (see [`Dense::work`]): a fraction of a second.
+/// Appends the next values, none from position `limit` on, by comparing all pairs of parts: one batch, short enough that
+/// the caller can stop in time.
+pub(super) fn compare_pairs(rule: &Rule, solver: &mut ExhaustiveSolver, limit: u64, out: &mut Vec<u16>) -> Result<()> {
+    /// Maximum work per batch, in compared pairs (see [`ExhaustiveSolver::work`]): a fraction of a second.
     const BATCH: u64 = 1 << 30;
-    let until = dense.work().saturating_add(BATCH);
-    while dense.end() < limit && dense.work() < until {
-        out.push(dense.next(rule)?);
+    let until = solver.work().saturating_add(BATCH);
+    while solver.end() < limit && solver.work() < until {
+        out.push(solver.next(rule)?);
     }
     Ok(())
 }
 
-/// Appends the next values by the definition: one batch, short enough that the caller can stop in time.
-pub(super) fn define(rule: &Rule, values: &mut Window<u16>, limit: u64, out: &mut Vec<u16>) -> Result<()> {
+/// Appends the next values, none from position `limit` on, by the definition: one batch, short enough that the caller
+/// can stop in time.
+pub(super) fn apply_definition(rule: &Rule, values: &mut Window<u16>, limit: u64, out: &mut Vec<u16>) -> Result<()> {
     /// Maximum number of options per batch: a fraction of a second.
     const BATCH: u64 = 1 << 26;
     /// Minimum number of pairs of parts for which several threads compute one value.

@@ -78,7 +78,7 @@ enum Rows {
 }
 
 /// The solver by all pairs: all values of a sequence, and the rows that it compares.
-pub(super) struct Dense {
+pub(super) struct ExhaustiveSolver {
     kernel: Kernel,
     values: Window<u16>,
     rows: Rows,
@@ -90,18 +90,18 @@ pub(super) struct Dense {
     work: u64,
 }
 
-impl Dense {
+impl ExhaustiveSolver {
     /// A solver that continues `past`.
     ///
     /// # Errors
     /// Any error of reading `past`.
-    pub(super) fn new<S: Sequence + ?Sized>(kernel: Kernel, past: &S) -> Result<Dense> {
+    pub(super) fn new<S: Sequence + ?Sized>(kernel: Kernel, past: &S) -> Result<ExhaustiveSolver> {
         let mut values = vec![0; index(past.len())];
         past.read(0, &mut values)?;
         let bytes: Option<Vec<u8>> = values.iter().map(|&v| u8::try_from(v).ok()).collect();
         let rows = bytes.map_or_else(|| Rows::Values(Row::new(values.clone())), |bytes| Rows::Bytes(Row::new(bytes)));
         let mask = values.iter().fold(0, |all, v| all | v);
-        Ok(Dense { kernel, values: Window::new(0, values), rows, mask, marked: MARKED, work: 0 })
+        Ok(ExhaustiveSolver { kernel, values: Window::new(0, values), rows, mask, marked: MARKED, work: 0 })
     }
 
     /// Compares the values and the rows with the values of `past`.
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn comparing_all_pairs_gives_the_values_of_the_definition() {
-        let mut random = Random::new("dense");
+        let mut random = Random::new("exhaustive");
         let mut rules: Vec<Rule> = [
             "0.07",
             "0.137",
@@ -256,19 +256,19 @@ mod tests {
             let expected = definition::values(&rule, 3000).unwrap();
             for kernel in Kernel::available() {
                 let start = random.pick(&[0, 1, 2, 600, 2999]);
-                let mut dense = Dense::new(kernel, &expected[..start]).unwrap();
+                let mut solver = ExhaustiveSolver::new(kernel, &expected[..start]).unwrap();
                 for (n, &value) in expected.iter().enumerate().skip(start) {
-                    assert_eq!(dense.next(&rule).unwrap(), value, "{rule}, {kernel}, G({n}), from {start}");
+                    assert_eq!(solver.next(&rule).unwrap(), value, "{rule}, {kernel}, G({n}), from {start}");
                 }
-                dense.check_memory(expected.as_slice()).unwrap();
+                solver.check_memory(expected.as_slice()).unwrap();
                 let (at, forwards) = (usize::try_from(random.below(3000)).unwrap(), random.below(2) == 0);
-                match &mut dense.rows {
+                match &mut solver.rows {
                     Rows::Bytes(row) if forwards => row.forwards[at] ^= 4,
                     Rows::Bytes(row) => *row.backwards.iter_mut().nth_back(at).unwrap() ^= 4,
                     Rows::Values(row) if forwards => row.forwards[at] ^= 4,
                     Rows::Values(row) => *row.backwards.iter_mut().nth_back(at).unwrap() ^= 4,
                 }
-                assert!(dense.check_memory(expected.as_slice()).is_err(), "a flip at {at} of {rule} is not noticed");
+                assert!(solver.check_memory(expected.as_slice()).is_err(), "a flip at {at} of {rule} is not noticed");
             }
         }
     }
@@ -282,11 +282,11 @@ mod tests {
             // All values but one are 0, so one option is 1 and the others are 0.
             let mut values = vec![0u16; index(n)];
             values[index(at)] = 1;
-            let mut dense = Dense::new(Kernel::best(), values.as_slice()).unwrap();
-            assert_eq!(dense.value(&rule, n).unwrap(), 2, "{at} of {n}");
+            let mut solver = ExhaustiveSolver::new(Kernel::best(), values.as_slice()).unwrap();
+            assert_eq!(solver.value(&rule, n).unwrap(), 2, "{at} of {n}");
             values[index(at)] = 2;
-            let mut dense = Dense::new(Kernel::best(), values.as_slice()).unwrap();
-            assert_eq!(dense.value(&rule, n).unwrap(), 1, "{at} of {n}");
+            let mut solver = ExhaustiveSolver::new(Kernel::best(), values.as_slice()).unwrap();
+            assert_eq!(solver.value(&rule, n).unwrap(), 1, "{at} of {n}");
         }
     }
 }

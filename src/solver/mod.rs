@@ -5,15 +5,19 @@
 //! position, and it joins the list of rare positions. This is exact: it relies on no hypothesis and no conjecture. The
 //! choice of the sparse space decides only the speed.
 //!
-//! Two streams work side by side (`rayon::join`): the candidates (`candidates`) of one block, and the witnesses
+//! Two streams work side by side in blocks (`block`): the candidates (`candidates`) of one block, and the witnesses
 //! (`witnesses`) of the block before. `pipeline` describes how they communicate during a block. Neither runs farther
 //! ahead. A new rare position takes both back to the position after it. Blocks then start small and double, so that the
 //! many rare positions of a short sequence cost little.
 //!
 //! Before a space is known, and for games that have none, the solver compares all pairs of parts (`exhaustive`). It
 //! finds a space by the Walsh–Hadamard transform of the histogram ([`Histogram::best_space`]), and reviews the space
-//! whenever the sequence has doubled or the number of rare positions has grown by a quarter. Some named games have a
-//! built-in space.
+//! whenever the sequence has doubled or the number of rare positions has grown by a quarter (`review`). Some named games
+//! have a built-in space.
+//!
+//! Some code repeats other code on purpose. The audit (`audit`) and `verify::exclusion` each derive the list of lookups
+//! from the rare positions themselves, and memory holds two copies of the codes, computed independently: a mistake in
+//! one does not repeat in the other.
 //!
 //! Invariant: values that [`Solver::advance`] returns are proved, provided that the values before them are right.
 
@@ -24,21 +28,22 @@ mod codes;
 mod engine;
 mod exhaustive;
 mod lookup_order;
+mod parallelism;
 mod pipeline;
 mod review;
 mod window;
 mod witnesses;
 
 pub use crate::theory::sparse_space::{Histogram, SparseSpace};
-
-pub use block::BLOCK;
+pub use parallelism::Parallelism;
 
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::theory::definition::{self, Appended, Sequence};
-use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
+use block::{BLOCK, BlockLimits};
 use engine::{EarlierValues, Engine};
+use review::SpaceReview;
 use window::Window;
 
 /// How values are computed.
@@ -107,17 +112,16 @@ pub fn may_be_sparse(rule: &Rule, method: Method) -> bool {
 pub struct Solver {
     rule: Rule,
     method: Method,
+    /// The space of the last sparse engine, or the one that the first sparse engine will use.
     space: SparseSpace,
-    /// Whether `space` is the built-in space of a named game, which is not reviewed while all values are below 512.
-    built_in: bool,
-    /// Whether the space is never reviewed ([`Solver::with_fixed_space`]).
-    fixed: bool,
-    max_value: u16,
-    next_review: u64,
-    rares_at_review: u64,
-    work: Work,
-    largest_block: usize,
+    review: SpaceReview,
     engine: Engine,
+    /// The largest value so far.
+    max_value: u16,
+    work: Work,
+    /// Maximum number of values in a block.
+    largest_block: usize,
+    parallelism: Parallelism,
     /// Seed that selects the audited groups; `None` without an audit.
     audit: Option<u64>,
     /// Whether an error occurred, which may have left the streams at different positions.
@@ -165,38 +169,52 @@ impl Solver {
             rule: rule.clone(),
             method,
             space: chosen,
-            built_in: built_in.is_some() && (space.is_none() || space == built_in),
-            fixed: false,
+            review: SpaceReview {
+                built_in: built_in.is_some() && (space.is_none() || space == built_in),
+                fixed: false,
+                due_at: past.len().max(BOOTSTRAP),
+                rare_positions: 0,
+            },
+            engine: Engine::Definition(Window::new(0, Vec::new())),
             max_value: seen.max_value,
-            next_review: past.len().max(BOOTSTRAP),
-            rares_at_review: 0,
             work: Work::default(),
             largest_block: BLOCK,
-            engine: Engine::Definition(Window::new(0, Vec::new())),
+            parallelism: Parallelism::of_pool(),
             audit: None,
             failed: false,
         };
         if past.len() >= BOOTSTRAP && solver.space != SparseSpace::NONE && method != Method::Definition {
             solver.engine = solver.sparse_engine(past, seen)?;
-            solver.next_review = past.len() * 2;
+            solver.review.due_at = past.len() * 2;
         } else {
             solver.engine = solver.definition_engine(past)?;
         }
         Ok(solver)
     }
 
-    /// Sets the maximum number of values in a block, clamped to 1..=[`BLOCK`]. It changes the speed but no value (for
+    /// Plans for this number of threads instead of all threads of the pool ([`Parallelism::of_pool`]). It changes the
+    /// speed but no value.
+    #[must_use]
+    pub fn with_parallelism(mut self, parallelism: Parallelism) -> Solver {
+        self.parallelism = parallelism;
+        self
+    }
+
+    /// Sets the maximum number of values in a block, clamped to 1..=2^17. It changes the speed but no value (for
     /// tests).
+    #[doc(hidden)]
     #[must_use]
     pub fn with_block(mut self, largest: usize) -> Solver {
         self.largest_block = largest.clamp(1, BLOCK);
         self
     }
 
-    /// Keeps the first space in use, however bad it is. It changes the speed but no value (for tests).
+    /// Keeps the first space in use, however bad it is. It changes the speed but no value (for tests, and to recompute
+    /// the values of a run in the space of that run).
+    #[doc(hidden)]
     #[must_use]
     pub fn with_fixed_space(mut self) -> Solver {
-        self.fixed = true;
+        self.review.fixed = true;
         self
     }
 
@@ -212,7 +230,7 @@ impl Solver {
     #[must_use]
     pub fn space(&self) -> SparseSpace {
         match self.engine {
-            Engine::Definition(_) | Engine::Dense(_) => SparseSpace::NONE,
+            Engine::Definition(_) | Engine::Exhaustive(_) => SparseSpace::NONE,
             Engine::Sparse(_) => self.space,
         }
     }
@@ -223,10 +241,10 @@ impl Solver {
     #[must_use]
     pub fn rares(&self, handed_out: u64) -> (u64, u64) {
         match &self.engine {
-            Engine::Definition(_) | Engine::Dense(_) => (handed_out, handed_out.saturating_sub(1)),
+            Engine::Definition(_) | Engine::Exhaustive(_) => (handed_out, handed_out.saturating_sub(1)),
             Engine::Sparse(streams) => {
-                let rares = streams.candidates.rares();
-                (rares.len() as u64, rares.last().map_or(0, |rare| rare.0))
+                let rare_positions = streams.candidates.rares();
+                (rare_positions.len() as u64, rare_positions.last().map_or(0, |rare| rare.0))
             }
         }
     }
@@ -236,7 +254,7 @@ impl Solver {
     #[must_use]
     pub fn lookback(&self) -> Option<u64> {
         match &self.engine {
-            Engine::Definition(_) | Engine::Dense(_) => None,
+            Engine::Definition(_) | Engine::Exhaustive(_) => None,
             Engine::Sparse(_) => Some(lookback(&self.rule, self.rares(0).1)),
         }
     }
@@ -249,11 +267,8 @@ impl Solver {
     pub fn check_memory<S: Sequence + ?Sized>(&self, past: &S) -> Result<()> {
         match &self.engine {
             Engine::Definition(values) => values.agrees_with(past),
-            Engine::Dense(dense) => dense.check_memory(past),
-            Engine::Sparse(streams) => {
-                streams.candidates.check_memory(&streams.codes, past)?;
-                streams.witnesses.check_memory(&streams.codes, past)
-            }
+            Engine::Exhaustive(solver) => solver.check_memory(past),
+            Engine::Sparse(streams) => streams.check_memory(past),
         }
     }
 
@@ -279,29 +294,71 @@ impl Solver {
     /// If an earlier call returned an error.
     pub fn advance<S: Sequence + ?Sized>(&mut self, past: &S, limit: u64, out: &mut Vec<u16>) -> Result<()> {
         assert!(!self.failed, "a solver cannot continue after an error");
-        let advanced = self.go_on(past, limit, out);
+        let advanced = self.compute(past, limit, out);
         self.failed = advanced.is_err();
         advanced
     }
 
-    fn go_on<S: Sequence + ?Sized>(&mut self, past: &S, limit: u64, out: &mut Vec<u16>) -> Result<()> {
+    /// Continues `values`, all values that the solver has returned so far, up to `to` values. After each block `go_on`
+    /// gets the number of values so far, and stops the computation by returning false. Returns whether the last call of
+    /// `go_on` returned true; true without any call.
+    ///
+    /// # Errors
+    /// As [`Solver::advance`], and [`Error::Memory`] when the values do not fit in memory. `values` then ends with the
+    /// values proved before the error.
+    ///
+    /// # Panics
+    /// If an earlier call returned an error.
+    pub fn extend_to(&mut self, values: &mut Vec<u16>, to: u64, go_on: impl FnMut(u64) -> bool) -> Result<bool> {
+        self.extend_behind([].as_slice(), values, to, go_on)
+    }
+
+    /// As [`Solver::extend_to`], where `more` are the values behind those of `first`, and `to` and the argument of
+    /// `go_on` count the values of both.
+    pub(crate) fn extend_behind<S: Sequence + ?Sized>(
+        &mut self,
+        first: &S,
+        more: &mut Vec<u16>,
+        to: u64,
+        mut go_on: impl FnMut(u64) -> bool,
+    ) -> Result<bool> {
+        let mut fresh = Vec::new();
+        loop {
+            let past = Appended { first, more };
+            if past.len() >= to {
+                return Ok(true);
+            }
+            fresh.clear();
+            let advanced = self.advance(&past, to, &mut fresh);
+            more.try_reserve(fresh.len()).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * to })?;
+            more.extend_from_slice(&fresh);
+            advanced?;
+            if !go_on(first.len() + more.len() as u64) {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// [`Solver::advance`], which remembers an error.
+    fn compute<S: Sequence + ?Sized>(&mut self, past: &S, limit: u64, out: &mut Vec<u16>) -> Result<()> {
         let before = out.len();
         while out.len() == before {
             self.review(past)?;
+            let before_review = if past.len() < self.review.due_at { limit.min(self.review.due_at) } else { limit };
             match &mut self.engine {
                 Engine::Definition(values) => {
-                    let limit = limit.min(if past.len() < self.next_review { self.next_review } else { limit });
-                    engine::define(&self.rule, values, limit, out)?;
+                    engine::apply_definition(&self.rule, values, before_review, out)?;
                     self.work.defined += (out.len() - before) as u64;
                 }
-                Engine::Dense(dense) => {
-                    let limit = limit.min(if past.len() < self.next_review { self.next_review } else { limit });
-                    engine::compare(&self.rule, dense, limit, out)?;
+                Engine::Exhaustive(solver) => {
+                    engine::compare_pairs(&self.rule, solver, before_review, out)?;
                     self.work.defined += (out.len() - before) as u64;
                 }
                 Engine::Sparse(streams) => {
                     streams.prepare_audit(&self.rule, self.space, self.audit);
-                    streams.step(past, limit, self.largest_block, &mut self.work, out)?;
+                    let threads = self.parallelism.in_pool();
+                    let limits = BlockLimits { end: limit, longest: self.largest_block, threads };
+                    streams.step(past, limits, &mut self.work, out)?;
                     self.prove_largest(past, before, out)?;
                 }
             }
@@ -346,31 +403,25 @@ impl Solver {
 /// Computes G(0), …, G(count - 1) in memory, two bytes per value.
 ///
 /// # Errors
-/// [`Error::ValueTooLarge`] at the first value above 65535.
+/// [`Error::ValueTooLarge`] at the first value above 65535, and [`Error::Memory`] when the values do not fit in memory.
 pub fn values(rule: &Rule, method: Method, count: usize) -> Result<Vec<u16>> {
-    extend(rule, method, Vec::new(), count, BLOCK, |_| true)
+    extend(rule, method, Vec::new(), count, |_| true)
 }
 
-/// Continues `values`, the first values of the game, up to `count` values in blocks of at most `block` values. Between
-/// blocks `go_on` gets the number of values so far, and stops the computation by returning false.
+/// Continues `values`, the first values of the game, up to `count` values. After each block `go_on` gets the number of
+/// values so far, and stops the computation by returning false.
 ///
 /// # Errors
-/// [`Error::ValueTooLarge`] at the first value above 65535.
+/// [`Error::ValueTooLarge`] at the first value above 65535, and [`Error::Memory`] when the values do not fit in memory.
 pub fn extend(
     rule: &Rule,
     method: Method,
     mut values: Vec<u16>,
     count: usize,
-    block: usize,
-    mut go_on: impl FnMut(u64) -> bool,
+    go_on: impl FnMut(u64) -> bool,
 ) -> Result<Vec<u16>> {
-    let mut solver = Solver::new(rule, method, None, values.as_slice())?.with_block(block);
-    let mut fresh = Vec::new();
-    while values.len() < count && go_on(values.len() as u64) {
-        fresh.clear();
-        solver.advance(values.as_slice(), count as u64, &mut fresh)?;
-        values.extend_from_slice(&fresh);
-    }
+    let mut solver = Solver::new(rule, method, None, values.as_slice())?;
+    solver.extend_to(&mut values, count as u64, go_on)?;
     Ok(values)
 }
 

@@ -21,8 +21,10 @@
 //! The worker computes the codes of each piece from its values. So memory holds two copies of the codes, computed
 //! independently, and the solver can compare them.
 
+use super::block::BlockLimits;
 use super::candidates::LookupPlan;
 use super::codes::Codes;
+use super::parallelism::{MarkingThread, Threads};
 use crate::kernel::{BitPlanes, Kernel, LANES};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -46,7 +48,7 @@ pub(super) const RECENT: usize = 1 << 18;
 
 // A lookup with an offset above RECENT, from anywhere in a block or up to AHEAD behind it, must read codes before the
 // block.
-const _: () = assert!(super::BLOCK + AHEAD <= RECENT);
+const _: () = assert!(super::block::BLOCK + AHEAD <= RECENT);
 
 /// Candidates, the plan that they were computed with, and planes that are no longer needed.
 struct Piece {
@@ -66,6 +68,7 @@ pub(super) struct MarkedAhead {
 pub(super) struct Producer {
     pieces: Sender<Piece>,
     rest: Rest,
+    threads: Threads,
 }
 
 /// Pieces that are marked and not used yet, in ascending order, perhaps with gaps.
@@ -87,32 +90,37 @@ pub(super) struct MarkWorker<'a> {
     spare: Vec<Vec<BitPlanes>>,
     /// Start of the next piece to mark; the pieces before it are marked, or never will be.
     next: u64,
-    /// End of the positions that may be marked.
-    limit: u64,
+    /// The first position that may not be marked (`end`), and the threads of the block.
+    limits: BlockLimits,
 }
 
-/// A pipeline for the positions from the end of `codes` up to `limit`. `waiting` are the pieces that the pipeline of
+/// A pipeline for the positions from the end of `codes` up to the end of `limits`. `waiting` are the pieces that the pipeline of
 /// the block before has marked.
 pub(super) fn pipeline(
     codes: &Codes,
     kernel: Kernel,
     plan: Arc<LookupPlan>,
-    limit: u64,
+    limits: BlockLimits,
     waiting: VecDeque<MarkedAhead>,
 ) -> (Producer, MarkWorker<'_>) {
     let (pieces, arriving) = channel();
     let (marked, marks) = channel();
     let next = waiting.back().map_or(0, |ahead| ahead.start + PIPELINE_PIECE as u64);
-    let may_mark = rayon::current_num_threads() > 1 && !plan.is_chain();
+    let may_mark = limits.threads.marking() != MarkingThread::None && !plan.is_chain();
     // Copy as many codes as this plan reads, if it has lookups to mark ahead. Under a later plan that reads farther
     // back nothing is marked ahead in this block.
     let reach = Some(plan.ahead()[0].max_offset()).filter(|&reach| reach > 0).unwrap_or(RECENT);
-    let recent = codes.last(if may_mark { reach } else { 0 }, super::BLOCK);
-    let worker = MarkWorker { codes, recent, kernel, plan, pieces: arriving, marked, spare: Vec::new(), next, limit };
-    (Producer { pieces, rest: Rest { marked: marks, waiting } }, worker)
+    let recent = codes.last(if may_mark { reach } else { 0 }, super::block::BLOCK);
+    let worker = MarkWorker { codes, recent, kernel, plan, pieces: arriving, marked, spare: Vec::new(), next, limits };
+    (Producer { pieces, rest: Rest { marked: marks, waiting }, threads: limits.threads }, worker)
 }
 
 impl Producer {
+    /// The threads of the block.
+    pub(super) fn threads(&self) -> Threads {
+        self.threads
+    }
+
     /// The planes of the piece from `start` on, if the worker has marked it under this plan; otherwise an empty list.
     /// Drops the marks of earlier pieces.
     pub(super) fn ahead(&mut self, plan: &Arc<LookupPlan>, start: u64) -> Vec<BitPlanes> {
@@ -146,7 +154,7 @@ impl Rest {
 impl MarkWorker<'_> {
     /// Whether the producer can use marks made ahead.
     pub(super) fn marks(&self) -> bool {
-        rayon::current_num_threads() > 1 && self.plan.has_ahead()
+        self.limits.threads.marking() != MarkingThread::None && self.plan.has_ahead()
     }
 
     /// Takes the pieces that have arrived, and marks every piece that can be marked now. Returns false when no more
@@ -198,7 +206,7 @@ impl MarkWorker<'_> {
         }
         let end = self.recent.end();
         self.next = self.next.max(first.next_multiple_of(PIPELINE_PIECE as u64));
-        while self.next + PIPELINE_PIECE as u64 <= self.limit.min(end + AHEAD as u64) {
+        while self.next + PIPELINE_PIECE as u64 <= self.limits.end.min(end + AHEAD as u64) {
             let start = self.next;
             self.next += PIPELINE_PIECE as u64;
             let lists = self.plan.ahead();
@@ -252,10 +260,10 @@ mod tests {
                 let mut codes = Codes::new(space, 0);
                 codes.push(past);
                 let begin = past.len() as u64;
-                let limit = begin + 7 * PIPELINE_PIECE as u64 + 5;
+                let limits = BlockLimits::up_to(begin + 7 * PIPELINE_PIECE as u64 + 5);
                 let none = || (stream.plan(), VecDeque::new());
                 let (plan, waiting) = none();
-                let (mut producer, worker) = pipeline(&codes, kernel, plan, limit, waiting);
+                let (mut producer, worker) = pipeline(&codes, kernel, plan, limits, waiting);
                 // The first piece makes the plan and carries it to the worker.
                 let (found, _) = stream.block(PIPELINE_PIECE, &mut producer).unwrap();
                 assert!(found == later[..PIPELINE_PIECE], "{kernel}");
@@ -285,7 +293,7 @@ mod tests {
                         assert!(*planes == own, "{kernel}: group {group} of the piece from {}", ahead.start);
                     }
                 }
-                let (mut producer, _worker) = pipeline(&codes, kernel, Arc::clone(&plan), limit, waiting);
+                let (mut producer, _worker) = pipeline(&codes, kernel, Arc::clone(&plan), limits, waiting);
                 let other = Arc::new(LookupPlan::clone(&plan));
                 assert!(producer.ahead(&plan, begin).is_empty());
                 assert!(producer.ahead(&other, begin + PIPELINE_PIECE as u64).is_empty());
@@ -320,7 +328,8 @@ mod tests {
             known.push(&all);
             known.push(&vec![0; AHEAD]);
             let (mut recent, waiting) = pool.install(|| {
-                let (mut producer, worker) = pipeline(&codes, kernel, Arc::clone(&plan), u64::MAX, VecDeque::new());
+                let (mut producer, worker) =
+                    pipeline(&codes, kernel, Arc::clone(&plan), BlockLimits::up_to(u64::MAX), VecDeque::new());
                 assert!(producer.send(&all[begin..], &plan, Vec::new()));
                 let rest = producer.close();
                 let recent = worker.finish();
@@ -353,7 +362,8 @@ mod tests {
             let mut stream = Stream::new(&rule, space, Kernel::best(), rares, largest, past.as_slice()).unwrap();
             let mut codes = Codes::new(space, 0);
             codes.push(&past);
-            let (mut producer, worker) = pipeline(&codes, Kernel::best(), stream.plan(), u64::MAX, VecDeque::new());
+            let (mut producer, worker) =
+                pipeline(&codes, Kernel::best(), stream.plan(), BlockLimits::up_to(u64::MAX), VecDeque::new());
             drop(worker);
             let (found, _) = stream.block(1 << 17, &mut producer).unwrap();
             assert!(found.len() <= PIPELINE_PIECE, "{} candidates that no worker takes", found.len());
@@ -371,7 +381,8 @@ mod tests {
         let stream = Stream::new(&rule, space, Kernel::best(), rares, 255, past.as_slice()).unwrap();
         let mut codes = Codes::new(space, 0);
         codes.push(&past);
-        let (mut producer, worker) = pipeline(&codes, Kernel::best(), stream.plan(), u64::MAX, VecDeque::new());
+        let (mut producer, worker) =
+            pipeline(&codes, Kernel::best(), stream.plan(), BlockLimits::up_to(u64::MAX), VecDeque::new());
         assert!(producer.send(&[1, 2, 3], &stream.plan(), Vec::new()));
         let waiter = std::thread::scope(|scope| {
             scope.spawn(|| {

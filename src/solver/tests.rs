@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::solver::block::Streams;
+use crate::solver::parallelism::MarkingThread;
 use crate::support::{Random, Tally, cases};
 use crate::theory::rule::{Leaves, Move};
 
@@ -99,12 +100,8 @@ fn one_group_in_fifty_is_audited() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
             let solver = Solver::new(&rule, Method::Sparse(kernel), None, start.as_slice()).unwrap();
-            let (mut solver, mut past) = (solver.with_audit(7).with_block(block), start.clone());
-            while past.len() < 1 << 19 {
-                let mut more = Vec::new();
-                solver.advance(past.as_slice(), 1 << 19, &mut more).unwrap();
-                past.append(&mut more);
-            }
+            let mut solver = solver.with_audit(7).with_block(block);
+            solver.extend_to(&mut start.clone(), 1 << 19, |_| true).unwrap();
             solver.work().audited
         })
     };
@@ -130,4 +127,42 @@ fn a_resumed_solver_keeps_only_the_last_large_values() {
     let seen = EarlierValues::of(values.as_slice(), SparseSpace::NONE, &SequenceStats::default()).unwrap();
     assert!(seen.large.len() < 1 << 18, "{} values above 255 are held", seen.large.len());
     assert_eq!(seen.large.last(), Some(&((1 << 20) - 1, 300)));
+}
+
+/// One thread marks nothing ahead of time, two threads mark some lookups, and three mark all that they can. More
+/// threads than the pool has change nothing.
+#[test]
+fn the_number_of_threads_decides_what_is_marked_ahead() {
+    let rule: Rule = "grundy".parse().unwrap();
+    let (method, held) = (Method::Sparse(Kernel::best()), 1 << 17);
+    let expected = values(&rule, method, held + 3 * BLOCK).unwrap();
+    for (pool_size, wanted) in [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (3, 3), (3, 9)] {
+        let place = format!("{wanted} threads in a pool of {pool_size}");
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(pool_size).build().unwrap();
+        let parallelism = Parallelism::threads(wanted);
+        let (mut solver, found) = pool.install(|| {
+            let solver = Solver::new(&rule, method, None, &expected[..held]).unwrap();
+            let (mut solver, mut found) = (solver.with_parallelism(parallelism), expected[..held].to_vec());
+            go_on(&mut solver, &mut found, 2 * BLOCK).unwrap();
+            (solver, found)
+        });
+        assert!(found == expected[..found.len()], "{place}");
+        let marking = pool.install(|| parallelism.in_pool().marking());
+        let Engine::Sparse(streams) = &mut solver.engine else { panic!("the game has a space") };
+        let checks_far = streams.candidates.checks_from(pipeline::AHEAD);
+        match pool_size.min(wanted) {
+            1 => assert!(marking == MarkingThread::None && !streams.has_marks() && checks_far, "{place}"),
+            2 => assert!(marking == MarkingThread::WitnessSearch && streams.has_marks() && checks_far, "{place}"),
+            _ => assert!(marking == MarkingThread::Dedicated && streams.has_marks() && !checks_far, "{place}"),
+        }
+    }
+}
+
+/// A parallelism of 0 threads means one thread, and by default all threads of the pool count.
+#[test]
+fn a_parallelism_is_clamped_to_the_pool() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+    let count = |parallelism: Parallelism| pool.install(|| parallelism.in_pool().count());
+    assert_eq!([0, 1, 3, 4].map(|threads| count(Parallelism::threads(threads))), [1, 1, 3, 3]);
+    assert_eq!(count(Parallelism::default()), 3);
 }
