@@ -27,6 +27,7 @@
 //! Invariant: after [`Stream::block`] the stream is ahead of the proved values; [`Stream::truncate`] takes it back.
 
 use super::codes::Codes;
+use super::cost;
 use super::lookup_order::{self, Left, LookupRun};
 use super::pipeline::{AHEAD, LONG_PIECE, PIPELINE_PIECE, Producer, RECENT};
 use super::window::Window;
@@ -92,9 +93,9 @@ pub(super) struct Stream {
     is_rare: BitVec<u64>,
     /// The value of each code at even and at odd n.
     decoded: [[u16; 256]; 2],
-    /// Whether the recurrence kernel may be used; false once `fallback_cost` has exceeded [`MAX_FALLBACK_COST`].
+    /// Whether the recurrence kernel may be used; false once `fallback_cost` has exceeded [`cost::MAX_FALLBACK_COST_VALUES`].
     chains: bool,
-    /// Penalty for values that the recurrence kernel could not compute, in values ([`FALLBACK_COST`]).
+    /// Penalty for values that the recurrence kernel could not compute, in values ([`cost::FALLBACK_COST_VALUES`]).
     fallback_cost: u64,
     /// All lookups, in learnt order.
     lookups: Vec<Lookup>,
@@ -119,35 +120,12 @@ pub(super) struct Stream {
     wide: bool,
 }
 
-/// Price of one more considered code, in picoseconds per value. No benchmark measures it on its own.
-const CODE_PRICE: u64 = 300;
-
-/// Price of an unresolved lane, in picoseconds per unresolved value. No benchmark measures it.
-const LANE_LOSS: u64 = 1_000_000;
-
-/// Price of an answer among the [`kernel::BEYOND`] codes behind those considered, in picoseconds per such value: the
-/// stream reads only the marked lookups again. Speed hardly depends on it. No benchmark measures it.
-const BEYOND_LOSS: u64 = 400_000;
-
-/// Number of lookups marked before an order is learnt.
-const UNLEARNT: usize = 600;
-
-/// The least n at which an order is learnt; below it the order is by offset.
-const YOUNG: u64 = 1 << 16;
-
 /// Maximum number of different lookups of a game for which the stream uses [`Kernel::chain`]. Most games with more
 /// lookups have codes outside the range of the recurrence kernel.
 const CHAIN: usize = 320;
 
 /// Maximum number of values per call of [`Kernel::chain`].
 const LINKS: usize = 1024;
-
-/// Cost of a value that the recurrence kernel cannot compute, in values that it can. It is added to
-/// [`Stream::fallback_cost`], which falls by one with each value that the kernel computes. No benchmark measures it.
-const FALLBACK_COST: u64 = 64;
-
-/// Fallback cost, in values, above which the stream stops using the recurrence kernel.
-const MAX_FALLBACK_COST: u64 = 1 << 14;
 
 /// The use of the lookups by rank in the order: those before rank `marks` are marked, the others are checked in stages
 /// `(keep, from)`. Stage `(keep, from)` holds the ranks from `from` up to the start of the next stage.
@@ -226,32 +204,17 @@ impl LookupPlan {
     }
 }
 
-/// Price of marking one lookup with `codes` codes considered, in picoseconds per value. `kernel/mark` of `cargo bench`
-/// (benches/sequence.rs) measures it again for 72 codes.
-const fn mark_price(codes: usize) -> u64 {
-    (500 + 36 * codes as u64) / LANES as u64
-}
-
-/// Price of checking one lookup with `keep` candidates kept per lane, in picoseconds per value. `kernel/refine` of
-/// `cargo bench` (benches/sequence.rs) measures it again for five stages together.
-const fn check_price(keep: usize) -> u64 {
-    (500 + 240 * keep as u64) / LANES as u64
-}
-
 /// The budget with the least estimated cost that marks at least the first `given` of `ranks` lookups.
 ///
 /// `left[k]` counts the open codes below the answer after the first k · [`lookup_order::LOOKUPS_PER_STEP`] lookups,
 /// over `values` sampled values. A lane loses its answer where at least as many codes below the answer are open as a
 /// stage keeps.
 fn choose_budget(left: &[Left], ranks: usize, values: usize, given: usize, codes: usize) -> Budget {
-    /// Number of sampled values per answer that may be lost where a stage begins.
-    const VALUES_PER_LOST: usize = 2048;
-    /// Minimum number of lookups in a stage other than the last; a shorter stage costs more than it saves.
-    const MIN_STAGE: usize = 60;
     let rank = |step: usize| ranks.min(step * lookup_order::LOOKUPS_PER_STEP);
     let lost = |step: usize, keep: usize| left[step].at_least[keep];
-    let begin = kernel::KEEP
-        .map(|keep| (0..left.len()).find(|&step| lost(step, keep) <= values / VALUES_PER_LOST).map_or(ranks, rank));
+    let begin = kernel::KEEP.map(|keep| {
+        (0..left.len()).find(|&step| lost(step, keep) <= values / cost::VALUES_PER_LOST_ANSWER).map_or(ranks, rank)
+    });
     let plan = |first: usize, marks: usize| -> Budget {
         let later = (first + 1..kernel::KEEP.len()).filter(|&k| begin[k] < ranks);
         let mut stages = vec![(kernel::KEEP[first], marks)];
@@ -260,22 +223,23 @@ fn choose_budget(left: &[Left], ranks: usize, values: usize, given: usize, codes
             if from == last {
                 stages.pop();
             }
-            if from == last || from >= last + MIN_STAGE {
+            if from == last || from >= last + cost::MIN_STAGE_LOOKUPS {
                 stages.push((kernel::KEEP[k], from));
             }
         }
         Budget { marks, stages }
     };
-    let cost = |(step, budget): &(usize, Budget)| -> u64 {
+    let price = |(step, budget): &(usize, Budget)| -> u64 {
         let ends = budget.stages.iter().skip(1).map(|stage| stage.1).chain([ranks]);
-        let checks = budget.stages.iter().zip(ends).map(|(&(keep, from), to)| (to - from) as u64 * check_price(keep));
-        let lost = lost(*step, budget.stages[0].0) as u64 * LANE_LOSS / values as u64;
-        budget.marks as u64 * mark_price(codes) + checks.sum::<u64>() + lost
+        let checks =
+            budget.stages.iter().zip(ends).map(|(&(keep, from), to)| (to - from) as u64 * cost::check_ps(keep));
+        let lost = lost(*step, budget.stages[0].0) as u64 * cost::UNRESOLVED_LANE_PS / values as u64;
+        budget.marks as u64 * cost::mark_ps(codes) + checks.sum::<u64>() + lost
     };
     let steps = given.div_ceil(lookup_order::LOOKUPS_PER_STEP)..left.len();
     let choices = (0..kernel::KEEP.len()).flat_map(|first| steps.clone().map(move |step| (first, step)));
     let choices = choices.map(|(first, step)| (step, plan(first, rank(step))));
-    choices.min_by_key(cost).expect("there are choices").1
+    choices.min_by_key(price).expect("there are choices").1
 }
 
 /// Where the stream stopped.
@@ -330,7 +294,10 @@ impl Stream {
             chains: true,
             fallback_cost: 0,
             lookups: Vec::new(),
-            budget: Budget { marks: UNLEARNT, stages: vec![(kernel::CANDIDATES, UNLEARNT)] },
+            budget: Budget {
+                marks: cost::UNLEARNT_LOOKUPS,
+                stages: vec![(kernel::CANDIDATES, cost::UNLEARNT_LOOKUPS)],
+            },
             codes_considered: kernel::MOST_CODES,
             plan: Arc::new(LookupPlan::none()),
             expected: Checksums { plan: hash(LookupPlan::none()), ..Checksums::default() },
@@ -498,10 +465,12 @@ impl Stream {
         let end = start + length as u64;
         let mut stop = Stop::Done;
         if !self.is_wide() {
-            if self.plan.chain.is_none() && start >= lookup_order::next_learning(self.learnt_at).max(YOUNG) {
+            if self.plan.chain.is_none()
+                && start >= lookup_order::next_learning(self.learnt_at).max(cost::LEARN_LOOKUPS_FROM_N)
+            {
                 self.learn();
             }
-            if start >= self.considered_at + lookup_order::RECONSIDER_INTERVAL {
+            if start >= self.considered_at + cost::RECONSIDER_INTERVAL_VALUES {
                 self.reconsider();
             }
         }
@@ -559,19 +528,21 @@ impl Stream {
     }
 
     /// Chooses the number of codes to consider from the last values. Chooses the budget again as well when too many
-    /// lanes were unresolved, or when the last choice is [`lookup_order::REBALANCE_INTERVAL`] values old.
+    /// lanes were unresolved, or when the last choice is [`cost::REBALANCE_INTERVAL_VALUES`] values old.
     fn reconsider(&mut self) {
         self.considered_at = self.end();
         let answers: Vec<usize> =
             self.codes.items().iter().rev().take(1 << 13).map(|&code| usize::from(code)).collect();
-        let loss = |beyond: u64| if beyond <= kernel::BEYOND as u64 { BEYOND_LOSS } else { LANE_LOSS };
-        let codes = lookup_order::codes_to_consider(&answers, CODE_PRICE, loss);
+        let loss = |beyond: u64| {
+            if beyond <= kernel::BEYOND as u64 { cost::ANSWER_BEYOND_PS } else { cost::UNRESOLVED_LANE_PS }
+        };
+        let codes = lookup_order::codes_to_consider(&answers, cost::CANDIDATE_CODE_PS, loss);
         if codes != self.codes_considered {
             self.codes_considered = codes;
             self.adopt(LookupPlan::none());
         }
-        let due = self.unresolved > lookup_order::MAX_UNRESOLVED
-            || self.end() >= self.rebalanced_at + lookup_order::REBALANCE_INTERVAL;
+        let due = self.unresolved > cost::MAX_UNRESOLVED_LANES
+            || self.end() >= self.rebalanced_at + cost::REBALANCE_INTERVAL_VALUES;
         if due && self.learnt_at > 0 && self.plan.chain.is_none() {
             self.rebalance();
         }
@@ -744,11 +715,11 @@ impl Stream {
                     Some(code) if self.space.decode(code, n) < self.space.coded() => self.codes.push(code),
                     _ => break,
                 }
-                self.fallback_cost += FALLBACK_COST;
+                self.fallback_cost += cost::FALLBACK_COST_VALUES;
                 done += 1;
             }
         }
-        if self.fallback_cost > MAX_FALLBACK_COST {
+        if self.fallback_cost > cost::MAX_FALLBACK_COST_VALUES {
             self.chains = false;
             let plan = LookupPlan { chain: None, ..LookupPlan::clone(&self.plan) };
             self.adopt(plan);

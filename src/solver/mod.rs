@@ -20,6 +20,7 @@
 mod audit;
 mod candidates;
 mod codes;
+mod cost;
 mod exhaustive;
 mod lookup_order;
 mod pipeline;
