@@ -19,11 +19,15 @@
 
 mod audit;
 mod candidates;
+mod checksums;
 mod codes;
 mod cost;
 mod exhaustive;
 mod lookup_order;
+mod lookups;
+mod parallelism;
 mod pipeline;
+mod tuning;
 mod window;
 mod witnesses;
 
@@ -356,7 +360,8 @@ impl Solver {
         if !may_be_sparse(&self.rule, self.method) {
             return self.definition_engine(past);
         }
-        let candidates = Stream::new(&self.rule, self.space, kernel, seen.rares, self.max_value, past)?;
+        let stats = SequenceStats { rares: seen.rares, max_value: self.max_value };
+        let candidates = Stream::new(&self.rule, self.space, kernel, stats, past)?;
         let witnesses = Witnesses::new(&self.rule, self.space, kernel, seen.large, past)?;
         let start = past.len().saturating_sub(candidates.reach().max(witnesses.lookback()));
         let mut codes = Codes::new(self.space, start);

@@ -1,5 +1,13 @@
 //! The pipeline between the streams: candidates go to the worker piece by piece, and marks for later pieces come back.
 //!
+//! ```text
+//! Producer    piece 0 ─► piece 1 ─► piece 2 ─► piece 3 ─► piece 4 ─► …     computes candidates, in order
+//!                │ values             ▲ bit planes of the 16 x 64 lanes of piece 4
+//! MarkWorker     └─► codes ─► mark ───┘                                    marks the lookups `LookupPlan::ahead`
+//! ```
+//!
+//! `candidates` has a picture of block, piece, group, lane and plane.
+//!
 //! The candidates are a serial chain, so the thread that computes them (the [`Producer`]) must do nothing that another
 //! thread could do. Lookups with an offset of at least [`AHEAD`] can be marked for a piece while the three pieces
 //! before it are unknown. The other end (the [`MarkWorker`]) marks them whenever a piece has arrived. The threads meet
@@ -21,32 +29,13 @@
 //! The worker computes the codes of each piece from its values. So memory holds two copies of the codes, computed
 //! independently, and the solver can compare them.
 
-use super::candidates::LookupPlan;
 use super::codes::Codes;
-use crate::kernel::{BitPlanes, Kernel, LANES};
+use super::lookups::plan::{AHEAD, LookupPlan, PIPELINE_PIECE, RECENT};
+use super::parallelism::Parallelism;
+use crate::kernel::{BitPlanes, Kernel, LANES, Probes};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-
-/// Number of values in a piece; pieces end on multiples of it. With longer pieces fewer lookups can be marked ahead.
-/// `sequence` of `cargo bench` (benches/sequence.rs) measures its effect.
-pub(super) const PIPELINE_PIECE: usize = 1024;
-
-/// Number of values in a piece where nothing is marked ahead. `sequence/0.106` of `cargo bench` (benches/sequence.rs)
-/// measures its effect.
-pub(super) const LONG_PIECE: usize = 2 * PIPELINE_PIECE;
-
-/// The least offset, in values, of a lookup that is marked ahead of time.
-pub(super) const AHEAD: usize = 4 * PIPELINE_PIECE;
-
-/// The largest offset, in values, of a lookup that is marked ahead in the copy of the last codes, and the maximum
-/// length of this copy at the start of a block. Lookups with larger offsets are marked ahead in the codes before the
-/// block.
-pub(super) const RECENT: usize = 1 << 18;
-
-// A lookup with an offset above RECENT, from anywhere in a block or up to AHEAD behind it, must read codes before the
-// block.
-const _: () = assert!(super::BLOCK + AHEAD <= RECENT);
 
 /// Candidates, the plan that they were computed with, and planes that are no longer needed.
 struct Piece {
@@ -103,13 +92,21 @@ pub(super) fn pipeline(
     let (pieces, arriving) = channel();
     let (marked, marks) = channel();
     let next = waiting.back().map_or(0, |ahead| ahead.start + PIPELINE_PIECE as u64);
-    let may_mark = rayon::current_num_threads() > 1 && !plan.is_chain();
-    // Copy as many codes as this plan reads, if it has lookups to mark ahead. Under a later plan that reads farther
-    // back nothing is marked ahead in this block.
-    let reach = Some(plan.ahead()[0].max_offset()).filter(|&reach| reach > 0).unwrap_or(RECENT);
-    let recent = codes.last(if may_mark { reach } else { 0 }, super::BLOCK);
+    let recent = codes.last(copied_codes(&plan), super::BLOCK);
     let worker = MarkWorker { codes, recent, kernel, plan, pieces: arriving, marked, spare: Vec::new(), next, limit };
     (Producer { pieces, rest: Rest { marked: marks, waiting } }, worker)
+}
+
+/// Number of last codes that the worker of a block with this plan copies: as many as the plan reads, if it has lookups
+/// to mark ahead. Under a later plan that reads farther back nothing is marked ahead in this block.
+fn copied_codes(plan: &LookupPlan) -> usize {
+    if !Parallelism::current().marks_ahead() || plan.is_recurrence() {
+        return 0;
+    }
+    match plan.ahead[0].max_offset() {
+        0 => RECENT,
+        reach => reach,
+    }
 }
 
 impl Producer {
@@ -120,7 +117,8 @@ impl Producer {
         waiting.extend(marked.try_iter());
         waiting.retain(|ahead| ahead.start >= start);
         let fits = |ahead: &MarkedAhead| ahead.start == start && Arc::ptr_eq(&ahead.plan, plan);
-        waiting.iter().position(fits).and_then(|at| waiting.remove(at)).map_or_else(Vec::new, |ahead| ahead.planes)
+        let found = waiting.iter().position(fits).and_then(|at| waiting.remove(at));
+        found.map_or_else(Vec::new, |ahead| ahead.planes)
     }
 
     /// Sends candidates to the worker, and returns the planes used for them to it. Returns false when the worker is
@@ -146,7 +144,7 @@ impl Rest {
 impl MarkWorker<'_> {
     /// Whether the producer can use marks made ahead.
     pub(super) fn marks(&self) -> bool {
-        rayon::current_num_threads() > 1 && self.plan.has_ahead()
+        Parallelism::current().marks_ahead() && self.plan.has_ahead()
     }
 
     /// Takes the pieces that have arrived, and marks every piece that can be marked now. Returns false when no more
@@ -187,7 +185,8 @@ impl MarkWorker<'_> {
             self.spare.push(piece.used);
         }
         if !Arc::ptr_eq(&piece.plan, &self.plan) {
-            (self.plan, self.next) = (piece.plan, 0);
+            self.plan = piece.plan;
+            self.next = 0;
         }
     }
 
@@ -196,31 +195,58 @@ impl MarkWorker<'_> {
         if !self.marks() {
             return;
         }
-        let end = self.recent.end();
+        let end = self.limit.min(self.recent.end() + AHEAD as u64);
         self.next = self.next.max(first.next_multiple_of(PIPELINE_PIECE as u64));
-        while self.next + PIPELINE_PIECE as u64 <= self.limit.min(end + AHEAD as u64) {
+        while self.next + PIPELINE_PIECE as u64 <= end {
             let start = self.next;
             self.next += PIPELINE_PIECE as u64;
-            let lists = self.plan.ahead();
-            let held =
-                [(&self.recent, AHEAD), (self.codes, RECENT)].into_iter().zip(lists).all(|((codes, least), list)| {
-                    let (reach, known_to) = (list.max_offset() as u64, self.next.saturating_sub(least as u64));
-                    list.list().is_empty() || codes.hold(start, reach, known_to)
-                });
-            if !held || !self.plan.holds(start, self.next) {
-                continue;
+            if self.plan.holds(start, self.next) && self.sources().iter().all(|source| source.holds_piece(start)) {
+                let planes = self.marked_planes(start);
+                let _ = self.marked.send(MarkedAhead { plan: Arc::clone(&self.plan), start, planes });
             }
-            // Reuse memory: fresh memory for each piece would cost more time than the marks.
-            let mut planes = self.spare.pop().unwrap_or_default();
-            planes.resize_with(PIPELINE_PIECE / LANES, || BitPlanes::new(self.plan.codes()));
-            for (first, planes) in (start..).step_by(LANES).zip(&mut planes) {
-                planes.clear(self.plan.codes());
-                for (codes, list) in [&self.recent, self.codes].into_iter().zip(lists) {
-                    self.kernel.mark(codes.items(), codes.at(first), list, planes);
-                }
-            }
-            let _ = self.marked.send(MarkedAhead { plan: Arc::clone(&self.plan), start, planes });
         }
+    }
+
+    /// The two lists of lookups that are marked ahead, with the codes that each reads.
+    fn sources(&self) -> [MarkSource<'_>; 2] {
+        let [recent, far] = &self.plan.ahead;
+        [
+            MarkSource { codes: &self.recent, probes: recent, min_offset: AHEAD },
+            MarkSource { codes: self.codes, probes: far, min_offset: RECENT },
+        ]
+    }
+
+    /// The planes of the piece from `start` on, with all lookups marked that may be marked ahead.
+    fn marked_planes(&mut self, start: u64) -> Vec<BitPlanes> {
+        // Reuse memory: fresh memory for each piece would cost more time than the marks.
+        let mut piece = self.spare.pop().unwrap_or_default();
+        let codes_considered = self.plan.codes;
+        piece.resize_with(PIPELINE_PIECE / LANES, || BitPlanes::new(codes_considered));
+        for (first, planes) in (start..).step_by(LANES).zip(&mut piece) {
+            planes.clear(codes_considered);
+            for source in self.sources() {
+                self.kernel.mark(source.codes.items(), source.codes.at(first), source.probes, planes);
+            }
+        }
+        piece
+    }
+}
+
+/// Lookups that are marked ahead, and the codes that they read.
+struct MarkSource<'a> {
+    codes: &'a Codes,
+    probes: &'a Probes,
+    /// A lower bound of the offsets of the lookups.
+    min_offset: usize,
+}
+
+impl MarkSource<'_> {
+    /// Whether the codes hold everything that the lookups read for the piece from `start` on.
+    fn holds_piece(&self, start: u64) -> bool {
+        let end = start + PIPELINE_PIECE as u64;
+        let reach = self.probes.max_offset() as u64;
+        let known_to = end.saturating_sub(self.min_offset as u64);
+        self.probes.list().is_empty() || self.codes.hold(start, reach, known_to)
     }
 }
 

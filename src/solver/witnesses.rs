@@ -21,7 +21,7 @@
 //! parts are at least 1 and far enough apart. Parts inside the block under test count, because the values are accepted
 //! in ascending order: when one fails, the solver discards all from there on.
 
-use super::candidates::hash;
+use super::checksums::hash;
 use super::codes::{Codes, POISON};
 use super::cost;
 use super::lookup_order::{self, Left, LookupRun};

@@ -8,7 +8,7 @@ fn stream(rule: &Rule, kernel: Kernel, past: &[u16]) -> Stream {
     let (space, _) = Histogram::of(past).unwrap().best_space(rule);
     let rares = (0..).zip(past.iter().copied()).filter(|&(n, v)| space.is_rare(v, n)).collect();
     let max_value = past.iter().copied().max().unwrap_or(0);
-    Stream::new(rule, space, kernel, rares, max_value, past).unwrap()
+    Stream::new(rule, space, kernel, SequenceStats { rares, max_value }, past).unwrap()
 }
 
 /// Compares the recurrence kernel with marking, checking and near lookups, in blocks of many lengths.
@@ -23,7 +23,7 @@ fn the_recurrence_and_the_lanes_give_the_same_candidates() {
         let past = values(&rule, Method::Sparse(Kernel::best()), 12_000).unwrap();
         for kernel in Kernel::available() {
             let (mut chained, mut plain) = (stream(&rule, kernel, &past), stream(&rule, kernel, &past));
-            plain.chains = false;
+            plain.fallback.forbids_recurrence = true;
             for length in [1, 7, 63, 64, 65, 1000, 1024, 1025, 16384, 3, 16384, 2, 16384, 16384, 16384, 16384] {
                 let proved = chained.end();
                 let [found, expected] = [&mut chained, &mut plain].map(|stream| {
@@ -32,14 +32,14 @@ fn the_recurrence_and_the_lanes_give_the_same_candidates() {
                     stream.block(length, &mut producer).unwrap()
                 });
                 assert!(found == expected, "{rule}, {kernel}, {length} from {proved}");
-                fallbacks += u64::from(chained.fallback_cost > 0);
+                fallbacks += u64::from(chained.fallback.values > 0);
             }
-            assert!(plain.plan.chain.is_none());
+            assert!(!plain.plan.is_recurrence());
             assert_eq!(
-                chained.plan.chain.is_some(),
+                chained.plan.is_recurrence(),
                 stays,
-                "{rule}, {kernel}, fallback_cost {}",
-                chained.fallback_cost
+                "{rule}, {kernel}, penalty of {} values",
+                chained.fallback.values
             );
         }
     }

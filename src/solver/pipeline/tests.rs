@@ -1,8 +1,8 @@
 use super::*;
 use crate::error::Error;
-use crate::kernel::{Probe, Probes};
+use crate::kernel::Probe;
 use crate::solver::candidates::Stream;
-use crate::solver::{Method, Solver, SparseSpace, values};
+use crate::solver::{Method, SequenceStats, Solver, SparseSpace, values};
 use crate::support::Random;
 use crate::theory::rule::Rule;
 
@@ -18,7 +18,9 @@ fn marks_made_ahead_equal_those_of_the_producer() {
     for (threads, kernel) in [1, 2, 16].into_iter().flat_map(|t| Kernel::available().into_iter().map(move |k| (t, k))) {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
-            let mut stream = Stream::new(&rule, space, kernel, rares.clone(), 255, past).unwrap();
+            let mut stream =
+                Stream::new(&rule, space, kernel, SequenceStats { rares: rares.clone(), max_value: 255 }, past)
+                    .unwrap();
             let mut codes = Codes::new(space, 0);
             codes.push(past);
             let begin = past.len() as u64;
@@ -48,8 +50,8 @@ fn marks_made_ahead_equal_those_of_the_producer() {
                 let mut known = Codes::new(space, 0);
                 known.push(&all);
                 for (group, planes) in ahead.planes.iter().enumerate() {
-                    let mut own = BitPlanes::new(plan.codes());
-                    for list in plan.ahead() {
+                    let mut own = BitPlanes::new(plan.codes);
+                    for list in &plan.ahead {
                         kernel.mark(known.items(), from + group * LANES, list, &mut own);
                     }
                     assert!(*planes == own, "{kernel}: group {group} of the piece from {}", ahead.start);
@@ -102,9 +104,9 @@ fn lookups_beyond_the_copy_are_marked_in_the_codes_before_the_block() {
         assert_eq!(waiting.len(), 4, "{kernel}");
         for ahead in &waiting {
             for (group, planes) in ahead.planes.iter().enumerate() {
-                let mut own = BitPlanes::new(plan.codes());
+                let mut own = BitPlanes::new(plan.codes);
                 let at = known.at(ahead.start) + group * LANES;
-                plan.ahead().iter().for_each(|list| kernel.mark(known.items(), at, list, &mut own));
+                plan.ahead.iter().for_each(|list| kernel.mark(known.items(), at, list, &mut own));
                 assert!(*planes == own, "{kernel}: group {group} of the piece from {}", ahead.start);
             }
         }
@@ -120,7 +122,9 @@ fn the_producer_stops_when_the_worker_is_gone() {
         let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
         let rares = space.rares(0, &past).collect();
         // A large maximum among the earlier values makes the stream use 16-bit values.
-        let mut stream = Stream::new(&rule, space, Kernel::best(), rares, largest, past.as_slice()).unwrap();
+        let mut stream =
+            Stream::new(&rule, space, Kernel::best(), SequenceStats { rares, max_value: largest }, past.as_slice())
+                .unwrap();
         let mut codes = Codes::new(space, 0);
         codes.push(&past);
         let (mut producer, worker) = pipeline(&codes, Kernel::best(), stream.plan(), u64::MAX, VecDeque::new());
@@ -138,7 +142,8 @@ fn the_worker_does_not_wait_for_a_producer_that_is_gone() {
     let solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, past.as_slice()).unwrap();
     let space = solver.space();
     let rares = space.rares(0, &past).collect();
-    let stream = Stream::new(&rule, space, Kernel::best(), rares, 255, past.as_slice()).unwrap();
+    let stream =
+        Stream::new(&rule, space, Kernel::best(), SequenceStats { rares, max_value: 255 }, past.as_slice()).unwrap();
     let mut codes = Codes::new(space, 0);
     codes.push(&past);
     let (mut producer, worker) = pipeline(&codes, Kernel::best(), stream.plan(), u64::MAX, VecDeque::new());
