@@ -81,7 +81,8 @@ impl Solver {
         if !may_be_sparse(&self.rule, self.method) {
             return self.definition_engine(past);
         }
-        let candidates = Stream::new(&self.rule, self.space, kernel, seen.rare_positions, self.max_value, past)?;
+        let stats = SequenceStats { rares: seen.rare_positions, max_value: self.max_value };
+        let candidates = Stream::new(&self.rule, self.space, kernel, stats, past)?;
         let witnesses = Witnesses::new(&self.rule, self.space, kernel, seen.large, past)?;
         let start = past.len().saturating_sub(candidates.reach().max(witnesses.lookback()));
         let mut codes = Codes::new(self.space, start);

@@ -24,13 +24,17 @@
 mod audit;
 mod block;
 mod candidates;
+mod checksums;
 mod codes;
+mod cost;
 mod engine;
 mod exhaustive;
 mod lookup_order;
+mod lookups;
 mod parallelism;
 mod pipeline;
 mod review;
+mod tuning;
 mod window;
 mod witnesses;
 
@@ -282,6 +286,7 @@ impl Solver {
     pub fn take_depth(&mut self) -> u64 {
         std::mem::take(&mut self.work.depth)
     }
+
     /// Appends proved values to `out`: at least one, and none from position `limit` on. `past` must hold all values
     /// that the solver has returned so far. `limit` must be above its length, and must never fall between calls.
     ///

@@ -149,7 +149,7 @@ fn the_number_of_threads_decides_what_is_marked_ahead() {
         assert!(found == expected[..found.len()], "{place}");
         let marking = pool.install(|| parallelism.in_pool().marking());
         let Engine::Sparse(streams) = &mut solver.engine else { panic!("the game has a space") };
-        let checks_far = streams.candidates.checks_from(pipeline::AHEAD);
+        let checks_far = streams.candidates.checks_from(lookups::plan::AHEAD);
         match pool_size.min(wanted) {
             1 => assert!(marking == MarkingThread::None && !streams.has_marks() && checks_far, "{place}"),
             2 => assert!(marking == MarkingThread::WitnessSearch && streams.has_marks() && checks_far, "{place}"),

@@ -21,8 +21,9 @@
 //! parts are at least 1 and far enough apart. Parts inside the block under test count, because the values are accepted
 //! in ascending order: when one fails, the solver discards all from there on.
 
-use super::candidates::hash;
+use super::checksums::hash;
 use super::codes::{Codes, POISON};
+use super::cost;
 use super::lookup_order::{self, Left, LookupRun};
 use super::window::Window;
 use crate::error::{Error, Result};
@@ -45,30 +46,6 @@ const HEAD_PARTS: u64 = 1 << 16;
 
 /// Maximum number of parts that are marked or held against the least open targets.
 const MOST_PARTS: usize = 900;
-
-/// Price of marking one part with `codes` codes considered, in picoseconds per value. `kernel/mark` of `cargo bench`
-/// (benches/sequence.rs) measures it again for 72 codes.
-const fn mark_price(codes: usize) -> usize {
-    (500 + codes * 36) / LANES
-}
-
-/// Price of holding one part against the least open targets ([`Kernel::clear_hits`]), in picoseconds per value. No
-/// benchmark measures it.
-const CLEAR_PRICE: usize = 19;
-
-/// Price of a target searched value by value, in picoseconds per target. Set by trial on whole sequences. No benchmark
-/// measures it.
-const FIND_PRICE: usize = 60_000;
-
-/// Price of one more considered code, in picoseconds per value. No benchmark measures it.
-const CODE_PRICE: u64 = 250;
-
-/// Price of a target that is not considered, in picoseconds per target: two thirds of [`FIND_PRICE`], because no part
-/// was marked for it in vain. No benchmark measures it.
-const TARGET_LOSS: u64 = 40_000;
-
-/// The least n at which parts are learnt; below it the stream searches every target value by value.
-const YOUNG: u64 = 8192;
 
 /// Minimum number of values above 255 that are kept with their positions: the last ones.
 const LARGE: usize = 1 << 14;
@@ -277,9 +254,9 @@ impl Witnesses {
 
     /// Before the check of values from `start` on: learns the parts, or reconsiders the number of codes, when due.
     pub(super) fn prepare(&mut self, start: u64, codes: &Codes) {
-        if start >= lookup_order::next_learning(self.learnt_at).max(YOUNG) {
+        if start >= lookup_order::next_learning(self.learnt_at).max(cost::LEARN_PARTS_FROM_N) {
             self.learn(start, codes);
-        } else if self.depth > 0 && start >= self.considered_at + lookup_order::RECONSIDER_INTERVAL {
+        } else if self.depth > 0 && start >= self.considered_at + cost::RECONSIDER_INTERVAL_VALUES {
             self.reconsider(codes);
         }
     }
@@ -453,17 +430,18 @@ impl Witnesses {
     }
 
     /// Chooses the number of codes to consider from the last values. Chooses the budget again as well when the number
-    /// of targets has changed by more than an eighth, or when the last choice is [`lookup_order::REBALANCE_INTERVAL`]
+    /// of targets has changed by more than an eighth, or when the last choice is [`cost::REBALANCE_INTERVAL_VALUES`]
     /// values old.
     fn reconsider(&mut self, codes: &Codes) {
         let end = self.end();
         self.considered_at = end;
         let last = end.saturating_sub(1 << 12).max(self.recent.start());
         let below: Vec<usize> = (last..end).map(|n| self.targets(n, codes)).collect();
-        self.codes_considered = lookup_order::codes_to_consider(&below, CODE_PRICE, |more| more * TARGET_LOSS);
+        self.codes_considered =
+            lookup_order::codes_to_consider(&below, cost::TARGET_CODE_PS, |more| more * cost::UNCONSIDERED_TARGET_PS);
         let targets = below.iter().sum::<usize>() * 1024 / below.len().max(1);
         if targets.abs_diff(self.targets_at_rebalance) * 8 > self.targets_at_rebalance
-            || end >= self.rebalanced_at + lookup_order::REBALANCE_INTERVAL
+            || end >= self.rebalanced_at + cost::REBALANCE_INTERVAL_VALUES
         {
             self.targets_at_rebalance = targets;
             self.rebalance(codes);
@@ -699,13 +677,13 @@ impl<S: Sequence + ?Sized> Sequence for Joined<'_, S> {
 fn choose_budget(left: &[Left], values: usize, considered: usize) -> (usize, usize) {
     // Open targets beyond the first MAX_CLEAR_PROBES of each lane, which are not held against parts.
     let beyond = |left: &Left| left.sum - left.at_least[1..=kernel::MAX_CLEAR_PROBES].iter().sum::<usize>();
-    let cost = |&(first, last): &(usize, usize)| {
+    let price = |&(first, last): &(usize, usize)| {
         let searched = left[last].sum + beyond(&left[first]);
-        let prices = first * mark_price(considered) + (last - first) * CLEAR_PRICE;
-        lookup_order::LOOKUPS_PER_STEP * prices * values + searched * FIND_PRICE
+        let parts = first as u64 * cost::mark_ps(considered) + (last - first) as u64 * cost::CLEAR_PS;
+        lookup_order::LOOKUPS_PER_STEP as u64 * parts * values as u64 + searched as u64 * cost::FIND_TARGET_PS
     };
     let choices = (0..left.len()).flat_map(|first| (first..left.len()).map(move |last| (first, last)));
-    let (first, last) = choices.min_by_key(cost).unwrap_or((0, 0));
+    let (first, last) = choices.min_by_key(price).unwrap_or((0, 0));
     (lookup_order::LOOKUPS_PER_STEP * first, lookup_order::LOOKUPS_PER_STEP * (last - first))
 }
 
