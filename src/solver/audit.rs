@@ -152,7 +152,7 @@ impl Audit {
             if let Some((n, again)) = wrong {
                 return differs(n, again);
             }
-            let checked = witnesses.check_group(self.kernel, group.start, group.end, codes, past)?;
+            let checked = witnesses.check_group(self.kernel, group.clone(), codes, past)?;
             if let Some((n, again)) = checked.missing {
                 return differs(n, again);
             }

@@ -311,7 +311,7 @@ impl<S: Sequence + ?Sized> WitnessSearch<'_, S> {
     /// Searches witnesses for the values `from..to`, all of one group, and audits them where the audit chooses the
     /// group.
     fn check_group(&self, from: u64, to: u64) -> Result<CheckedGroup> {
-        let mut checked = self.witnesses.check_group(self.witnesses.kernel(), from, to, self.codes, self.past)?;
+        let mut checked = self.witnesses.check_group(self.witnesses.kernel(), from..to, self.codes, self.past)?;
         if let Some(audit) = self.audit
             && checked.missing.is_none()
         {

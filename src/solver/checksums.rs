@@ -80,6 +80,11 @@ impl EntrySum {
     pub(super) fn add(&mut self, entry: impl Hash) {
         self.0 = self.0.wrapping_add(hash(entry));
     }
+
+    /// Removes an entry that leaves the list.
+    pub(super) fn remove(&mut self, entry: impl Hash) {
+        self.0 = self.0.wrapping_sub(hash(entry));
+    }
 }
 
 #[cfg(test)]
