@@ -1,9 +1,9 @@
 //! One block through both streams.
 //!
-//! [`Streams::step`] computes the candidates of one block and, side by side, searches the witnesses of the block before.
-//! When every value of the earlier block has its witnesses, the block is accepted, and the candidates wait for the next
-//! step. When a value turns out to be rare, the values before it and the rare value are accepted. The streams then
-//! continue behind it, and everything that was computed beyond it is discarded.
+//! [`Streams::step`] computes the candidates of one block and, side by side, searches the witnesses of the block
+//! before. When every value of the earlier block has its witnesses, the block is accepted, and the candidates wait for
+//! the next step. When a value turns out to be rare, the values before it and the rare value are accepted. The streams
+//! then continue behind it, and everything that was computed beyond it is discarded.
 //!
 //! Invariant: all values that `step` appends are proved; both streams and the codes end at the same position after each
 //! new rare position.

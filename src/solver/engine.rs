@@ -99,8 +99,8 @@ impl Solver {
     }
 }
 
-/// Appends the next values, none from position `limit` on, by comparing all pairs of parts: one batch, short enough that
-/// the caller can stop in time.
+/// Appends the next values, none from position `limit` on, by comparing all pairs of parts: one batch, short enough
+/// that the caller can stop in time.
 pub(super) fn compare_pairs(rule: &Rule, solver: &mut ExhaustiveSolver, limit: u64, out: &mut Vec<u16>) -> Result<()> {
     /// Maximum work per batch, in compared pairs (see [`ExhaustiveSolver::work`]): a fraction of a second.
     const BATCH: u64 = 1 << 30;

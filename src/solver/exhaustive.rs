@@ -61,7 +61,8 @@ impl<T: Copy + Default> Row<T> {
         self.backwards[first] = item;
     }
 
-    /// The items of these parts of `n`: the smaller parts in descending order, and the larger parts at the same indices.
+    /// The items of these parts of `n`: the smaller parts in descending order, and the larger parts at the same
+    /// indices.
     fn parts(&self, n: u64, pairs: PairRange) -> (&[T], &[T]) {
         let PairRange { split, first, last } = pairs;
         if last < first {

@@ -12,8 +12,8 @@
 //!
 //! Before a space is known, and for games that have none, the solver compares all pairs of parts (`exhaustive`). It
 //! finds a space by the Walsh–Hadamard transform of the histogram ([`Histogram::best_space`]), and reviews the space
-//! whenever the sequence has doubled or the number of rare positions has grown by a quarter (`review`). Some named games
-//! have a built-in space.
+//! whenever the sequence has doubled or the number of rare positions has grown by a quarter (`review`). Some named
+//! games have a built-in space.
 //!
 //! Some code repeats other code on purpose. The audit (`audit`) and `verify::exclusion` each derive the list of lookups
 //! from the rare positions themselves, and memory holds two copies of the codes, computed independently: a mistake in

@@ -82,8 +82,8 @@ pub(super) struct MarkWorker<'a> {
     limits: BlockLimits,
 }
 
-/// A pipeline for the positions from the end of `codes` up to the end of `limits`. `waiting` are the pieces that the pipeline of
-/// the block before has marked.
+/// A pipeline for the positions from the end of `codes` up to the end of `limits`. `waiting` are the pieces that the
+/// pipeline of the block before has marked.
 pub(super) fn pipeline(
     codes: &Codes,
     kernel: Kernel,

@@ -106,9 +106,9 @@ impl Stream {
 
     /// Whether the lookup is marked ahead of time whatever the budget.
     ///
-    /// With more than two threads every lookup that can be marked ahead is, though most would be cheaper to check, because
-    /// that leaves less work to the one thread that computes the values in order. Two threads have no time to spare: both
-    /// search witnesses once the candidates are complete.
+    /// With more than two threads every lookup that can be marked ahead is, though most would be cheaper to check,
+    /// because that leaves less work to the one thread that computes the values in order. Two threads have no time to
+    /// spare: both search witnesses once the candidates are complete.
     fn is_always_ahead(&self, lookup: &Lookup) -> bool {
         self.threads.marking() == MarkingThread::Dedicated && lookup.offset >= AHEAD as u64
     }

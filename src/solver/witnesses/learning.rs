@@ -160,8 +160,8 @@ impl Witnesses {
     }
 }
 
-/// The cheapest numbers of parts, in learnt order, to mark and then to hold against the least open targets. Among equally
-/// cheap choices it takes the one with the fewest marks, then the one with the fewest parts.
+/// The cheapest numbers of parts, in learnt order, to mark and then to hold against the least open targets. Among
+/// equally cheap choices it takes the one with the fewest marks, then the one with the fewest parts.
 ///
 /// `left[k]` counts the targets that the first k · [`lookup_order::LOOKUPS_PER_STEP`] parts leave open, over `values`
 /// sampled values.
