@@ -397,11 +397,7 @@ fn a_solver_made_anew_at_any_heap_goes_on_the_same() {
             let (block, kernel) = (random.pick(&BLOCKS), random.pick(&Kernel::available()));
             let method = Method::Sparse(kernel);
             let mut solver = Solver::new(&rule, method, space, values.as_slice()).unwrap().with_block(block);
-            while values.len() < to {
-                let mut more = Vec::new();
-                solver.advance(values.as_slice(), to as u64, &mut more).unwrap();
-                values.append(&mut more);
-            }
+            solver.extend_to(&mut values, to as u64, |_| true).unwrap();
             same(&rule, &format!("new solver, up to {to}"), &values, &expected[..to]);
             space = Some(solver.space()).filter(|&space| space != SparseSpace::NONE);
         }

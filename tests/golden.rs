@@ -88,7 +88,7 @@ fn the_first_value_above_255_of_grundys_game_is_256_at_7250049() {
     };
     let (at, value) = fact("first above 255");
     let method = Method::Sparse(Kernel::best());
-    let values = solver::extend(&rule("grundy"), method, Vec::new(), at + 1000, solver::BLOCK, |_| true).unwrap();
+    let values = solver::values(&rule("grundy"), method, at + 1000).unwrap();
     assert_eq!(values.iter().position(|&v| v > 255), Some(at));
     assert_eq!(values[at], value);
     let last_zero = values.iter().rposition(|&v| v == 0).unwrap();

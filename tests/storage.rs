@@ -73,11 +73,7 @@ impl Game {
             let rule: Rule = "0.6".parse().unwrap();
             let mut values = Vec::new();
             let mut solver = Solver::new(&rule, Method::Sparse(Kernel::scalar()), None, [].as_slice()).unwrap();
-            while (values.len() as u64) < FREED_TO {
-                let mut more = Vec::new();
-                solver.advance(values.as_slice(), FREED_TO, &mut more).unwrap();
-                values.append(&mut more);
-            }
+            solver.extend_to(&mut values, FREED_TO, |_| true).unwrap();
             for n in (0..FREED_TO).step_by(997) {
                 assert_eq!(definition::value_at(&rule, values.as_slice(), n).unwrap(), values[n as usize], "G({n})");
             }

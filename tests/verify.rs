@@ -259,7 +259,7 @@ fn a_missed_rare_heap_is_found_by_recomputing_only() {
         let mut poisoned = right[..n].to_vec();
         poisoned.push(missed);
         let method = Method::Sparse(Kernel::best());
-        let poisoned = solver::extend(&rule, method, poisoned, n + 3000, 32_768, |_| true).unwrap();
+        let poisoned = solver::extend(&rule, method, poisoned, n + 3000, |_| true).unwrap();
         let whole = 0..poisoned.len() as u64;
         assert_eq!(heap(excluded(&rule, space, &poisoned, whole.clone())), None, "{n}");
         assert_eq!(heap(recomputed(&rule, space, &poisoned, whole)), Some(n as u64));
@@ -339,7 +339,7 @@ fn a_poisoned_run_whose_journal_agrees_passes_the_digest_and_not_the_others() {
         let wrong = (right[n] ^ (1 + random.below(63) as u16)).min(right[n].saturating_sub(1));
         poisoned.push(wrong);
         let method = Method::Sparse(Kernel::best());
-        let poisoned = solver::extend(&rule, method, poisoned, right.len(), 32_768, |_| true).unwrap();
+        let poisoned = solver::extend(&rule, method, poisoned, right.len(), |_| true).unwrap();
         let known = verify::count(poisoned.as_slice(), space, &SequenceStats::default()).unwrap();
         let mut chain = DigestChain::new();
         chain.update(&poisoned);

@@ -93,7 +93,7 @@ pub(super) fn computed(rule: &Rule, count: u64, quiet: bool) -> Result<Vec<u16>>
     let mut values = Vec::new();
     // Reserve all memory now, so that a shortage is reported before any work is done.
     values.try_reserve_exact(length).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * count })?;
-    let values = solver::extend(rule, method, values, length, solver::BLOCK, |n| {
+    let values = solver::extend(rule, method, values, length, |n| {
         meter.at(n, String::new);
         true
     })?;

@@ -169,7 +169,7 @@ fn certificate(path: &Path, json: bool, quiet: bool) -> Result<ExitCode> {
     } else {
         meter.begin(rule.name(), 0, Some(count));
         let length = usize::try_from(count)?;
-        let values = solver::extend(&rule, method, Vec::new(), length, solver::BLOCK, |n| {
+        let values = solver::extend(&rule, method, Vec::new(), length, |n| {
             meter.at(n, String::new);
             true
         });

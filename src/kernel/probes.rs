@@ -63,12 +63,6 @@ impl Probes {
         self.list.push(probe);
     }
 
-    /// Removes all probes.
-    pub(crate) fn clear(&mut self) {
-        self.list.clear();
-        (self.min_offset, self.max_offset) = (usize::MAX, 0);
-    }
-
     /// The probes, in the order in which they were added.
     #[inline]
     pub(crate) fn list(&self) -> &[Probe] {

@@ -61,17 +61,9 @@ pub fn compute_until_proved(
 ) -> Result<Search> {
     let mut values: Vec<u16> = Vec::new();
     let mut solver = Solver::new(rule, method, None, values.as_slice())?;
-    let mut fresh = Vec::new();
     let mut goal = FIRST_LOOK.min(limit(None, solver.space()));
     loop {
-        let mut going = true;
-        while (values.len() as u64) < goal && going {
-            fresh.clear();
-            solver.advance(values.as_slice(), goal, &mut fresh)?;
-            values.try_reserve(fresh.len()).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * goal })?;
-            values.extend_from_slice(&fresh);
-            going = go_on(values.len() as u64);
-        }
+        let going = solver.extend_to(&mut values, goal, &mut go_on)?;
         let space = solver.space();
         let subject = Subject { rule, method, space, values: values.as_slice(), freed: &SequenceStats::default() };
         let finding = subject.find()?;

@@ -25,18 +25,15 @@ const ESCAPES_WORTH: usize = 256;
 /// suits every later continuation of the run. Returns the width and the values; `None` if `stop` came first.
 fn decide_width(solver: &mut Solver, stop: &AtomicBool) -> Result<Option<(Width, Vec<u16>)>> {
     let mut sample = Vec::new();
-    while (sample.len() as u64) < WIDTH_SAMPLE {
-        if stop.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        let mut more = Vec::new();
-        let advanced = solver.advance(sample.as_slice(), WIDTH_SAMPLE, &mut more);
-        sample.append(&mut more);
-        match advanced {
-            // The values before the large one decide; the run may end before it.
-            Err(Error::ValueTooLarge { .. }) => break,
-            advanced => advanced?,
-        }
+    if stop.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    match solver.extend_to(&mut sample, WIDTH_SAMPLE, |_| !stop.load(Ordering::Relaxed)) {
+        // The values before the large one decide; the run may end before it.
+        Err(Error::ValueTooLarge { .. }) => {}
+        Err(error) => return Err(error),
+        Ok(_) if (sample.len() as u64) < WIDTH_SAMPLE => return Ok(None),
+        Ok(_) => {}
     }
     let escapes = sample.iter().filter(|&&v| table::is_escape(v)).count();
     let width = if escapes * ESCAPES_WORTH > sample.len() { Width::U16 } else { Width::U8 };

@@ -8,7 +8,6 @@ use crate::checkpoint::summary::DiscardSummary;
 use crate::error::{Error, Result};
 use crate::solver::{Solver, SparseSpace};
 use crate::table::digest::DigestChain;
-use crate::theory::definition::Appended;
 use crate::theory::rule::Rule;
 use std::sync::atomic::Ordering;
 
@@ -44,14 +43,13 @@ impl Damaged<'_> {
             made => made?,
         };
         let mut values = Vec::new();
-        while from + (values.len() as u64) < to && !context.stop.load(Ordering::Relaxed) {
-            let mut more = Vec::new();
-            let past = Appended { first: &table, more: &values };
-            match solver.advance(&past, to, &mut more) {
-                Err(Error::Freed { .. } | Error::ValueTooLarge { .. }) => return Ok(false),
-                advanced => advanced?,
-            }
-            values.append(&mut more);
+        if context.stop.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        match solver.extend_behind(&table, &mut values, to, |_| !context.stop.load(Ordering::Relaxed)) {
+            Err(Error::Freed { .. } | Error::ValueTooLarge { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+            Ok(_) => {}
         }
         let mut chain = self.chain.clone();
         chain.update(&values);

@@ -7,6 +7,9 @@
 //! kernel in the order of the list, and requires that the answer is the value of the candidate stream: no smaller
 //! common value is open, and that value is. The same other kernel searches the witnesses again.
 //!
+//! The list of lookups repeats what `candidates` and `verify::exclusion` compute. This is deliberate: shared code would
+//! repeat a mistake in both.
+//!
 //! [`choice`] selects the groups from a seed and the number of the group. It depends on nothing else, so every build of
 //! the program that computes a stretch with the same seed audits the same groups. The audit runs on the thread that has
 //! just found the witnesses of the group, so that no other thread waits for it.
@@ -50,7 +53,7 @@ pub(super) struct Audit {
     /// All lookups that have a code.
     probes: Probes,
     /// The rare positions, ascending.
-    rares: Vec<u64>,
+    rare_positions: Vec<u64>,
     /// Up to this n a move may leave a single heap whose value is rare, or no heap at all.
     singles_until: u64,
     /// Removal and least difference of each split.
@@ -58,6 +61,7 @@ pub(super) struct Audit {
 }
 
 impl Audit {
+    /// The audit of a sequence with these rare positions, ascending, and their values.
     pub(super) fn new(rule: &Rule, space: SparseSpace, kernel: Kernel, seed: u64, rares: &[(u64, u16)]) -> Audit {
         let mut probes = Probes::new();
         let mut enter = |offset: u64, value: u16| {
@@ -83,13 +87,13 @@ impl Audit {
             }
         }
         let splits = rule.splits().map(|split| (split.remove, split.min_difference)).collect();
-        let rares = rares.iter().map(|rare| rare.0).collect();
-        Audit { space, kernel, seed, probes, rares, singles_until, splits }
+        let rare_positions = rares.iter().map(|rare| rare.0).collect();
+        Audit { space, kernel, seed, probes, rare_positions, singles_until, splits }
     }
 
     /// The number of rare positions from which the lookups were derived.
-    pub(super) fn rares(&self) -> usize {
-        self.rares.len()
+    pub(super) fn rare_positions(&self) -> usize {
+        self.rare_positions.len()
     }
 
     /// The complete groups inside `range` that are audited.
@@ -105,7 +109,7 @@ impl Audit {
 
     /// Whether for each n of `range` every lookup exists, and meets no rare position.
     fn has_all(&self, range: &Range<u64>) -> bool {
-        let last = self.rares.last().copied().unwrap_or(0);
+        let last = self.rare_positions.last().copied().unwrap_or(0);
         let exist = |&(remove, _): &(u64, u64)| range.start > last + remove;
         if range.start <= self.singles_until || !self.splits.iter().all(exist) {
             return false;
@@ -115,11 +119,11 @@ impl Audit {
             return true;
         }
         self.splits.iter().all(|&(remove, difference)| {
-            self.rares.iter().filter(|&&r| r > 0).all(|&r| {
+            self.rare_positions.iter().filter(|&&r| r > 0).all(|&r| {
                 let others = range.start - remove - r..range.end - remove - r;
-                let next = self.rares.partition_point(|&rare| rare < others.start);
+                let next = self.rare_positions.partition_point(|&rare| rare < others.start);
                 let near = others.start < r + difference && r < others.end + difference;
-                self.rares.get(next).is_none_or(|&rare| rare >= others.end) && !(difference > 0 && near)
+                self.rare_positions.get(next).is_none_or(|&rare| rare >= others.end) && !(difference > 0 && near)
             })
         })
     }
@@ -147,7 +151,7 @@ impl Audit {
             if let Some((n, again)) = wrong {
                 return differs(n, again);
             }
-            let checked = witnesses.check_group(self.kernel, group.start, group.end, codes, past)?;
+            let checked = witnesses.check_group(self.kernel, group.clone(), codes, past)?;
             if let Some((n, again)) = checked.missing {
                 return differs(n, again);
             }
@@ -163,7 +167,7 @@ impl Audit {
     fn wrong_lane(&self, first: u64, codes: &Codes) -> Option<(u64, u16)> {
         let at = codes.at(first);
         let answers = &codes.items()[at..at + LANES];
-        let is_rare = |n: u64, code: u8| code == POISON && self.rares.binary_search(&n).is_ok();
+        let is_rare = |n: u64, code: u8| code == POISON && self.rare_positions.binary_search(&n).is_ok();
         let common = || (first..).zip(answers.iter().copied()).enumerate().filter(|(_, (n, code))| !is_rare(*n, *code));
         let largest = usize::from(common().map(|(_, (_, code))| code).max()?);
         let considered = CODES.into_iter().find(|&codes| codes > largest).unwrap_or(MOST_CODES);
@@ -186,76 +190,4 @@ impl Audit {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::solver::{Method, values};
-    use crate::theory::definition;
-
-    /// The first outputs of SplitMix64 for the seed 0, as its authors and other implementations publish them.
-    #[test]
-    fn audited_groups_are_chosen_by_splitmix64() {
-        let published = [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f];
-        assert_eq!([0, 1, 2].map(|group| choice(0, group)), published);
-        // The seed 1, output 0: the same state as the seed 1 - γ, output 1.
-        assert_eq!(choice(1, 0), choice(1u64.wrapping_sub(0x9e37_79b9_7f4a_7c15), 1));
-        assert_eq!(choice(u64::MAX, u64::MAX), choice(u64::MAX - 0x9e37_79b9_7f4a_7c15, 0), "no overflow");
-    }
-
-    /// A single wrong value, whatever it is, makes its group fail.
-    #[test]
-    fn the_audit_finds_a_wrong_value_and_passes_right_ones() {
-        let mut state = 0x5eed_u64;
-        let mut random = |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % below
-        };
-        for game in ["grundy", ".106", "0.6", "kayles", "grundy:d=2"] {
-            let rule: Rule = game.parse().unwrap();
-            let right = values(&rule, Method::Sparse(Kernel::best()), 140_000).unwrap();
-            let known = rule.known().and_then(|known| known.space);
-            let space = known.and_then(|(mask, position)| SparseSpace::new(&rule, mask, position));
-            let space =
-                space.unwrap_or_else(|| crate::solver::Histogram::of(right.as_slice()).unwrap().best_space(&rule).0);
-            let rares: Vec<_> = space.rares(0, &right).collect();
-            for kernel in Kernel::available() {
-                let start = 100_000u64;
-                let mut audits = (0..1000).map(|seed| Audit::new(&rule, space, kernel.other(), seed, &rares));
-                let audit = audits.find(|audit| audit.groups(start..start + 20_000).len() > 2).unwrap();
-                let mut audited = 0;
-                for length in [20_000, 1, 255, 256, 5000] {
-                    let block = &right[index(start)..index(start) + length];
-                    let (codes, witnesses) = streams(&rule, space, kernel, &right[..index(start)], block);
-                    audited += audit.check(start..codes.end(), &codes, &witnesses, &right[..index(start)]).unwrap();
-                }
-                assert!(audited > 250, "{game}, {kernel}: {audited} values were audited");
-                let groups = audit.groups(start..start + 20_000);
-                for _ in 0..12 {
-                    let group = &groups[index(random(groups.len() as u64))];
-                    let n = group.start + random(GROUP_VALUES);
-                    let mut wrong = right[index(start)..index(group.end)].to_vec();
-                    let value = &mut wrong[index(n - start)];
-                    let other = u16::try_from(random(u64::from(space.coded()))).unwrap();
-                    if *value >= space.coded() || other == *value || usize::from(space.code(*value)) >= MOST_CODES {
-                        continue;
-                    }
-                    *value = other;
-                    let (codes, witnesses) = streams(&rule, space, kernel, &right[..index(start)], &wrong);
-                    let seen = audit.check(start..codes.end(), &codes, &witnesses, &right[..index(start)]);
-                    // The error may be at another n of the group, which has the wrong value as an option.
-                    let in_group = matches!(&seen, Err(Error::Differs { n, .. }) if group.contains(n));
-                    assert!(in_group, "{game}, {kernel}: G({n}) = {other} gave {seen:?}");
-                    assert_ne!(definition::value_at(&rule, right.as_slice(), n).unwrap(), other);
-                }
-            }
-        }
-    }
-
-    fn streams(rule: &Rule, space: SparseSpace, kernel: Kernel, past: &[u16], block: &[u16]) -> (Codes, Witnesses) {
-        let mut codes = Codes::new(space, 0);
-        codes.push(past);
-        codes.push(block);
-        let mut witnesses = Witnesses::new(rule, space, kernel, Vec::new(), past).unwrap();
-        witnesses.push(block);
-        (codes, witnesses)
-    }
-}
+mod tests;

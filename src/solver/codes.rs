@@ -21,11 +21,11 @@ pub(super) const POISON: u8 = u8::MAX;
 const TABLE: usize = 513;
 
 /// A window of codes, and the table that computes them from values.
-
 #[derive(Debug)]
 pub(super) struct Codes {
     /// The byte for each value at even and at odd n; the last entry is for all values without a code.
     table: Box<[[u8; TABLE]; 2]>,
+    /// Values from here on have no code.
     coded: u16,
     window: Window<u8>,
     /// The first position whose value has no code.
@@ -36,11 +36,15 @@ impl Codes {
     /// An empty window whose first code will be that of position `start`.
     pub(super) fn new(space: SparseSpace, start: u64) -> Codes {
         let coded = space.coded();
-        let code = |v: u16, n: u64| if v >= coded || space.is_rare(v, n) { POISON } else { space.code(v) };
-        let table = Box::new([2, 1].map(|n| {
-            let mut values = 0..;
-            std::array::from_fn(|_| code(values.next().expect("endless"), n))
-        }));
+        let mut table = Box::new([[POISON; TABLE]; 2]);
+        // The positions 2 and 1 stand for all even and all odd positions.
+        for (row, n) in table.iter_mut().zip([2, 1]) {
+            for (code, value) in row.iter_mut().zip(0..coded) {
+                if !space.is_rare(value, n) {
+                    *code = space.code(value);
+                }
+            }
+        }
         Codes { table, coded, window: Window::new(start, vec![POISON; LANES]), until: u64::MAX }
     }
 
@@ -57,9 +61,9 @@ impl Codes {
     /// # Errors
     /// [`Error::Flipped`] when the copy differs from these codes: marks made from it may be wrong.
     pub(super) fn append(&mut self, longer: &Codes) -> Result<()> {
-        let (from, end) = (longer.window.start(), self.end());
-        let (ours, theirs) = (self.window.slice(from, end), longer.window.slice(from, end));
-        if ours != theirs {
+        let from = longer.window.start();
+        let end = self.end();
+        if self.window.slice(from, end) != longer.window.slice(from, end) {
             return Err(Error::Flipped { what: "a copy of the codes", from, to: end });
         }
         self.window.truncate(end);

@@ -27,6 +27,14 @@ const SPEED: u64 = 24;
 /// Number of pairs that one task compares; fewer are not worth a second thread.
 const TASK: u64 = 1 << 17;
 
+/// The pairs of parts of a split with smaller part in `first..=last`.
+#[derive(Clone, Copy)]
+struct PairRange {
+    split: Split,
+    first: u64,
+    last: u64,
+}
+
 /// A row of items, stored forwards and backwards.
 struct Row<T> {
     forwards: Vec<T>,
@@ -53,9 +61,10 @@ impl<T: Copy + Default> Row<T> {
         self.backwards[first] = item;
     }
 
-    /// The items of the parts of a split of `n` with smaller part in `first..=last`: the smaller parts in descending
-    /// order, and the larger parts at the same indices.
-    fn parts(&self, n: u64, split: Split, first: u64, last: u64) -> (&[T], &[T]) {
+    /// The items of these parts of `n`: the smaller parts in descending order, and the larger parts at the same
+    /// indices.
+    fn parts(&self, n: u64, pairs: PairRange) -> (&[T], &[T]) {
+        let PairRange { split, first, last } = pairs;
         if last < first {
             return (&[], &[]);
         }
@@ -78,7 +87,7 @@ enum Rows {
 }
 
 /// The solver by all pairs: all values of a sequence, and the rows that it compares.
-pub(super) struct Dense {
+pub(super) struct ExhaustiveSolver {
     kernel: Kernel,
     values: Window<u16>,
     rows: Rows,
@@ -90,18 +99,18 @@ pub(super) struct Dense {
     work: u64,
 }
 
-impl Dense {
+impl ExhaustiveSolver {
     /// A solver that continues `past`.
     ///
     /// # Errors
     /// Any error of reading `past`.
-    pub(super) fn new<S: Sequence + ?Sized>(kernel: Kernel, past: &S) -> Result<Dense> {
+    pub(super) fn new<S: Sequence + ?Sized>(kernel: Kernel, past: &S) -> Result<ExhaustiveSolver> {
         let mut values = vec![0; index(past.len())];
         past.read(0, &mut values)?;
         let bytes: Option<Vec<u8>> = values.iter().map(|&v| u8::try_from(v).ok()).collect();
         let rows = bytes.map_or_else(|| Rows::Values(Row::new(values.clone())), |bytes| Rows::Bytes(Row::new(bytes)));
         let mask = values.iter().fold(0, |all, v| all | v);
-        Ok(Dense { kernel, values: Window::new(0, values), rows, mask, marked: MARKED, work: 0 })
+        Ok(ExhaustiveSolver { kernel, values: Window::new(0, values), rows, mask, marked: MARKED, work: 0 })
     }
 
     /// Compares the values and the rows with the values of `past`.
@@ -157,29 +166,34 @@ impl Dense {
             seen[usize::from(option)] = true;
         }
         let mut rest = Vec::new();
-        let (mut pairs, mut entered) = (0, 0);
+        let mut pairs = 0;
+        let mut entered = 0;
         for split in rule.splits() {
             let last = split.largest_small_part(n);
             let marked = last.min(self.marked);
+            let early = PairRange { split, first: 1, last: marked };
             match &self.rows {
-                Rows::Bytes(row) => mark(&mut seen, row.parts(n, split, 1, marked), split.constant),
-                Rows::Values(row) => mark(&mut seen, row.parts(n, split, 1, marked), split.constant),
+                Rows::Bytes(row) => mark(&mut seen, row.parts(n, early), split.constant),
+                Rows::Values(row) => mark(&mut seen, row.parts(n, early), split.constant),
             }
-            let tasks = (marked..last).step_by(index(TASK)).map(|from| (split, from + 1, last.min(from + TASK)));
-            rest.extend(tasks);
+            for from in (marked..last).step_by(index(TASK)) {
+                rest.push(PairRange { split, first: from + 1, last: last.min(from + TASK) });
+            }
             pairs += last - marked;
             entered += marked;
         }
-        let (mut late, mut place) = (0, 0);
+        let mut late = 0;
+        let mut place = 0;
         loop {
             place += seen[place..].iter().position(|seen| !seen).unwrap_or(seen.len() - place);
             let least = u16::try_from(place).map_err(|_| Error::ValueTooLarge { n })?;
-            let has = |&(split, first, last): &(Split, u64, u64)| self.has(n, split, first, last, least);
+            let has = |&pairs: &PairRange| self.has(n, pairs, least);
             let found = if rest.len() > 1 { rest.par_iter().any(has) } else { rest.iter().any(has) };
             if !found {
                 // Entering twice as many pairs would find about half of the late values early. A late value costs about
                 // half of the remaining pairs.
-                let (saved, cost) = (late * pairs / 4, self.marked * SPEED);
+                let saved = late * pairs / 4;
+                let cost = self.marked * SPEED;
                 if saved > cost {
                     self.marked *= 2;
                 } else if saved < cost / 8 && pairs > 0 {
@@ -193,17 +207,17 @@ impl Dense {
         }
     }
 
-    /// Whether a split of `n` with smaller part in `first..=last` gives this value.
-    fn has(&self, n: u64, split: Split, first: u64, last: u64, value: u16) -> bool {
-        let wanted = value ^ split.constant;
+    /// Whether one of these pairs of parts of `n` gives this value.
+    fn has(&self, n: u64, pairs: PairRange, value: u16) -> bool {
+        let wanted = value ^ pairs.split.constant;
         match (&self.rows, u8::try_from(wanted)) {
             (Rows::Bytes(row), Ok(wanted)) => {
-                let (small, large) = row.parts(n, split, first, last);
+                let (small, large) = row.parts(n, pairs);
                 self.kernel.find(small, large, wanted).is_some()
             }
             (Rows::Bytes(_), Err(_)) => false, // no XOR of bytes is above 255
             (Rows::Values(row), _) => {
-                let (small, large) = row.parts(n, split, first, last);
+                let (small, large) = row.parts(n, pairs);
                 self.kernel.find_value(small, large, wanted).is_some()
             }
         }
@@ -218,75 +232,4 @@ fn mark<T: Copy + Into<u16>>(seen: &mut [bool], (small, large): (&[T], &[T]), co
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::support::Random;
-    use crate::theory::definition;
-    use crate::theory::rule::{Leaves, Move};
-
-    #[test]
-    fn comparing_all_pairs_gives_the_values_of_the_definition() {
-        let mut random = Random::new("dense");
-        let mut rules: Vec<Rule> = [
-            "0.07",
-            "0.137",
-            "0.007",
-            "0.4",
-            "4.3",
-            "0.644",
-            "0.127",
-            "grundy",
-            "grundy:d=3",
-            "remove-a-square",
-            "0.3",
-        ]
-        .iter()
-        .map(|game| game.parse().unwrap())
-        .collect();
-        for i in 0..8 {
-            let moves = (0..1 + random.below(4)).map(|_| {
-                let constant = u16::try_from(random.below(300)).unwrap();
-                let two = Leaves::Two { min_difference: random.below(4) };
-                let leaves = random.pick(&[Leaves::One, two]);
-                Move { remove: 1 + random.below(5), constant, leaves }
-            });
-            rules.push(Rule::from_moves(format!("random {i}"), moves.collect()).unwrap());
-        }
-        for rule in rules {
-            let expected = definition::values(&rule, 3000).unwrap();
-            for kernel in Kernel::available() {
-                let start = random.pick(&[0, 1, 2, 600, 2999]);
-                let mut dense = Dense::new(kernel, &expected[..start]).unwrap();
-                for (n, &value) in expected.iter().enumerate().skip(start) {
-                    assert_eq!(dense.next(&rule).unwrap(), value, "{rule}, {kernel}, G({n}), from {start}");
-                }
-                dense.check_memory(expected.as_slice()).unwrap();
-                let (at, forwards) = (usize::try_from(random.below(3000)).unwrap(), random.below(2) == 0);
-                match &mut dense.rows {
-                    Rows::Bytes(row) if forwards => row.forwards[at] ^= 4,
-                    Rows::Bytes(row) => *row.backwards.iter_mut().nth_back(at).unwrap() ^= 4,
-                    Rows::Values(row) if forwards => row.forwards[at] ^= 4,
-                    Rows::Values(row) => *row.backwards.iter_mut().nth_back(at).unwrap() ^= 4,
-                }
-                assert!(dense.check_memory(expected.as_slice()).is_err(), "a flip at {at} of {rule} is not noticed");
-            }
-        }
-    }
-
-    /// Only one pair gives the missing value. It lies beyond the pairs entered in the set and beyond the first task.
-    #[test]
-    fn a_single_decisive_pair_far_from_both_ends_is_found() {
-        let rule: Rule = "0.4".parse().unwrap();
-        for (at, first) in [(MARKED, 256u64), (MARKED + 1, 300), (TASK + 300, 2 * TASK + 1000), (TASK, 3 * TASK)] {
-            let n = 2 * at.max(first) + 2;
-            // All values but one are 0, so one option is 1 and the others are 0.
-            let mut values = vec![0u16; index(n)];
-            values[index(at)] = 1;
-            let mut dense = Dense::new(Kernel::best(), values.as_slice()).unwrap();
-            assert_eq!(dense.value(&rule, n).unwrap(), 2, "{at} of {n}");
-            values[index(at)] = 2;
-            let mut dense = Dense::new(Kernel::best(), values.as_slice()).unwrap();
-            assert_eq!(dense.value(&rule, n).unwrap(), 1, "{at} of {n}");
-        }
-    }
-}
+mod tests;

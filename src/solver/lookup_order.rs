@@ -13,9 +13,10 @@
 //!
 //! The budget says how many lookups of the order are marked and how many are checked. It ages faster than the order,
 //! because large values come in bursts, in which more codes stay open: with the budget of the values before a burst,
-//! many lanes stay unresolved. So the streams choose their budgets again every [`REBALANCE_INTERVAL`] values and when
-//! the values change, from a few of the last values ([`last`], [`left`]).
+//! many lanes stay unresolved. So the streams choose their budgets again every [`cost::REBALANCE_INTERVAL_VALUES`]
+//! values, and when the values change, from a few of the last values ([`last`], [`left`]).
 
+use super::cost;
 use crate::kernel::{BitPlanes, CANDIDATES, CODES, Kernel, LANES, MOST_CODES, Probe, Probes};
 use std::collections::BinaryHeap;
 
@@ -30,7 +31,7 @@ const VALUES_PER_SAMPLE: u64 = 1 << 11;
 
 /// The length of the sequence at which a new order is due: four times the length at the last learning, or 2^27 more.
 pub(super) fn next_learning(learnt_at: u64) -> u64 {
-    (learnt_at * 4).min(learnt_at + (1 << 27))
+    (learnt_at * cost::LEARN_GROWTH).min(learnt_at + cost::LEARN_INTERVAL_VALUES)
 }
 
 /// The positions before `end` to learn from, all after `end - SPAN` and in the last quarter. Their distance is odd, so
@@ -42,13 +43,6 @@ pub(super) fn sample(end: u64) -> Vec<u64> {
     (0..count).map(|i| end - span + i * step).collect()
 }
 
-/// Number of values after which a stream chooses its budget again.
-pub(super) const REBALANCE_INTERVAL: u64 = 1 << 20;
-
-/// Number of unresolved lanes since the last choice above which a stream chooses its budget early. Resolving that many
-/// lanes costs several times as much as a choice.
-pub(super) const MAX_UNRESOLVED: u64 = 1 << 13;
-
 /// The first positions of the runs of [`LANES`] values from which a budget is chosen, spread over the last [`SPAN`]
 /// values before `end`. `end` is at least 2^13.
 pub(super) fn last(end: u64) -> impl Iterator<Item = u64> {
@@ -58,21 +52,17 @@ pub(super) fn last(end: u64) -> impl Iterator<Item = u64> {
 /// Number of runs from which a budget is chosen.
 const RUNS: u64 = 32;
 
-/// Number of values after which a stream chooses the number of codes to consider again, because large values come in
-/// bursts.
-pub(super) const RECONSIDER_INTERVAL: u64 = 1 << 17;
-
 /// The number of codes to consider, one of [`CODES`], with the least total cost for a sample of `answers`, which are
 /// codes.
 ///
 /// Each code considered costs `price` per value. An answer at or above the number costs `loss(k)`, where k ≥ 1 counts
 /// the codes from the number up to the answer.
 pub(super) fn codes_to_consider(answers: &[usize], price: u64, loss: impl Fn(u64) -> u64) -> usize {
-    let cost = |&codes: &usize| -> u64 {
+    let price_of = |&codes: &usize| -> u64 {
         let beyond = answers.iter().filter(|&&code| code >= codes).map(|&code| loss((code - codes) as u64 + 1));
         beyond.sum::<u64>() + price * (codes * answers.len()) as u64
     };
-    CODES.into_iter().min_by_key(cost).unwrap_or(MOST_CODES)
+    CODES.into_iter().min_by_key(price_of).unwrap_or(MOST_CODES)
 }
 
 /// Weight of a code that no chosen lookup hits yet, in units of gain.

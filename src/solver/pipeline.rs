@@ -1,5 +1,13 @@
 //! The pipeline between the streams: candidates go to the worker piece by piece, and marks for later pieces come back.
 //!
+//! ```text
+//! Producer    piece 0 ─► piece 1 ─► piece 2 ─► piece 3 ─► piece 4 ─► …     computes candidates, in order
+//!                │ values             ▲ bit planes of the 16 x 64 lanes of piece 4
+//! MarkWorker     └─► codes ─► mark ───┘                                    marks the lookups `LookupPlan::ahead`
+//! ```
+//!
+//! `candidates` has a picture of block, piece, group, lane and plane.
+//!
 //! The candidates are a serial chain, so the thread that computes them (the [`Producer`]) must do nothing that another
 //! thread could do. Lookups with an offset of at least [`AHEAD`] can be marked for a piece while the three pieces
 //! before it are unknown. The other end (the [`MarkWorker`]) marks them whenever a piece has arrived. The threads meet
@@ -21,32 +29,14 @@
 //! The worker computes the codes of each piece from its values. So memory holds two copies of the codes, computed
 //! independently, and the solver can compare them.
 
-use super::candidates::LookupPlan;
+use super::block::{BLOCK, BlockLimits};
 use super::codes::Codes;
-use crate::kernel::{BitPlanes, Kernel, LANES};
+use super::lookups::plan::{AHEAD, LookupPlan, PIPELINE_PIECE, RECENT};
+use super::parallelism::{MarkingThread, Threads};
+use crate::kernel::{BitPlanes, Kernel, LANES, Probes};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-
-/// Number of values in a piece; pieces end on multiples of it. With longer pieces fewer lookups can be marked ahead.
-/// `sequence` of `cargo bench` (benches/sequence.rs) measures its effect.
-pub(super) const PIPELINE_PIECE: usize = 1024;
-
-/// Number of values in a piece where nothing is marked ahead. `sequence/0.106` of `cargo bench` (benches/sequence.rs)
-/// measures its effect.
-pub(super) const LONG_PIECE: usize = 2 * PIPELINE_PIECE;
-
-/// The least offset, in values, of a lookup that is marked ahead of time.
-pub(super) const AHEAD: usize = 4 * PIPELINE_PIECE;
-
-/// The largest offset, in values, of a lookup that is marked ahead in the copy of the last codes, and the maximum
-/// length of this copy at the start of a block. Lookups with larger offsets are marked ahead in the codes before the
-/// block.
-pub(super) const RECENT: usize = 1 << 18;
-
-// A lookup with an offset above RECENT, from anywhere in a block or up to AHEAD behind it, must read codes before the
-// block.
-const _: () = assert!(super::BLOCK + AHEAD <= RECENT);
 
 /// Candidates, the plan that they were computed with, and planes that are no longer needed.
 struct Piece {
@@ -66,6 +56,7 @@ pub(super) struct MarkedAhead {
 pub(super) struct Producer {
     pieces: Sender<Piece>,
     rest: Rest,
+    threads: Threads,
 }
 
 /// Pieces that are marked and not used yet, in ascending order, perhaps with gaps.
@@ -87,32 +78,45 @@ pub(super) struct MarkWorker<'a> {
     spare: Vec<Vec<BitPlanes>>,
     /// Start of the next piece to mark; the pieces before it are marked, or never will be.
     next: u64,
-    /// End of the positions that may be marked.
-    limit: u64,
+    /// The first position that may not be marked (`end`), and the threads of the block.
+    limits: BlockLimits,
 }
 
-/// A pipeline for the positions from the end of `codes` up to `limit`. `waiting` are the pieces that the pipeline of
-/// the block before has marked.
+/// A pipeline for the positions from the end of `codes` up to the end of `limits`. `waiting` are the pieces that the
+/// pipeline of the block before has marked.
 pub(super) fn pipeline(
     codes: &Codes,
     kernel: Kernel,
     plan: Arc<LookupPlan>,
-    limit: u64,
+    limits: BlockLimits,
     waiting: VecDeque<MarkedAhead>,
 ) -> (Producer, MarkWorker<'_>) {
     let (pieces, arriving) = channel();
     let (marked, marks) = channel();
     let next = waiting.back().map_or(0, |ahead| ahead.start + PIPELINE_PIECE as u64);
-    let may_mark = rayon::current_num_threads() > 1 && !plan.is_chain();
-    // Copy as many codes as this plan reads, if it has lookups to mark ahead. Under a later plan that reads farther
-    // back nothing is marked ahead in this block.
-    let reach = Some(plan.ahead()[0].max_offset()).filter(|&reach| reach > 0).unwrap_or(RECENT);
-    let recent = codes.last(if may_mark { reach } else { 0 }, super::BLOCK);
-    let worker = MarkWorker { codes, recent, kernel, plan, pieces: arriving, marked, spare: Vec::new(), next, limit };
-    (Producer { pieces, rest: Rest { marked: marks, waiting } }, worker)
+    let recent = codes.last(copied_codes(&plan, limits.threads), BLOCK);
+    let worker = MarkWorker { codes, recent, kernel, plan, pieces: arriving, marked, spare: Vec::new(), next, limits };
+    (Producer { pieces, rest: Rest { marked: marks, waiting }, threads: limits.threads }, worker)
+}
+
+/// Number of last codes that the worker of a block with this plan copies: as many as the plan reads, if it has lookups
+/// to mark ahead. Under a later plan that reads farther back nothing is marked ahead in this block.
+fn copied_codes(plan: &LookupPlan, threads: Threads) -> usize {
+    if threads.marking() == MarkingThread::None || plan.is_recurrence() {
+        return 0;
+    }
+    match plan.ahead[0].max_offset() {
+        0 => RECENT,
+        reach => reach,
+    }
 }
 
 impl Producer {
+    /// The threads of the block.
+    pub(super) fn threads(&self) -> Threads {
+        self.threads
+    }
+
     /// The planes of the piece from `start` on, if the worker has marked it under this plan; otherwise an empty list.
     /// Drops the marks of earlier pieces.
     pub(super) fn ahead(&mut self, plan: &Arc<LookupPlan>, start: u64) -> Vec<BitPlanes> {
@@ -120,7 +124,8 @@ impl Producer {
         waiting.extend(marked.try_iter());
         waiting.retain(|ahead| ahead.start >= start);
         let fits = |ahead: &MarkedAhead| ahead.start == start && Arc::ptr_eq(&ahead.plan, plan);
-        waiting.iter().position(fits).and_then(|at| waiting.remove(at)).map_or_else(Vec::new, |ahead| ahead.planes)
+        let found = waiting.iter().position(fits).and_then(|at| waiting.remove(at));
+        found.map_or_else(Vec::new, |ahead| ahead.planes)
     }
 
     /// Sends candidates to the worker, and returns the planes used for them to it. Returns false when the worker is
@@ -146,7 +151,7 @@ impl Rest {
 impl MarkWorker<'_> {
     /// Whether the producer can use marks made ahead.
     pub(super) fn marks(&self) -> bool {
-        rayon::current_num_threads() > 1 && self.plan.has_ahead()
+        self.limits.threads.marking() != MarkingThread::None && self.plan.has_ahead()
     }
 
     /// Takes the pieces that have arrived, and marks every piece that can be marked now. Returns false when no more
@@ -187,7 +192,8 @@ impl MarkWorker<'_> {
             self.spare.push(piece.used);
         }
         if !Arc::ptr_eq(&piece.plan, &self.plan) {
-            (self.plan, self.next) = (piece.plan, 0);
+            self.plan = piece.plan;
+            self.next = 0;
         }
     }
 
@@ -196,191 +202,60 @@ impl MarkWorker<'_> {
         if !self.marks() {
             return;
         }
-        let end = self.recent.end();
+        let end = self.limits.end.min(self.recent.end() + AHEAD as u64);
         self.next = self.next.max(first.next_multiple_of(PIPELINE_PIECE as u64));
-        while self.next + PIPELINE_PIECE as u64 <= self.limit.min(end + AHEAD as u64) {
+        while self.next + PIPELINE_PIECE as u64 <= end {
             let start = self.next;
             self.next += PIPELINE_PIECE as u64;
-            let lists = self.plan.ahead();
-            let held =
-                [(&self.recent, AHEAD), (self.codes, RECENT)].into_iter().zip(lists).all(|((codes, least), list)| {
-                    let (reach, known_to) = (list.max_offset() as u64, self.next.saturating_sub(least as u64));
-                    list.list().is_empty() || codes.hold(start, reach, known_to)
-                });
-            if !held || !self.plan.holds(start, self.next) {
-                continue;
+            if self.plan.holds(start, self.next) && self.sources().iter().all(|source| source.holds_piece(start)) {
+                let planes = self.marked_planes(start);
+                let _ = self.marked.send(MarkedAhead { plan: Arc::clone(&self.plan), start, planes });
             }
-            // Reuse memory: fresh memory for each piece would cost more time than the marks.
-            let mut planes = self.spare.pop().unwrap_or_default();
-            planes.resize_with(PIPELINE_PIECE / LANES, || BitPlanes::new(self.plan.codes()));
-            for (first, planes) in (start..).step_by(LANES).zip(&mut planes) {
-                planes.clear(self.plan.codes());
-                for (codes, list) in [&self.recent, self.codes].into_iter().zip(lists) {
-                    self.kernel.mark(codes.items(), codes.at(first), list, planes);
-                }
-            }
-            let _ = self.marked.send(MarkedAhead { plan: Arc::clone(&self.plan), start, planes });
         }
+    }
+
+    /// The two lists of lookups that are marked ahead, with the codes that each reads.
+    fn sources(&self) -> [MarkSource<'_>; 2] {
+        let [recent, far] = &self.plan.ahead;
+        [
+            MarkSource { codes: &self.recent, probes: recent, min_offset: AHEAD },
+            MarkSource { codes: self.codes, probes: far, min_offset: RECENT },
+        ]
+    }
+
+    /// The planes of the piece from `start` on, with all lookups marked that may be marked ahead.
+    fn marked_planes(&mut self, start: u64) -> Vec<BitPlanes> {
+        // Reuse memory: fresh memory for each piece would cost more time than the marks.
+        let mut piece = self.spare.pop().unwrap_or_default();
+        let codes_considered = self.plan.codes;
+        piece.resize_with(PIPELINE_PIECE / LANES, || BitPlanes::new(codes_considered));
+        for (first, planes) in (start..).step_by(LANES).zip(&mut piece) {
+            planes.clear(codes_considered);
+            for source in self.sources() {
+                self.kernel.mark(source.codes.items(), source.codes.at(first), source.probes, planes);
+            }
+        }
+        piece
+    }
+}
+
+/// Lookups that are marked ahead, and the codes that they read.
+struct MarkSource<'a> {
+    codes: &'a Codes,
+    probes: &'a Probes,
+    /// A lower bound of the offsets of the lookups.
+    min_offset: usize,
+}
+
+impl MarkSource<'_> {
+    /// Whether the codes hold everything that the lookups read for the piece from `start` on.
+    fn holds_piece(&self, start: u64) -> bool {
+        let end = start + PIPELINE_PIECE as u64;
+        let reach = self.probes.max_offset() as u64;
+        let known_to = end.saturating_sub(self.min_offset as u64);
+        self.probes.list().is_empty() || self.codes.hold(start, reach, known_to)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::error::Error;
-    use crate::kernel::{Probe, Probes};
-    use crate::solver::candidates::Stream;
-    use crate::solver::{Method, Solver, SparseSpace, values};
-    use crate::support::Random;
-    use crate::theory::rule::Rule;
-
-    /// The producer uses marks that come back, and they equal the marks that it would make itself. Other plans, pieces
-    /// already passed and pieces too far ahead get none. With one thread nothing is marked ahead.
-    #[test]
-    fn marks_made_ahead_equal_those_of_the_producer() {
-        let rule: Rule = "grundy".parse().unwrap();
-        let all = values(&rule, Method::Sparse(Kernel::best()), 400_000).unwrap();
-        let (past, later) = all.split_at(360_448); // a multiple of PIPELINE_PIECE
-        let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
-        let rares: Vec<(u64, u16)> = space.rares(0, past).collect();
-        for (threads, kernel) in
-            [1, 2, 16].into_iter().flat_map(|t| Kernel::available().into_iter().map(move |k| (t, k)))
-        {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| {
-                let mut stream = Stream::new(&rule, space, kernel, rares.clone(), 255, past).unwrap();
-                let mut codes = Codes::new(space, 0);
-                codes.push(past);
-                let begin = past.len() as u64;
-                let limit = begin + 7 * PIPELINE_PIECE as u64 + 5;
-                let none = || (stream.plan(), VecDeque::new());
-                let (plan, waiting) = none();
-                let (mut producer, worker) = pipeline(&codes, kernel, plan, limit, waiting);
-                // The first piece makes the plan and carries it to the worker.
-                let (found, _) = stream.block(PIPELINE_PIECE, &mut producer).unwrap();
-                assert!(found == later[..PIPELINE_PIECE], "{kernel}");
-                let rest = producer.close();
-                let recent = worker.finish();
-                codes.append(&recent).unwrap();
-                let waiting = rest.into_waiting();
-                let marked_pieces: Vec<u64> =
-                    waiting.iter().map(|ahead| (ahead.start - begin) / PIPELINE_PIECE as u64).collect();
-                assert_eq!(
-                    marked_pieces,
-                    if threads == 1 { vec![] } else { vec![1, 2, 3, 4] },
-                    "{kernel}, {threads} threads"
-                );
-                let plan = stream.plan();
-                for ahead in &waiting {
-                    let from = codes.at(ahead.start);
-                    // The producer marks a piece when all values before it are known; here the true values stand for
-                    // them.
-                    let mut known = Codes::new(space, 0);
-                    known.push(&all);
-                    for (group, planes) in ahead.planes.iter().enumerate() {
-                        let mut own = BitPlanes::new(plan.codes());
-                        for list in plan.ahead() {
-                            kernel.mark(known.items(), from + group * LANES, list, &mut own);
-                        }
-                        assert!(*planes == own, "{kernel}: group {group} of the piece from {}", ahead.start);
-                    }
-                }
-                let (mut producer, _worker) = pipeline(&codes, kernel, Arc::clone(&plan), limit, waiting);
-                let other = Arc::new(LookupPlan::clone(&plan));
-                assert!(producer.ahead(&plan, begin).is_empty());
-                assert!(producer.ahead(&other, begin + PIPELINE_PIECE as u64).is_empty());
-                let marked = producer.ahead(&plan, begin + 3 * PIPELINE_PIECE as u64);
-                assert_eq!(marked.is_empty(), threads == 1);
-                assert!(
-                    producer.ahead(&plan, begin + 2 * PIPELINE_PIECE as u64).is_empty(),
-                    "marks of a piece that was passed are dropped"
-                );
-            });
-        }
-    }
-
-    /// Lookups with offsets just below and just above the length of the copy, among values without a code and rare
-    /// positions.
-    #[test]
-    fn lookups_beyond_the_copy_are_marked_in_the_codes_before_the_block() {
-        let random = &mut Random::new("far marks");
-        let rule: Rule = "grundy".parse().unwrap();
-        let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-        for kernel in Kernel::available() {
-            let mut ahead = [Probes::new(), Probes::new()];
-            for offset in [AHEAD, AHEAD + 1, RECENT - 1, RECENT, RECENT + 1, RECENT + 70_001] {
-                ahead[usize::from(offset > RECENT)].push(Probe::new(offset, random.other_byte(0)));
-            }
-            let plan = Arc::new(LookupPlan::marking(ahead));
-            let begin = 3 * RECENT + 2 * PIPELINE_PIECE;
-            let all: Vec<u16> = (0..begin + PIPELINE_PIECE).map(|_| random.below(512) as u16).collect();
-            let [mut codes, mut known] = [Codes::new(space, 0), Codes::new(space, 0)];
-            codes.push(&all[..begin]);
-            known.push(&all);
-            known.push(&vec![0; AHEAD]);
-            let (mut recent, waiting) = pool.install(|| {
-                let (mut producer, worker) = pipeline(&codes, kernel, Arc::clone(&plan), u64::MAX, VecDeque::new());
-                assert!(producer.send(&all[begin..], &plan, Vec::new()));
-                let rest = producer.close();
-                let recent = worker.finish();
-                (recent, rest.into_waiting())
-            });
-            recent.items_mut()[random.below(RECENT as u64) as usize] ^= 1 << random.below(8);
-            assert!(matches!(codes.append(&recent), Err(Error::Flipped { .. })));
-            assert_eq!(recent.end(), all.len() as u64);
-            assert_eq!(waiting.len(), 4, "{kernel}");
-            for ahead in &waiting {
-                for (group, planes) in ahead.planes.iter().enumerate() {
-                    let mut own = BitPlanes::new(plan.codes());
-                    let at = known.at(ahead.start) + group * LANES;
-                    plan.ahead().iter().for_each(|list| kernel.mark(known.items(), at, list, &mut own));
-                    assert!(*planes == own, "{kernel}: group {group} of the piece from {}", ahead.start);
-                }
-            }
-        }
-    }
-
-    /// The solver discards the candidates behind a new rare position, so the producer stops as soon as it can.
-    #[test]
-    fn the_producer_stops_when_the_worker_is_gone() {
-        for (game, largest) in [("grundy", 255), ("grundy", 60_000)] {
-            let rule: Rule = game.parse().unwrap();
-            let past = values(&rule, Method::Sparse(Kernel::best()), 200_000).unwrap();
-            let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
-            let rares = space.rares(0, &past).collect();
-            // A large maximum among the earlier values makes the stream use 16-bit values.
-            let mut stream = Stream::new(&rule, space, Kernel::best(), rares, largest, past.as_slice()).unwrap();
-            let mut codes = Codes::new(space, 0);
-            codes.push(&past);
-            let (mut producer, worker) = pipeline(&codes, Kernel::best(), stream.plan(), u64::MAX, VecDeque::new());
-            drop(worker);
-            let (found, _) = stream.block(1 << 17, &mut producer).unwrap();
-            assert!(found.len() <= PIPELINE_PIECE, "{} candidates that no worker takes", found.len());
-        }
-    }
-
-    /// A producer that fails or panics closes the pipeline, so a worker that waits for the next piece returns.
-    #[test]
-    fn the_worker_does_not_wait_for_a_producer_that_is_gone() {
-        let rule: Rule = "grundy".parse().unwrap();
-        let past = values(&rule, Method::Sparse(Kernel::best()), 100_000).unwrap();
-        let solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, past.as_slice()).unwrap();
-        let space = solver.space();
-        let rares = space.rares(0, &past).collect();
-        let stream = Stream::new(&rule, space, Kernel::best(), rares, 255, past.as_slice()).unwrap();
-        let mut codes = Codes::new(space, 0);
-        codes.push(&past);
-        let (mut producer, worker) = pipeline(&codes, Kernel::best(), stream.plan(), u64::MAX, VecDeque::new());
-        assert!(producer.send(&[1, 2, 3], &stream.plan(), Vec::new()));
-        let waiter = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let producer = producer;
-                std::thread::sleep(std::time::Duration::from_millis(20));
-                drop(producer);
-            });
-            scope.spawn(|| worker.finish()).join()
-        });
-        assert_eq!(waiter.unwrap().end(), 100_003);
-    }
-}
+mod tests;

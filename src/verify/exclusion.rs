@@ -18,6 +18,9 @@
 //! right, which is what a run without witnesses would write. Finding it takes [`mod@super::recompute`]. The share of
 //! too high values that the check finds depends on the game.
 //!
+//! The check derives its list of lookups itself, as the audit of the solver does. This is deliberate: shared code would
+//! repeat a mistake.
+//!
 //! A wrong value at n gives wrong options to later n. So the error may name a later n, and of the values
 //! that contradict each other either one may be wrong.
 

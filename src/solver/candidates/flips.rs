@@ -1,0 +1,56 @@
+//! Bit flips for tests; `draw` selects the place.
+
+use super::Stream;
+use crate::kernel::Probe;
+use crate::theory::nimber::index;
+use std::sync::Arc;
+
+impl Stream {
+    pub(in crate::solver) fn flip_code(&mut self, draw: u64, bit: u8, unproved: usize) {
+        // No lookup reads the code of a rare position, and no check covers codes that are not proved yet.
+        let start = self.first_code();
+        let proved = self.end() - start - unproved as u64;
+        let n = start + draw % proved;
+        let n = (n..).find(|&n| !self.rares.contains(n)).expect("a common position");
+        let codes = self.windows.codes_mut();
+        let at = codes.at(n);
+        codes.items_mut()[at] ^= bit;
+    }
+
+    pub(in crate::solver) fn flip_rare(&mut self, draw: u64, bit: u8) {
+        let rares = self.rares.list_mut();
+        let i = index(draw) % rares.len();
+        if draw.is_multiple_of(2) {
+            rares[i].0 ^= u64::from(bit);
+        } else {
+            rares[i].1 ^= u16::from(bit);
+        }
+    }
+
+    /// Whether the plan checks lookups with an offset of at least `offset`, rather than marking all of them.
+    pub(in crate::solver) fn checks_from(&self, offset: usize) -> bool {
+        self.plan.checked().any(|list| list.max_offset() >= offset)
+    }
+
+    pub(in crate::solver) fn first_code(&self) -> u64 {
+        self.windows.codes().start()
+    }
+
+    pub(in crate::solver) fn flip_value(&mut self, draw: u64, bit: u8, unproved: usize) {
+        let values = self.windows.values_mut().items_mut();
+        let i = index(draw) % (values.len() - unproved);
+        values[i] ^= u16::from(bit) << (draw % 8);
+    }
+
+    /// Returns false when no lookup is marked.
+    pub(in crate::solver) fn flip_plan(&mut self, draw: u64, bit: u8) -> bool {
+        let plan = Arc::make_mut(self.plan.value_mut());
+        let list = plan.mark.list().to_vec();
+        plan.mark.clear();
+        for (i, probe) in list.iter().enumerate() {
+            let flipped = if i == index(draw) % list.len() { bit } else { 0 };
+            plan.mark.push(Probe::new(probe.offset, probe.code() ^ flipped));
+        }
+        !list.is_empty()
+    }
+}

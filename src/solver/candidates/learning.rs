@@ -1,0 +1,127 @@
+//! How the candidate stream learns: the number of codes, the order of the lookups, and the budget.
+
+use super::Stream;
+use super::cost_model::CostModel;
+use crate::kernel::{self, LANES, Probe};
+use crate::solver::cost;
+use crate::solver::lookup_order::{self, LookupRun};
+use crate::solver::lookups::Lookup;
+use crate::solver::lookups::plan::AHEAD;
+use crate::solver::parallelism::MarkingThread;
+use crate::theory::nimber::index;
+
+/// Number of last values from which the number of codes is chosen.
+const CONSIDERED_VALUES: usize = 1 << 13;
+
+/// Price of an answer outside the codes considered, `beyond` ≥ 1 codes behind the last of them, in picoseconds.
+fn loss_ps(beyond: u64) -> u64 {
+    if beyond <= kernel::BEYOND as u64 { cost::ANSWER_BEYOND_PS } else { cost::UNRESOLVED_LANE_PS }
+}
+
+impl Stream {
+    /// Before a block from `start` on: makes the choices that are due. Needs codes.
+    pub(super) fn tune(&mut self, start: u64) {
+        if !self.plan.is_recurrence() && self.tuning.is_learning_due(start, cost::LEARN_LOOKUPS_FROM_N) {
+            self.learn();
+        }
+        if self.tuning.is_reconsidering_due(start) {
+            self.reconsider();
+        }
+    }
+
+    /// Chooses the number of codes to consider from the last values. Chooses the budget again as well when too many
+    /// lanes were unresolved, or when the last choice is old.
+    fn reconsider(&mut self) {
+        let end = self.end();
+        self.tuning.reconsidered(end);
+        let last_codes = self.windows.codes().items().iter().rev().take(CONSIDERED_VALUES);
+        let answers: Vec<usize> = last_codes.map(|&code| usize::from(code)).collect();
+        let codes = lookup_order::codes_to_consider(&answers, cost::CANDIDATE_CODE_PS, loss_ps);
+        if codes != self.budget.codes {
+            self.budget.codes = codes;
+            self.discard_plan();
+        }
+        let is_due = self.unresolved > cost::MAX_UNRESOLVED_LANES || self.tuning.is_rebalancing_due(end);
+        if is_due && self.tuning.has_learnt() && !self.plan.is_recurrence() {
+            self.rebalance();
+        }
+    }
+
+    /// Learns the order of the lookups, and chooses the budget. Lookups that are always marked ahead come first.
+    fn learn(&mut self) {
+        let end = self.end();
+        self.reconsider();
+        let sample = lookup_order::sample(end);
+        let answers: Vec<usize> = sample.iter().map(|&n| self.answer(n)).collect();
+        let (mut order, mut rest): (Vec<Lookup>, Vec<Lookup>) =
+            self.lookups.list().iter().copied().partition(|lookup| self.is_always_ahead(lookup));
+        let count = rest.len();
+        lookup_order::learn(&mut rest, &order, count, &answers, |lookup, i| self.option(lookup, sample[i]));
+        order.append(&mut rest);
+        self.lookups.reorder(order);
+        self.tuning.learnt(end);
+        self.rebalance();
+    }
+
+    /// Chooses the budget from the codes that the lookups leave open at the last values.
+    fn rebalance(&mut self) {
+        let codes = self.budget.codes;
+        let runs = self.sampled_runs();
+        let first = runs.iter().map(|run| run.at).min().unwrap_or(0);
+        let probes: Vec<Probe> = self.lookups.list().iter().map(|lookup| self.sample_probe(lookup, first)).collect();
+        let left = lookup_order::left(self.kernel, self.windows.codes().items(), &probes, &runs, codes);
+        let given = self.lookups.list().iter().take_while(|lookup| self.is_always_ahead(lookup)).count();
+        let model = CostModel::new(&left, probes.len(), runs.len() * LANES, codes);
+        self.budget = model.cheapest_budget(given);
+        self.tuning.rebalanced(self.end());
+        self.unresolved = 0;
+        self.discard_plan();
+    }
+
+    /// Runs of 64 of the last values, with the number of codes below each answer. Fewer runs when there are many
+    /// lookups, so that the time is bounded.
+    fn sampled_runs(&self) -> Vec<LookupRun> {
+        /// Maximum number of lookups, times runs.
+        const MOST_LOOKUPS: usize = 1 << 22;
+        let most = (MOST_LOOKUPS / self.lookups.list().len().max(1)).max(1);
+        let below = |n: u64| self.answer(n).min(self.budget.codes).to_le_bytes()[0];
+        let run = |first: u64| LookupRun {
+            at: self.windows.codes().at(first),
+            below: std::array::from_fn(|i| below(first + i as u64)),
+        };
+        lookup_order::last(self.end()).map(run).take(most).collect()
+    }
+
+    /// The lookup in codes, for runs from index `first` of the codes on.
+    ///
+    /// Near lookups, whose values come too late to be marked or checked, and lookups without an option get a
+    /// placeholder that hits the code of the answer itself. Only the codes below the answer matter.
+    fn sample_probe(&self, lookup: &Lookup, first: usize) -> Probe {
+        let offset = index(lookup.offset);
+        if offset < LANES || offset > first || lookup.value >= self.space.coded() {
+            return Probe::new(0, 0);
+        }
+        Probe::new(offset, self.space.code(lookup.value))
+    }
+
+    /// Whether the lookup is marked ahead of time whatever the budget.
+    ///
+    /// With more than two threads every lookup that can be marked ahead is, though most would be cheaper to check,
+    /// because that leaves less work to the one thread that computes the values in order. Two threads have no time to
+    /// spare: both search witnesses once the candidates are complete.
+    fn is_always_ahead(&self, lookup: &Lookup) -> bool {
+        self.threads.marking() == MarkingThread::Dedicated && lookup.offset >= AHEAD as u64
+    }
+
+    /// The code of the option that a lookup gives at `n`, or [`u8::MAX`] when it gives none. A pair of rare parts
+    /// counts as if its option were common, which costs speed at worst.
+    fn option(&self, lookup: &Lookup, n: u64) -> u8 {
+        let other = n.checked_sub(lookup.offset).filter(|_| lookup.value < self.space.coded());
+        other.map_or(u8::MAX, |other| self.windows.codes().get(other) ^ self.space.code(lookup.value))
+    }
+
+    /// The code of G(n), or 0 at a rare position, from which there is nothing to learn.
+    fn answer(&self, n: u64) -> usize {
+        if self.rares.contains(n) { 0 } else { usize::from(self.windows.codes().get(n)) }
+    }
+}

@@ -1,0 +1,319 @@
+//! The candidate stream: for each n the least common value that is not an option.
+//!
+//! Only options with exactly one rare part can be common (`theory::sparse_space`), so one lookup per rare position and
+//! split finds all common options ([`lookups`]). Lookups with an offset of at least [`LANES`] (far) and nearer ones
+//! (near) are separate kernel jobs, 64 values at a time (`lanes`). Far lookups are marked, or checked in stages.
+//!
+//! ```text
+//! block   131,072 positions   one step of the solver; the threads meet at its end
+//! piece     1,024 positions   what the stream sends through the pipeline at once
+//! group       256 positions   what one task of the witness search checks
+//! lanes        64 positions   one kernel job; lane i is position first + i
+//! plane         8 codes       one row of the bit planes of 64 lanes:
+//!
+//!             lane 0     lane 1     …  lane 63
+//!   row 0   [ 01100000 | 11111010 | … | 00110001 ]   bit b of row j: is code 8j + b an option in this lane?
+//!   row 1   [ 00000001 | 00000000 | … | 10000000 ]   the least bit that is 0 is the candidate, once every
+//!   …                                                lookup is marked
+//! ```
+//!
+//! The stream learns the order of the lookups ([`lookup_order`]), chooses on a sample of other values how many it marks
+//! and how many candidates each stage keeps (the budget), and chooses again as the values change (`learning`,
+//! `cost_model`). Lookups with an offset of at least [`AHEAD`](super::lookups::plan::AHEAD) can be marked ahead of time
+//! by another thread ([`pipeline`](super::pipeline)); with more than two threads, that thread marks all of them. While
+//! there are irregular lookups, the stream computes those and the near ones value by value.
+//!
+//! Where there are few lookups and all are regular, all of them are one job of the recurrence kernel
+//! ([`Recurrence`](crate::kernel::Recurrence)), and the stream learns no order (`recurrence`). When the values of a
+//! game often have codes outside the range of the recurrence kernel, the stream stops using that kernel for good.
+//!
+//! A lane is **unresolved** when lookups hit all its candidates. The stream then reads every lookup that was not
+//! marked, one byte each. The codes just behind the marked ones are candidates too; when such a code is the least one
+//! left, the stream also reads the marked lookups, which are fewer.
+//!
+//! Values at or above [`SparseSpace::coded`] (at most 512) have no byte code. When the first one appears, the stream
+//! switches to 16-bit values and a set of them (`wide`). This path is exact and slower, and few games need it (.004 has
+//! values above 6000).
+//!
+//! Invariant: after [`Stream::block`] the stream is ahead of the proved values; [`Stream::truncate`] takes it back.
+
+mod cost_model;
+#[cfg(test)]
+mod flips;
+mod lanes;
+mod learning;
+mod recurrence;
+#[cfg(test)]
+mod tests;
+mod wide;
+mod windows;
+
+use super::SequenceStats;
+use super::checksums::Checked;
+use super::codes::Codes;
+use super::cost;
+use super::lookup_order;
+use super::lookups::plan::{Budget, LONG_PIECE, LookupPlan, PIPELINE_PIECE, Planner, StageBudget};
+use super::lookups::{Lookup, LookupList, RarePositions};
+use super::parallelism::Threads;
+use super::pipeline::Producer;
+use super::tuning::Tuning;
+use crate::error::{Error, Result};
+use crate::fault;
+use crate::kernel::{self, BitPlanes, Kernel, LANES};
+use crate::theory::definition::Sequence;
+use crate::theory::nimber::index;
+use crate::theory::rule::{Leaves, Rule, Split};
+use crate::theory::sparse_space::SparseSpace;
+use recurrence::FallbackPenalty;
+use std::sync::Arc;
+use windows::{Lookback, ValueWindows};
+
+pub(super) struct Stream {
+    rule: Rule,
+    space: SparseSpace,
+    kernel: Kernel,
+    rares: RarePositions,
+    /// All lookups, in learnt order.
+    lookups: LookupList,
+    budget: Budget,
+    plan: Checked<Arc<LookupPlan>>,
+    tuning: Tuning,
+    /// Number of unresolved lanes since the last choice of the budget.
+    unresolved: u64,
+    fallback: FallbackPenalty,
+    /// The last values, which the lookups read.
+    windows: ValueWindows,
+    /// The threads of the current block.
+    threads: Threads,
+}
+
+/// Where the stream stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The block is complete.
+    Done,
+    /// The next value has no byte code; [`Stream::widen`] is needed once all before it is proved.
+    TooWide,
+}
+
+impl Stream {
+    /// A stream that continues `past`, whose rare positions under `space` and whose largest value are `stats`.
+    ///
+    /// # Errors
+    /// Any error of reading `past`.
+    pub(super) fn new<S: Sequence + ?Sized>(
+        rule: &Rule,
+        space: SparseSpace,
+        kernel: Kernel,
+        stats: SequenceStats,
+        past: &S,
+    ) -> Result<Stream> {
+        // A mask without a low bit leaves a byte code for too few values.
+        let is_wide = stats.max_value >= space.coded() || space.coded() < 512;
+        let first_stage = StageBudget { keep: kernel::CANDIDATES, from: cost::UNLEARNT_LOOKUPS };
+        let mut stream = Stream {
+            rule: rule.clone(),
+            space,
+            kernel,
+            rares: RarePositions::default(),
+            lookups: LookupList::default(),
+            budget: Budget { codes: kernel::MOST_CODES, marks: cost::UNLEARNT_LOOKUPS, stages: vec![first_stage] },
+            plan: Checked::new(Arc::new(LookupPlan::none())),
+            tuning: Tuning::default(),
+            unresolved: 0,
+            fallback: FallbackPenalty::default(),
+            windows: ValueWindows::new(space, past.len(), is_wide),
+            threads: Threads::ONE,
+        };
+        for m in rule.moves().iter().filter(|m| m.leaves == Leaves::One && space.keeps_class(m.remove, m.constant)) {
+            stream.lookups.push(Lookup { offset: m.remove, value: m.constant, part: 0, min_difference: 0 });
+        }
+        for (n, value) in stats.rares {
+            stream.enter(n, value);
+        }
+        stream.windows.refill(past, stream.lookback())?;
+        Ok(stream)
+    }
+
+    pub(super) fn end(&self) -> u64 {
+        self.windows.end()
+    }
+
+    pub(super) fn rares(&self) -> &[(u64, u16)] {
+        self.rares.list()
+    }
+
+    /// The plan of the next blocks, for marking ahead.
+    pub(super) fn plan(&self) -> Arc<LookupPlan> {
+        Arc::clone(&self.plan)
+    }
+
+    /// The largest distance to a value that a lookup reads, from the end or from a position of a sample.
+    pub(super) fn reach(&self) -> u64 {
+        self.lookback().codes
+    }
+
+    /// Number of last codes and of last values that the stream keeps at least.
+    fn lookback(&self) -> Lookback {
+        let values = self.rule.max_remove() + lookup_order::SPAN;
+        Lookback { codes: self.rares.last() + values, values }
+    }
+
+    /// Enters a rare position, behind all others, and its lookups.
+    fn enter(&mut self, n: u64, value: u16) {
+        let frozen = fault::is("freeze-rares") && n == self.end(); // deliberate fault, see fault.rs
+        self.rares.push(n, value);
+        if n > 0 && !frozen {
+            for Split { remove, constant, min_difference, .. } in self.rule.splits() {
+                self.lookups.push(Lookup { offset: remove + n, value: constant ^ value, part: n, min_difference });
+            }
+        }
+        self.discard_plan();
+    }
+
+    /// Makes the next piece begin with a new plan.
+    fn discard_plan(&mut self) {
+        self.plan.replace(Arc::new(LookupPlan::none()));
+    }
+
+    /// Appends the next value, which the witness search found to be rare. `past` holds every value before it.
+    ///
+    /// # Errors
+    /// Any error of reading `past`.
+    pub(super) fn push_rare<S: Sequence + ?Sized>(&mut self, value: u16, past: &S) -> Result<()> {
+        let n = past.len();
+        assert_eq!(n, self.end(), "a rare value must follow the last proved value");
+        self.enter(n, value);
+        if value >= self.space.coded() && !self.windows.is_wide() {
+            self.widen(past)?;
+        } else if self.windows.start() > 0 {
+            // The new lookup reads values from the start of the sequence on.
+            self.windows.refill(past, self.lookback())?;
+        }
+        self.windows.push(value);
+        Ok(())
+    }
+
+    /// Switches to 16-bit values. `past` holds every value up to the end of the stream.
+    ///
+    /// # Errors
+    /// Any error of reading `past`.
+    pub(super) fn widen<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
+        self.windows.widen();
+        self.windows.refill(past, self.lookback())
+    }
+
+    /// Takes the stream back to `end` and keeps everything before it.
+    pub(super) fn truncate(&mut self, end: u64) {
+        self.windows.truncate(end);
+        self.tuning.truncate(end);
+    }
+
+    /// Forgets the values that positions from `proved` on do not read, and the codes before `horizon`, which the shared
+    /// `codes` forget as well. No later check would notice a change in forgotten data, so this compares the data first:
+    /// the codes with the other copy and, on the 16-bit path, the values with `past`.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
+    pub(super) fn forget<S: Sequence + ?Sized>(
+        &mut self,
+        proved: u64,
+        horizon: u64,
+        codes: &mut Codes,
+        past: &S,
+    ) -> Result<()> {
+        let lookback = self.lookback();
+        let values_from = proved.saturating_sub(if self.windows.is_wide() { lookback.codes } else { lookback.values });
+        self.windows.forget_values(values_from, past)?;
+        self.windows.forget_codes(horizon, codes, |n| self.rares.contains(n))
+    }
+
+    /// Computes the next `length` candidates and sends them to the other end of the pipeline piece by piece. Computes
+    /// fewer when one has no byte code, or when the other end is gone.
+    ///
+    /// # Errors
+    /// [`Error::ValueTooLarge`] on the 16-bit path.
+    pub(super) fn block(&mut self, length: usize, producer: &mut Producer) -> Result<(Vec<u16>, Stop)> {
+        self.threads = producer.threads();
+        let start = self.end();
+        let end = start + length as u64;
+        let mut stop = Stop::Done;
+        if !self.windows.is_wide() {
+            self.tune(start);
+        }
+        while self.end() < end && stop == Stop::Done {
+            let from = self.end();
+            let piece = if self.plan.is_recurrence() { LONG_PIECE } else { PIPELINE_PIECE };
+            let to = end.min((from + 1).next_multiple_of(piece as u64));
+            let mut used = Vec::new();
+            if self.windows.is_wide() {
+                self.wide_piece(to)?;
+            } else {
+                (stop, used) = self.piece(to, producer);
+            }
+            if !producer.send(self.windows.values(from, self.end()), &self.plan, used) {
+                break;
+            }
+        }
+        Ok((self.windows.values(start, self.end()).to_vec(), stop))
+    }
+
+    /// The candidates up to `to`, and the planes that were marked ahead for them.
+    fn piece(&mut self, to: u64, producer: &mut Producer) -> (Stop, Vec<BitPlanes>) {
+        let from = self.end();
+        if !self.plan.holds(from, to) {
+            let plan = self.make_plan(from, to);
+            self.plan.replace(Arc::new(plan));
+        }
+        let mut planes = producer.ahead(&self.plan, from);
+        let mut ahead = planes.iter_mut();
+        let mut stop = Stop::Done;
+        while self.end() < to && stop == Stop::Done {
+            let left = index(to - self.end());
+            stop = if self.plan.is_recurrence() {
+                self.recurrence_values(left)
+            } else {
+                self.lanes(left.min(LANES), ahead.next())
+            };
+        }
+        (stop, planes)
+    }
+
+    /// The plan of the positions `start..end`.
+    fn make_plan(&self, start: u64, end: u64) -> LookupPlan {
+        let planner = Planner {
+            rule: &self.rule,
+            space: self.space,
+            rares: &self.rares,
+            lookups: self.lookups.list(),
+            budget: &self.budget,
+            may_use_recurrence: self.fallback.allows_recurrence(),
+        };
+        planner.plan(start, end)
+    }
+
+    /// The longest block whose lookups take a fraction of a second.
+    pub(super) fn longest_block(&self) -> usize {
+        /// Maximum number of lookups per block. On the slow paths a lookup takes about a nanosecond.
+        const BATCH: usize = 1 << 28;
+        1 << (BATCH / self.lookups.list().len().max(1)).max(LANES).ilog2()
+    }
+
+    /// Compares everything that later values depend on with its state at creation: the codes with the other copy, which
+    /// was computed independently, the values with `past`, and the rare positions, the lookups and the plan with their
+    /// checksums.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
+    pub(super) fn check_memory<S: Sequence + ?Sized>(&self, codes: &Codes, past: &S) -> Result<()> {
+        self.windows.values_agree_with(past)?;
+        if !self.rares.is_intact() {
+            return Err(Error::Flipped { what: "the list of rare positions", from: 0, to: self.end() });
+        }
+        if !self.lookups.is_intact() || !self.plan.is_intact() {
+            return Err(Error::Flipped { what: "the list of lookups", from: 0, to: self.end() });
+        }
+        self.windows.codes_agree_with(codes, |n| self.rares.contains(n))
+    }
+}

@@ -1,0 +1,202 @@
+//! The last values, which the lookups of the candidate stream read.
+
+use crate::error::Result;
+use crate::solver::codes::Codes;
+use crate::solver::window::Window;
+use crate::theory::definition::{Sequence, for_each_piece};
+use crate::theory::sparse_space::SparseSpace;
+
+/// Number of last codes and of last values that a stream keeps at least.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lookback {
+    /// Back to the largest offset of a lookup, from a position of a sample.
+    pub(super) codes: u64,
+    /// Back to the largest removal of the rule, from a position of a sample.
+    pub(super) values: u64,
+}
+
+/// The last values of a sequence: byte codes for the lookups, and values for the moves that leave one heap.
+///
+/// On the 16-bit path there are no codes, and the lookups read the values.
+pub(super) struct ValueWindows {
+    space: SparseSpace,
+    /// The value of each code at even and at odd n.
+    decoded: [[u16; 256]; 2],
+    /// Byte codes, back to the largest offset of a lookup; empty on the 16-bit path.
+    codes: Window<u8>,
+    /// Values: on the 16-bit path back to the largest offset of a lookup, otherwise back to the largest removal.
+    values: Window<u16>,
+    /// Whether the stream uses 16-bit values instead of codes.
+    is_wide: bool,
+}
+
+impl ValueWindows {
+    /// Empty windows at the end of a sequence of `end` values.
+    pub(super) fn new(space: SparseSpace, end: u64, is_wide: bool) -> ValueWindows {
+        ValueWindows {
+            space,
+            decoded: [0, 1].map(|n| std::array::from_fn(|code| space.decode(code.to_le_bytes()[0], n))),
+            codes: Window::new(end, Vec::new()),
+            values: Window::new(end, Vec::new()),
+            is_wide,
+        }
+    }
+
+    /// The position of the first value that either window holds.
+    pub(super) fn start(&self) -> u64 {
+        self.values.start().min(self.codes.start())
+    }
+
+    /// One past the position of the last value.
+    #[inline]
+    pub(super) fn end(&self) -> u64 {
+        self.values.end()
+    }
+
+    /// Whether the stream uses 16-bit values instead of codes.
+    #[inline]
+    pub(super) fn is_wide(&self) -> bool {
+        self.is_wide
+    }
+
+    /// Switches to 16-bit values; [`ValueWindows::refill`] must follow.
+    pub(super) fn widen(&mut self) {
+        self.is_wide = true;
+    }
+
+    /// The byte codes.
+    #[inline]
+    pub(super) fn codes(&self) -> &Window<u8> {
+        &self.codes
+    }
+
+    /// The byte codes, to append those of the next positions; [`ValueWindows::decode_from`] must follow.
+    #[inline]
+    pub(super) fn codes_mut(&mut self) -> &mut Window<u8> {
+        &mut self.codes
+    }
+
+    /// The values at the positions `from..to`.
+    pub(super) fn values(&self, from: u64, to: u64) -> &[u16] {
+        self.values.slice(from, to)
+    }
+
+    /// The value window; on the 16-bit path the lookups read it.
+    #[inline]
+    pub(super) fn wide_values(&self) -> &Window<u16> {
+        &self.values
+    }
+
+    /// G(m) for a single heap that a move may leave: from the values, or from the codes that are not decoded yet.
+    #[inline]
+    pub(super) fn value_at(&self, m: u64) -> u16 {
+        if m < self.values.end() { self.values.get(m) } else { self.space.decode(self.codes.get(m), m) }
+    }
+
+    /// The value window, to flip bits of it.
+    #[cfg(test)]
+    pub(super) fn values_mut(&mut self) -> &mut Window<u16> {
+        &mut self.values
+    }
+
+    /// Reads the windows again from `past`, which holds every value up to the end of the stream.
+    ///
+    /// # Errors
+    /// Any error of reading `past`.
+    pub(super) fn refill<S: Sequence + ?Sized>(&mut self, past: &S, lookback: Lookback) -> Result<()> {
+        let end = past.len();
+        let far = end.saturating_sub(lookback.codes);
+        let short = end.saturating_sub(lookback.values);
+        let codes_from = if self.is_wide { end } else { far };
+        let values_from = if self.is_wide { far } else { short };
+        let mut codes = Vec::new();
+        let mut values = Vec::new();
+        for_each_piece(past, codes_from.min(values_from), end, |from, piece| {
+            for (n, &v) in (from..).zip(piece) {
+                if n >= codes_from {
+                    codes.push(self.space.code(v));
+                }
+                if n >= values_from {
+                    values.push(v);
+                }
+            }
+            Ok(())
+        })?;
+        self.codes = Window::new(codes_from, codes);
+        self.values = Window::new(values_from, values);
+        Ok(())
+    }
+
+    /// Appends the next value.
+    pub(super) fn push(&mut self, value: u16) {
+        if !self.is_wide {
+            self.codes.push(self.space.code(value));
+        }
+        self.values.push(value);
+    }
+
+    /// Appends the values of the codes from `start` on.
+    pub(super) fn decode_from(&mut self, start: u64) {
+        let codes = &self.codes.items()[self.codes.at(start)..];
+        let is_odd = usize::from(start % 2 == 1);
+        let [first, second] = [is_odd, 1 - is_odd].map(|parity| &self.decoded[parity]);
+        self.values.extend_by_turns(codes, |code| first[usize::from(code)], |code| second[usize::from(code)]);
+    }
+
+    /// Forgets everything from position `end` on.
+    pub(super) fn truncate(&mut self, end: u64) {
+        self.codes.truncate(end);
+        self.values.truncate(end);
+    }
+
+    /// Allows the values before `from` to be dropped. On the 16-bit path this compares them with `past` first.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`](crate::error::Error::Flipped) at the first difference, and any error of reading `past`.
+    pub(super) fn forget_values<S: Sequence + ?Sized>(&mut self, from: u64, past: &S) -> Result<()> {
+        if self.is_wide {
+            self.values.evictable_agrees_with(from, past)?;
+        }
+        self.values.forget_before(from);
+        Ok(())
+    }
+
+    /// Allows the codes before `horizon` to be dropped, here and in the other copy, after comparing those that either
+    /// copy would drop.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`](crate::error::Error::Flipped) at the first difference.
+    pub(super) fn forget_codes(
+        &mut self,
+        horizon: u64,
+        other: &mut Codes,
+        is_rare: impl Fn(u64) -> bool + Sync,
+    ) -> Result<()> {
+        let start = self.codes.start();
+        let ours = start + self.codes.evictable(horizon).len() as u64;
+        let end = other.evictable(horizon).unwrap_or(0).clamp(ours, self.codes.end());
+        other.compare(start, self.codes.slice(start, end), is_rare)?;
+        // Two threads, because the remaining codes move down: tens of millions in Grundy's game.
+        rayon::join(|| self.codes.forget_before(horizon), || other.forget_before(horizon));
+        Ok(())
+    }
+
+    /// Compares the values with those of `past`, at the positions that `past` holds.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`](crate::error::Error::Flipped) at the first difference, and any error of reading `past`.
+    pub(super) fn values_agree_with<S: Sequence + ?Sized>(&self, past: &S) -> Result<()> {
+        self.values.agrees_with(past)
+    }
+
+    /// Compares the codes with the other copy. There are none on the 16-bit path.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`](crate::error::Error::Flipped) at the first difference.
+    pub(super) fn codes_agree_with(&self, other: &Codes, is_rare: impl Fn(u64) -> bool + Sync) -> Result<()> {
+        if self.is_wide {
+            return Ok(());
+        }
+        other.compare(self.codes.start(), self.codes.items(), is_rare)
+    }
+}

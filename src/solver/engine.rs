@@ -1,0 +1,139 @@
+//! The three ways to compute values: by the definition, by comparing all pairs of parts, and with a sparse space.
+//!
+//! The engine that continues a sequence is created from the earlier values. Without a space it needs all of them. With
+//! a space it needs the rare positions, the last values above 255, the largest value and the last values up to the
+//! largest lookup.
+
+use super::block::Streams;
+use super::candidates::Stream;
+use super::codes::Codes;
+use super::exhaustive::ExhaustiveSolver;
+use super::window::Window;
+use super::witnesses::{self, Witnesses};
+use super::{Method, SequenceStats, Solver, SparseSpace, may_be_sparse};
+use crate::error::Result;
+use crate::theory::definition::{self, Sequence, for_each_kept, for_each_piece};
+use crate::theory::nimber::index;
+use crate::theory::rule::Rule;
+
+/// What a solver extracts from the earlier values before it starts.
+#[derive(Default)]
+pub(super) struct EarlierValues {
+    /// The rare positions under the space, ascending, with the values.
+    pub(super) rare_positions: Vec<(u64, u16)>,
+    /// The last values above 255.
+    pub(super) large: Vec<(u64, u16)>,
+    /// The largest value.
+    pub(super) max_value: u16,
+}
+
+impl EarlierValues {
+    /// Scans all values that are retained; `known` describes the others.
+    pub(super) fn of<S: Sequence + ?Sized>(
+        past: &S,
+        space: SparseSpace,
+        known: &SequenceStats,
+    ) -> Result<EarlierValues> {
+        let mut seen = EarlierValues { max_value: known.max_value, ..EarlierValues::default() };
+        for_each_kept(past, |from, values| {
+            if space != SparseSpace::NONE {
+                seen.rare_positions.extend(space.rares(from, values));
+            }
+            let largest = values.iter().copied().max().unwrap_or(0);
+            if largest > 255 {
+                seen.large.extend((from..).zip(values.iter().copied()).filter(|&(_, v)| v > 255));
+            }
+            seen.max_value = seen.max_value.max(largest);
+            seen.large.drain(..witnesses::many_first(&seen.large));
+            Ok(())
+        })?;
+        seen.rare_positions.extend(&known.rares);
+        seen.rare_positions.sort_unstable();
+        Ok(seen)
+    }
+}
+
+pub(super) enum Engine {
+    /// By the definition, one pair after the other.
+    Definition(Window<u16>),
+    /// All pairs, many at once.
+    Exhaustive(ExhaustiveSolver),
+    /// Candidates and witnesses in a sparse space.
+    Sparse(Box<Streams>),
+}
+
+impl Solver {
+    /// The engine without a sparse space: all pairs, or the definition as it is written where the method is
+    /// [`Method::Definition`] or the rule has no splits.
+    pub(super) fn definition_engine<S: Sequence + ?Sized>(&self, past: &S) -> Result<Engine> {
+        let has_splits = self.rule.splits().next().is_some();
+        if let (Method::Sparse(kernel), true) = (self.method, has_splits) {
+            return Ok(Engine::Exhaustive(ExhaustiveSolver::new(kernel, past)?));
+        }
+        let start = if has_splits { 0 } else { past.len().saturating_sub(self.rule.max_remove()) };
+        let mut values = vec![0; index(past.len() - start)];
+        past.read(start, &mut values)?;
+        Ok(Engine::Definition(Window::new(start, values)))
+    }
+
+    pub(super) fn sparse_engine<S: Sequence + ?Sized>(&self, past: &S, seen: EarlierValues) -> Result<Engine> {
+        let Method::Sparse(kernel) = self.method else { return self.definition_engine(past) };
+        if !may_be_sparse(&self.rule, self.method) {
+            return self.definition_engine(past);
+        }
+        let stats = SequenceStats { rares: seen.rare_positions, max_value: self.max_value };
+        let candidates = Stream::new(&self.rule, self.space, kernel, stats, past)?;
+        let witnesses = Witnesses::new(&self.rule, self.space, kernel, seen.large, past)?;
+        let start = past.len().saturating_sub(candidates.reach().max(witnesses.lookback()));
+        let mut codes = Codes::new(self.space, start);
+        for_each_piece(past, start, past.len(), |_, values| {
+            codes.push(values);
+            Ok(())
+        })?;
+        Ok(Engine::Sparse(Box::new(Streams::new(kernel, candidates, witnesses, codes))))
+    }
+
+    /// The engine for a space that was not in use so far.
+    pub(super) fn enter_space<S: Sequence + ?Sized>(&self, past: &S) -> Result<Engine> {
+        self.sparse_engine(past, EarlierValues::of(past, self.space, &SequenceStats::default())?)
+    }
+}
+
+/// Appends the next values, none from position `limit` on, by comparing all pairs of parts: one batch, short enough
+/// that the caller can stop in time.
+pub(super) fn compare_pairs(rule: &Rule, solver: &mut ExhaustiveSolver, limit: u64, out: &mut Vec<u16>) -> Result<()> {
+    /// Maximum work per batch, in compared pairs (see [`ExhaustiveSolver::work`]): a fraction of a second.
+    const BATCH: u64 = 1 << 30;
+    let until = solver.work().saturating_add(BATCH);
+    while solver.end() < limit && solver.work() < until {
+        out.push(solver.next(rule)?);
+    }
+    Ok(())
+}
+
+/// Appends the next values, none from position `limit` on, by the definition: one batch, short enough that the caller
+/// can stop in time.
+pub(super) fn apply_definition(rule: &Rule, values: &mut Window<u16>, limit: u64, out: &mut Vec<u16>) -> Result<()> {
+    /// Maximum number of options per batch: a fraction of a second.
+    const BATCH: u64 = 1 << 26;
+    /// Minimum number of pairs of parts for which several threads compute one value.
+    const PARALLEL: u64 = 1 << 18;
+    let splits = rule.splits().count() as u64;
+    let singles = rule.moves().len() as u64 - splits;
+    let mut pairs = 0;
+    while values.end() < limit && pairs < BATCH {
+        let n = values.end();
+        let value = if n * splits / 2 >= PARALLEL && values.start() == 0 {
+            definition::value_at(rule, values.items(), n)?
+        } else {
+            definition::value(rule, n, |m| values.get(m))?
+        };
+        values.push(value);
+        out.push(value);
+        pairs += 16 + n * splits / 2 + singles.min(n);
+    }
+    if splits == 0 {
+        values.forget_before(values.end().saturating_sub(rule.max_remove()));
+    }
+    Ok(())
+}

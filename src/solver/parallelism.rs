@@ -1,0 +1,79 @@
+//! The number of threads that a solver plans for, and which of its threads marks lookups ahead of time.
+//!
+//! Invariant: the number of threads changes the time of a computation and no value. During a block only the marking
+//! thread waits, for candidates that another thread computes without waiting for anything
+//! ([`pipeline`](super::pipeline)). So every block is completed with any number of threads, one included.
+
+/// The number of threads that a solver plans for.
+///
+/// A solver starts no threads. It runs in the rayon pool in which it is called. This number decides which lookups it
+/// marks ahead of time and on which thread. A number above the size of the pool counts as the size of the pool. A
+/// smaller number does not limit the processors in use: the search for witnesses always spreads over the whole pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Parallelism {
+    wanted: usize,
+}
+
+impl Parallelism {
+    /// All threads of the pool in which the solver is called: the pool of `rayon::ThreadPool::install`, or the global
+    /// pool.
+    #[must_use]
+    pub const fn of_pool() -> Parallelism {
+        Parallelism { wanted: usize::MAX }
+    }
+
+    /// `threads` threads, or all threads of the pool if it has fewer; 0 counts as 1.
+    #[must_use]
+    pub const fn threads(threads: usize) -> Parallelism {
+        Parallelism { wanted: if threads == 0 { 1 } else { threads } }
+    }
+
+    /// This number of threads, or the size of the current pool if that is smaller.
+    pub(super) fn in_pool(self) -> Threads {
+        Threads { count: self.wanted.min(rayon::current_num_threads()) }
+    }
+}
+
+impl Default for Parallelism {
+    /// [`Parallelism::of_pool`].
+    fn default() -> Parallelism {
+        Parallelism::of_pool()
+    }
+}
+
+/// The number of threads of one step of the solver: at least 1, and at most the size of the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Threads {
+    count: usize,
+}
+
+/// The thread that marks lookups ahead of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MarkingThread {
+    /// One thread computes everything in turn, so nothing is marked ahead of time.
+    None,
+    /// With two threads, the thread that searches witnesses marks between two groups of values.
+    WitnessSearch,
+    /// With three threads and more, one thread does nothing but mark: a thread that also searched witnesses would
+    /// deliver most marks too late.
+    Dedicated,
+}
+
+impl Threads {
+    /// One thread.
+    pub(super) const ONE: Threads = Threads { count: 1 };
+
+    /// The number of threads.
+    pub(super) fn count(self) -> usize {
+        self.count
+    }
+
+    /// The thread that marks lookups ahead of time.
+    pub(super) fn marking(self) -> MarkingThread {
+        match self.count {
+            0 | 1 => MarkingThread::None,
+            2 => MarkingThread::WitnessSearch,
+            _ => MarkingThread::Dedicated,
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Unit tests of the solver.
+
+use super::*;
+use crate::solver::block::Streams;
+use crate::solver::parallelism::MarkingThread;
+use crate::support::{Random, Tally, cases};
+use crate::theory::rule::{Leaves, Move};
+
+/// Flips one bit of the data that later values depend on; a second call with the same arguments flips it back.
+/// Returns false when there is no data of this kind.
+fn flip(streams: &mut Streams, what: usize, draw: u64) -> bool {
+    let (bit, unproved) = (1u8 << (draw % 8), streams.block.len());
+    match what {
+        0 => streams.candidates.flip_code(draw / 8, bit, unproved),
+        1 => {
+            let from = streams.codes.start().max(streams.candidates.first_code());
+            let n = from + draw / 8 % (streams.codes.end() - from);
+            let at = streams.codes.at(n);
+            streams.codes.items_mut()[at] ^= bit;
+        }
+        2 => streams.witnesses.flip_recent(draw / 8, bit),
+        3 => streams.candidates.flip_rare(draw / 8, bit),
+        4 => return streams.candidates.flip_plan(draw / 8, bit),
+        5 => return streams.witnesses.flip_head(draw / 8, bit),
+        6 => return streams.witnesses.flip_part(draw / 8, bit),
+        7 => return streams.witnesses.flip_large(draw / 8, bit),
+        8 => streams.witnesses.flip_rare_below(draw / 8, bit),
+        _ => streams.candidates.flip_value(draw / 8, bit, unproved),
+    }
+    true
+}
+
+/// The check finds a flip whether or not values were computed from it in the meantime.
+#[test]
+fn a_bit_flip_in_the_data_of_the_streams_is_noticed() {
+    let tally = Tally::begin("flips in memory");
+    let rounds = cases(500, 100_000);
+    let mut random = Random::new("flips in memory");
+    let mut noticed = [0u64; 10];
+    let leap = (0..600).map(|constant| Move { remove: 4500, constant, leaves: Leaves::One });
+    let wide = "0.77".parse::<Rule>().unwrap().moves().iter().copied().chain(leap).collect();
+    let game = |name: &str| name.parse::<Rule>().unwrap();
+    let all = &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9][..];
+    // The last game has values without a byte code.
+    let games = [
+        (game("grundy"), 100_000, all),
+        (game("0.6"), 100_000, all),
+        (game(".106"), 80_000, all),
+        (Rule::from_moves("leaping", wide).unwrap(), 6_000, &[2, 3, 7, 8, 9]),
+    ];
+    let rounds_each = rounds / games.len() as u64;
+    for (rule, count, kinds) in games {
+        let values = values(&rule, Method::Sparse(Kernel::best()), count).unwrap();
+        let start = || {
+            let mut solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, values.as_slice()).unwrap();
+            let mut past = values.clone();
+            go_on(&mut solver, &mut past, count / 10).unwrap();
+            solver.check_memory(past.as_slice()).unwrap();
+            (solver, past)
+        };
+        let (mut solver, mut past) = start();
+        let mut flipped = 0;
+        // Take the kinds in turn, so that each has its share whatever the random numbers.
+        for &kind in kinds.iter().cycle() {
+            if flipped == rounds_each {
+                break;
+            }
+            let draw = random.next();
+            let Engine::Sparse(streams) = &mut solver.engine else { panic!("{rule} has a space") };
+            if !flip(streams, kind, draw) {
+                continue;
+            }
+            flipped += 1;
+            // Where there are codes, later values depend on only a few of the last values (kind 9).
+            if random.below(50) == 0 && (kind != 9 || count < 10_000) {
+                // Either the check of forgotten data or the check of the data held now finds the flip.
+                let seen = go_on(&mut solver, &mut past, count / 5).and_then(|()| solver.check_memory(past.as_slice()));
+                assert!(seen.is_err(), "{rule}: flip {kind} of {draw:#x} was not noticed after going on");
+                (solver, past) = start();
+            } else {
+                let seen = solver.check_memory(past.as_slice());
+                assert!(seen.is_err(), "{rule}: flip {kind} of {draw:#x} was not noticed");
+                let Engine::Sparse(streams) = &mut solver.engine else { panic!("{rule} has a space") };
+                flip(streams, kind, draw);
+                solver.check_memory(past.as_slice()).unwrap();
+            }
+            noticed[kind] += 1;
+        }
+    }
+    assert!(noticed.iter().all(|&kind| kind > rounds / 30), "{noticed:?}");
+    tally.end(noticed.iter().sum(), "all noticed before the commit");
+}
+
+/// The choice of the audited values does not depend on threads and blocks.
+#[test]
+fn one_group_in_fifty_is_audited() {
+    let (rule, kernel) = ("grundy".parse().unwrap(), Kernel::best());
+    let start = values(&rule, Method::Sparse(kernel), 1 << 18).unwrap();
+    let audited = |threads: usize, block: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let solver = Solver::new(&rule, Method::Sparse(kernel), None, start.as_slice()).unwrap();
+            let mut solver = solver.with_audit(7).with_block(block);
+            solver.extend_to(&mut start.clone(), 1 << 19, |_| true).unwrap();
+            solver.work().audited
+        })
+    };
+    let once = audited(1, BLOCK);
+    assert!((1 << 18) / 75 < once && once < (1 << 18) / 35, "{once} of 2^18 values");
+    assert_eq!([audited(2, BLOCK), audited(5, 1 << 14), audited(2, 1 << 9)], [once; 3]);
+}
+
+fn go_on(solver: &mut Solver, past: &mut Vec<u16>, count: usize) -> Result<()> {
+    let end = past.len() + count;
+    while past.len() < end {
+        let mut more = Vec::new();
+        solver.advance(past.as_slice(), u64::MAX, &mut more)?;
+        past.append(&mut more);
+    }
+    Ok(())
+}
+
+/// The table of a resumed run may hold billions of values above 255; the solver needs only the last ones.
+#[test]
+fn a_resumed_solver_keeps_only_the_last_large_values() {
+    let values = vec![300u16; 1 << 20];
+    let seen = EarlierValues::of(values.as_slice(), SparseSpace::NONE, &SequenceStats::default()).unwrap();
+    assert!(seen.large.len() < 1 << 18, "{} values above 255 are held", seen.large.len());
+    assert_eq!(seen.large.last(), Some(&((1 << 20) - 1, 300)));
+}
+
+/// One thread marks nothing ahead of time, two threads mark some lookups, and three mark all that they can. More
+/// threads than the pool has change nothing.
+#[test]
+fn the_number_of_threads_decides_what_is_marked_ahead() {
+    let rule: Rule = "grundy".parse().unwrap();
+    let (method, held) = (Method::Sparse(Kernel::best()), 1 << 17);
+    let expected = values(&rule, method, held + 3 * BLOCK).unwrap();
+    for (pool_size, wanted) in [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (3, 3), (3, 9)] {
+        let place = format!("{wanted} threads in a pool of {pool_size}");
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(pool_size).build().unwrap();
+        let parallelism = Parallelism::threads(wanted);
+        let (mut solver, found) = pool.install(|| {
+            let solver = Solver::new(&rule, method, None, &expected[..held]).unwrap();
+            let (mut solver, mut found) = (solver.with_parallelism(parallelism), expected[..held].to_vec());
+            go_on(&mut solver, &mut found, 2 * BLOCK).unwrap();
+            (solver, found)
+        });
+        assert!(found == expected[..found.len()], "{place}");
+        let marking = pool.install(|| parallelism.in_pool().marking());
+        let Engine::Sparse(streams) = &mut solver.engine else { panic!("the game has a space") };
+        let checks_far = streams.candidates.checks_from(lookups::plan::AHEAD);
+        match pool_size.min(wanted) {
+            1 => assert!(marking == MarkingThread::None && !streams.has_marks() && checks_far, "{place}"),
+            2 => assert!(marking == MarkingThread::WitnessSearch && streams.has_marks() && checks_far, "{place}"),
+            _ => assert!(marking == MarkingThread::Dedicated && streams.has_marks() && !checks_far, "{place}"),
+        }
+    }
+}
+
+/// A parallelism of 0 threads means one thread, and by default all threads of the pool count.
+#[test]
+fn a_parallelism_is_clamped_to_the_pool() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+    let count = |parallelism: Parallelism| pool.install(|| parallelism.in_pool().count());
+    assert_eq!([0, 1, 3, 4].map(|threads| count(Parallelism::threads(threads))), [1, 1, 3, 3]);
+    assert_eq!(count(Parallelism::default()), 3);
+}
