@@ -45,7 +45,6 @@ fn load<const N: usize>(rows: &[[u8; LANES]], lane: usize) -> [__m256i; N] {
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
 pub(super) fn mark(far: FarProbes<'_>, planes: &mut BitPlanes) {
-    let far = far.unpacked();
     for lane in [0, HALF] {
         let rows = planes.rows_mut();
         // The registers hold at most ten planes.

@@ -106,13 +106,6 @@ impl<'a> FarProbes<'a> {
         FarProbes { window, at, probes }
     }
 
-    /// A copy whose fields the compiler keeps in registers. A parameter of this size is passed in memory.
-    #[inline(always)]
-    pub(super) fn unpacked(self) -> FarProbes<'a> {
-        let FarProbes { window, at, probes } = self;
-        FarProbes { window, at, probes }
-    }
-
     /// The probes, in the order in which they were added to their list.
     #[inline]
     pub(super) fn list(self) -> &'a [Probe] {

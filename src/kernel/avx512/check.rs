@@ -98,10 +98,10 @@ fn unhit<const N: usize, const MASKS: bool>(far: FarProbes<'_>, candidates: &[__
     std::array::from_fn(|k| _mm512_mask_test_epi8_mask(unequal[k], distance[k], distance[k]))
 }
 
-/// Whether to compare some of the candidates into masks ([`unhit`]). A comparison is one instruction where the least XOR
-/// takes two, but it runs in fewer execution pipes. It pays on processors with two pipes for vectors of 64 bytes
-/// (Sapphire Rapids) or with pipes of half this width (Zen 4), and costs time on processors with four full pipes (Zen
-/// 5).
+/// Whether to compare some of the candidates into masks ([`unhit`]). A comparison is one instruction where the least
+/// XOR takes two, but it runs in fewer execution pipes. It pays on processors with two pipes for vectors of 64 bytes
+/// (Sapphire Rapids) or with pipes of half this width (Zen 4), and costs time on processors with four full pipes
+/// (Zen 5).
 fn masks_pay() -> bool {
     static PAY: LazyLock<bool> = LazyLock::new(|| {
         let vendor = __cpuid(0);
