@@ -85,40 +85,52 @@ struct Positions {
 }
 
 pub(crate) fn board(args: &Args, quiet: bool) -> Result<()> {
-    super::output::print(|out| match &args.game {
-        Game::RowsColumns(args) => args.search(&RowsColumns, "rows-columns", shapes, quiet, out),
-        Game::RemoveSquare(args) => args.search(&RemoveSquare, "remove-square", shapes, quiet, out),
-        Game::RemoveEdge(args) => args.search(&RemoveEdge, "remove-edge", graphs, quiet, out),
-        Game::NoFactor(args) => args.no_factor(quiet, out),
+    super::output::print(|out| {
+        let (name, positions) = match &args.game {
+            Game::RowsColumns(positions) => ("rows-columns", positions),
+            Game::RemoveSquare(positions) => ("remove-square", positions),
+            Game::RemoveEdge(positions) => ("remove-edge", positions),
+            Game::NoFactor(positions) => ("no-factor", positions),
+        };
+        let mut search = Search { name, positions, quiet, out };
+        match &args.game {
+            Game::RowsColumns(_) => search.all(&RowsColumns, shapes),
+            Game::RemoveSquare(_) => search.all(&RemoveSquare, shapes),
+            Game::RemoveEdge(_) => search.all(&RemoveEdge, graphs),
+            Game::NoFactor(_) => search.no_factor(),
+        }
     })
 }
 
-impl Positions {
+/// The search of the positions of one command.
+struct Search<'a> {
+    /// The name of the game.
+    name: &'static str,
+    positions: &'a Positions,
+    quiet: bool,
+    out: &'a mut dyn Write,
+}
+
+impl Search<'_> {
     /// Solves the positions of all arguments; the positions of one argument share a solver.
-    fn search<G: finite::Game>(
-        &self,
-        game: &G,
-        name: &str,
-        read: impl Fn(&str) -> Result<Starts<G::Position>>,
-        quiet: bool,
-        out: &mut dyn Write,
-    ) -> Result<()> {
-        let bound = self.bound.map(usize::try_from).transpose()?;
+    fn all<G: finite::Game>(&mut self, game: &G, read: impl Fn(&str) -> Result<Starts<G::Position>>) -> Result<()> {
+        let bound = self.positions.bound.map(usize::try_from).transpose()?;
         // Report malformed positions before any search. A position that is too large is reported when its turn comes.
-        let all: Vec<Starts<G::Position>> = self.positions.iter().map(|text| read(text)).collect::<Result<_>>()?;
+        let positions = self.positions.positions.iter().map(|text| read(text));
+        let all: Vec<Starts<G::Position>> = positions.collect::<Result<_>>()?;
         for starts in all {
             let mut solver = bound.map_or_else(|| GameSolver::limited(game), |bound| GameSolver::new(game, bound));
             for start in starts {
                 let (called, start) = start?;
-                self.solve(name, &called, &mut solver, start, quiet, out)?;
+                self.solve(&called, &mut solver, start)?;
             }
         }
         Ok(())
     }
 
-    fn no_factor(&self, quiet: bool, out: &mut dyn Write) -> Result<()> {
-        let bound = self.bound.map(usize::try_from).transpose()?.unwrap_or(finite::POSITIONS);
-        let ranges = self.positions.iter().map(|text| number::range(text).map_err(Usage));
+    fn no_factor(&mut self) -> Result<()> {
+        let bound = self.positions.bound.map(usize::try_from).transpose()?.unwrap_or(finite::POSITIONS);
+        let ranges = self.positions.positions.iter().map(|text| number::range(text).map_err(Usage));
         let ranges = ranges.collect::<Result<Vec<Range<u64>>, Usage>>()?;
         for n in ranges.into_iter().flatten() {
             let game = NoFactor::new(n)?;
@@ -127,39 +139,36 @@ impl Positions {
                 return Err(in_place(&n.to_string(), Error::Positions { bound }).into());
             }
             let mut solver = GameSolver::new(&game, bound);
-            self.solve("no-factor", &n.to_string(), &mut solver, game.start(), quiet, out)?;
+            self.solve(&n.to_string(), &mut solver, game.start())?;
         }
         Ok(())
     }
 
     /// Finds a value and prints it at once, because the next position may take long or be refused.
     fn solve<G: finite::Game>(
-        &self,
-        game: &str,
+        &mut self,
         called: &str,
         solver: &mut GameSolver<'_, G>,
         start: G::Position,
-        quiet: bool,
-        out: &mut dyn Write,
     ) -> Result<()> {
-        let mut meter = Meter::new(quiet);
-        meter.begin(&format!("positions of {game} {called}"), solver.known() as u64, None);
+        let mut meter = Meter::new(self.quiet);
+        meter.begin(&format!("positions of {} {called}", self.name), solver.known() as u64, None);
         let value = solver.watched(start, |known| meter.at(known as u64, String::new));
         meter.end();
-        self.show(game, called, value.map_err(|error| in_place(called, error))?, out)?;
-        Ok(out.flush()?)
+        self.show(called, value.map_err(|error| in_place(called, error))?)?;
+        Ok(self.out.flush()?)
     }
 
-    fn show(&self, game: &str, position: &str, value: u16, out: &mut dyn Write) -> Result<()> {
+    fn show(&mut self, position: &str, value: u16) -> Result<()> {
         let winner = if value == 0 { 2 } else { 1 };
-        if self.json {
+        if self.positions.json {
             let outcome = outcome(value);
             let object = serde_json::json!({
-                "game": game, "position": position, "value": value, "outcome": outcome, "winner": winner
+                "game": self.name, "position": position, "value": value, "outcome": outcome, "winner": winner
             });
-            writeln!(out, "{object}")?;
+            writeln!(self.out, "{object}")?;
         } else {
-            writeln!(out, "{position}: nim-value {value}, player {winner} wins")?;
+            writeln!(self.out, "{position}: nim-value {value}, player {winner} wins")?;
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 //! stored value.
 
 use super::output::print;
+use super::period::report::Object;
 use anyhow::{Result, anyhow};
 use std::ops::Range;
 use std::path::Path;
@@ -26,23 +27,16 @@ pub(super) fn values(ranges: &[Range<u64>], json: bool) -> Result<()> {
 pub(super) fn period(json: bool, certificate: Option<&Path>) -> Result<ExitCode> {
     print(|out| {
         if json {
-            let object = serde_json::json!({
-                "game": "nim",
-                "status": "proved",
-                "period": 1,
-                "preperiod": 0,
-                "max_value": null,
-                "theorem": null,
-                "checked_through": 0,
-                "preperiod_at_most": 0,
-                "saltus": 1,
-                "needed": null,
-                "exceptions": null,
-                "exception_heaps": null,
-                "searched_end": null,
-                "searched_from": 0,
-            });
-            return Ok(writeln!(out, "{object}")?);
+            let object = Object {
+                game: "nim",
+                status: "proved".into(),
+                period: Some(1),
+                preperiod: Some(0),
+                preperiod_at_most: Some(0),
+                saltus: Some(1),
+                ..Object::default()
+            };
+            return super::output::object(out, &object);
         }
         Ok(writeln!(
             out,

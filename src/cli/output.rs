@@ -8,6 +8,7 @@
 use super::signals::{Stopped, stop_flag};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{Access, AtFlags, CWD, accessat, statvfs};
+use serde::Serialize;
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io::{BufWriter, ErrorKind, Write};
 use std::os::fd::AsFd;
@@ -30,6 +31,14 @@ pub(crate) fn print(body: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<(
     body(&mut out)?;
     out.flush()?;
     Ok(())
+}
+
+/// Writes a line with a JSON object, its keys in alphabetical order.
+///
+/// # Errors
+/// The errors of writing to `out`.
+pub(crate) fn object(out: &mut dyn Write, fields: &impl Serialize) -> Result<()> {
+    Ok(writeln!(out, "{}", serde_json::to_value(fields)?)?)
 }
 
 /// Writes a result to the file that the user named; see [`Output`].

@@ -6,6 +6,9 @@ use grundy::period::exclude::{self, Excluded};
 use grundy::run::RunReader;
 use grundy::table::Width;
 use grundy::theory::definition::Sequence;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 /// Arguments of `grundy status`.
@@ -39,127 +42,190 @@ pub(crate) fn status(args: &Args) -> Result<()> {
     let excluded = view.as_ref().ok().and_then(excluded);
     super::output::print(|out| {
         if args.json {
-            return Ok(writeln!(out, "{}", in_json(record, excluded.as_ref()))?);
+            return super::output::object(out, &Object::of(record, excluded.as_ref()));
         }
-        for (name, value) in in_words(&contents, excluded.as_ref()) {
-            writeln!(out, "{name:>15}  {value}")?;
-        }
-        if contents.torn.is_some() {
-            writeln!(out, "{:>15}  the last record is incomplete; the next run removes it", "note")?;
-        }
-        Ok(())
+        Ok(write!(out, "{}", Report { contents: &contents, excluded: excluded.as_ref() })?)
     })?;
     Ok(view.map(drop)?)
 }
 
-/// The object that `status --json` prints.
-fn in_json(record: &Record, excluded: Option<&Excluded>) -> serde_json::Value {
-    serde_json::json!({
-        "game": record.game,
-        "count": record.count,
-        "width": record.width,
-        "mask": record.mask,
-        "position": record.position,
-        "rares": record.rares,
-        "last_rare": record.last_rare,
-        "max_value": record.max_value,
-        "max_at": record.max_at,
-        "escapes": record.escapes,
-        "digest": record.digest,
-        "checks": record.checks,
-        "errors": record.errors,
-        "suspect": record.suspect,
-        "time": record.time,
-        "seconds": record.seconds,
-        "kept": record.kept,
-        "excluded": excluded.map(|excluded| serde_json::json!({
-            "count": excluded.multiples.len(),
-            "largest": excluded.multiples.last(),
-            "least_left": excluded.least_left,
-            "looked": excluded.looked,
-        })),
-    })
+/// The object of `status --json`: one field per key.
+#[derive(Serialize)]
+struct Object<'a> {
+    game: &'a str,
+    count: u64,
+    width: Width,
+    mask: u16,
+    position: u8,
+    rares: u64,
+    last_rare: u64,
+    max_value: u16,
+    max_at: u64,
+    escapes: u64,
+    digest: &'a str,
+    checks: &'a BTreeMap<String, u64>,
+    errors: u64,
+    suspect: Option<u64>,
+    time: &'a str,
+    seconds: u64,
+    kept: &'a [(u64, u64)],
+    excluded: Option<ExcludedPeriods>,
 }
 
-/// The lines that `status` prints, each a name and a value.
-fn in_words(contents: &Contents, excluded: Option<&Excluded>) -> Vec<(&'static str, String)> {
-    let record = &contents.last;
-    let some = |names: &[(&str, &str)]| -> Vec<String> {
-        let number = |name: &str| record.checks.get(name).copied().unwrap_or(0);
-        let lines = names.iter().map(|&(name, what)| (number(name), what)).filter(|line| line.0 > 0);
-        lines.map(|(number, what)| format!("{number} {what}")).collect()
-    };
-    let proved = some(&[("witnessed", "values by witnesses"), ("definition", "by the definition")]);
-    let rechecked = some(&[
-        ("audited", "values by another kernel"),
-        ("places", "by the definition"),
-        ("settled", "new maxima from all pairs"),
-        ("walks", "anomalies by exhaustive search"),
-        ("memory", "memory checks"),
-        ("rehashed", "values hashed from the disk"),
-        ("repaired", "damaged ranges restored"),
-    ]);
-    let failed = match record.errors {
-        0 => "0".to_owned(),
-        errors => {
-            format!("{errors}; uncommitted values were recomputed; test the memory and the disk of this machine")
+/// The object `excluded` of `status --json`.
+#[derive(Serialize)]
+struct ExcludedPeriods {
+    count: usize,
+    largest: Option<u64>,
+    least_left: u64,
+    looked: u64,
+}
+
+impl<'a> Object<'a> {
+    fn of(record: &'a Record, excluded: Option<&Excluded>) -> Object<'a> {
+        let excluded = excluded.map(|excluded| ExcludedPeriods {
+            count: excluded.multiples.len(),
+            largest: excluded.multiples.last().copied(),
+            least_left: excluded.least_left,
+            looked: excluded.looked,
+        });
+        Object {
+            game: &record.game,
+            count: record.count,
+            width: record.width,
+            mask: record.mask,
+            position: record.position,
+            rares: record.rares,
+            last_rare: record.last_rare,
+            max_value: record.max_value,
+            max_at: record.max_at,
+            escapes: record.escapes,
+            digest: &record.digest,
+            checks: &record.checks,
+            errors: record.errors,
+            suspect: record.suspect,
+            time: &record.time,
+            seconds: record.seconds,
+            kept: &record.kept,
+            excluded,
         }
-    };
-    let suspect = record.suspect;
-    let suspect = suspect.map_or_else(String::new, |n| format!("; G({n}) is suspect until it is recomputed"));
-    let failed = failed + &suspect;
-    let periods = match excluded {
-        None => "unknown, because the table cannot be read".to_owned(),
-        Some(e) if e.multiples.is_empty() => {
-            format!("no period is ruled out by the zeros among the first {} values", e.looked)
+    }
+}
+
+/// The lines of `status`, each a name and a value.
+struct Report<'a> {
+    contents: &'a Contents,
+    excluded: Option<&'a Excluded>,
+}
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let record = &self.contents.last;
+        let lines = [
+            ("game", record.game.escape_default().to_string()),
+            ("values", values(record)),
+            ("kept", kept(record)),
+            ("width", width(record)),
+            ("space", space(record)),
+            ("rare positions", format!("{}, the last at {}", record.rares, record.last_rare)),
+            ("largest value", format!("{} at {}", record.max_value, record.max_at)),
+            ("periods", periods(self.excluded)),
+            ("digest", record.digest.escape_default().to_string()),
+            ("proved", checks(record, PROVED)),
+            ("rechecked", checks(record, RECHECKED)),
+            ("failed checks", failed_checks(record)),
+            ("written by", format!("{}, kernel {}", record.program.escape_default(), record.kernel.escape_default())),
+            ("last record", record.time.escape_default().to_string()),
+            ("computing time", format!("{} s", record.seconds)),
+            ("commits", self.contents.records.to_string()),
+        ];
+        for (name, value) in lines {
+            writeln!(f, "{name:>15}  {value}")?;
         }
-        Some(e) => format!(
-            "no divisor of {} numbers up to {}, by the zeros among the first {} values; the least period left is {}",
-            e.multiples.len(),
-            e.multiples.last().copied().unwrap_or(0),
-            e.looked,
-            e.least_left
-        ),
+        if self.contents.torn.is_some() {
+            writeln!(f, "{:>15}  the last record is incomplete; the next run removes it", "note")?;
+        }
+        Ok(())
+    }
+}
+
+fn values(record: &Record) -> String {
+    match record.count {
+        0 => "0 (none is committed yet)".to_owned(),
+        count => format!("{count} (G(0) to G({}))", count - 1),
+    }
+}
+
+fn kept(record: &Record) -> String {
+    let ranges: Vec<String> = record.kept.iter().map(|(from, to)| format!("{from}..{to}")).collect();
+    let ranges = ranges.join(" and ");
+    match record.keep {
+        Some(keep) => format!("{ranges} (the first values, and at least the last {keep})"),
+        None => ranges,
+    }
+}
+
+fn width(record: &Record) -> String {
+    match record.width {
+        Width::U8 => format!("u8, and {} values of 255 or more", record.escapes),
+        Width::U16 => "u16".into(),
+    }
+}
+
+fn space(record: &Record) -> String {
+    match record.mask {
+        0 => "none; every value is computed by the definition".to_owned(),
+        mask => format!("mask {mask:#x}, position term {}", record.position),
+    }
+}
+
+fn periods(excluded: Option<&Excluded>) -> String {
+    let Some(excluded) = excluded else { return "unknown, because the table cannot be read".to_owned() };
+    let Excluded { multiples, least_left, looked } = excluded;
+    let Some(largest) = multiples.last() else {
+        return format!("no period is ruled out by the zeros among the first {looked} values");
     };
-    let kept: Vec<String> = record.kept.iter().map(|(from, to)| format!("{from}..{to}")).collect();
-    let keeps =
-        record.keep.map_or_else(String::new, |keep| format!(" (the first values, and at least the last {keep})"));
-    vec![
-        ("game", record.game.escape_default().to_string()),
-        (
-            "values",
-            match record.count {
-                0 => "0 (none is committed yet)".to_owned(),
-                count => format!("{count} (G(0) to G({}))", count - 1),
-            },
-        ),
-        ("kept", format!("{}{keeps}", kept.join(" and "))),
-        (
-            "width",
-            match record.width {
-                Width::U8 => format!("u8, and {} values of 255 or more", record.escapes),
-                Width::U16 => "u16".into(),
-            },
-        ),
-        (
-            "space",
-            match record.mask {
-                0 => "none; every value is computed by the definition".to_owned(),
-                mask => format!("mask {mask:#x}, position term {}", record.position),
-            },
-        ),
-        ("rare positions", format!("{}, the last at {}", record.rares, record.last_rare)),
-        ("largest value", format!("{} at {}", record.max_value, record.max_at)),
-        ("periods", periods),
-        ("digest", record.digest.escape_default().to_string()),
-        ("proved", proved.join(", ")),
-        ("rechecked", rechecked.join(", ")),
-        ("failed checks", failed),
-        ("written by", format!("{}, kernel {}", record.program.escape_default(), record.kernel.escape_default())),
-        ("last record", record.time.escape_default().to_string()),
-        ("computing time", format!("{} s", record.seconds)),
-        ("commits", contents.records.to_string()),
-    ]
+    let count = multiples.len();
+    format!(
+        "no divisor of {count} numbers up to {largest}, by the zeros among the first {looked} values; the least period \
+         left is {least_left}"
+    )
+}
+
+/// The checks that prove values: the key in the record, and what it counts.
+const PROVED: &[(&str, &str)] = &[("witnessed", "values by witnesses"), ("definition", "by the definition")];
+
+/// The checks that repeat a computation: the key in the record, and what it counts.
+const RECHECKED: &[(&str, &str)] = &[
+    ("audited", "values by another kernel"),
+    ("places", "by the definition"),
+    ("settled", "new maxima from all pairs"),
+    ("walks", "anomalies by exhaustive search"),
+    ("memory", "memory checks"),
+    ("rehashed", "values hashed from the disk"),
+    ("repaired", "damaged ranges restored"),
+];
+
+/// The numbers of checks of these kinds that the run has made.
+fn checks(record: &Record, kinds: &[(&str, &str)]) -> String {
+    let mut counts = Vec::new();
+    for (key, what) in kinds {
+        if let Some(number) = record.checks.get(*key).filter(|number| **number > 0) {
+            counts.push(format!("{number} {what}"));
+        }
+    }
+    counts.join(", ")
+}
+
+fn failed_checks(record: &Record) -> String {
+    let mut text = record.errors.to_string();
+    if record.errors > 0 {
+        text += "; uncommitted values were recomputed; test the memory and the disk of this machine";
+    }
+    if let Some(n) = record.suspect {
+        text += &format!("; G({n}) is suspect until it is recomputed");
+    }
+    text
 }
 
 /// The periods that zeros among the first values rule out; `None` if the values cannot be read, a fault that `verify`

@@ -5,6 +5,10 @@
 //! arrives, including the least preperiod and the data of the certificate, the command reports the proof and exits with
 //! status 0.
 
+pub(super) mod report;
+
+use report::{Object, Report};
+
 use super::number;
 use super::progress::Meter;
 use super::signals::stop_flag;
@@ -14,13 +18,12 @@ use super::{Compute, complain};
 use anyhow::Result;
 use clap::ValueEnum;
 use grundy::period::certificate::Certificate;
-use grundy::period::{self, Finding, Found, LISTED, Repeat, Status, Stopped, Subject, Theorem};
+use grundy::period::{self, Finding, Found, LISTED, Status, Stopped, Subject};
 use grundy::run::{Options, RunReader};
 use grundy::solver::{Method, SequenceStats};
 use grundy::theory::definition::{Prefix, Sequence};
 use grundy::theory::rule::Rule;
 use indicatif::HumanCount;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -222,14 +225,11 @@ fn verified(dir: &Path, meter: &mut Meter, stop: &AtomicBool) -> Result<Result<R
 fn unverified(rule: &Rule, verified: u64, of: u64, args: &Args) -> Result<ExitCode> {
     let printed = super::output::print(|out| {
         if args.json {
-            let none = serde_json::Value::Null;
-            let object = serde_json::json!({
-                "game": rule.name(), "status": "stopped", "period": none, "preperiod": none, "max_value": none,
-                "theorem": none, "checked_through": 0, "searched_from": 0,
-            });
-            return Ok(writeln!(out, "{object}")?);
+            let object = Object { game: rule.name(), status: "stopped".into(), ..Object::default() };
+            return super::output::object(out, &object);
         }
-        let (verified, of) = (HumanCount(verified), HumanCount(of));
+        let verified = HumanCount(verified);
+        let of = HumanCount(of);
         Ok(writeln!(out, "{rule}: stopped after {verified} of {of} values were verified; no value was searched")?)
     });
     complain!("stopped; to resume: {}", args.command());
@@ -244,7 +244,14 @@ fn conclude<S: Sequence + ?Sized>(
     ending: Ending,
     args: &Args,
 ) -> Result<ExitCode> {
-    let printed = print_finding(subject, finding, ending, args);
+    let exceptions = exceptions(subject, finding)?;
+    let report = Report { rule: subject.rule, finding, ending, exceptions };
+    let printed = super::output::print(|out| {
+        if args.json {
+            return super::output::object(out, &report.object());
+        }
+        Ok(write!(out, "{report}")?)
+    });
     if ending == Ending::Done {
         printed?;
         certify(subject, finding, args)?;
@@ -260,44 +267,17 @@ fn conclude<S: Sequence + ?Sized>(
     Ok(ExitCode::from(130))
 }
 
-/// Prints the finding, in words or as JSON.
-fn print_finding<S: Sequence + ?Sized>(
-    subject: Subject<'_, S>,
-    finding: &Finding,
-    ending: Ending,
-    args: &Args,
-) -> Result<()> {
-    let repeat = finding.repeat.as_ref();
-    let exceptions = match repeat {
-        _ if finding.lag.is_some() => finding.lag.as_ref().and_then(|lag| lag.exceptions.clone()),
-        Some(r) if r.exact && r.saltus == 0 && subject.values.freed().is_empty() => {
-            Some(period::exceptions(subject.values, r.period, r.preperiod, LISTED)?)
-        }
-        _ => None,
-    };
-    let proof = repeat.and_then(|repeat| repeat.proof.as_ref());
-    super::output::print(|out| {
-        if args.json {
-            let object = serde_json::json!({
-                "game": subject.rule.name(),
-                "status": if ending == Ending::Done { finding.status().to_string() } else { "stopped".into() },
-                "period": repeat.map(|r| r.period),
-                "preperiod": repeat.filter(|r| r.exact).map(|r| r.preperiod),
-                "max_value": finding.max_value,
-                "theorem": proof.map(|proof| proof.theorem),
-                "checked_through": finding.count,
-                "preperiod_at_most": repeat.map(|r| r.preperiod),
-                "saltus": repeat.map(|r| r.saltus),
-                "needed": if proof.is_none() { finding.needed(subject.rule) } else { None },
-                "exceptions": exceptions.as_ref().map(|exceptions| exceptions.0),
-                "exception_heaps": exceptions.as_ref().map(|exceptions| &exceptions.1),
-                "searched_end": repeat.is_none().then_some(finding.shortest),
-                "searched_from": finding.start,
-            });
-            return Ok(writeln!(out, "{object}")?);
-        }
-        in_words(out, subject, finding, ending, exceptions.as_ref())
-    })
+/// The number of values before the preperiod that do not fit the period, and the first n of them; `None` if they are
+/// not known.
+fn exceptions<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding) -> Result<Option<(u64, Vec<u64>)>> {
+    if let Some(lag) = &finding.lag {
+        return Ok(lag.exceptions.clone());
+    }
+    let Some(repeat) = &finding.repeat else { return Ok(None) };
+    if !repeat.exact || repeat.saltus > 0 || !subject.values.freed().is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(period::exceptions(subject.values, repeat.period, repeat.preperiod, LISTED)?))
 }
 
 /// Writes the certificate that `--certificate` requests.
@@ -319,121 +299,6 @@ fn certify<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, arg
             subject.rule
         )),
     }
-}
-
-/// Prints the finding in words.
-fn in_words<S: Sequence + ?Sized>(
-    out: &mut dyn Write,
-    subject: Subject<'_, S>,
-    finding: &Finding,
-    ending: Ending,
-    exceptions: Option<&(u64, Vec<u64>)>,
-) -> Result<()> {
-    let (rule, count) = (subject.rule, finding.count);
-    let status = match ending {
-        Ending::Done => finding.status().to_string(),
-        Ending::Stopped { what: Stopped::Searching, to } => {
-            let so_far = if finding.repeat.is_some() { "observed so far" } else { "no period so far" };
-            format!("stopped after {} of {} values; {so_far}", HumanCount(count), HumanCount(to))
-        }
-        Ending::Stopped { what: Stopped::Preperiod, .. } => {
-            "stopped before the least preperiod and the data of the certificate were complete; proved".into()
-        }
-    };
-    let Some(repeat) = &finding.repeat else {
-        let why = if ending == Ending::Done { format!(": {}", no_period(finding)) } else { String::new() };
-        writeln!(out, "{rule}: {status}{why}")?;
-        return Ok(());
-    };
-    let Repeat { period, preperiod, exact, saltus, proof } = repeat;
-    if *saltus > 0 {
-        let end = count - period;
-        return Ok(writeln!(out, "{rule}: {status}: G(n + {period}) = G(n) + {saltus} for {preperiod} <= n < {end}")?);
-    }
-    let (at_most, largest) = (if *exact { "" } else { "at most " }, finding.max_value);
-    writeln!(out, "{rule}: {status}: period {period}, preperiod {at_most}{preperiod}, largest value {largest}")?;
-    if let Some((count, heaps)) = exceptions.filter(|exceptions| exceptions.0 > 0) {
-        /// Maximum number of exceptions listed in words.
-        const FEW: usize = 20;
-        let list: Vec<String> = heaps.iter().take(FEW).map(u64::to_string).collect();
-        let more = if *count > list.len() as u64 { ", …" } else { "" };
-        let noun = if *count == 1 { "exception" } else { "exceptions" };
-        writeln!(out, "  {count} {noun}: {}{more}", list.join(", "))?;
-    }
-    if let Some(proof) = proof {
-        return proof_in_words(out, rule, finding, repeat, proof);
-    }
-    write!(out, "  G(n + {period}) = G(n) for {preperiod} <= n < {}; this is not a proof", count - period)?;
-    match finding.needed(rule) {
-        Some(needed) => writeln!(out, ", which needs {} values: --to {needed}", HumanCount(needed))?,
-        None => writeln!(out)?,
-    }
-    Ok(())
-}
-
-/// Which values were searched without finding a period.
-fn no_period(finding: &Finding) -> String {
-    let Finding { max_value, shortest, start, .. } = *finding;
-    let (count, end) = (HumanCount(finding.count), HumanCount(shortest));
-    match (shortest, start) {
-        (0, _) => format!("{count} values are too few to search for a period"),
-        (_, 0) => {
-            format!("no period in {count} values (largest {max_value}): the last {end} values do not occur earlier")
-        }
-        _ => format!(
-            "no period in {count} values (largest {max_value}), of which only those from n = {start} on are kept and \
-             were searched: the last {end} values do not occur earlier among them"
-        ),
-    }
-}
-
-/// Prints the theorem of a proof and the values that it uses.
-fn proof_in_words(
-    out: &mut dyn Write,
-    rule: &Rule,
-    finding: &Finding,
-    repeat: &Repeat,
-    proof: &period::Proof,
-) -> Result<()> {
-    let Repeat { period, preperiod, exact, .. } = repeat;
-    let by = match proof.theorem {
-        Theorem::P1 => "P1 (Guy and Smith)",
-        Theorem::P2 => "P2 (Grundy's game)",
-        Theorem::P3 => "P3 (splits with a minimum difference)",
-        Theorem::P4 => "P4 (windows)",
-    };
-    match (exact, finding.count.checked_sub(*period)) {
-        (true, Some(end)) => writeln!(
-            out,
-            "  proved by {by}: G(n + {period}) = G(n) was compared for all n from {preperiod} to {}",
-            end.saturating_sub(1)
-        )?,
-        _ => writeln!(
-            out,
-            "  proved by {by}, from {preperiod} on; the values that determine the preperiod have been freed ('grundy \
-             period {rule} --dir DIR' computes them again)"
-        )?,
-    }
-    match proof.window {
-        Some(w) => writeln!(
-            out,
-            "  the {} values before {} and {} agree; no position between them is rare (the last of {} rare positions \
-             is {}), and the witness depth is at most {}",
-            w.width(rule),
-            w.from,
-            w.to,
-            w.rares,
-            w.last_rare,
-            w.depth
-        )?,
-        None => writeln!(
-            out,
-            "  {} values suffice for this proof ({} computed)",
-            HumanCount(proof.length),
-            HumanCount(finding.count)
-        )?,
-    }
-    Ok(())
 }
 
 #[cfg(test)]
