@@ -417,8 +417,7 @@ pub(crate) fn fill(record: &mut Record, chain: &DigestChain, counted: RecordStat
 mod tests {
     use super::*;
     use crate::checkpoint::journal;
-    use crate::storage::faults::Faults;
-    use crate::storage::memory::Memory;
+    use crate::storage::testing::{Faults, Memory, SECTOR};
     use crate::storage::{Mode, Storage};
     use crate::table;
     use crate::table::Width;
@@ -492,7 +491,7 @@ mod tests {
                     seed.store(next, Ordering::SeqCst);
                     (next >> 33) % bound
                 };
-                let image: Arc<dyn Storage> = Arc::new(disk.image(crate::storage::memory::SECTOR, &mut choose));
+                let image: Arc<dyn Storage> = Arc::new(disk.image(SECTOR, &mut choose));
                 let dir = Dir::on(image, Path::new("image"));
                 let last = journal::read_in(&dir).unwrap().last;
                 let freed = last.freed().unwrap();

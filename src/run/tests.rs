@@ -5,7 +5,7 @@ use super::spot_checks::SpotChecks;
 use super::*;
 use crate::checkpoint::journal::Record;
 use crate::kernel::Kernel;
-use crate::storage::Memory;
+use crate::storage::testing::Memory;
 use crate::support::{Random, Tally, cases};
 use crate::table::digest::DigestChain;
 use crate::theory::definition;
