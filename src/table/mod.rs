@@ -27,375 +27,34 @@
 //! ([`crate::checkpoint`]) keeps this order: [`Table::write`], [`Table::sync`], a record in the journal,
 //! [`Table::publish`].
 
+mod column;
 pub mod digest;
+mod escapes;
 mod files;
+mod holes;
+mod npy;
+mod published;
 mod width;
 
+pub use escapes::ESCAPES;
+pub(crate) use escapes::{is_escape, saturated};
 pub(crate) use files::{length_of, unused_name};
+pub use holes::check_holes;
+pub use npy::{HEADER, npy_header};
+pub use published::Published;
 pub use width::Width;
 
 use crate::error::{Error, Result};
 use crate::fault;
-use crate::storage::{Bytes, Dir, File, Mode};
+use crate::storage::{Dir, Mode};
 use crate::theory::definition::Sequence;
-use crate::theory::nimber::index;
+use column::Column;
+use escapes::{ESCAPE_BYTES, ESCAPE_TYPE};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-/// Length of the header of either file, in bytes.
-pub const HEADER: u64 = 4096;
+use std::path::Path;
 
 /// The name of the value table in a run directory.
 pub const VALUES: &str = "values.npy";
-
-/// The name of the escape file in a run directory.
-pub const ESCAPES: &str = "escapes.npy";
-
-/// Length of an escape, in bytes.
-const ESCAPE_BYTES: u64 = 10;
-
-/// The byte of every value of 255 or more; `escapes.npy` has the whole value.
-pub(crate) const SATURATED: u8 = u8::MAX;
-
-/// Returns the byte of a value in a table of bytes: min(`value`, 255).
-pub(crate) fn saturated(value: u16) -> u8 {
-    u8::try_from(value).unwrap_or(SATURATED)
-}
-
-/// Returns whether a table of bytes has this value in `escapes.npy`.
-pub(crate) fn is_escape(value: u16) -> bool {
-    value >= u16::from(SATURATED)
-}
-
-/// The type of an escape as NumPy writes it.
-const ESCAPE_TYPE: &str = "[('n', '<u8'), ('v', '<u2')]";
-
-/// Returns the header of a one-dimensional NumPy file, `size` bytes long: magic, version 1.0, length of the rest,
-/// dictionary, spaces, newline.
-///
-/// `descr` is the type as NumPy writes it, a list or a quoted string; `length` is the number of elements; `size` is a
-/// multiple of 64.
-///
-/// # Panics
-/// If the dictionary does not fit `size` bytes, or if `size` exceeds 65545.
-#[must_use]
-pub fn npy_header(descr: &str, length: u64, size: u64) -> Vec<u8> {
-    let dictionary = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': ({length},), }}");
-    let rest = u16::try_from(size - 10).expect("a header of less than 64 KiB");
-    let mut header = b"\x93NUMPY\x01\x00".to_vec();
-    header.extend(rest.to_le_bytes());
-    header.extend(dictionary.as_bytes());
-    assert!((header.len() as u64) < size, "the dictionary fits the header");
-    header.resize(index(size) - 1, b' ');
-    header.push(b'\n');
-    header
-}
-
-/// One of the two files: a header and an array of units of fixed length.
-#[derive(Debug)]
-struct Column {
-    dir: Dir,
-    name: &'static str,
-    path: PathBuf,
-    file: File,
-    /// The type as NumPy writes it.
-    descr: String,
-    /// Length of a unit, in bytes.
-    unit: u64,
-}
-
-impl Column {
-    /// Creates an empty file, locks it and makes it durable; an existing file of that name is replaced.
-    fn create(dir: &Dir, name: &'static str, descr: &str, unit: u64) -> Result<Column> {
-        let path = dir.join(name);
-        let make = |mode| {
-            let file = dir.open(name, mode).map_err(Error::io("creating", &path))?;
-            let column = Column { dir: dir.clone(), name, path: path.clone(), file, descr: descr.into(), unit };
-            column.lock()?;
-            Ok(column)
-        };
-        let mut column = make(Mode::Make)?;
-        if column.length()? > 0 {
-            // A reader may have mapped this file, so unlink it instead of truncating it. The lock excludes writers.
-            column.check_name()?;
-            dir.remove(name).map_err(Error::io("removing", &path))?;
-            column = make(Mode::New)?;
-        }
-        column.write_header(0)?;
-        column.file.sync_all().map_err(Error::io("syncing", &column.path))?;
-        Ok(column)
-    }
-
-    /// Opens an existing file, and locks it if it is `writable`.
-    fn open(dir: &Dir, name: &'static str, descr: &str, unit: u64, writable: bool) -> Result<Column> {
-        let path = dir.join(name);
-        let mode = if writable { Mode::Write } else { Mode::Read };
-        let file = dir.open(name, mode).map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound => Error::Damage {
-                path: path.clone(),
-                offset: 0,
-                what: format!(
-                    "the file is missing, but the journal describes its contents; restore it from a copy, or return to \
-                     the values that the remaining files support with 'grundy run --dir {} --rollback'",
-                    dir.path().display()
-                ),
-            },
-            _ => Error::io("opening", &path)(source),
-        })?;
-        let column = Column { dir: dir.clone(), name, path, file, descr: descr.into(), unit };
-        if writable {
-            column.lock()?;
-        }
-        Ok(column)
-    }
-
-    /// Locks the file. The lock on the journal does not exclude a second writer if the journal was replaced by another
-    /// file; this lock does.
-    fn lock(&self) -> Result<()> {
-        if self.file.lock_soon().map_err(Error::io("locking", &self.path))? {
-            Ok(())
-        } else {
-            Err(Error::Locked { path: self.dir.path().into() })
-        }
-    }
-
-    fn write_header(&self, length: u64) -> Result<()> {
-        let header = npy_header(&self.descr, length, HEADER);
-        self.file.write_all_at(&header, 0).map_err(Error::io("writing the header of", &self.path))
-    }
-
-    fn read_header(&self) -> Result<Vec<u8>> {
-        let mut header = vec![0; index(HEADER)];
-        match self.file.read_exact_at(&mut header, 0) {
-            Ok(()) => Ok(header),
-            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
-                let what = "the file is shorter than its header of 4096 bytes".into();
-                Err(Error::Damage { path: self.path.clone(), offset: 0, what })
-            }
-            Err(e) => Err(Error::io("reading the header of", &self.path)(e)),
-        }
-    }
-
-    /// The error for a header whose first wrong byte is at offset `at`.
-    fn altered_header(&self, at: Option<usize>) -> Error {
-        let what = format!(
-            "not the header of a one-dimensional array of {}; 'grundy run --dir {} --rollback' rewrites it and keeps \
-             the values that agree with the journal",
-            self.descr,
-            self.dir.path().display()
-        );
-        Error::Damage { path: self.path.clone(), offset: at.unwrap_or(0) as u64, what }
-    }
-
-    /// Reads the shape from the header, every byte of which must be as this program writes it.
-    ///
-    /// # Errors
-    /// [`Error::Damage`] if the header differs; [`Error::Io`].
-    fn header_shape(&self) -> Result<u64> {
-        let good = npy_header(&self.descr, 0, HEADER);
-        // The writer may be updating the shape during a read, so retry twice.
-        for last_try in [false, false, true] {
-            let header = self.read_header()?;
-            let text = String::from_utf8_lossy(&header);
-            let shape = text.split_once("'shape': (").and_then(|(_, rest)| rest.split_once(','));
-            let shape = shape.and_then(|(digits, _)| digits.parse::<u64>().ok());
-            match shape {
-                Some(shape) if npy_header(&self.descr, shape, HEADER) == header => return Ok(shape),
-                _ if last_try => return Err(self.altered_header(header.iter().zip(&good).position(|(a, b)| a != b))),
-                _ => std::thread::yield_now(),
-            }
-        }
-        Err(self.altered_header(None))
-    }
-
-    /// Checks the header before it is rewritten. A power cut can leave a mixture of two shapes, so the bytes in the
-    /// place of the shape may be any that a shape can have; the journal has the length of the array.
-    ///
-    /// # Errors
-    /// [`Error::Damage`] if another byte differs; [`Error::Io`].
-    fn check_header(&self) -> Result<()> {
-        let header = self.read_header()?;
-        let [least, most] = [0, u64::MAX].map(|length| npy_header(&self.descr, length, HEADER));
-        let from = least.iter().zip(&most).position(|(a, b)| a != b).unwrap_or(0);
-        let to = most.iter().rposition(|&byte| byte == b'}').unwrap_or(0);
-        let may_be = |i: usize| (from..=to).contains(&i) && b"0123456789,) }".contains(&header[i]);
-        match (0..header.len()).find(|&i| header[i] != least[i] && !may_be(i)) {
-            Some(at) => Err(self.altered_header(Some(at))),
-            None => Ok(()),
-        }
-    }
-
-    /// Maps the header and the first `length` units.
-    ///
-    /// # Errors
-    /// [`Error::Damage`] if the file has fewer; [`Error::Memory`] if they do not fit the address space; [`Error::Io`].
-    fn map(&self, length: u64) -> Result<Arc<Bytes>> {
-        let bytes = self.unit.checked_mul(length).and_then(|b| b.checked_add(HEADER));
-        let there = self.length()?;
-        let Some(bytes) = bytes.filter(|&b| b <= there) else {
-            return Err(Error::Damage {
-                path: self.path.clone(),
-                offset: there,
-                what: format!(
-                    "the file ends here, but the journal says that it has {length} units of {} bytes; restore the file \
-                     from a copy, or return to the values that the files support with 'grundy run --dir {} --rollback'",
-                    self.unit,
-                    self.dir.path().display()
-                ),
-            });
-        };
-        if usize::try_from(bytes).is_err() {
-            return Err(Error::Memory { what: "the map of the table", bytes });
-        }
-        self.file.map(bytes).map(Arc::new).map_err(Error::io("mapping", &self.path))
-    }
-
-    fn length(&self) -> Result<u64> {
-        self.file.length().map_err(Error::io("reading the state of", &self.path))
-    }
-
-    /// Writes whole units, from unit `at` on.
-    fn write(&self, bytes: &[u8], at: u64) -> Result<()> {
-        let offset = HEADER + at * self.unit;
-        self.file.write_all_at(bytes, offset).map_err(|source| match source.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-                // A part of the bytes may have been written.
-                let end = offset + bytes.len() as u64;
-                let needed = end - self.file.length().unwrap_or(offset).clamp(offset, end);
-                // If the file is already long enough, the write failed because a hole in it needs blocks.
-                self.dir.no_room(&self.path, if needed == 0 { bytes.len() as u64 } else { needed })
-            }
-            _ => Error::io(format!("writing {} bytes at offset {offset} of", bytes.len()), &self.path)(source),
-        })
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.file.sync_data().map_err(Error::io("syncing", &self.path))
-    }
-
-    /// Checks that the path still names this file. If it names a different file, what this process writes vanishes when its
-    /// descriptor closes.
-    fn check_name(&self) -> Result<()> {
-        if !self.file.is_named(self.name).map_err(Error::io("reading the state of", &self.path))? {
-            let what = "its path now leads to another file".into();
-            return Err(Error::Replaced { path: self.path.clone(), what });
-        }
-        Ok(())
-    }
-
-    /// Checks that the path still names this file, and that the file still holds the `units` units written to it.
-    fn check_unchanged(&self, units: u64) -> Result<()> {
-        self.check_name()?;
-        let length = self.length()?;
-        let end = self.end_of(units);
-        if length < end {
-            let what = format!("it was truncated to {length} of {end} bytes");
-            return Err(Error::Replaced { path: self.path.clone(), what });
-        }
-        Ok(())
-    }
-
-    /// Returns the offset at which the first `units` units end. Saturates, because a record that a rollback left behind
-    /// may contain any number.
-    fn end_of(&self, units: u64) -> u64 {
-        units.saturating_mul(self.unit).saturating_add(HEADER)
-    }
-
-    /// Checks that nothing follows the first `units` units.
-    fn check_length(&self, units: u64) -> Result<()> {
-        let length = self.length()?;
-        let end = self.end_of(units);
-        if length > end {
-            let what = format!("{} bytes too many for a run that was stopped cleanly", length - end);
-            return Err(Error::Damage { path: self.path.clone(), offset: end, what });
-        }
-        Ok(())
-    }
-
-    /// Copies the existing bytes of `units` to a quarantine file, durably, and returns the name of that file. Returns
-    /// `None` if there are no such bytes, or if the quarantine file exists already.
-    fn quarantine(&self, name: &str, units: &Range<u64>) -> Result<Option<String>> {
-        let offset = HEADER + units.start * self.unit;
-        // `units.end` comes from a record that does not agree with the files, so it may lie beyond their end.
-        let end = self.length()?.min(self.end_of(units.end));
-        let name = format!("{name}-{offset}.bin");
-        let io = |action: &'static str| Error::io(action, self.dir.join(&name));
-        // An existing file of that name was written before a kill and holds the original bytes.
-        if end <= offset || self.dir.length(&name).map_err(io("reading the state of"))?.is_some() {
-            return Ok(None);
-        }
-        let mut bytes = vec![0; index(end - offset)];
-        self.file.read_exact_at(&mut bytes, offset).map_err(Error::io("reading", &self.path))?;
-        self.dir.write_whole(&name, &bytes).map_err(io("writing"))?;
-        Ok(Some(name))
-    }
-
-    /// Truncates the file to its first `units` units if it is longer, and syncs it.
-    fn cut(&self, units: u64) -> Result<()> {
-        let end = self.end_of(units);
-        if self.length()? > end {
-            self.file.set_length(end).map_err(Error::io("truncating", &self.path))?;
-        }
-        self.file.sync_all().map_err(Error::io("syncing", &self.path))
-    }
-}
-
-/// Punches a hole of `length` bytes into a file: it frees the blocks, and the range reads as zeros. The length of the
-/// file stays.
-fn punch(file: &File, path: &Path, offset: u64, length: u64) -> Result<()> {
-    let action = || format!("freeing {length} bytes at offset {offset} of");
-    file.punch(offset, length).map_err(|e| Error::io(action(), path)(e))
-}
-
-/// Checks on a scratch file that holes can be punched into files of this directory.
-///
-/// # Errors
-/// [`Error::Io`] if not.
-pub fn check_holes(dir: &Dir) -> Result<()> {
-    /// Length of the hole, in bytes.
-    const PAGE: u64 = 4096;
-    const NAME: &str = "holes.tmp";
-    let path = dir.join(NAME);
-    dir.remove(NAME).map_err(Error::io("removing", &path))?; // left by a process that was killed here
-    let file = dir.open(NAME, Mode::New).map_err(Error::io("creating", &path))?;
-    dir.remove(NAME).map_err(Error::io("removing", &path))?;
-    file.write_all_at(&vec![1; index(2 * PAGE)], 0).map_err(Error::io("writing", &path))?;
-    punch(&file, &path, PAGE, PAGE).map_err(|error| no_holes(dir.path(), &error.to_string()))?;
-    let mut bytes = vec![2; index(2 * PAGE)];
-    file.read_exact_at(&mut bytes, 0).map_err(Error::io("reading", &path))?;
-    let (before, hole) = bytes.split_at(index(PAGE));
-    if before.iter().all(|&b| b == 1) && hole.iter().all(|&b| b == 0) {
-        Ok(())
-    } else {
-        Err(no_holes(dir.path(), "a hole does not read as zeros"))
-    }
-}
-
-/// The error for a file system on which [`check_holes`] fails.
-fn no_holes(dir: &Path, why: &str) -> Error {
-    let text = format!(
-        "this file system cannot free parts of a file, which --keep requires ({why}); omit --keep, or choose a \
-         directory on another file system"
-    );
-    Error::io("checking the file system of", dir)(std::io::Error::new(std::io::ErrorKind::Unsupported, text))
-}
-
-/// A read-only view of the committed part of a table. Cloning is cheap, and later commits do not change a clone.
-#[derive(Clone, Debug)]
-pub struct Published {
-    width: Width,
-    /// The value file up to its committed end, header included.
-    values: Arc<Bytes>,
-    /// The escape file up to its committed end, header included.
-    escapes: Option<Arc<Bytes>>,
-    count: u64,
-    escape_count: u64,
-    /// The path of the escape file, for messages.
-    escapes_path: Arc<Path>,
-    /// The discarded values, which cannot be read, whether their hole is punched or not.
-    freed: Range<u64>,
-}
 
 /// The value table of one run.
 #[derive(Debug)]
@@ -430,7 +89,7 @@ impl Table {
             Width::U16 => None,
         };
         dir.sync().map_err(Error::io("syncing", dir.path()))?;
-        Table::published_at(values, escapes, width, 0, 0)
+        Table::of(values, escapes, 0, 0)
     }
 
     /// Creates the file `name` ([`VALUES`] or [`ESCAPES`]) of a table that lost it, with a header and no data.
@@ -499,26 +158,12 @@ impl Table {
                 column.file.sync_all().map_err(Error::io("syncing", &column.path))?;
             }
         }
-        Table::published_at(values, column, width, count, escapes)
+        Table::of(values, column, count, escapes)
     }
 
     /// Returns the table of two open files whose first `count` values and `escape_count` escapes are committed.
-    fn published_at(
-        values: Column,
-        escapes: Option<Column>,
-        width: Width,
-        count: u64,
-        escape_count: u64,
-    ) -> Result<Table> {
-        let published = Published {
-            width,
-            values: values.map(count)?,
-            escapes: escapes.as_ref().map(|column| column.map(escape_count)).transpose()?,
-            count,
-            escape_count,
-            escapes_path: values.dir.join(ESCAPES).into(),
-            freed: 0..0,
-        };
+    fn of(values: Column, escapes: Option<Column>, count: u64, escape_count: u64) -> Result<Table> {
+        let published = Published::of(&values, escapes.as_ref(), (count, escape_count), 0..0)?;
         Ok(Table { values, escapes, published, written: count, written_escapes: escape_count })
     }
 
@@ -529,7 +174,7 @@ impl Table {
     pub fn header_shapes(&self) -> Result<(u64, u64)> {
         let escapes = match &self.escapes {
             Some(column) => column.header_shape()?,
-            None => self.published.escape_count,
+            None => self.published.escape_count(),
         };
         Ok((self.values.header_shape()?, escapes))
     }
@@ -563,24 +208,8 @@ impl Table {
 
     /// Returns the bytes of the values from n = `from` on, and the bytes of their escapes.
     fn units(&self, from: u64, values: &[u16]) -> (Vec<u8>, Vec<u8>) {
-        match self.published.width {
-            Width::U8 => {
-                if fault::is("cut-to-byte") {
-                    // Deliberate fault, see fault.rs.
-                    return (values.iter().map(|v| v.to_le_bytes()[0]).collect(), Vec::new());
-                }
-                let mut entries = Vec::new();
-                // Escapes are few, so skip chunks of 64 values that have none.
-                for (from, chunk) in (from..).step_by(64).zip(values.chunks(64)) {
-                    if is_escape(chunk.iter().fold(0, |largest, &v| v.max(largest))) {
-                        for (n, &v) in (from..).zip(chunk).filter(|&(_, &v)| is_escape(v)) {
-                            entries.extend(n.to_le_bytes());
-                            entries.extend(v.to_le_bytes());
-                        }
-                    }
-                }
-                (values.iter().map(|&v| saturated(v)).collect(), entries)
-            }
+        match self.width() {
+            Width::U8 => escapes::encode(from, values),
             Width::U16 => (values.iter().flat_map(|v| v.to_le_bytes()).collect(), Vec::new()),
         }
     }
@@ -666,14 +295,8 @@ impl Table {
     /// # Errors
     /// [`Error::Io`].
     pub fn publish(&mut self) -> Result<()> {
-        let published = Published {
-            values: self.values.map(self.written)?,
-            escapes: self.escapes.as_ref().map(|column| column.map(self.written_escapes)).transpose()?,
-            count: self.written,
-            escape_count: self.written_escapes,
-            ..self.published.clone()
-        };
-        self.published = published;
+        let written = (self.written, self.written_escapes);
+        self.published = Published::of(&self.values, self.escapes.as_ref(), written, self.published.freed())?;
         self.write_headers()
     }
 
@@ -689,16 +312,16 @@ impl Table {
     /// # Errors
     /// [`Error::Io`].
     pub fn write_headers(&self) -> Result<()> {
-        self.values.write_header(self.published.count)?;
+        self.values.write_header(self.published.len())?;
         match &self.escapes {
-            Some(column) => column.write_header(self.published.escape_count),
+            Some(column) => column.write_header(self.published.escape_count()),
             None => Ok(()),
         }
     }
 
     /// Makes the table refuse to read these values from now on. The range consists of whole segments, or is empty.
     pub fn free(&mut self, freed: Range<u64>) {
-        self.published.freed = freed;
+        self.published.free(freed);
     }
 
     /// Punches a hole for values that the table already refuses to read and that the journal lists as freed.
@@ -709,11 +332,11 @@ impl Table {
     /// # Panics
     /// If the table does not refuse to read all of `range`.
     pub fn punch(&self, range: Range<u64>) -> Result<()> {
-        let freed = &self.published.freed;
+        let freed = self.published.freed();
         assert!(freed.start <= range.start && range.end <= freed.end, "a hole in retained values");
         let unit = self.values.unit;
         let length = (range.end - range.start) * unit;
-        punch(&self.values.file, &self.values.path, HEADER + range.start * unit, length)
+        holes::punch(&self.values.file, &self.values.path, HEADER + range.start * unit, length)
     }
 
     /// Ends a run cleanly: truncates the files to the high-water mark, the largest number of values and of escapes ever
@@ -746,7 +369,7 @@ impl Table {
     /// Returns the width of a value.
     #[must_use]
     pub fn width(&self) -> Width {
-        self.published.width
+        self.published.width()
     }
 
     /// Returns the path of the value file.
@@ -766,7 +389,7 @@ impl Table {
     /// # Errors
     /// [`Error::Damage`] at the first escape that fails.
     pub fn check_escapes(&self) -> Result<()> {
-        self.check_some_escapes(0..self.published.escape_count)
+        self.check_some_escapes(0..self.published.escape_count())
     }
 
     /// [`Table::check_escapes`] for a range of escapes. Also checks that its first escape follows the one before it.
@@ -774,26 +397,7 @@ impl Table {
     /// # Errors
     /// [`Error::Damage`] at the first escape that fails, or if the range exceeds the committed escapes.
     pub fn check_some_escapes(&self, range: Range<u64>) -> Result<()> {
-        let Some(column) = &self.escapes else { return Ok(()) };
-        let published = &self.published;
-        let damage = |i: u64, what: String| {
-            Err(Error::Damage { path: column.path.clone(), offset: HEADER + i * ESCAPE_BYTES, what })
-        };
-        if range.start > range.end || range.end > published.escape_count {
-            let what = format!("the journal describes the escapes {}..{}, which do not exist", range.start, range.end);
-            return damage(published.escape_count, what);
-        }
-        let mut least = range.start.checked_sub(1).map_or(0, |before| published.escape(before).0.saturating_add(1));
-        for i in range {
-            let (n, v) = published.escape(i);
-            let byte = usize::try_from(n).ok().and_then(|n| data(&published.values).get(n));
-            let fits = published.freed.contains(&n) || byte == Some(&SATURATED);
-            if n < least || !is_escape(v) || !fits {
-                return damage(i, format!("the escape ({n}, {v}) contradicts the table or the escape before it"));
-            }
-            least = n.saturating_add(1);
-        }
-        Ok(())
+        self.published.check_escapes(range)
     }
 }
 
@@ -804,61 +408,6 @@ fn value_type(width: Width) -> (&'static str, u64) {
         Width::U16 => "'<u2'",
     };
     (descr, width.bytes())
-}
-
-/// Returns the committed bytes after the header.
-fn data(map: &Bytes) -> &[u8] {
-    &map[index(HEADER)..]
-}
-
-impl Published {
-    /// Returns the i-th escape, (n, G(n)).
-    fn escape(&self, i: u64) -> (u64, u16) {
-        let data = self.escapes.as_deref().map_or(&[][..], data);
-        let entry = &data[index(i * ESCAPE_BYTES)..][..index(ESCAPE_BYTES)];
-        let (n, v) = entry.split_at(8);
-        (u64::from_le_bytes(n.try_into().expect("eight bytes")), u16::from_le_bytes(v.try_into().expect("two bytes")))
-    }
-
-    /// Replaces each 255 in `out`, the values from n = `from` on, by the whole value; `bytes` are the bytes of these
-    /// values in the table.
-    ///
-    /// # Errors
-    /// [`Error::Damage`] unless exactly the saturated bytes have an escape of 255 or more.
-    fn replace_saturated(&self, from: u64, bytes: &[u8], out: &mut [u16]) -> Result<()> {
-        let saturated = bytes.iter().filter(|&&byte| byte == SATURATED).count();
-        let first = self.escapes_from(from);
-        let mut i = first;
-        while i < self.escape_count {
-            let (n, v) = self.escape(i);
-            let Some(at) = n.checked_sub(from).map(index).filter(|&at| at < out.len()) else { break };
-            if bytes[at] != SATURATED || !is_escape(v) {
-                return Err(self.bad_escapes(i, format!("the escape ({n}, {v}) contradicts the byte {}", bytes[at])));
-            }
-            out[at] = v;
-            i += 1;
-        }
-        if i - first != saturated as u64 {
-            let to = from + out.len() as u64;
-            let what = format!("the values {from}..{to} have {saturated} bytes of 255, but {} escapes", i - first);
-            return Err(self.bad_escapes(i, what));
-        }
-        Ok(())
-    }
-
-    fn bad_escapes(&self, i: u64, what: String) -> Error {
-        Error::Damage { path: self.escapes_path.to_path_buf(), offset: HEADER + i * ESCAPE_BYTES, what }
-    }
-
-    /// Returns the index of the first escape at or after `n`.
-    fn escapes_from(&self, n: u64) -> u64 {
-        let (mut low, mut high) = (0, self.escape_count);
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.escape(middle).0 < n { low = middle + 1 } else { high = middle }
-        }
-        low
-    }
 }
 
 impl Sequence for Table {
@@ -876,61 +425,5 @@ impl Sequence for Table {
 
     fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
         self.published.read(from, out)
-    }
-}
-
-impl Sequence for Published {
-    fn len(&self) -> u64 {
-        self.count
-    }
-
-    fn freed(&self) -> Range<u64> {
-        self.freed.clone()
-    }
-
-    fn saturated_bytes(&self) -> Option<&[u8]> {
-        match self.width {
-            Width::U8 => Some(&data(&self.values)[..index(self.count)]),
-            Width::U16 => None,
-        }
-    }
-
-    fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
-        let to = from.saturating_add(out.len() as u64);
-        self.require(from, to)?;
-        let unit = index(self.width.bytes());
-        let bytes = &data(&self.values)[index(from) * unit..index(to) * unit];
-        match self.width {
-            Width::U16 => {
-                for (value, bytes) in out.iter_mut().zip(bytes.chunks_exact(2)) {
-                    *value = u16::from_le_bytes([bytes[0], bytes[1]]);
-                }
-            }
-            Width::U8 => {
-                for (value, &byte) in out.iter_mut().zip(bytes) {
-                    *value = u16::from(byte);
-                }
-                self.replace_saturated(from, bytes, out)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn missing_hole_support_is_reported_and_the_check_leaves_no_file() {
-        let dir = tempfile::tempdir().unwrap();
-        check_holes(&Dir::at(dir.path())).unwrap();
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-        // No hole can be punched through a file opened for reading.
-        std::fs::write(dir.path().join("file"), [0; 8192]).unwrap();
-        let file = Dir::at(dir.path()).open("file", Mode::Read).unwrap();
-        let refused = punch(&file, &dir.path().join("file"), 4096, 4096).unwrap_err();
-        let text = no_holes(dir.path(), &refused.to_string()).to_string();
-        assert!(text.contains("--keep") && text.contains("freeing 4096 bytes at offset 4096"), "{text}");
     }
 }
