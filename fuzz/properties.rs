@@ -23,7 +23,7 @@ use grundy::storage::testing::Memory;
 use grundy::survey::{self, Games, Plan};
 use grundy::table::Width;
 use grundy::table::digest::SEGMENT;
-use grundy::table::{ESCAPES, HEADER, Table, VALUES, npy_header};
+use grundy::table::{ESCAPES, Extent, HEADER, TableReader, VALUES, npy_header};
 use grundy::theory::definition::Sequence;
 use grundy::theory::rule::Rule;
 use std::collections::BTreeMap;
@@ -160,12 +160,12 @@ pub(crate) fn header(input: &[u8]) {
     };
     let dir = run.with(name, file.clone());
     let last = &run.last;
-    let Some(table) = told(Table::open_in(&dir, last.width, last.count, last.escapes, false)) else { return };
+    let Some(table) = told(TableReader::open(&dir, last.width, last.extent())) else { return };
     // The file must contain at least the entries that the journal states.
     let ends = if name == VALUES { last.count } else { last.escapes * 10 };
     assert!(file.len() as u64 >= HEADER + ends);
-    let _ = told(table.check_lengths(table.written()));
-    let Some((values, escapes)) = told(table.header_shapes()) else { return };
+    let _ = told(table.check_lengths(last.extent()));
+    let Some(Extent { values, escapes }) = told(table.header_shapes()) else { return };
     let (descr, shape) = if name == VALUES { ("'|u1'", values) } else { ("[('n', '<u8'), ('v', '<u2')]", escapes) };
     assert!(file.starts_with(&npy_header(descr, shape, HEADER)), "the shapes {values} and {escapes}");
 }
@@ -188,7 +188,8 @@ pub(crate) fn escapes(input: &[u8]) {
     let dir = run.with(ESCAPES, file.clone());
     let count = run.last.count;
     let bytes: Vec<u8> = run.files[VALUES][4096..].to_vec();
-    let open = |escapes: usize| told(Table::open_in(&dir, Width::U8, count, escapes as u64, false));
+    let open =
+        |escapes: usize| told(TableReader::open(&dir, Width::U8, Extent { values: count, escapes: escapes as u64 }));
     assert!(open(entries.len() + 1).is_none(), "an escape behind the end");
     let Some(table) = open(entries.len()) else { return };
     let belongs = |&(n, v): &(u64, u16)| v >= 255 && n < count && bytes.get(n as usize) == Some(&255);

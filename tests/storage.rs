@@ -12,7 +12,7 @@ use grundy::run::{self, Observer, Options, Outcome, Progress, RunPolicy, RunRead
 use grundy::solver::{Method, Solver};
 use grundy::storage::testing::{Fault, Faults, Memory, Plan, SECTOR};
 use grundy::storage::{Dir, Mode, Storage};
-use grundy::table::Width;
+use grundy::table::{Extent, Width};
 use grundy::theory::definition;
 use grundy::theory::rule::Rule;
 use grundy::verify;
@@ -184,14 +184,16 @@ fn is_right(game: &Game, width: Width, disk: &Memory, what: &dyn std::fmt::Debug
     }
     let differs = found.iter().zip(&values).position(|(a, b)| a != b);
     let length = |units: u64, unit: u64| HEADER + (units * unit) as usize;
-    let right = found.starts_with(&values) && found.len() <= length(high_water_mark.0, width.bytes());
+    let right = found.starts_with(&values) && found.len() <= length(high_water_mark.values, width.bytes());
     assert!(right, "{what:?}: the table of {} values is not right, from byte {differs:?} on", last.count);
     let found = disk.get("escapes.npy");
     if let (Some(found), Some(escapes)) = (&found, &mut escapes) {
         tolerate_freed_escapes(&last, found, escapes);
     }
     let right = match (&found, &escapes) {
-        (Some(found), Some(escapes)) => found.starts_with(escapes) && found.len() <= length(high_water_mark.1, 10),
+        (Some(found), Some(escapes)) => {
+            found.starts_with(escapes) && found.len() <= length(high_water_mark.escapes, 10)
+        }
         (found, escapes) => found == escapes,
     };
     assert!(right, "{what:?}: the escapes of {} values are not right", last.count);
@@ -252,12 +254,12 @@ struct Moment {
 
 /// A reader may have mapped the values of any record.
 fn never_shrinks(width: Width, seen: &[Memory]) {
-    let mut most = (0, 0);
+    let mut most = Extent::default();
     for (at, disk) in seen.iter().enumerate() {
         if let Ok(contents) = journal::read_in(&dir(on(disk))) {
-            most = (most.0.max(contents.high_water_mark.0), most.1.max(contents.high_water_mark.1));
+            most = most.max(contents.high_water_mark);
         }
-        for (name, units, unit) in [("values.npy", most.0, width.bytes()), ("escapes.npy", most.1, 10)] {
+        for (name, units, unit) in [("values.npy", most.values, width.bytes()), ("escapes.npy", most.escapes, 10)] {
             let length = disk.get(name).map(|bytes| bytes.len() as u64);
             let there = width == Width::U16 && name == "escapes.npy" || length >= Some(HEADER as u64 + units * unit);
             assert!(units == 0 || there, "operation {at}: {name} was cut to {length:?}, committed were {units}");

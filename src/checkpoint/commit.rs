@@ -23,7 +23,7 @@ use crate::fault;
 use crate::solver::SparseSpace;
 use crate::storage::Dir;
 use crate::table::digest::{Digest, DigestChain, SEGMENT, SMALL};
-use crate::table::{HEADER, Published, Table};
+use crate::table::{Extent, HEADER, Published, Table};
 use crate::theory::definition::{Sequence, for_each_piece};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -148,7 +148,7 @@ impl Ledger {
         if !swapped {
             self.table.sync()?;
         }
-        let (count, escapes) = self.table.written();
+        let Extent { values: count, escapes } = self.table.written();
         if count.is_multiple_of(SEGMENT) {
             self.ends.insert(count, self.chain.digest());
         }
@@ -508,7 +508,7 @@ mod tests {
         };
         let dir = Dir::on(Arc::new(Faults::watched(Arc::new(disk.clone()), watch)), Path::new("run"));
         let journal = Journal::open_in(&dir).unwrap().0;
-        let table = Table::create_in(&dir, Width::U8).unwrap();
+        let table = Table::create(&dir, Width::U8).unwrap();
         let mut ledger = Ledger::new(&dir, journal, table, DigestChain::new(), &[], None, template(&rule, space));
         let mut chain = DigestChain::new();
         for length in [SEGMENT; 5].into_iter().chain([2000; 4]) {

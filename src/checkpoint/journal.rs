@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::fault;
 use crate::storage::{Dir, File, Mode};
 use crate::table::digest::{Digest, SEGMENT, SMALL};
-use crate::table::{Width, length_of, unused_name};
+use crate::table::{Extent, Width, length_of, unused_name};
 use crate::theory::nimber::index;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -141,6 +141,12 @@ pub struct Attached {
 }
 
 impl Record {
+    /// Returns the number of committed values and escapes.
+    #[must_use]
+    pub fn extent(&self) -> Extent {
+        Extent { values: self.count, escapes: self.escapes }
+    }
+
     /// Returns the digest of the committed values; `None` if the field is no digest.
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
@@ -190,10 +196,10 @@ pub struct Contents {
     /// The commits that still describe the table, ascending in count.
     pub points: Vec<CommitPoint>,
     /// Number of values and escapes in the record before the last one. After a kill, a header may still contain these.
-    pub before: (u64, u64),
+    pub before: Extent,
     /// Maximum number of values and of escapes in any record. A reader may have mapped this much, even after a
     /// rollback.
-    pub high_water_mark: (u64, u64),
+    pub high_water_mark: Extent,
     /// Number of good records.
     pub records: u64,
     /// Offset of the torn tail in bytes, if there is one.
@@ -417,9 +423,14 @@ fn accept(contents: &mut Option<Contents>, record: Record) -> std::result::Resul
     }
     let point = CommitPoint { count: record.count, escapes: record.escapes, digest };
     let Some(contents) = contents else {
-        let high_water_mark = (record.count, record.escapes);
-        let points = vec![point];
-        *contents = Some(Contents { points, before: (0, 0), high_water_mark, last: record, records: 1, torn: None });
+        *contents = Some(Contents {
+            points: vec![point],
+            before: Extent::default(),
+            high_water_mark: record.extent(),
+            last: record,
+            records: 1,
+            torn: None,
+        });
         return Ok(());
     };
     let last = contents.last.count;
@@ -445,16 +456,11 @@ fn accept(contents: &mut Option<Contents>, record: Record) -> std::result::Resul
         contents.points.pop();
     }
     contents.points.push(point);
-    contents.before = (contents.last.count, contents.last.escapes);
-    contents.high_water_mark = raised(contents.high_water_mark, &record);
+    contents.before = contents.last.extent();
+    contents.high_water_mark = contents.high_water_mark.max(record.extent());
     contents.last = record;
     contents.records += 1;
     Ok(())
-}
-
-/// Returns [`Contents::high_water_mark`] with `record` taken into account.
-fn raised(high_water_mark: (u64, u64), record: &Record) -> (u64, u64) {
-    (high_water_mark.0.max(record.count), high_water_mark.1.max(record.escapes))
 }
 
 /// Why a line is not accepted as a record.
@@ -588,7 +594,7 @@ pub struct Journal {
     /// The end of the good records, in bytes.
     end: u64,
     last: Option<Record>,
-    high_water_mark: (u64, u64),
+    high_water_mark: Extent,
     /// The damage after the good records, if there is any; [`Journal::drop_rest`] moves it to a quarantine file.
     damage: Option<Damage>,
 }
@@ -643,7 +649,7 @@ impl Journal {
             dir.sync().map_err(Error::io("syncing", dir.path()))?;
         }
         let last = contents.as_ref().map(|c| c.last.clone());
-        let high_water_mark = contents.as_ref().map_or((0, 0), |c| c.high_water_mark);
+        let high_water_mark = contents.as_ref().map_or(Extent::default(), |c| c.high_water_mark);
         Ok((
             Journal { dir: dir.clone(), path, file, end: records * RECORD_BYTES, last, high_water_mark, damage },
             contents,
@@ -743,7 +749,7 @@ impl Journal {
         self.file.sync_data().map_err(Error::io("syncing", &self.path))?;
         self.end += RECORD as u64;
         record.blake3 = hash.to_string();
-        self.high_water_mark = raised(self.high_water_mark, &record);
+        self.high_water_mark = self.high_water_mark.max(record.extent());
         self.last = Some(record);
         Ok(())
     }
@@ -780,7 +786,7 @@ impl Journal {
 
     /// Returns the maximum number of values and of escapes in any record ([`Contents::high_water_mark`]).
     #[must_use]
-    pub fn high_water_mark(&self) -> (u64, u64) {
+    pub fn high_water_mark(&self) -> Extent {
         self.high_water_mark
     }
 }

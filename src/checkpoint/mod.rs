@@ -3,3 +3,5 @@
 pub(crate) mod commit;
 pub mod journal;
 pub mod summary;
+#[doc(hidden)]
+pub mod testing;

@@ -87,7 +87,7 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
     for name in Table::put_old_files_aside(dir)? {
         context.observer.note(&format!("the tables without a good record are kept: {name}"));
     }
-    let table = Table::create_in(dir, width)?;
+    let table = Table::create(dir, width)?;
     let template = first_record(rule, options, width, attempt.failures);
     // The first record precedes every value, so that every table has an owner.
     journal.append(template.clone())?;

@@ -6,7 +6,7 @@ use crate::checkpoint::summary::DiscardSummary;
 use crate::error::{Error, Result};
 use crate::solver::{SequenceStats, SparseSpace};
 use crate::storage::Dir;
-use crate::table::Table;
+use crate::table::TableReader;
 use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
 use std::ops::Range;
@@ -24,7 +24,7 @@ pub struct RunReader {
     /// The journal.
     pub contents: Contents,
     /// The table.
-    pub table: Table,
+    pub table: TableReader,
     dir: Dir,
     /// Number of good records when the journal was last read, and the discarded values at that time.
     followed: Mutex<(u64, Range<u64>)>,
@@ -46,8 +46,7 @@ impl RunReader {
     pub fn open_in(dir: &Dir) -> Result<RunReader> {
         let contents = journal::read_in(dir)?;
         let rule = rule_of(dir.path(), &contents.last)?;
-        let Record { width, count, escapes, .. } = contents.last;
-        let mut table = Table::open_in(dir, width, count, escapes, false)?;
+        let mut table = TableReader::open(dir, contents.last.width, contents.last.extent())?;
         let freed = contents.last.freed().unwrap_or(0..0);
         table.free(freed.clone());
         let followed = Mutex::new((contents.records, freed));

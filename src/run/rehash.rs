@@ -6,7 +6,7 @@ use crate::checkpoint::summary::{DiscardSummary, RecordStats};
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::solver::SparseSpace;
-use crate::table::Table;
+use crate::table::TableReader;
 use crate::table::digest::DigestChain;
 use crate::theory::definition::{Sequence, for_each_piece};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ pub(super) struct VerifiedTable {
 /// Hashes and counts the table and compares it with every commit point; `snapshot` accounts for the discarded values.
 /// Returns `None` if the stop flag was set.
 pub(super) fn rehash(
-    table: &Table,
+    table: &TableReader,
     points: &[CommitPoint],
     snapshot: Option<&DiscardSummary>,
     space: SparseSpace,

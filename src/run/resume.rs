@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::solver::{self, Solver, SparseSpace};
 use crate::storage::Dir;
 use crate::table::digest::SEGMENT;
-use crate::table::{self, HEADER, Table, Width};
+use crate::table::{self, Extent, HEADER, Table, Width};
 use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
 use std::ops::Range;
@@ -266,7 +266,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
         let last = &mut self.last;
         last.event = Event::Rollback;
         last.count = count;
-        last.escapes = table.written().1;
+        last.escapes = table.written().escapes;
         last.kept = kept(count, &table.freed());
         if self.summary.is_none() {
             last.snapshot = None;
@@ -414,8 +414,8 @@ pub(super) fn open_at(
     point: Option<&CommitPoint>,
     snapshot: Option<&DiscardSummary>,
 ) -> Result<Table> {
-    let (count, escapes) = point.map_or((0, 0), |p| (p.count, p.escapes));
-    let mut table = Table::open_in(dir, last.width, count, escapes, true)?;
+    let committed = point.map_or(Extent::default(), |point| Extent { values: point.count, escapes: point.escapes });
+    let mut table = Table::open(dir, last.width, committed)?;
     table.free(snapshot.map_or(0..0, DiscardSummary::freed));
     Ok(table)
 }

@@ -8,46 +8,53 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// One of the two files: a header and an array of units of fixed length.
-#[derive(Debug)]
-pub(super) struct Column {
-    pub(super) dir: Dir,
-    name: &'static str,
-    pub(super) path: PathBuf,
-    pub(super) file: File,
-    /// The type as NumPy writes it.
-    descr: String,
+/// The name of one of the two files, and the type of its units.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    pub(super) name: &'static str,
+    /// The type of a unit as NumPy writes it.
+    pub(super) descr: &'static str,
     /// Length of a unit, in bytes.
     pub(super) unit: u64,
 }
 
+/// One of the two files: a header and an array of units of fixed length.
+#[derive(Debug)]
+pub(super) struct Column {
+    pub(super) dir: Dir,
+    pub(super) path: PathBuf,
+    pub(super) file: File,
+    pub(super) layout: Layout,
+}
+
 impl Column {
     /// Creates an empty file, locks it and makes it durable; an existing file of that name is replaced.
-    pub(super) fn create(dir: &Dir, name: &'static str, descr: &str, unit: u64) -> Result<Column> {
-        let path = dir.join(name);
-        let make = |mode| {
-            let file = dir.open(name, mode).map_err(Error::io("creating", &path))?;
-            let column = Column { dir: dir.clone(), name, path: path.clone(), file, descr: descr.into(), unit };
-            column.lock()?;
-            Ok(column)
-        };
-        let mut column = make(Mode::Make)?;
+    pub(super) fn create(dir: &Dir, layout: Layout) -> Result<Column> {
+        let mut column = Column::make(dir, layout, Mode::Make)?;
         if column.length()? > 0 {
             // A reader may have mapped this file, so unlink it instead of truncating it. The lock excludes writers.
             column.check_name()?;
-            dir.remove(name).map_err(Error::io("removing", &path))?;
-            column = make(Mode::New)?;
+            dir.remove(layout.name).map_err(Error::io("removing", &column.path))?;
+            column = Column::make(dir, layout, Mode::New)?;
         }
         column.write_header(0)?;
-        column.file.sync_all().map_err(Error::io("syncing", &column.path))?;
+        column.sync_all()?;
         Ok(column)
     }
 
-    /// Opens an existing file, and locks it if it is `writable`.
-    pub(super) fn open(dir: &Dir, name: &'static str, descr: &str, unit: u64, writable: bool) -> Result<Column> {
-        let path = dir.join(name);
-        let mode = if writable { Mode::Write } else { Mode::Read };
-        let file = dir.open(name, mode).map_err(|source| match source.kind() {
+    /// Opens a file in a mode that creates it, and locks it.
+    fn make(dir: &Dir, layout: Layout, mode: Mode) -> Result<Column> {
+        let path = dir.join(layout.name);
+        let file = dir.open(layout.name, mode).map_err(Error::io("creating", &path))?;
+        let column = Column { dir: dir.clone(), path, file, layout };
+        column.lock()?;
+        Ok(column)
+    }
+
+    /// Opens an existing file, and locks it unless `mode` is [`Mode::Read`].
+    pub(super) fn open(dir: &Dir, layout: Layout, mode: Mode) -> Result<Column> {
+        let path = dir.join(layout.name);
+        let file = dir.open(layout.name, mode).map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => Error::Damage {
                 path: path.clone(),
                 offset: 0,
@@ -59,8 +66,8 @@ impl Column {
             },
             _ => Error::io("opening", &path)(source),
         })?;
-        let column = Column { dir: dir.clone(), name, path, file, descr: descr.into(), unit };
-        if writable {
+        let column = Column { dir: dir.clone(), path, file, layout };
+        if mode != Mode::Read {
             column.lock()?;
         }
         Ok(column)
@@ -77,7 +84,7 @@ impl Column {
     }
 
     pub(super) fn write_header(&self, length: u64) -> Result<()> {
-        let header = npy_header(&self.descr, length, HEADER);
+        let header = npy_header(self.layout.descr, length, HEADER);
         self.file.write_all_at(&header, 0).map_err(Error::io("writing the header of", &self.path))
     }
 
@@ -98,7 +105,7 @@ impl Column {
         let what = format!(
             "not the header of a one-dimensional array of {}; 'grundy run --dir {} --rollback' rewrites it and keeps \
              the values that agree with the journal",
-            self.descr,
+            self.layout.descr,
             self.dir.path().display()
         );
         Error::Damage { path: self.path.clone(), offset: at as u64, what }
@@ -114,12 +121,12 @@ impl Column {
         let mut reads = 0;
         loop {
             let header = self.read_header()?;
-            if let Some(shape) = npy::shape_of(&self.descr, &header) {
+            if let Some(shape) = npy::shape_of(self.layout.descr, &header) {
                 return Ok(shape);
             }
             reads += 1;
             if reads == READS {
-                let good = npy_header(&self.descr, 0, HEADER);
+                let good = npy_header(self.layout.descr, 0, HEADER);
                 let wrong = header.iter().zip(&good).position(|(found, good)| found != good);
                 return Err(self.altered_header(wrong.unwrap_or(0)));
             }
@@ -133,7 +140,7 @@ impl Column {
     /// # Errors
     /// [`Error::Damage`] if another byte differs; [`Error::Io`].
     pub(super) fn check_header(&self) -> Result<()> {
-        match npy::first_wrong_byte(&self.descr, &self.read_header()?) {
+        match npy::first_wrong_byte(self.layout.descr, &self.read_header()?) {
             Some(at) => Err(self.altered_header(at)),
             None => Ok(()),
         }
@@ -144,7 +151,7 @@ impl Column {
     /// # Errors
     /// [`Error::Damage`] if the file has fewer; [`Error::Memory`] if they do not fit the address space; [`Error::Io`].
     pub(super) fn map(&self, length: u64) -> Result<Arc<Bytes>> {
-        let bytes = self.unit.checked_mul(length).and_then(|b| b.checked_add(HEADER));
+        let bytes = self.layout.unit.checked_mul(length).and_then(|b| b.checked_add(HEADER));
         let available = self.length()?;
         let Some(bytes) = bytes.filter(|&bytes| bytes <= available) else {
             return Err(Error::Damage {
@@ -153,7 +160,7 @@ impl Column {
                 what: format!(
                     "the file ends here, but the journal says that it has {length} units of {} bytes; restore the file \
                      from a copy, or return to the values that the files support with 'grundy run --dir {} --rollback'",
-                    self.unit,
+                    self.layout.unit,
                     self.dir.path().display()
                 ),
             });
@@ -170,7 +177,7 @@ impl Column {
 
     /// Writes whole units, from unit `at` on.
     pub(super) fn write(&self, bytes: &[u8], at: u64) -> Result<()> {
-        let offset = HEADER + at * self.unit;
+        let offset = HEADER + at * self.layout.unit;
         self.file.write_all_at(bytes, offset).map_err(|source| match source.kind() {
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
                 // A part of the bytes may have been written.
@@ -183,6 +190,12 @@ impl Column {
         })
     }
 
+    /// Makes the bytes, the length and all metadata durable.
+    pub(super) fn sync_all(&self) -> Result<()> {
+        self.file.sync_all().map_err(Error::io("syncing", &self.path))
+    }
+
+    /// Makes the bytes and the length durable.
     pub(super) fn sync(&self) -> Result<()> {
         self.file.sync_data().map_err(Error::io("syncing", &self.path))
     }
@@ -190,7 +203,7 @@ impl Column {
     /// Checks that the path still names this file. If it names a different file, what this process writes vanishes when its
     /// descriptor closes.
     fn check_name(&self) -> Result<()> {
-        if !self.file.is_named(self.name).map_err(Error::io("reading the state of", &self.path))? {
+        if !self.file.is_named(self.layout.name).map_err(Error::io("reading the state of", &self.path))? {
             let what = "its path now leads to another file".into();
             return Err(Error::Replaced { path: self.path.clone(), what });
         }
@@ -212,7 +225,7 @@ impl Column {
     /// Returns the offset at which the first `units` units end. Saturates, because a record that a rollback left behind
     /// may contain any number.
     fn end_of(&self, units: u64) -> u64 {
-        units.saturating_mul(self.unit).saturating_add(HEADER)
+        units.saturating_mul(self.layout.unit).saturating_add(HEADER)
     }
 
     /// Checks that nothing follows the first `units` units.
@@ -229,7 +242,7 @@ impl Column {
     /// Copies the existing bytes of `units` to a quarantine file, durably, and returns the name of that file. Returns
     /// `None` if there are no such bytes, or if the quarantine file exists already.
     pub(super) fn quarantine(&self, name: &str, units: &Range<u64>) -> Result<Option<String>> {
-        let offset = HEADER + units.start * self.unit;
+        let offset = HEADER + units.start * self.layout.unit;
         // `units.end` comes from a record that does not agree with the files, so it may lie beyond their end.
         let end = self.length()?.min(self.end_of(units.end));
         let name = format!("{name}-{offset}.bin");
@@ -250,6 +263,6 @@ impl Column {
         if self.length()? > end {
             self.file.set_length(end).map_err(Error::io("truncating", &self.path))?;
         }
-        self.file.sync_all().map_err(Error::io("syncing", &self.path))
+        self.sync_all()
     }
 }

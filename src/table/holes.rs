@@ -16,7 +16,7 @@ pub(super) fn punch(file: &File, path: &Path, offset: u64, length: u64) -> Resul
 ///
 /// # Errors
 /// [`Error::Io`] if not.
-pub fn check_holes(dir: &Dir) -> Result<()> {
+pub(crate) fn check_holes(dir: &Dir) -> Result<()> {
     /// Length of the hole, in bytes.
     const PAGE: u64 = 4096;
     const NAME: &str = "holes.tmp";

@@ -1,5 +1,6 @@
 //! The committed part of a table, read-only.
 
+use super::Extent;
 use super::column::Column;
 use super::escapes::{self, ESCAPE_BYTES, ESCAPES, SATURATED, is_escape};
 use super::npy::HEADER;
@@ -20,8 +21,8 @@ pub struct Published {
     values: Arc<Bytes>,
     /// The escape file up to its committed end, header included.
     escapes: Option<Arc<Bytes>>,
-    count: u64,
-    escape_count: u64,
+    /// Number of committed values and escapes.
+    extent: Extent,
     /// The path of the escape file, for messages.
     escapes_path: Arc<Path>,
     /// The discarded values, which cannot be read, whether their hole is punched or not.
@@ -34,25 +35,23 @@ fn data(map: &Bytes) -> &[u8] {
 }
 
 impl Published {
-    /// Returns the first `count` values and `escape_count` escapes of two open files. The values `freed` cannot be
-    /// read.
+    /// Maps the first `extent` of two open files. The values `freed` cannot be read.
     pub(super) fn of(
         values: &Column,
         escapes: Option<&Column>,
-        (count, escape_count): (u64, u64),
+        extent: Extent,
         freed: Range<u64>,
     ) -> Result<Published> {
-        let value_map = values.map(count)?;
+        let value_map = values.map(extent.values)?;
         let escape_map = match escapes {
-            Some(column) => Some(column.map(escape_count)?),
+            Some(column) => Some(column.map(extent.escapes)?),
             None => None,
         };
         Ok(Published {
             width: if escapes.is_some() { Width::U8 } else { Width::U16 },
             values: value_map,
             escapes: escape_map,
-            count,
-            escape_count,
+            extent,
             escapes_path: values.dir.join(ESCAPES).into(),
             freed,
         })
@@ -63,9 +62,9 @@ impl Published {
         self.width
     }
 
-    /// Returns the number of committed escapes.
-    pub(super) fn escape_count(&self) -> u64 {
-        self.escape_count
+    /// Returns the number of committed values and escapes.
+    pub(super) fn extent(&self) -> Extent {
+        self.extent
     }
 
     /// Refuses to read these values from now on.
@@ -88,7 +87,7 @@ impl Published {
         let saturated = bytes.iter().filter(|&&byte| byte == SATURATED).count();
         let first = self.escapes_from(from);
         let mut i = first;
-        while i < self.escape_count {
+        while i < self.extent.escapes {
             let (n, v) = self.escape(i);
             let Some(at) = n.checked_sub(from).map(index).filter(|&at| at < out.len()) else { break };
             if bytes[at] != SATURATED || !is_escape(v) {
@@ -109,15 +108,15 @@ impl Published {
         Error::Damage { path: self.escapes_path.to_path_buf(), offset: HEADER + i * ESCAPE_BYTES, what }
     }
 
-    /// [`Table::check_escapes`](super::Table::check_escapes) for a range of escapes. Also checks that its first escape
+    /// [`TableReader::check_escapes`](super::TableReader::check_escapes) for a range of escapes. Also checks that its first escape
     /// follows the one before it.
     pub(super) fn check_escapes(&self, range: Range<u64>) -> Result<()> {
         if self.escapes.is_none() {
             return Ok(());
         }
-        if range.start > range.end || range.end > self.escape_count {
+        if range.start > range.end || range.end > self.extent.escapes {
             let what = format!("the journal describes the escapes {}..{}, which do not exist", range.start, range.end);
-            return Err(self.bad_escapes(self.escape_count, what));
+            return Err(self.bad_escapes(self.extent.escapes, what));
         }
         let mut least = range.start.checked_sub(1).map_or(0, |before| self.escape(before).0.saturating_add(1));
         for i in range {
@@ -135,7 +134,7 @@ impl Published {
 
     /// Returns the number of escapes of positions below `n`: the index of the first escape at or after `n`.
     pub(super) fn escapes_from(&self, n: u64) -> u64 {
-        let (mut low, mut high) = (0, self.escape_count);
+        let (mut low, mut high) = (0, self.extent.escapes);
         while low < high {
             let middle = low.midpoint(high);
             if self.escape(middle).0 < n { low = middle + 1 } else { high = middle }
@@ -146,7 +145,7 @@ impl Published {
 
 impl Sequence for Published {
     fn len(&self) -> u64 {
-        self.count
+        self.extent.values
     }
 
     fn freed(&self) -> Range<u64> {
@@ -155,7 +154,7 @@ impl Sequence for Published {
 
     fn saturated_bytes(&self) -> Option<&[u8]> {
         match self.width {
-            Width::U8 => Some(&data(&self.values)[..index(self.count)]),
+            Width::U8 => Some(&data(&self.values)[..index(self.extent.values)]),
             Width::U16 => None,
         }
     }
