@@ -174,7 +174,7 @@ fn published(disk: &Memory) -> u64 {
 /// A cleanly stopped run is to the byte what the definition and the format say, and is closed; the count. What follows in
 /// the files was committed once, before the run went back; what is freed is a hole, or was to be one after the last record.
 fn is_right(game: &Game, width: Width, disk: &Memory, what: &dyn std::fmt::Debug) -> u64 {
-    let contents = journal::read_in(&dir(on(disk))).unwrap_or_else(|error| panic!("{what:?}: {error}"));
+    let contents = journal::read(&dir(on(disk))).unwrap_or_else(|error| panic!("{what:?}: {error}"));
     let (last, high_water_mark) = (contents.last, contents.high_water_mark);
     let (mut values, mut escapes) = game.files(width, last.count);
     let found = disk.get("values.npy").unwrap();
@@ -224,7 +224,7 @@ fn hole(record: &Record, width: Width) -> Range<usize> {
 
 /// What is freed is given back when a process ends in good order, and only the last snapshot is left.
 fn is_given_back(width: Width, disk: &Memory, what: &dyn std::fmt::Debug) {
-    let last = journal::read_in(&dir(on(disk))).unwrap().last;
+    let last = journal::read(&dir(on(disk))).unwrap().last;
     assert!(disk.get("values.npy").unwrap()[hole(&last, width)].iter().all(|&byte| byte == 0), "{what:?}");
     let names = disk.names().unwrap();
     let snapshots: Vec<&String> = names.iter().filter(|name| name.starts_with("snapshot-")).collect();
@@ -256,7 +256,7 @@ struct Moment {
 fn never_shrinks(width: Width, seen: &[Memory]) {
     let mut most = Extent::default();
     for (at, disk) in seen.iter().enumerate() {
-        if let Ok(contents) = journal::read_in(&dir(on(disk))) {
+        if let Ok(contents) = journal::read(&dir(on(disk))) {
             most = most.max(contents.high_water_mark);
         }
         for (name, units, unit) in [("values.npy", most.values, width.bytes()), ("escapes.npy", most.escapes, 10)] {
@@ -312,7 +312,7 @@ fn recovers(game: &Game, process: Process, disk: &Memory, acknowledged: u64, wha
 
 /// Where a journal ends in a clean stop, and nobody said that more follows, the files are exactly what it speaks of.
 fn a_clean_stop_is_exact(game: &Game, width: Width, disk: &Memory, what: &dyn std::fmt::Debug) {
-    if let Ok(contents) = journal::read_in(&dir(on(disk)))
+    if let Ok(contents) = journal::read(&dir(on(disk)))
         && (contents.last.event, contents.torn) == (Event::Close, None)
     {
         is_right(game, width, disk, what);
@@ -332,7 +332,7 @@ fn histories() -> Vec<(&'static Game, Process, Vec<Moment>)> {
             let process = Process { to, width, ..FREEING };
             let start = after(Game::freeing(), &Memory::new(), Process { to: from, keep, ..process });
             let moments = moments(Game::freeing(), process, &start);
-            let frees = |disk: &Memory| journal::read_in(&dir(on(disk))).unwrap().last.freed().unwrap().end;
+            let frees = |disk: &Memory| journal::read(&dir(on(disk))).unwrap().last.freed().unwrap().end;
             assert!(frees(&start) < frees(&moments[moments.len() - 1].disk), "nothing is freed");
             histories.push((Game::freeing(), process, moments));
         }
@@ -407,7 +407,7 @@ fn a_journal_without_its_last_record_still_speaks_of_the_files() {
             }
             journal.truncate((records - 1) * RECORD);
             disk.put("journal.jsonl", journal);
-            let count = journal::read_in(&dir(on(&disk))).unwrap().last.count;
+            let count = journal::read(&dir(on(&disk))).unwrap().last.count;
             recovers(game, Process { to: 1, ..process }, &disk, count, &("operation", at));
             tried += 1;
         }
@@ -433,7 +433,7 @@ fn troubles(
     histories: &[(&'static Game, Process, Vec<Moment>)],
 ) -> Vec<(Process, Memory)> {
     let mut troubles = Vec::new();
-    let last = journal::read_in(&dir(on(stopped))).unwrap().last;
+    let last = journal::read(&dir(on(stopped))).unwrap().last;
     let goal = Process { to: last.count + 400, every: 230, keep: last.keep, ..USUAL };
     let back = Process { to: if FREES { 1 } else { goal.to }, rollback: true, ..goal };
     let repair = Process { repair: true, ..goal };
@@ -517,7 +517,7 @@ fn left(disk: &Memory, random: &mut Random) -> Memory {
 /// Everything is durable: whatever a power cut does now, the disk is the same, but for holes that the next run punches again.
 fn is_durable(disk: &Memory, random: &mut Random, what: &dyn std::fmt::Debug) {
     let image = left(disk, random);
-    let last = journal::read_in(&dir(on(disk))).unwrap().last;
+    let last = journal::read(&dir(on(disk))).unwrap().last;
     for name in FILES {
         let [kept, there] = [&image, disk].map(|disk| {
             let mut bytes = disk.get(name);
@@ -638,7 +638,7 @@ fn what_does_not_agree_is_kept_durably_before_it_is_written_over() {
     let game = Game::quick();
     let first = Process { to: 1000, every: 250, ..USUAL };
     let stopped = after(game, &Memory::new(), first);
-    let sequence = journal::read_in(&dir(on(&stopped))).unwrap().last.sequence;
+    let sequence = journal::read(&dir(on(&stopped))).unwrap().last.sequence;
     for n in [0, 249, 250, 600, 999] {
         let bad = stopped.copy();
         let mut table = bad.get("values.npy").unwrap();
@@ -660,8 +660,8 @@ fn what_does_not_agree_is_kept_durably_before_it_is_written_over() {
             let set_aside: Vec<_> =
                 last.names().unwrap().into_iter().filter(|name| name.starts_with("quarantine")).collect();
             assert!(set_aside.contains(&name) && set_aside.len() <= 2, "{set_aside:?}");
-            let record = journal::read_in(&dir(on(last))).unwrap().last;
-            assert_eq!((record.errors, record.checks.get("repaired").copied()), (1, repair.then_some(1)));
+            let record = journal::read(&dir(on(last))).unwrap().last;
+            assert_eq!((record.errors, record.checks.get("repaired")), (1, repair.then_some(1)));
             let event = if repair { ("repair".to_owned(), 1000) } else { ("rollback".to_owned(), from) };
             let events = events(last);
             let told = events.iter().position(|e| *e == event).unwrap_or_else(|| panic!("{events:?}"));
@@ -682,7 +682,7 @@ fn a_record_with_any_digit_or_letter_changed_into_another_is_not_believed() {
         bytes[at] ^= 1;
         disk.put("journal.jsonl", bytes);
         // Of the last record it may be a kill that broke it off; then the one before it is what counts.
-        match journal::read_in(&dir(on(&disk))) {
+        match journal::read(&dir(on(&disk))) {
             Err(_) => assert!(at / RECORD < last, "byte {at}: a torn tail was taken for damage"),
             Ok(contents) => assert!(
                 contents.torn == Some((last * RECORD) as u64) && at / RECORD == last,
@@ -812,14 +812,14 @@ impl Observer for Reader<'_> {
 /// A reader finds what is committed, and all of it right.
 fn looks_right(game: &Game, disk: &Memory, committed: u64) {
     use grundy::theory::definition::Sequence;
-    let view = RunReader::open_in(&dir(on(disk))).unwrap();
+    let view = RunReader::open(&dir(on(disk))).unwrap();
     assert!(view.len() >= committed, "{committed} values were committed, {} are read", view.len());
     for (from, to) in view.contents.last.kept.clone() {
         let mut values = vec![0; (to - from) as usize];
         view.read(from, &mut values).unwrap();
         assert!(values == game.values[from as usize..to as usize], "what is read is not right");
     }
-    let status = journal::read_in(&dir(on(disk))).unwrap().last;
+    let status = journal::read(&dir(on(disk))).unwrap().last;
     assert_eq!(status.digest, game.digest(status.count));
 }
 

@@ -16,7 +16,7 @@
 //!
 //! Invariant: every hole lies within the ranges that the last two records both list as freed.
 
-use crate::checkpoint::journal::{Attached, CommitPoint, Event, Journal, Record, kept};
+use crate::checkpoint::journal::{Attached, Checks, CommitPoint, Event, Journal, Record, kept};
 use crate::checkpoint::summary::{self, DiscardSummary, RecordStats};
 use crate::error::{Error, Result};
 use crate::fault;
@@ -60,7 +60,7 @@ pub(crate) struct Batch {
     /// The sparse space in use.
     pub(crate) space: SparseSpace,
     /// Number of checks of each kind since the run was created, for the record.
-    pub(crate) checks: BTreeMap<String, u64>,
+    pub(crate) checks: Checks,
     /// The n whose value failed a check and has not been recomputed.
     pub(crate) suspect: Option<u64>,
     /// Number of last values that must stay readable; `None` if all must.
@@ -429,36 +429,12 @@ mod tests {
 
     /// The last record of a run that retains at least 1000 values behind the head.
     fn template(rule: &Rule, space: SparseSpace) -> Record {
-        let text = |length: usize| "0".repeat(length);
         Record {
-            format: journal::FORMAT,
-            run: text(32),
-            game: rule.name().into(),
-            rule: text(64),
-            sequence: 0,
             event: Event::Commit,
-            count: 0,
-            escapes: 0,
-            width: Width::U8,
             mask: space.mask,
             position: space.position,
-            kept: Vec::new(),
             keep: Some(1000),
-            snapshot: None,
-            digest: text(64),
-            rares: 0,
-            last_rare: 0,
-            max_value: 0,
-            max_at: 0,
-            checks: BTreeMap::new(),
-            errors: 0,
-            suspect: None,
-            kernel: text(0),
-            program: text(0),
-            time: text(0),
-            seconds: 0,
-            previous: text(0),
-            blake3: text(0),
+            ..Record::first(rule, Width::U8)
         }
     }
 
@@ -493,9 +469,9 @@ mod tests {
                 };
                 let image: Arc<dyn Storage> = Arc::new(disk.image(SECTOR, &mut choose));
                 let dir = Dir::on(image, Path::new("image"));
-                let last = journal::read_in(&dir).unwrap().last;
+                let last = journal::read(&dir).unwrap().last;
                 let freed = last.freed().unwrap();
-                assert_eq!(DiscardSummary::read_in(&dir, &last).unwrap().map_or(0..0, |s| s.freed()), freed);
+                assert_eq!(DiscardSummary::read(&dir, &last).unwrap().map_or(0..0, |s| s.freed()), freed);
                 let file = dir.open(table::VALUES, Mode::Read).unwrap();
                 let edges = [FREED.start, FREED.end - 1, FREED.end, last.count - 1];
                 for n in (0..last.count).step_by(40_009).chain(edges).filter(|&n| n < last.count) {
@@ -507,7 +483,7 @@ mod tests {
             }
         };
         let dir = Dir::on(Arc::new(Faults::watched(Arc::new(disk.clone()), watch)), Path::new("run"));
-        let journal = Journal::open_in(&dir).unwrap().0;
+        let journal = Journal::open(&dir).unwrap().0;
         let table = Table::create(&dir, Width::U8).unwrap();
         let mut ledger = Ledger::new(&dir, journal, table, DigestChain::new(), &[], None, template(&rule, space));
         let mut chain = DigestChain::new();
@@ -520,7 +496,7 @@ mod tests {
                 computed_digest: chain.digest(),
                 counted: RecordStats::default(),
                 space,
-                checks: BTreeMap::new(),
+                checks: Checks::default(),
                 suspect: None,
                 lookback: Some(1000),
             };

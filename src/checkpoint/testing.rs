@@ -20,6 +20,6 @@ pub fn forge_run(dir: &Path, values: &[u16], mut record: Record) -> Result<()> {
     let mut chain = DigestChain::new();
     chain.update(values);
     record.digest = chain.digest().to_string();
-    Journal::open_in(&dir)?.0.append(record)?;
+    Journal::open(&dir)?.0.append(record)?;
     table.publish()
 }

@@ -85,7 +85,7 @@ fn in_json(record: &Record, excluded: Option<&Excluded>) -> serde_json::Value {
 fn in_words(contents: &Contents, excluded: Option<&Excluded>) -> Vec<(&'static str, String)> {
     let record = &contents.last;
     let some = |names: &[(&str, &str)]| -> Vec<String> {
-        let number = |name: &str| record.checks.get(name).copied().unwrap_or(0);
+        let number = |name: &str| record.checks.get(name).unwrap_or(0);
         let lines = names.iter().map(|&(name, what)| (number(name), what)).filter(|line| line.0 > 0);
         lines.map(|(number, what)| format!("{number} {what}")).collect()
     };

@@ -1,7 +1,7 @@
 //! Resumes a run: loads the journal, verifies the table against it, repairs or rolls back, and starts the solver.
 
 use super::admission::{check_keep, check_room};
-use super::main_loop::{Run, more};
+use super::main_loop::Run;
 use super::reader::{rule_of, space_of};
 use super::rehash::{VerifiedTable, rehash};
 use super::repair::Damaged;
@@ -9,7 +9,7 @@ use super::spot_checks;
 use super::spot_checks::SpotChecks;
 use super::{Context, Observer, Outcome, Prepared, Progress};
 use crate::checkpoint::commit::{Ledger, Writer, fill};
-use crate::checkpoint::journal::{self, CommitPoint, Contents, Event, Journal, Record, kept};
+use crate::checkpoint::journal::{self, Check, CommitPoint, Contents, Event, Journal, Record, kept};
 use crate::checkpoint::summary::DiscardSummary;
 use crate::error::{Error, Result};
 use crate::solver::{self, Solver, SparseSpace};
@@ -81,7 +81,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
             table::check_holes(dir)?;
         }
         check_room(dir, options, Some(&last), last.width, solver::lookback(&rule, last.last_rare))?;
-        let summary = match DiscardSummary::read_in(dir, &last) {
+        let summary = match DiscardSummary::read(dir, &last) {
             Err(Error::Damage { .. }) if options.rollback => None,
             read => read?,
         };
@@ -202,7 +202,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
         if self.repaired > 0 {
             self.last.event = Event::Repair;
             self.last.errors = self.last.errors.saturating_add(self.repaired);
-            more(&mut self.last.checks, "repaired", self.repaired);
+            self.last.checks.add(Check::Repaired, self.repaired);
             self.journal.append(self.last.clone())?;
         }
         Ok(())
@@ -321,7 +321,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
         let space = Some(space_of(&rule, &last)).filter(|&space| space != SparseSpace::NONE);
         let solver = Solver::knowing(&rule, options.method, space, ledger.table(), &known)?;
         let mut checks_before = last.checks;
-        more(&mut checks_before, "rehashed", last.kept.iter().map(|(from, to)| to - from).sum());
+        checks_before.add(Check::Rehashed, last.kept.iter().map(|(from, to)| to - from).sum());
         Ok(Prepared::Ready(Box::new(Run {
             dir: context.dir.clone(),
             rule,

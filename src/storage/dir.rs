@@ -16,6 +16,20 @@ pub struct Dir {
     poison: Poison,
 }
 
+impl<P: AsRef<Path> + ?Sized> From<&P> for Dir {
+    /// [`Dir::at`].
+    fn from(path: &P) -> Dir {
+        Dir::at(path.as_ref())
+    }
+}
+
+impl From<&Dir> for Dir {
+    /// A clone.
+    fn from(dir: &Dir) -> Dir {
+        dir.clone()
+    }
+}
+
 impl Dir {
     /// Returns a directory of the file system.
     #[must_use]
