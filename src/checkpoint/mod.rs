@@ -5,3 +5,4 @@ pub mod journal;
 pub mod summary;
 #[doc(hidden)]
 pub mod testing;
+pub(crate) mod writer;

@@ -4,9 +4,10 @@ use super::admission::{check_keep, check_room};
 use super::main_loop::Run;
 use super::spot_checks::SpotChecks;
 use super::{Context, Outcome, Prepared, Progress};
-use crate::checkpoint::commit::{Ledger, Writer};
+use crate::checkpoint::commit::Ledger;
 use crate::checkpoint::journal::{Checks, Event, Journal, Record};
 use crate::checkpoint::summary::RecordStats;
+use crate::checkpoint::writer::Writer;
 use crate::error::{Error, Result};
 use crate::solver::Solver;
 use crate::table::digest::DigestChain;
@@ -103,7 +104,7 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
     Ok(Prepared::Ready(Box::new(Run {
         dir: dir.clone(),
         rule: rule.clone(),
-        writer: Writer::new(Ledger::new(dir, journal, table, DigestChain::new(), &[], None, template))?,
+        writer: Writer::new(Ledger::new(dir, journal, table, template))?,
         solver,
         pending,
         computed_digest,

@@ -3,14 +3,15 @@
 use super::admission::{check_keep, check_room};
 use super::main_loop::Run;
 use super::reader::{rule_of, space_of};
-use super::rehash::{VerifiedTable, rehash};
+use super::rehash::{Rehash, VerifiedTable};
 use super::repair::Damaged;
 use super::spot_checks;
 use super::spot_checks::SpotChecks;
 use super::{Context, Observer, Outcome, Prepared, Progress};
-use crate::checkpoint::commit::{Ledger, Writer, fill};
+use crate::checkpoint::commit::{Ledger, fill};
 use crate::checkpoint::journal::{self, Check, CommitPoint, Contents, Event, Journal, Record, kept};
 use crate::checkpoint::summary::DiscardSummary;
+use crate::checkpoint::writer::Writer;
 use crate::error::{Error, Result};
 use crate::solver::{self, Solver, SparseSpace};
 use crate::storage::Dir;
@@ -131,7 +132,8 @@ impl<'c, 'a> Recovery<'c, 'a> {
     /// Hashes the table and compares it with every point; `None` if the run was stopped.
     fn verify(&mut self, table: &Table) -> Result<Option<VerifiedTable>> {
         let space = space_of(&self.rule, &self.last);
-        rehash(table, &self.points, self.summary.as_ref(), space, self.context.observer, self.context.stop)
+        let rehash = Rehash { table, points: &self.points, summary: self.summary.as_ref(), space };
+        rehash.run(self.context.observer, self.context.stop)
     }
 
     /// Whether the table agrees with every record of the journal.
@@ -311,7 +313,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
         }
         let known = summary.as_ref().map(DiscardSummary::known).unwrap_or_default();
         let computed_digest = verified.chain.clone();
-        let ledger = Ledger::new(context.dir, journal, table, verified.chain, &points, summary, template);
+        let ledger = Ledger::new(context.dir, journal, table, template).resumed(verified.chain, &points, summary);
         if nothing_to_do {
             ledger.close()?;
             context.observer.note(&format!("nothing is left to do: {} values are there", last.count));
