@@ -168,7 +168,8 @@ impl DiscardSummary {
         Ok(Attached { name, blake3: blake3::hash(&bytes).to_hex().to_string() })
     }
 
-    /// Reads the summary that a record names, in a run directory given by its path or on any storage; `None` if the record names none, because no values are discarded.
+    /// Reads the summary that a record names, in a run directory given by its path or on any storage. Returns `None` if
+    /// the record names none, because no values are discarded.
     ///
     /// # Errors
     /// [`Error::Damage`] if the file is missing or altered, or if it contradicts the record or itself; [`Error::Io`].

@@ -73,7 +73,8 @@ impl Rehash<'_> {
         Ok(Some(VerifiedTable { chain, counted, good: self.points.len() }))
     }
 
-    /// Returns whether the values digested by `chain` and their escapes, from number `escapes` on, are those of `point`.
+    /// Returns whether the values digested by `chain`, and their escapes from number `escapes` on, are those of
+    /// `point`.
     fn agrees(&self, point: &CommitPoint, chain: &DigestChain, escapes: u64) -> bool {
         if fault::is("skip-rehash") {
             return true; // deliberate fault, see fault.rs

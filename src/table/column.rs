@@ -200,8 +200,8 @@ impl Column {
         self.file.sync_data().map_err(Error::io("syncing", &self.path))
     }
 
-    /// Checks that the path still names this file. If it names a different file, what this process writes vanishes when its
-    /// descriptor closes.
+    /// Checks that the path still names this file. If it names a different file, what this process writes vanishes when
+    /// its descriptor closes.
     fn check_name(&self) -> Result<()> {
         if !self.file.is_named(self.layout.name).map_err(Error::io("reading the state of", &self.path))? {
             let what = "its path now leads to another file".into();

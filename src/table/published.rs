@@ -108,8 +108,8 @@ impl Published {
         Error::Damage { path: self.escapes_path.to_path_buf(), offset: HEADER + i * ESCAPE_BYTES, what }
     }
 
-    /// [`TableReader::check_escapes`](super::TableReader::check_escapes) for a range of escapes. Also checks that its first escape
-    /// follows the one before it.
+    /// Checks that the escapes of a range are ascending in n, that each has a value of 255 or more and belongs to a byte
+    /// 255 or a discarded value, and that the first follows the escape before it.
     pub(super) fn check_escapes(&self, range: Range<u64>) -> Result<()> {
         if self.escapes.is_none() {
             return Ok(());

@@ -5,12 +5,10 @@
 //! field (`blake3`, always the last key), and the BLAKE3 of the previous record. A reader therefore detects every line
 //! that is lost, changed or exchanged.
 //!
-//! A torn tail is an incomplete record, or a record with a wrong hash, at the end of the file: a process was killed
-//! while it wrote the record. The next run drops the tail. A torn tail has at most one whole record that is not all
-//! zeros, and at most [`MAX_TORN_TAIL`] bytes. Anything else after a good record is damage: a broken record before a
-//! good one, a good record that does not follow the one before it, two broken records, or a longer tail. A run stops at
-//! damage, unless it may roll back ([`Journal::open_to_roll_back`]): then it moves everything from the damage on to a
-//! separate file and returns to the last record before the damage.
+//! What follows the last good record is a torn tail, which the next run drops, or damage. docs/FORMAT.md ("Torn tail
+//! and damage") states the rule, and [`read()`] applies it. A run stops at damage, unless it may roll back
+//! ([`Journal::open_to_roll_back`]): then it moves everything from the damage on to a separate file and returns to the
+//! last record before the damage.
 //!
 //! A record of kind `rollback` returns the run to a smaller count. Earlier records with larger counts no longer
 //! describe the table.
