@@ -18,11 +18,12 @@ use grundy::games::graph::Graph;
 use grundy::period::{self, Subject, certificate::Certificate};
 use grundy::run::{self, Observer, Options, Progress, RunPolicy, RunReader};
 use grundy::solver::{Method, SequenceStats};
-use grundy::storage::{Dir, Memory};
+use grundy::storage::Dir;
+use grundy::storage::testing::Memory;
 use grundy::survey::{self, Games, Plan};
 use grundy::table::Width;
 use grundy::table::digest::SEGMENT;
-use grundy::table::{ESCAPES, HEADER, Table, VALUES, npy_header};
+use grundy::table::{ESCAPES, Extent, HEADER, TableReader, VALUES, npy_header};
 use grundy::theory::definition::Sequence;
 use grundy::theory::rule::Rule;
 use std::collections::BTreeMap;
@@ -159,12 +160,12 @@ pub(crate) fn header(input: &[u8]) {
     };
     let dir = run.with(name, file.clone());
     let last = &run.last;
-    let Some(table) = told(Table::open_in(&dir, last.width, last.count, last.escapes, false)) else { return };
+    let Some(table) = told(TableReader::open(&dir, last.width, last.extent())) else { return };
     // The file must contain at least the entries that the journal states.
     let ends = if name == VALUES { last.count } else { last.escapes * 10 };
     assert!(file.len() as u64 >= HEADER + ends);
-    let _ = told(table.check_lengths(table.written()));
-    let Some((values, escapes)) = told(table.header_shapes()) else { return };
+    let _ = told(table.check_lengths(last.extent()));
+    let Some(Extent { values, escapes }) = told(table.header_shapes()) else { return };
     let (descr, shape) = if name == VALUES { ("'|u1'", values) } else { ("[('n', '<u8'), ('v', '<u2')]", escapes) };
     assert!(file.starts_with(&npy_header(descr, shape, HEADER)), "the shapes {values} and {escapes}");
 }
@@ -187,7 +188,8 @@ pub(crate) fn escapes(input: &[u8]) {
     let dir = run.with(ESCAPES, file.clone());
     let count = run.last.count;
     let bytes: Vec<u8> = run.files[VALUES][4096..].to_vec();
-    let open = |escapes: usize| told(Table::open_in(&dir, Width::U8, count, escapes as u64, false));
+    let open =
+        |escapes: usize| told(TableReader::open(&dir, Width::U8, Extent { values: count, escapes: escapes as u64 }));
     assert!(open(entries.len() + 1).is_none(), "an escape behind the end");
     let Some(table) = open(entries.len()) else { return };
     let belongs = |&(n, v): &(u64, u16)| v >= 255 && n < count && bytes.get(n as usize) == Some(&255);
@@ -231,10 +233,10 @@ pub(crate) fn journal(input: &[u8]) {
         _ => rest.to_vec(),
     };
     let dir = run.with(journal::NAME, file.clone());
-    let contents = told(journal::read_in(&dir));
+    let contents = told(journal::read(&dir));
     if let Some(contents) = &contents {
         let last = &contents.last;
-        let again = told(journal::read_in(&dir)).expect("the same file");
+        let again = told(journal::read(&dir)).expect("the same file");
         assert_eq!((&again.last, &again.points, again.torn), (last, &contents.points, contents.torn));
         assert!(contents.points.is_sorted_by(|a, b| a.count < b.count));
         assert_eq!(contents.points.last().map(|p| (p.count, p.escapes)), Some((last.count, last.escapes)));
@@ -244,9 +246,9 @@ pub(crate) fn journal(input: &[u8]) {
         assert!(last.digest().is_some() && last.freed().is_some());
         assert!(file[..good as usize].ends_with(b"\n") && blake3::Hash::from_hex(&last.blake3).is_ok());
         let _ = told(contents.whole(dir.path()));
-        let _ = told(DiscardSummary::read_in(&dir, last));
+        let _ = told(DiscardSummary::read(&dir, last));
     }
-    if let Some(view) = told(RunReader::open_in(&dir)) {
+    if let Some(view) = told(RunReader::open(&dir)) {
         let contents = contents.as_ref().expect("a view has a journal");
         assert_eq!(view.len(), contents.last.count);
         assert_eq!((view.rule.name(), view.freed()), (&*contents.last.game, contents.last.freed().unwrap_or_default()));
@@ -273,7 +275,7 @@ fn resumed(dir: &Dir, repair: bool, rollback: bool) {
         told(run::run_in(dir, None, &options, policy, &mut Silent, &AtomicBool::new(false)))
     };
     let Some(outcome) = resume(repair, rollback) else { return };
-    let last = told(journal::read_in(dir)).expect("a journal").last;
+    let last = told(journal::read(dir)).expect("a journal").last;
     assert_eq!((last.count, last.max_value), (outcome.progress.count, outcome.progress.max_value));
     let again = resume(false, false).expect("a run that was resumed is whole");
     assert_eq!(again.progress, outcome.progress);
@@ -439,7 +441,7 @@ pub(crate) fn snapshot(input: &[u8]) {
     let count = to + 100;
     let kept = vec![(0, from), (to, count)];
     let record = Record { count, kept, keep: Some(1), snapshot: Some(attached), ..run.last.clone() };
-    let Some(read) = told(DiscardSummary::read_in(&run.with(&name, bytes), &record)).flatten() else {
+    let Some(read) = told(DiscardSummary::read(&run.with(&name, bytes), &record)).flatten() else {
         assert!(input != b"{}", "the good one is read");
         return;
     };
@@ -487,7 +489,7 @@ fn mould() -> &'static Mould {
         let options = Options { to: Some(400), threads: 1, method, width, keep: None, rollback: false };
         let policy = RunPolicy { commit_every: Some(100), repair: false, seed: Some(1) };
         run::run_in(&dir, Some(&rule), &options, policy, &mut Silent, &AtomicBool::new(false)).expect("a run");
-        let last = journal::read_in(&dir).expect("a journal").last;
+        let last = journal::read(&dir).expect("a journal").last;
         assert!(last.escapes > 0);
         let file = |name| (name, disk.get(name).expect("a file of the run"));
         let files = BTreeMap::from([VALUES, ESCAPES, journal::NAME].map(file));

@@ -19,7 +19,7 @@ escapes.npy    with |u1 only: every n with G(n) >= 255 and its value, ascending 
                [('n', '<u8'), ('v', '<u2')] after a header of the same kind.
 journal.jsonl  records of exactly 4096 bytes: a JSON object, spaces, a newline. The last good record
                states how many entries of the other files are valid (`count`, `escapes`) and which
-               values the run has kept (`kept`). At most 1 MiB may follow the last good record.
+               values the run has kept (`kept`). A torn tail may follow it (docs/FORMAT.md).
 
 This module ignores the shapes in the two headers, because they may lag behind the journal. It also
 ignores everything in a file beyond what the journal states. Outdated shapes and extra bytes are
@@ -486,15 +486,17 @@ class Run:
                 again = _parse(file.read(RECORD), self._journal)
                 if again is None or again != self._latest:
                     raise self._went_back("an earlier record")
-                while line := file.read(RECORD):
-                    record = _parse(line, self._journal)
-                    if record is not None:
-                        if record["count"] < self.count:
-                            raise self._went_back(f"{record['count']} values")
-                        self._kept_now = [tuple(pair) for pair in record["kept"]]
-                        self._latest, self._latest_end = record, file.tell()
-                    elif file.tell() - self._latest_end > TORN_LIMIT:  # else torn, or incomplete
-                        raise _too_much_behind(self._journal, self._latest_end)
+                end, size = self._latest_end, os.fstat(file.fileno()).st_size
+                while end + RECORD <= size:
+                    record = _next(file.read(RECORD), self._latest, self._journal, end)
+                    if record is None:  # torn, or incomplete
+                        break
+                    if record["count"] < self.count:
+                        raise self._went_back(f"{record['count']} values")
+                    end += RECORD
+                    self._kept_now = [tuple(pair) for pair in record["kept"]]
+                    self._latest, self._latest_end = record, end
+                _check_tail(file, self._journal, end, size)
                 self._journal_file = _identity(now)
         except OSError as e:
             raise RunError(f"{self._journal!r}: {e.strerror}; the run cannot be followed") from e
@@ -534,26 +536,54 @@ def _whole(x):
 def _last_record(path):
     """Returns the last good record, the offset after it, and the identity of the journal.
 
-    A killed process may leave a broken record after the last good one.
+    Reads all records from the first on, and accepts a torn tail behind the last good one.
     """
+    last, end = None, 0
     try:
         with open_regular(path) as file:
             status = os.fstat(file.fileno())
-            end = status.st_size // RECORD * RECORD
-            while end > 0 and status.st_size - end <= TORN_LIMIT:
-                file.seek(end - RECORD)
-                record = _parse(file.read(RECORD), path)
-                if record is not None:
-                    return record, end, _identity(status)
-                end -= RECORD
+            while end + RECORD <= status.st_size:
+                record = _next(file.read(RECORD), last, path, end)
+                if record is None:
+                    break
+                last, end = record, end + RECORD
+            _check_tail(file, path, end, status.st_size)
     except OSError as e:
         raise RunError(f"{path!r}: {e.strerror}; give the directory of a run") from e
+    if last is not None:
+        return last, end, _identity(status)
     message = f"{path!r}: no good record in {status.st_size} bytes"
     if status.st_size < 2 * RECORD:  # killed before or during its first commit
         raise RunError(message + "; nothing has been committed yet")
-    if end == 0:
-        raise Damage(message + "; run `grundy verify`")
-    raise _too_much_behind(path, end)
+    raise Damage(message + "; run `grundy verify`")
+
+
+def _next(line, last, path, offset):
+    """Returns the record in `line` at `offset`, which must follow the record `last`; None if it is not good."""
+    record = _parse(line, path)
+    before = last or {"sequence": -1, "blake3": "0" * 64, "run": record and record["run"]}
+    if record is not None and not _follows(record, before):
+        raise Damage(
+            f"{path!r}, offset {offset}: the record is broken or does not follow the record before it;"
+            " run `grundy verify`"
+        )
+    return record
+
+
+def _check_tail(file, path, end, size):
+    """Raises Damage unless the bytes from `end`, behind the last good record, to `size` are a torn tail."""
+    if size - end > TORN_LIMIT:
+        raise _too_much_behind(path, end)
+    file.seek(end)
+    broken = 0
+    for offset in range(end, size - RECORD + 1, RECORD):
+        line = file.read(RECORD)
+        broken += any(line)
+        if _parse(line, path) is not None or broken > 1:
+            raise Damage(
+                f"{path!r}, offset {end}: the record is broken or does not follow the record before it,"
+                f" and the record at offset {offset} follows; run `grundy verify`"
+            )
 
 
 def _too_much_behind(path, offset):

@@ -1,8 +1,8 @@
 //! Deliberate faults, one at a time, that the tests must find (private).
 //!
 //! A test that has never failed proves little. So ten places contain the mistake that the surrounding code prevents, in
-//! a few lines behind [`is`], and `scripts/faults` shows that a test finds each of them. ([`crate::storage::faults`] is
-//! different: there the program is right, and its disk fails.)
+//! a few lines behind [`is`], and `scripts/faults` shows that a test finds each of them.
+//! ([`crate::storage::testing::faults`] is different: there the program is right, and its disk fails.)
 //!
 //! | fault | effect |
 //! |---|---|

@@ -259,24 +259,14 @@ fn verify_checks_by_digest_and_by_definition_and_by_range() {
 /// A whole run with one wrong value, sealed by its own journal, passes the digest; the definition finds the value.
 #[test]
 fn a_wrong_value_under_a_right_digest_is_found_by_the_definition_with_exit_status_3() {
-    use grundy::checkpoint::journal::Journal;
-    use grundy::table::Table;
-    use grundy::table::Width;
     let dirs = tempfile::tempdir().unwrap();
     let (real, fake) = (dirs.path().join("real"), dirs.path().join("fake"));
     run_well("grundy", &real, &["--to", "3000", "--width", "u16"]);
     let mut values = defined("grundy", 3000);
     values[1500] ^= 1;
     std::fs::create_dir(&fake).unwrap();
-    let mut table = Table::create(&fake, Width::U16).unwrap();
-    table.write(&values).unwrap();
-    table.sync().unwrap();
-    table.publish().unwrap();
-    let mut chain = grundy::table::digest::DigestChain::new();
-    chain.update(&values);
-    let mut record = grundy::checkpoint::journal::read(&real).unwrap().last;
-    record.digest = chain.digest().to_string();
-    Journal::open(&fake).unwrap().0.append(record).unwrap();
+    let record = grundy::checkpoint::journal::read(&real).unwrap().last;
+    grundy::checkpoint::testing::forge_run(&fake, &values, record).unwrap();
     let dir = fake.to_str().unwrap();
     fails(3, &["verify", dir, "--level", "definition", "--range", "1500..1501"], &["G(1500)"]);
     result(&["verify", dir, "--level", "definition", "--range", "0..1500", "--samples", "1500"]);

@@ -6,7 +6,6 @@ use grundy::checkpoint::journal::{self, RECORD};
 use grundy::kernel::Kernel;
 use grundy::run::{self, Options, RunReader};
 use grundy::solver::Method;
-use grundy::table::Table;
 use grundy::table::Width;
 use grundy::theory::definition;
 use grundy::theory::rule::{Leaves, Move, Rule};
@@ -113,7 +112,10 @@ fn a_table_of_values_above_6000_is_the_definition_with_every_kernel() {
             let options = Options { to, threads: 2, method, width: Some(width), keep: None, rollback: false };
             run::run(Some(&rule), &dir, &options, &mut Silent, &AtomicBool::new(false)).unwrap();
             let last = journal::read(&dir).unwrap().last;
-            assert!(last.checks["witnessed"] > 0, "{kernel}, {width:?}: the rule is not sparse, no kernel was used");
+            assert!(
+                last.checks.get("witnessed") > Some(0),
+                "{kernel}, {width:?}: the rule is not sparse, no kernel was used"
+            );
             let file = |name: &str| std::fs::read(dir.join(name)).unwrap();
             let table: Vec<u8> = match width {
                 Width::U8 => values.iter().map(|&v| v.min(255) as u8).collect(),
@@ -337,51 +339,6 @@ fn an_existing_table_keeps_its_width() {
     assert_eq!(run("kayles", &dir, &["--to", "6000", "--width", "u8"]).status.code(), Some(1));
     run_well("kayles", &dir, &["--to", "6000"]);
     assert_eq!(status(&dir).unwrap()["width"], "u16");
-}
-
-/// What numpy's memory maps rely on: a whole array at any time, of exactly the committed length.
-#[test]
-fn the_tables_are_npy_files_of_the_committed_length_at_every_moment() {
-    let values: Vec<u16> = (0..3000u16).map(|n| n.wrapping_mul(77) % 400).collect();
-    for width in [Width::U8, Width::U16] {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("values.npy");
-        let read = || -> (u64, Vec<u16>) {
-            let bytes = std::fs::read(&path).unwrap();
-            let npy = npyz::NpyFile::new(&bytes[..]).unwrap();
-            let length = npy.shape()[0];
-            let values: Vec<u16> = match width {
-                Width::U8 => npy.data::<u8>().unwrap().map(|v| u16::from(v.unwrap())).collect(),
-                Width::U16 => npy.data::<u16>().unwrap().map(|v| v.unwrap()).collect(),
-            };
-            (length, values)
-        };
-        let mut table = Table::create(dir.path(), width).unwrap();
-        assert_eq!(read(), (0, vec![]));
-        let mut committed = 0;
-        for piece in values.chunks(700) {
-            table.write(piece).unwrap();
-            table.sync().unwrap();
-            assert_eq!(read().0, committed as u64, "what is only written is not in the shape");
-            table.publish().unwrap();
-            committed += piece.len();
-            let expected: Vec<u16> = match width {
-                Width::U8 => values[..committed].iter().map(|&v| v.min(255)).collect(),
-                Width::U16 => values[..committed].to_vec(),
-            };
-            assert_eq!(read(), (committed as u64, expected));
-            if width == Width::U8 {
-                let bytes = std::fs::read(dir.path().join("escapes.npy")).unwrap();
-                let npy = npyz::NpyFile::new(&bytes[..]).unwrap();
-                let large = values[..committed].iter().filter(|&&v| v >= 255).count();
-                assert_eq!(npy.shape(), [large as u64]);
-                assert_eq!(npy.dtype().descr().replace(", ]", "]"), "[('n', '<u8'), ('v', '<u2')]");
-                assert_eq!(bytes.len(), 4096 + 10 * large);
-            }
-        }
-        table.close(table.written()).unwrap();
-        assert_eq!(read().1.len(), values.len());
-    }
 }
 
 /// Values are computed while others are written: an error of the writing must not be lost on the way.

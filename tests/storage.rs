@@ -10,10 +10,9 @@ use grundy::error::{Error, Kind};
 use grundy::kernel::Kernel;
 use grundy::run::{self, Observer, Options, Outcome, Progress, RunPolicy, RunReader};
 use grundy::solver::{Method, Solver};
-use grundy::storage::faults::{Fault, Faults, Plan};
-use grundy::storage::memory::{Memory, SECTOR};
+use grundy::storage::testing::{Fault, Faults, Memory, Plan, SECTOR};
 use grundy::storage::{Dir, Mode, Storage};
-use grundy::table::Width;
+use grundy::table::{Extent, Width};
 use grundy::theory::definition;
 use grundy::theory::rule::Rule;
 use grundy::verify;
@@ -171,7 +170,7 @@ fn published(disk: &Memory) -> u64 {
 /// A cleanly stopped run is to the byte what the definition and the format say, and is closed; the count. What follows in
 /// the files was committed once, before the run went back; what is freed is a hole, or was to be one after the last record.
 fn is_right(game: &Game, width: Width, disk: &Memory, what: &dyn std::fmt::Debug) -> u64 {
-    let contents = journal::read_in(&dir(on(disk))).unwrap_or_else(|error| panic!("{what:?}: {error}"));
+    let contents = journal::read(&dir(on(disk))).unwrap_or_else(|error| panic!("{what:?}: {error}"));
     let (last, high_water_mark) = (contents.last, contents.high_water_mark);
     let (mut values, mut escapes) = game.files(width, last.count);
     let found = disk.get("values.npy").unwrap();
@@ -181,14 +180,16 @@ fn is_right(game: &Game, width: Width, disk: &Memory, what: &dyn std::fmt::Debug
     }
     let differs = found.iter().zip(&values).position(|(a, b)| a != b);
     let length = |units: u64, unit: u64| HEADER + (units * unit) as usize;
-    let right = found.starts_with(&values) && found.len() <= length(high_water_mark.0, width.bytes());
+    let right = found.starts_with(&values) && found.len() <= length(high_water_mark.values, width.bytes());
     assert!(right, "{what:?}: the table of {} values is not right, from byte {differs:?} on", last.count);
     let found = disk.get("escapes.npy");
     if let (Some(found), Some(escapes)) = (&found, &mut escapes) {
         tolerate_freed_escapes(&last, found, escapes);
     }
     let right = match (&found, &escapes) {
-        (Some(found), Some(escapes)) => found.starts_with(escapes) && found.len() <= length(high_water_mark.1, 10),
+        (Some(found), Some(escapes)) => {
+            found.starts_with(escapes) && found.len() <= length(high_water_mark.escapes, 10)
+        }
         (found, escapes) => found == escapes,
     };
     assert!(right, "{what:?}: the escapes of {} values are not right", last.count);
@@ -219,7 +220,7 @@ fn hole(record: &Record, width: Width) -> Range<usize> {
 
 /// What is freed is given back when a process ends in good order, and only the last snapshot is left.
 fn is_given_back(width: Width, disk: &Memory, what: &dyn std::fmt::Debug) {
-    let last = journal::read_in(&dir(on(disk))).unwrap().last;
+    let last = journal::read(&dir(on(disk))).unwrap().last;
     assert!(disk.get("values.npy").unwrap()[hole(&last, width)].iter().all(|&byte| byte == 0), "{what:?}");
     let names = disk.names().unwrap();
     let snapshots: Vec<&String> = names.iter().filter(|name| name.starts_with("snapshot-")).collect();
@@ -249,12 +250,12 @@ struct Moment {
 
 /// A reader may have mapped the values of any record.
 fn never_shrinks(width: Width, seen: &[Memory]) {
-    let mut most = (0, 0);
+    let mut most = Extent::default();
     for (at, disk) in seen.iter().enumerate() {
-        if let Ok(contents) = journal::read_in(&dir(on(disk))) {
-            most = (most.0.max(contents.high_water_mark.0), most.1.max(contents.high_water_mark.1));
+        if let Ok(contents) = journal::read(&dir(on(disk))) {
+            most = most.max(contents.high_water_mark);
         }
-        for (name, units, unit) in [("values.npy", most.0, width.bytes()), ("escapes.npy", most.1, 10)] {
+        for (name, units, unit) in [("values.npy", most.values, width.bytes()), ("escapes.npy", most.escapes, 10)] {
             let length = disk.get(name).map(|bytes| bytes.len() as u64);
             let there = width == Width::U16 && name == "escapes.npy" || length >= Some(HEADER as u64 + units * unit);
             assert!(units == 0 || there, "operation {at}: {name} was cut to {length:?}, committed were {units}");
@@ -307,7 +308,7 @@ fn recovers(game: &Game, process: Process, disk: &Memory, acknowledged: u64, wha
 
 /// Where a journal ends in a clean stop, and nobody said that more follows, the files are exactly what it speaks of.
 fn a_clean_stop_is_exact(game: &Game, width: Width, disk: &Memory, what: &dyn std::fmt::Debug) {
-    if let Ok(contents) = journal::read_in(&dir(on(disk)))
+    if let Ok(contents) = journal::read(&dir(on(disk)))
         && (contents.last.event, contents.torn) == (Event::Close, None)
     {
         is_right(game, width, disk, what);
@@ -327,7 +328,7 @@ fn histories() -> Vec<(&'static Game, Process, Vec<Moment>)> {
             let process = Process { to, width, ..FREEING };
             let start = after(Game::freeing(), &Memory::new(), Process { to: from, keep, ..process });
             let moments = moments(Game::freeing(), process, &start);
-            let frees = |disk: &Memory| journal::read_in(&dir(on(disk))).unwrap().last.freed().unwrap().end;
+            let frees = |disk: &Memory| journal::read(&dir(on(disk))).unwrap().last.freed().unwrap().end;
             assert!(frees(&start) < frees(&moments[moments.len() - 1].disk), "nothing is freed");
             histories.push((Game::freeing(), process, moments));
         }
@@ -402,7 +403,7 @@ fn a_journal_without_its_last_record_still_speaks_of_the_files() {
             }
             journal.truncate((records - 1) * RECORD);
             disk.put("journal.jsonl", journal);
-            let count = journal::read_in(&dir(on(&disk))).unwrap().last.count;
+            let count = journal::read(&dir(on(&disk))).unwrap().last.count;
             recovers(game, Process { to: 1, ..process }, &disk, count, &("operation", at));
             tried += 1;
         }
@@ -428,7 +429,7 @@ fn troubles(
     histories: &[(&'static Game, Process, Vec<Moment>)],
 ) -> Vec<(Process, Memory)> {
     let mut troubles = Vec::new();
-    let last = journal::read_in(&dir(on(stopped))).unwrap().last;
+    let last = journal::read(&dir(on(stopped))).unwrap().last;
     let goal = Process { to: last.count + 400, every: 230, keep: last.keep, ..USUAL };
     let back = Process { to: if FREES { 1 } else { goal.to }, rollback: true, ..goal };
     let repair = Process { repair: true, ..goal };
@@ -512,7 +513,7 @@ fn left(disk: &Memory, random: &mut Random) -> Memory {
 /// Everything is durable: whatever a power cut does now, the disk is the same, but for holes that the next run punches again.
 fn is_durable(disk: &Memory, random: &mut Random, what: &dyn std::fmt::Debug) {
     let image = left(disk, random);
-    let last = journal::read_in(&dir(on(disk))).unwrap().last;
+    let last = journal::read(&dir(on(disk))).unwrap().last;
     for name in FILES {
         let [kept, there] = [&image, disk].map(|disk| {
             let mut bytes = disk.get(name);
@@ -633,7 +634,7 @@ fn what_does_not_agree_is_kept_durably_before_it_is_written_over() {
     let game = Game::quick();
     let first = Process { to: 1000, every: 250, ..USUAL };
     let stopped = after(game, &Memory::new(), first);
-    let sequence = journal::read_in(&dir(on(&stopped))).unwrap().last.sequence;
+    let sequence = journal::read(&dir(on(&stopped))).unwrap().last.sequence;
     for n in [0, 249, 250, 600, 999] {
         let bad = stopped.copy();
         let mut table = bad.get("values.npy").unwrap();
@@ -655,8 +656,8 @@ fn what_does_not_agree_is_kept_durably_before_it_is_written_over() {
             let set_aside: Vec<_> =
                 last.names().unwrap().into_iter().filter(|name| name.starts_with("quarantine")).collect();
             assert!(set_aside.contains(&name) && set_aside.len() <= 2, "{set_aside:?}");
-            let record = journal::read_in(&dir(on(last))).unwrap().last;
-            assert_eq!((record.errors, record.checks.get("repaired").copied()), (1, repair.then_some(1)));
+            let record = journal::read(&dir(on(last))).unwrap().last;
+            assert_eq!((record.errors, record.checks.get("repaired")), (1, repair.then_some(1)));
             let event = if repair { ("repair".to_owned(), 1000) } else { ("rollback".to_owned(), from) };
             let events = events(last);
             let told = events.iter().position(|e| *e == event).unwrap_or_else(|| panic!("{events:?}"));
@@ -677,7 +678,7 @@ fn a_record_with_any_digit_or_letter_changed_into_another_is_not_believed() {
         bytes[at] ^= 1;
         disk.put("journal.jsonl", bytes);
         // Of the last record it may be a kill that broke it off; then the one before it is what counts.
-        match journal::read_in(&dir(on(&disk))) {
+        match journal::read(&dir(on(&disk))) {
             Err(_) => assert!(at / RECORD < last, "byte {at}: a torn tail was taken for damage"),
             Ok(contents) => assert!(
                 contents.torn == Some((last * RECORD) as u64) && at / RECORD == last,
@@ -807,14 +808,14 @@ impl Observer for Reader<'_> {
 /// A reader finds what is committed, and all of it right.
 fn looks_right(game: &Game, disk: &Memory, committed: u64) {
     use grundy::theory::definition::Sequence;
-    let view = RunReader::open_in(&dir(on(disk))).unwrap();
+    let view = RunReader::open(&dir(on(disk))).unwrap();
     assert!(view.len() >= committed, "{committed} values were committed, {} are read", view.len());
     for (from, to) in view.contents.last.kept.clone() {
         let mut values = vec![0; (to - from) as usize];
         view.read(from, &mut values).unwrap();
         assert!(values == game.values[from as usize..to as usize], "what is read is not right");
     }
-    let status = journal::read_in(&dir(on(disk))).unwrap().last;
+    let status = journal::read(&dir(on(disk))).unwrap().last;
     assert_eq!(status.digest, game.digest(status.count));
 }
 

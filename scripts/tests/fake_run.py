@@ -27,6 +27,14 @@ def record_line(**fields):
     return line[:at] + digest.encode() + line[at + 64 :]
 
 
+def next_line(path, values, width="u8", **changes):
+    """Returns the line of a record that follows the last line of the journal of `path`."""
+    with open(os.path.join(path, "journal.jsonl"), "rb") as file:
+        last = json.loads(file.read()[-4096:])
+    changes = {"sequence": last["sequence"] + 1, "previous": last["blake3"], **changes}
+    return record_line(**fields(values, width, **changes))
+
+
 def fields(values, width="u8", **changes):
     values = np.asarray(values)
     return {

@@ -17,7 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
 import grundy_table  # noqa: E402
-from fake_run import ESCAPE, append, fields, punch, random_values, record_line, write_run  # noqa: E402
+from fake_run import ESCAPE, append, fields, next_line, punch, random_values, record_line, write_run  # noqa: E402
 
 NUMPY_2 = int(np.__version__.split(".")[0]) >= 2
 
@@ -155,7 +155,7 @@ def test_every_kind_of_index_refuses_freed_values(tmp_path):
     for read in [np.asarray, list]:
         with pytest.raises(grundy_table.NotKept):
             read(run)
-    append(path, "journal.jsonl", record_line(**fields(values, sequence=1, kept=[[0, 500], [2500, 3000]])))
+    append(path, "journal.jsonl", next_line(path, values, kept=[[0, 500], [2500, 3000]]))
     for key in [[999], [2499], slice(400, 600, 64)]:
         with pytest.raises(grundy_table.NotKept):
             run[key]
@@ -337,25 +337,39 @@ def test_at_most_a_mebibyte_may_follow_the_last_record(tmp_path, deadline, behin
     assert time.monotonic() - begun < 2
 
 
-def test_tail_limit_restarts_at_each_good_record(tmp_path):
+def test_a_good_record_behind_a_broken_one_is_damage(tmp_path):
     path = write_run(tmp_path / "r", range(100))
     run = grundy_table.open_run(path)
-    for sequence in (1, 2):
-        append(path, "journal.jsonl", bytes((1 << 20) - 4096))
-        append(path, "journal.jsonl", record_line(**fields(range(100), sequence=sequence)))
-    append(path, "journal.jsonl", bytes(1 << 20))
-    assert run[5] == 5 and grundy_table.open_run(path).record["sequence"] == 2
+    line = next_line(path, range(100))
+    append(path, "journal.jsonl", bytes((1 << 20) - 4096))
+    assert run[5] == 5 and grundy_table.open_run(path).record["sequence"] == 0
+    append(path, "journal.jsonl", line)
+    for read in [lambda: grundy_table.open_run(path), lambda: run[5]]:
+        with pytest.raises(grundy_table.Damage, match="offset 4096: the record is broken"):
+            read()
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 5])
+def test_two_broken_records_are_damage_and_one_among_zeros_is_a_torn_tail(tmp_path, zeros):
+    path = write_run(tmp_path / "r", range(100))
+    run = grundy_table.open_run(path)
+    append(path, "journal.jsonl", bytes(4096 * zeros) + b"x" * 4096 + b"torn")
+    assert run[5] == 5 and grundy_table.open_run(path).count == 100
+    append(path, "journal.jsonl", b"x" * 4096)
+    for read in [lambda: grundy_table.open_run(path), lambda: run[5]]:
+        with pytest.raises(grundy_table.Damage, match="offset 4096: the record is broken"):
+            read()
 
 
 def test_open_run_notices_a_cut_or_replaced_journal(tmp_path):
     path = write_run(tmp_path / "r", range(100))
     journal = os.path.join(path, "journal.jsonl")
-    append(path, "journal.jsonl", record_line(**fields(range(100), sequence=1)))
+    append(path, "journal.jsonl", next_line(path, range(100)))
     run = grundy_table.open_run(path)
     os.truncate(journal, 4096)
     with pytest.raises(grundy_table.RunError, match="went back"):
         run[5]
-    append(path, "journal.jsonl", record_line(**fields(range(100), sequence=1, event="rollback")))
+    append(path, "journal.jsonl", next_line(path, range(100), event="rollback"))
     with pytest.raises(grundy_table.RunError, match="went back"):
         run[5]
     run = grundy_table.open_run(path)
@@ -384,4 +398,6 @@ def test_records_end_at_the_opened_one(tmp_path):
         with open(os.path.join(path, "journal.jsonl"), "wb") as file:
             file.write(b"".join(wrong))
         with pytest.raises(grundy_table.Damage, match="does not follow"):
-            list(grundy_table.open_run(path).records())
+            grundy_table.open_run(path)
+        with pytest.raises(grundy_table.Damage, match="does not follow"):
+            list(run.records())

@@ -19,7 +19,7 @@ sys.path.insert(0, SCRIPTS)
 
 import find_period  # noqa: E402
 import grundy_table  # noqa: E402
-from fake_run import ESCAPE, append, fields, punch, random_values, record_line, write_run  # noqa: E402
+from fake_run import ESCAPE, append, fields, next_line, punch, random_values, record_line, write_run  # noqa: E402
 
 try:
     from blake3 import blake3
@@ -104,7 +104,7 @@ def test_torn_journal_tail_is_ignored(tmp_path, tail):
 
 def test_last_record_decides_after_a_rollback(tmp_path):
     path = write_run(tmp_path / "r", range(100))
-    append(path, "journal.jsonl", record_line(**fields(range(60), event="rollback", sequence=1)))
+    append(path, "journal.jsonl", next_line(path, range(60), event="rollback"))
     run = grundy_table.open_run(path)
     assert run.count == 60 and run.record["event"] == "rollback"
     with pytest.raises(IndexError):
@@ -114,9 +114,10 @@ def test_last_record_decides_after_a_rollback(tmp_path):
 @needs_blake3
 def test_altered_last_record_is_ignored(tmp_path):
     path = write_run(tmp_path / "r", range(100))
-    line = record_line(**fields(range(90), sequence=1))
+    line = next_line(path, range(90))
     append(path, "journal.jsonl", line.replace(b'"count": 90', b'"count": 91'))
     assert grundy_table.open_run(path).count == 100
+    os.truncate(os.path.join(path, "journal.jsonl"), 4096)
     append(path, "journal.jsonl", line)
     assert grundy_table.open_run(path).count == 90
 
@@ -124,7 +125,7 @@ def test_altered_last_record_is_ignored(tmp_path):
 @needs_blake3
 def test_record_with_altered_padding_is_ignored(tmp_path):
     path = write_run(tmp_path / "r", range(100))
-    line = record_line(**fields(range(90), sequence=1))
+    line = next_line(path, range(90))
     append(path, "journal.jsonl", line[:-2] + b"\t\n")
     assert grundy_table.open_run(path).count == 100
 
@@ -151,7 +152,7 @@ def test_hole_punched_after_opening_is_refused(tmp_path):
     append(
         path,
         "journal.jsonl",
-        record_line(**fields(range(120), sequence=1, kept=[[0, 10], [50, 120]])),
+        next_line(path, range(120), kept=[[0, 10], [50, 120]]),
     )
     assert np.array_equal(run.values(0, 10), values[:10])
     assert np.array_equal(run.values(50, 100), values[50:])
@@ -165,9 +166,8 @@ def test_rollback_after_opening_is_noticed(tmp_path):
     path = write_run(tmp_path / "r", range(100))
     run = grundy_table.open_run(path)
     punch(path, 10, 50)
-    append(path, "journal.jsonl", b"\0" * 4096)
-    append(path, "journal.jsonl", record_line(**fields(range(50), sequence=1, event="rollback")))
-    append(path, "journal.jsonl", record_line(**fields(range(200), sequence=2)))
+    append(path, "journal.jsonl", next_line(path, range(50), event="rollback"))
+    append(path, "journal.jsonl", next_line(path, range(200)))
     for _ in range(2):
         with pytest.raises(grundy_table.RunError, match="went back to 50"):
             run[3]

@@ -10,25 +10,22 @@
 //! previous summary: if the last record is ever lost, the record before it still describes the files. After a kill
 //! before the hole is punched, the next run punches it.
 //!
-//! While the solver computes values, a thread of its own runs the commits, one at a time and in order ([`Writer`]).
-//! Until a commit ends, its values stay readable in the batch. The view that it publishes is handed back when it ends,
-//! before the next commit starts, and so before a hole is punched into values that an older view would still read.
+//! While the solver computes values, a thread of its own runs the commits ([`super::writer`]).
 //!
 //! Invariant: every hole lies within the ranges that the last two records both list as freed.
 
-use crate::checkpoint::journal::{Attached, CommitPoint, Event, Journal, Record, kept};
+use crate::checkpoint::journal::{Attached, Checks, CommitPoint, Event, Journal, Record, kept};
 use crate::checkpoint::summary::{self, DiscardSummary, RecordStats};
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::solver::SparseSpace;
 use crate::storage::Dir;
 use crate::table::digest::{Digest, DigestChain, SEGMENT, SMALL};
-use crate::table::{HEADER, Published, Table};
+use crate::table::{Extent, HEADER, Published, Table};
 use crate::theory::definition::{Sequence, for_each_piece};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, channel, sync_channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Number of values from n = 0 on that are never discarded.
@@ -60,7 +57,7 @@ pub(crate) struct Batch {
     /// The sparse space in use.
     pub(crate) space: SparseSpace,
     /// Number of checks of each kind since the run was created, for the record.
-    pub(crate) checks: BTreeMap<String, u64>,
+    pub(crate) checks: Checks,
     /// The n whose value failed a check and has not been recomputed.
     pub(crate) suspect: Option<u64>,
     /// Number of last values that must stay readable; `None` if all must.
@@ -86,30 +83,39 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Returns the ledger of files that have been verified. `chain` has digested the whole table, `points` are its
-    /// commit points, and `template.keep` is the number of last values to keep from now on.
-    pub(crate) fn new(
-        dir: &Dir,
-        journal: Journal,
-        table: Table,
-        chain: DigestChain,
-        points: &[CommitPoint],
-        snapshot: Option<DiscardSummary>,
-        template: Record,
-    ) -> Ledger {
-        let ends = points.iter().filter(|p| p.count.is_multiple_of(SEGMENT)).map(|p| (p.count, p.digest));
-        let snapshot = snapshot.zip(template.snapshot.clone());
+    /// Returns the ledger of a new run, whose journal has one record and whose table is empty. `template.keep` is the
+    /// number of last values to keep.
+    pub(crate) fn new(dir: &Dir, journal: Journal, table: Table, template: Record) -> Ledger {
         Ledger {
             dir: dir.clone(),
             journal,
             table,
-            chain,
+            chain: DigestChain::new(),
             template,
-            snapshot,
-            ends: ends.collect(),
+            snapshot: None,
+            ends: BTreeMap::new(),
             punched: RETAINED_HEAD,
             begun: Instant::now(),
         }
+    }
+
+    /// Returns the ledger of a resumed run, whose files have been verified: `chain` has digested the whole table,
+    /// `points` are its commit points, and `snapshot` is the summary that the template names.
+    pub(crate) fn resumed(
+        self,
+        chain: DigestChain,
+        points: &[CommitPoint],
+        snapshot: Option<DiscardSummary>,
+    ) -> Ledger {
+        let segment_ends = points.iter().filter(|point| point.count.is_multiple_of(SEGMENT));
+        let ends = segment_ends.map(|point| (point.count, point.digest)).collect();
+        let snapshot = snapshot.zip(self.template.snapshot.clone());
+        Ledger { chain, snapshot, ends, ..self }
+    }
+
+    /// The run directory.
+    pub(super) fn dir(&self) -> &Dir {
+        &self.dir
     }
 
     /// Computing time of the run over all processes, rounded to seconds.
@@ -130,38 +136,75 @@ impl Ledger {
 
     /// Commits a batch in the order that loses nothing: write the values, sync them, write and sync the record, publish
     /// the values; last, punch the holes that two records confirm.
-    fn commit(&mut self, batch: &Batch) -> Result<()> {
-        let may_free =
-            may_free(self.table.published(), self.keep()) && batch.lookback <= self.keep() && batch.lookback.is_some();
+    pub(super) fn commit(&mut self, batch: &Batch) -> Result<()> {
         let before = self.journal.last().cloned();
-        let nothing_new = batch.values.is_empty() && before.as_ref().is_some_and(|last| last.keep == self.keep());
-        if nothing_new && !may_free {
+        let discards = self.may_discard(batch.lookback);
+        let is_committed = batch.values.is_empty() && before.as_ref().is_some_and(|last| last.keep == self.keep());
+        if is_committed && !discards {
             return Ok(());
         }
+        self.digest(batch)?;
+        self.table.write(&batch.values)?;
+        self.sync_values()?;
+        self.note_segment_end();
+        if discards {
+            self.archive_and_discard(batch.space)?;
+        }
+        self.append(self.record_of(batch))?;
+        let freed = self.freed();
+        self.table.free(freed);
+        self.table.publish()?;
+        match before {
+            Some(before) => self.punch_confirmed_holes(&before),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns whether there are values that may be discarded, none of which the solver needs: `lookback` is the number
+    /// of last values that it reads.
+    fn may_discard(&self, lookback: Option<u64>) -> bool {
+        may_free(self.table.published(), self.keep()) && lookback.is_some() && lookback <= self.keep()
+    }
+
+    /// Digests the values of a batch, which must not have changed since they were computed.
+    fn digest(&mut self, batch: &Batch) -> Result<()> {
         let from = self.chain.count();
         self.chain.update(&batch.values);
         if self.chain.digest() != batch.computed_digest {
             return Err(Error::Flipped { what: "a value waiting to be written", from, to: self.chain.count() });
         }
-        self.table.write(&batch.values)?;
-        let swapped = fault::is("swap-syncs"); // deliberate fault, see fault.rs
-        if !swapped {
-            self.table.sync()?;
+        Ok(())
+    }
+
+    /// Makes the written values durable, before a record commits them.
+    fn sync_values(&self) -> Result<()> {
+        if fault::is("swap-syncs") {
+            return Ok(()); // deliberate fault, see fault.rs
         }
-        let (count, escapes) = self.table.written();
-        if count.is_multiple_of(SEGMENT) {
-            self.ends.insert(count, self.chain.digest());
+        self.table.sync()
+    }
+
+    /// Remembers the digest of the values written so far, if they end a segment.
+    fn note_segment_end(&mut self) {
+        if self.chain.count().is_multiple_of(SEGMENT) {
+            self.ends.insert(self.chain.count(), self.chain.digest());
         }
-        if may_free {
-            self.archive_and_discard(batch.space)?;
-        }
-        let freed = self.snapshot.as_ref().map_or(0..0, |(snapshot, _)| snapshot.freed());
+    }
+
+    /// Returns the range of values that the next record lists as freed.
+    fn freed(&self) -> Range<u64> {
+        self.snapshot.as_ref().map_or(0..0, |(snapshot, _)| snapshot.freed())
+    }
+
+    /// Returns the record that commits everything written.
+    fn record_of(&self, batch: &Batch) -> Record {
+        let Extent { values: count, escapes } = self.table.written();
         let mut record = Record {
             count,
             escapes,
             mask: batch.space.mask,
             position: batch.space.position,
-            kept: kept(count, &freed),
+            kept: kept(count, &self.freed()),
             snapshot: self.snapshot.as_ref().map(|(_, attached)| attached.clone()),
             checks: batch.checks.clone(),
             suspect: batch.suspect,
@@ -169,18 +212,18 @@ impl Ledger {
             ..self.template.clone()
         };
         fill(&mut record, &self.chain, batch.counted);
+        record
+    }
+
+    /// Appends a record, durably, if the files still are what it describes.
+    fn append(&mut self, record: Record) -> Result<()> {
         // As late as possible: a change between this check and the record goes unnoticed.
         self.table.check_unchanged()?;
         self.journal.append(record)?;
-        if swapped {
-            self.table.sync()?;
+        if fault::is("swap-syncs") {
+            self.table.sync()?; // deliberate fault, see fault.rs
         }
-        self.table.free(freed);
-        self.table.publish()?;
-        match before {
-            Some(before) => self.punch_confirmed_holes(&before),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Writes a durable summary of the published values that may be discarded, up to the last segment end with a known
@@ -240,167 +283,10 @@ impl Ledger {
         self.table.close(self.journal.high_water_mark())?;
         let Some(last) = self.journal.last().cloned() else { return Ok(()) };
         if last.event != Event::Close {
-            self.table.check_unchanged()?;
-            self.journal.append(Record { event: Event::Close, ..last.clone() })?;
+            self.append(Record { event: Event::Close, ..last.clone() })?;
         }
         // The `close` record repeats the record before it, so the last two records list the same freed values.
         self.punch_confirmed_holes(&last)
-    }
-}
-
-/// A ledger on a thread of its own, with at most one commit in flight.
-pub(crate) struct Writer {
-    keep: Option<u64>,
-    published: Published,
-    /// The values of the commit in flight.
-    in_flight: Arc<Vec<u16>>,
-    /// The buffer of the previous commit, reused because fresh memory must first be mapped page by page.
-    spare: Vec<u16>,
-    busy: bool,
-    /// `None` when the thread shall end.
-    orders: Option<SyncSender<Batch>>,
-    done: Receiver<Result<Published>>,
-    thread: Option<JoinHandle<Ledger>>,
-}
-
-impl Writer {
-    /// Moves the ledger to a thread of its own.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if the system starts no thread.
-    pub(crate) fn new(mut ledger: Ledger) -> Result<Writer> {
-        let dir = ledger.dir.clone();
-        let keep = ledger.keep();
-        let published = ledger.table.published().clone();
-        let (orders, inbox) = sync_channel::<Batch>(1);
-        let (outbox, done) = channel();
-        let work = move || {
-            for batch in inbox {
-                let result = ledger.commit(&batch).map(|()| ledger.table.published().clone());
-                let failed = result.is_err();
-                drop(batch); // `take_result` gets the buffer back only if no other reference is left
-                if outbox.send(result).is_err() || failed {
-                    break; // nothing is written after an error
-                }
-            }
-            ledger
-        };
-        let thread = std::thread::Builder::new().name("commit".into()).spawn(work);
-        let thread = Some(thread.map_err(Error::io("starting a thread for", dir.path()))?);
-        Ok(Writer {
-            keep,
-            published,
-            in_flight: Arc::default(),
-            spare: Vec::new(),
-            busy: false,
-            orders: Some(orders),
-            done,
-            thread,
-        })
-    }
-
-    /// Minimum number of last values to keep; `None` if the run keeps all values.
-    pub(crate) fn keep(&self) -> Option<u64> {
-        self.keep
-    }
-
-    /// The values whose commit has ended.
-    pub(crate) fn published(&self) -> &Published {
-        &self.published
-    }
-
-    /// The values that follow the published values, while their commit is in flight.
-    pub(crate) fn in_flight(&self) -> &[u16] {
-        &self.in_flight
-    }
-
-    /// Takes an empty buffer for the values of the next commit.
-    pub(crate) fn take_spare(&mut self) -> Vec<u16> {
-        std::mem::take(&mut self.spare)
-    }
-
-    /// Returns whether a commit is in flight. Only [`Writer::poll`] and [`Writer::wait`] notice its end.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.busy
-    }
-
-    /// Takes the result of the commit in flight if it has ended, without waiting.
-    ///
-    /// # Errors
-    /// The error of the commit.
-    pub(crate) fn poll(&mut self) -> Result<()> {
-        match self.done.try_recv() {
-            Ok(result) => self.take_result(result),
-            Err(TryRecvError::Empty) => Ok(()),
-            Err(TryRecvError::Disconnected) => self.resume_panic(),
-        }
-    }
-
-    /// Waits for the commit in flight.
-    ///
-    /// # Errors
-    /// The error of the commit.
-    pub(crate) fn wait(&mut self) -> Result<()> {
-        if !self.busy {
-            return Ok(());
-        }
-        match self.done.recv() {
-            Ok(result) => self.take_result(result),
-            Err(_) => self.resume_panic(),
-        }
-    }
-
-    /// Notes the end of the commit in flight and takes back its buffer.
-    fn take_result(&mut self, result: Result<Published>) -> Result<()> {
-        self.busy = false;
-        self.published = result?;
-        self.spare = Arc::into_inner(std::mem::take(&mut self.in_flight)).unwrap_or_default();
-        self.spare.clear();
-        Ok(())
-    }
-
-    /// Continues the panic of the thread, which ended without a result.
-    fn resume_panic(&mut self) -> ! {
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-            _ => panic!("the commit thread ended without a result"),
-        }
-    }
-
-    /// Waits for the commit in flight, then starts the next one.
-    ///
-    /// # Errors
-    /// The error of the commit that was in flight.
-    pub(crate) fn commit(&mut self, batch: Batch) -> Result<()> {
-        self.wait()?;
-        self.in_flight = Arc::clone(&batch.values);
-        self.busy = true;
-        let is_sent = self.orders.as_ref().is_some_and(|orders| orders.send(batch).is_ok());
-        if is_sent { Ok(()) } else { self.resume_panic() }
-    }
-
-    /// Waits for the commit in flight, then ends the run cleanly ([`Ledger::close`]).
-    ///
-    /// # Errors
-    /// The error of the commit, or of [`Ledger::close`].
-    pub(crate) fn close(mut self) -> Result<()> {
-        self.wait()?;
-        self.orders = None;
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(ledger)) => ledger.close(),
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Drop for Writer {
-    /// Waits for the thread to end: after that nothing is written and the lock is free.
-    fn drop(&mut self) {
-        self.orders = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 
@@ -414,123 +300,4 @@ pub(crate) fn fill(record: &mut Record, chain: &DigestChain, counted: RecordStat
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::checkpoint::journal;
-    use crate::storage::faults::Faults;
-    use crate::storage::memory::Memory;
-    use crate::storage::{Mode, Storage};
-    use crate::table;
-    use crate::table::Width;
-    use crate::theory::nimber::index;
-    use crate::theory::rule::Rule;
-    use std::ops::Range;
-    use std::path::Path;
-    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-    /// The last record of a run that retains at least 1000 values behind the head.
-    fn template(rule: &Rule, space: SparseSpace) -> Record {
-        let text = |length: usize| "0".repeat(length);
-        Record {
-            format: journal::FORMAT,
-            run: text(32),
-            game: rule.name().into(),
-            rule: text(64),
-            sequence: 0,
-            event: Event::Commit,
-            count: 0,
-            escapes: 0,
-            width: Width::U8,
-            mask: space.mask,
-            position: space.position,
-            kept: Vec::new(),
-            keep: Some(1000),
-            snapshot: None,
-            digest: text(64),
-            rares: 0,
-            last_rare: 0,
-            max_value: 0,
-            max_at: 0,
-            checks: BTreeMap::new(),
-            errors: 0,
-            suspect: None,
-            kernel: text(0),
-            program: text(0),
-            time: text(0),
-            seconds: 0,
-            previous: text(0),
-            blake3: text(0),
-        }
-    }
-
-    /// Cuts the power after every operation of the commits that discard a segment. In every image, the values that the
-    /// last record lists as kept are in the table, and the summary that it names covers exactly the values that it
-    /// lists as freed.
-    #[test]
-    fn power_cut_during_discard_leaves_files_that_match_the_journal() {
-        const FREED: Range<u64> = RETAINED_HEAD..RETAINED_HEAD + SEGMENT;
-        let rule: Rule = "grundy".parse().unwrap();
-        let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
-        // Common values only; 0, which a hole reads as, is not among them.
-        let common: Vec<u16> = (1..256).filter(|&v| !space.is_rare(v, 1)).collect();
-        let value = move |n: u64| common[index(n) % common.len()];
-        let disk = Memory::new();
-        let watching = Arc::new(AtomicBool::new(false));
-        let images = Arc::new(AtomicU64::new(0));
-        let seed = AtomicU64::new(1);
-        let watch = {
-            let disk = disk.clone();
-            let watching = Arc::clone(&watching);
-            let images = Arc::clone(&images);
-            let value = value.clone();
-            move |_| {
-                if !watching.load(Ordering::SeqCst) {
-                    return;
-                }
-                let mut choose = |bound| {
-                    let next = seed.load(Ordering::SeqCst).wrapping_mul(6_364_136_223_846_793_005).wrapping_add(11);
-                    seed.store(next, Ordering::SeqCst);
-                    (next >> 33) % bound
-                };
-                let image: Arc<dyn Storage> = Arc::new(disk.image(crate::storage::memory::SECTOR, &mut choose));
-                let dir = Dir::on(image, Path::new("image"));
-                let last = journal::read_in(&dir).unwrap().last;
-                let freed = last.freed().unwrap();
-                assert_eq!(DiscardSummary::read_in(&dir, &last).unwrap().map_or(0..0, |s| s.freed()), freed);
-                let file = dir.open(table::VALUES, Mode::Read).unwrap();
-                let edges = [FREED.start, FREED.end - 1, FREED.end, last.count - 1];
-                for n in (0..last.count).step_by(40_009).chain(edges).filter(|&n| n < last.count) {
-                    let mut byte = [0];
-                    file.read_exact_at(&mut byte, HEADER + n).unwrap();
-                    assert!(freed.contains(&n) || u16::from(byte[0]) == value(n), "G({n}) = {} is kept", byte[0]);
-                }
-                images.fetch_add(1, Ordering::SeqCst);
-            }
-        };
-        let dir = Dir::on(Arc::new(Faults::watched(Arc::new(disk.clone()), watch)), Path::new("run"));
-        let journal = Journal::open_in(&dir).unwrap().0;
-        let table = Table::create_in(&dir, Width::U8).unwrap();
-        let mut ledger = Ledger::new(&dir, journal, table, DigestChain::new(), &[], None, template(&rule, space));
-        let mut chain = DigestChain::new();
-        for length in [SEGMENT; 5].into_iter().chain([2000; 4]) {
-            watching.store(length < SEGMENT, Ordering::SeqCst);
-            let values: Vec<u16> = (chain.count()..chain.count() + length).map(&value).collect();
-            chain.update(&values);
-            let batch = Batch {
-                values: Arc::new(values),
-                computed_digest: chain.digest(),
-                counted: RecordStats::default(),
-                space,
-                checks: BTreeMap::new(),
-                suspect: None,
-                lookback: Some(1000),
-            };
-            ledger.commit(&batch).unwrap();
-        }
-        ledger.close().unwrap();
-        let mut hole = [7; 4096];
-        dir.open(table::VALUES, Mode::Read).unwrap().read_exact_at(&mut hole, HEADER + FREED.start).unwrap();
-        assert_eq!(hole, [0; 4096], "the segment was freed");
-        assert!(images.load(Ordering::SeqCst) > 40);
-    }
-}
+mod tests;

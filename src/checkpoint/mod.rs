@@ -3,3 +3,6 @@
 pub(crate) mod commit;
 pub mod journal;
 pub mod summary;
+#[doc(hidden)]
+pub mod testing;
+pub(crate) mod writer;

@@ -16,7 +16,6 @@ use crate::table::digest::Digest;
 use serde::{Deserialize, Serialize};
 use std::io::Read;
 use std::ops::Range;
-use std::path::Path;
 
 /// The statistics of values that a record contains. Every resume recounts them and compares them with the record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -157,7 +156,7 @@ impl DiscardSummary {
     ///
     /// # Errors
     /// [`Error::Memory`] if it is too long; [`Error::Io`].
-    pub fn write(&self, dir: &Dir) -> Result<Attached> {
+    pub(crate) fn write(&self, dir: &Dir) -> Result<Attached> {
         let name = name(self.to);
         let io = |source: std::io::Error| Error::io("writing", dir.join(&name))(source);
         let mut bytes = serde_json::to_vec(self).map_err(|e| io(e.into()))?;
@@ -169,19 +168,13 @@ impl DiscardSummary {
         Ok(Attached { name, blake3: blake3::hash(&bytes).to_hex().to_string() })
     }
 
-    /// Reads the summary that a record names; `None` if the record names none, because no values are discarded.
+    /// Reads the summary that a record names, in a run directory given by its path or on any storage. Returns `None` if
+    /// the record names none, because no values are discarded.
     ///
     /// # Errors
     /// [`Error::Damage`] if the file is missing or altered, or if it contradicts the record or itself; [`Error::Io`].
-    pub fn read(dir: &Path, record: &Record) -> Result<Option<DiscardSummary>> {
-        DiscardSummary::read_in(&Dir::at(dir), record)
-    }
-
-    /// [`DiscardSummary::read`] on any storage.
-    ///
-    /// # Errors
-    /// As [`DiscardSummary::read`].
-    pub fn read_in(dir: &Dir, record: &Record) -> Result<Option<DiscardSummary>> {
+    pub fn read(dir: impl Into<Dir>, record: &Record) -> Result<Option<DiscardSummary>> {
+        let dir = dir.into();
         let freed = record.freed().unwrap_or(0..0);
         let Some(attached) = &record.snapshot else { return Ok(None) };
         let path = dir.join(&name(freed.end));
@@ -257,7 +250,7 @@ impl DiscardSummary {
 ///
 /// # Errors
 /// [`Error::Io`].
-pub fn remove_others(dir: &Dir, named: &[&Attached]) -> Result<()> {
+pub(crate) fn remove_others(dir: &Dir, named: &[&Attached]) -> Result<()> {
     for text in dir.names().map_err(Error::io("reading", dir.path()))? {
         let number = text.strip_prefix("snapshot-").and_then(|rest| rest.split_once(".json"));
         let ours = number

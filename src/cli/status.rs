@@ -1,13 +1,12 @@
 //! `grundy status`: show what a run contains, from its last record, and which checks its values have passed.
 
 use anyhow::Result;
-use grundy::checkpoint::journal::{self, Contents, Record};
+use grundy::checkpoint::journal::{self, Checks, Contents, Record};
 use grundy::period::exclude::{self, Excluded};
 use grundy::run::RunReader;
 use grundy::table::Width;
 use grundy::theory::definition::Sequence;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -63,7 +62,7 @@ struct Object<'a> {
     max_at: u64,
     escapes: u64,
     digest: &'a str,
-    checks: &'a BTreeMap<String, u64>,
+    checks: &'a Checks,
     errors: u64,
     suspect: Option<u64>,
     time: &'a str,
@@ -210,7 +209,7 @@ const RECHECKED: &[(&str, &str)] = &[
 fn checks(record: &Record, kinds: &[(&str, &str)]) -> String {
     let mut counts = Vec::new();
     for (key, what) in kinds {
-        if let Some(number) = record.checks.get(*key).filter(|number| **number > 0) {
+        if let Some(number) = record.checks.get(key).filter(|number| *number > 0) {
             counts.push(format!("{number} {what}"));
         }
     }

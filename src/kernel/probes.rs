@@ -63,6 +63,12 @@ impl Probes {
         self.list.push(probe);
     }
 
+    /// Removes all probes.
+    #[cfg(test)]
+    pub(crate) fn clear(&mut self) {
+        *self = Probes::new();
+    }
+
     /// The probes, in the order in which they were added.
     #[inline]
     pub(crate) fn list(&self) -> &[Probe] {

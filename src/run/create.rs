@@ -3,16 +3,16 @@
 use super::admission::{check_keep, check_room};
 use super::main_loop::Run;
 use super::spot_checks::SpotChecks;
-use super::{Context, Options, Outcome, Prepared, Progress};
-use crate::checkpoint::commit::{Ledger, Writer};
-use crate::checkpoint::journal::{Event, FORMAT, Journal, Record, kept};
+use super::{Context, Outcome, Prepared, Progress};
+use crate::checkpoint::commit::Ledger;
+use crate::checkpoint::journal::{Checks, Event, Journal, Record};
 use crate::checkpoint::summary::RecordStats;
+use crate::checkpoint::writer::Writer;
 use crate::error::{Error, Result};
 use crate::solver::Solver;
 use crate::table::digest::DigestChain;
 use crate::table::{self, Table, Width};
 use crate::theory::rule::Rule;
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Number of first values that decide the width of the table.
@@ -84,8 +84,13 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
     for name in Table::put_old_files_aside(dir)? {
         context.observer.note(&format!("the tables without a good record are kept: {name}"));
     }
-    let table = Table::create_in(dir, width)?;
-    let template = first_record(rule, options, width, attempt.failures);
+    let table = Table::create(dir, width)?;
+    let template = Record {
+        keep: options.keep,
+        errors: attempt.failures, // which no earlier record counts
+        kernel: options.method.name().into(),
+        ..Record::first(rule, width)
+    };
     // The first record precedes every value, so that every table has an owner.
     journal.append(template.clone())?;
     let template = Record { event: Event::Commit, ..template };
@@ -96,63 +101,19 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
     Ok(Prepared::Ready(Box::new(Run {
         dir: dir.clone(),
         rule: rule.clone(),
-        writer: Writer::new(Ledger::new(dir, journal, table, DigestChain::new(), &[], None, template))?,
+        writer: Writer::new(Ledger::new(dir, journal, table, template))?,
         solver,
         pending,
         computed_digest,
         largest,
         places: SpotChecks::new(0, 0, None),
         memory_checks: 0,
-        checks_before: BTreeMap::new(),
+        checks_before: Checks::default(),
         from: 0,
     })))
-}
-
-/// The first record of a new run. `errors` is the number of failed checks in this process, which no earlier record counts.
-fn first_record(rule: &Rule, options: &Options, width: Width, errors: u64) -> Record {
-    Record {
-        format: FORMAT,
-        run: new_identity(),
-        game: rule.name().into(),
-        rule: rule.digest(),
-        sequence: 0,
-        event: Event::Open,
-        count: 0,
-        escapes: 0,
-        width,
-        mask: 0,
-        position: 0,
-        kept: kept(0, &(0..0)),
-        keep: options.keep,
-        snapshot: None,
-        digest: DigestChain::new().digest().to_string(),
-        rares: 0,
-        last_rare: 0,
-        max_value: 0,
-        max_at: 0,
-        checks: BTreeMap::new(),
-        errors,
-        suspect: None,
-        kernel: options.method.name().into(),
-        program: crate::PROGRAM.into(),
-        time: String::new(),
-        seconds: 0,
-        previous: String::new(),
-        blake3: String::new(),
-    }
 }
 
 /// A random number.
 pub(super) fn random_seed() -> u64 {
     std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0)
-}
-
-/// A random identity of 128 bits, as 32 hexadecimal digits; not a secret.
-fn new_identity() -> String {
-    let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&seconds.as_nanos().to_le_bytes());
-    hasher.update(&std::process::id().to_le_bytes());
-    hasher.update(format!("{:p}", &raw const hasher).as_bytes());
-    hasher.finalize().to_hex()[..32].to_owned()
 }

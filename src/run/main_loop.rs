@@ -4,15 +4,16 @@ use super::admission::looks_back;
 use super::commit_clock::CommitClock;
 use super::spot_checks::SpotChecks;
 use super::{Observer, Options, Outcome, Progress, ProofSummary, RunPolicy};
-use crate::checkpoint::commit::{Batch, Writer, may_free};
+use crate::checkpoint::commit::{Batch, may_free};
+use crate::checkpoint::journal::{Check, Checks};
 use crate::checkpoint::summary::RecordStats;
+use crate::checkpoint::writer::Writer;
 use crate::error::{Error, Result};
 use crate::solver::{self, Solver, SparseSpace};
 use crate::storage::Dir;
 use crate::table::digest::{DigestChain, SEGMENT};
 use crate::theory::definition::{Appended, Sequence};
 use crate::theory::rule::Rule;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -30,14 +31,8 @@ pub(super) struct Run {
     pub(super) places: SpotChecks,
     pub(super) memory_checks: u64,
     /// `checks` of the record that this process started from.
-    pub(super) checks_before: BTreeMap<String, u64>,
+    pub(super) checks_before: Checks,
     pub(super) from: u64,
-}
-
-/// Adds `number` to a count of checks. The earlier count comes from a file, so the sum saturates.
-pub(super) fn more(checks: &mut BTreeMap<String, u64>, name: &str, number: u64) {
-    let count = checks.entry(name.into()).or_default();
-    *count = count.saturating_add(number);
 }
 
 impl Run {
@@ -179,16 +174,16 @@ impl Run {
         let (rares, last_rare) = self.solver.rares(self.count());
         let work = self.solver.work();
         let mut checks = self.checks_before.clone();
-        for (name, number) in [
-            ("witnessed", work.witnessed),
-            ("definition", work.defined),
-            ("walks", work.exhaustive_searches),
-            ("audited", work.audited),
-            ("settled", work.proved_maxima),
-            ("places", self.places.done()),
-            ("memory", self.memory_checks),
+        for (check, number) in [
+            (Check::Witnessed, work.witnessed),
+            (Check::Definition, work.defined),
+            (Check::ExhaustiveSearches, work.exhaustive_searches),
+            (Check::Audited, work.audited),
+            (Check::ProvedMaxima, work.proved_maxima),
+            (Check::SpotChecks, self.places.done()),
+            (Check::Memory, self.memory_checks),
         ] {
-            more(&mut checks, name, number);
+            checks.add(check, number);
         }
         let batch = Batch {
             values: Arc::new(std::mem::replace(&mut self.pending, self.writer.take_spare())),

@@ -236,7 +236,7 @@ fn prepare(rule: Option<&Rule>, context: &mut Context) -> Result<Prepared> {
         check_room(dir, options, None, options.width.unwrap_or(Width::U8), 0)?;
         dir.make().map_err(Error::io("making", dir.path()))?;
     }
-    let (journal, contents) = if options.rollback { Journal::open_to_roll_back(dir)? } else { Journal::open_in(dir)? };
+    let (journal, contents) = if options.rollback { Journal::open_to_roll_back(dir)? } else { Journal::open(dir)? };
     let stated = match (&contents, journal.game_behind_damage()) {
         (None, Some(game)) => Some(stated_rule(dir.path(), rule, game)?),
         _ => None,

@@ -6,7 +6,7 @@ use crate::checkpoint::summary::DiscardSummary;
 use crate::error::{Error, Result};
 use crate::solver::{SequenceStats, SparseSpace};
 use crate::storage::Dir;
-use crate::table::Table;
+use crate::table::TableReader;
 use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
 use std::ops::Range;
@@ -24,34 +24,26 @@ pub struct RunReader {
     /// The journal.
     pub contents: Contents,
     /// The table.
-    pub table: Table,
+    pub table: TableReader,
     dir: Dir,
     /// Number of good records when the journal was last read, and the discarded values at that time.
     followed: Mutex<(u64, Range<u64>)>,
 }
 
 impl RunReader {
-    /// Opens the run in `dir`.
+    /// Opens the run in `dir`, a path or a directory on any storage.
     ///
     /// # Errors
     /// The errors of reading journal and table; [`Error::Damage`] if the journal names no game of this program.
-    pub fn open(dir: &Path) -> Result<RunReader> {
-        RunReader::open_in(&Dir::at(dir))
-    }
-
-    /// [`RunReader::open`] on any storage.
-    ///
-    /// # Errors
-    /// Those of [`RunReader::open`].
-    pub fn open_in(dir: &Dir) -> Result<RunReader> {
-        let contents = journal::read_in(dir)?;
+    pub fn open(dir: impl Into<Dir>) -> Result<RunReader> {
+        let dir = dir.into();
+        let contents = journal::read(&dir)?;
         let rule = rule_of(dir.path(), &contents.last)?;
-        let Record { width, count, escapes, .. } = contents.last;
-        let mut table = Table::open_in(dir, width, count, escapes, false)?;
+        let mut table = TableReader::open(&dir, contents.last.width, contents.last.extent())?;
         let freed = contents.last.freed().unwrap_or(0..0);
         table.free(freed.clone());
         let followed = Mutex::new((contents.records, freed));
-        Ok(RunReader { rule, contents, table, dir: dir.clone(), followed })
+        Ok(RunReader { rule, contents, table, dir, followed })
     }
 
     /// The sparse space that the run uses.
@@ -65,7 +57,7 @@ impl RunReader {
     /// # Errors
     /// The errors of reading the summary.
     pub fn freed_known(&self) -> Result<SequenceStats> {
-        let snapshot = DiscardSummary::read_in(&self.dir, &self.contents.last)?;
+        let snapshot = DiscardSummary::read(&self.dir, &self.contents.last)?;
         Ok(snapshot.as_ref().map(DiscardSummary::known).unwrap_or_default())
     }
 
@@ -83,8 +75,8 @@ impl RunReader {
     /// Checks that the run has not discarded these values since it was opened.
     fn still_there(&self, from: u64, to: u64) -> Result<()> {
         let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
-        if journal::is_another_in(&self.dir, followed.0)? {
-            let Contents { last, points, records, .. } = journal::read_in(&self.dir)?;
+        if journal::is_another(&self.dir, followed.0)? {
+            let Contents { last, points, records, .. } = journal::read(&self.dir)?;
             let ours = |point: &&CommitPoint| point.count == self.table.len();
             let digest = points.iter().find(ours).map(|point| point.digest.to_string());
             if digest.as_ref() != Some(&self.contents.last.digest) {

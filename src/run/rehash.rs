@@ -6,7 +6,7 @@ use crate::checkpoint::summary::{DiscardSummary, RecordStats};
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::solver::SparseSpace;
-use crate::table::Table;
+use crate::table::TableReader;
 use crate::table::digest::DigestChain;
 use crate::theory::definition::{Sequence, for_each_piece};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,54 +20,68 @@ pub(super) struct VerifiedTable {
     pub(super) good: usize,
 }
 
-/// Hashes and counts the table and compares it with every commit point; `snapshot` accounts for the discarded values.
-/// Returns `None` if the stop flag was set.
-pub(super) fn rehash(
-    table: &Table,
-    points: &[CommitPoint],
-    snapshot: Option<&DiscardSummary>,
-    space: SparseSpace,
-    observer: &mut (dyn Observer + Send),
-    stop: &AtomicBool,
-) -> Result<Option<VerifiedTable>> {
-    let mut checked = VerifiedTable { chain: DigestChain::new(), counted: RecordStats::default(), good: points.len() };
-    let mut escapes = 0;
-    for (good, point) in points.iter().enumerate() {
-        if let Some(snapshot) = snapshot.filter(|s| s.from < point.count) {
-            if point.count < snapshot.to {
-                continue;
+/// A table to be hashed, counted and compared with every commit point.
+pub(super) struct Rehash<'a> {
+    pub(super) table: &'a TableReader,
+    /// The commit points, ascending.
+    pub(super) points: &'a [CommitPoint],
+    /// The summary that accounts for the discarded values.
+    pub(super) summary: Option<&'a DiscardSummary>,
+    /// The sparse space whose rare positions are counted.
+    pub(super) space: SparseSpace,
+}
+
+impl Rehash<'_> {
+    /// Hashes and counts up to the first commit point that disagrees. Returns `None` if the stop flag was set.
+    pub(super) fn run(&self, observer: &mut (dyn Observer + Send), stop: &AtomicBool) -> Result<Option<VerifiedTable>> {
+        let mut chain = DigestChain::new();
+        let mut counted = RecordStats::default();
+        let mut escapes = 0;
+        for (good, point) in self.points.iter().enumerate() {
+            if let Some(summary) = self.summary.filter(|summary| summary.from < point.count) {
+                if point.count < summary.to {
+                    continue;
+                }
+                if chain.count() < summary.to {
+                    chain = DigestChain::resume(summary.to, summary.digest().unwrap_or_default());
+                    counted = counted.and(summary.recount());
+                }
             }
-            if checked.chain.count() < snapshot.to {
-                checked.chain = DigestChain::resume(snapshot.to, snapshot.digest().unwrap_or_default());
-                checked.counted = checked.counted.and(snapshot.recount());
+            let chain_before = chain.clone();
+            let counted_before = counted;
+            let read = for_each_piece(self.table, chain.count(), point.count, |from, values| {
+                chain.update(values);
+                counted.see(self.space, from, values);
+                observer.rehashed(chain.count(), self.table.len());
+                Ok(())
+            });
+            match read {
+                // The bytes and the escapes contradict each other.
+                Err(Error::Damage { .. }) => {
+                    return Ok(Some(VerifiedTable { chain: chain_before, counted: counted_before, good }));
+                }
+                read => read?,
             }
+            if stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            if !self.agrees(point, &chain, escapes) {
+                return Ok(Some(VerifiedTable { chain: chain_before, counted, good }));
+            }
+            escapes = point.escapes;
         }
-        let (before, counted_before) = (checked.chain.clone(), checked.counted);
-        let read = for_each_piece(table, checked.chain.count(), point.count, |from, values| {
-            checked.chain.update(values);
-            checked.counted.see(space, from, values);
-            observer.rehashed(checked.chain.count(), table.len());
-            Ok(())
-        });
-        match read {
-            // The bytes and the escapes contradict each other.
-            Err(Error::Damage { .. }) => {
-                return Ok(Some(VerifiedTable { good, chain: before, counted: counted_before }));
-            }
-            read => read?,
-        }
-        if stop.load(Ordering::Relaxed) {
-            return Ok(None);
+        Ok(Some(VerifiedTable { chain, counted, good: self.points.len() }))
+    }
+
+    /// Returns whether the values digested by `chain`, and their escapes from number `escapes` on, are those of
+    /// `point`.
+    fn agrees(&self, point: &CommitPoint, chain: &DigestChain, escapes: u64) -> bool {
+        if fault::is("skip-rehash") {
+            return true; // deliberate fault, see fault.rs
         }
         // The values alone do not show that a record counts escapes of later values.
-        let agree = checked.chain.digest() == point.digest
-            && table.check_some_escapes(escapes..point.escapes).is_ok()
-            && table.escapes_below(point.count) == point.escapes;
-        let believed = fault::is("skip-rehash"); // deliberate fault, see fault.rs
-        if !agree && !believed {
-            return Ok(Some(VerifiedTable { good, chain: before, ..checked }));
-        }
-        escapes = point.escapes;
+        chain.digest() == point.digest
+            && self.table.check_some_escapes(escapes..point.escapes).is_ok()
+            && self.table.escapes_below(point.count) == point.escapes
     }
-    Ok(Some(checked))
 }

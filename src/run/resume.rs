@@ -1,21 +1,22 @@
 //! Resumes a run: loads the journal, verifies the table against it, repairs or rolls back, and starts the solver.
 
 use super::admission::{check_keep, check_room};
-use super::main_loop::{Run, more};
+use super::main_loop::Run;
 use super::reader::{rule_of, space_of};
-use super::rehash::{VerifiedTable, rehash};
+use super::rehash::{Rehash, VerifiedTable};
 use super::repair::Damaged;
 use super::spot_checks;
 use super::spot_checks::SpotChecks;
 use super::{Context, Observer, Outcome, Prepared, Progress};
-use crate::checkpoint::commit::{Ledger, Writer, fill};
-use crate::checkpoint::journal::{self, CommitPoint, Contents, Event, Journal, Record, kept};
+use crate::checkpoint::commit::{Ledger, fill};
+use crate::checkpoint::journal::{self, Check, CommitPoint, Contents, Event, Journal, Record, kept};
 use crate::checkpoint::summary::DiscardSummary;
+use crate::checkpoint::writer::Writer;
 use crate::error::{Error, Result};
 use crate::solver::{self, Solver, SparseSpace};
 use crate::storage::Dir;
 use crate::table::digest::SEGMENT;
-use crate::table::{self, HEADER, Table, Width};
+use crate::table::{self, Extent, HEADER, Table, Width};
 use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
 use std::ops::Range;
@@ -81,7 +82,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
             table::check_holes(dir)?;
         }
         check_room(dir, options, Some(&last), last.width, solver::lookback(&rule, last.last_rare))?;
-        let summary = match DiscardSummary::read_in(dir, &last) {
+        let summary = match DiscardSummary::read(dir, &last) {
             Err(Error::Damage { .. }) if options.rollback => None,
             read => read?,
         };
@@ -131,7 +132,8 @@ impl<'c, 'a> Recovery<'c, 'a> {
     /// Hashes the table and compares it with every point; `None` if the run was stopped.
     fn verify(&mut self, table: &Table) -> Result<Option<VerifiedTable>> {
         let space = space_of(&self.rule, &self.last);
-        rehash(table, &self.points, self.summary.as_ref(), space, self.context.observer, self.context.stop)
+        let rehash = Rehash { table, points: &self.points, summary: self.summary.as_ref(), space };
+        rehash.run(self.context.observer, self.context.stop)
     }
 
     /// Whether the table agrees with every record of the journal.
@@ -202,7 +204,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
         if self.repaired > 0 {
             self.last.event = Event::Repair;
             self.last.errors = self.last.errors.saturating_add(self.repaired);
-            more(&mut self.last.checks, "repaired", self.repaired);
+            self.last.checks.add(Check::Repaired, self.repaired);
             self.journal.append(self.last.clone())?;
         }
         Ok(())
@@ -266,7 +268,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
         let last = &mut self.last;
         last.event = Event::Rollback;
         last.count = count;
-        last.escapes = table.written().1;
+        last.escapes = table.written().escapes;
         last.kept = kept(count, &table.freed());
         if self.summary.is_none() {
             last.snapshot = None;
@@ -311,7 +313,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
         }
         let known = summary.as_ref().map(DiscardSummary::known).unwrap_or_default();
         let computed_digest = verified.chain.clone();
-        let ledger = Ledger::new(context.dir, journal, table, verified.chain, &points, summary, template);
+        let ledger = Ledger::new(context.dir, journal, table, template).resumed(verified.chain, &points, summary);
         if nothing_to_do {
             ledger.close()?;
             context.observer.note(&format!("nothing is left to do: {} values are there", last.count));
@@ -321,7 +323,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
         let space = Some(space_of(&rule, &last)).filter(|&space| space != SparseSpace::NONE);
         let solver = Solver::knowing(&rule, options.method, space, ledger.table(), &known)?;
         let mut checks_before = last.checks;
-        more(&mut checks_before, "rehashed", last.kept.iter().map(|(from, to)| to - from).sum());
+        checks_before.add(Check::Rehashed, last.kept.iter().map(|(from, to)| to - from).sum());
         Ok(Prepared::Ready(Box::new(Run {
             dir: context.dir.clone(),
             rule,
@@ -414,8 +416,8 @@ pub(super) fn open_at(
     point: Option<&CommitPoint>,
     snapshot: Option<&DiscardSummary>,
 ) -> Result<Table> {
-    let (count, escapes) = point.map_or((0, 0), |p| (p.count, p.escapes));
-    let mut table = Table::open_in(dir, last.width, count, escapes, true)?;
+    let committed = point.map_or(Extent::default(), |point| Extent { values: point.count, escapes: point.escapes });
+    let mut table = Table::open(dir, last.width, committed)?;
     table.free(snapshot.map_or(0..0, DiscardSummary::freed));
     Ok(table)
 }

@@ -17,7 +17,7 @@ pub(super) fn record_check_failure(
     let done = work(observer);
     let Err(error @ (Error::Differs { .. } | Error::Flipped { .. })) = &done else { return done };
     let count = || -> Result<()> {
-        let (mut journal, contents) = Journal::open_in(dir)?;
+        let (mut journal, contents) = Journal::open(dir)?;
         // Before the first record there is no value that could be wrong.
         let Some(Contents { mut last, .. }) = contents else { return Ok(()) };
         journal.drop_rest()?;

@@ -5,7 +5,7 @@ use super::spot_checks::SpotChecks;
 use super::*;
 use crate::checkpoint::journal::Record;
 use crate::kernel::Kernel;
-use crate::storage::Memory;
+use crate::storage::testing::Memory;
 use crate::support::{Random, Tally, cases};
 use crate::table::digest::DigestChain;
 use crate::theory::definition;
@@ -56,7 +56,7 @@ fn run_with(dir: &Dir, notes: &mut Notes, mut harm: impl FnMut(u64, &mut Run)) -
 }
 
 fn last_record(dir: &Dir) -> Record {
-    journal::read_in(dir).unwrap().last
+    journal::read(dir).unwrap().last
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_wrong_value_that_is_committed_stops_the_run_until_it_goes_back_before_it() 
         assert!(refused(&seen), "{seen:?}");
         let last = last_record(&dir);
         assert_eq!((last.count, last.errors, last.suspect), (2500, 1, Some(2250)));
-        let seen = RunReader::open_in(&dir).unwrap().check_suspect();
+        let seen = RunReader::open(&dir).unwrap().check_suspect();
         assert!(matches!(seen, Err(Error::Differs { n: 2250, .. })), "{seen:?}");
     }
     let back = Options { rollback: true, ..options(2100) };

@@ -34,8 +34,8 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::run::{RunReader, space_of};
 use crate::solver::{self, Method, SequenceStats, SparseSpace};
-use crate::table::HEADER;
 use crate::table::digest::{self, Digest, SEGMENT};
+use crate::table::{Extent, HEADER};
 use crate::theory::definition::{self, Sequence, for_each_piece};
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
@@ -164,17 +164,17 @@ fn open_consistent(dir: &Path) -> Result<RunReader> {
     loop {
         let view = RunReader::open(dir)?;
         let shapes = view.table.header_shapes();
-        let fits = |contents: &Contents, shapes: (u64, u64)| {
-            let last = &contents.last;
-            [(last.count, last.escapes), contents.before].iter().any(|&(count, escapes)| shapes == (count, escapes))
-                || (shapes.0 == last.count && shapes.1 == contents.before.1)
-                || (shapes.0 == contents.before.0 && shapes.1 == last.escapes)
+        let fits = |contents: &Contents, shapes: Extent| {
+            let last = contents.last.extent();
+            let before = contents.before;
+            [last.values, before.values].contains(&shapes.values)
+                && [last.escapes, before.escapes].contains(&shapes.escapes)
         };
         match &shapes {
             Ok(shapes) if fits(&view.contents, *shapes) => return view.check_suspect().map(|()| view),
             _ if journal::read(dir)?.last.sequence != view.contents.last.sequence => {}
             Err(_) => return shapes.map(|_| view),
-            Ok((values, escapes)) => {
+            Ok(Extent { values, escapes }) => {
                 let last = &view.contents.last;
                 return Err(Error::Damage {
                     path: view.table.path().into(),

@@ -7,7 +7,7 @@
 //! includes everything that real disks may leave, and more (overlapping writes may survive in combinations that no disk
 //! leaves).
 
-use super::{Bytes, Handle, Mode, Storage};
+use crate::storage::{Bytes, Handle, Mode, Storage};
 use crate::theory::nimber::index;
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind, Result};

@@ -7,7 +7,7 @@
 //! A fault applies only to operations that can have it: no read runs out of space, for example. A failed sync drops the
 //! changes that it should have made durable, as the kernel does ([`Handle::forget_unsynced`]).
 
-use super::{Bytes, Handle, Mode, Storage};
+use crate::storage::{Bytes, Handle, Mode, Storage};
 use rustix::io::Errno;
 use std::io::{Error, Result};
 use std::sync::Arc;
@@ -232,7 +232,7 @@ impl Faults {
     }
 
     /// Returns the number of writes, changes and syncs after EIO or a failed sync. A program that obeys the rule of
-    /// [`poisoned`](super::poisoned) makes none.
+    /// [`poisoned`](crate::storage::poisoned) makes none.
     #[must_use]
     pub fn disobeyed(&self) -> u64 {
         self.state.disobeyed.load(Ordering::SeqCst)

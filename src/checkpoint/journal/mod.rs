@@ -1,0 +1,49 @@
+//! The journal: the commit records, which alone define how much of the other files of a run is valid.
+//!
+//! `journal.jsonl` is append only. Every line has exactly 4096 bytes: a JSON object, spaces and a newline. Every record
+//! contains two hashes: the BLAKE3 of its own 4096 bytes, computed with spaces in the place of the 64 digits of that
+//! field (`blake3`, always the last key), and the BLAKE3 of the previous record. A reader therefore detects every line
+//! that is lost, changed or exchanged.
+//!
+//! What follows the last good record is a torn tail, which the next run drops, or damage. docs/FORMAT.md ("Torn tail
+//! and damage") states the rule, and [`read()`] applies it. A run stops at damage, unless it may roll back
+//! ([`Journal::open_to_roll_back`]): then it moves everything from the damage on to a separate file and returns to the
+//! last record before the damage.
+//!
+//! A record of kind `rollback` returns the run to a smaller count. Earlier records with larger counts no longer
+//! describe the table.
+//!
+//! A run that discards values lists in `kept` the ranges that it retains; only its records have the fields `keep` and
+//! `snapshot`. The discarded values are, or become, holes in the table, which read as zeros, so they must not be read
+//! ([`Record::freed`]).
+//!
+//! The writer locks the journal, and before each record it checks that the path still leads to the locked file.
+
+mod read;
+mod record;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub(crate) use read::is_another;
+pub use read::{Contents, StatedGame, read};
+pub use record::{Attached, Checks, CommitPoint, Event, Record};
+pub(crate) use record::{Check, kept};
+pub(crate) use write::Journal;
+
+use crate::table::digest::SMALL;
+
+/// The version of the files of a run directory.
+pub const FORMAT: u32 = if SMALL { u32::MAX } else { 2 };
+
+/// Length of a record, in bytes.
+pub const RECORD: usize = 4096;
+
+const RECORD_BYTES: u64 = RECORD as u64;
+
+/// Maximum length of a torn tail, in bytes. Each record is durable before the next one is written, so a killed process
+/// leaves less than one record; the margin allows for file systems that extend a file before its data arrives.
+pub const MAX_TORN_TAIL: u64 = 1 << 20;
+
+/// The name of the journal in a run directory.
+pub const NAME: &str = "journal.jsonl";

@@ -1,0 +1,338 @@
+//! Reading a journal: the good records, and the decision whether the rest is a torn tail or damage.
+
+use super::record::{ZEROS, own_hash};
+use super::{CommitPoint, Event, FORMAT, MAX_TORN_TAIL, NAME, RECORD, RECORD_BYTES, Record};
+use crate::error::{Error, Result};
+use crate::fault;
+use crate::storage::{Dir, File, Mode};
+use crate::table::{Extent, length_of};
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+/// The good records of a journal.
+#[derive(Clone, Debug)]
+pub struct Contents {
+    /// The last good record.
+    pub last: Record,
+    /// The commits that still describe the table, ascending in count.
+    pub points: Vec<CommitPoint>,
+    /// Number of values and escapes in the record before the last one. After a kill, a header may still contain these.
+    pub before: Extent,
+    /// Maximum number of values and of escapes in any record. A reader may have mapped this much, even after a
+    /// rollback.
+    pub high_water_mark: Extent,
+    /// Number of good records.
+    pub records: u64,
+    /// Offset of the torn tail in bytes, if there is one.
+    pub torn: Option<u64>,
+}
+
+impl Contents {
+    /// Returns the contents of a journal with one record.
+    fn of_first(record: Record, point: CommitPoint) -> Contents {
+        Contents {
+            points: vec![point],
+            before: Extent::default(),
+            high_water_mark: record.extent(),
+            last: record,
+            records: 1,
+            torn: None,
+        }
+    }
+
+    /// Adds the next record. Earlier points that do not lie below it no longer describe the table.
+    fn add(&mut self, record: Record, point: CommitPoint) {
+        while self.points.last().is_some_and(|last| last.count >= point.count) {
+            self.points.pop();
+        }
+        self.points.push(point);
+        self.before = self.last.extent();
+        self.high_water_mark = self.high_water_mark.max(record.extent());
+        self.last = record;
+        self.records += 1;
+    }
+
+    /// Checks that the journal has no torn tail, for callers that do not accept one.
+    ///
+    /// # Errors
+    /// [`Error::Damage`] if there is a torn tail.
+    pub fn whole(&self, dir: &Path) -> Result<()> {
+        match self.torn {
+            None => Ok(()),
+            Some(offset) => Err(Error::Damage {
+                path: dir.join(NAME),
+                offset,
+                what: "the last record is broken or breaks off; 'grundy run --dir' of this directory drops it".into(),
+            }),
+        }
+    }
+}
+
+/// Returns the length of the journal of a run directory, in bytes.
+fn length(dir: &Dir) -> Result<u64> {
+    let missing = || Error::io("reading the state of", dir.join(NAME))(ErrorKind::NotFound.into());
+    length_of(dir, NAME)?.ok_or_else(missing)
+}
+
+/// Returns whether the journal has changed since it held exactly `records` good records, perhaps with a torn tail after
+/// them: it is shorter now, or a good record follows.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(crate) fn is_another(dir: &Dir, records: u64) -> Result<bool> {
+    let length = length(dir)?;
+    let end = records.saturating_mul(RECORD_BYTES);
+    if length < end + RECORD_BYTES {
+        return Ok(length < end);
+    }
+    // The length alone is not enough: new records may have replaced a torn tail of the same length.
+    let path = dir.join(NAME);
+    let mut line = vec![0; RECORD];
+    let file = dir.open(NAME, Mode::Read).map_err(Error::io("opening", &path))?;
+    match file.read_exact_at(&mut line, end) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(true),
+        read => read.map(|()| own_hash(&line).is_some()).map_err(Error::io("reading", &path)),
+    }
+}
+
+/// Reads the journal of a run directory, given by its path or on any storage. No lock is needed.
+///
+/// # Errors
+/// [`Error::NoRun`] if there is no journal, or none with a whole record; [`Error::Damage`] if the journal is damaged or
+/// has no good record; [`Error::Format`] if its first record has another format; [`Error::Io`].
+pub fn read(dir: impl Into<Dir>) -> Result<Contents> {
+    let dir = dir.into();
+    let path = dir.join(NAME);
+    let no_run = |why: String| Error::NoRun { path: dir.path().into(), why };
+    let file = dir.open(NAME, Mode::Read).map_err(|source| match source.kind() {
+        ErrorKind::NotFound if !dir.exists().unwrap_or(true) => no_run("no such directory".into()),
+        ErrorKind::NotFound => no_run(format!("no {NAME}")),
+        _ => Error::io("opening", &path)(source),
+    })?;
+    let length = file.length().map_err(Error::io("reading the state of", &path))?;
+    scan(dir.path(), &file)?.undamaged(dir.path())?.ok_or_else(|| match length {
+        0..RECORD_BYTES => no_run(format!("{NAME} holds no whole record")),
+        _ => Error::Damage { path, offset: 0, what: "no record is good".into() },
+    })
+}
+
+/// The result of [`scan`]: the good records of a journal, and the damage after them.
+pub(super) struct Scan {
+    contents: Option<Contents>,
+    pub(super) damage: Option<Damage>,
+}
+
+/// The first place at which a journal is neither a good record nor a torn tail.
+#[derive(Clone, Debug)]
+pub(super) struct Damage {
+    /// The end of the good records, in bytes.
+    pub(super) offset: u64,
+    what: String,
+    /// The game of the first record with a correct hash from the damage on, if there is one.
+    pub(super) game: Option<StatedGame>,
+}
+
+/// The game that a record states.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatedGame {
+    /// The canonical name of the game.
+    pub name: String,
+    /// The digest of the rule ([`crate::theory::rule::Rule::digest`]).
+    pub rule: String,
+}
+
+impl Scan {
+    /// Returns the good records.
+    ///
+    /// # Errors
+    /// [`Error::Damage`] if there is damage after them.
+    pub(super) fn undamaged(self, dir: &Path) -> Result<Option<Contents>> {
+        let Some(Damage { offset, what, game }) = self.damage else { return Ok(self.contents) };
+        let dir_name = dir.display();
+        let remedy = match self.contents {
+            Some(contents) => format!(
+                "'grundy run --dir {dir_name} --rollback' returns to the last good record before it (at most {} \
+                 values) and moves the rest of the journal to a quarantine file",
+                contents.last.count
+            ),
+            None => format!(
+                "no good record precedes it; 'grundy run {} --dir {dir_name} --rollback' moves the journal and the \
+                 tables to quarantine files and starts again",
+                game.map_or_else(|| "GAME".into(), |game| game.name.escape_default().to_string())
+            ),
+        };
+        let what = format!("{what}; the journal was altered; {remedy}");
+        Err(Error::Damage { path: dir.join(NAME), offset, what })
+    }
+}
+
+/// A line of the journal.
+enum Line {
+    /// A good record that follows the one before it.
+    Good(Record, CommitPoint),
+    /// Anything else, for this reason.
+    Broken(String),
+}
+
+/// Reads the good records from the start of a journal and decides whether the rest is a torn tail or damage.
+pub(super) fn scan(dir: &Path, file: &File) -> Result<Scan> {
+    let path = dir.join(NAME);
+    let length = file.length().map_err(Error::io("reading the state of", &path))?;
+    // A short journal needs no larger buffer than its own length.
+    let capacity = usize::try_from(length).unwrap_or(usize::MAX).clamp(RECORD, 1 << 20);
+    let mut reader = std::io::BufReader::with_capacity(capacity, file.reader());
+    let mut contents: Option<Contents> = None;
+    let mut offset = 0;
+    loop {
+        let line = read_line(&mut reader, &path)?;
+        if line.is_empty() {
+            return Ok(Scan { contents, damage: None });
+        }
+        let what = match check_line(dir, &line, contents.as_ref().map(|contents| &contents.last))? {
+            Line::Good(record, point) => {
+                match &mut contents {
+                    Some(contents) => contents.add(record, point),
+                    None => contents = Some(Contents::of_first(record, point)),
+                }
+                offset += RECORD_BYTES;
+                continue;
+            }
+            Line::Broken(what) => what,
+        };
+        let rest = length.saturating_sub(offset);
+        let damage = match judge_rest(&mut reader, &path, &line, rest)? {
+            Rest::Torn => None,
+            Rest::Damaged { why, game } => Some(Damage { offset, what: what + &why, game }),
+        };
+        if let (Some(contents), None) = (&mut contents, &damage) {
+            contents.torn = Some(offset);
+        }
+        return Ok(Scan { contents, damage });
+    }
+}
+
+/// Reads the next 4096 bytes of a journal; fewer at its end.
+fn read_line(reader: &mut impl Read, path: &Path) -> Result<Vec<u8>> {
+    let mut line = Vec::with_capacity(RECORD);
+    reader.by_ref().take(RECORD_BYTES).read_to_end(&mut line).map_err(Error::io("reading", path))?;
+    Ok(line)
+}
+
+/// What follows the good records of a journal.
+enum Rest {
+    /// A torn tail.
+    Torn,
+    /// Damage.
+    Damaged {
+        /// Why it is no torn tail, to follow the reason why its first line is broken.
+        why: String,
+        /// The game of the first record in it with a correct hash.
+        game: Option<StatedGame>,
+    },
+}
+
+/// Decides whether the broken `line` and the rest of the journal can be a torn tail; `rest` is the number of bytes from
+/// `line` to the end of the journal. A record after a broken one links to the broken one, so its own hash alone decides
+/// whether it is good.
+fn judge_rest(reader: &mut impl Read, path: &Path, line: &[u8], rest: u64) -> Result<Rest> {
+    let is_nonzero = |line: &[u8]| line.len() == RECORD && line.iter().any(|&byte| byte != 0);
+    let damaged = |why: String, game| Ok(Rest::Damaged { why, game });
+    // A torn record has a wrong hash, so a record with a correct hash that does not belong here was put here.
+    if own_hash(line).is_some() {
+        return damaged(String::new(), game_of(line));
+    }
+    let mut nonzero = u64::from(is_nonzero(line));
+    let mut read = line.len() as u64;
+    while read < MAX_TORN_TAIL {
+        let line = read_line(reader, path)?;
+        if line.is_empty() {
+            break;
+        }
+        if own_hash(&line).is_some() {
+            return damaged(", and good records follow".into(), game_of(&line));
+        }
+        nonzero += u64::from(is_nonzero(&line));
+        read += line.len() as u64;
+    }
+    if rest > MAX_TORN_TAIL {
+        let what = format!(", and {rest} bytes follow the last good record, more than a killed process can leave");
+        return damaged(what, None);
+    }
+    if nonzero > 1 {
+        return damaged(format!(", and {} more broken records follow", nonzero - 1), None);
+    }
+    Ok(Rest::Torn)
+}
+
+/// Returns the game of a record.
+fn game_of(line: &[u8]) -> Option<StatedGame> {
+    let record: Record = serde_json::from_slice(line).ok()?;
+    Some(StatedGame { name: record.game, rule: record.rule })
+}
+
+/// Returns what a record with a correct hash says of the table, or what in it contradicts the digest format, `kept` or
+/// the number of values in the record `before` it.
+fn point_of(record: &Record, before: Option<&Record>) -> std::result::Result<CommitPoint, &'static str> {
+    let digest = record.digest().ok_or("the digest of the values is not 64 lowercase hexadecimal digits")?;
+    if record.freed().is_none() {
+        return Err("the kept ranges contradict the count or the snapshot");
+    }
+    let Some(before) = before.map(|before| before.count) else { return Ok(record.point(digest)) };
+    match record.event {
+        Event::Commit if record.count < before => Err("the record commits a smaller count than the one before"),
+        Event::Rollback if record.count > before => Err("the record rolls back to a larger count than before"),
+        Event::Open if record.count != before => Err("the record opens the run at another count than before"),
+        Event::Close if record.count != before => Err("the record closes the run at another count than before"),
+        Event::Repair if record.count != before => Err("the record repairs the run at another count than before"),
+        _ => Ok(record.point(digest)),
+    }
+}
+
+/// Checks that a line is a good record that follows the record `before` it.
+///
+/// # Errors
+/// [`Error::Format`] if the line is a record of another format.
+fn check_line(dir: &Path, line: &[u8], before: Option<&Record>) -> Result<Line> {
+    let broken = |what: &str| Ok(Line::Broken(what.to_owned()));
+    let other_format = |found: u64| Err(Error::Format { path: dir.into(), found, expected: FORMAT });
+    let value = serde_json::from_slice::<serde_json::Value>(line).ok();
+    let format = value.as_ref().and_then(|value| value.get("format")?.as_u64());
+    let Some(hash) = own_hash(line) else {
+        // A record of this format whose format number was altered is damage.
+        let is_ours = || value.is_some_and(|record| serde_json::from_value::<Record>(record).is_ok());
+        return match format {
+            Some(format) if before.is_none() && format != u64::from(FORMAT) && !is_ours() => other_format(format),
+            _ => broken("the record does not match its own hash"),
+        };
+    };
+    let Some(value) = value else { return broken("the record is not a JSON object") };
+    match format {
+        Some(format) if format == u64::from(FORMAT) => {}
+        Some(format) => return other_format(format),
+        None => return broken("the record has no format number"),
+    }
+    let record: Record = match serde_json::from_value(value) {
+        Ok(record) => record,
+        Err(error) => {
+            // The error text may quote bytes of the record, so it is escaped.
+            let why = error.to_string();
+            return broken(&format!("the JSON object is not a commit record: {}", why.escape_debug()));
+        }
+    };
+    let foreign = fault::is("accept-foreign-record"); // deliberate fault, see fault.rs
+    let previous = before.map_or(ZEROS, |before| before.blake3.as_str());
+    let sequence = before.map_or(0, |before| before.sequence + 1);
+    if (record.previous != previous && !foreign) || record.sequence != sequence {
+        return broken("the record does not follow the one before it");
+    }
+    if !foreign && before.is_some_and(|b| b.run != record.run || b.rule != record.rule || b.width != record.width) {
+        return broken("the record belongs to another run");
+    }
+    if record.blake3 != hash {
+        return broken("the record's own hash is not its last field");
+    }
+    match point_of(&record, before) {
+        Ok(point) => Ok(Line::Good(record, point)),
+        Err(what) => broken(what),
+    }
+}

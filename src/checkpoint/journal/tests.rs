@@ -1,0 +1,54 @@
+//! Tests of the line of a record.
+
+use super::record::{own_hash, seal, unsealed_json};
+use super::*;
+
+/// The example of docs/FORMAT.md.
+const CLOSED: &str = concat!(
+    r#"{"format":2,"run":"9f3f1b85de7748eb90d6812f1b72e6dc","game":"0.6","#,
+    r#""rule":"b2f3355973989e576746902a0b18905e86b4e90f01f9d180bc1d66a258b6b6a0","sequence":3,"event":"close","#,
+    r#""count":20000,"escapes":382,"width":"u8","mask":494,"position":0,"kept":[[0,20000]],"#,
+    r#""digest":"7d83693bb71ca9a26f8b92e0b87f661ceae2bcb32f1969e28d419e8a89e10ac8","#,
+    r#""rares":1583,"last_rare":18833,"max_value":284,"max_at":18855,"#,
+    r#""checks":{"audited":0,"definition":4096,"memory":2,"places":45,"settled":43,"walks":0,"witnessed":15904},"#,
+    r#""errors":0,"suspect":null,"kernel":"avx512","#,
+    r#""program":"grundy 0.1.0 (8e2f2283f00c, x86_64-unknown-linux-gnu)","time":"2026-11-23T01:31:45Z","seconds":1,"#,
+    r#""previous":"3bcb0f8ef64b15d9fec24bf4a98ea2c8ae97d4ee49cefa4885be9df2166bf756","#,
+    r#""blake3":"94e7ec72b2dffba199db6a1d2ab4c7234d595946b4d2655b250b0dc5d8c7d7d6"}"#
+);
+
+/// Every key that not all records have, a suspect n, and a count of checks that this program does not know.
+const OTHER_KEYS: &str = concat!(
+    r#"{"format":2,"run":"9f3f1b85de7748eb90d6812f1b72e6dc","game":"grundy","rule":"","sequence":7,"event":"repair","#,
+    r#""count":30000,"escapes":0,"width":"u16","mask":510,"position":1,"kept":[[0,10000],[20000,30000]],"#,
+    r#""keep":1000,"snapshot":{"name":"snapshot-20000.json","blake3":""},"digest":"","#,
+    r#""rares":1,"last_rare":2,"max_value":3,"max_at":4,"checks":{"audited":0,"later":9,"repaired":1,"witnessed":2},"#,
+    r#""errors":1,"suspect":4001,"kernel":"scalar","program":"","time":"","seconds":1,"previous":"","blake3":""}"#
+);
+
+fn line_of(json: &str) -> Vec<u8> {
+    let mut line = json.as_bytes().to_vec();
+    line.resize(RECORD - 1, b' ');
+    line.push(b'\n');
+    line
+}
+
+#[test]
+fn a_line_that_is_read_and_written_again_has_the_same_bytes() {
+    let line = line_of(CLOSED);
+    let mut record: Record = serde_json::from_slice(&line).unwrap();
+    assert_eq!(own_hash(&line).as_ref(), Some(&record.blake3));
+    assert_eq!((record.event, record.count, record.checks.get("settled")), (Event::Close, 20_000, Some(43)));
+    let (again, hash) = seal(unsealed_json(&mut record).unwrap());
+    assert_eq!(String::from_utf8(again).unwrap(), String::from_utf8(line).unwrap());
+    assert!(CLOSED.ends_with(&format!("{hash}\"}}")));
+}
+
+#[test]
+fn keys_that_not_all_records_have_are_written_again_in_their_places() {
+    let mut record: Record = serde_json::from_str(OTHER_KEYS).unwrap();
+    assert_eq!((record.suspect, record.keep), (Some(4001), Some(1000)));
+    assert_eq!(serde_json::to_string(&record).unwrap(), OTHER_KEYS);
+    record.checks.add(Check::Repaired, u64::MAX);
+    assert_eq!(record.checks.get("repaired"), Some(u64::MAX), "the sum saturates");
+}

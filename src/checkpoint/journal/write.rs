@@ -1,0 +1,243 @@
+//! Writing a journal: the lock, the repair of its end, and the append of a record.
+
+use super::read::{Damage, scan};
+use super::record::{ZEROS, own_hash, seal, unsealed_json};
+use super::{Contents, Event, NAME, RECORD, RECORD_BYTES, Record, StatedGame};
+use crate::error::{Error, Result};
+use crate::storage::{Dir, File, Mode};
+use crate::table::{Extent, unused_name};
+use crate::theory::nimber::index;
+use std::path::PathBuf;
+
+/// Opens the journal of `dir` for writing, or creates it, and locks it.
+fn lock(dir: &Dir) -> Result<File> {
+    let path = dir.join(NAME);
+    let file = dir.open(NAME, Mode::Make).map_err(Error::io("opening for writing", &path))?;
+    let locked = file.lock_soon().map_err(Error::io("locking", &path))?
+        && file.is_named(NAME).map_err(Error::io("reading the state of", &path))?;
+    if locked { Ok(file) } else { Err(Error::Locked { path: dir.path().into() }) }
+}
+
+/// Copies the bytes of the journal from `offset` on to a new quarantine file, durably, and returns the name of that
+/// file. Chunks of zeros become holes.
+fn copy_aside(dir: &Dir, journal: &File, offset: u64) -> Result<String> {
+    let name = unused_name(dir, &format!("quarantine-journal-{offset}"), "bin")?;
+    let part = format!("{name}.part");
+    let copied = copy_bytes(dir, journal, offset, &part);
+    if copied.is_err() {
+        let _ = dir.remove(&part);
+    }
+    copied?;
+    dir.rename(&part, &name).map_err(Error::io("renaming", dir.join(&part)))?;
+    dir.sync().map_err(Error::io("syncing", dir.path()))?;
+    Ok(name)
+}
+
+/// Copies the bytes of the journal from `offset` on to the new file `part` and syncs it.
+fn copy_bytes(dir: &Dir, journal: &File, offset: u64, part: &str) -> Result<()> {
+    /// Maximum number of bytes per read.
+    const CHUNK: u64 = 1 << 20;
+    let path = dir.join(NAME);
+    let written = |action: &'static str| Error::io(action, dir.join(part));
+    dir.remove(part).map_err(written("removing"))?; // left by a process that was killed here
+    let copy = dir.open(part, Mode::New).map_err(written("creating"))?;
+    let length = journal.length().map_err(Error::io("reading the state of", &path))?;
+    let mut buffer = vec![0; index(CHUNK)];
+    let next_data = |from| journal.next_data(from).map_err(Error::io("seeking in", &path));
+    let mut next = next_data(offset)?;
+    while let Some(from) = next.filter(|&from| from < length) {
+        let bytes = &mut buffer[..index(CHUNK.min(length - from))];
+        journal.read_exact_at(bytes, from).map_err(Error::io("reading", &path))?;
+        if bytes.iter().fold(0, |bits, &byte| bits | byte) != 0 {
+            copy.write_all_at(bytes, from - offset).map_err(written("writing"))?;
+        }
+        next = next_data(from + bytes.len() as u64)?;
+    }
+    copy.set_length(length - offset).map_err(written("extending"))?;
+    copy.sync_all().map_err(written("syncing"))
+}
+
+/// The journal of a run that this process writes. It holds the lock on the file.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    dir: Dir,
+    path: PathBuf,
+    file: File,
+    /// The end of the good records, in bytes.
+    end: u64,
+    last: Option<Record>,
+    high_water_mark: Extent,
+    /// The damage after the good records, if there is any; [`Journal::drop_rest`] moves it to a quarantine file.
+    damage: Option<Damage>,
+}
+
+impl Journal {
+    /// Opens the journal of `dir`, or creates it, and locks it. Returns its good records if there are any.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] if another process holds the lock; [`Error::Damage`] and [`Error::Format`] as for
+    /// [`read`](super::read); [`Error::Io`].
+    pub(crate) fn open(dir: &Dir) -> Result<(Journal, Option<Contents>)> {
+        Journal::open_with(dir, false)
+    }
+
+    /// [`Journal::open`] for a run that may roll back: it accepts a damaged journal and returns the good records
+    /// before the damage. The damage stays in the file until [`Journal::drop_rest`].
+    ///
+    /// # Errors
+    /// As [`Journal::open`], except [`Error::Damage`].
+    pub(crate) fn open_to_roll_back(dir: &Dir) -> Result<(Journal, Option<Contents>)> {
+        Journal::open_with(dir, true)
+    }
+
+    fn open_with(dir: &Dir, accepts_damage: bool) -> Result<(Journal, Option<Contents>)> {
+        let path = dir.join(NAME);
+        let file = lock(dir)?;
+        let mut scan = scan(dir.path(), &file)?;
+        let damage = if accepts_damage { scan.damage.take() } else { None };
+        let contents = scan.undamaged(dir.path())?;
+        let records = contents.as_ref().map_or(0, |c| c.records);
+        if let Some(before) = records.checked_sub(1) {
+            // If the sync of the last record failed, the kernel still returns the record but never writes it to the
+            // disk, unless a process writes it again. The records before it were synced, or it would not have been
+            // written.
+            let mut line = vec![0; RECORD];
+            let at = before * RECORD_BYTES;
+            file.read_exact_at(&mut line, at).map_err(Error::io("reading", &path))?;
+            file.write_all_at(&line, at).map_err(Error::io("writing", &path))?;
+        }
+        // A killed process may have left the records in the page cache only: make them durable before relying on them.
+        file.sync_all().map_err(Error::io("syncing", &path))?;
+        if contents.is_none() {
+            // The journal is new: make its name durable first, so that a table never exists without a journal.
+            dir.sync().map_err(Error::io("syncing", dir.path()))?;
+        }
+        let last = contents.as_ref().map(|c| c.last.clone());
+        let high_water_mark = contents.as_ref().map_or(Extent::default(), |c| c.high_water_mark);
+        Ok((
+            Journal { dir: dir.clone(), path, file, end: records * RECORD_BYTES, last, high_water_mark, damage },
+            contents,
+        ))
+    }
+
+    /// Returns whether the file is longer than its good records.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn has_rest(&self) -> Result<bool> {
+        let length = self.file.length().map_err(Error::io("reading the state of", &self.path))?;
+        Ok(length > self.end)
+    }
+
+    /// Returns whether anything other than a torn tail follows the good records.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.damage.is_some()
+    }
+
+    /// Returns the game of the first record with a correct hash from the damage on.
+    pub(crate) fn game_behind_damage(&self) -> Option<&StatedGame> {
+        self.damage.as_ref()?.game.as_ref()
+    }
+
+    /// Truncates the file to its good records, which drops a torn tail. If the rest is damage, first copies it to
+    /// `quarantine-journal-OFFSET.bin`; afterwards appends a rollback record if there is a good record. Returns the
+    /// name of the quarantine file.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn drop_rest(&mut self) -> Result<Option<String>> {
+        if !self.has_rest()? {
+            return Ok(None);
+        }
+        let name = match &self.damage {
+            Some(damage) => Some(copy_aside(&self.dir, &self.file, damage.offset)?),
+            None => None,
+        };
+        self.file.set_length(self.end).map_err(Error::io("truncating", &self.path))?;
+        self.file.sync_all().map_err(Error::io("syncing", &self.path))?;
+        if let (Some(last), Some(_)) = (self.last.clone(), self.damage.take()) {
+            let errors = last.errors.saturating_add(1);
+            self.append(Record { event: Event::Rollback, errors, ..last })?;
+        }
+        Ok(name)
+    }
+
+    /// Removes a journal without a record, unless the path leads to another file by now.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn discard(self) -> Result<()> {
+        let named = self.file.is_named(NAME).map_err(Error::io("reading the state of", &self.path))?;
+        if self.last.is_none() && named && !self.has_rest()? {
+            self.dir.remove(NAME).map_err(Error::io("removing", &self.path))?;
+        }
+        Ok(())
+    }
+
+    /// Appends a record and makes it durable. Fills in `sequence`, `time`, `previous` and `blake3`.
+    ///
+    /// # Errors
+    /// [`Error::Replaced`] if the file is no longer the journal that this process opened and wrote: nothing is written
+    /// then. [`Error::Damage`] if the record is too long. [`Error::NoRoom`] or [`Error::Io`]: the run must stop then,
+    /// because the durable state is unknown.
+    pub(crate) fn append(&mut self, mut record: Record) -> Result<()> {
+        record.time = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
+        record.sequence = self.last.as_ref().map_or(0, |last| last.sequence + 1);
+        record.previous = self.last.as_ref().map_or_else(|| ZEROS.to_owned(), |last| last.blake3.clone());
+        let json = unsealed_json(&mut record).map_err(|e| Error::io("writing a record of", &self.path)(e.into()))?;
+        if json.len() >= RECORD {
+            // This program's records fit. A record that another program wrote may have fields so long that the next
+            // record, which repeats them, does not fit.
+            let what = format!("the next record needs {} bytes, more than a record can have", json.len());
+            return Err(Error::Damage { path: self.path.clone(), offset: self.end, what });
+        }
+        let (line, hash) = seal(json);
+        record.blake3 = hash;
+        self.check_unchanged()?;
+        self.file.write_all_at(&line, self.end).map_err(|source| match source.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                self.dir.no_room(&self.path, RECORD_BYTES)
+            }
+            _ => Error::io(format!("writing {RECORD} bytes at offset {} of", self.end), &self.path)(source),
+        })?;
+        self.file.sync_data().map_err(Error::io("syncing", &self.path))?;
+        self.end += RECORD as u64;
+        self.high_water_mark = self.high_water_mark.max(record.extent());
+        self.last = Some(record);
+        Ok(())
+    }
+
+    /// Checks that the path still leads to this file, that its length is what this process left, and that it ends in
+    /// the last record.
+    ///
+    /// # Errors
+    /// [`Error::Replaced`] if not; [`Error::Io`].
+    fn check_unchanged(&self) -> Result<()> {
+        let io = |action: &'static str| Error::io(action, &self.path);
+        let replaced = |what: String| Err(Error::Replaced { path: self.path.clone(), what });
+        if !self.file.is_named(NAME).map_err(io("reading the state of"))? {
+            return replaced("its path now leads to another file".into());
+        }
+        let length = self.file.length().map_err(io("reading the state of"))?;
+        if length != self.end {
+            return replaced(format!("it has {length} bytes instead of {}", self.end));
+        }
+        let Some(last) = &self.last else { return Ok(()) };
+        let mut line = vec![0; RECORD];
+        self.file.read_exact_at(&mut line, self.end - RECORD_BYTES).map_err(io("reading"))?;
+        if own_hash(&line).as_ref() != Some(&last.blake3) {
+            return replaced("its last record was altered".into());
+        }
+        Ok(())
+    }
+
+    /// Returns the last good record.
+    pub(crate) fn last(&self) -> Option<&Record> {
+        self.last.as_ref()
+    }
+
+    /// Returns the maximum number of values and of escapes in any record ([`Contents::high_water_mark`]).
+    pub(crate) fn high_water_mark(&self) -> Extent {
+        self.high_water_mark
+    }
+}

@@ -1,0 +1,64 @@
+//! Holes in files: punching them, and checking that the file system can.
+
+use crate::error::{Error, Result};
+use crate::storage::{Dir, File, Mode};
+use crate::theory::nimber::index;
+use std::path::Path;
+
+/// Punches a hole of `length` bytes into a file: it frees the blocks, and the range reads as zeros. The length of the
+/// file stays.
+pub(super) fn punch(file: &File, path: &Path, offset: u64, length: u64) -> Result<()> {
+    let action = || format!("freeing {length} bytes at offset {offset} of");
+    file.punch(offset, length).map_err(|e| Error::io(action(), path)(e))
+}
+
+/// Checks on a scratch file that holes can be punched into files of this directory.
+///
+/// # Errors
+/// [`Error::Io`] if not.
+pub(crate) fn check_holes(dir: &Dir) -> Result<()> {
+    /// Length of the hole, in bytes.
+    const PAGE: u64 = 4096;
+    const NAME: &str = "holes.tmp";
+    let path = dir.join(NAME);
+    dir.remove(NAME).map_err(Error::io("removing", &path))?; // left by a process that was killed here
+    let file = dir.open(NAME, Mode::New).map_err(Error::io("creating", &path))?;
+    dir.remove(NAME).map_err(Error::io("removing", &path))?;
+    file.write_all_at(&vec![1; index(2 * PAGE)], 0).map_err(Error::io("writing", &path))?;
+    punch(&file, &path, PAGE, PAGE).map_err(|error| no_holes(dir.path(), &error.to_string()))?;
+    let mut bytes = vec![2; index(2 * PAGE)];
+    file.read_exact_at(&mut bytes, 0).map_err(Error::io("reading", &path))?;
+    let (before, hole) = bytes.split_at(index(PAGE));
+    if before.iter().all(|&b| b == 1) && hole.iter().all(|&b| b == 0) {
+        Ok(())
+    } else {
+        Err(no_holes(dir.path(), "a hole does not read as zeros"))
+    }
+}
+
+/// The error for a file system on which [`check_holes`] fails.
+fn no_holes(dir: &Path, why: &str) -> Error {
+    let text = format!(
+        "this file system cannot free parts of a file, which --keep requires ({why}); omit --keep, or choose a \
+         directory on another file system"
+    );
+    Error::io("checking the file system of", dir)(std::io::Error::new(std::io::ErrorKind::Unsupported, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_hole_support_is_reported_and_the_check_leaves_no_file() {
+        let dir = tempfile::tempdir().unwrap();
+        check_holes(&Dir::at(dir.path())).unwrap();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        // No hole can be punched through a file opened for reading.
+        std::fs::write(dir.path().join("file"), [0; 8192]).unwrap();
+        let file = Dir::at(dir.path()).open("file", Mode::Read).unwrap();
+        let refused = punch(&file, &dir.path().join("file"), 4096, 4096).unwrap_err();
+        let text = no_holes(dir.path(), &refused.to_string()).to_string();
+        assert!(text.contains("--keep") && text.contains("freeing 4096 bytes at offset 4096"), "{text}");
+    }
+}
