@@ -114,7 +114,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::FORMAT;
+    use super::super::record::FORMAT;
     use super::*;
     use crate::PROGRAM;
     use crate::period::Theorem;

@@ -5,7 +5,8 @@
 //! hash spreads them evenly. The plan names this sharding rule, so shards divided by different rules are never
 //! merged.
 
-use super::{Order, Record, codes, order};
+use super::codes;
+use super::record::{Order, Record, is_program, order, printable};
 use crate::error::{Error, Result};
 use crate::storage::Dir;
 use crate::theory::rule::Rule;
@@ -78,15 +79,15 @@ impl Plan {
     /// # Errors
     /// A sentence that states what is wrong, when the bytes are not a plan of this program.
     pub fn parse(bytes: &[u8]) -> std::result::Result<Plan, String> {
-        let plan: Plan = serde_json::from_slice(bytes).map_err(|e| super::printable(&e.to_string()))?;
+        let plan: Plan = serde_json::from_slice(bytes).map_err(|e| printable(&e.to_string()))?;
         if plan.format != FORMAT {
-            return Err(format!("its format is '{}', not '{FORMAT}'", super::printable(&plan.format)));
+            return Err(format!("its format is '{}', not '{FORMAT}'", printable(&plan.format)));
         }
         if plan.sharding != SHARDING {
-            let sharding = super::printable(&plan.sharding);
+            let sharding = printable(&plan.sharding);
             return Err(format!("it divides games into shards by '{sharding}', this program by '{SHARDING}'"));
         }
-        if !super::is_program(&plan.program) {
+        if !is_program(&plan.program) {
             return Err("the field 'program' is not a short line of printable ASCII".into());
         }
         plan.check()?;
@@ -218,7 +219,7 @@ fn is_canonical(name: &str) -> bool {
 fn shown(name: &str) -> String {
     const LONGEST: usize = 40;
     let short: String = name.chars().take(LONGEST).collect();
-    super::printable(&short) + if short.len() < name.len() { "…" } else { "" }
+    printable(&short) + if short.len() < name.len() { "…" } else { "" }
 }
 
 /// The merged records and the plans of several survey directories.
