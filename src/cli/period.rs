@@ -14,7 +14,7 @@ use super::{Compute, complain};
 use anyhow::Result;
 use clap::ValueEnum;
 use grundy::period::certificate::Certificate;
-use grundy::period::{self, Finding, Found, LISTED, Repeat, Status, Stopped, Subject, Theorem};
+use grundy::period::{self, Finding, Found, LISTED, Repeat, RunSearch, Status, Stopped, Subject, Theorem};
 use grundy::run::{Options, RunReader};
 use grundy::solver::{Method, SequenceStats};
 use grundy::theory::definition::{Prefix, Sequence};
@@ -167,7 +167,8 @@ fn on_disk(rule: &Rule, to: u64, dir: &Path, args: &Args, method: Method, quiet:
     let mut meter = Meter::with_task(quiet, TASK);
     let threads = args.compute.threads();
     let options = Options { to: Some(to), threads, method, width: None, keep: args.keep, rollback: false };
-    let found = period::compute_until_proved_in(rule, dir, &options, args.certificate.is_some(), &mut meter, &stop);
+    let search = RunSearch { rule, dir, options: &options, certify: args.certificate.is_some() };
+    let found = search.compute_until_proved(&mut meter, &stop);
     meter.end();
     match found? {
         Found::Unverified { verified, of } => unverified(rule, verified, of, args),
@@ -269,7 +270,7 @@ fn print_finding<S: Sequence + ?Sized>(
 ) -> Result<()> {
     let repeat = finding.repeat.as_ref();
     let exceptions = match repeat {
-        _ if finding.lag.is_some() => finding.lag.as_ref().and_then(|lag| lag.exceptions.clone()),
+        _ if finding.copies.is_some() => finding.copies.as_ref().and_then(|copies| copies.exceptions.clone()),
         Some(r) if r.exact && r.saltus == 0 && subject.values.freed().is_empty() => {
             Some(period::exceptions(subject.values, r.period, r.preperiod, LISTED)?)
         }
@@ -305,7 +306,7 @@ fn certify<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, arg
     let Some(path) = &args.certificate else { return Ok(()) };
     let repeat = finding.repeat.as_ref();
     let proof = repeat.and_then(|repeat| repeat.proof.as_ref());
-    match repeat.map(|repeat| Certificate::new(subject, repeat, finding.lag.as_ref())).transpose()?.flatten() {
+    match repeat.map(|repeat| Certificate::new(subject, repeat, finding.copies.as_ref())).transpose()?.flatten() {
         Some(certificate) => {
             super::output::whole_file(path, |out| Ok(out.write_all(certificate.to_json().as_bytes())?))
         }
@@ -422,7 +423,7 @@ fn proof_in_words(
             w.width(rule),
             w.from,
             w.to,
-            w.rares,
+            w.rare_positions,
             w.last_rare,
             w.depth
         )?,

@@ -76,7 +76,7 @@ fn in_json(record: &Record, excluded: Option<&Excluded>) -> serde_json::Value {
             "count": excluded.multiples.len(),
             "largest": excluded.multiples.last(),
             "least_left": excluded.least_left,
-            "looked": excluded.looked,
+            "looked": excluded.examined,
         })),
     })
 }
@@ -111,13 +111,13 @@ fn in_words(contents: &Contents, excluded: Option<&Excluded>) -> Vec<(&'static s
     let periods = match excluded {
         None => "unknown, because the table cannot be read".to_owned(),
         Some(e) if e.multiples.is_empty() => {
-            format!("no period is ruled out by the zeros among the first {} values", e.looked)
+            format!("no period is ruled out by the zeros among the first {} values", e.examined)
         }
         Some(e) => format!(
             "no divisor of {} numbers up to {}, by the zeros among the first {} values; the least period left is {}",
             e.multiples.len(),
             e.multiples.last().copied().unwrap_or(0),
-            e.looked,
+            e.examined,
             e.least_left
         ),
     };

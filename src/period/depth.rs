@@ -3,7 +3,8 @@
 //! Let D be the depth that a certificate states. For each n of the window and each value below G(n) that is rare at n,
 //! an option with that value must exist whose smaller part is at most D; options that leave fewer than two heaps count as
 //! depth 0. The solver finds witnesses, but it only bounds their depth from above, and the bound depends on kernel and
-//! thread count. So when the bound exceeds D, this module tries the options with smaller part at most D one by one.
+//! thread count. So when the bound exceeds D, this module tries the options with smaller part at most D one by
+//! one. It shares no code with the solver's witness search, whose statement it checks.
 
 use crate::error::Result;
 use crate::solver::SparseSpace;
@@ -11,7 +12,7 @@ use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Rule, Split};
 use rayon::prelude::*;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 /// Number of values of n checked by one task.
 const VALUES_PER_TASK: u64 = 1 << 12;
@@ -105,6 +106,14 @@ impl Open {
     }
 }
 
+/// One n whose witnesses are searched.
+struct Position<'a> {
+    n: u64,
+    recent: &'a Recent,
+    /// The values that still need a witness.
+    open: Open,
+}
+
 impl<S: Sequence + ?Sized> Search<'_, S> {
     fn piece(&self, heaps: Range<u64>) -> Result<Option<(u64, u16)>> {
         let start = heaps.start.saturating_sub(self.near + self.rule.max_remove());
@@ -121,13 +130,13 @@ impl<S: Sequence + ?Sized> Search<'_, S> {
     /// Returns the least value without a witness at `n`.
     fn heap(&self, n: u64, recent: &Recent) -> Result<Option<u16>> {
         let value = |n: u64| recent.values[index(n - recent.start)];
-        let mut open = Open::rare_below(self.space, value(n), n);
-        if open.count > 0 {
-            self.rule.single_options(n, value).for_each(|option| open.remove(option));
+        let mut position = Position { n, recent, open: Open::rare_below(self.space, value(n), n) };
+        if position.open.count > 0 {
+            self.rule.single_options(n, value).for_each(|option| position.open.remove(option));
         }
         let deepest = self.splits.iter().map(|split| split.largest_small_part(n)).max().unwrap_or(0).min(self.depth);
         let mut first = 1;
-        while open.count > 0 && first <= deepest {
+        while position.open.count > 0 && first <= deepest {
             let next = if first <= self.near {
                 (first + PARTS_BETWEEN_TESTS).min(self.near + 1)
             } else {
@@ -136,23 +145,17 @@ impl<S: Sequence + ?Sized> Search<'_, S> {
             for split in &self.splits {
                 let last = (next - 1).min(deepest).min(split.largest_small_part(n));
                 if first <= last {
-                    self.options(n, split, first..=last, recent, &mut open)?;
+                    self.remove_options(&mut position, split, first..=last)?;
                 }
             }
             first = next;
         }
-        Ok(open.least().filter(|_| open.count > 0))
+        Ok(position.open.least())
     }
 
-    /// Removes from `open` the values of the options of one split with these smaller parts.
-    fn options(
-        &self,
-        n: u64,
-        split: &Split,
-        parts: std::ops::RangeInclusive<u64>,
-        recent: &Recent,
-        open: &mut Open,
-    ) -> Result<()> {
+    /// Removes from the open values those of the options of one split with these smaller parts.
+    fn remove_options(&self, position: &mut Position<'_>, split: &Split, parts: RangeInclusive<u64>) -> Result<()> {
+        let Position { n, recent, ref mut open } = *position;
         let (first, last) = (*parts.start(), *parts.end());
         let rest = n - split.remove;
         let mut remove = |small: &[u16], large: &[u16]| {

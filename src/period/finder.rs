@@ -9,7 +9,7 @@ use crate::solver::{self, Method, SequenceStats, SparseSpace};
 use crate::theory::definition::{Prefix, Sequence, for_each_piece};
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
-use crate::verify;
+use crate::verify::{Target, recompute};
 
 /// Minimum number of values at the end of a long sequence that must repeat for the repetition to be called observed.
 const SHORTEST: u64 = 64;
@@ -53,15 +53,14 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
             max_value: known.max_value,
             shortest,
             start: stretch.start,
-            lag: None,
+            copies: None,
         };
         if shortest == 0 {
             return Ok(finding);
         }
         let mut ends: Vec<u64> = [length / 2, length / 4, length / 8, shortest].into_iter().collect();
         if self.space != SparseSpace::NONE {
-            let last_rare = known.rares.last().map_or(0, |rare| rare.0);
-            let window = solver::lookback(self.rule, last_rare);
+            let window = solver::lookback(self.rule, known.last_rare());
             ends.extend((window < length / 2).then_some(window));
         }
         ends.retain(|&h| h >= 1);
@@ -93,7 +92,7 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
             }
         }
         if finding.repeat.is_none() && stretch.start == 0 && !is_octal(self.rule) {
-            finding.repeat = self.find_arithmetic()?;
+            finding.repeat = self.find_arithmetic(&known)?;
         }
         Ok(finding)
     }
@@ -106,7 +105,7 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
             return Err(Error::Freed { from: 0, to: count, hole: (freed.start, freed.end), heap: None });
         }
         let none = SequenceStats::default();
-        verify::count(self.values, self.space, if freed.is_empty() { &none } else { self.freed })
+        SequenceStats::of(self.values, self.space, if freed.is_empty() { &none } else { self.freed })
     }
 
     /// Returns the repetition with period `p`, or with the divisor of `p` that is the least period: its preperiod,
@@ -153,7 +152,10 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
     fn by_window(self, known: &SequenceStats, start: u64, n0: u64, p: u64) -> Result<Option<Proof>> {
         let rule = self.rule;
         let count = self.values.len();
-        let Some(&(last_rare, _)) = known.rares.last() else { return Ok(None) };
+        if known.rare_positions.is_empty() {
+            return Ok(None);
+        }
+        let last_rare = known.last_rare();
         let shift = if self.space.position == 1 && p % 2 == 1 { 2 * p } else { p };
         if self.space == SparseSpace::NONE || !solver::may_be_sparse(rule, self.method) || shift >= count {
             return Ok(None);
@@ -162,13 +164,14 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
         let usual = solver::lookback(rule, last_rare);
         let from = (n0.max(usual) + usual + rule.max_difference()).min(count - shift);
         let to = from + shift;
-        let rares = known.rares.len() as u64;
-        let mut window = PeriodWindow { from, to, space: self.space, rares, last_rare, depth: 0 };
+        let rare_positions = known.rare_positions.len() as u64;
+        let mut window = PeriodWindow { from, to, space: self.space, rare_positions, last_rare, depth: 0 };
         if last_rare >= from || !self.windows_agree(&window, start)? {
             return Ok(None);
         }
         let first = Prefix { of: self.values, count: to };
-        let work = match verify::recompute::check(rule, self.method, self.space, &first, known, from..to, |_, _| ()) {
+        let target = Target { rule, space: self.space, values: &first, stats: known };
+        let work = match recompute::check(target, self.method, from..to, |_, _| ()) {
             Err(Error::Freed { .. }) => return Ok(None),
             work => work?,
         };
@@ -206,11 +209,11 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
     /// Finds p and saltus > 0 with G(n + p) = G(n) + saltus throughout the last half, for p up to half of [`ENOUGH`].
     /// Searches only when the last half has a greater value than the first. The caller excludes octal games, where a
     /// short table can show such a repetition although none lasts.
-    fn find_arithmetic(self) -> Result<Option<Repeat>> {
+    fn find_arithmetic(self, known: &SequenceStats) -> Result<Option<Repeat>> {
         /// Number of values at the end in which the period is searched.
         const ENOUGH: u64 = 1 << 18;
         let count = self.values.len();
-        if count < SHORTEST || largest(self.values, count / 2)? == largest(self.values, count)? {
+        if count < SHORTEST || known.max_at < count / 2 {
             return Ok(None);
         }
         let mut last = vec![0; index(count.min(ENOUGH))];
@@ -241,13 +244,4 @@ pub(super) fn has_zero<S: Sequence + ?Sized>(values: &S, from: u64, to: u64) -> 
         Ok(())
     })?;
     Ok(found)
-}
-
-fn largest<S: Sequence + ?Sized>(values: &S, to: u64) -> Result<u16> {
-    let mut largest = 0;
-    for_each_piece(values, 0, to, |_, piece| {
-        largest = piece.iter().fold(largest, |a, &b| a.max(b));
-        Ok(())
-    })?;
-    Ok(largest)
 }

@@ -26,7 +26,7 @@ pub mod theorems;
 mod watch;
 mod watch_state;
 
-pub use compute::{Found, Search, Stopped, compute_until_proved, compute_until_proved_in};
+pub use compute::{Found, RunSearch, Search, Stopped, compute_until_proved};
 pub use finder::Subject;
 pub use preperiod::OffsetCopies;
 pub use search::{exceptions, last_difference};
@@ -107,8 +107,8 @@ pub struct Finding {
     pub shortest: u64,
     /// First n searched: 0, or the end of the discarded values.
     pub start: u64,
-    /// What two copies of the sequence showed about discarded values.
-    pub lag: Option<OffsetCopies>,
+    /// What two copies of the sequence, one period apart, showed about discarded values; `None` when none are needed.
+    pub copies: Option<OffsetCopies>,
 }
 
 impl Finding {

@@ -54,62 +54,68 @@ pub struct OffsetCopies {
     pub(super) proof: Proof,
 }
 
-/// Computes the front copy up to n2 and the back copy up to n1, where `p` is the period and `proof` the proof by P4.
-/// `go_on` receives the number of values done and the number to do; the result is `None` when it returned false.
-///
-/// # Errors
-/// Errors of the solver, [`Error::Freed`] among them when a copy needs values that it has not retained;
-/// [`Error::Differs`] when the values before n1 do not belong to the period, so that the run or this computation was
-/// wrong.
-pub(super) fn offset_copies(
-    rule: &Rule,
-    method: Method,
-    p: u64,
-    proof: &Proof,
-    window: &PeriodWindow,
-    go_on: impl FnMut(u64, u64) -> bool,
-) -> Result<Option<OffsetCopies>> {
-    copies_keeping(rule, method, p, proof, window, RETAINED_HEAD, go_on)
+/// A period proved by P4 whose least preperiod is to be computed.
+pub(super) struct ProvedPeriod<'a> {
+    pub(super) rule: &'a Rule,
+    /// The method that computes the copies.
+    pub(super) method: Method,
+    /// p.
+    pub(super) period: u64,
+    /// The proof by P4.
+    pub(super) proof: &'a Proof,
+    /// The window of the proof.
+    pub(super) window: PeriodWindow,
 }
 
-fn copies_keeping(
-    rule: &Rule,
-    method: Method,
-    p: u64,
-    proof: &Proof,
-    window: &PeriodWindow,
-    head: u64,
-    mut go_on: impl FnMut(u64, u64) -> bool,
-) -> Result<Option<OffsetCopies>> {
-    // Maximum number of values by which the distance of the copies exceeds p.
-    let lead = MIN_DROPPED.min(head);
-    let mut front = Copy::new(rule, method, head)?;
-    let mut back = Copy::new(rule, method, head)?;
-    let mut ahead = Ahead::new(rule, p, proof, window);
-    let mut behind = Behind { claimed: window.from - window.width(rule), ..Behind::default() };
-    let mut there = Vec::new();
-    while front.len() < ahead.n2 || back.len() < ahead.n1 {
-        if !go_on(front.len().min(ahead.n2) + back.len().min(ahead.n1), ahead.n1 + ahead.n2) {
-            return Ok(None);
-        }
-        if front.len() < ahead.n2.min(back.len() + p + lead / 2) {
-            let from = front.advance(ahead.n2.min(back.len() + p + lead), lead)?;
-            let proof = front.proof();
-            ahead.see(from, &front.fresh, &proof);
-            continue;
-        }
-        let from = back.advance(ahead.n1.min(front.len() - p), 0)?;
-        there.resize(back.fresh.len(), 0);
-        front.values.read(from + p, &mut there)?;
-        behind.compare(from, &back.fresh, &there, p)?;
+impl ProvedPeriod<'_> {
+    /// Computes the front copy up to n2 and the back copy up to n1. `go_on` receives the number of values done and the
+    /// number to do; the result is `None` when it returned false.
+    ///
+    /// # Errors
+    /// Errors of the solver, [`Error::Freed`] among them when a copy needs values that it has not retained;
+    /// [`Error::Differs`] when the values before n1 do not belong to the period, so that the run or this computation
+    /// was wrong.
+    pub(super) fn offset_copies(&self, go_on: impl FnMut(u64, u64) -> bool) -> Result<Option<OffsetCopies>> {
+        self.offset_copies_retaining(RETAINED_HEAD, go_on)
     }
-    let Ahead { n1, proof, counting, nearer, shown, .. } = ahead;
-    let window = proof.window.unwrap_or(*window);
-    behind.belongs(n1 - window.width(rule), p)?;
-    let Behind { preperiod, count, heaps, .. } = behind;
-    let exceptions = (preperiod <= p).then_some((count, heaps));
-    let least = if nearer { shown.nearer.found } else { shown.given.found };
-    Ok(Some(OffsetCopies { preperiod, exceptions, counted: counting.done(), proof: Proof { least, ..proof } }))
+
+    /// Like [`ProvedPeriod::offset_copies`]; each copy retains the first `head` values.
+    fn offset_copies_retaining(
+        &self,
+        head: u64,
+        mut go_on: impl FnMut(u64, u64) -> bool,
+    ) -> Result<Option<OffsetCopies>> {
+        let p = self.period;
+        // Maximum number of values by which the distance of the copies exceeds p.
+        let lead = MIN_DROPPED.min(head);
+        let mut front = Copy::new(self.rule, self.method, head)?;
+        let mut back = Copy::new(self.rule, self.method, head)?;
+        let mut ahead = Ahead::new(self);
+        let mut behind = Behind { claimed: self.window.from - self.window.width(self.rule), ..Behind::default() };
+        let mut there = Vec::new();
+        while front.len() < ahead.n2 || back.len() < ahead.n1 {
+            if !go_on(front.len().min(ahead.n2) + back.len().min(ahead.n1), ahead.n1 + ahead.n2) {
+                return Ok(None);
+            }
+            if front.len() < ahead.n2.min(back.len() + p + lead / 2) {
+                let from = front.advance(ahead.n2.min(back.len() + p + lead), lead)?;
+                let proof = front.proof();
+                ahead.see(from, &front.fresh, &proof);
+                continue;
+            }
+            let from = back.advance(ahead.n1.min(front.len() - p), 0)?;
+            there.resize(back.fresh.len(), 0);
+            front.values.read(from + p, &mut there)?;
+            behind.compare(from, &back.fresh, &there, p)?;
+        }
+        let Ahead { n1, proof, counting, nearer, shown, .. } = ahead;
+        let window = proof.window.unwrap_or(self.window);
+        behind.belongs(n1 - window.width(self.rule), p)?;
+        let Behind { preperiod, count, positions, .. } = behind;
+        let exceptions = (preperiod <= p).then_some((count, positions));
+        let least = if nearer { shown.nearer.found } else { shown.given.found };
+        Ok(Some(OffsetCopies { preperiod, exceptions, counted: counting.done(), proof: Proof { least, ..proof } }))
+    }
 }
 
 /// What the front copy shows.
@@ -136,14 +142,15 @@ struct BothShown {
 }
 
 impl Ahead {
-    fn new(rule: &Rule, p: u64, proof: &Proof, window: &PeriodWindow) -> Ahead {
+    fn new(proved: &ProvedPeriod<'_>) -> Ahead {
+        let ProvedPeriod { rule, period: p, proof, window, .. } = *proved;
         let given = Shown::new(window.from - window.width(rule)..window.from, p);
         Ahead {
             p,
             n1: window.from,
             n2: proof.length,
             proof: proof.clone(),
-            window: *window,
+            window,
             nearer: false,
             watch: Watch::new(rule),
             counting: FactCounter::new(window.space, window.to),
@@ -200,7 +207,7 @@ struct Behind {
     /// Number of differences.
     count: u64,
     /// The first differences, at most [`LISTED`].
-    heaps: Vec<u64>,
+    positions: Vec<u64>,
     /// The two values of the last difference.
     last: (u16, u16),
 }
@@ -213,8 +220,8 @@ impl Behind {
             self.last = (value, again);
             self.belongs(self.claimed, p)?;
             self.count += 1;
-            if self.heaps.len() < LISTED {
-                self.heaps.push(n);
+            if self.positions.len() < LISTED {
+                self.positions.push(n);
             }
         }
         Ok(())

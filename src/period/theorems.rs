@@ -136,7 +136,7 @@ pub struct PeriodWindow {
     /// The space (m, e).
     pub space: SparseSpace,
     /// Number of rare positions below n2, n = 0 included.
-    pub rares: u64,
+    pub rare_positions: u64,
     /// r, the last rare position below n2.
     pub last_rare: u64,
     /// D, an upper bound of the smaller parts of witnesses.

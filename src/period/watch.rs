@@ -34,34 +34,23 @@ const SEEN_AGAIN: u64 = 1 << 20;
 /// The window before n1, and what is known about the values since.
 pub(super) struct Mark {
     pub(super) n1: u64,
-    space: SparseSpace,
-    pub(super) rares: u64,
-    pub(super) last_rare: u64,
-    /// Upper bound of the smaller parts of witnesses since n1.
-    pub(super) depth: u64,
+    /// How the values since n1 were proved; its `depth` bounds the smaller parts of all their witnesses.
+    pub(super) proof: ProofSummary,
     /// The values before n1.
     pub(super) window: Vec<u16>,
     /// Searches for the low bytes of the last [`NEEDLE`] values of `window`.
     needle: Finder<'static>,
     /// Odd distances at which the window recurred, when e = 1.
-    pub(super) odd: Vec<u64>,
+    pub(super) odd_shifts: Vec<u64>,
 }
 
 impl Mark {
-    /// Creates a mark at n1, given the number of rare positions and the last of them; `None` when `window` is shorter
-    /// than [`NEEDLE`].
-    pub(super) fn new(
-        n1: u64,
-        space: SparseSpace,
-        (rares, last_rare): (u64, u64),
-        depth: u64,
-        window: Vec<u16>,
-        odd: Vec<u64>,
-    ) -> Option<Mark> {
+    /// Creates a mark at n1; `None` when `window` is shorter than [`NEEDLE`].
+    pub(super) fn new(n1: u64, proof: ProofSummary, window: Vec<u16>, odd_shifts: Vec<u64>) -> Option<Mark> {
         let last = &window[window.len().checked_sub(NEEDLE)?..];
         let low: Vec<u8> = last.iter().map(|v| v.to_le_bytes()[0]).collect();
         let needle = Finder::new(&low).into_owned();
-        Some(Mark { n1, space, rares, last_rare, depth, window, needle, odd })
+        Some(Mark { n1, proof, window, needle, odd_shifts })
     }
 }
 
@@ -126,9 +115,9 @@ impl Watch {
         self.end = from;
         let wide = solver::lookback(&self.rule, proof.last_rare);
         if let Some(mark) = &mut self.mark {
-            mark.depth = mark.depth.max(proof.depth);
-            if (mark.space, mark.rares, mark.last_rare) != (proof.space, proof.rares, proof.last_rare) {
-                self.mark = None;
+            mark.proof.depth = mark.proof.depth.max(proof.depth);
+            if mark.proof != (ProofSummary { depth: mark.proof.depth, ..*proof }) {
+                self.mark = None; // another space, or a new rare position
             }
         }
         let mut rest = values;
@@ -161,8 +150,7 @@ impl Watch {
     /// Takes the last `wide` values as the window, when there are enough of them.
     fn mark(&mut self, wide: u64, proof: &ProofSummary) {
         let Some(start) = self.recent.len().checked_sub(index(wide)) else { return };
-        let (rares, window) = ((proof.rares, proof.last_rare), self.recent[start..].to_vec());
-        self.mark = Mark::new(self.end, proof.space, rares, proof.depth, window, Vec::new());
+        self.mark = Mark::new(self.end, *proof, self.recent[start..].to_vec(), Vec::new());
     }
 
     /// Compares each of the last `fresh` ends of the sequence with the window.
@@ -179,23 +167,17 @@ impl Watch {
             if n2 <= mark.n1 || end < width || self.recent[end - width..end] != mark.window[..] {
                 continue;
             }
-            let (p, e) = (n2 - mark.n1, mark.space.position);
+            let (p, e) = (n2 - mark.n1, mark.proof.space.position);
             if e == 1 && p % 2 == 1 {
-                mark.odd.push(p);
+                mark.odd_shifts.push(p);
                 continue;
             }
-            let window = PeriodWindow {
-                from: mark.n1,
-                to: n2,
-                space: mark.space,
-                rares: mark.rares,
-                last_rare: mark.last_rare,
-                depth: mark.depth,
-            };
-            if !window.is_placed(&self.rule) || window.width(&self.rule) > width as u64 || mark.last_rare >= mark.n1 {
+            let ProofSummary { space, rares: rare_positions, last_rare, depth } = mark.proof;
+            let window = PeriodWindow { from: mark.n1, to: n2, space, rare_positions, last_rare, depth };
+            if !window.is_placed(&self.rule) || window.width(&self.rule) > width as u64 || last_rare >= mark.n1 {
                 continue;
             }
-            let half_seen = e == 1 && mark.odd.contains(&(p / 2));
+            let half_seen = e == 1 && mark.odd_shifts.contains(&(p / 2));
             let proof =
                 Proof { theorem: Theorem::P4, from: mark.n1, length: n2, window: Some(window), least: Vec::new() };
             let mut repeat = Repeat { period: p, preperiod: mark.n1, exact: false, saltus: 0, proof: Some(proof) };

@@ -221,7 +221,7 @@ mod tests {
             let space = known.and_then(|(mask, position)| SparseSpace::new(&rule, mask, position));
             let space =
                 space.unwrap_or_else(|| crate::solver::Histogram::of(right.as_slice()).unwrap().best_space(&rule).0);
-            let rares: Vec<_> = space.rares(0, &right).collect();
+            let rares: Vec<_> = space.rare_positions(0, &right).collect();
             for kernel in Kernel::available() {
                 let start = 100_000u64;
                 let mut audits = (0..1000).map(|seed| Audit::new(&rule, space, other_than(kernel), seed, &rares));

@@ -27,6 +27,7 @@ mod window;
 mod witnesses;
 
 pub use crate::theory::sparse_space::{Histogram, SparseSpace};
+pub use crate::theory::stats::SequenceStats;
 
 use crate::error::{Error, Result};
 use crate::fault;
@@ -83,15 +84,6 @@ pub struct Work {
     pub depth: u64,
 }
 
-/// What is known of discarded values ([`Sequence::freed`]).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SequenceStats {
-    /// The rare positions among them under the space in use, ascending, with the values.
-    pub rares: Vec<(u64, u16)>,
-    /// The largest discarded value.
-    pub max_value: u16,
-}
-
 /// What a solver extracts from the earlier values before it starts.
 #[derive(Default)]
 struct EarlierValues {
@@ -107,7 +99,7 @@ impl EarlierValues {
         let mut seen = EarlierValues { max_value: known.max_value, ..EarlierValues::default() };
         for_each_kept(past, |from, values| {
             if space != SparseSpace::NONE {
-                seen.rares.extend(space.rares(from, values));
+                seen.rares.extend(space.rare_positions(from, values));
             }
             let largest = values.iter().copied().max().unwrap_or(0);
             if largest > 255 {
@@ -117,7 +109,7 @@ impl EarlierValues {
             seen.large.drain(..witnesses::many_first(&seen.large));
             Ok(())
         })?;
-        seen.rares.extend(&known.rares);
+        seen.rares.extend(&known.rare_positions);
         seen.rares.sort_unstable();
         Ok(seen)
     }

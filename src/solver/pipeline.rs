@@ -242,7 +242,7 @@ mod tests {
         let all = values(&rule, Method::Sparse(Kernel::best()), 400_000).unwrap();
         let (past, later) = all.split_at(360_448); // a multiple of PIPELINE_PIECE
         let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
-        let rares: Vec<(u64, u16)> = space.rares(0, past).collect();
+        let rares: Vec<(u64, u16)> = space.rare_positions(0, past).collect();
         for (threads, kernel) in
             [1, 2, 16].into_iter().flat_map(|t| Kernel::available().into_iter().map(move |k| (t, k)))
         {
@@ -348,7 +348,7 @@ mod tests {
             let rule: Rule = game.parse().unwrap();
             let past = values(&rule, Method::Sparse(Kernel::best()), 200_000).unwrap();
             let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
-            let rares = space.rares(0, &past).collect();
+            let rares = space.rare_positions(0, &past).collect();
             // A large maximum among the earlier values makes the stream use 16-bit values.
             let mut stream = Stream::new(&rule, space, Kernel::best(), rares, largest, past.as_slice()).unwrap();
             let mut codes = Codes::new(space, 0);
@@ -367,7 +367,7 @@ mod tests {
         let past = values(&rule, Method::Sparse(Kernel::best()), 100_000).unwrap();
         let solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, past.as_slice()).unwrap();
         let space = solver.space();
-        let rares = space.rares(0, &past).collect();
+        let rares = space.rare_positions(0, &past).collect();
         let stream = Stream::new(&rule, space, Kernel::best(), rares, 255, past.as_slice()).unwrap();
         let mut codes = Codes::new(space, 0);
         codes.push(&past);

@@ -62,7 +62,6 @@ use crate::period;
 use crate::solver::{Method, SequenceStats, SparseSpace};
 use crate::table::digest::DigestChain;
 use crate::theory::rule::Rule;
-use crate::verify;
 use directory::open;
 use record::{FORMAT, file_name, further, nim, order};
 use std::path::Path;
@@ -104,8 +103,7 @@ pub fn examine(rule: &Rule, method: Method, to: u64, stop: &AtomicBool) -> Resul
         return Ok(None);
     }
     let values = search.values.as_slice();
-    let known = verify::count(values, search.space, &SequenceStats::default())?;
-    let max_at = values.iter().position(|&v| v == known.max_value).unwrap_or(0) as u64;
+    let stats = SequenceStats::of(values, search.space, &SequenceStats::default())?;
     let mut chain = DigestChain::new();
     chain.update(values);
     let sparse = search.space != SparseSpace::NONE;
@@ -119,12 +117,12 @@ pub fn examine(rule: &Rule, method: Method, to: u64, stop: &AtomicBool) -> Resul
         period: repeat.map(|repeat| repeat.period),
         preperiod: repeat.map(|repeat| repeat.preperiod),
         saltus: repeat.map_or(0, |repeat| repeat.saltus),
-        max_value: known.max_value,
-        max_at,
+        max_value: stats.max_value,
+        max_at: stats.max_at,
         mask: search.space.mask,
         position: search.space.position,
-        rares: sparse.then_some(known.rares.len() as u64),
-        last_rare: known.rares.last().filter(|_| sparse).map(|rare| rare.0),
+        rares: sparse.then_some(stats.rare_positions.len() as u64),
+        last_rare: sparse.then(|| stats.last_rare()),
         theorem: repeat.and_then(|repeat| repeat.proof.as_ref()).map(|proof| proof.theorem),
         checked_through: search.finding.count,
         digest: chain.digest().to_string(),

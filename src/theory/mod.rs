@@ -6,5 +6,7 @@ pub mod definition;
 pub mod names;
 pub mod nimber;
 mod parsing;
+pub(crate) mod random;
 pub mod rule;
 pub mod sparse_space;
+pub mod stats;

@@ -1,6 +1,6 @@
 //! A run directory opened for a check: files that agree with the journal, and the ranges that can be checked.
 
-use super::{Report, count};
+use super::{Report, Target};
 use crate::checkpoint::journal::{self, Contents};
 use crate::checkpoint::summary::DiscardSummary;
 use crate::error::{Error, Result};
@@ -16,7 +16,7 @@ pub(super) struct CheckedRun {
     pub(super) view: RunReader,
     pub(super) space: SparseSpace,
     /// Rare positions and largest value of all values.
-    pub(super) known: SequenceStats,
+    pub(super) stats: SequenceStats,
 }
 
 impl CheckedRun {
@@ -28,30 +28,31 @@ impl CheckedRun {
         let summary = DiscardSummary::read(dir, last)?;
         let freed = summary.as_ref().map(DiscardSummary::known).unwrap_or_default();
         let space = space_of(&view.rule, last);
-        let known = count(&view, space, &freed)?;
-        Ok(CheckedRun { view, space, known })
+        let stats = SequenceStats::of(&view, space, &freed)?;
+        Ok(CheckedRun { view, space, stats })
+    }
+
+    /// Returns the values of the run, with their space and statistics.
+    pub(super) fn target(&self) -> Target<'_, RunReader> {
+        Target { rule: &self.view.rule, space: self.space, values: &self.view, stats: &self.stats }
     }
 
     /// Checks that the rare positions are those of the journal. It comes last, because an error about a wrong value
     /// is more precise.
     pub(super) fn agree(&self) -> Result<()> {
         let last = &self.view.contents.last;
-        let rares = (self.known.rares.len() as u64, self.last_rare());
-        if space_of(&self.view.rule, last) != SparseSpace::NONE && rares != (last.rares, last.last_rare) {
+        let (count, last_rare) = (self.stats.rare_positions.len() as u64, self.stats.last_rare());
+        if space_of(&self.view.rule, last) != SparseSpace::NONE && (count, last_rare) != (last.rares, last.last_rare) {
             return Err(Error::Damage {
                 path: self.view.table.path().into(),
                 offset: HEADER,
                 what: format!(
-                    "the table has {} rare positions, the last at n = {}; the journal states {} and n = {}",
-                    rares.0, rares.1, last.rares, last.last_rare
+                    "the table has {count} rare positions, the last at n = {last_rare}; the journal states {} and n = {}",
+                    last.rares, last.last_rare
                 ),
             });
         }
         Ok(())
-    }
-
-    pub(super) fn last_rare(&self) -> u64 {
-        self.known.rares.last().map_or(0, |rare| rare.0)
     }
 
     /// Returns the parts of the range that can be checked, before and after the part that cannot, when the options of

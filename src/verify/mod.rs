@@ -35,8 +35,8 @@ pub use digest::{digest, verified};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::solver::{self, Method, SequenceStats, SparseSpace};
-use crate::theory::definition::{self, Sequence, for_each_piece};
-use crate::theory::nimber::index;
+use crate::theory::definition::{self, Sequence};
+use crate::theory::random::split_mix;
 use crate::theory::rule::Rule;
 use checked_run::{CheckedRun, open_consistent};
 use rayon::prelude::*;
@@ -60,41 +60,26 @@ pub struct Report {
     pub kernel: Option<&'static str>,
 }
 
-/// Returns the rare positions and the largest value of a sequence: counts the retained values in parallel, and takes
-/// those of the discarded values from `freed`. Under [`SparseSpace::NONE`] the list of rare positions is empty,
-/// except for those of `freed`.
-///
-/// # Errors
-/// Errors of reading `past`.
-pub fn count<S: Sequence + ?Sized>(past: &S, space: SparseSpace, freed: &SequenceStats) -> Result<SequenceStats> {
-    /// Number of values counted by one task.
-    const VALUES_PER_TASK: u64 = 1 << 20;
-    let hole = past.freed();
-    let pieces =
-        |from: u64, to: u64| (from..to).step_by(index(VALUES_PER_TASK)).map(move |n| n..to.min(n + VALUES_PER_TASK));
-    let pieces: Vec<Range<u64>> = pieces(0, hole.start).chain(pieces(hole.end, past.len())).collect();
-    let counted = pieces.into_par_iter().map(|piece| {
-        let mut known = SequenceStats::default();
-        for_each_piece(past, piece.start, piece.end, |from, values| {
-            known.max_value = values.iter().fold(known.max_value, |largest, &v| largest.max(v));
-            if space != SparseSpace::NONE {
-                let rares = (from..).zip(values).filter(|&(n, &v)| space.is_rare(v, n));
-                known.rares.extend(rares.map(|(n, &v)| (n, v)));
-            }
-            Ok(())
-        })?;
-        Ok(known)
-    });
-    let mut all = counted.try_reduce(SequenceStats::default, |mut before, after| {
-        before.rares.extend(after.rares);
-        before.max_value = before.max_value.max(after.max_value);
-        Ok(before)
-    })?;
-    all.max_value = all.max_value.max(freed.max_value);
-    all.rares.extend(&freed.rares);
-    all.rares.sort_unstable();
-    Ok(all)
+/// A sequence to be checked, with its sparse space and statistics.
+#[derive(Debug)]
+pub struct Target<'a, S: ?Sized> {
+    /// The rule of the game.
+    pub rule: &'a Rule,
+    /// The sparse space that decides which positions are rare, or [`SparseSpace::NONE`].
+    pub space: SparseSpace,
+    /// The values G(0), G(1), …
+    pub values: &'a S,
+    /// Rare positions and largest value of the whole sequence under `space`, discarded values included.
+    pub stats: &'a SequenceStats,
 }
+
+impl<S: ?Sized> Clone for Target<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S: ?Sized> Copy for Target<'_, S> {}
 
 /// Returns a function that reports the progress of one range as that of the whole check: `before` of `all` values are
 /// done already.
@@ -116,14 +101,13 @@ pub fn exclusion(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut
         let named = rule.known().and_then(|known| known.space);
         let space = named.and_then(|(mask, position)| SparseSpace::new(rule, mask, position));
         run.space = space.ok_or_else(|| Error::NoSpace { game: rule.name().into() })?;
-        run.known = count(&run.view, run.space, &SequenceStats::default())?;
+        run.stats = SequenceStats::of(&run.view, run.space, &SequenceStats::default())?;
     }
-    let CheckedRun { view, space, known } = &run;
-    let (ranges, report) = run.ranges(range, run.last_rare() + view.rule.max_remove())?;
+    let (ranges, report) = run.ranges(range, run.stats.last_rare() + run.view.rule.max_remove())?;
     let mut before = 0;
     for range in ranges {
         let length = range.end - range.start;
-        exclusion::check(&view.rule, *space, view, known, range, overall(&mut progress, before, report.checked))?;
+        exclusion::check(run.target(), range, overall(&mut progress, before, report.checked))?;
         before += length;
     }
     run.agree()?;
@@ -137,14 +121,13 @@ pub fn exclusion(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut
 /// [`exclusion()`].
 pub fn recompute(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut(u64, u64)) -> Result<Report> {
     let run = CheckedRun::open(dir)?;
-    let CheckedRun { view, space, known } = &run;
-    let (ranges, mut report) = run.ranges(range, solver::lookback(&view.rule, run.last_rare()))?;
-    let kernel = other_kernel(&view.contents.last.kernel);
+    let (ranges, mut report) = run.ranges(range, solver::lookback(&run.view.rule, run.stats.last_rare()))?;
+    let kernel = other_kernel(&run.view.contents.last.kernel);
     let mut before = 0;
     for range in ranges {
         let length = range.end - range.start;
         let overall = overall(&mut progress, before, report.checked);
-        let work = recompute::check(&view.rule, Method::Sparse(kernel), *space, view, known, range, overall)?;
+        let work = recompute::check(run.target(), Method::Sparse(kernel), range, overall)?;
         if work.witnessed > 0 || report.kernel.is_none() {
             report.kernel = Some(if work.witnessed > 0 { kernel.name() } else { Method::Definition.name() });
         }
@@ -203,8 +186,7 @@ pub fn definition(
         return Ok(report);
     }
     let length = range.end - range.start;
-    let mut state = seed;
-    let drawn = std::iter::repeat_with(|| range.start + split_mix(&mut state) % length);
+    let drawn = (0..).map(|i| range.start + split_mix(seed, i) % length);
     let count = usize::try_from(samples).unwrap_or(usize::MAX);
     let mut heaps: Vec<u64> = if samples >= length { range.clone().collect() } else { drawn.take(count).collect() };
     heaps.extend([range.start, range.end - 1]);
@@ -239,12 +221,4 @@ pub fn sample<S: Sequence + ?Sized>(
         progress(done, heaps.len() as u64);
     }
     Ok(())
-}
-
-/// Returns the next number of SplitMix64 (Steele, Lea and Flood 2014), which is the same for a seed on every machine.
-pub(crate) fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

@@ -12,7 +12,7 @@ use crate::solver::{Method, SequenceStats, SparseSpace};
 use crate::table::digest::Digest;
 use crate::theory::definition::{Prefix, Sequence};
 use crate::theory::rule::Rule;
-use crate::verify;
+use crate::verify::{Target, recompute};
 
 impl Certificate {
     /// Checks everything that can be checked without values, and returns the rule. It is fast for every certificate,
@@ -89,7 +89,7 @@ impl Certificate {
                 format!("its window.rares {rares} and window.last_rare {last_rare} do not fit from, {}", self.from);
             return Err(refused(what));
         }
-        let window = PeriodWindow { from: self.from, to, space, rares, last_rare, depth };
+        let window = PeriodWindow { from: self.from, to, space, rare_positions: rares, last_rare, depth };
         if !window.is_placed(rule) {
             let what = format!(
                 "its from {} is too small for window.last_rare {last_rare} and window.depth {depth}",
@@ -120,8 +120,8 @@ impl Certificate {
         let (space, to) = window.map_or((SparseSpace::NONE, 0), |window| (window.space, window.to));
         let counted = CertifiedFacts::of(&all, length, space, to)?;
         self.must("digest", &self.digest, &counted.digest)?;
-        self.must("max_value", &self.max_value, &counted.max_value)?;
-        self.must("max_at", &self.max_at, &counted.max_at)?;
+        self.must("max_value", &self.max_value, &counted.stats.max_value)?;
+        self.must("max_at", &self.max_at, &counted.stats.max_at)?;
         if let Some(n) = last_difference(&all, p, n0, length - p)? {
             return Err(refused(format!("its period is false: G({n}) and G({n} + {p}) are not equal")));
         }
@@ -136,28 +136,25 @@ impl Certificate {
         if self.theorem == Theorem::P2 && has_zero(&all, self.from, self.from + p)? {
             return Err(refused("its theorem P2 does not apply: a zero lies in the period".into()));
         }
-        match window {
-            Some(window) => self.check_window(&rule, method, &all, &window, &counted),
-            None => Ok(()),
-        }
+        let Some(window) = window else { return Ok(()) };
+        let subject = Subject { rule: &rule, method, space, values: &all, freed: &SequenceStats::default() };
+        self.check_window(subject, &window, &counted)
     }
 
     /// Checks for P4 the premises about values.
     fn check_window<S: Sequence + ?Sized>(
         &self,
-        rule: &Rule,
-        method: Method,
-        values: &S,
+        subject: Subject<'_, S>,
         window: &PeriodWindow,
         counted: &CertifiedFacts,
     ) -> Result<()> {
         let Some(facts) = &self.window else { return Ok(()) };
-        let PeriodWindow { from, to, space, depth, .. } = *window;
-        self.must("window.rares", &facts.rares, &(counted.rares.len() as u64))?;
-        self.must("window.last_rare", &facts.last_rare, &counted.rares.last().map_or(0, |rare| rare.0))?;
+        let Subject { rule, method, space, values, .. } = subject;
+        let PeriodWindow { from, to, depth, .. } = *window;
+        let stats = &counted.stats;
+        self.must("window.rares", &facts.rares, &(stats.rare_positions.len() as u64))?;
+        self.must("window.last_rare", &facts.last_rare, &stats.last_rare())?;
         self.must("window.rares_digest", &facts.rares_digest, &counted.rares_digest())?;
-        let freed = SequenceStats::default();
-        let subject = Subject { rule, method, space, values, freed: &freed };
         if !subject.windows_agree(window, 0)? {
             return Err(refused(format!(
                 "its window is false: the {} values before {from} and {to} differ",
@@ -167,8 +164,7 @@ impl Certificate {
         if to - from != self.period && last_difference(values, self.period, from, from + self.period)?.is_some() {
             return Err(refused(format!("its period {} is odd and does not hold from {from} on", self.period)));
         }
-        let known = SequenceStats { rares: counted.rares.clone(), max_value: self.max_value };
-        let work = verify::recompute::check(rule, method, space, values, &known, from..to, |_, _| ())?;
+        let work = recompute::check(Target { rule, space, values, stats }, method, from..to, |_, _| ())?;
         // The depth of the work only bounds that of the witnesses: it depends on the kernel, and does not cover
         // values computed by the definition.
         if (work.depth > depth || work.defined > 0)

@@ -1,5 +1,7 @@
 use super::*;
 use crate::kernel::Kernel;
+use crate::period::preperiod::copy::Ends;
+use crate::period::primes::prime_factors;
 use crate::period::{Subject, exceptions};
 use crate::solver::{Histogram, SequenceStats, values};
 
@@ -18,6 +20,7 @@ fn two_copies_show_the_same_facts_as_the_whole_table() {
         // A period from some n1 on is one from a later n1 on; before this one both copies have dropped values.
         let proof = Proof { length: 800_000 + p, ..proof };
         let window = PeriodWindow { from: 800_000, to: 800_000 + p, ..proof.window.unwrap() };
+        let proved = ProvedPeriod { rule: &rule, method, period: p, proof: &proof, window };
         for head in [1 << 17, 1 << 26] {
             let mut last = 0;
             let see = |done, of| {
@@ -25,7 +28,7 @@ fn two_copies_show_the_same_facts_as_the_whole_table() {
                 last = done;
                 true
             };
-            let copies = copies_keeping(&rule, method, p, &proof, &window, head, see).unwrap().unwrap();
+            let copies = proved.offset_copies_retaining(head, see).unwrap().unwrap();
             assert_eq!(copies.preperiod, n0, "{game}");
             let by_table = exceptions(all.as_slice(), p, n0, LISTED).unwrap();
             assert_eq!(copies.exceptions, (n0 <= p).then_some(by_table), "{game}");
@@ -40,12 +43,12 @@ fn two_copies_show_the_same_facts_as_the_whole_table() {
                 assert!(n >= n0 && all[index(n)] != all[index(n + p / f)], "{game}: {f}, {n}");
             }
         }
-        assert_eq!(copies_keeping(&rule, method, p, &proof, &window, 1 << 17, |done, _| done < 300_000).unwrap(), None);
+        assert_eq!(proved.offset_copies_retaining(1 << 17, |done, _| done < 300_000).unwrap(), None);
         // A window before the last exceptions, then a wrong period.
         let early = PeriodWindow { from: n0 - 1 + window.width(&rule), ..window };
-        let wrong = copies_keeping(&rule, method, p, &proof, &early, 1 << 17, |_, _| true);
+        let wrong = ProvedPeriod { window: early, ..proved }.offset_copies_retaining(1 << 17, |_, _| true);
         assert!(matches!(wrong, Err(Error::Differs { n, .. }) if n == n0 - 1 + p), "{game}: {wrong:?}");
-        let wrong = copies_keeping(&rule, method, p + 2, &proof, &window, 1 << 17, |_, _| true);
+        let wrong = ProvedPeriod { period: p + 2, ..proved }.offset_copies_retaining(1 << 17, |_, _| true);
         assert!(matches!(wrong, Err(Error::Differs { .. })), "{game}: {wrong:?}");
     }
 }

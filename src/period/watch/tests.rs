@@ -85,7 +85,9 @@ fn window_survives_a_stop_but_not_a_gap_or_an_altered_file() {
     assert_eq!(watch.mark.as_ref().map(|mark| mark.n1), Some(n1));
     watch.write_down(&dir, &view).unwrap();
     let again = Watch::resume(&rule, &dir, &view).unwrap();
-    let same = |a: &Mark, b: &Mark| (a.n1, a.depth, &a.window, &a.odd) == (b.n1, b.depth, &b.window, &b.odd);
+    let same = |a: &Mark, b: &Mark| {
+        (a.n1, a.proof.depth, &a.window, &a.odd_shifts) == (b.n1, b.proof.depth, &b.window, &b.odd_shifts)
+    };
     assert!(same(again.mark.as_ref().unwrap(), watch.mark.as_ref().unwrap()));
     let saved = std::fs::read(dir.join("watch.bin")).unwrap();
     for at in (0..saved.len()).step_by(997) {
