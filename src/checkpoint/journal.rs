@@ -144,7 +144,7 @@ impl Record {
     /// Returns the digest of the committed values; `None` if the field is no digest.
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
-        Digest::parse(&self.digest)
+        self.digest.parse().ok()
     }
 
     /// Returns the range of discarded values: whole segments between the head and the last values, or an empty range if

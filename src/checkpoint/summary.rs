@@ -137,7 +137,7 @@ impl DiscardSummary {
     /// Returns the digest of the values 0..`to`; `None` if the field is no digest.
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
-        Digest::parse(&self.digest)
+        self.digest.parse().ok()
     }
 
     /// Returns the statistics of the discarded values that a solver needs.

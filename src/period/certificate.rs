@@ -69,39 +69,59 @@ const LONGEST_PROGRAM: usize = 128;
 /// Maximum ratio of n1 of P4 to B of the module head.
 const MAX_WINDOW_FACTOR: u64 = 16;
 
-/// A proved period with the facts that a check needs; the module head describes each field.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A proved period with the facts that a check needs: one field per JSON key, in the order of the file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
 pub struct Certificate {
+    /// The format of the file, `grundy-certificate-1`.
     pub format: String,
+    /// Name and version of the program that wrote the file, 1 to 128 characters; for information only.
     pub program: String,
+    /// Canonical name of the game.
     pub game: String,
+    /// Digest of the rule ([`Rule::digest`]), 64 lowercase hexadecimal digits.
     pub rule: String,
+    /// The theorem that proves the period.
     pub theorem: Theorem,
+    /// The least period p, at least 1.
     pub period: u64,
+    /// The least preperiod n0.
     pub preperiod: u64,
+    /// The n from which the theorem is applied: max(n0, 1) for P1 and P3, n0 for P2, n1 for P4.
     pub from: u64,
+    /// Number of values that the proof needs, those of n < `checked_through`.
     pub checked_through: u64,
+    /// Digest of these values ([`crate::table::digest`]), 64 lowercase hexadecimal digits.
     pub digest: String,
+    /// The largest of these values.
     pub max_value: u16,
+    /// The least n with G(n) = `max_value`; 0 if all values are 0.
     pub max_at: u64,
+    /// Pairs (f, n): each prime factor f of p, ascending, with an n >= n0 such that G(n + p/f) != G(n).
     pub least: Vec<(u64, u64)>,
+    /// The window of P4; `None` (`null` in the file) for the other theorems.
     pub window: Option<WindowFacts>,
+    /// BLAKE3 of the whole file with an empty string as seal, 64 lowercase hexadecimal digits.
     pub seal: String,
 }
 
-/// The window to which P4 was applied; the module head describes each field.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The window to which P4 was applied: one field per JSON key, in the order of the file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
 pub struct WindowFacts {
+    /// n2: n1 + p, or n1 + 2p if `position` is 1 and p is odd.
     pub to: u64,
+    /// Mask m of the sparse space.
     pub mask: u16,
+    /// Position term e of the sparse space, 0 or 1.
     pub position: u8,
+    /// Number of rare positions below n2, n = 0 included.
     pub rares: u64,
+    /// The last rare position below n2.
     pub last_rare: u64,
+    /// BLAKE3 of all rare positions below n2, ascending, each as n (u64) and G(n) (u16), little-endian.
     pub rares_digest: String,
+    /// D, in tokens: every witness of an n between n1 and n2 has a smaller part of at most D.
     pub depth: u64,
 }
 

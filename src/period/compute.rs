@@ -23,7 +23,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A sequence computed in memory until its period was proved or the limit was reached.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Search {
     /// The values G(0), G(1), …
     pub values: Vec<u16>,
@@ -90,7 +91,7 @@ const FIRST_LOOK_ON_DISK: u64 = 1 << 20;
 const QUIET_REHASH: Duration = Duration::from_secs(2);
 
 /// The stage in which a search of a run directory was stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stopped {
     /// Values were being computed; more of them may show or prove a period.
     Searching,

@@ -16,6 +16,7 @@ use crate::theory::rule::Rule;
 
 /// The periods that the first values of a sequence exclude.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Excluded {
     /// Numbers none of whose divisors is a period, ascending.
     pub multiples: Vec<u64>,

@@ -15,6 +15,7 @@ use crate::verify::{Target, recompute};
 const SHORTEST: u64 = 64;
 
 /// A sequence to be searched, with what is known about it besides its values.
+#[derive(Debug)]
 pub struct Subject<'a, S: ?Sized> {
     /// The rule of the game.
     pub rule: &'a Rule,

@@ -40,7 +40,7 @@ use std::fmt;
 pub const LISTED: usize = 100;
 
 /// The theorem and the premises that prove a period.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Proof {
     /// The theorem applied.
     pub theorem: Theorem,
@@ -55,7 +55,7 @@ pub struct Proof {
 }
 
 /// How well a period is established.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// The period is proved by a theorem, or by definition in Nim.
@@ -77,7 +77,7 @@ impl fmt::Display for Status {
 }
 
 /// A repetition: G(n + period) = G(n) + saltus from the preperiod on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Repeat {
     /// p, the least period.
     pub period: u64,
@@ -96,6 +96,7 @@ pub struct Repeat {
 
 /// The result of a search for a period.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finding {
     /// The repetition, if one was found.
     pub repeat: Option<Repeat>,

@@ -72,7 +72,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The theorem that a proof applies; the module head states and proves each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Theorem {
     /// Guy and Smith, for rules whose splits have no least difference.
     P1,
@@ -127,7 +127,7 @@ fn is_grundys_game(rule: &Rule) -> bool {
 }
 
 /// The numbers to which P4 was applied, in the notation of the module head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PeriodWindow {
     /// n1.
     pub from: u64,

@@ -131,6 +131,7 @@ pub fn examine(rule: &Rule, method: Method, to: u64, stop: &AtomicBool) -> Resul
 
 /// The result of a survey.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Outcome {
     /// Number of records that existed before.
     pub found: usize,

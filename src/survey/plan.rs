@@ -33,7 +33,7 @@ const FORMAT: &str = "grundy-survey-plan-1";
 const SHARDING: &str = "blake3-first-8-bytes-little-endian-mod-shards";
 
 /// The games of a whole survey.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Games {
     /// All octal codes with up to this number of digits after the point.
@@ -235,6 +235,7 @@ pub struct Collection {
 
 /// The games that the plans of a [`Collection`] require and its records lack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Missing {
     /// Number of games of the plans.
     pub expected: usize,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Value of the field `format` of a record.
 pub(super) const FORMAT: &str = "grundy-survey-1";
 
-/// The result for one game; numbers that do not exist are null in the file.
+/// The result for one game: one field per JSON key. A number that does not exist is null in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
@@ -70,7 +70,7 @@ impl Record {
         if !is_program(&self.program) {
             return fail("the field 'program' is not a short line of printable ASCII");
         }
-        if Digest::parse(&self.digest).is_none() {
+        if self.digest.parse::<Digest>().is_err() {
             return fail("the digest is not 64 lower-case hexadecimal digits");
         }
         let count = self.checked_through;

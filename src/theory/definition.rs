@@ -72,6 +72,7 @@ impl Sequence for [u16] {
 }
 
 /// A sequence and the values that follow it.
+#[derive(Debug)]
 pub struct Appended<'a, S: ?Sized> {
     /// The first values.
     pub first: &'a S,
@@ -99,6 +100,7 @@ impl<S: Sequence + ?Sized> Sequence for Appended<'_, S> {
 }
 
 /// The first values of a sequence.
+#[derive(Debug)]
 pub struct Prefix<'a, S: ?Sized> {
     /// The sequence.
     pub of: &'a S,

@@ -4,7 +4,7 @@ use super::rule::{NIM, Rule};
 use crate::error::Error;
 
 /// A game that the program knows by name, or for which it knows a good mask.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NamedGame {
     /// The canonical name.
     pub game: &'static str,

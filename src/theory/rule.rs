@@ -47,7 +47,7 @@ pub struct Move {
 }
 
 /// A move with k = 2, in the form that the solvers use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Split {
     /// Number of tokens removed (s).
     pub remove: u64,
@@ -67,7 +67,7 @@ impl Split {
 }
 
 /// The rule of a heap game, in normal form, with its canonical name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rule {
     name: String,
     moves: Vec<Move>,
@@ -79,7 +79,7 @@ pub struct Rule {
 
 /// The moves that remove `first` to `last` tokens, leave one heap or none, and XOR the same constant. Nim has 131072
 /// moves with k = 0 or 1, which are two of these.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Removals {
     first: u64,
     last: u64,

@@ -16,7 +16,7 @@ use crate::theory::definition::{Sequence, for_each_piece};
 use crate::theory::rule::Rule;
 
 /// A mask and position term that the rule admits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SparseSpace {
     /// The mask m; 0 when every position counts as rare.
     pub mask: u16,
@@ -148,7 +148,7 @@ impl SparseSpace {
 }
 
 /// The number of occurrences of each value at even and at odd n, for n >= 1.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     counts: [Vec<i64>; 2],
 }

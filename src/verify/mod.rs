@@ -44,7 +44,8 @@ use std::ops::Range;
 use std::path::Path;
 
 /// The extent of a check that found nothing wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Report {
     /// First n checked.
     pub from: u64,

@@ -183,8 +183,8 @@ impl Certificate {
 }
 
 fn is_digest(what: &str, text: &str) -> Result<()> {
-    match Digest::parse(text) {
-        Some(_) => Ok(()),
-        None => Err(refused(format!("its {what} is not 64 hexadecimal digits"))),
+    match text.parse::<Digest>() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(refused(format!("its {what} is not 64 hexadecimal digits"))),
     }
 }
