@@ -15,6 +15,22 @@ use crate::verify::{Target, recompute};
 const SHORTEST: u64 = 64;
 
 /// A sequence to be searched, with what is known about it besides its values.
+///
+/// ```
+/// use grundy::period::{Status, Subject, Theorem};
+/// use grundy::solver::{self, Method, SequenceStats, SparseSpace};
+/// use grundy::{kernel::Kernel, theory::rule::Rule};
+///
+/// let (kayles, method): (Rule, _) = ("kayles".parse()?, Method::Sparse(Kernel::best()));
+/// let values = solver::values(&kayles, method, 1000)?;
+/// let (space, freed) = (SparseSpace::NONE, SequenceStats::default());
+/// let subject = Subject { rule: &kayles, method, space, values: values.as_slice(), freed: &freed };
+/// let finding = subject.find()?;
+/// let repeat = finding.repeat.as_ref().expect("Kayles is periodic");
+/// assert_eq!((finding.status(), repeat.period, repeat.preperiod), (Status::Proved, 12, 71));
+/// assert_eq!(repeat.proof.as_ref().map(|proof| proof.theorem), Some(Theorem::P1));
+/// # Ok::<(), grundy::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Subject<'a, S: ?Sized> {
     /// The rule of the game.

@@ -86,6 +86,17 @@ pub fn codes(digits: u32) -> Vec<Rule> {
 ///
 /// # Errors
 /// Errors of [`period::compute_until_proved`], such as [`Error::ValueTooLarge`].
+///
+/// ```
+/// use grundy::{kernel::Kernel, period::Status, solver::Method, survey};
+/// use std::sync::atomic::AtomicBool;
+///
+/// let method = Method::Sparse(Kernel::best());
+/// let record = survey::examine(&"0.77".parse()?, method, survey::TO, &AtomicBool::new(false))?;
+/// let record = record.expect("nothing stopped the search");
+/// assert_eq!((record.status, record.period, record.preperiod), (Status::Proved, Some(12), Some(71)));
+/// # Ok::<(), grundy::Error>(())
+/// ```
 pub fn examine(rule: &Rule, method: Method, to: u64, stop: &AtomicBool) -> Result<Option<Record>> {
     if rule.is_nim() {
         return Ok(Some(nim(to)));
@@ -154,6 +165,22 @@ pub struct Means {
 
 /// Writes the plan to `dir`, then the records that are missing there of the games of the plan's shard. `progress`
 /// receives the number of records written.
+///
+/// ```
+/// use grundy::survey::{self, Games, Means, Plan};
+/// use grundy::{kernel::Kernel, solver::Method};
+/// use std::sync::atomic::AtomicBool;
+///
+/// # let home = tempfile::tempdir()?;
+/// # let dir = &home.path().join("survey");
+/// let games = Games::List(vec!["0.77".into(), "0.07".into()]);
+/// let plan = Plan::new(games, (0, 1), 1 << 12)?;
+/// let means = Means { method: Method::Sparse(Kernel::best()), threads: 2 };
+/// let outcome = survey::survey(plan, dir, means, &AtomicBool::new(false), |_| {})?;
+/// assert_eq!((outcome.made, outcome.failed.len()), (2, 0));
+/// assert!(survey::csv(survey::read(&[dir])?.values()).contains("0.77,proved,12,71,"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// Errors of reading and writing records; [`Error::Survey`] when the directory has other files or the plan of another

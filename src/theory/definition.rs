@@ -16,6 +16,18 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 /// Something that holds the first values of a sequence: a vector, a table on disk, or both.
+///
+/// ```
+/// use grundy::theory::definition::{Prefix, Sequence, values};
+///
+/// let values = values(&"grundy".parse()?, 100)?;
+/// let first = Prefix { of: values.as_slice(), count: 20 };
+/// let mut out = [0; 3];
+/// first.read(17, &mut out)?;
+/// assert_eq!(out, values[17..20]);
+/// assert!(first.read(18, &mut out).is_err()); // 20 is not one of the first 20 values
+/// # Ok::<(), grundy::Error>(())
+/// ```
 pub trait Sequence: Sync {
     /// The number of values: those of n = 0..`len()`.
     fn len(&self) -> u64;

@@ -11,7 +11,7 @@
 //! **What it finds.** Let the values before n be right, and G(n) wrong in the table. *Too low*: always found. The
 //! value is below the mex, hence that of some option. If it is rare at n, then n is in R and (1) finds it. If it is
 //! common at n, the option is that of a move that does not leave two heaps, or has exactly one rare part
-//! (`solver::space`), which is in R because the values before n are right; (2) finds it. *Too high*: found by (1)
+//! (`theory::sparse_space`), which is in R because the values before n are right; (2) finds it. *Too high*: found by (1)
 //! when the wrong value is rare at n, or when the right one is and n is still in R; found by (2) when the value is
 //! one of the common options. Not found is a wrong common value above the right one that no common option has. In
 //! particular the check does not find the least common value that is not an option where a smaller rare value is

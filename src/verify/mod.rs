@@ -24,6 +24,33 @@
 //!
 //! Exclusion, recomputing and definition each have one function of a [`Sequence`] and a rule, and one of a directory,
 //! which calls it.
+//!
+//! ```
+//! use grundy::run::{self, Observer, Options, Progress};
+//! use grundy::{kernel::Kernel, solver::Method, theory::rule::Rule, verify};
+//! use std::sync::atomic::AtomicBool;
+//!
+//! struct Silent;
+//!
+//! impl Observer for Silent {
+//!     fn started(&mut self, _: &Rule, _: u64, _: Option<u64>) {}
+//!     fn rehashed(&mut self, _: u64, _: u64) {}
+//!     fn advanced(&mut self, _: &Progress) {}
+//!     fn note(&mut self, _: &str) {}
+//! }
+//!
+//! # let home = tempfile::tempdir()?;
+//! # let dir = &home.path().join("kayles");
+//! let method = Method::Sparse(Kernel::best());
+//! let options = Options { to: Some(5000), threads: 1, method, width: None, keep: None, rollback: false };
+//! run::run(Some(&"kayles".parse()?), dir, &options, &mut Silent, &AtomicBool::new(false))?;
+//!
+//! assert_eq!(verify::digest(dir, None, |_, _| {})?.checked, 5000);
+//! assert_eq!(verify::exclusion(dir, None, |_, _| {})?.checked, 5000);
+//! assert_eq!(verify::recompute(dir, Some(1000..3000), |_, _| {})?.checked, 2000);
+//! verify::definition(dir, None, 20, 1, |done, all| assert!(done <= all))?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod checked_run;
 mod digest;
