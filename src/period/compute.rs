@@ -187,7 +187,8 @@ impl Watching<'_> {
     fn compute(&mut self, rule: &Rule, options: &Options, goal: u64) -> Result<Option<RunReader>> {
         self.stop.store(false, Ordering::Relaxed);
         let options = Options { to: Some(goal), ..options.clone() };
-        let (dir, stop) = (self.dir, self.stop);
+        let dir = self.dir;
+        let stop = self.stop;
         let stopped = run::run(Some(rule), dir, &options, self, stop)?.stopped;
         self.again = Some(Instant::now());
         if stopped && !self.is_verified {
@@ -341,7 +342,8 @@ impl RunSearch<'_> {
         let Some(repeat) = finding.repeat.as_mut() else { return Ok(true) };
         let Some(proof) = &mut repeat.proof else { return Ok(true) };
         let Some(window) = proof.window else { return Ok(true) };
-        let (observer, stop) = (&mut *watching.inner, watching.outer);
+        let observer = &mut *watching.inner;
+        let stop = watching.outer;
         observer.note("computing all values again as two copies side by side, because the freed values are needed");
         let RunSearch { rule, options: Options { method, .. }, .. } = *self;
         let proved = ProvedPeriod { rule, method: *method, period: repeat.period, proof, window };

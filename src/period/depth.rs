@@ -156,7 +156,8 @@ impl<S: Sequence + ?Sized> Search<'_, S> {
     /// Removes from the open values those of the options of one split with these smaller parts.
     fn remove_options(&self, position: &mut Position<'_>, split: &Split, parts: RangeInclusive<u64>) -> Result<()> {
         let Position { n, recent, ref mut open } = *position;
-        let (first, last) = (*parts.start(), *parts.end());
+        let first = *parts.start();
+        let last = *parts.end();
         let rest = n - split.remove;
         let mut remove = |small: &[u16], large: &[u16]| {
             small.iter().zip(large.iter().rev()).for_each(|(a, b)| open.remove(split.constant ^ a ^ b));

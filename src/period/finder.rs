@@ -117,7 +117,8 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
     /// Returns the rare positions and the largest value of the whole sequence; [`Error::Freed`] when no value after the
     /// discarded ones is retained, because `freed` may then describe values beyond the end.
     fn known(self) -> Result<SequenceStats> {
-        let (freed, count) = (self.values.freed(), self.values.len());
+        let freed = self.values.freed();
+        let count = self.values.len();
         if !freed.is_empty() && freed.end >= count {
             return Err(Error::Freed { from: 0, to: count, hole: (freed.start, freed.end), heap: None });
         }

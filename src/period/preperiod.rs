@@ -232,7 +232,8 @@ impl Behind {
         if self.preperiod <= from {
             return Ok(());
         }
-        let (value, again) = (self.last.0.into(), self.last.1.into());
+        let value = self.last.0.into();
+        let again = self.last.1.into();
         Err(Error::Differs { n: self.preperiod - 1 + p, value, again, how: "the period that was proved".into() })
     }
 }

@@ -153,7 +153,9 @@ impl PeriodWindow {
     /// Whether n1 and n2 meet those conditions of P4 that do not involve values.
     #[must_use]
     pub fn is_placed(&self, rule: &Rule) -> bool {
-        let (q, t, d) = (self.last_rare.max(self.depth), rule.max_remove(), rule.max_difference());
+        let q = self.last_rare.max(self.depth);
+        let t = rule.max_remove();
+        let d = rule.max_difference();
         let far = q.checked_mul(2).and_then(|q| q.checked_add(t)).and_then(|q| q.checked_add(d));
         far.is_some_and(|far| self.from >= far)
             && self.from > self.width(rule)

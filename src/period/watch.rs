@@ -167,7 +167,8 @@ impl Watch {
             if n2 <= mark.n1 || end < width || self.recent[end - width..end] != mark.window[..] {
                 continue;
             }
-            let (p, e) = (n2 - mark.n1, mark.proof.space.position);
+            let p = n2 - mark.n1;
+            let e = mark.proof.space.position;
             if e == 1 && p % 2 == 1 {
                 mark.odd_shifts.push(p);
                 continue;

@@ -247,7 +247,8 @@ pub fn survey(
         workers.into_iter().map(|worker| worker.join().expect("a worker does not panic")).collect()
     });
     results.into_iter().collect::<Result<()>>()?;
-    let (made, failed) = (done.into_inner(), bad.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let made = done.into_inner();
+    let failed = bad.into_inner().unwrap_or_else(PoisonError::into_inner);
     let stopped = made + failed.len() < missing.len();
     Ok(Outcome { found: rules.len() - missing.len(), made, stopped, failed })
 }

@@ -68,7 +68,9 @@ impl Plan {
     /// # Errors
     /// A sentence that states what is wrong, when the plan has no games or too many, or there is no such shard.
     pub fn new(games: Games, shard: (u64, u64), to: u64) -> std::result::Result<Plan, String> {
-        let (format, program, sharding) = (FORMAT.into(), crate::PROGRAM.into(), SHARDING.into());
+        let format = FORMAT.into();
+        let program = crate::PROGRAM.into();
+        let sharding = SHARDING.into();
         let plan = Plan { format, program, games, sharding, shard: shard.0, shards: shard.1, to };
         plan.check()?;
         Ok(plan)
@@ -264,7 +266,8 @@ impl Collection {
             }
             let mut of_absent: BTreeMap<u64, usize> = BTreeMap::new();
             for rule in plan.all() {
-                let (name, shard) = (order(rule.name()), plan.shard_of(rule.name()));
+                let name = order(rule.name());
+                let shard = plan.shard_of(rule.name());
                 let record = self.records.get(&name);
                 expected.insert(name.clone());
                 match (there.get(&shard), record) {

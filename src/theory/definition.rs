@@ -58,7 +58,8 @@ pub trait Sequence: Sync {
     /// # Errors
     /// [`Error::Range`] when the range exceeds the values, [`Error::Freed`] when some of them have been discarded.
     fn require(&self, from: u64, to: u64) -> Result<()> {
-        let (count, freed) = (self.len(), self.freed());
+        let count = self.len();
+        let freed = self.freed();
         if from > to || to > count {
             return Err(Error::Range { from, to, count });
         }
@@ -265,7 +266,8 @@ fn search_all<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64, below: u32) -
 /// The values of the options of one split with smaller part in `first..=last`.
 fn search_pairs<S: Sequence + ?Sized>(past: &S, n: u64, split: Split, first: u64, last: u64) -> Result<NimSet> {
     let length = index(last - first + 1);
-    let (mut small, mut large) = (vec![0; length], vec![0; length]);
+    let mut small = vec![0; length];
+    let mut large = vec![0; length];
     past.read(first, &mut small)?;
     past.read(n - split.remove - last, &mut large)?;
     let mut set = NimSet::new();

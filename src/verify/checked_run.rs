@@ -41,7 +41,8 @@ impl CheckedRun {
     /// is more precise.
     pub(super) fn agree(&self) -> Result<()> {
         let last = &self.view.contents.last;
-        let (count, last_rare) = (self.stats.rare_positions.len() as u64, self.stats.last_rare());
+        let count = self.stats.rare_positions.len() as u64;
+        let last_rare = self.stats.last_rare();
         if space_of(&self.view.rule, last) != SparseSpace::NONE && (count, last_rare) != (last.rares, last.last_rare) {
             return Err(Error::Damage {
                 path: self.view.table.path().into(),
@@ -58,7 +59,8 @@ impl CheckedRun {
     /// Returns the parts of the range that can be checked, before and after the part that cannot, when the options of
     /// n need values from n - `reach` on; without a range, those of the whole run.
     pub(super) fn ranges(&self, range: Option<Range<u64>>, reach: u64) -> Result<([Range<u64>; 2], Report)> {
-        let (freed, count) = (self.view.freed(), self.view.len());
+        let freed = self.view.freed();
+        let count = self.view.len();
         // Some n after the discarded values have options that need them.
         let hole =
             if freed.is_empty() { count..count } else { freed.start..freed.end.saturating_add(reach).min(count) };

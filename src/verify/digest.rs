@@ -160,7 +160,8 @@ fn hash(
             }
         }
     }
-    let (checked, records) = (end - from, view.contents.records);
+    let checked = end - from;
+    let records = view.contents.records;
     let report = Report { from, to: end, checked, records, unchecked: None, kernel: None };
     Ok(Some((report, recount)))
 }

@@ -193,14 +193,16 @@ pub fn definition(
 ) -> Result<Report> {
     let view = open_consistent(dir)?;
     view.contents.whole(dir)?;
-    let (freed, count) = (view.freed(), view.len());
+    let freed = view.freed();
+    let count = view.len();
     // The options of n need all values before n.
     let checkable = if freed.is_empty() { count } else { freed.start };
     let (range, unchecked) = match range {
         Some(range) => {
             view.require(range.start, range.end)?;
             if range.end > checkable {
-                let (n, hole) = (range.end - 1, (freed.start, freed.end));
+                let n = range.end - 1;
+                let hole = (freed.start, freed.end);
                 return Err(Error::Freed { from: 0, to: n, hole, heap: Some(n) });
             }
             (range, None)

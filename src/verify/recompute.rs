@@ -84,7 +84,10 @@ pub fn check<S: Sequence + ?Sized>(
         let (sender, receiver) = channel();
         let running: Vec<_> = (0..workers)
             .map(|_| {
-                let (sender, recomputing, parts, next) = (sender.clone(), &recomputing, &parts, &next);
+                let sender = sender.clone();
+                let recomputing = &recomputing;
+                let parts = &parts;
+                let next = &next;
                 scope.spawn(move || recomputing.work(threads / workers, parts, next, &sender))
             })
             .collect();
@@ -148,7 +151,8 @@ impl<S: Sequence + ?Sized> Recomputing<'_, S> {
         }
         let mut solver = self.solver(part.start)?;
         let mut past = HiddenPrefix { past: self.target.values, count: part.start, hidden: self.freed(part.start) };
-        let (mut computed, mut stored) = (Vec::new(), Vec::new());
+        let mut computed = Vec::new();
+        let mut stored = Vec::new();
         while past.count < part.end && self.wrong.load(Ordering::Relaxed) >= i {
             computed.clear();
             let advanced = solver.advance(&past, part.end, &mut computed);

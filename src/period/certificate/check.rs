@@ -30,12 +30,15 @@ impl Certificate {
         }
         let rule = self.the_rule()?;
         is_digest("digest", &self.digest)?;
-        let (n0, p, count) = (self.preperiod, self.period, self.checked_through);
+        let n0 = self.preperiod;
+        let p = self.period;
+        let count = self.checked_through;
         if p == 0 || n0.checked_add(p).is_none_or(|end| end > count) {
             return Err(refused(format!("its preperiod {n0} and period {p} do not fit checked_through, {count}")));
         }
         if self.max_at >= count || (self.max_value == 0) != (self.max_at == 0) {
-            let (value, at) = (self.max_value, self.max_at);
+            let value = self.max_value;
+            let at = self.max_at;
             return Err(refused(format!(
                 "its max_value {value} and max_at {at} do not fit each other and {count} values"
             )));
@@ -113,7 +116,9 @@ impl Certificate {
     /// [`Error::Certificate`] at the first statement that is false; errors of reading the values.
     pub fn check<S: Sequence + ?Sized>(&self, method: Method, values: &S) -> Result<()> {
         let rule = self.judge()?;
-        let (n0, p, length) = (self.preperiod, self.period, self.checked_through);
+        let n0 = self.preperiod;
+        let p = self.period;
+        let length = self.checked_through;
         let all = Prefix { of: values, count: length };
         values.require(0, length)?;
         let window = self.window.as_ref().map(|facts| self.judge_window(&rule, facts)).transpose()?;

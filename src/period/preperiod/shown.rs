@@ -26,11 +26,13 @@ impl Shown {
     pub(super) fn see(&mut self, from: u64, values: &[u16]) {
         let Range { start, end } = self.heaps;
         let part = |heaps: Range<u64>| {
-            let (first, last) = (heaps.start.max(from), heaps.end.min(from + values.len() as u64));
+            let first = heaps.start.max(from);
+            let last = heaps.end.min(from + values.len() as u64);
             if first < last { (first, &values[index(first - from)..index(last - from)]) } else { (first, &[][..]) }
         };
         self.base.extend_from_slice(part(start..end).1);
-        let (base, found) = (&self.base, &mut self.found);
+        let base = &self.base;
+        let found = &mut self.found;
         self.open.retain(|&(f, shift)| {
             let (first, values) = part(start + shift..end.saturating_add(shift));
             let other = values.iter().zip((first..).map(|n| base[index(n - shift - start)]));
