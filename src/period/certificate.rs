@@ -31,15 +31,15 @@
 //! that satisfies the inequality. `from` of P4 may be any n1 for which the premises hold, up to the bound below.
 //! `depth` states that witnesses lie *at most* D deep. A D that is larger than necessary is a true statement, and the
 //! conditions on n1, n2 and the window are evaluated with it. A D that is too small is refused, with an n that has no
-//! witness within it ([`super::depth`]).
+//! witness within it (`period::depth`).
 //!
 //! **The bound of `from` for P4.** Let L be the lookback of the solver for the last rare position, d the greatest
 //! difference of the rule, and B = max(preperiod + L, 2 L + d, n2 - n1). A search of a whole table takes
 //! n1 <= max(preperiod, L) + L + d <= 2 B. A run that is watched from its first value on remembers the window before
 //! each power of two. At the first power of two n1 >= B the window lies after the preperiod, n1 is placed as P4
 //! requires, and the window recurs at n2 <= 2 n1, before it is replaced; so n1 < 2 B. For a run that discards values,
-//! such a watch finds the window of the proof ([`super::preperiod`]). A deep witness or a space that is replaced late
-//! can cost it a few doublings, so [`MAX_WINDOW_FACTOR`] times B is allowed. [`Certificate::new`] creates no
+//! such a watch finds the window of the proof (`period::preperiod`). A deep witness or a space that is replaced late
+//! can cost it a few doublings, so `MAX_WINDOW_FACTOR` times B is allowed. [`Certificate::new`] creates no
 //! certificate beyond this bound, and one that exceeds it is refused.
 //!
 //! Invariant: a certificate that passes the check states the premises of a theorem, and each premise was found true.

@@ -252,8 +252,8 @@ impl RunSearch<'_> {
     /// Computes values until the period is proved, or there are `options.to` of them.
     ///
     /// While all values are retained, the period is searched for after each doubling. A run that discards values is
-    /// watched instead ([`super::watch`]): the watch finds the period when the remembered window recurs. The preperiod
-    /// depends on discarded values, so they are computed again ([`super::preperiod`]), and with them the facts of a
+    /// watched instead (`period::watch`): the watch finds the period when the remembered window recurs. The preperiod
+    /// depends on discarded values, so they are computed again (`period::preperiod`), and with them the facts of a
     /// certificate, if `certify` is set. When `stop` ends that computation, or it needs more values than it retains,
     /// the preperiod is only bounded.
     ///

@@ -224,7 +224,7 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
         Ok(last_difference(self.values, shift, window.from - width, window.from)?.is_none())
     }
 
-    /// Finds p and saltus > 0 with G(n + p) = G(n) + saltus throughout the last half, for p up to half of [`ENOUGH`].
+    /// Finds p and saltus > 0 with G(n + p) = G(n) + saltus throughout the last half, for p up to half of `ENOUGH`.
     /// Searches only when the last half has a greater value than the first. The caller excludes octal games, where a
     /// short table can show such a repetition although none lasts.
     fn find_arithmetic(self, known: &SequenceStats) -> Result<Option<Repeat>> {

@@ -19,7 +19,7 @@ impl Certificate {
     /// so it is called before the values are computed.
     ///
     /// # Errors
-    /// [`Error::Certificate`] at the first statement that is false.
+    /// [`Error::Certificate`](crate::Error::Certificate) at the first statement that is false.
     pub fn judge(&self) -> Result<Rule> {
         self.must("format", self.format.as_str(), FORMAT)?;
         let length = self.program.chars().count();
@@ -113,7 +113,7 @@ impl Certificate {
     /// the caller has computed from the rule alone.
     ///
     /// # Errors
-    /// [`Error::Certificate`] at the first statement that is false; errors of reading the values.
+    /// [`Error::Certificate`](crate::Error::Certificate) at the first statement that is false; errors of reading the values.
     pub fn check<S: Sequence + ?Sized>(&self, method: Method, values: &S) -> Result<()> {
         let rule = self.judge()?;
         let n0 = self.preperiod;
