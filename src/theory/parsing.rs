@@ -8,7 +8,8 @@ use std::str::FromStr;
 impl FromStr for Rule {
     type Err = Error;
 
-    /// Reads an octal code (`0.77`, `.77`, `4.3`), `grundy:d=2`, or the name or an alias of a game of [`NAMED_GAMES`](super::names::NAMED_GAMES).
+    /// Reads an octal code (`0.77`, `.77`, `4.3`), `grundy:d=2`, or the name or an alias of a game of
+    /// [`NAMED_GAMES`](super::names::NAMED_GAMES).
     /// Case, blanks, hyphens, underscores and apostrophes do not matter in a name.
     ///
     /// # Errors

@@ -113,7 +113,8 @@ impl Certificate {
     /// the caller has computed from the rule alone.
     ///
     /// # Errors
-    /// [`Error::Certificate`](crate::Error::Certificate) at the first statement that is false; errors of reading the values.
+    /// [`Error::Certificate`](crate::Error::Certificate) at the first statement that is false; errors of reading the
+    /// values.
     pub fn check<S: Sequence + ?Sized>(&self, method: Method, values: &S) -> Result<()> {
         let rule = self.judge()?;
         let n0 = self.preperiod;
