@@ -21,7 +21,7 @@ use std::ops::Range;
 /// let values = definition::values(&kayles, 1000)?;
 /// let space = SparseSpace::new(&kayles, 0xf, 0).expect("the rule admits this mask");
 /// let stats = SequenceStats::of(values.as_slice(), space, &SequenceStats::default())?;
-/// assert_eq!((stats.last_rare(), stats.max_value, stats.max_at), (70, 9, 0));
+/// assert_eq!((stats.last_rare(), stats.max_value, stats.max_at), (70, 8, 27));
 /// # Ok::<(), grundy::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
