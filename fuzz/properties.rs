@@ -449,7 +449,10 @@ pub(crate) fn snapshot(input: &[u8]) {
     assert_eq!(read.histogram.iter().map(|&number| u128::from(number)).sum::<u128>(), u128::from(to - from));
     let known = read.known();
     assert_eq!(read.histogram.iter().rposition(|&number| number > 0), Some(usize::from(known.max_value)));
-    assert!(known.rares.iter().all(|(n, _)| (from..to).contains(n)) && known.rares.is_sorted_by(|a, b| a.0 < b.0));
+    assert!(
+        known.rare_positions.iter().all(|(n, _)| (from..to).contains(n))
+            && known.rare_positions.is_sorted_by(|a, b| a.0 < b.0)
+    );
 }
 
 /// Applies changes to a file. Each change consists of an offset (two bytes, little-endian), a length (one byte), and

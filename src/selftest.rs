@@ -16,6 +16,7 @@ use crate::solver::{self, Method};
 use crate::table::Width;
 use crate::theory::definition;
 use crate::theory::nimber::index;
+use crate::theory::random::split_mix;
 use crate::theory::rule::Rule;
 use crate::verify;
 use std::fs::OpenOptions;
@@ -25,7 +26,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The result of one check.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Check {
     /// What the check tests.
     pub name: String,
@@ -82,17 +84,29 @@ fn said(error: Error) -> String {
     error.to_string()
 }
 
-/// SplitMix64 (Steele, Lea and Flood 2014).
-struct Random(u64);
+/// Random numbers from a seed.
+struct Random {
+    seed: u64,
+    /// Number of numbers drawn.
+    drawn: u64,
+}
 
 impl Random {
+    fn new(seed: u64) -> Random {
+        Random { seed, drawn: 0 }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.drawn += 1;
+        split_mix(self.seed, self.drawn - 1)
+    }
+
     fn below(&mut self, bound: usize) -> usize {
-        let drawn = crate::verify::split_mix(&mut self.0) % bound as u64;
-        index(drawn)
+        index(self.next() % bound as u64)
     }
 
     fn byte(&mut self) -> u8 {
-        crate::verify::split_mix(&mut self.0).to_le_bytes()[0]
+        self.next().to_le_bytes()[0]
     }
 
     fn probes(&mut self, offsets: std::ops::Range<usize>) -> Vec<Probe> {
@@ -111,7 +125,7 @@ fn list(probes: &[Probe]) -> Probes {
 fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
     const ROUNDS: u64 = 10_000;
     for seed in 0..ROUNDS {
-        let random = &mut Random(seed);
+        let random = &mut Random::new(seed);
         let at = 2 * HEAPS + random.below(2000);
         let window: Vec<u8> = (0..at + HEAPS).map(|_| random.byte() & 63).collect();
         let (mark, far, near) = (random.probes(LANES..at), random.probes(LANES..at), random.probes(1..LANES));
@@ -192,7 +206,7 @@ fn values_are_defined(game: &str, count: usize) -> Outcome {
         }
     }
     let found = expected.unwrap_or_default();
-    let random = &mut Random(1);
+    let random = &mut Random::new(1);
     let mut heaps: Vec<u64> = (0..100).map(|_| random.below(far) as u64).chain([far as u64 - 1]).collect();
     heaps.sort_unstable();
     verify::sample(&rule, found.as_slice(), &heaps, |_, _| {}).map_err(said)?;
@@ -358,7 +372,7 @@ fn a_run(game: &str, width: Width) -> Outcome {
 fn altered_bytes(dir: &Path, width: Width, is_found: impl Fn() -> bool) -> std::result::Result<usize, String> {
     /// Number of bits altered in each file.
     const EACH: usize = 60;
-    let random = &mut Random(2);
+    let random = &mut Random::new(2);
     let escapes = (width == Width::U8).then_some("escapes.npy");
     let mut altered = 0;
     for name in ["values.npy", journal::NAME].into_iter().chain(escapes) {

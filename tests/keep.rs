@@ -385,7 +385,7 @@ fn a_new_rare_position_stops_a_solver_that_cannot_look_back_at_all_and_what_came
     assert!(last < 100_000 && (start as u64) < new, "{last}, {new}");
     let hole = 1 << 16..start as u64 - solver::lookback(&rule, last);
     let inside = rares.iter().copied().filter(|(n, _)| hole.contains(n)).collect();
-    let known = SequenceStats { rares: inside, max_value: *values.iter().max().unwrap() };
+    let known = SequenceStats { rare_positions: inside, max_value: *values.iter().max().unwrap(), max_at: 0 };
     let mut holed = Holed { values: past, hole: hole.clone() };
     let mut solver = Solver::knowing(&rule, method, Some(space), &holed, &known).unwrap();
     let error = loop {

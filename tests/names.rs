@@ -5,7 +5,8 @@ mod support;
 
 use grundy::solver::SparseSpace;
 use grundy::theory::definition;
-use grundy::theory::rule::{NAMED_GAMES, Rule};
+use grundy::theory::names::NAMED_GAMES;
+use grundy::theory::rule::Rule;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;

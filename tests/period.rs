@@ -570,7 +570,8 @@ fn what_the_window_theorem_calls_a_period_goes_on() {
                 let mut deepest = 0;
                 for n2 in n1 + 1..=end.min(COUNT - 50) {
                     deepest = deepest.max(depth(n2 - 1));
-                    let w = period::PeriodWindow { from: n1, to: n2, space, rares: 0, last_rare, depth: deepest };
+                    let w =
+                        period::PeriodWindow { from: n1, to: n2, space, rare_positions: 0, last_rare, depth: deepest };
                     let width = w.width(&rule);
                     if !w.is_placed(&rule) || (1..=width).any(|j| value(n1 - j) != value(n2 - j)) {
                         continue;

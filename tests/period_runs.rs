@@ -4,7 +4,7 @@
 mod support;
 
 use grundy::kernel::Kernel;
-use grundy::period::{Found, Status, Stopped, compute_until_proved_in};
+use grundy::period::{Found, RunSearch, Status, Stopped};
 use grundy::run::{Observer, Options, Progress};
 use grundy::solver::Method;
 use grundy::theory::rule::Rule;
@@ -174,7 +174,9 @@ fn stopped_at(event: &'static str, game: &str, dir: &Path, to: u64) -> (Found, V
     let mut observer = Stopper { stop: &stop, at: event, started: Vec::new(), counts: Vec::new() };
     let method = Method::Sparse(Kernel::best());
     let options = Options { to: Some(to), threads: 2, method, width: None, keep: None, rollback: false };
-    let found = compute_until_proved_in(&game.parse().unwrap(), dir, &options, true, &mut observer, &stop).unwrap();
+    let rule = game.parse().unwrap();
+    let search = RunSearch { rule: &rule, dir, options: &options, certify: true };
+    let found = search.compute_until_proved(&mut observer, &stop).unwrap();
     let Stopper { started, counts, .. } = observer;
     (found, started, counts)
 }

@@ -10,7 +10,7 @@ use grundy::solver::{self, Histogram, Method, SequenceStats, SparseSpace};
 use grundy::table::Width;
 use grundy::theory::definition::{self, Sequence};
 use grundy::theory::rule::{Leaves, Move, Rule};
-use grundy::verify::{self, Report};
+use grundy::verify::{self, Report, Target};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
@@ -73,14 +73,14 @@ fn level(dir: &Path, level: &str, range: Option<Range<u64>>) -> grundy::Result<R
 
 /// Both levels that look at every value, of a sequence in memory under a space.
 fn excluded(rule: &Rule, space: SparseSpace, values: &[u16], range: Range<u64>) -> grundy::Result<u64> {
-    let known = verify::count(values, space, &SequenceStats::default()).unwrap();
-    verify::exclusion::check(rule, space, values, &known, range, |_, _| {})
+    let stats = &SequenceStats::of(values, space, &SequenceStats::default()).unwrap();
+    verify::exclusion::check(Target { rule, space, values, stats }, range, |_, _| {})
 }
 
 fn recomputed(rule: &Rule, space: SparseSpace, values: &[u16], range: Range<u64>) -> grundy::Result<solver::Work> {
-    let known = verify::count(values, space, &SequenceStats::default()).unwrap();
+    let stats = &SequenceStats::of(values, space, &SequenceStats::default()).unwrap();
     let method = Method::Sparse(Kernel::scalar());
-    verify::recompute::check(rule, method, space, values, &known, range, |_, _| {})
+    verify::recompute::check(Target { rule, space, values, stats }, method, range, |_, _| {})
 }
 
 /// The heap that an error of a check is about.
@@ -302,11 +302,11 @@ fn exclusion_finds_what_repeats_an_option_wherever_it_is() {
     let rule = rule("grundy");
     let right = fast("grundy", 9_500_000); // with values above 255 from 7 250 049 on
     let space = space(&rule, &right);
-    let known = verify::count(right.as_slice(), space, &SequenceStats::default()).unwrap();
+    let known = SequenceStats::of(right.as_slice(), space, &SequenceStats::default()).unwrap();
     let tried = cases(20, 300);
     for _ in 0..tried {
         let n = 1 + random.below(right.len() as u64 - 1);
-        let (part, rare) = random.pick(&known.rares[1..]);
+        let (part, rare) = random.pick(&known.rare_positions[1..]);
         let Some(other) = n.checked_sub(part).filter(|&other| other > 0 && other != part) else { continue };
         let wrong = rare ^ right[other as usize];
         let mut values = right.clone();
@@ -338,11 +338,11 @@ fn a_poisoned_run_whose_journal_agrees_passes_the_digest_and_not_the_others() {
         poisoned.push(wrong);
         let method = Method::Sparse(Kernel::best());
         let poisoned = solver::extend(&rule, method, poisoned, right.len(), |_| true).unwrap();
-        let known = verify::count(poisoned.as_slice(), space, &SequenceStats::default()).unwrap();
+        let known = SequenceStats::of(poisoned.as_slice(), space, &SequenceStats::default()).unwrap();
         let fake = dirs.path().join(case.to_string());
         std::fs::create_dir(&fake).unwrap();
         let mut record = record.clone();
-        (record.rares, record.last_rare) = (known.rares.len() as u64, known.rares.last().unwrap().0);
+        (record.rares, record.last_rare) = (known.rare_positions.len() as u64, known.last_rare());
         record.max_value = known.max_value;
         record.max_at = poisoned.iter().position(|&v| v == known.max_value).unwrap() as u64;
         forge_run(&fake, &poisoned, record).unwrap();

@@ -34,7 +34,7 @@ impl RecordStats {
     /// Adds the next values, which start at n = `from`.
     pub(crate) fn see(&mut self, space: SparseSpace, from: u64, values: &[u16]) {
         self.see_largest(from, values);
-        for (n, _) in space.rares(from, values) {
+        for (n, _) in space.rare_positions(from, values) {
             self.rares += 1;
             self.last_rare = n;
         }
@@ -113,7 +113,7 @@ impl DiscardSummary {
 
     /// Adds the next values, before they are discarded.
     pub fn see(&mut self, space: SparseSpace, values: &[u16]) {
-        self.rares.extend(space.rares(self.to, values));
+        self.rares.extend(space.rare_positions(self.to, values));
         for (n, &v) in (self.to..).zip(values) {
             if self.maxima.last().is_none_or(|&(_, largest)| v > largest) {
                 self.maxima.push((n, v));
@@ -136,13 +136,14 @@ impl DiscardSummary {
     /// Returns the digest of the values 0..`to`; `None` if the field is no digest.
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
-        Digest::parse(&self.digest)
+        self.digest.parse().ok()
     }
 
     /// Returns the statistics of the discarded values that a solver needs.
     #[must_use]
     pub fn known(&self) -> SequenceStats {
-        SequenceStats { rares: self.rares.clone(), max_value: self.maxima.last().map_or(0, |largest| largest.1) }
+        let (max_at, max_value) = self.maxima.last().copied().unwrap_or_default();
+        SequenceStats { rare_positions: self.rares.clone(), max_value, max_at }
     }
 
     /// Returns the statistics of the discarded values for a record.

@@ -1,7 +1,7 @@
 //! `grundy games`: list the named games and what is known about them.
 
 use anyhow::Result;
-use grundy::theory::rule::NAMED_GAMES;
+use grundy::theory::names::NAMED_GAMES;
 
 /// Arguments of `grundy games`.
 #[derive(Debug, clap::Args)]

@@ -86,7 +86,7 @@ impl<'a> Object<'a> {
             count: excluded.multiples.len(),
             largest: excluded.multiples.last().copied(),
             least_left: excluded.least_left,
-            looked: excluded.looked,
+            looked: excluded.examined,
         });
         Object {
             game: &record.game,
@@ -180,13 +180,13 @@ fn space(record: &Record) -> String {
 
 fn periods(excluded: Option<&Excluded>) -> String {
     let Some(excluded) = excluded else { return "unknown, because the table cannot be read".to_owned() };
-    let Excluded { multiples, least_left, looked } = excluded;
+    let Excluded { multiples, least_left, examined, .. } = excluded;
     let Some(largest) = multiples.last() else {
-        return format!("no period is ruled out by the zeros among the first {looked} values");
+        return format!("no period is ruled out by the zeros among the first {examined} values");
     };
     let count = multiples.len();
     format!(
-        "no divisor of {count} numbers up to {largest}, by the zeros among the first {looked} values; the least period \
+        "no divisor of {count} numbers up to {largest}, by the zeros among the first {examined} values; the least period \
          left is {least_left}"
     )
 }

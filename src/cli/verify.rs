@@ -108,7 +108,7 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
         }
     };
     meter.end();
-    let Report { from, to, checked, records, unchecked, kernel } = report?;
+    let Report { from, to, checked, records, unchecked, kernel, .. } = report?;
     let name = match level {
         Level::Digest => "digest",
         Level::Exclusion => "exclusion",

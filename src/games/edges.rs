@@ -23,7 +23,7 @@ pub const MAX_EDGES: usize = 1 << 22;
 pub const MAX_VERTICES: usize = 1 << 21;
 
 /// An edge between two vertices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Edge {
     /// Index of the name of the first vertex, from which a directed edge leads.
     pub from: usize,
@@ -34,7 +34,7 @@ pub struct Edge {
 }
 
 /// Whether edges have a direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Edges lead from the first vertex to the second; in DOT `digraph` and `->`.
     Directed,
@@ -43,7 +43,7 @@ pub enum Direction {
 }
 
 /// Named vertices and the edges between them, in the order in which they were read.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edges {
     /// The file of the text, for error messages.
     pub path: PathBuf,

@@ -10,7 +10,7 @@ use super::finite::Game;
 use crate::error::{Error, Result};
 
 /// The game on the numbers 1 to n; a position has bit i - 1 set when i is left.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoFactor {
     /// For each number the set of greater numbers that it divides.
     multiples: Vec<u64>,

@@ -55,7 +55,7 @@ impl Heap<'_> {
 }
 
 /// A winning move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Winning {
     /// Index of the heap that the move changes, from 0.
     pub heap: usize,

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use std::collections::{HashSet, VecDeque};
 
 /// The game; its positions are the graphs that are left.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RemoveEdge;
 
 /// A simple graph: its edges, sorted, each once, the smaller vertex first.

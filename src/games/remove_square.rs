@@ -11,7 +11,7 @@ use petgraph::unionfind::UnionFind;
 use std::collections::HashMap;
 
 /// The game; its positions are the shapes of what is left.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RemoveSquare;
 
 impl Game for RemoveSquare {

@@ -12,7 +12,7 @@ use petgraph::unionfind::UnionFind;
 use std::collections::BTreeMap;
 
 /// The game; its positions are the shapes of tokens.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RowsColumns;
 
 impl Game for RowsColumns {

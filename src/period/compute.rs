@@ -8,7 +8,7 @@
 //! compared with the journal, before the search read it. The engine does so when it resumes a run; values that are
 //! searched without resuming the run are verified first.
 
-use super::preperiod::offset_copies;
+use super::preperiod::ProvedPeriod;
 use super::watch::Watch;
 use super::{Finding, Status, Subject};
 use crate::checkpoint::commit::RETAINED_HEAD;
@@ -23,7 +23,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A sequence computed in memory until its period was proved or the limit was reached.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Search {
     /// The values G(0), G(1), …
     pub values: Vec<u16>,
@@ -82,7 +83,7 @@ const FIRST_LOOK_ON_DISK: u64 = 1 << 20;
 const QUIET_REHASH: Duration = Duration::from_secs(2);
 
 /// The stage in which a search of a run directory was stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stopped {
     /// Values were being computed; more of them may show or prove a period.
     Searching,
@@ -178,7 +179,8 @@ impl Watching<'_> {
     fn compute(&mut self, rule: &Rule, options: &Options, goal: u64) -> Result<Option<RunReader>> {
         self.stop.store(false, Ordering::Relaxed);
         let options = Options { to: Some(goal), ..options.clone() };
-        let (dir, stop) = (self.dir, self.stop);
+        let dir = self.dir;
+        let stop = self.stop;
         let stopped = run::run(Some(rule), dir, &options, self, stop)?.stopped;
         self.again = Some(Instant::now());
         if stopped && !self.is_verified {
@@ -198,104 +200,159 @@ impl Watching<'_> {
     }
 }
 
-/// Computes the values again to find the least preperiod of a period proved by P4, and the facts of a certificate,
-/// when earlier values are discarded. Returns false when `stop` ended the computation.
-fn compute_again(
-    rule: &Rule,
-    method: Method,
-    finding: &mut Finding,
-    observer: &mut (dyn Observer + Send),
-    stop: &AtomicBool,
-) -> Result<bool> {
-    let Some(repeat) = finding.repeat.as_mut() else { return Ok(true) };
-    let Some(proof) = &mut repeat.proof else { return Ok(true) };
-    let Some(window) = proof.window else { return Ok(true) };
-    observer.note("computing all values again as two copies side by side, because the freed values are needed");
-    let copies = offset_copies(rule, method, repeat.period, proof, &window, |done, of| {
-        observer.again(done, of);
-        !stop.load(Ordering::Relaxed)
-    });
-    match copies {
-        Ok(None) => return Ok(false),
-        Ok(Some(copies)) => {
-            (repeat.preperiod, repeat.exact) = (copies.preperiod, true);
-            *proof = copies.proof.clone();
-            finding.lag = Some(copies);
-        }
-        Err(e @ Error::Freed { .. }) => observer.note(&format!("the preperiod is only bounded: {e}")),
-        Err(e) => return Err(e),
-    }
-    Ok(true)
+/// A search for the period of a game in a run directory, which is created or resumed.
+///
+/// ```
+/// use grundy::period::{Found, RunSearch, Status};
+/// use grundy::run::{Observer, Options, Progress};
+/// use grundy::{kernel::Kernel, solver::Method, theory::rule::Rule};
+/// use std::sync::atomic::AtomicBool;
+///
+/// struct Silent;
+///
+/// impl Observer for Silent {
+///     fn started(&mut self, _: &Rule, _: u64, _: Option<u64>) {}
+///     fn rehashed(&mut self, _: u64, _: u64) {}
+///     fn advanced(&mut self, _: &Progress) {}
+///     fn note(&mut self, _: &str) {}
+/// }
+///
+/// # let home = tempfile::tempdir()?;
+/// # let dir = &home.path().join("kayles");
+/// let kayles = "kayles".parse()?;
+/// let method = Method::Sparse(Kernel::best());
+/// let options = Options { to: Some(5000), threads: 1, method, width: None, keep: None, rollback: false };
+/// let search = RunSearch { rule: &kayles, dir, options: &options, certify: false };
+/// let found = search.compute_until_proved(&mut Silent, &AtomicBool::new(false))?;
+/// let Found::Searched { finding, .. } = found else { panic!("nothing stopped the search") };
+/// assert_eq!((finding.status(), finding.repeat.expect("Kayles is periodic").period), (Status::Proved, 12));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct RunSearch<'a> {
+    /// The rule of the game.
+    pub rule: &'a Rule,
+    /// The run directory.
+    pub dir: &'a Path,
+    /// The options of the run; `to` is the maximum number of values.
+    pub options: &'a Options,
+    /// Whether the facts that a certificate states about discarded values are computed as well.
+    pub certify: bool,
 }
 
-/// Like [`compute_until_proved`], in a run directory, which is created or resumed; computes at most `options.to`
-/// values.
-///
-/// While all values are retained, the period is searched for after each doubling. A run that discards values is
-/// watched instead ([`super::watch`]): the watch finds the period when the remembered window recurs. The preperiod
-/// depends on discarded values, so they are computed again ([`super::preperiod`]), and with them the facts of a
-/// certificate, if `certify` is set. When `stop` ends that computation, or it needs more values than it retains, the
-/// preperiod is only bounded.
-///
-/// When a proof is complete before `stop` ends the search, the result equals that of a search that was not stopped.
-///
-/// # Errors
-/// Errors of [`run::run`], [`verify::verified`] and [`super::Subject::find`].
-pub fn compute_until_proved_in(
-    rule: &Rule,
-    dir: &Path,
-    options: &Options,
-    certify: bool,
-    observer: &mut (dyn Observer + Send),
-    stop: &AtomicBool,
-) -> Result<Found> {
-    let to = options.to.unwrap_or(u64::MAX);
-    let mut goal = FIRST_LOOK_ON_DISK.min(to);
-    // A table that is already longer than the first goal is searched before any value is computed.
-    let there = RunReader::open(dir).map_or(0, |view| if view.rule.name() == rule.name() { view.len() } else { 0 });
-    let ended = AtomicBool::new(false);
-    let mut watching = Watching {
-        inner: observer,
-        watch: Watch::new(rule),
-        dir,
-        to: options.to,
-        stop: &ended,
-        outer: stop,
-        is_verified: false,
-        rehashed: (0, there),
-        again: None,
-        shows_search: false,
-    };
-    loop {
-        let opened = if goal > there { watching.compute(rule, options, goal)? } else { watching.verify()? };
-        let Some(view) = opened else {
-            let (verified, of) = watching.rehashed;
-            return Ok(Found::Unverified { verified, of });
+impl RunSearch<'_> {
+    /// Computes values until the period is proved, or there are `options.to` of them.
+    ///
+    /// While all values are retained, the period is searched for after each doubling. A run that discards values is
+    /// watched instead (`period::watch`): the watch finds the period when the remembered window recurs. The preperiod
+    /// depends on discarded values, so they are computed again (`period::preperiod`), and with them the facts of a
+    /// certificate, if `certify` is set. When `stop` ends that computation, or it needs more values than it retains,
+    /// the preperiod is only bounded.
+    ///
+    /// When a proof is complete before `stop` ends the search, the result equals that of a search that was not stopped.
+    ///
+    /// # Errors
+    /// Errors of [`run::run`], [`verify::verified`] and [`super::Subject::find`].
+    pub fn compute_until_proved(&self, observer: &mut (dyn Observer + Send), stop: &AtomicBool) -> Result<Found> {
+        let to = self.options.to.unwrap_or(u64::MAX);
+        let mut goal = FIRST_LOOK_ON_DISK.min(to);
+        // A table that is already longer than the first goal is searched before any value is computed.
+        let there = RunReader::open(self.dir)
+            .map_or(0, |view| if view.rule.name() == self.rule.name() { view.len() } else { 0 });
+        let ended = AtomicBool::new(false);
+        let mut watching = Watching {
+            inner: observer,
+            watch: Watch::new(self.rule),
+            dir: self.dir,
+            to: self.options.to,
+            stop: &ended,
+            outer: stop,
+            is_verified: false,
+            rehashed: (0, there),
+            again: None,
+            shows_search: false,
         };
-        let stopped = stop.load(Ordering::Relaxed);
-        let (space, freed) = (view.space(), view.freed_known()?);
-        let subject = Subject { rule, method: options.method, space, values: &view, freed: &freed };
-        let mut finding = Box::new(subject.find()?);
+        loop {
+            let opened =
+                if goal > there { watching.compute(self.rule, self.options, goal)? } else { watching.verify()? };
+            let Some(view) = opened else {
+                let (verified, of) = watching.rehashed;
+                return Ok(Found::Unverified { verified, of });
+            };
+            let stopped = stop.load(Ordering::Relaxed);
+            let mut finding = Box::new(self.search(&view, &mut watching, stopped)?);
+            let stopped = self.complete(&view, &mut finding, &mut watching, stopped)?;
+            if finding.status() == Status::Proved || stopped.is_some() || finding.count >= to {
+                return Ok(Found::Searched { view: Box::new(view), finding, stopped });
+            }
+            // Beyond the head that is always retained, a run that discards values continues in one piece, under one
+            // watch.
+            let frees = view.contents.last.keep.is_some() && finding.count >= RETAINED_HEAD;
+            goal = if frees { to } else { next_look(self.rule, &finding).min(to) };
+        }
+    }
+
+    /// Searches the values of the run, and takes the period that the watch has found when they do not prove one.
+    fn search(&self, view: &RunReader, watching: &mut Watching<'_>, stopped: bool) -> Result<Finding> {
+        let freed = view.freed_known()?;
+        let subject =
+            Subject { rule: self.rule, method: self.options.method, space: view.space(), values: view, freed: &freed };
+        let mut finding = subject.find()?;
         let watch = &mut watching.watch;
         if stopped || watch.found.is_some() {
-            watch.write_down(dir, &view)?;
+            watch.write_down(self.dir, view)?;
         }
         if finding.status() != Status::Proved && watch.found.is_some() {
             finding.repeat = watch.found.take();
         }
-        let mut stopped = stopped.then_some(Stopped::Searching).filter(|_| finding.count < to);
-        let is_proved = finding.status() == Status::Proved;
-        if is_proved {
-            let exact = finding.repeat.as_ref().is_some_and(|repeat| repeat.exact);
-            let is_done = (exact && (!certify || view.freed().is_empty()))
-                || (stopped.is_none() && compute_again(rule, options.method, &mut finding, watching.inner, stop)?);
-            stopped = (!is_done).then_some(Stopped::Preperiod);
+        Ok(finding)
+    }
+
+    /// Computes what a proved period lacks besides the proof. Returns the stage in which the search was stopped.
+    fn complete(
+        &self,
+        view: &RunReader,
+        finding: &mut Finding,
+        watching: &mut Watching<'_>,
+        stopped: bool,
+    ) -> Result<Option<Stopped>> {
+        let stopped = stopped && finding.count < self.options.to.unwrap_or(u64::MAX);
+        if finding.status() != Status::Proved {
+            return Ok(stopped.then_some(Stopped::Searching));
         }
-        if is_proved || stopped.is_some() || finding.count >= to {
-            return Ok(Found::Searched { view: Box::new(view), finding, stopped });
+        let exact = finding.repeat.as_ref().is_some_and(|repeat| repeat.exact);
+        if exact && (!self.certify || view.freed().is_empty()) {
+            return Ok(None);
         }
-        // Beyond the head that is always retained, a run that discards values continues in one piece, under one watch.
-        let frees = view.contents.last.keep.is_some() && finding.count >= RETAINED_HEAD;
-        goal = if frees { to } else { next_look(rule, &finding).min(to) };
+        let is_complete = !stopped && self.compute_again(finding, watching)?;
+        Ok((!is_complete).then_some(Stopped::Preperiod))
+    }
+
+    /// Computes the values again to find the least preperiod of a period proved by P4, and the facts of a certificate,
+    /// when earlier values are discarded. Returns false when the stop flag ended the computation.
+    fn compute_again(&self, finding: &mut Finding, watching: &mut Watching<'_>) -> Result<bool> {
+        let Some(repeat) = finding.repeat.as_mut() else { return Ok(true) };
+        let Some(proof) = &mut repeat.proof else { return Ok(true) };
+        let Some(window) = proof.window else { return Ok(true) };
+        let observer = &mut *watching.inner;
+        let stop = watching.outer;
+        observer.note("computing all values again as two copies side by side, because the freed values are needed");
+        let RunSearch { rule, options: Options { method, .. }, .. } = *self;
+        let proved = ProvedPeriod { rule, method: *method, period: repeat.period, proof, window };
+        let copies = proved.offset_copies(|done, of| {
+            observer.again(done, of);
+            !stop.load(Ordering::Relaxed)
+        });
+        match copies {
+            Ok(None) => return Ok(false),
+            Ok(Some(copies)) => {
+                (repeat.preperiod, repeat.exact) = (copies.preperiod, true);
+                *proof = copies.proof.clone();
+                finding.copies = Some(copies);
+            }
+            Err(e @ Error::Freed { .. }) => observer.note(&format!("the preperiod is only bounded: {e}")),
+            Err(e) => return Err(e),
+        }
+        Ok(true)
     }
 }

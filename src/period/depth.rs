@@ -3,7 +3,8 @@
 //! Let D be the depth that a certificate states. For each n of the window and each value below G(n) that is rare at n,
 //! an option with that value must exist whose smaller part is at most D; options that leave fewer than two heaps count as
 //! depth 0. The solver finds witnesses, but it only bounds their depth from above, and the bound depends on kernel and
-//! thread count. So when the bound exceeds D, this module tries the options with smaller part at most D one by one.
+//! thread count. So when the bound exceeds D, this module tries the options with smaller part at most D one by
+//! one. It shares no code with the solver's witness search, whose statement it checks.
 
 use crate::error::Result;
 use crate::solver::SparseSpace;
@@ -11,7 +12,7 @@ use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Rule, Split};
 use rayon::prelude::*;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 /// Number of values of n checked by one task.
 const VALUES_PER_TASK: u64 = 1 << 12;
@@ -105,6 +106,14 @@ impl Open {
     }
 }
 
+/// One n whose witnesses are searched.
+struct Position<'a> {
+    n: u64,
+    recent: &'a Recent,
+    /// The values that still need a witness.
+    open: Open,
+}
+
 impl<S: Sequence + ?Sized> Search<'_, S> {
     fn piece(&self, heaps: Range<u64>) -> Result<Option<(u64, u16)>> {
         let start = heaps.start.saturating_sub(self.near + self.rule.max_remove());
@@ -121,13 +130,13 @@ impl<S: Sequence + ?Sized> Search<'_, S> {
     /// Returns the least value without a witness at `n`.
     fn heap(&self, n: u64, recent: &Recent) -> Result<Option<u16>> {
         let value = |n: u64| recent.values[index(n - recent.start)];
-        let mut open = Open::rare_below(self.space, value(n), n);
-        if open.count > 0 {
-            self.rule.single_options(n, value).for_each(|option| open.remove(option));
+        let mut position = Position { n, recent, open: Open::rare_below(self.space, value(n), n) };
+        if position.open.count > 0 {
+            self.rule.single_options(n, value).for_each(|option| position.open.remove(option));
         }
         let deepest = self.splits.iter().map(|split| split.largest_small_part(n)).max().unwrap_or(0).min(self.depth);
         let mut first = 1;
-        while open.count > 0 && first <= deepest {
+        while position.open.count > 0 && first <= deepest {
             let next = if first <= self.near {
                 (first + PARTS_BETWEEN_TESTS).min(self.near + 1)
             } else {
@@ -136,24 +145,19 @@ impl<S: Sequence + ?Sized> Search<'_, S> {
             for split in &self.splits {
                 let last = (next - 1).min(deepest).min(split.largest_small_part(n));
                 if first <= last {
-                    self.options(n, split, first..=last, recent, &mut open)?;
+                    self.remove_options(&mut position, split, first..=last)?;
                 }
             }
             first = next;
         }
-        Ok(open.least().filter(|_| open.count > 0))
+        Ok(position.open.least())
     }
 
-    /// Removes from `open` the values of the options of one split with these smaller parts.
-    fn options(
-        &self,
-        n: u64,
-        split: &Split,
-        parts: std::ops::RangeInclusive<u64>,
-        recent: &Recent,
-        open: &mut Open,
-    ) -> Result<()> {
-        let (first, last) = (*parts.start(), *parts.end());
+    /// Removes from the open values those of the options of one split with these smaller parts.
+    fn remove_options(&self, position: &mut Position<'_>, split: &Split, parts: RangeInclusive<u64>) -> Result<()> {
+        let Position { n, recent, ref mut open } = *position;
+        let first = *parts.start();
+        let last = *parts.end();
         let rest = n - split.remove;
         let mut remove = |small: &[u16], large: &[u16]| {
             small.iter().zip(large.iter().rev()).for_each(|(a, b)| open.remove(split.constant ^ a ^ b));
@@ -172,64 +176,4 @@ impl<S: Sequence + ?Sized> Search<'_, S> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::support::Random;
-    use crate::theory::definition;
-    use crate::theory::rule::{Leaves, Move};
-
-    /// Finds the same as [`first_deeper`] by the statement in the module head.
-    fn plainly(rule: &Rule, space: SparseSpace, values: &[u16], heaps: Range<u64>, depth: u64) -> Option<(u64, u16)> {
-        let value = |n: u64| values[index(n)];
-        heaps.into_iter().find_map(|n| {
-            let mut options: Vec<u16> = rule.single_options(n, value).collect();
-            for split in rule.splits() {
-                let parts = 1..=split.largest_small_part(n).min(depth);
-                options.extend(parts.map(|a| split.constant ^ value(a) ^ value(n - split.remove - a)));
-            }
-            (0..value(n)).find(|&t| space.is_rare(t, n) && !options.contains(&t)).map(|t| (n, t))
-        })
-    }
-
-    #[test]
-    fn first_n_without_a_witness_agrees_with_a_search_by_the_definition() {
-        let mut random = Random::new("witness depths");
-        let (mut deeper, mut enough) = (0, 0);
-        for i in 0..200 {
-            let moves = (0..1 + random.below(4)).map(|_| {
-                let remove = random.below(4);
-                let constant = u16::try_from(random.pick(&[0, 0, 1, 2])).unwrap();
-                let two = Leaves::Two { min_difference: random.below(3) };
-                let leaves = if remove == 0 { two } else { random.pick(&[Leaves::Nothing, Leaves::One, two]) };
-                Move { remove, constant, leaves }
-            });
-            let rule = Rule::from_moves(format!("random {i}"), moves.collect()).unwrap();
-            let values = definition::values(&rule, 500).unwrap();
-            for (mask, position) in (1..16).flat_map(|mask| [(mask, 0), (mask, 1)]) {
-                let Some(space) = SparseSpace::new(&rule, mask, position) else { continue };
-                let (from, depth) = (1 + random.below(490), random.pick(&[0, 1, 5, 30, 200, 1000]));
-                let heaps = from..500;
-                let found = first_deeper(&rule, space, values.as_slice(), heaps.clone(), depth).unwrap();
-                assert_eq!(found, plainly(&rule, space, &values, heaps, depth), "{:?}, {space:?}", rule.moves());
-                if found.is_some() { deeper += 1 } else { enough += 1 }
-            }
-        }
-        assert!(deeper > 50 && enough > 50, "{deeper} deeper, {enough} not");
-    }
-
-    /// The only witness of n has a smaller part beyond those held in memory.
-    #[test]
-    fn parts_beyond_those_in_memory_are_read() {
-        let rule: Rule = "grundy".parse().unwrap();
-        let space = SparseSpace::new(&rule, 1, 0).unwrap();
-        let part = NEAR + 3 * PARTS_BETWEEN_TESTS + 17;
-        let n = 2 * part + 100;
-        // Even values are rare. G(n) = 1 needs the option 0; every other option is 2 ^ 0.
-        let mut values: Vec<u16> = (0..=n).map(|m| if m <= n / 2 && m != part { 2 } else { 0 }).collect();
-        values[index(n)] = 1;
-        for depth in [0, 1, NEAR, NEAR + 1, part - 1, part, part + 1, u64::MAX] {
-            let found = first_deeper(&rule, space, values.as_slice(), n..n + 1, depth).unwrap();
-            assert_eq!(found, (depth < part).then_some((n, 0)), "depth {depth}");
-        }
-    }
-}
+mod tests;

@@ -16,13 +16,14 @@ use crate::theory::rule::Rule;
 
 /// The periods that the first values of a sequence exclude.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Excluded {
     /// Numbers none of whose divisors is a period, ascending.
     pub multiples: Vec<u64>,
     /// The least number that is not excluded as a period.
     pub least_left: u64,
-    /// Number of values examined, those of l < `looked`.
-    pub looked: u64,
+    /// Number of values examined, those of l < `examined`.
+    pub examined: u64,
 }
 
 /// Returns the periods that the values of all l < `to` exclude.
@@ -48,7 +49,7 @@ pub fn excluded<S: Sequence + ?Sized>(rule: &Rule, values: &S, to: u64) -> Resul
     }
     let is_left = |&p: &u64| !(p..=largest).step_by(index(p)).any(|number| present[index(number)]);
     let least_left = (1..=largest).find(is_left).unwrap_or(largest + 1);
-    Ok(Excluded { multiples, least_left, looked: to })
+    Ok(Excluded { multiples, least_left, examined: to })
 }
 
 #[cfg(test)]

@@ -23,20 +23,21 @@
 //! Invariant: both copies are computed from the rule alone, by a solver that proves each value; no value of the run
 //! is read.
 
+mod copy;
+mod shown;
+
 use super::certificate::{CertifiedFacts, FactCounter};
 use super::watch::Watch;
-use super::{LISTED, PeriodWindow, Proof, prime_factors};
+use super::{LISTED, PeriodWindow, Proof};
 use crate::checkpoint::commit::RETAINED_HEAD;
 use crate::error::{Error, Result};
 use crate::run::ProofSummary;
-use crate::solver::{Method, Solver};
+use crate::solver::Method;
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
-use std::ops::Range;
-
-/// Minimum number of values that a copy drops at once, which keeps moving the others down cheap.
-const MIN_DROPPED: u64 = 1 << 22;
+use copy::{Copy, MIN_DROPPED};
+use shown::Shown;
 
 /// The result of computing two copies of a sequence side by side, one period apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,151 +54,68 @@ pub struct OffsetCopies {
     pub(super) proof: Proof,
 }
 
-/// The first and the last values of a sequence.
-struct Ends {
-    /// The first values, at most `most` of them.
-    head: Vec<u16>,
-    /// The n of the first value of `last`.
-    start: u64,
-    /// The last values.
-    last: Vec<u16>,
-    /// Maximum number of values in `head`.
-    most: u64,
+/// A period proved by P4 whose least preperiod is to be computed.
+pub(super) struct ProvedPeriod<'a> {
+    pub(super) rule: &'a Rule,
+    /// The method that computes the copies.
+    pub(super) method: Method,
+    /// p.
+    pub(super) period: u64,
+    /// The proof by P4.
+    pub(super) proof: &'a Proof,
+    /// The window of the proof.
+    pub(super) window: PeriodWindow,
 }
 
-impl Ends {
-    fn push(&mut self, values: &[u16]) {
-        let room = index(self.most - self.head.len() as u64).min(values.len());
-        let (first, rest) = values.split_at(room);
-        self.head.extend_from_slice(first);
-        self.start = self.start.max(self.head.len() as u64);
-        self.last.extend_from_slice(rest);
+impl ProvedPeriod<'_> {
+    /// Computes the front copy up to n2 and the back copy up to n1. `go_on` receives the number of values done and the
+    /// number to do; the result is `None` when it returned false.
+    ///
+    /// # Errors
+    /// Errors of the solver, [`Error::Freed`] among them when a copy needs values that it has not retained;
+    /// [`Error::Differs`] when the values before n1 do not belong to the period, so that the run or this computation
+    /// was wrong.
+    pub(super) fn offset_copies(&self, go_on: impl FnMut(u64, u64) -> bool) -> Result<Option<OffsetCopies>> {
+        self.offset_copies_retaining(RETAINED_HEAD, go_on)
     }
 
-    /// Drops the values that are neither in `head` nor among the last `keep`, when there are enough of them.
-    fn free(&mut self, keep: u64) {
-        let dead = (self.last.len() as u64).saturating_sub(keep);
-        if dead >= MIN_DROPPED.min(self.most).max(keep / 2) {
-            self.last.drain(..index(dead));
-            self.start += dead;
+    /// Like [`ProvedPeriod::offset_copies`]; each copy retains the first `head` values.
+    fn offset_copies_retaining(
+        &self,
+        head: u64,
+        mut go_on: impl FnMut(u64, u64) -> bool,
+    ) -> Result<Option<OffsetCopies>> {
+        let p = self.period;
+        // Maximum number of values by which the distance of the copies exceeds p.
+        let lead = MIN_DROPPED.min(head);
+        let mut front = Copy::new(self.rule, self.method, head)?;
+        let mut back = Copy::new(self.rule, self.method, head)?;
+        let mut ahead = Ahead::new(self);
+        let mut behind = Behind { claimed: self.window.from - self.window.width(self.rule), ..Behind::default() };
+        let mut there = Vec::new();
+        while front.len() < ahead.n2 || back.len() < ahead.n1 {
+            if !go_on(front.len().min(ahead.n2) + back.len().min(ahead.n1), ahead.n1 + ahead.n2) {
+                return Ok(None);
+            }
+            if front.len() < ahead.n2.min(back.len() + p + lead / 2) {
+                let from = front.advance(ahead.n2.min(back.len() + p + lead), lead)?;
+                let proof = front.proof();
+                ahead.see(from, &front.fresh, &proof);
+                continue;
+            }
+            let from = back.advance(ahead.n1.min(front.len() - p), 0)?;
+            there.resize(back.fresh.len(), 0);
+            front.values.read(from + p, &mut there)?;
+            behind.compare(from, &back.fresh, &there, p)?;
         }
+        let Ahead { n1, proof, counting, nearer, shown, .. } = ahead;
+        let window = proof.window.unwrap_or(self.window);
+        behind.belongs(n1 - window.width(self.rule), p)?;
+        let Behind { preperiod, count, positions, .. } = behind;
+        let exceptions = (preperiod <= p).then_some((count, positions));
+        let least = if nearer { shown.nearer.found } else { shown.given.found };
+        Ok(Some(OffsetCopies { preperiod, exceptions, counted: counting.done(), proof: Proof { least, ..proof } }))
     }
-}
-
-impl Sequence for Ends {
-    fn len(&self) -> u64 {
-        self.start.max(self.head.len() as u64) + self.last.len() as u64
-    }
-
-    fn freed(&self) -> Range<u64> {
-        let head = self.head.len() as u64;
-        if self.start > head { head..self.start } else { 0..0 }
-    }
-
-    fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
-        self.require(from, from.saturating_add(out.len() as u64))?;
-        let (first, rest) =
-            out.split_at_mut(index((self.head.len() as u64).saturating_sub(from).min(out.len() as u64)));
-        if !first.is_empty() {
-            self.head.as_slice().read(from, first)?;
-        }
-        if rest.is_empty() { Ok(()) } else { self.last.as_slice().read(from.max(self.start) - self.start, rest) }
-    }
-}
-
-/// One of the two copies.
-struct Copy {
-    solver: Solver,
-    values: Ends,
-    fresh: Vec<u16>,
-}
-
-impl Copy {
-    fn new(rule: &Rule, method: Method, head: u64) -> Result<Copy> {
-        let values = Ends { head: Vec::new(), start: 0, last: Vec::new(), most: head };
-        Ok(Copy { solver: Solver::new(rule, method, None, &values)?, values, fresh: Vec::new() })
-    }
-
-    fn len(&self) -> u64 {
-        self.values.len()
-    }
-
-    /// Computes one batch, to at most `to`, and keeps at least the last `keep` values. Returns the first new n;
-    /// the batch is in `fresh`.
-    fn advance(&mut self, to: u64, keep: u64) -> Result<u64> {
-        let from = self.len();
-        self.fresh.clear();
-        self.solver.advance(&self.values, to, &mut self.fresh)?;
-        self.values.push(&self.fresh);
-        if let Some(needed) = self.solver.lookback() {
-            self.values.free(needed.saturating_mul(2).max(keep));
-        }
-        Ok(from)
-    }
-
-    /// Returns the summary of how the last batch was proved.
-    fn proof(&mut self) -> ProofSummary {
-        let (rares, last_rare) = self.solver.rares(self.len());
-        ProofSummary { space: self.solver.space(), rares, last_rare, depth: self.solver.take_depth() }
-    }
-}
-
-/// Computes the front copy up to n2 and the back copy up to n1, where `p` is the period and `proof` the proof by P4.
-/// `go_on` receives the number of values done and the number to do; the result is `None` when it returned false.
-///
-/// # Errors
-/// Errors of the solver, [`Error::Freed`] among them when a copy needs values that it has not retained;
-/// [`Error::Differs`] when the values before n1 do not belong to the period, so that the run or this computation was
-/// wrong.
-pub(super) fn offset_copies(
-    rule: &Rule,
-    method: Method,
-    p: u64,
-    proof: &Proof,
-    window: &PeriodWindow,
-    go_on: impl FnMut(u64, u64) -> bool,
-) -> Result<Option<OffsetCopies>> {
-    copies_keeping(rule, method, p, proof, window, RETAINED_HEAD, go_on)
-}
-
-fn copies_keeping(
-    rule: &Rule,
-    method: Method,
-    p: u64,
-    proof: &Proof,
-    window: &PeriodWindow,
-    head: u64,
-    mut go_on: impl FnMut(u64, u64) -> bool,
-) -> Result<Option<OffsetCopies>> {
-    // Maximum number of values by which the distance of the copies exceeds p.
-    let lead = MIN_DROPPED.min(head);
-    let mut front = Copy::new(rule, method, head)?;
-    let mut back = Copy::new(rule, method, head)?;
-    let mut ahead = Ahead::new(rule, p, proof, window);
-    let mut behind = Behind { claimed: window.from - window.width(rule), ..Behind::default() };
-    let mut there = Vec::new();
-    while front.len() < ahead.n2 || back.len() < ahead.n1 {
-        if !go_on(front.len().min(ahead.n2) + back.len().min(ahead.n1), ahead.n1 + ahead.n2) {
-            return Ok(None);
-        }
-        if front.len() < ahead.n2.min(back.len() + p + lead / 2) {
-            let from = front.advance(ahead.n2.min(back.len() + p + lead), lead)?;
-            let proof = front.proof();
-            ahead.see(from, &front.fresh, &proof);
-            continue;
-        }
-        let from = back.advance(ahead.n1.min(front.len() - p), 0)?;
-        there.resize(back.fresh.len(), 0);
-        front.values.read(from + p, &mut there)?;
-        behind.compare(from, &back.fresh, &there, p)?;
-    }
-    let Ahead { n1, proof, counting, nearer, shown, .. } = ahead;
-    let window = proof.window.unwrap_or(*window);
-    behind.belongs(n1 - window.width(rule), p)?;
-    let Behind { preperiod, count, heaps, .. } = behind;
-    let exceptions = (preperiod <= p).then_some((count, heaps));
-    let least = if nearer { shown.nearer.found } else { shown.given.found };
-    Ok(Some(OffsetCopies { preperiod, exceptions, counted: counting.done(), proof: Proof { least, ..proof } }))
 }
 
 /// What the front copy shows.
@@ -224,14 +142,15 @@ struct BothShown {
 }
 
 impl Ahead {
-    fn new(rule: &Rule, p: u64, proof: &Proof, window: &PeriodWindow) -> Ahead {
+    fn new(proved: &ProvedPeriod<'_>) -> Ahead {
+        let ProvedPeriod { rule, period: p, proof, window, .. } = *proved;
         let given = Shown::new(window.from - window.width(rule)..window.from, p);
         Ahead {
             p,
             n1: window.from,
             n2: proof.length,
             proof: proof.clone(),
-            window: *window,
+            window,
             nearer: false,
             watch: Watch::new(rule),
             counting: FactCounter::new(window.space, window.to),
@@ -288,7 +207,7 @@ struct Behind {
     /// Number of differences.
     count: u64,
     /// The first differences, at most [`LISTED`].
-    heaps: Vec<u64>,
+    positions: Vec<u64>,
     /// The two values of the last difference.
     last: (u16, u16),
 }
@@ -301,8 +220,8 @@ impl Behind {
             self.last = (value, again);
             self.belongs(self.claimed, p)?;
             self.count += 1;
-            if self.heaps.len() < LISTED {
-                self.heaps.push(n);
+            if self.positions.len() < LISTED {
+                self.positions.push(n);
             }
         }
         Ok(())
@@ -313,134 +232,11 @@ impl Behind {
         if self.preperiod <= from {
             return Ok(());
         }
-        let (value, again) = (self.last.0.into(), self.last.1.into());
+        let value = self.last.0.into();
+        let again = self.last.1.into();
         Err(Error::Differs { n: self.preperiod - 1 + p, value, again, how: "the period that was proved".into() })
     }
 }
 
-/// Searches for positions which show that p/f is not a period, for each prime factor f of p.
-struct Shown {
-    /// The positions to compare, all of which belong to the period.
-    heaps: Range<u64>,
-    /// The values of `heaps` seen up to now.
-    base: Vec<u16>,
-    /// Pairs (f, p/f) for which no such position is found yet.
-    open: Vec<(u64, u64)>,
-    /// Pairs (f, n) with G(n) != G(n + p/f), sorted.
-    found: Vec<(u64, u64)>,
-}
-
-impl Shown {
-    fn new(heaps: Range<u64>, p: u64) -> Shown {
-        let open = prime_factors(p).into_iter().map(|f| (f, p / f)).collect();
-        Shown { heaps, base: Vec::new(), open, found: Vec::new() }
-    }
-
-    /// Receives the next values, those from `from` on.
-    fn see(&mut self, from: u64, values: &[u16]) {
-        let Range { start, end } = self.heaps;
-        let part = |heaps: Range<u64>| {
-            let (first, last) = (heaps.start.max(from), heaps.end.min(from + values.len() as u64));
-            if first < last { (first, &values[index(first - from)..index(last - from)]) } else { (first, &[][..]) }
-        };
-        self.base.extend_from_slice(part(start..end).1);
-        let (base, found) = (&self.base, &mut self.found);
-        self.open.retain(|&(f, shift)| {
-            let (first, values) = part(start + shift..end.saturating_add(shift));
-            let other = values.iter().zip((first..).map(|n| base[index(n - shift - start)]));
-            let Some(i) = other.into_iter().position(|(&a, b)| a != b) else { return true };
-            found.push((f, first + i as u64 - shift));
-            false
-        });
-        self.found.sort_unstable();
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::kernel::Kernel;
-    use crate::period::{Subject, exceptions};
-    use crate::solver::{Histogram, SequenceStats, values};
-
-    /// The copies retain few values. Published periods and preperiods: .16 149459, 105351; .56 144, 326640; 2×n
-    /// squares 12, 71.
-    #[test]
-    fn two_copies_show_the_same_facts_as_the_whole_table() {
-        let method = Method::Sparse(Kernel::best());
-        for (game, p, n0) in [("remove-a-square", 12, 71), (".16", 149_459, 105_351), (".56", 144, 326_640)] {
-            let rule: Rule = game.parse().unwrap();
-            let all = values(&rule, method, 1 << 20).unwrap();
-            let (space, _) = Histogram::of(all.as_slice()).unwrap().best_space(&rule);
-            let freed = SequenceStats::default();
-            let subject = Subject { rule: &rule, method, space, values: all.as_slice(), freed: &freed };
-            let proof = subject.prove_by_window(n0, p).unwrap().unwrap();
-            // A period from some n1 on is one from a later n1 on; before this one both copies have dropped values.
-            let proof = Proof { length: 800_000 + p, ..proof };
-            let window = PeriodWindow { from: 800_000, to: 800_000 + p, ..proof.window.unwrap() };
-            for head in [1 << 17, 1 << 26] {
-                let mut last = 0;
-                let see = |done, of| {
-                    assert!(done >= last && done < of);
-                    last = done;
-                    true
-                };
-                let copies = copies_keeping(&rule, method, p, &proof, &window, head, see).unwrap().unwrap();
-                assert_eq!(copies.preperiod, n0, "{game}");
-                let by_table = exceptions(all.as_slice(), p, n0, LISTED).unwrap();
-                assert_eq!(copies.exceptions, (n0 <= p).then_some(by_table), "{game}");
-                // The front copy is watched from the start, and finds a window before the given one.
-                let nearer = copies.proof.window.unwrap();
-                assert!(nearer.from <= 1 << 19 && nearer.is_placed(&rule), "{game}: {nearer:?}");
-                assert!(
-                    nearer.from >= n0 + nearer.width(&rule) && nearer.to == copies.proof.length,
-                    "{game}: {nearer:?}"
-                );
-                let counted = CertifiedFacts::of(all.as_slice(), copies.proof.length, nearer.space, nearer.to).unwrap();
-                assert_eq!(copies.counted, counted, "{game}");
-                assert_eq!(
-                    copies.proof.least.iter().map(|pair| pair.0).collect::<Vec<_>>(),
-                    prime_factors(p),
-                    "{game}"
-                );
-                for &(f, n) in &copies.proof.least {
-                    assert!(n >= n0 && all[index(n)] != all[index(n + p / f)], "{game}: {f}, {n}");
-                }
-            }
-            assert_eq!(
-                copies_keeping(&rule, method, p, &proof, &window, 1 << 17, |done, _| done < 300_000).unwrap(),
-                None
-            );
-            // A window before the last exceptions, then a wrong period.
-            let early = PeriodWindow { from: n0 - 1 + window.width(&rule), ..window };
-            let wrong = copies_keeping(&rule, method, p, &proof, &early, 1 << 17, |_, _| true);
-            assert!(matches!(wrong, Err(Error::Differs { n, .. }) if n == n0 - 1 + p), "{game}: {wrong:?}");
-            let wrong = copies_keeping(&rule, method, p + 2, &proof, &window, 1 << 17, |_, _| true);
-            assert!(matches!(wrong, Err(Error::Differs { .. })), "{game}: {wrong:?}");
-        }
-    }
-
-    #[test]
-    fn reads_of_both_ends_succeed_and_reads_of_dropped_values_are_refused() {
-        let mut ends = Ends { head: Vec::new(), start: 0, last: Vec::new(), most: 10 };
-        let values: Vec<u16> = (0..1000).collect();
-        for (i, piece) in values.chunks(7).enumerate() {
-            ends.push(piece);
-            ends.free(20);
-            let count = ends.len();
-            assert_eq!(count, 1000.min(7 * (i as u64 + 1)));
-            let freed = ends.freed();
-            assert!(freed.is_empty() || (freed.start == 10 && count - freed.end >= 20 && count - freed.end < 37));
-            for (from, to) in [(0, count.min(10)), (freed.end.min(count), count), (0, count), (5, count.min(15))] {
-                let mut out = vec![0; index(to - from)];
-                match ends.read(from, &mut out) {
-                    Ok(()) => assert_eq!(out, &values[index(from)..index(to)]),
-                    Err(e) => {
-                        assert!(matches!(e, Error::Freed { .. }) && from < freed.end && to > freed.start, "{from} {to}")
-                    }
-                }
-            }
-        }
-        assert!(!ends.freed().is_empty());
-    }
-}
+mod tests;

@@ -26,7 +26,8 @@ pub(super) fn prime_factors(p: u64) -> Vec<u64> {
 
 /// Whether `factors` is what [`prime_factors`] returns for `p`, decided without factoring `p`.
 pub(super) fn are_prime_factors(factors: impl IntoIterator<Item = u64>, p: u64) -> bool {
-    let (mut rest, mut last) = (p, 1);
+    let mut rest = p;
+    let mut last = 1;
     for f in factors {
         if f <= last || !rest.is_multiple_of(f) || !is_prime(f) {
             return false;
@@ -71,7 +72,8 @@ fn product(a: u64, b: u64, n: u64) -> u64 {
 
 /// Returns `base` to the power `exponent`, modulo `n`.
 fn power(base: u64, mut exponent: u64, n: u64) -> u64 {
-    let (mut base, mut result) = (base % n, 1);
+    let mut base = base % n;
+    let mut result = 1;
     while exponent > 0 {
         if exponent % 2 == 1 {
             result = product(result, base, n);

@@ -130,7 +130,8 @@ pub fn last_difference<S: Sequence + ?Sized>(values: &S, p: u64, from: u64, to: 
 
 fn last_in<S: Sequence + ?Sized>(values: &S, p: u64, from: u64, to: u64) -> Result<Option<u64>> {
     let length = index(to - from);
-    let (mut here, mut there) = (vec![0; length], vec![0; length]);
+    let mut here = vec![0; length];
+    let mut there = vec![0; length];
     values.read(from, &mut here)?;
     values.read(from + p, &mut there)?;
     if here == there {
@@ -145,8 +146,10 @@ fn last_in<S: Sequence + ?Sized>(values: &S, p: u64, from: u64, to: u64) -> Resu
 /// # Errors
 /// Errors of reading `values`.
 pub fn exceptions<S: Sequence + ?Sized>(values: &S, p: u64, n0: u64, most: usize) -> Result<(u64, Vec<u64>)> {
-    let (mut count, mut first) = (0, Vec::new());
-    let (mut here, mut there) = (Vec::new(), Vec::new());
+    let mut count = 0;
+    let mut first = Vec::new();
+    let mut here = Vec::new();
+    let mut there = Vec::new();
     let mut n = 0;
     while n < n0 {
         // The position of the first period that corresponds to n: n0 <= image < n0 + p, image = n mod p.

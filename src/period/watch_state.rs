@@ -13,7 +13,7 @@
 use super::watch::Mark;
 use crate::checkpoint::journal::Record;
 use crate::error::{Error, Result};
-use crate::run::{RunReader, space_of};
+use crate::run::{ProofSummary, RunReader, space_of};
 use crate::storage::Dir;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -71,8 +71,9 @@ impl Line {
 /// Errors of writing the file.
 pub(super) fn write(dir: &Path, view: &RunReader, mark: &Mark) -> Result<()> {
     let Record { run, count, digest, .. } = view.contents.last.clone();
-    let Mark { n1, rares, last_rare, depth, .. } = *mark;
-    let odd = mark.odd.clone();
+    let n1 = mark.n1;
+    let ProofSummary { rares, last_rare, depth, .. } = mark.proof;
+    let odd = mark.odd_shifts.clone();
     let line =
         Line { format: FORMAT.into(), run, count, digest, n1, rares, last_rare, depth, odd, seal: String::new() };
     let window: Vec<u8> = mark.window.iter().flat_map(|v| v.to_le_bytes()).collect();
@@ -91,5 +92,6 @@ pub(super) fn read(dir: &Path, view: &RunReader) -> Option<Mark> {
     let window: Vec<u16> = values.iter().map(|&v| u16::from_le_bytes(v)).collect();
     let Line { n1, rares, last_rare, depth, odd, .. } = line;
     let space = space_of(&view.rule, &view.contents.last);
-    rest.is_empty().then(|| Mark::new(n1, space, (rares, last_rare), depth, window, odd)).flatten()
+    let proof = ProofSummary { space, rares, last_rare, depth };
+    rest.is_empty().then(|| Mark::new(n1, proof, window, odd)).flatten()
 }

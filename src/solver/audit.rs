@@ -23,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{BitPlanes, CODES, Kernel, LANES, MOST_CODES, Probe, Probes};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
+use crate::theory::random::split_mix;
 use crate::theory::rule::{Leaves, Rule};
 use crate::theory::sparse_space::SparseSpace;
 use std::ops::Range;
@@ -33,15 +34,10 @@ const fn one_in(lookups: usize) -> u64 {
     if lookups < 320 { 200 } else { 50 }
 }
 
-/// 64 pseudorandom bits that decide whether a group is audited: output number `group`, counted from 0, of the generator
-/// SplitMix64 with this seed (G. L. Steele, D. Lea and C. H. Flood, *Fast splittable pseudorandom number generators*,
-/// 2014). Output i mixes the state seed + (i + 1)γ and needs no output before it.
+/// 64 pseudorandom bits that decide whether a group is audited: output number `group` of the generator SplitMix64 with
+/// this seed.
 fn choice(seed: u64, group: u64) -> u64 {
-    const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
-    let z = seed.wrapping_add(group.wrapping_add(1).wrapping_mul(GAMMA));
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    split_mix(seed, group)
 }
 
 /// The data of an audit, for one list of rare positions.

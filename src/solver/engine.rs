@@ -37,7 +37,7 @@ impl EarlierValues {
         let mut seen = EarlierValues { max_value: known.max_value, ..EarlierValues::default() };
         for_each_kept(past, |from, values| {
             if space != SparseSpace::NONE {
-                seen.rare_positions.extend(space.rares(from, values));
+                seen.rare_positions.extend(space.rare_positions(from, values));
             }
             let largest = values.iter().copied().max().unwrap_or(0);
             if largest > 255 {
@@ -47,7 +47,7 @@ impl EarlierValues {
             seen.large.drain(..witnesses::many_first(&seen.large));
             Ok(())
         })?;
-        seen.rare_positions.extend(&known.rares);
+        seen.rare_positions.extend(&known.rare_positions);
         seen.rare_positions.sort_unstable();
         Ok(seen)
     }
@@ -81,7 +81,11 @@ impl Solver {
         if !may_be_sparse(&self.rule, self.method) {
             return self.definition_engine(past);
         }
-        let stats = SequenceStats { rares: seen.rare_positions, max_value: self.max_value };
+        let stats = SequenceStats {
+            rare_positions: seen.rare_positions,
+            max_value: self.max_value,
+            ..SequenceStats::default()
+        };
         let candidates = Stream::new(&self.rule, self.space, kernel, stats, past)?;
         let witnesses = Witnesses::new(&self.rule, self.space, kernel, seen.large, past)?;
         let start = past.len().saturating_sub(candidates.reach().max(witnesses.lookback()));

@@ -39,6 +39,7 @@ mod window;
 mod witnesses;
 
 pub use crate::theory::sparse_space::{Histogram, SparseSpace};
+pub use crate::theory::stats::SequenceStats;
 pub use parallelism::Parallelism;
 
 use crate::error::{Error, Result};
@@ -87,15 +88,6 @@ pub struct Work {
     pub proved_maxima: u64,
     /// The largest smaller part of any witness since [`Solver::take_depth`]; 0 where no witness was searched.
     pub depth: u64,
-}
-
-/// What is known of discarded values ([`Sequence::freed`]).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SequenceStats {
-    /// The rare positions among them under the space in use, ascending, with the values.
-    pub rares: Vec<(u64, u16)>,
-    /// The largest discarded value.
-    pub max_value: u16,
 }
 
 /// Number of last values that a new sparse solver reads when `last_rare` is the last rare position. It also reads the

@@ -7,7 +7,8 @@ use crate::period::Status;
 #[must_use]
 pub fn contradiction(a: &Record, b: &Record) -> Option<String> {
     let (short, long) = if a.checked_through <= b.checked_through { (a, b) } else { (b, a) };
-    let (n1, n2) = (short.checked_through, long.checked_through);
+    let n1 = short.checked_through;
+    let n2 = long.checked_through;
     if n1 == n2 && short.digest != long.digest {
         return Some(format!("the digests of the same {n1} values differ"));
     }
@@ -36,7 +37,8 @@ fn values(short: &Record, long: &Record) -> Option<String> {
 
 /// Tests the case C4.
 fn rares(short: &Record, long: &Record) -> Option<String> {
-    let (n1, n2) = (short.checked_through, long.checked_through);
+    let n1 = short.checked_through;
+    let n2 = long.checked_through;
     let [(rares1, last1), (rares2, last2)] = [short, long].map(|r| (r.rares, r.last_rare));
     let grows =
         last2 >= Some(n1) && rares2 > rares1 && rares2.zip(rares1).is_some_and(|(two, one)| two - one <= n2 - n1);
@@ -78,7 +80,10 @@ impl Repeat {
 /// Tests the cases C5 to C8.
 fn repeats(a: Repeat, b: Repeat) -> Option<String> {
     let (short, long) = if a.through <= b.through { (a, b) } else { (b, a) };
-    let (p1, p2, n1, n2) = (short.period, long.period, short.preperiod, long.preperiod);
+    let p1 = short.period;
+    let p2 = long.period;
+    let n1 = short.preperiod;
+    let n2 = long.preperiod;
     let common = u128::from(short.through.saturating_sub(n1.max(n2)));
     let sum = u128::from(p1) + u128::from(p2);
     let drifts = u128::from(short.saltus) * u128::from(p2) != u128::from(long.saltus) * u128::from(p1);
@@ -114,7 +119,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::FORMAT;
+    use super::super::record::FORMAT;
     use super::*;
     use crate::PROGRAM;
     use crate::period::Theorem;

@@ -5,7 +5,8 @@
 //! hash spreads them evenly. The plan names this sharding rule, so shards divided by different rules are never
 //! merged.
 
-use super::{Order, Record, codes, order};
+use super::codes;
+use super::record::{Order, Record, is_program, order, printable};
 use crate::error::{Error, Result};
 use crate::storage::Dir;
 use crate::theory::rule::Rule;
@@ -32,7 +33,7 @@ const FORMAT: &str = "grundy-survey-plan-1";
 const SHARDING: &str = "blake3-first-8-bytes-little-endian-mod-shards";
 
 /// The games of a whole survey.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Games {
     /// All octal codes with up to this number of digits after the point.
@@ -67,7 +68,9 @@ impl Plan {
     /// # Errors
     /// A sentence that states what is wrong, when the plan has no games or too many, or there is no such shard.
     pub fn new(games: Games, shard: (u64, u64), to: u64) -> std::result::Result<Plan, String> {
-        let (format, program, sharding) = (FORMAT.into(), crate::PROGRAM.into(), SHARDING.into());
+        let format = FORMAT.into();
+        let program = crate::PROGRAM.into();
+        let sharding = SHARDING.into();
         let plan = Plan { format, program, games, sharding, shard: shard.0, shards: shard.1, to };
         plan.check()?;
         Ok(plan)
@@ -78,15 +81,15 @@ impl Plan {
     /// # Errors
     /// A sentence that states what is wrong, when the bytes are not a plan of this program.
     pub fn parse(bytes: &[u8]) -> std::result::Result<Plan, String> {
-        let plan: Plan = serde_json::from_slice(bytes).map_err(|e| super::printable(&e.to_string()))?;
+        let plan: Plan = serde_json::from_slice(bytes).map_err(|e| printable(&e.to_string()))?;
         if plan.format != FORMAT {
-            return Err(format!("its format is '{}', not '{FORMAT}'", super::printable(&plan.format)));
+            return Err(format!("its format is '{}', not '{FORMAT}'", printable(&plan.format)));
         }
         if plan.sharding != SHARDING {
-            let sharding = super::printable(&plan.sharding);
+            let sharding = printable(&plan.sharding);
             return Err(format!("it divides games into shards by '{sharding}', this program by '{SHARDING}'"));
         }
-        if !super::is_program(&plan.program) {
+        if !is_program(&plan.program) {
             return Err("the field 'program' is not a short line of printable ASCII".into());
         }
         plan.check()?;
@@ -218,7 +221,7 @@ fn is_canonical(name: &str) -> bool {
 fn shown(name: &str) -> String {
     const LONGEST: usize = 40;
     let short: String = name.chars().take(LONGEST).collect();
-    super::printable(&short) + if short.len() < name.len() { "…" } else { "" }
+    printable(&short) + if short.len() < name.len() { "…" } else { "" }
 }
 
 /// The merged records and the plans of several survey directories.
@@ -234,6 +237,7 @@ pub struct Collection {
 
 /// The games that the plans of a [`Collection`] require and its records lack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Missing {
     /// Number of games of the plans.
     pub expected: usize,
@@ -262,7 +266,8 @@ impl Collection {
             }
             let mut of_absent: BTreeMap<u64, usize> = BTreeMap::new();
             for rule in plan.all() {
-                let (name, shard) = (order(rule.name()), plan.shard_of(rule.name()));
+                let name = order(rule.name());
+                let shard = plan.shard_of(rule.name());
                 let record = self.records.get(&name);
                 expected.insert(name.clone());
                 match (there.get(&shard), record) {

@@ -6,6 +6,7 @@
 
 use blake3::Hasher;
 use std::fmt;
+use std::str::FromStr;
 
 /// Number of values in a segment.
 pub const SEGMENT: u64 = if SMALL { 1 << 12 } else { 1 << 24 };
@@ -15,7 +16,7 @@ pub const SEGMENT: u64 = if SMALL { 1 << 12 } else { 1 << 24 };
 pub(crate) const SMALL: bool = cfg!(feature = "small-segments");
 
 /// A digest, printed as 64 hexadecimal digits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Digest(pub [u8; 32]);
 
 impl fmt::Display for Digest {
@@ -24,12 +25,29 @@ impl fmt::Display for Digest {
     }
 }
 
-impl Digest {
-    /// Parses 64 lowercase hexadecimal digits; returns `None` for any other text.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Digest> {
+/// The error of parsing a text that is not 64 lowercase hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoDigest;
+
+impl fmt::Display for NoDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the text is not a digest, 64 lowercase hexadecimal digits")
+    }
+}
+
+impl std::error::Error for NoDigest {}
+
+impl FromStr for Digest {
+    type Err = NoDigest;
+
+    /// Parses 64 lowercase hexadecimal digits.
+    ///
+    /// # Errors
+    /// [`NoDigest`] for any other text.
+    fn from_str(text: &str) -> Result<Digest, NoDigest> {
         let lower = text.bytes().all(|c| c.is_ascii_digit() || (b'a'..=b'f').contains(&c));
-        blake3::Hash::from_hex(text).ok().filter(|_| lower).map(|hash| Digest(*hash.as_bytes()))
+        let hash = blake3::Hash::from_hex(text).map_err(|_| NoDigest)?;
+        if lower { Ok(Digest(*hash.as_bytes())) } else { Err(NoDigest) }
     }
 }
 
@@ -144,8 +162,8 @@ mod tests {
     #[test]
     fn a_printed_digest_parses_and_other_texts_do_not() {
         let digest = formula(&[1, 2, 3]);
-        assert_eq!(Digest::parse(&digest.to_string()), Some(digest));
-        assert_eq!(Digest::parse("00"), None);
-        assert_eq!(Digest::parse(&digest.to_string().to_uppercase()), None);
+        assert_eq!(digest.to_string().parse(), Ok(digest));
+        assert_eq!("00".parse::<Digest>(), Err(NoDigest));
+        assert_eq!(digest.to_string().to_uppercase().parse::<Digest>(), Err(NoDigest));
     }
 }

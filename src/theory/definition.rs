@@ -16,6 +16,18 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 /// Something that holds the first values of a sequence: a vector, a table on disk, or both.
+///
+/// ```
+/// use grundy::theory::definition::{Prefix, Sequence, values};
+///
+/// let values = values(&"grundy".parse()?, 100)?;
+/// let first = Prefix { of: values.as_slice(), count: 20 };
+/// let mut out = [0; 3];
+/// first.read(17, &mut out)?;
+/// assert_eq!(out, values[17..20]);
+/// assert!(first.read(18, &mut out).is_err()); // 20 is not one of the first 20 values
+/// # Ok::<(), grundy::Error>(())
+/// ```
 pub trait Sequence: Sync {
     /// The number of values: those of n = 0..`len()`.
     fn len(&self) -> u64;
@@ -46,7 +58,8 @@ pub trait Sequence: Sync {
     /// # Errors
     /// [`Error::Range`] when the range exceeds the values, [`Error::Freed`] when some of them have been discarded.
     fn require(&self, from: u64, to: u64) -> Result<()> {
-        let (count, freed) = (self.len(), self.freed());
+        let count = self.len();
+        let freed = self.freed();
         if from > to || to > count {
             return Err(Error::Range { from, to, count });
         }
@@ -72,6 +85,7 @@ impl Sequence for [u16] {
 }
 
 /// A sequence and the values that follow it.
+#[derive(Debug)]
 pub struct Appended<'a, S: ?Sized> {
     /// The first values.
     pub first: &'a S,
@@ -99,6 +113,7 @@ impl<S: Sequence + ?Sized> Sequence for Appended<'_, S> {
 }
 
 /// The first values of a sequence.
+#[derive(Debug)]
 pub struct Prefix<'a, S: ?Sized> {
     /// The sequence.
     pub of: &'a S,
@@ -251,7 +266,8 @@ fn search_all<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64, below: u32) -
 /// The values of the options of one split with smaller part in `first..=last`.
 fn search_pairs<S: Sequence + ?Sized>(past: &S, n: u64, split: Split, first: u64, last: u64) -> Result<NimSet> {
     let length = index(last - first + 1);
-    let (mut small, mut large) = (vec![0; length], vec![0; length]);
+    let mut small = vec![0; length];
+    let mut large = vec![0; length];
     past.read(first, &mut small)?;
     past.read(n - split.remove - last, &mut large)?;
     let mut set = NimSet::new();

@@ -1,8 +1,12 @@
-//! The mathematics on which the other modules rely: rules, nim-values, the definition, sparse spaces.
+//! The mathematics on which the other modules rely: rules and their names, nim-values, the definition, sparse spaces.
 //!
 //! These modules prefer plain code to fast code, and read and write no files.
 
 pub mod definition;
+pub mod names;
 pub mod nimber;
+mod parsing;
+pub(crate) mod random;
 pub mod rule;
 pub mod sparse_space;
+pub mod stats;

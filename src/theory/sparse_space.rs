@@ -16,7 +16,7 @@ use crate::theory::definition::{Sequence, for_each_piece};
 use crate::theory::rule::Rule;
 
 /// A mask and position term that the rule admits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SparseSpace {
     /// The mask m; 0 when every position counts as rare.
     pub mask: u16,
@@ -57,7 +57,7 @@ impl SparseSpace {
     ///
     /// A resumed run scans the whole table, in which rare positions are one in a million. So the scan skips every group
     /// whose sum of classes shows that it has no rare position; the compiler vectorises this sum.
-    pub(crate) fn rares(self, from: u64, values: &[u16]) -> impl Iterator<Item = (u64, u16)> {
+    pub(crate) fn rare_positions(self, from: u64, values: &[u16]) -> impl Iterator<Item = (u64, u16)> {
         /// Number of values in a group.
         const VALUES_PER_GROUP: usize = 256;
         let groups = (from..).step_by(VALUES_PER_GROUP).zip(values.chunks(VALUES_PER_GROUP));
@@ -148,7 +148,7 @@ impl SparseSpace {
 }
 
 /// The number of occurrences of each value at even and at odd n, for n >= 1.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     counts: [Vec<i64>; 2],
 }
@@ -188,11 +188,11 @@ impl Histogram {
             .flat_map(|mask| [0, 1].map(|position| (mask, position)))
             .filter_map(|(mask, position)| SparseSpace::new(rule, u16::try_from(mask).expect("16 bits"), position))
             .map(|space| {
-                let rares = [0, 1].map(|odd| {
+                let counts = [0, 1].map(|odd| {
                     let sign = if space.class(0, odd == 1) == 0 { 1 } else { -1 };
                     (totals[odd] + sign * transforms[odd][usize::from(space.mask)]) / 2
                 });
-                (space, u64::try_from(1 + rares[0] + rares[1]).expect("a count"))
+                (space, u64::try_from(1 + counts[0] + counts[1]).expect("a count"))
             })
             .fold(all, |best, next| if next.1 < best.1 { next } else { best })
     }
@@ -264,7 +264,7 @@ mod tests {
                     let values: Vec<u16> = (0..length).map(value).collect();
                     let expected: Vec<(u64, u16)> =
                         (from..).zip(values.iter().copied()).filter(|r| s.is_rare(r.1, r.0)).collect();
-                    assert_eq!(s.rares(from, &values).collect::<Vec<_>>(), expected, "{s:?}, {from}, {place}");
+                    assert_eq!(s.rare_positions(from, &values).collect::<Vec<_>>(), expected, "{s:?}, {from}, {place}");
                     assert!(expected.iter().any(|r| r.0 == n(place)));
                 }
             }

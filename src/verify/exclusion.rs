@@ -1,8 +1,8 @@
 //! Exclusion: checks that no value is that of an option with one rare part, and that every rare position has the
 //! value of the definition.
 //!
-//! All statements are under one admissible space. The rare positions R are counted from the table itself
-//! ([`super::count`]). For every n of the range the check tests
+//! All statements are under one admissible space. The rare positions R are collected from the table itself
+//! ([`crate::solver::SequenceStats`]). For every n of the range the check tests
 //!
 //! 1. when n is in R: whether G(n) is the mex over all pairs;
 //! 2. whether G(n) differs from c ^ G(r) ^ G(n-s-r) for every r in R and every split (s, c, d) that allows these parts,
@@ -11,7 +11,7 @@
 //! **What it finds.** Let the values before n be right, and G(n) wrong in the table. *Too low*: always found. The
 //! value is below the mex, hence that of some option. If it is rare at n, then n is in R and (1) finds it. If it is
 //! common at n, the option is that of a move that does not leave two heaps, or has exactly one rare part
-//! (`solver::space`), which is in R because the values before n are right; (2) finds it. *Too high*: found by (1)
+//! (`theory::sparse_space`), which is in R because the values before n are right; (2) finds it. *Too high*: found by (1)
 //! when the wrong value is rare at n, or when the right one is and n is still in R; found by (2) when the value is
 //! one of the common options. Not found is a wrong common value above the right one that no common option has. In
 //! particular the check does not find the least common value that is not an option where a smaller rare value is
@@ -24,12 +24,13 @@
 //! A wrong value at n gives wrong options to later n. So the error may name a later n, and of the values
 //! that contradict each other either one may be wrong.
 
+use super::Target;
 use crate::error::{Error, Result};
 use crate::kernel::{HEAPS, Kernel};
-use crate::solver::{SequenceStats, SparseSpace};
+use crate::solver::SparseSpace;
 use crate::theory::definition::{self, Sequence};
 use crate::theory::nimber::index;
-use crate::theory::rule::{Leaves, Rule};
+use crate::theory::rule::Leaves;
 use rayon::prelude::*;
 use std::ops::{BitXor, Range};
 
@@ -52,71 +53,73 @@ struct Lookup {
     min_difference: u64,
 }
 
+/// How a block is compared with its options, on codes or on values.
+struct Comparison<I, R> {
+    /// Maps a value to the code or value that is compared; `None` for a value without a code.
+    item: I,
+    /// The kernel's test whether a block of [`HEAPS`] values has one that equals an option.
+    repeats: R,
+}
+
 /// One check of a sequence.
 struct Exclusion<'a, S: ?Sized> {
-    rule: &'a Rule,
-    past: &'a S,
+    target: Target<'a, S>,
     /// Sorted by offset.
     lookups: Vec<Lookup>,
 }
 
-/// Checks the values of `range`; `known` has the rare positions of the whole sequence under `space`. Returns the
-/// number of rare positions in the range.
+/// Checks the values of `range`. Returns the number of rare positions in the range.
 ///
 /// # Errors
 /// [`Error::Wrong`] or [`Error::Excluded`] at the lowest n whose value contradicts the others; errors of reading
 /// `past`.
 pub fn check<S: Sequence + ?Sized>(
-    rule: &Rule,
-    space: SparseSpace,
-    past: &S,
-    known: &SequenceStats,
+    target: Target<'_, S>,
     range: Range<u64>,
     progress: impl FnMut(u64, u64),
 ) -> Result<u64> {
-    let (inside, rare_positions) = check_rare_positions(rule, past, known, &range);
+    let Target { space, stats, .. } = target;
+    let (inside, rare_positions) = check_rare_positions(target, &range);
     // The error names the lowest n, so only the values below a wrong rare position are still checked.
     let until = match &rare_positions {
         Err(Error::Wrong { n, .. }) => *n,
         _ => range.end,
     };
-    let exclusion = Exclusion::new(rule, space, past, known, until);
-    let places = exclusion.places(space, known, &range);
+    let exclusion = Exclusion::new(target, until);
+    let uncovered = exclusion.uncovered(&range);
     let kernel = Kernel::best();
     // When all values have codes, the codes of a common option and a common value are equal exactly when these are
     // equal.
-    if known.max_value < space.coded() {
+    if stats.max_value < space.coded() {
         let code = |v: u16| (v < space.coded()).then(|| space.code(v));
-        exclusion.sweep(range.start..until, &places, code, |w, at, l| kernel.repeats(w, at, l), progress)?;
+        let comparison = Comparison { item: code, repeats: |w: &[u8], at, l: &[_]| kernel.repeats(w, at, l) };
+        exclusion.sweep(range.start..until, &uncovered, comparison, progress)?;
     } else {
-        exclusion.sweep(range.start..until, &places, Some, |w, at, l| kernel.repeats_value(w, at, l), progress)?;
+        let comparison = Comparison { item: Some, repeats: |w: &[u16], at, l: &[_]| kernel.repeats_value(w, at, l) };
+        exclusion.sweep(range.start..until, &uncovered, comparison, progress)?;
     }
     rare_positions.map(|()| inside)
 }
 
 /// Checks the rare positions of the range by the definition. Returns their number, and the error at the first wrong
 /// one.
-fn check_rare_positions<S: Sequence + ?Sized>(
-    rule: &Rule,
-    past: &S,
-    known: &SequenceStats,
-    range: &Range<u64>,
-) -> (u64, Result<()>) {
-    let rares = &known.rares[known.rares.partition_point(|rare| rare.0 < range.start)..];
-    let rares = &rares[..rares.partition_point(|rare| rare.0 < range.end)];
-    let wrong = rares.par_iter().map(|&(n, found)| {
-        let expected = definition::value_at(rule, past, n)?;
+fn check_rare_positions<S: Sequence + ?Sized>(target: Target<'_, S>, range: &Range<u64>) -> (u64, Result<()>) {
+    let inside = target.stats.rare_positions_in(range);
+    let wrong = inside.par_iter().map(|&(n, found)| {
+        let expected = definition::value_at(target.rule, target.values, n)?;
         super::compare(n, found, expected)
     });
-    (rares.len() as u64, wrong.find_first(Result::is_err).unwrap_or(Ok(())))
+    (inside.len() as u64, wrong.find_first(Result::is_err).unwrap_or(Ok(())))
 }
 
 impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
-    fn new(rule: &'a Rule, space: SparseSpace, past: &'a S, known: &SequenceStats, end: u64) -> Exclusion<'a, S> {
+    /// Creates the check of values below `end`.
+    fn new(target: Target<'a, S>, end: u64) -> Exclusion<'a, S> {
+        let Target { rule, space, stats, .. } = target;
         let singles = rule.moves().iter().filter(|m| keeps_class(space, m.leaves, m.remove, m.constant));
         let single = |remove, constant| Lookup { offset: remove, value: constant, part: 0, min_difference: 0 };
         let mut lookups: Vec<Lookup> = singles.map(|m| single(m.remove, m.constant)).collect();
-        for &(part, value) in known.rares.iter().filter(|rare| rare.0 > 0) {
+        for &(part, value) in stats.rare_positions.iter().filter(|rare| rare.0 > 0) {
             lookups.extend(rule.splits().map(|s| Lookup {
                 offset: s.remove + part,
                 value: s.constant ^ value,
@@ -126,43 +129,45 @@ impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
         }
         lookups.retain(|lookup| lookup.offset < end);
         lookups.sort_unstable_by_key(|lookup| lookup.offset);
-        Exclusion { rule, past, lookups }
+        Exclusion { target, lookups }
     }
 
     /// Returns the n that may have common options which no lookup covers. These are options of moves that leave
     /// nothing, and of moves that leave one heap and change its class, when that heap is rare. (When that heap is
     /// common, the option is rare, and cannot be the value of a common position; a rare position is checked by the
     /// definition.)
-    fn places(&self, space: SparseSpace, known: &SequenceStats, range: &Range<u64>) -> Vec<u64> {
-        let mut places = Vec::new();
-        for m in self.rule.moves() {
+    fn uncovered(&self, range: &Range<u64>) -> Vec<u64> {
+        let Target { rule, space, stats, .. } = self.target;
+        let mut uncovered = Vec::new();
+        for m in rule.moves() {
             match m.leaves {
-                Leaves::Nothing => places.push(m.remove),
+                Leaves::Nothing => uncovered.push(m.remove),
                 Leaves::One if !keeps_class(space, m.leaves, m.remove, m.constant) => {
-                    places.extend(known.rares.iter().map(|rare| rare.0 + m.remove));
+                    uncovered.extend(stats.rare_positions.iter().map(|rare| rare.0 + m.remove));
                 }
                 _ => {}
             }
         }
-        places.retain(|n| range.contains(n));
-        places.sort_unstable();
-        places.dedup();
-        places
+        uncovered.retain(|n| range.contains(n));
+        uncovered.sort_unstable();
+        uncovered.dedup();
+        uncovered
     }
 
-    /// Checks all values of the range. `item` maps a value to the code or value that is compared; `repeats` is the
-    /// kernel's test whether a block of [`HEAPS`] values has one that equals an option.
-    fn sweep<T>(
+    /// Checks all values of the range; `uncovered` has those n of the range that [`Exclusion::uncovered`] returns.
+    fn sweep<T, I, R>(
         &self,
         range: Range<u64>,
-        places: &[u64],
-        item: impl Fn(u16) -> Option<T> + Sync,
-        repeats: impl Fn(&[T], usize, &[(usize, T)]) -> bool + Sync,
+        uncovered: &[u64],
+        comparison: Comparison<I, R>,
         mut progress: impl FnMut(u64, u64),
     ) -> Result<()>
     where
         T: Copy + Default + Eq + BitXor<Output = T> + Send + Sync,
+        I: Fn(u16) -> Option<T> + Sync,
+        R: Fn(&[T], usize, &[(usize, T)]) -> bool + Sync,
     {
+        let Comparison { item, repeats } = comparison;
         let probes: Vec<(usize, T)> =
             self.lookups.iter().filter_map(|lookup| Some((index(lookup.offset), item(lookup.value)?))).collect();
         let reach = probes.last().map_or(0, |probe| probe.0 as u64);
@@ -182,7 +187,7 @@ impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
             let fresh = &mut window[from + HEAPS..][..index(end - base) - from];
             fresh.par_chunks_mut(VALUES_PER_READ).enumerate().try_for_each(|(i, items)| {
                 let mut values = vec![0; items.len()];
-                self.past.read(base + (from + i * VALUES_PER_READ) as u64, &mut values)?;
+                self.target.values.read(base + (from + i * VALUES_PER_READ) as u64, &mut values)?;
                 items.iter_mut().zip(values).for_each(|(to, value)| *to = item(value).unwrap_or_default());
                 Ok(())
             })?;
@@ -190,22 +195,22 @@ impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
             let checked = (0..chunks).into_par_iter().map(|chunk| {
                 let from = start + (chunk * CHUNK) as u64;
                 let to = end.min(from + CHUNK as u64);
-                let mut places = &places[places.partition_point(|&n| n < from)..];
+                let mut uncovered = &uncovered[uncovered.partition_point(|&n| n < from)..];
                 for first in (from..to).step_by(HEAPS) {
                     let last = to.min(first + HEAPS as u64);
                     let at = index(first - base) + HEAPS;
                     // Offsets at which the other part exists at least for the last n of the block.
                     let near = &probes[..probes.partition_point(|probe| (probe.0 as u64) < last - 1)];
                     let hit = repeats(&window, at, near);
-                    let place = places.partition_point(|&n| n < last);
-                    for n in (first..last).filter(|n| hit || places[..place].contains(n)) {
+                    let (singly, later) = uncovered.split_at(uncovered.partition_point(|&n| n < last));
+                    for n in (first..last).filter(|n| hit || singly.contains(n)) {
                         let at = index(n - base) + HEAPS;
                         let own = window[at];
                         let is_hit = |&&(offset, item): &&(usize, T)| window[at - offset] ^ item == own;
                         let hits = near.iter().filter(is_hit).map(|&(offset, _)| offset as u64);
-                        self.ask(n, hits)?;
+                        self.check_options(n, hits)?;
                     }
-                    places = &places[place..];
+                    uncovered = later;
                 }
                 Ok(())
             });
@@ -218,14 +223,14 @@ impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
 
     /// Refuses the value of n when it is that of an option, either of a move that does not leave two heaps or of a
     /// lookup with one of these offsets.
-    fn ask(&self, n: u64, offsets: impl Iterator<Item = u64>) -> Result<()> {
+    fn check_options(&self, n: u64, offsets: impl Iterator<Item = u64>) -> Result<()> {
         let value_of = |n: u64| {
             let mut value = [0];
-            self.past.read(n, &mut value).map(|()| value[0])
+            self.target.values.read(n, &mut value).map(|()| value[0])
         };
         let value = value_of(n)?;
         let excluded = |rest| Err(Error::Excluded { n, value: value.into(), rest });
-        for m in self.rule.moves() {
+        for m in self.target.rule.moves() {
             match m.leaves {
                 Leaves::Nothing if n == m.remove && m.constant == value => return excluded((0, 0)),
                 Leaves::One if n > m.remove && m.constant ^ value_of(n - m.remove)? == value => {

@@ -7,14 +7,14 @@
 //! later parts, which may have started after it, are not checked any further. The check finds every wrong value of
 //! the range that does not follow from a wrong one before the range.
 //!
-//! A new solver searches all values before it for rare positions. They are counted once for all solvers
-//! ([`super::count`]), and the values far before a part are presented as discarded while its solver is created. While
+//! A new solver searches all values before it for rare positions. They are collected once for all solvers
+//! ([`SequenceStats`]), and the values far before a part are presented as discarded while its solver is created. While
 //! it computes, it may read all of them.
 
+use super::Target;
 use crate::error::{Error, Result};
 use crate::solver::{Method, SequenceStats, Solver, SparseSpace, Work, lookback};
 use crate::theory::definition::Sequence;
-use crate::theory::rule::Rule;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -53,26 +53,20 @@ impl<S: Sequence + ?Sized> Sequence for HiddenPrefix<'_, S> {
 
 /// The sequence to recompute, and the method.
 struct Recomputing<'a, S: ?Sized> {
-    rule: &'a Rule,
+    target: Target<'a, S>,
     method: Method,
-    space: SparseSpace,
-    past: &'a S,
-    known: &'a SequenceStats,
     /// Index of the lowest part with an error; later parts stop.
     wrong: AtomicUsize,
 }
 
-/// Computes the values of `range` again and compares them; `known` has the rare positions of the whole sequence under
-/// `space`. Uses as many threads as the calling rayon pool has. Returns the work of all solvers.
+/// Computes the values of `range` again by `method` and compares them. Uses as many threads as the calling rayon pool
+/// has. Returns the work of all solvers.
 ///
 /// # Errors
 /// [`Error::Wrong`] at the first value that differs; errors of the solver and of reading `past`.
 pub fn check<S: Sequence + ?Sized>(
-    rule: &Rule,
+    target: Target<'_, S>,
     method: Method,
-    space: SparseSpace,
-    past: &S,
-    known: &SequenceStats,
     range: Range<u64>,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Work> {
@@ -83,15 +77,17 @@ pub fn check<S: Sequence + ?Sized>(
     let parts: Vec<Range<u64>> = (0..all.div_ceil(length))
         .map(|i| range.start + i * length..range.end.min(range.start + (i + 1) * length))
         .collect();
-    let wrong = AtomicUsize::new(usize::MAX);
-    let recomputing = Recomputing { rule, method, space, past, known, wrong };
+    let recomputing = Recomputing { target, method, wrong: AtomicUsize::new(usize::MAX) };
     let next = AtomicUsize::new(0);
     let workers = threads.min(parts.len());
     let mut done: Vec<(usize, Result<Work>)> = std::thread::scope(|scope| {
         let (sender, receiver) = channel();
         let running: Vec<_> = (0..workers)
             .map(|_| {
-                let (sender, recomputing, parts, next) = (sender.clone(), &recomputing, &parts, &next);
+                let sender = sender.clone();
+                let recomputing = &recomputing;
+                let parts = &parts;
+                let next = &next;
                 scope.spawn(move || recomputing.work(threads / workers, parts, next, &sender))
             })
             .collect();
@@ -154,13 +150,14 @@ impl<S: Sequence + ?Sized> Recomputing<'_, S> {
             return Ok(Work::default());
         }
         let mut solver = self.solver(part.start)?;
-        let mut past = HiddenPrefix { past: self.past, count: part.start, hidden: self.freed(part.start) };
-        let (mut computed, mut stored) = (Vec::new(), Vec::new());
+        let mut past = HiddenPrefix { past: self.target.values, count: part.start, hidden: self.freed(part.start) };
+        let mut computed = Vec::new();
+        let mut stored = Vec::new();
         while past.count < part.end && self.wrong.load(Ordering::Relaxed) >= i {
             computed.clear();
             let advanced = solver.advance(&past, part.end, &mut computed);
             stored.resize(computed.len(), 0);
-            self.past.read(past.count, &mut stored)?;
+            self.target.values.read(past.count, &mut stored)?;
             for ((n, &found), &expected) in (past.count..).zip(&stored).zip(&computed) {
                 super::compare(n, found, expected)?;
             }
@@ -173,23 +170,26 @@ impl<S: Sequence + ?Sized> Recomputing<'_, S> {
 
     /// Returns the discarded values, if they lie before `start`.
     fn freed(&self, start: u64) -> Range<u64> {
-        let freed = self.past.freed();
+        let freed = self.target.values.freed();
         if freed.end <= start { freed } else { 0..0 }
     }
 
     /// Creates a solver that continues from the values before `start`.
     fn solver(&self, start: u64) -> Result<Solver> {
         let freed = self.freed(start);
-        let last_rare = self.known.rares.last().map_or(0, |rare| rare.0);
-        let recent = start.saturating_sub(RECENT.max(lookback(self.rule, last_rare)));
+        let Target { rule, space, values, stats } = self.target;
+        let recent = start.saturating_sub(RECENT.max(lookback(rule, stats.last_rare())));
         let hidden = if freed.is_empty() { HEAD_VALUES..recent } else { freed.start..freed.end.max(recent) };
-        let sparse = self.space != SparseSpace::NONE;
+        let sparse = space != SparseSpace::NONE;
         let hidden = if hidden.is_empty() || !sparse { freed } else { hidden };
-        let rares = self.known.rares.iter().filter(|rare| hidden.contains(&rare.0)).copied().collect();
-        let max_value = if hidden.is_empty() { 0 } else { self.known.max_value };
-        let past = HiddenPrefix { past: self.past, count: start, hidden };
-        let space = sparse.then_some(self.space);
-        let solver = Solver::knowing(self.rule, self.method, space, &past, &SequenceStats { rares, max_value })?;
+        // The largest value of all is an upper bound of the largest hidden one, which is all that the solver needs.
+        let known = SequenceStats {
+            rare_positions: stats.rare_positions_in(&hidden).to_vec(),
+            max_value: if hidden.is_empty() { 0 } else { stats.max_value },
+            max_at: if hidden.is_empty() { 0 } else { stats.max_at },
+        };
+        let past = HiddenPrefix { past: values, count: start, hidden };
+        let solver = Solver::knowing(rule, self.method, sparse.then_some(space), &past, &known)?;
         // The space is fixed to that of the run; a solver without one may still choose a space by itself.
         Ok(if solver.space() == SparseSpace::NONE { solver } else { solver.with_fixed_space() })
     }

@@ -210,7 +210,7 @@ impl Record {
     /// Returns the digest of the committed values; `None` if the field is no digest.
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
-        Digest::parse(&self.digest)
+        self.digest.parse().ok()
     }
 
     /// Returns the table as this record describes it; `digest` is that of the record.

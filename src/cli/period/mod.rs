@@ -18,7 +18,7 @@ use super::{Compute, complain};
 use anyhow::Result;
 use clap::ValueEnum;
 use grundy::period::certificate::Certificate;
-use grundy::period::{self, Finding, Found, LISTED, Status, Stopped, Subject};
+use grundy::period::{self, Finding, Found, LISTED, RunSearch, Status, Stopped, Subject};
 use grundy::run::{Options, RunReader};
 use grundy::solver::{Method, SequenceStats};
 use grundy::theory::definition::{Prefix, Sequence};
@@ -170,7 +170,8 @@ fn on_disk(rule: &Rule, to: u64, dir: &Path, args: &Args, method: Method, quiet:
     let mut meter = Meter::with_task(quiet, TASK);
     let threads = args.compute.threads();
     let options = Options { to: Some(to), threads, method, width: None, keep: args.keep, rollback: false };
-    let found = period::compute_until_proved_in(rule, dir, &options, args.certificate.is_some(), &mut meter, &stop);
+    let search = RunSearch { rule, dir, options: &options, certify: args.certificate.is_some() };
+    let found = search.compute_until_proved(&mut meter, &stop);
     meter.end();
     match found? {
         Found::Unverified { verified, of } => unverified(rule, verified, of, args),
@@ -270,8 +271,8 @@ fn conclude<S: Sequence + ?Sized>(
 /// The number of values before the preperiod that do not fit the period, and the first n of them; `None` if they are
 /// not known.
 fn exceptions<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding) -> Result<Option<(u64, Vec<u64>)>> {
-    if let Some(lag) = &finding.lag {
-        return Ok(lag.exceptions.clone());
+    if let Some(copies) = &finding.copies {
+        return Ok(copies.exceptions.clone());
     }
     let Some(repeat) = &finding.repeat else { return Ok(None) };
     if !repeat.exact || repeat.saltus > 0 || !subject.values.freed().is_empty() {
@@ -285,7 +286,7 @@ fn certify<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, arg
     let Some(path) = &args.certificate else { return Ok(()) };
     let repeat = finding.repeat.as_ref();
     let proof = repeat.and_then(|repeat| repeat.proof.as_ref());
-    match repeat.map(|repeat| Certificate::new(subject, repeat, finding.lag.as_ref())).transpose()?.flatten() {
+    match repeat.map(|repeat| Certificate::new(subject, repeat, finding.copies.as_ref())).transpose()?.flatten() {
         Some(certificate) => {
             super::output::whole_file(path, |out| Ok(out.write_all(certificate.to_json().as_bytes())?))
         }

@@ -147,7 +147,7 @@ impl Report<'_> {
                 w.width(rule),
                 w.from,
                 w.to,
-                w.rares,
+                w.rare_positions,
                 w.last_rare,
                 w.depth
             ),

@@ -129,7 +129,7 @@ impl Stream {
         for m in rule.moves().iter().filter(|m| m.leaves == Leaves::One && space.keeps_class(m.remove, m.constant)) {
             stream.lookups.push(Lookup { offset: m.remove, value: m.constant, part: 0, min_difference: 0 });
         }
-        for (n, value) in stats.rares {
+        for (n, value) in stats.rare_positions {
             stream.enter(n, value);
         }
         stream.windows.refill(past, stream.lookback())?;

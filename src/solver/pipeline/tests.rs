@@ -14,13 +14,18 @@ fn marks_made_ahead_equal_those_of_the_producer() {
     let all = values(&rule, Method::Sparse(Kernel::best()), 400_000).unwrap();
     let (past, later) = all.split_at(360_448); // a multiple of PIPELINE_PIECE
     let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
-    let rares: Vec<(u64, u16)> = space.rares(0, past).collect();
+    let rares: Vec<(u64, u16)> = space.rare_positions(0, past).collect();
     for (threads, kernel) in [1, 2, 16].into_iter().flat_map(|t| Kernel::available().into_iter().map(move |k| (t, k))) {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
-            let mut stream =
-                Stream::new(&rule, space, kernel, SequenceStats { rares: rares.clone(), max_value: 255 }, past)
-                    .unwrap();
+            let mut stream = Stream::new(
+                &rule,
+                space,
+                kernel,
+                SequenceStats { rare_positions: rares.clone(), max_value: 255, ..SequenceStats::default() },
+                past,
+            )
+            .unwrap();
             let mut codes = Codes::new(space, 0);
             codes.push(past);
             let begin = past.len() as u64;
@@ -121,11 +126,16 @@ fn the_producer_stops_when_the_worker_is_gone() {
         let rule: Rule = game.parse().unwrap();
         let past = values(&rule, Method::Sparse(Kernel::best()), 200_000).unwrap();
         let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
-        let rares = space.rares(0, &past).collect();
+        let rares = space.rare_positions(0, &past).collect();
         // A large maximum among the earlier values makes the stream use 16-bit values.
-        let mut stream =
-            Stream::new(&rule, space, Kernel::best(), SequenceStats { rares, max_value: largest }, past.as_slice())
-                .unwrap();
+        let mut stream = Stream::new(
+            &rule,
+            space,
+            Kernel::best(),
+            SequenceStats { rare_positions: rares, max_value: largest, ..SequenceStats::default() },
+            past.as_slice(),
+        )
+        .unwrap();
         let mut codes = Codes::new(space, 0);
         codes.push(&past);
         let (mut producer, worker) =
@@ -143,9 +153,15 @@ fn the_worker_does_not_wait_for_a_producer_that_is_gone() {
     let past = values(&rule, Method::Sparse(Kernel::best()), 100_000).unwrap();
     let solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, past.as_slice()).unwrap();
     let space = solver.space();
-    let rares = space.rares(0, &past).collect();
-    let stream =
-        Stream::new(&rule, space, Kernel::best(), SequenceStats { rares, max_value: 255 }, past.as_slice()).unwrap();
+    let rares = space.rare_positions(0, &past).collect();
+    let stream = Stream::new(
+        &rule,
+        space,
+        Kernel::best(),
+        SequenceStats { rare_positions: rares, max_value: 255, ..SequenceStats::default() },
+        past.as_slice(),
+    )
+    .unwrap();
     let mut codes = Codes::new(space, 0);
     codes.push(&past);
     let (mut producer, worker) =

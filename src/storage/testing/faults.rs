@@ -8,6 +8,7 @@
 //! changes that it should have made durable, as the kernel does ([`Handle::forget_unsynced`]).
 
 use crate::storage::{Bytes, Handle, Mode, Storage};
+use crate::theory::random::split_mix;
 use rustix::io::Errno;
 use std::io::{Error, Result};
 use std::sync::Arc;
@@ -153,7 +154,7 @@ impl State {
                 (met == at || recurs).then_some(fault)
             }
             Plan::Drawn { seed, harmless, harmful } => {
-                let drawn = mix(seed ^ mix(number));
+                let drawn = split_mix(seed ^ split_mix(number, 0), 0);
                 let fault = match drawn >> 32 {
                     chance if chance < harmless => match operation {
                         Operation::Write if drawn & 1 == 0 => Fault::ShortWrite,
@@ -177,14 +178,6 @@ impl State {
             watch(self.operations.load(Ordering::SeqCst));
         }
     }
-}
-
-/// The mixing function of SplitMix64 (Steele, Lea and Flood 2014).
-fn mix(seed: u64) -> u64 {
-    let z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// A storage whose operations fail according to a plan.

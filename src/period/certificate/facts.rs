@@ -1,0 +1,70 @@
+//! The facts that a certificate states about values: digest, largest value, rare positions.
+
+use crate::error::Result;
+use crate::solver::{SequenceStats, SparseSpace};
+use crate::table::digest::DigestChain;
+use crate::theory::definition::{Sequence, for_each_piece};
+use crate::theory::nimber::index;
+
+/// The facts that a certificate states about all values below `checked_through`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::period) struct CertifiedFacts {
+    /// Digest of the values.
+    pub(super) digest: String,
+    /// The largest of the values, and the rare positions below n2 under the certificate's space.
+    pub(super) stats: SequenceStats,
+}
+
+/// Collects [`CertifiedFacts`] from consecutive values.
+pub(in crate::period) struct FactCounter {
+    chain: DigestChain,
+    space: SparseSpace,
+    to: u64,
+    stats: SequenceStats,
+}
+
+impl FactCounter {
+    /// Creates a counter that collects the rare positions below `to` under `space`.
+    pub(in crate::period) fn new(space: SparseSpace, to: u64) -> FactCounter {
+        FactCounter { chain: DigestChain::new(), space, to, stats: SequenceStats::default() }
+    }
+
+    /// Receives the next values, those from `from` on.
+    pub(in crate::period) fn see(&mut self, from: u64, values: &[u16]) {
+        self.chain.update(values);
+        let (before, after) = values.split_at(index(self.to.saturating_sub(from).min(values.len() as u64)));
+        self.stats.see(self.space, from, before);
+        self.stats.see(SparseSpace::NONE, from + before.len() as u64, after);
+    }
+
+    pub(in crate::period) fn done(self) -> CertifiedFacts {
+        CertifiedFacts { digest: self.chain.digest().to_string(), stats: self.stats }
+    }
+}
+
+impl CertifiedFacts {
+    /// Collects the facts of the first `length` values, with the rare positions below `to` under `space`.
+    pub(in crate::period) fn of<S: Sequence + ?Sized>(
+        values: &S,
+        length: u64,
+        space: SparseSpace,
+        to: u64,
+    ) -> Result<CertifiedFacts> {
+        let mut counting = FactCounter::new(space, to);
+        for_each_piece(values, 0, length, |from, piece| {
+            counting.see(from, piece);
+            Ok(())
+        })?;
+        Ok(counting.done())
+    }
+
+    /// Returns the digest of the rare positions, `rares_digest` of a certificate.
+    pub(super) fn rares_digest(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        for (n, v) in &self.stats.rare_positions {
+            hasher.update(&n.to_le_bytes());
+            hasher.update(&v.to_le_bytes());
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+}

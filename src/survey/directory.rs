@@ -1,0 +1,140 @@
+//! The directories of a survey: their lock, plan and records.
+
+use super::contradiction;
+use super::plan::{self, Collection, Plan};
+use super::record::{Order, Record, further, order, printable};
+use crate::error::{Error, Result};
+use crate::storage::{Dir, File, Mode};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Name of the file that a process locks while it writes to a directory.
+const LOCK: &str = "lock";
+
+/// Maximum length of the file of a record, in bytes.
+const MAX_RECORD_BYTES: u64 = 64 << 10;
+
+/// Maximum number of records that [`read`] reads in one call.
+const MAX_RECORDS: usize = 1 << 20;
+
+/// Creates or opens the directory of a survey, locks it, and writes the plan that is valid from now on.
+pub(super) fn open(plan: Plan, dir: &Path) -> Result<(Dir, File, Plan)> {
+    let dir = Dir::at(dir);
+    refuse_foreign(&dir)?;
+    dir.make().map_err(Error::io("making", dir.path()))?;
+    let lock = dir.open(LOCK, Mode::Make).map_err(Error::io("making", dir.join(LOCK)))?;
+    if !lock.lock_soon().map_err(Error::io("locking", dir.join(LOCK)))? {
+        return Err(Error::Locked { path: dir.path().into() });
+    }
+    let before = Plan::read(&dir)?;
+    let plan = plan.continues(before.as_ref(), &dir)?;
+    if before.as_ref() != Some(&plan) {
+        plan.write(&dir)?;
+    }
+    Ok((dir, lock, plan))
+}
+
+/// Refuses a directory that has files but neither a plan nor a lock file nor a record of a survey.
+fn refuse_foreign(dir: &Dir) -> Result<()> {
+    let reading = || Error::io("reading the names in", dir.path());
+    let entries = match std::fs::read_dir(dir.path()) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(reading())?,
+    };
+    let is_record =
+        |name: &str| dir.read_at_most(name, MAX_RECORD_BYTES).is_ok_and(|b| Record::parse(name, &b).is_ok());
+    let mut foreign = None;
+    for entry in entries {
+        let name = entry.map_err(reading())?.file_name();
+        let name = name.to_string_lossy();
+        // A survey's lock file is empty.
+        let lock = name == LOCK && matches!(dir.length(LOCK), Ok(Some(0)));
+        if lock || name == plan::NAME || (name.ends_with(".json") && is_record(&name)) {
+            return Ok(());
+        }
+        let first = foreign.get_or_insert_with(|| name.to_string());
+        if *name < **first {
+            *first = name.into_owned();
+        }
+    }
+    let Some(name) = foreign else { return Ok(()) };
+    let what = format!("the directory has other files ('{}'); choose an empty or a new one", printable(&name));
+    Err(Error::Survey { path: dir.path().into(), what })
+}
+
+/// Reads the records of the given directories, in the order of a table. Of two records of a game it returns the one
+/// with a proof, or else the one with more values.
+///
+/// # Errors
+/// [`Error::Damage`] when a file is not a record, or two records of a game contradict each other; [`Error::Survey`]
+/// when there are more than 2^20.
+pub fn read(dirs: &[&Path]) -> Result<BTreeMap<Order, Record>> {
+    // All records of a game, each with its directory: any two of them must agree.
+    let mut all: BTreeMap<Order, Vec<(&Path, Record)>> = BTreeMap::new();
+    let mut count = 0;
+    for &path in dirs {
+        let dir = Dir::at(path);
+        let mut names = dir.names().map_err(Error::io("reading the names in", path))?;
+        names.retain(|name| name.ends_with(".json"));
+        names.sort_unstable();
+        count += names.len();
+        if count > MAX_RECORDS {
+            let what = format!("more than {MAX_RECORDS} records; read fewer directories together");
+            return Err(Error::Survey { path: path.into(), what });
+        }
+        for name in &names {
+            let shown = dir.join(&printable(name));
+            let bytes = dir.read_at_most(name, MAX_RECORD_BYTES).map_err(Error::io("reading", &shown))?;
+            let damage = |what: String| Error::Damage { path: shown.clone(), offset: 0, what };
+            let record = Record::parse(name, &bytes).map_err(|what| {
+                damage(format!(
+                    "this is not a record of a survey: {what}; if it was one, remove it and repeat the survey's command, \
+                     else move it to another directory"
+                ))
+            })?;
+            let others = all.entry(order(&record.game)).or_default();
+            for (other, before) in others.iter() {
+                if let Some(why) = contradiction(before, &record) {
+                    let other = other.join(name);
+                    return Err(damage(format!(
+                        "it contradicts {}: {why}; examine the game again in a new directory, and remove the wrong record",
+                        other.display()
+                    )));
+                }
+            }
+            others.push((path, record));
+        }
+    }
+    Ok(all.into_iter().filter_map(|(game, records)| Some((game, furthest(records)?))).collect())
+}
+
+/// Returns the record that [`further`] ranks first, with the greatest `to` of all records.
+fn furthest(records: Vec<(&Path, Record)>) -> Option<Record> {
+    let to = records.iter().map(|(_, record)| record.to).max()?;
+    let records = records.into_iter().map(|(_, record)| record);
+    let best = records.reduce(|best, record| if further(&record, &best) { record } else { best })?;
+    Some(Record { to, ..best })
+}
+
+/// Reads the records and plans of the given directories.
+///
+/// # Errors
+/// As [`read`]; [`Error::Survey`] for a directory with neither a plan nor records.
+pub fn collect(dirs: &[&Path]) -> Result<Collection> {
+    let mut collection = Collection { records: read(dirs)?, ..Collection::default() };
+    for &path in dirs {
+        let dir = Dir::at(path);
+        match Plan::read(&dir)? {
+            Some(plan) => collection.plans.push((path.into(), plan)),
+            None if dir.names().is_ok_and(|names| names.iter().any(|name| name.ends_with(".json"))) => {
+                collection.unplanned.push(path.into());
+            }
+            None => {
+                let what = "no survey here: neither a plan (survey.plan) nor records; name a directory that 'grundy \
+                            survey' wrote";
+                return Err(Error::Survey { path: path.into(), what: what.into() });
+            }
+        }
+    }
+    Ok(collection)
+}

@@ -1,0 +1,185 @@
+//! The record of one game: its fields, its checks, its file name.
+
+use crate::period::{Status, Theorem};
+use crate::solver::SparseSpace;
+use crate::table::digest::{Digest, DigestChain};
+use crate::theory::rule::Rule;
+use serde::{Deserialize, Serialize};
+
+/// Value of the field `format` of a record.
+pub(super) const FORMAT: &str = "grundy-survey-1";
+
+/// The result for one game: one field per JSON key. A number that does not exist is null in the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// `grundy-survey-1`.
+    pub format: String,
+    /// Name and version of the program that wrote the record.
+    pub program: String,
+    /// Canonical name of the game.
+    pub game: String,
+    /// Number of values to which the survey was to examine the game.
+    pub to: u64,
+    /// How well the period is established.
+    pub status: Status,
+    /// The period.
+    pub period: Option<u64>,
+    /// The preperiod.
+    pub preperiod: Option<u64>,
+    /// Increase per period; not 0 for an arithmetic-periodic sequence.
+    pub saltus: u16,
+    /// The largest value.
+    pub max_value: u16,
+    /// The n at which `max_value` occurs first.
+    pub max_at: u64,
+    /// Mask of the sparse space; 0 for none.
+    pub mask: u16,
+    /// Position term of the sparse space, 0 or 1.
+    pub position: u8,
+    /// Number of rare positions, n = 0 included; null without a space.
+    pub rares: Option<u64>,
+    /// The last rare position; null without a space.
+    pub last_rare: Option<u64>,
+    /// The theorem of the proof.
+    pub theorem: Option<Theorem>,
+    /// Number of values examined.
+    pub checked_through: u64,
+    /// Digest of these values.
+    pub digest: String,
+}
+
+impl Record {
+    /// Parses a record from the bytes of the file `name`.
+    ///
+    /// # Errors
+    /// A sentence that states what is wrong, when the bytes are not a record or the record contradicts itself.
+    pub fn parse(name: &str, bytes: &[u8]) -> std::result::Result<Record, String> {
+        let record: Record = serde_json::from_slice(bytes).map_err(|e| printable(&e.to_string()))?;
+        let rule =
+            record.game.parse::<Rule>().ok().filter(|rule| rule.name() == record.game && file_name(rule) == name);
+        let Some(rule) = rule.filter(|_| record.format == FORMAT) else {
+            return Err("it is not the record of the game that the file is named after".into());
+        };
+        record.check(&rule).map(|()| record)
+    }
+
+    /// Checks that the fields fit each other and the game.
+    fn check(&self, rule: &Rule) -> std::result::Result<(), String> {
+        let fail = |what: &str| Err(what.to_owned());
+        if !is_program(&self.program) {
+            return fail("the field 'program' is not a short line of printable ASCII");
+        }
+        if self.digest.parse::<Digest>().is_err() {
+            return fail("the digest is not 64 lower-case hexadecimal digits");
+        }
+        let count = self.checked_through;
+        if self.to == 0 || self.max_at >= count || (self.max_value == 0) != (self.max_at == 0) {
+            return fail("max_value and max_at do not fit checked_through");
+        }
+        let space = SparseSpace::new(rule, self.mask, self.position).is_some();
+        let fits = match (self.rares, self.last_rare) {
+            (Some(rares), Some(last)) => space && rares >= 1 && rares - 1 <= last && last < count,
+            (None, None) => (self.mask, self.position) == (0, 0),
+            _ => false,
+        };
+        if !fits {
+            return fail("mask, position, rares and last_rare do not fit each other, the game or checked_through");
+        }
+        let Some((p, n0)) = self.period.zip(self.preperiod) else {
+            let nothing = (self.period, self.preperiod, self.theorem) == (None, None, None) && self.saltus == 0;
+            return if nothing && self.status == Status::None { Ok(()) } else { fail("status and period do not fit") };
+        };
+        let end = p.checked_add(n0).filter(|&end| p > 0 && end <= count);
+        // With saltus 0 every value occurs first before the end of the first period.
+        if end.is_none_or(|end| self.saltus == 0 && self.max_at >= end) {
+            return fail("period and preperiod do not fit checked_through or max_at");
+        }
+        let based = match (self.status, self.theorem) {
+            (Status::Observed, None) => true,
+            (Status::Proved, None) => rule.is_nim() && (p, n0, self.saltus) == (1, 0, 1),
+            (Status::Proved, Some(Theorem::P4)) => space && self.saltus == 0,
+            (Status::Proved, Some(theorem)) => {
+                let from = if theorem == Theorem::P2 { n0 } else { n0.max(1) };
+                self.saltus == 0 && theorem.length(rule, from, p).is_some_and(|length| length <= count)
+            }
+            _ => false,
+        };
+        if based {
+            Ok(())
+        } else {
+            fail("status, theorem, saltus and checked_through do not fit each other or the game")
+        }
+    }
+
+    /// Whether the game was examined up to `to` values, or its period is proved.
+    pub(super) fn is_done(&self, to: u64) -> bool {
+        self.status == Status::Proved || self.to >= to
+    }
+}
+
+/// Whether a text is a valid value of the field `program`.
+pub(super) fn is_program(text: &str) -> bool {
+    const LONGEST: usize = 256;
+    (1..=LONGEST).contains(&text.len()) && text.bytes().all(|c| c == b' ' || c.is_ascii_graphic())
+}
+
+/// Prepares a text from a file for a message: escapes control characters, and truncates it to 200 characters.
+pub(super) fn printable(text: &str) -> String {
+    const LONGEST: usize = 200;
+    let escaped = |c: char| if matches!(c, '\'' | '"' | '\\') { c.to_string() } else { c.escape_debug().to_string() };
+    let short: String = text.chars().take(LONGEST).map(escaped).collect();
+    short + if text.chars().nth(LONGEST).is_some() { "…" } else { "" }
+}
+
+/// Returns the record of Nim: G(n) = n, so G(n + 1) = G(n) + 1 for all n. Its digest covers the values that fit in 16
+/// bits.
+pub(super) fn nim(to: u64) -> Record {
+    let values: Vec<u16> = (0..=u16::MAX).zip(0..to).map(|(value, _)| value).collect();
+    let max_value = values.last().copied().unwrap_or(0);
+    let mut chain = DigestChain::new();
+    chain.update(&values);
+    Record {
+        format: FORMAT.into(),
+        program: crate::PROGRAM.into(),
+        game: Rule::nim().name().into(),
+        to,
+        status: Status::Proved,
+        period: Some(1),
+        preperiod: Some(0),
+        saltus: 1,
+        max_value,
+        max_at: max_value.into(),
+        mask: 0,
+        position: 0,
+        rares: None,
+        last_rare: None,
+        theorem: None,
+        checked_through: values.len() as u64,
+        digest: chain.digest().to_string(),
+    }
+}
+
+/// Returns the file name of a game's record: the code, or for a very long code its first digits and a hash.
+pub(super) fn file_name(rule: &Rule) -> String {
+    const LONGEST: usize = 100;
+    let name = rule.directory_name();
+    match name.get(..LONGEST) {
+        Some(start) if name.len() > LONGEST => format!("{start}-{}.json", blake3::hash(name.as_bytes()).to_hex()),
+        _ => format!("{name}.json"),
+    }
+}
+
+/// Sort key of a game in a table: by the digit before the point, then digit by digit; names that are not codes come
+/// last.
+pub type Order = (bool, String);
+
+pub(super) fn order(game: &str) -> Order {
+    (!game.starts_with(|c: char| c.is_ascii_digit()), game.to_owned())
+}
+
+/// Whether the first of two records of a game ranks before the second: by a proof, then by the number of values.
+pub(super) fn further(a: &Record, b: &Record) -> bool {
+    let rank = |r: &Record| (r.status == Status::Proved, r.checked_through);
+    rank(a) > rank(b)
+}

@@ -1,0 +1,104 @@
+use super::*;
+use crate::theory::names::NAMED_GAMES;
+
+fn rule(text: &str) -> Rule {
+    text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
+}
+
+fn position_of_error(text: &str) -> usize {
+    match text.parse::<Rule>() {
+        Err(Error::Code { position, .. }) => position,
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_bad_digit_is_refused_with_its_place() {
+    assert_eq!(position_of_error(".8"), 2);
+    assert_eq!(position_of_error("0.778"), 5);
+    assert_eq!(position_of_error("5.3"), 1);
+    assert_eq!(position_of_error("8.3"), 1);
+    assert_eq!(position_of_error("00.3"), 2);
+    assert_eq!(position_of_error(".7 7"), 3);
+    assert_eq!(position_of_error(".7.7"), 3);
+    assert_eq!(position_of_error("."), 2);
+    assert_eq!(position_of_error("0"), 2);
+    assert_eq!(position_of_error(""), 1);
+    assert_eq!(position_of_error("grundy:d=x"), 10);
+    assert_eq!(position_of_error("grundy:d="), 10);
+    assert_eq!(position_of_error("grundy:d=99999999999999999999"), 10);
+    assert_eq!(position_of_error("grundy:x"), 8);
+    assert_eq!(position_of_error("grundy:"), 8);
+    assert_eq!(position_of_error(".7\u{0667}"), 3); // an Arabic digit is no octal digit
+    assert!("grundy:d=4294967297".parse::<Rule>().is_err());
+}
+
+#[test]
+fn printing_and_parsing_agree_and_aliases_are_the_same_rule() {
+    for (text, name) in [
+        ("grundy", "grundy"),
+        ("grundy:d=1", "grundy"),
+        ("grundy:d=2", "grundy:d=2"),
+        (".77", "0.77"),
+        ("0.770", "0.77"),
+        ("kayles", "0.77"),
+        ("dawson-kayles", "0.07"),
+        ("dawson-chess", "0.137"),
+        ("officers", "0.6"),
+        ("treblecross", "0.007"),
+        ("4.3", "4.3"),
+        ("4.", "4.0"),
+        (".0", "0.0"),
+        ("remove-a-square", "remove-a-square"),
+        ("nim", "nim"),
+        ("Dawson's Kayles", "0.07"),
+        ("Dawson\u{2019}s kayles", "0.07"),
+        ("dawsons-kayles", "0.07"),
+        ("DAWSON_CHESS", "0.137"),
+        (" KAYLES", "0.77"),
+        ("Remove a square", "remove-a-square"),
+        ("Grundy's game", "grundy"),
+        ("GRUNDY:D=3", "grundy:d=3"),
+    ] {
+        assert_eq!(rule(text).name(), name);
+        assert_eq!(rule(name), rule(text));
+    }
+    assert_eq!(rule("grundy:d=2").directory_name(), "grundy-d2");
+    assert!(NAMED_GAMES.iter().all(|known| rule(known.game).name() == known.game));
+}
+
+#[test]
+fn an_unknown_name_is_refused_with_the_names_that_resemble_it() {
+    for (text, expected) in [
+        ("kayle", ["kayles"].as_slice()),
+        ("Kayels", &["kayles"]),
+        ("tribblecross", &["treblecross"]),
+        ("grundyy", &["grundy"]),
+        ("nmi", &["nim"]),
+        ("dawson", &["dawson-kayles", "dawson-chess"]),
+        ("kayles:3", &["kayles"]),
+        ("grundy:2", &["grundy:d=2"]),
+        ("grundy2", &["grundy:d=2"]),
+        ("grundy-d2", &["grundy:d=2"]),
+        ("xyzzy", &[]),
+        ("x", &[]),
+        ("\u{e8}", &[]),
+    ] {
+        match text.parse::<Rule>() {
+            Err(Error::UnknownGame { text: typed, suggestions }) => {
+                assert_eq!(
+                    (typed.as_str(), suggestions.as_slice()),
+                    (text, &expected.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>()[..])
+                );
+            }
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn misere_play_is_refused_by_name() {
+    for text in ["misere-kayles", "mis\u{e8}re:kayles", "Mise\u{300}re Nim", "kayles misere", "MIS\u{c8}RE"] {
+        assert!(matches!(text.parse::<Rule>(), Err(Error::Misere { .. })), "{text}");
+    }
+}

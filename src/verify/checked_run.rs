@@ -1,0 +1,115 @@
+//! A run directory opened for a check: files that agree with the journal, and the ranges that can be checked.
+
+use super::{Report, Target};
+use crate::checkpoint::journal::{self, Contents};
+use crate::checkpoint::summary::DiscardSummary;
+use crate::error::{Error, Result};
+use crate::run::{RunReader, space_of};
+use crate::solver::{SequenceStats, SparseSpace};
+use crate::table::Extent;
+use crate::table::HEADER;
+use crate::theory::definition::Sequence;
+use std::ops::Range;
+use std::path::Path;
+
+/// A run whose values are to be checked.
+pub(super) struct CheckedRun {
+    pub(super) view: RunReader,
+    pub(super) space: SparseSpace,
+    /// Rare positions and largest value of all values.
+    pub(super) stats: SequenceStats,
+}
+
+impl CheckedRun {
+    /// Opens the run and counts its rare positions.
+    pub(super) fn open(dir: &Path) -> Result<CheckedRun> {
+        let view = open_consistent(dir)?;
+        view.contents.whole(dir)?;
+        let last = &view.contents.last;
+        let summary = DiscardSummary::read(dir, last)?;
+        let freed = summary.as_ref().map(DiscardSummary::known).unwrap_or_default();
+        let space = space_of(&view.rule, last);
+        let stats = SequenceStats::of(&view, space, &freed)?;
+        Ok(CheckedRun { view, space, stats })
+    }
+
+    /// Returns the values of the run, with their space and statistics.
+    pub(super) fn target(&self) -> Target<'_, RunReader> {
+        Target { rule: &self.view.rule, space: self.space, values: &self.view, stats: &self.stats }
+    }
+
+    /// Checks that the rare positions are those of the journal. It comes last, because an error about a wrong value
+    /// is more precise.
+    pub(super) fn agree(&self) -> Result<()> {
+        let last = &self.view.contents.last;
+        let count = self.stats.rare_positions.len() as u64;
+        let last_rare = self.stats.last_rare();
+        if space_of(&self.view.rule, last) != SparseSpace::NONE && (count, last_rare) != (last.rares, last.last_rare) {
+            return Err(Error::Damage {
+                path: self.view.table.path().into(),
+                offset: HEADER,
+                what: format!(
+                    "the table has {count} rare positions, the last at n = {last_rare}; the journal states {} and n = {}",
+                    last.rares, last.last_rare
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    /// Returns the parts of the range that can be checked, before and after the part that cannot, when the options of
+    /// n need values from n - `reach` on; without a range, those of the whole run.
+    pub(super) fn ranges(&self, range: Option<Range<u64>>, reach: u64) -> Result<([Range<u64>; 2], Report)> {
+        let freed = self.view.freed();
+        let count = self.view.len();
+        // Some n after the discarded values have options that need them.
+        let hole =
+            if freed.is_empty() { count..count } else { freed.start..freed.end.saturating_add(reach).min(count) };
+        let unchecked = (range.is_none() && !hole.is_empty()).then_some((hole.start, hole.end));
+        if let Some(range) = &range {
+            self.view.require(range.start, range.end)?;
+        }
+        let range = range.unwrap_or(0..count);
+        let n = range.start.max(hole.start);
+        if unchecked.is_none() && n < range.end.min(hole.end) {
+            return Err(Error::Freed { from: 0, to: n, hole: (freed.start, freed.end), heap: Some(n) });
+        }
+        let Range { start: from, end: to } = range;
+        let (before, behind) = unchecked.unwrap_or((to, to));
+        let ranges = [from..before, behind..to];
+        let checked = ranges.iter().map(|range| range.end - range.start).sum();
+        let records = self.view.contents.records;
+        Ok((ranges, Report { from, to, checked, records, unchecked, kernel: None }))
+    }
+}
+
+/// Opens the run with headers that agree with the journal. An active run may commit between the two reads, so headers
+/// that disagree are an error only when the journal has not changed since.
+pub(super) fn open_consistent(dir: &Path) -> Result<RunReader> {
+    loop {
+        let view = RunReader::open(dir)?;
+        let shapes = view.table.header_shapes();
+        let fits = |contents: &Contents, shapes: Extent| {
+            let last = contents.last.extent();
+            let before = contents.before;
+            [last.values, before.values].contains(&shapes.values)
+                && [last.escapes, before.escapes].contains(&shapes.escapes)
+        };
+        match &shapes {
+            Ok(shapes) if fits(&view.contents, *shapes) => return view.check_suspect().map(|()| view),
+            _ if journal::read(dir)?.last.sequence != view.contents.last.sequence => {}
+            Err(_) => return shapes.map(|_| view),
+            Ok(Extent { values, escapes }) => {
+                let last = &view.contents.last;
+                return Err(Error::Damage {
+                    path: view.table.path().into(),
+                    offset: 0,
+                    what: format!(
+                        "the headers state {values} values and {escapes} escapes, the journal states {} and {}",
+                        last.count, last.escapes
+                    ),
+                });
+            }
+        }
+    }
+}

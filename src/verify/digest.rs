@@ -1,0 +1,202 @@
+//! The digest level: compares the files of a run with its journal.
+
+use super::Report;
+use super::checked_run::open_consistent;
+use crate::checkpoint::journal::{self, Event};
+use crate::checkpoint::summary::{DiscardSummary, RecordStats};
+use crate::error::{Error, Result};
+use crate::run::{RunReader, space_of};
+use crate::solver::SparseSpace;
+use crate::table::HEADER;
+use crate::table::digest::{self, Digest, SEGMENT};
+use crate::theory::definition::{Sequence, for_each_piece};
+use rayon::prelude::*;
+use std::ops::Range;
+use std::path::Path;
+
+/// Checks that the files of the run agree with the journal. `progress` receives the number of values done and of
+/// values to do.
+///
+/// # Errors
+/// [`Error::Damage`] at the first altered place; [`Error::Range`] when the range is not committed.
+pub fn digest(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut(u64, u64)) -> Result<Report> {
+    let view = open_consistent(dir)?;
+    let always = |done, all| {
+        progress(done, all);
+        true
+    };
+    Ok(digest_of(&view, dir, range, always)?.expect("only `go_on` ends a check early"))
+}
+
+/// Checks all retained values like [`digest()`]. Returns the reader whose values were hashed, so that later reads
+/// through it see the values that were checked; `None` when `go_on`, which receives the number of values done and of
+/// values to do, returned false.
+///
+/// # Errors
+/// As [`digest()`].
+pub fn verified(dir: &Path, go_on: impl FnMut(u64, u64) -> bool) -> Result<Option<RunReader>> {
+    let view = open_consistent(dir)?;
+    Ok(digest_of(&view, dir, None, go_on)?.map(|_| view))
+}
+
+fn digest_of(
+    view: &RunReader,
+    dir: &Path,
+    range: Option<Range<u64>>,
+    go_on: impl FnMut(u64, u64) -> bool,
+) -> Result<Option<Report>> {
+    view.contents.whole(dir)?;
+    if view.contents.last.event == Event::Close {
+        // A process that writes more appends a journal record first.
+        let unchanged = || !journal::read(dir).is_ok_and(|now| now.last.sequence != view.contents.last.sequence);
+        if let Err(error) = view.table.check_lengths(view.contents.high_water_mark)
+            && unchanged()
+        {
+            return Err(error);
+        }
+    }
+    view.table.check_escapes()?;
+    let summary = DiscardSummary::read(dir, &view.contents.last)?;
+    if let (None, Some(summary)) = (&range, summary) {
+        return digest_of_retained(view, &summary, go_on);
+    }
+    let range = range.unwrap_or(0..view.len());
+    view.require(range.start, range.end)?;
+    let Some((report, recount)) = hash(view, range, go_on)? else { return Ok(None) };
+    if report.checked == view.len() {
+        check_counts(view, recount)?;
+    }
+    Ok(Some(report))
+}
+
+/// Checks all retained values of a run that has discarded values; `None` when `go_on` returned false.
+fn digest_of_retained(
+    view: &RunReader,
+    summary: &DiscardSummary,
+    mut go_on: impl FnMut(u64, u64) -> bool,
+) -> Result<Option<Report>> {
+    let freed = summary.freed();
+    let count = view.len();
+    let all = count - (freed.end - freed.start);
+    // The last values come first, because an active run soon discards their beginning.
+    let tail = hash(view, freed.end..count, |done, _| go_on(done, all))?;
+    let Some((tail, tail_counted)) = tail else { return Ok(None) };
+    let head = hash(view, 0..freed.start, |done, _| go_on(tail.checked + done, all))?;
+    let Some((head, head_counted)) = head else { return Ok(None) };
+    let differs = |p: &&journal::CommitPoint| p.count == freed.end && Some(p.digest) != summary.digest();
+    if let Some(point) = view.contents.points.iter().find(differs) {
+        return Err(Error::Damage {
+            path: view.table.path().with_file_name(journal::NAME),
+            offset: 0,
+            what: format!("the snapshot of the freed values ends in another digest than the record at {}", point.count),
+        });
+    }
+    check_counts(view, head_counted.and(summary.recount()).and(tail_counted))?;
+    let checked = head.checked + tail.checked;
+    Ok(Some(Report { from: 0, checked, unchecked: Some((freed.start, freed.end)), ..tail }))
+}
+
+/// Compares the counts of all values with those of the last record.
+fn check_counts(view: &RunReader, recount: RecordStats) -> Result<()> {
+    if !recount.agrees(&view.contents.last) {
+        let RecordStats { rares, last_rare, max_value, max_at } = recount;
+        return Err(Error::Damage {
+            path: view.table.path().into(),
+            offset: HEADER,
+            what: format!(
+                "the table has {rares} rare positions, the last at n = {last_rare}, and the largest value {max_value} at \
+                 n = {max_at}; the journal states other numbers"
+            ),
+        });
+    }
+    Ok(())
+}
+
+/// Hashes the values of a range and compares them with the journal; `None` when `go_on` returned false.
+fn hash(
+    view: &RunReader,
+    range: Range<u64>,
+    mut go_on: impl FnMut(u64, u64) -> bool,
+) -> Result<Option<(Report, RecordStats)>> {
+    let points = &view.contents.points;
+    // Start at a segment boundary whose digest a record states, end at an n whose digest a record states.
+    let boundary = |p: &&journal::CommitPoint| p.count.is_multiple_of(SEGMENT) && p.count <= range.start;
+    let start = points.iter().rev().find(boundary).filter(|p| p.count > 0);
+    let (from, mut closed) = start.map_or((0, Digest::default()), |p| (p.count, p.digest));
+    let space = space_of(&view.rule, &view.contents.last);
+    let mut recount = RecordStats::default();
+    let end = points.iter().find(|p| p.count >= range.end).map_or(range.end, |p| p.count);
+    let points = &points[points.partition_point(|p| p.count < from)..points.partition_point(|p| p.count <= end)];
+    let segments: Vec<u64> = (from / SEGMENT..end.div_ceil(SEGMENT)).collect();
+    let mut before = from;
+    if points.first().is_some_and(|p| p.count == 0 && p.digest != Digest::default()) {
+        let what = "the journal states a wrong digest of 0 values".into();
+        return Err(Error::Damage { path: view.table.path().into(), offset: HEADER, what });
+    }
+    // Segments are hashed in parallel and linked in order.
+    for wave in segments.chunks(rayon::current_num_threads()) {
+        let hashed: Vec<Hashed> =
+            wave.par_iter().map(|&i| segment(view, space, points, i, end)).collect::<Result<_>>()?;
+        for (&i, Hashed { counted, hashes, whole }) in wave.iter().zip(hashed) {
+            for (point, hash) in of_segment(points, i).iter().zip(hashes) {
+                let digest = digest::link(closed, hash);
+                if digest != point.digest {
+                    return Err(Error::Damage {
+                        path: view.table.path().into(),
+                        offset: HEADER + before * view.table.width().bytes(),
+                        what: format!(
+                            "the values {before}..{} do not have the digest that the journal states; 'grundy run' \
+                             computes them again, 'grundy run --rollback' goes back",
+                            point.count
+                        ),
+                    });
+                }
+                before = point.count;
+            }
+            closed = digest::link(closed, whole);
+            recount = recount.and(counted);
+            if !go_on(before - from, end - from) {
+                return Ok(None);
+            }
+        }
+    }
+    let checked = end - from;
+    let records = view.contents.records;
+    let report = Report { from, to: end, checked, records, unchecked: None, kernel: None };
+    Ok(Some((report, recount)))
+}
+
+/// The hashes and counts of a segment of the table.
+struct Hashed {
+    counted: RecordStats,
+    /// The hash of the segment's values up to each commit point in it.
+    hashes: Vec<blake3::Hash>,
+    /// The hash of the segment's values up to its end, or up to the end of the check.
+    whole: blake3::Hash,
+}
+
+/// Returns the commit points after the first value of segment i, up to its end.
+fn of_segment(points: &[journal::CommitPoint], i: u64) -> &[journal::CommitPoint] {
+    let until = |count: u64| points.partition_point(|p| p.count <= count);
+    &points[until(i * SEGMENT)..until((i + 1) * SEGMENT)]
+}
+
+/// Hashes and counts the values of segment i below `end`.
+fn segment(view: &RunReader, space: SparseSpace, points: &[journal::CommitPoint], i: u64, end: u64) -> Result<Hashed> {
+    let mut hasher = blake3::Hasher::new();
+    let mut counted = RecordStats::default();
+    let mut bytes = Vec::new();
+    let mut from = i * SEGMENT;
+    let mut hash_to = |to: u64| {
+        for_each_piece(view, from, to, |n, values| {
+            digest::enter(&mut hasher, values, &mut bytes);
+            counted.see(space, n, values);
+            Ok(())
+        })?;
+        from = to;
+        Ok(hasher.finalize())
+    };
+    let hashes = of_segment(points, i).iter().map(|point| hash_to(point.count)).collect::<Result<_>>()?;
+    let whole = hash_to(end.min((i + 1) * SEGMENT))?;
+    Ok(Hashed { counted, hashes, whole })
+}
