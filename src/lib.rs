@@ -30,6 +30,17 @@ pub mod tune;
 pub mod selftest;
 
 pub use error::{Error, Result};
+pub use kernel::Kernel;
+pub use run::{Observer, Outcome, Progress, Run, RunReader};
+pub use solver::{Method, Solver};
+pub use theory::rule::Rule;
+
+impl Default for Method {
+    /// A sparse space, and the best kernel that this processor can run.
+    fn default() -> Method {
+        Method::Sparse(Kernel::best())
+    }
+}
 
 /// The name and version of this program, the commit that it was built from, if known, and the target. Commit records,
 /// certificates and `grundy --version` contain this text. The suffix `+changes` of the commit means that source files

@@ -13,7 +13,7 @@ use super::watch::Watch;
 use super::{Finding, Status, Subject};
 use crate::checkpoint::commit::RETAINED_HEAD;
 use crate::error::{Error, Result};
-use crate::run::{self, Observer, Options, Progress, ProofSummary, RunReader};
+use crate::run::{Observer, Options, Progress, ProofSummary, Run, RunReader};
 use crate::solver::{Method, SequenceStats, Solver, SparseSpace};
 use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
@@ -187,7 +187,7 @@ impl Watching<'_> {
         self.stop.store(false, Ordering::Relaxed);
         let options = Options { to: Some(goal), ..options.clone() };
         let (dir, stop) = (self.dir, self.stop);
-        let stopped = run::run(Some(rule), dir, &options, self, stop)?.stopped;
+        let stopped = Run::builder(rule, dir).options(options).observer(self).stop(stop).run()?.stopped;
         self.again = Some(Instant::now());
         if stopped && !self.is_verified {
             return Ok(None);
@@ -248,7 +248,7 @@ fn compute_again(
 /// When a proof is complete before `stop` ends the search, the result equals that of a search that was not stopped.
 ///
 /// # Errors
-/// Errors of [`run::run`], [`verify::verified`] and [`super::Subject::find`].
+/// Errors of [`Run::run`], [`verify::verified`] and [`super::Subject::find`].
 pub fn compute_until_proved_in(
     rule: &Rule,
     dir: &Path,

@@ -17,7 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-pub(super) struct Run {
+/// An open run: the solver, the writer, and the values between them.
+pub(super) struct OpenRun {
     pub(super) dir: Dir,
     pub(super) rule: Rule,
     pub(super) writer: Writer,
@@ -40,7 +41,7 @@ pub(super) fn more(checks: &mut BTreeMap<String, u64>, name: &str, number: u64) 
     *count = count.saturating_add(number);
 }
 
-impl Run {
+impl OpenRun {
     pub(super) fn go_on(
         mut self,
         options: &Options,

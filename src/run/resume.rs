@@ -1,7 +1,7 @@
 //! Resumes a run: loads the journal, verifies the table against it, repairs or rolls back, and starts the solver.
 
 use super::admission::{check_keep, check_room};
-use super::main_loop::{Run, more};
+use super::main_loop::{OpenRun, more};
 use super::reader::{rule_of, space_of};
 use super::rehash::{VerifiedTable, rehash};
 use super::repair::Damaged;
@@ -322,7 +322,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
         let solver = Solver::knowing(&rule, options.method, space, ledger.table(), &known)?;
         let mut checks_before = last.checks;
         more(&mut checks_before, "rehashed", last.kept.iter().map(|(from, to)| to - from).sum());
-        Ok(Prepared::Ready(Box::new(Run {
+        Ok(Prepared::Ready(Box::new(OpenRun {
             dir: context.dir.clone(),
             rule,
             writer: Writer::new(ledger)?,
