@@ -32,7 +32,7 @@ pub mod selftest;
 pub use error::{Error, Result};
 pub use kernel::Kernel;
 pub use run::{Observer, Outcome, Progress, Run, RunReader};
-pub use solver::{Method, Solver};
+pub use solver::{Method, Solver, ValueStream};
 pub use theory::rule::Rule;
 
 impl Default for Method {

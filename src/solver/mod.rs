@@ -20,13 +20,16 @@
 mod audit;
 mod candidates;
 mod codes;
+mod ends;
 mod exhaustive;
 mod lookup_order;
 mod pipeline;
+mod stream;
 mod window;
 mod witnesses;
 
 pub use crate::theory::sparse_space::{Histogram, SparseSpace};
+pub use stream::ValueStream;
 
 use crate::error::{Error, Result};
 use crate::fault;
