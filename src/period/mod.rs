@@ -83,12 +83,14 @@ mod depth;
 pub mod exclude;
 mod preperiod;
 mod primes;
+mod prove;
 mod search;
 mod watch;
 mod watch_state;
 
 pub use compute::{Found, Search, Stopped, compute_until_proved, compute_until_proved_in};
 pub use preperiod::OffsetCopies;
+pub use prove::{ProvedPeriod, prove};
 
 pub use search::{exceptions, last_difference};
 
