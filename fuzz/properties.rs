@@ -16,7 +16,7 @@ use grundy::checkpoint::summary::DiscardSummary;
 use grundy::games::edges::{Direction, Edges, MAX_EDGES, MAX_VERTICES};
 use grundy::games::graph::Graph;
 use grundy::period::{self, Subject, certificate::Certificate};
-use grundy::run::{self, Observer, Options, Progress, RunPolicy, RunReader};
+use grundy::run::{Observer, Options, Run, RunPolicy, RunReader};
 use grundy::solver::{Method, SequenceStats};
 use grundy::storage::Dir;
 use grundy::storage::testing::Memory;
@@ -272,7 +272,7 @@ fn resumed(dir: &Dir, repair: bool, rollback: bool) {
     let resume = |repair: bool, rollback: bool| {
         let (method, policy) = (Method::Definition, RunPolicy { commit_every: None, repair, seed: Some(1) });
         let options = Options { to: Some(1), threads: 1, method, width: None, keep: None, rollback };
-        told(run::run_in(dir, None, &options, policy, &mut Silent, &AtomicBool::new(false)))
+        told(Run::on(None, dir).options(options).policy(policy).observer(&mut Silent).run_in_pool())
     };
     let Some(outcome) = resume(repair, rollback) else { return };
     let last = told(journal::read(dir)).expect("a journal").last;
@@ -491,7 +491,7 @@ fn mould() -> &'static Mould {
         let (width, method) = (Some(Width::U8), Method::Definition);
         let options = Options { to: Some(400), threads: 1, method, width, keep: None, rollback: false };
         let policy = RunPolicy { commit_every: Some(100), repair: false, seed: Some(1) };
-        run::run_in(&dir, Some(&rule), &options, policy, &mut Silent, &AtomicBool::new(false)).expect("a run");
+        Run::on(Some(&rule), &dir).options(options).policy(policy).observer(&mut Silent).run_in_pool().expect("a run");
         let last = journal::read(&dir).expect("a journal").last;
         assert!(last.escapes > 0);
         let file = |name| (name, disk.get(name).expect("a file of the run"));
@@ -580,9 +580,6 @@ fn told<T, E: std::fmt::Display>(result: Result<T, E>) -> Option<T> {
 struct Silent;
 
 impl Observer for Silent {
-    fn started(&mut self, _: &Rule, _: u64, _: Option<u64>) {}
-    fn rehashed(&mut self, _: u64, _: u64) {}
-    fn advanced(&mut self, _: &Progress) {}
     fn note(&mut self, text: &str) {
         assert!(!text.contains(char::is_control), "{text:?}");
     }

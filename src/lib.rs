@@ -30,6 +30,37 @@ pub mod tune;
 pub mod selftest;
 
 pub use error::{Error, Result};
+pub use kernel::Kernel;
+pub use run::{Observer, Outcome, Progress, Run, RunReader};
+pub use solver::{Method, Solver, ValueStream};
+pub use theory::rule::Rule;
+
+/// A nim-value G(n). A computation that meets a value above 65535 ends with [`Error::ValueTooLarge`].
+pub type Value = u16;
+
+/// Computes the first values of a game, G(0) to G(`count` - 1), in memory, with the best method of this machine.
+///
+/// A value takes two bytes. [`ValueStream`] computes values without holding all of them, and [`Run`] stores them in
+/// files. [`solver::values`] takes any method.
+///
+/// # Errors
+/// [`Error::ValueTooLarge`] at the first value above 65535.
+///
+/// ```
+/// let grundy = "grundy".parse()?;
+/// assert_eq!(grundy::values(&grundy, 17)?, [0, 0, 0, 1, 0, 2, 1, 0, 2, 1, 0, 2, 1, 3, 2, 1, 3]);
+/// # Ok::<(), grundy::Error>(())
+/// ```
+pub fn values(rule: &Rule, count: usize) -> Result<Vec<Value>> {
+    solver::values(rule, Method::default(), count)
+}
+
+impl Default for Method {
+    /// A sparse space, and the best kernel that this processor can run.
+    fn default() -> Method {
+        Method::Sparse(Kernel::best())
+    }
+}
 
 /// The name and version of this program, the commit that it was built from, if known, and the target. Commit records,
 /// certificates and `grundy --version` contain this text. The suffix `+changes` of the commit means that source files

@@ -11,7 +11,7 @@
 use crate::checkpoint::journal;
 use crate::error::{Error, Result};
 use crate::kernel::{BitPlanes, HEAPS, KEEP, Kernel, LANES, NearJob, Probe, Probes, Recurrence, Stage};
-use crate::run::{self, Observer, Options, Progress};
+use crate::run::{Observer, Progress, Run};
 use crate::solver::{self, Method};
 use crate::table::Width;
 use crate::theory::definition;
@@ -318,14 +318,11 @@ impl Drop for Scratch {
 struct StopAt<'a>(u64, &'a AtomicBool);
 
 impl Observer for StopAt<'_> {
-    fn started(&mut self, _: &Rule, _: u64, _: Option<u64>) {}
-    fn rehashed(&mut self, _: u64, _: u64) {}
     fn advanced(&mut self, progress: &Progress) {
         if progress.count >= self.0 {
             self.1.store(true, Ordering::Relaxed);
         }
     }
-    fn note(&mut self, _: &str) {}
 }
 
 /// Stops a run, leaves its files as a kill would leave them, resumes it, and verifies it at all levels, also with
@@ -336,10 +333,9 @@ fn a_run(game: &str, width: Width) -> Outcome {
     let scratch = Scratch::new().map_err(|e| format!("no directory below {}: {e}", std::env::temp_dir().display()))?;
     let dir = &scratch.0.join("run");
     let go_on = |until: u64| {
-        let method = Method::Sparse(Kernel::best());
-        let options = Options { to: Some(TO), threads: 0, method, width: Some(width), keep: None, rollback: false };
         let stop = AtomicBool::new(false);
-        run::run(Some(&rule), dir, &options, &mut StopAt(until, &stop), &stop).map_err(said)
+        let mut observer = StopAt(until, &stop);
+        Run::builder(&rule, dir).to(TO).width(width).observer(&mut observer).stop(&stop).run().map_err(said)
     };
     let stopped = go_on(TO / 3)?.progress.count;
     if stopped >= TO {

@@ -5,7 +5,7 @@ mod support;
 use grundy::checkpoint::journal::RECORD;
 use grundy::error::Kind;
 use grundy::kernel::Kernel;
-use grundy::run::{self, Options, RunPolicy, RunReader};
+use grundy::run::{self, Options, Run, RunPolicy, RunReader};
 use grundy::solver::Method;
 use grundy::storage::Dir;
 use grundy::table::Width;
@@ -14,8 +14,7 @@ use grundy::verify;
 use std::fs::OpenOptions;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
-use support::{DATA, Random, Silent, Tally, cases, grundy, run, status, text};
+use support::{DATA, Random, Tally, cases, grundy, run, status, text};
 use tempfile::TempDir;
 
 const FILES: [&str; 3] = ["values.npy", "escapes.npy", "journal.jsonl"];
@@ -35,7 +34,7 @@ fn compute(dir: &Path, to: u64) {
 fn resumed(dir: &Path, to: u64) -> grundy::Result<run::Outcome> {
     let method = Method::Sparse(Kernel::best());
     let options = Options { to: Some(to), threads: 1, method, width: Some(Width::U8), keep: None, rollback: false };
-    run::run(Some(&GAME.parse().unwrap()), dir, &options, &mut Silent, &AtomicBool::new(false))
+    Run::builder(&GAME.parse().unwrap(), dir).options(options).run()
 }
 
 /// The [`FILES`] of a new finished run of [`RECORDS`] records.
@@ -48,8 +47,7 @@ fn made() -> Vec<(&'static str, Vec<u8>)> {
         let policy = RunPolicy { commit_every: Some(ENDS[2]), repair: false, seed: Some(1) };
         let options =
             Options { to: Some(end), threads: 1, method, width: Some(Width::U8), keep: None, rollback: false };
-        let stop = AtomicBool::new(false);
-        run::run_in(&Dir::at(dir.path()), Some(&rule), &options, policy, &mut Silent, &stop).unwrap();
+        Run::on(Some(&rule), &Dir::at(dir.path())).options(options).policy(policy).run_in_pool().unwrap();
     }
     let files = read(dir.path());
     assert_eq!(files[2].1.len(), RECORDS * RECORD, "three times an opening, a commit and a clean stop");

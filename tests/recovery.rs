@@ -6,7 +6,7 @@ mod support;
 
 use grundy::checkpoint::journal::RECORD;
 use grundy::kernel::Kernel;
-use grundy::run::{self, Options};
+use grundy::run::{Options, Run};
 use grundy::solver::Method;
 use grundy::theory::definition;
 use grundy::theory::rule::Rule;
@@ -18,7 +18,7 @@ use std::process::Output;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use support::whole::{length, recorded};
-use support::{Silent, count, grundy, run, run_well, same_run, start, status, text, wait_until};
+use support::{count, grundy, run, run_well, same_run, start, status, text, wait_until};
 use tempfile::TempDir;
 
 /// Number of values of the runs here. Below it, 0.6 has 382 values above 255.
@@ -137,7 +137,7 @@ fn a_run_stopped_before_its_width_is_decided_leaves_no_directory() {
     let method = Method::Sparse(Kernel::best());
     let options = Options { to: Some(200_000), threads: 1, method, width: None, keep: None, rollback: false };
     let rule = ".6".parse().unwrap();
-    let outcome = run::run(Some(&rule), &dir, &options, &mut Silent, &AtomicBool::new(true)).unwrap();
+    let outcome = Run::builder(&rule, &dir).options(options).stop(&AtomicBool::new(true)).run().unwrap();
     assert!(outcome.stopped && outcome.computed == 0, "{outcome:?}");
     assert!(!dir.exists(), "nothing is decided, and nothing is left");
     run_well(".6", &dir, &["--to", "200000"]);

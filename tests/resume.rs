@@ -4,7 +4,7 @@ mod support;
 
 use grundy::checkpoint::journal::{self, RECORD};
 use grundy::kernel::Kernel;
-use grundy::run::{self, Options, RunReader};
+use grundy::run::{Options, Run, RunReader};
 use grundy::solver::Method;
 use grundy::table::Width;
 use grundy::theory::definition;
@@ -14,10 +14,9 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use support::{
-    DATA, Random, Silent, count, grundy, is_ignored, kernels, run, run_well, same_run, start, status, text, wait_until,
+    DATA, Random, count, grundy, is_ignored, kernels, run, run_well, same_run, start, status, text, wait_until,
 };
 
 fn append(path: &Path, bytes: &[u8]) {
@@ -110,7 +109,7 @@ fn a_table_of_values_above_6000_is_the_definition_with_every_kernel() {
             let method = Method::Sparse(kernel);
             let to = Some(values.len() as u64);
             let options = Options { to, threads: 2, method, width: Some(width), keep: None, rollback: false };
-            run::run(Some(&rule), &dir, &options, &mut Silent, &AtomicBool::new(false)).unwrap();
+            Run::builder(&rule, &dir).options(options).run().unwrap();
             let last = journal::read(&dir).unwrap().last;
             assert!(
                 last.checks.get("witnessed") > Some(0),

@@ -8,7 +8,7 @@ mod support;
 use grundy::checkpoint::journal::{self, Event, RECORD, Record};
 use grundy::error::{Error, Kind};
 use grundy::kernel::Kernel;
-use grundy::run::{self, Observer, Options, Outcome, Progress, RunPolicy, RunReader};
+use grundy::run::{Observer, Options, Outcome, Progress, Run, RunPolicy, RunReader};
 use grundy::solver::{Method, Solver};
 use grundy::storage::testing::{Fault, Faults, Memory, Plan, SECTOR};
 use grundy::storage::{Dir, Mode, Storage};
@@ -147,7 +147,8 @@ impl Process {
         let Process { to, every, width, keep, rollback, repair } = self;
         let options = Options { to: Some(to), threads: 1, method, width: Some(width), keep, rollback };
         let policy = RunPolicy { commit_every: Some(every), repair, seed: Some(1) };
-        run::run_in(&dir(storage), Some(&game.rule), &options, policy, observer, stop)
+        let run = Run::on(Some(&game.rule), &dir(storage)).options(options).policy(policy);
+        run.observer(observer).stop(stop).run_in_pool()
     }
 }
 

@@ -5,7 +5,7 @@ mod support;
 use grundy::checkpoint::testing::forge_run;
 use grundy::error::{Error, Kind};
 use grundy::kernel::Kernel;
-use grundy::run::{self, Options};
+use grundy::run::{Options, Run};
 use grundy::solver::{self, Histogram, Method, SequenceStats, SparseSpace};
 use grundy::table::Width;
 use grundy::theory::definition::{self, Sequence};
@@ -16,9 +16,8 @@ use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Output, Stdio};
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use support::{Random, Silent, Tally, cases, grundy, run_well, status, text};
+use support::{Random, Tally, cases, grundy, run_well, status, text};
 
 const LEVELS: [&str; 4] = ["digest", "exclusion", "recompute", "definition"];
 
@@ -29,7 +28,7 @@ fn rule(game: &str) -> Rule {
 fn compute(dir: &Path, game: &str, to: u64, width: Width) {
     let method = Method::Sparse(Kernel::best());
     let options = Options { to: Some(to), threads: 2, method, width: Some(width), keep: None, rollback: false };
-    run::run(Some(&rule(game)), dir, &options, &mut Silent, &AtomicBool::new(false)).unwrap();
+    Run::builder(&rule(game), dir).options(options).run().unwrap();
 }
 
 fn fast(game: &str, count: usize) -> Vec<u16> {

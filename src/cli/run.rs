@@ -5,7 +5,7 @@ use super::progress::Meter;
 use super::{Compute, default_directory};
 use anyhow::Result;
 use clap::ValueEnum;
-use grundy::run::{self, Options};
+use grundy::run::Run;
 use grundy::table::Width;
 use grundy::theory::rule::Rule;
 use std::path::{Path, PathBuf};
@@ -59,21 +59,9 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     };
     let has_run = dir.join(grundy::checkpoint::journal::NAME).exists();
     let rule = if has_run { args.game.clone() } else { Some(args.game.clone().unwrap_or_else(grundy)) };
-    let options = Options {
-        to: args.to,
-        threads: args.compute.threads(),
-        method: args.compute.kernel.method()?,
-        width: match args.width {
-            WidthChoice::Auto => None,
-            WidthChoice::U8 => Some(Width::U8),
-            WidthChoice::U16 => Some(Width::U16),
-        },
-        keep: args.keep,
-        rollback: args.rollback,
-    };
     let stop = super::signals::stop_flag()?;
     let mut meter = Meter::new(quiet);
-    let outcome = run::run(rule.as_ref(), &dir, &options, &mut meter, &stop);
+    let outcome = configured(args, rule.as_ref(), &dir)?.observer(&mut meter).stop(&stop).run();
     meter.end();
     let outcome = outcome?;
     let progress = outcome.progress;
@@ -97,6 +85,27 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     }
     printed?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The run that the arguments describe.
+fn configured<'a>(args: &Args, rule: Option<&'a Rule>, dir: &Path) -> Result<Run<'a>> {
+    let method = args.compute.kernel.method()?;
+    let run = match rule {
+        Some(rule) => Run::builder(rule, dir),
+        None => Run::resume(dir),
+    };
+    let mut run = run.threads(args.compute.threads()).method(method).rollback(args.rollback);
+    if let Some(to) = args.to {
+        run = run.to(to);
+    }
+    if let Some(keep) = args.keep {
+        run = run.keep(keep);
+    }
+    match args.width {
+        WidthChoice::Auto => Ok(run),
+        WidthChoice::U8 => Ok(run.width(Width::U8)),
+        WidthChoice::U16 => Ok(run.width(Width::U16)),
+    }
 }
 
 /// The shell command that resumes a run.

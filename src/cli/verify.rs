@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
 use grundy::period::Status;
 use grundy::period::certificate::{Certificate, MAX_BYTES};
-use grundy::run::{self, Options, RunReader};
+use grundy::run::{Run, RunReader};
 use grundy::solver;
 use grundy::theory::rule::Rule;
 use grundy::verify::{self, Report};
@@ -158,8 +158,8 @@ fn certificate(path: &Path, json: bool, quiet: bool) -> Result<ExitCode> {
     if count > IN_MEMORY {
         let stop = stop_flag()?;
         let home = Temporary::new("grundy-verify-")?;
-        let options = Options { to: Some(count), threads: 0, method, width: None, keep: None, rollback: false };
-        let outcome = run::run(Some(&rule), &home.run(), &options, &mut meter, &stop);
+        let run = Run::builder(&rule, home.run()).to(count).method(method).observer(&mut meter).stop(&stop);
+        let outcome = run.run();
         meter.end();
         if outcome?.stopped {
             complain!("stopped before the check of the certificate was complete");

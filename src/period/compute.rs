@@ -13,7 +13,7 @@ use super::watch::Watch;
 use super::{Finding, Status, Subject};
 use crate::checkpoint::commit::RETAINED_HEAD;
 use crate::error::{Error, Result};
-use crate::run::{self, Observer, Options, Progress, ProofSummary, RunReader};
+use crate::run::{Observer, Options, Progress, ProofSummary, Run, RunReader};
 use crate::solver::{Method, SequenceStats, Solver, SparseSpace};
 use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
@@ -181,7 +181,7 @@ impl Watching<'_> {
         let options = Options { to: Some(goal), ..options.clone() };
         let dir = self.dir;
         let stop = self.stop;
-        let stopped = run::run(Some(rule), dir, &options, self, stop)?.stopped;
+        let stopped = Run::builder(rule, dir).options(options).observer(self).stop(stop).run()?.stopped;
         self.again = Some(Instant::now());
         if stopped && !self.is_verified {
             return Ok(None);
@@ -204,24 +204,17 @@ impl Watching<'_> {
 ///
 /// ```
 /// use grundy::period::{Found, RunSearch, Status};
-/// use grundy::run::{Observer, Options, Progress};
-/// use grundy::{kernel::Kernel, solver::Method, theory::rule::Rule};
+/// use grundy::run::{Observer, Options};
 /// use std::sync::atomic::AtomicBool;
 ///
 /// struct Silent;
 ///
-/// impl Observer for Silent {
-///     fn started(&mut self, _: &Rule, _: u64, _: Option<u64>) {}
-///     fn rehashed(&mut self, _: u64, _: u64) {}
-///     fn advanced(&mut self, _: &Progress) {}
-///     fn note(&mut self, _: &str) {}
-/// }
+/// impl Observer for Silent {}
 ///
 /// # let home = tempfile::tempdir()?;
 /// # let dir = &home.path().join("kayles");
 /// let kayles = "kayles".parse()?;
-/// let method = Method::Sparse(Kernel::best());
-/// let options = Options { to: Some(5000), threads: 1, method, width: None, keep: None, rollback: false };
+/// let options = Options { to: Some(5000), threads: 1, ..Options::default() };
 /// let search = RunSearch { rule: &kayles, dir, options: &options, certify: false };
 /// let found = search.compute_until_proved(&mut Silent, &AtomicBool::new(false))?;
 /// let Found::Searched { finding, .. } = found else { panic!("nothing stopped the search") };
@@ -252,7 +245,7 @@ impl RunSearch<'_> {
     /// When a proof is complete before `stop` ends the search, the result equals that of a search that was not stopped.
     ///
     /// # Errors
-    /// Errors of [`run::run`], [`verify::verified`] and [`super::Subject::find`].
+    /// Errors of [`Run::run`], [`verify::verified`] and [`super::Subject::find`].
     pub fn compute_until_proved(&self, observer: &mut (dyn Observer + Send), stop: &AtomicBool) -> Result<Found> {
         let to = self.options.to.unwrap_or(u64::MAX);
         let mut goal = FIRST_LOOK_ON_DISK.min(to);

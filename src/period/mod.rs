@@ -21,6 +21,7 @@ pub mod exclude;
 mod finder;
 mod preperiod;
 mod primes;
+mod prove;
 mod search;
 pub mod theorems;
 mod watch;
@@ -29,6 +30,7 @@ mod watch_state;
 pub use compute::{Found, RunSearch, Search, Stopped, compute_until_proved};
 pub use finder::Subject;
 pub use preperiod::OffsetCopies;
+pub use prove::{ProvedPeriod, prove};
 pub use search::{exceptions, last_difference};
 pub use theorems::{PeriodWindow, Theorem};
 

@@ -1,7 +1,7 @@
 //! Creates a run: decides the width of its table, and writes its first record.
 
 use super::admission::{check_keep, check_room};
-use super::main_loop::Run;
+use super::main_loop::OpenRun;
 use super::spot_checks::SpotChecks;
 use super::{Context, Outcome, Prepared, Progress};
 use crate::checkpoint::commit::Ledger;
@@ -98,7 +98,7 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
     largest.see_largest(0, &pending);
     let mut computed_digest = DigestChain::new();
     computed_digest.update(&pending);
-    Ok(Prepared::Ready(Box::new(Run {
+    Ok(Prepared::Ready(Box::new(OpenRun {
         dir: dir.clone(),
         rule: rule.clone(),
         writer: Writer::new(Ledger::new(dir, journal, table, template))?,

@@ -18,7 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-pub(super) struct Run {
+/// An open run: the solver, the writer, and the values between them.
+pub(super) struct OpenRun {
     pub(super) dir: Dir,
     pub(super) rule: Rule,
     pub(super) writer: Writer,
@@ -35,7 +36,7 @@ pub(super) struct Run {
     pub(super) from: u64,
 }
 
-impl Run {
+impl OpenRun {
     pub(super) fn go_on(
         mut self,
         options: &Options,

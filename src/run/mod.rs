@@ -12,11 +12,12 @@
 //! it overwrites anything. docs/DURABILITY.md has the table of states and actions.
 //!
 //! During a run, `solver` compares its memory before every commit, and `solver::audit` and `spot_checks` compute some
-//! values twice. If a check fails, the run is opened again and continues from the last commit ([`run`]).
+//! values twice. If a check fails, the run is opened again and continues from the last commit ([`Run::run`]).
 //!
 //! Invariant: while a process writes values, the last durable record is not `close`, which states where the files end.
 
 mod admission;
+mod builder;
 mod commit_clock;
 mod create;
 mod main_loop;
@@ -29,6 +30,7 @@ pub(crate) mod spot_checks;
 #[cfg(test)]
 mod tests;
 
+pub use builder::Run;
 pub use reader::RunReader;
 pub(crate) use reader::space_of;
 
@@ -39,19 +41,26 @@ use crate::storage::Dir;
 use crate::table::{self, HEADER, Width};
 use crate::theory::rule::Rule;
 use admission::{check_keep, check_room, check_unoccupied};
-use create::{create, random_seed};
-use main_loop::Run;
+use create::create;
+use main_loop::OpenRun;
 use reader::check_rule;
 use resume::resume;
-use retry::{Attempt, record_check_failure, retry_failed_checks};
+use retry::Attempt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 /// Maximum length of the name of a game, in characters: what fits a record of 4096 bytes beside the other fields.
 const LONGEST_NAME: usize = 2048;
 
-/// Options of a run.
-#[derive(Clone, Debug)]
+/// Options of a run; [`Run`] sets them one by one.
+///
+/// ```
+/// use grundy::run::Options;
+///
+/// let options = Options { to: Some(1_000_000), ..Options::default() };
+/// assert_eq!((options.threads, options.keep, options.rollback), (0, None, false));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The number of values to compute; `None` to continue until the run is stopped.
     pub to: Option<u64>,
@@ -68,7 +77,8 @@ pub struct Options {
     pub rollback: bool,
 }
 
-/// Internal settings of a run; the defaults are right outside tests.
+/// Internal settings of a run; outside tests, those of [`Run::builder`] are right.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunPolicy {
     /// Commit after each multiple of this number of values, and wait for each commit; `None` to commit by the clock.
@@ -109,24 +119,46 @@ pub struct ProofSummary {
     pub depth: u64,
 }
 
-/// Receives the progress of a run.
+/// Receives the progress of a run. Every method does nothing by default.
+///
+/// ```
+/// use grundy::run::{Observer, Progress, Run};
+///
+/// /// Counts the blocks of a run.
+/// #[derive(Default)]
+/// struct Blocks(u64);
+///
+/// impl Observer for Blocks {
+///     fn advanced(&mut self, _: &Progress) {
+///         self.0 += 1;
+///     }
+/// }
+///
+/// # let home = tempfile::tempdir()?;
+/// # let dir = &home.path().join("kayles");
+/// let mut blocks = Blocks::default();
+/// Run::builder(&"kayles".parse()?, dir).to(5000).observer(&mut blocks).run()?;
+/// assert!(blocks.0 > 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[expect(unused_variables, reason = "the names of the parameters document the methods")]
 pub trait Observer {
     /// The run of this rule starts at n = `from` and ends before `to`.
-    fn started(&mut self, rule: &Rule, from: u64, to: Option<u64>);
+    fn started(&mut self, rule: &Rule, from: u64, to: Option<u64>) {}
     /// `count` of `of` stored values were hashed again.
-    fn rehashed(&mut self, count: u64, of: u64);
+    fn rehashed(&mut self, count: u64, of: u64) {}
     /// A block was computed.
-    fn advanced(&mut self, progress: &Progress);
+    fn advanced(&mut self, progress: &Progress) {}
     /// `values`, which begin at n = `from`, were computed and proved. Not called for values that the table already held.
-    fn proved(&mut self, _from: u64, _values: &[u16], _proof: &ProofSummary) {}
+    fn proved(&mut self, from: u64, values: &[u16], proof: &ProofSummary) {}
     /// After a run, `done` of `of` values were computed again, because discarded ones are needed.
-    fn again(&mut self, _done: u64, _of: u64) {}
+    fn again(&mut self, done: u64, of: u64) {}
     /// A message to the user.
-    fn note(&mut self, text: &str);
+    fn note(&mut self, text: &str) {}
 }
 
 /// How a run ended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The game.
     pub rule: Rule,
@@ -138,61 +170,8 @@ pub struct Outcome {
     pub stopped: bool,
 }
 
-/// Creates or resumes the run in `dir`. `rule` can be `None` if the directory holds a run.
-///
-/// The run reads `stop` between blocks. Once it is set, the run commits the proved values and returns. If an integrity check
-/// fails (memory, audit, spot check), the run is opened again and continues from the last commit; `errors` of the record
-/// counts such failures.
-///
-/// # Errors
-/// Every variant of [`Error`]; committed values stay. [`Error::Differs`] or [`Error::Flipped`] if the same check fails twice
-/// in the same way, or if too many checks fail.
-pub fn run(
-    rule: Option<&Rule>,
-    dir: &Path,
-    options: &Options,
-    observer: &mut (dyn Observer + Send),
-    stop: &AtomicBool,
-) -> Result<Outcome> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build().map_err(|e| Error::Io {
-        action: "starting threads for".into(),
-        path: dir.into(),
-        source: std::io::Error::other(e),
-    })?;
-    let existed = dir.exists();
-    let policy = RunPolicy { repair: true, ..RunPolicy::default() };
-    let outcome = pool.install(|| run_in(&Dir::at(dir), rule, options, policy, observer, stop));
-    if !existed && outcome.as_ref().is_ok_and(|outcome| outcome.stopped && outcome.progress.count == 0) {
-        let _ = std::fs::remove_dir(dir); // created by this run, and still empty
-    }
-    outcome
-}
-
-/// [`run`] on any storage, with the threads of the current rayon pool.
-///
-/// # Errors
-/// As [`run`].
-pub fn run_in(
-    dir: &Dir,
-    rule: Option<&Rule>,
-    options: &Options,
-    policy: RunPolicy,
-    observer: &mut (dyn Observer + Send),
-    stop: &AtomicBool,
-) -> Result<Outcome> {
-    let seed = policy.seed.unwrap_or_else(random_seed);
-    retry_failed_checks(seed, policy, observer, |attempt, observer| {
-        record_check_failure(dir, observer, |observer| {
-            match prepare(rule, &mut Context { dir, options, attempt, observer, stop })? {
-                Prepared::Nothing(outcome) => Ok(outcome),
-                Prepared::Ready(run) => run.go_on(options, policy, observer, stop),
-            }
-        })
-    })
-}
-
 enum Prepared {
-    Ready(Box<Run>),
+    Ready(Box<OpenRun>),
     Nothing(Outcome),
 }
 

@@ -8,6 +8,7 @@ use crate::solver::{SequenceStats, SparseSpace};
 use crate::storage::Dir;
 use crate::table::TableReader;
 use crate::theory::definition::Sequence;
+use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
 use std::ops::Range;
 use std::path::Path;
@@ -44,6 +45,33 @@ impl RunReader {
         table.free(freed.clone());
         let followed = Mutex::new((contents.records, freed));
         Ok(RunReader { rule, contents, table, dir, followed })
+    }
+
+    /// The values G(n) for n in `range`.
+    ///
+    /// # Errors
+    /// [`Error::Range`] if the range is not part of the committed values, [`Error::Freed`] if some of them have been
+    /// discarded, [`Error::Memory`] if they do not fit in memory, and any error of reading the files.
+    ///
+    /// ```
+    /// # let home = tempfile::tempdir()?;
+    /// # let dir = &home.path().join("kayles");
+    /// # grundy::Run::builder(&"kayles".parse()?, dir).to(5000).run()?;
+    /// let run = grundy::RunReader::open(dir)?;
+    /// assert_eq!(run.values(0..12)?, [0, 1, 2, 3, 1, 4, 3, 2, 1, 4, 2, 6]);
+    /// assert!(run.values(4990..5001).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn values(&self, range: Range<u64>) -> Result<Vec<u16>> {
+        self.require(range.start, range.end)?;
+        let count = range.end - range.start;
+        let mut values = Vec::new();
+        values
+            .try_reserve_exact(index(count))
+            .map_err(|_| Error::Memory { what: "the values", bytes: count.saturating_mul(2) })?;
+        values.resize(index(count), 0);
+        self.read(range.start, &mut values)?;
+        Ok(values)
     }
 
     /// The sparse space that the run uses.

@@ -1,7 +1,7 @@
 //! Resumes a run: loads the journal, verifies the table against it, repairs or rolls back, and starts the solver.
 
 use super::admission::{check_keep, check_room};
-use super::main_loop::Run;
+use super::main_loop::OpenRun;
 use super::reader::{rule_of, space_of};
 use super::rehash::{Rehash, VerifiedTable};
 use super::repair::Damaged;
@@ -324,7 +324,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
         let solver = Solver::knowing(&rule, options.method, space, ledger.table(), &known)?;
         let mut checks_before = last.checks;
         checks_before.add(Check::Rehashed, last.kept.iter().map(|(from, to)| to - from).sum());
-        Ok(Prepared::Ready(Box::new(Run {
+        Ok(Prepared::Ready(Box::new(OpenRun {
             dir: context.dir.clone(),
             rule,
             writer: Writer::new(ledger)?,

@@ -1,6 +1,7 @@
 //! Tests of runs whose memory or whose committed values change.
 
 use super::commit_clock::CommitClock;
+use super::retry::{record_check_failure, retry_failed_checks};
 use super::spot_checks::SpotChecks;
 use super::*;
 use crate::checkpoint::journal::Record;
@@ -19,9 +20,6 @@ use std::time::{Duration, Instant};
 struct Notes(Vec<String>);
 
 impl Observer for Notes {
-    fn started(&mut self, _: &Rule, _: u64, _: Option<u64>) {}
-    fn rehashed(&mut self, _: u64, _: u64) {}
-    fn advanced(&mut self, _: &Progress) {}
     fn note(&mut self, text: &str) {
         self.0.push(text.into());
     }
@@ -35,11 +33,11 @@ fn options(to: u64) -> Options {
 }
 
 /// Runs to [`TO`]; what `harm` does to each attempt comes after some values and before the next check.
-fn run_with(dir: &Dir, notes: &mut Notes, mut harm: impl FnMut(u64, &mut Run)) -> Result<Outcome> {
+fn run_with(dir: &Dir, notes: &mut Notes, mut harm: impl FnMut(u64, &mut OpenRun)) -> Result<Outcome> {
     let (rule, policy) =
         ("0.6".parse::<Rule>().unwrap(), RunPolicy { commit_every: Some(1000), ..RunPolicy::default() });
     let stop = AtomicBool::new(false);
-    run_in(dir, Some(&rule), &options(12_000), policy, notes, &stop).unwrap();
+    Run::on(Some(&rule), dir).options(options(12_000)).policy(policy).observer(notes).run_in_pool().unwrap();
     let mut attempts = 0;
     retry_failed_checks(7, policy, notes, |attempt, observer| {
         attempts += 1;
@@ -65,7 +63,7 @@ fn a_flip_in_memory_opens_the_run_again_is_counted_and_leaves_no_trace() {
     let mut chain = DigestChain::new();
     chain.update(&values);
     // What later values are computed from; and what waits to be written.
-    for harm in [|run: &mut Run| run.solver.flip(), |run: &mut Run| run.computed_digest.update(&[7])] {
+    for harm in [|run: &mut OpenRun| run.solver.flip(), |run: &mut OpenRun| run.computed_digest.update(&[7])] {
         let (dir, mut notes) = (Dir::on(Arc::new(Memory::new()), Path::new("run")), Notes::default());
         let outcome = run_with(&dir, &mut notes, |attempt, run| {
             if attempt <= 2 {
@@ -99,7 +97,7 @@ fn a_bit_that_flips_in_what_waits_to_be_written_is_never_committed() {
     let (rule, stop) = ("0.6".parse::<Rule>().unwrap(), AtomicBool::new(false));
     let (policy, mut notes) = (RunPolicy { seed: Some(7), ..RunPolicy::default() }, Notes::default());
     let dir = Dir::on(Arc::new(Memory::new()), Path::new("run"));
-    run_in(&dir, Some(&rule), &options(12_000), policy, &mut notes, &stop).unwrap();
+    Run::on(Some(&rule), &dir).options(options(12_000)).policy(policy).observer(&mut notes).run_in_pool().unwrap();
     let attempt = Attempt { policy, seed: 7, failures: 0 };
     for round in 0..rounds {
         let prepared = {
@@ -134,7 +132,7 @@ fn a_wrong_value_that_is_committed_stops_the_run_until_it_goes_back_before_it() 
     chain.update(&values);
     let policy = RunPolicy { commit_every: Some(500), repair: true, seed: None };
     let (dir, mut notes) = (Dir::on(Arc::new(Memory::new()), Path::new("run")), Notes::default());
-    run_in(&dir, Some(&rule), &options(2000), policy, &mut notes, &stop).unwrap();
+    Run::on(Some(&rule), &dir).options(options(2000)).policy(policy).observer(&mut notes).run_in_pool().unwrap();
     let attempt = Attempt { policy, seed: 7, failures: 0 };
     let prepared = |attempt: Attempt, notes: &mut Notes| match prepare(
         Some(&rule),
@@ -166,7 +164,7 @@ fn a_wrong_value_that_is_committed_stops_the_run_until_it_goes_back_before_it() 
     assert!(refused(&seen) && attempts == 2, "{attempts}: {seen:?}");
     // Neither another process, nor one with nothing to do, nor a reader accepts it.
     for to in [5000, 2500] {
-        let seen = run_in(&dir, None, &options(to), policy, &mut notes, &stop);
+        let seen = Run::on(None, &dir).options(options(to)).policy(policy).observer(&mut notes).run_in_pool();
         assert!(refused(&seen), "{seen:?}");
         let last = last_record(&dir);
         assert_eq!((last.count, last.errors, last.suspect), (2500, 1, Some(2250)));
@@ -174,11 +172,11 @@ fn a_wrong_value_that_is_committed_stops_the_run_until_it_goes_back_before_it() 
         assert!(matches!(seen, Err(Error::Differs { n: 2250, .. })), "{seen:?}");
     }
     let back = Options { rollback: true, ..options(2100) };
-    run_in(&dir, None, &back, policy, &mut notes, &stop).unwrap();
+    Run::on(None, &dir).options(back.clone()).policy(policy).observer(&mut notes).run_in_pool().unwrap();
     assert!(notes.0.iter().any(|note| note.contains("went back to 2000")), "{:?}", notes.0);
     let last = last_record(&dir);
     assert_eq!((last.count, last.errors, last.suspect), (2100, 1, Some(2250)), "until it is there again");
-    run_in(&dir, None, &options(5000), policy, &mut notes, &stop).unwrap();
+    Run::on(None, &dir).options(options(5000)).policy(policy).observer(&mut notes).run_in_pool().unwrap();
     let last = last_record(&dir);
     assert_eq!((last.count, last.errors, last.suspect), (5000, 1, None));
     assert_eq!(last.digest, chain.digest().to_string());
@@ -187,11 +185,11 @@ fn a_wrong_value_that_is_committed_stops_the_run_until_it_goes_back_before_it() 
 /// Damage and a suspect at once: the damage is reported or repaired, and the suspect is rechecked in the values that agree.
 #[test]
 fn going_back_because_of_damage_does_not_forget_a_heap_in_doubt() {
-    let (rule, stop) = ("0.07".parse::<Rule>().unwrap(), AtomicBool::new(false));
+    let rule = "0.07".parse::<Rule>().unwrap();
     let policy = RunPolicy { commit_every: Some(500), repair: true, seed: None };
     let memory = Arc::new(Memory::new());
     let (dir, mut notes) = (Dir::on(memory.clone(), Path::new("run")), Notes::default());
-    run_in(&dir, Some(&rule), &options(3000), policy, &mut notes, &stop).unwrap();
+    Run::on(Some(&rule), &dir).options(options(3000)).policy(policy).observer(&mut notes).run_in_pool().unwrap();
     for n in [1250, 2750] {
         let differs = || Err(Error::Differs { n, value: 1, again: 2, how: "a test".into() });
         assert!(record_check_failure(&dir, &mut notes, |_| differs()).is_err());
@@ -201,7 +199,7 @@ fn going_back_because_of_damage_does_not_forget_a_heap_in_doubt() {
     bytes[4096 + 2600] ^= 1;
     memory.put(table::VALUES, bytes);
     let back = Options { rollback: true, ..options(2500) };
-    run_in(&dir, None, &back, policy, &mut notes, &stop).unwrap();
+    Run::on(None, &dir).options(back.clone()).policy(policy).observer(&mut notes).run_in_pool().unwrap();
     assert_eq!((last_record(&dir).count, last_record(&dir).suspect), (2500, None), "1250 was good");
 
     assert!(
@@ -216,9 +214,14 @@ fn going_back_because_of_damage_does_not_forget_a_heap_in_doubt() {
     let mut bytes = memory.get(table::VALUES).unwrap();
     bytes[4096 + 2100] ^= 1;
     memory.put(table::VALUES, bytes);
-    run_in(&dir, None, &Options { rollback: true, ..options(2000) }, policy, &mut notes, &stop).unwrap();
+    Run::on(None, &dir)
+        .options(Options { rollback: true, ..options(2000) })
+        .policy(policy)
+        .observer(&mut notes)
+        .run_in_pool()
+        .unwrap();
     assert_eq!((last_record(&dir).count, last_record(&dir).suspect), (2000, Some(2400)), "not there any more");
-    run_in(&dir, None, &options(3000), policy, &mut notes, &stop).unwrap();
+    Run::on(None, &dir).options(options(3000)).policy(policy).observer(&mut notes).run_in_pool().unwrap();
     assert_eq!((last_record(&dir).count, last_record(&dir).suspect), (3000, None));
 }
 
@@ -228,7 +231,7 @@ fn a_check_that_fails_while_the_run_is_stopped_is_counted() {
     let (rule, stop) = ("0.6".parse::<Rule>().unwrap(), AtomicBool::new(false));
     let policy = RunPolicy { commit_every: Some(1000), ..RunPolicy::default() };
     let (dir, mut notes) = (Dir::on(Arc::new(Memory::new()), Path::new("run")), Notes::default());
-    run_in(&dir, Some(&rule), &options(12_000), policy, &mut notes, &stop).unwrap();
+    Run::on(Some(&rule), &dir).options(options(12_000)).policy(policy).observer(&mut notes).run_in_pool().unwrap();
     let outcome = retry_failed_checks(7, policy, &mut notes, |attempt, observer| {
         record_check_failure(&dir, observer, |observer| {
             match prepare(

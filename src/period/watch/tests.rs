@@ -1,21 +1,16 @@
 use super::*;
 use crate::kernel::Kernel;
-use crate::run::{self, Observer, Options, Progress};
+use crate::run::{Observer, Run};
 use crate::solver::{Method, Solver};
 use crate::support::Random;
-use std::sync::atomic::AtomicBool;
 
 /// Passes what a run proves to a watch.
 struct Seeing(Watch);
 
 impl Observer for Seeing {
-    fn started(&mut self, _: &Rule, _: u64, _: Option<u64>) {}
-    fn rehashed(&mut self, _: u64, _: u64) {}
-    fn advanced(&mut self, _: &Progress) {}
     fn proved(&mut self, from: u64, values: &[u16], proof: &ProofSummary) {
         self.0.see(from, values, proof);
     }
-    fn note(&mut self, _: &str) {}
 }
 
 /// Runs a solver under a watch, which receives the values from `from` on in pieces of random lengths.
@@ -71,13 +66,11 @@ fn watch_finds_and_proves_published_periods() {
 #[test]
 fn window_survives_a_stop_but_not_a_gap_or_an_altered_file() {
     let (rule, p): (Rule, u64) = (".16".parse().unwrap(), 149_459);
-    let method = Method::Sparse(Kernel::best());
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("run");
     let advance = |to: u64, watch: Watch| {
         let mut seeing = Seeing(watch);
-        let options = Options { to: Some(to), threads: 2, method, width: None, keep: None, rollback: false };
-        run::run(Some(&rule), &dir, &options, &mut seeing, &AtomicBool::new(false)).unwrap();
+        Run::builder(&rule, &dir).to(to).threads(2).observer(&mut seeing).run().unwrap();
         (seeing.0, RunReader::open(&dir).unwrap())
     };
     let n1 = 1 << 18;

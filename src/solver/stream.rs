@@ -1,0 +1,267 @@
+//! Computes values in chunks, and retains only those that later values depend on.
+//!
+//! A game with a sparse space needs the first [`HEAD`] values and the last [`Solver::lookback`] values, until a rare
+//! position or a value without a near witness appears: then the solver needs every value before it. Such positions are
+//! frequent at first and may appear at any later n. So the stream retains every value at first, and discards values
+//! only beyond [`WHOLE`] values and the last known rare position of the game. If the solver needs discarded values after
+//! that, at n, the stream computes the game again from G(0), and retains every value up to [`GROWTH`] times n before it
+//! discards any. Therefore all restarts together compute less than GROWTH / (GROWTH - 1) times as many values as the
+//! stream has.
+//!
+//! Invariant: the solver proves every value from values that are retained. Each value is handed out once, in order.
+
+use super::ends::Ends;
+use super::{Method, Solver};
+use crate::error::{Error, Result};
+use crate::theory::definition::Sequence;
+use crate::theory::nimber::index;
+use crate::theory::rule::Rule;
+use std::fmt;
+
+/// Number of first values that are never discarded: those that the witness search always reads.
+const HEAD: u64 = 1 << 16;
+
+/// Minimum number of values that are computed before any is discarded.
+const WHOLE: u64 = 1 << 26;
+
+/// Ratio of the number of values that a restart retains to the n that needed discarded values.
+const GROWTH: u64 = 4;
+
+/// Computes the values of a game in order and hands them out in chunks. Memory stays bounded by what the game needs.
+///
+/// ```
+/// use grundy::{Method, Rule, ValueStream};
+///
+/// let grundy: Rule = "grundy".parse()?;
+/// let (mut largest, mut at) = (0, 0);
+/// let mut stream = ValueStream::new(&grundy, Method::default(), 100_000)?;
+/// while let Some((from, values)) = stream.next_chunk()? {
+///     for (n, &value) in (from..).zip(values) {
+///         if value > largest {
+///             (largest, at) = (value, n);
+///         }
+///     }
+/// }
+/// assert_eq!((largest, at), (230, 45_668));
+/// # Ok::<(), grundy::Error>(())
+/// ```
+///
+/// # Memory
+/// Two bytes per retained value, and the solver's own data, which grows with the same windows:
+///
+/// - a game with a sparse space: every value up to 2^26 (128 MiB) or the last known rare position of the game
+///   ([`Rule::known_last_rare`]), then the first 2^16 values and at least the last [`Solver::lookback`] values. For
+///   Grundy's game to 10^9, that is 48.5 to 60.6 million values;
+/// - a game without splits: as many values as its largest removal, and at most half as many again;
+/// - any other game, and [`Method::Definition`]: every value, because each new value depends on all of them.
+///
+/// If a game needs discarded values, for a rare position at n, the stream computes all values before n again and retains
+/// up to 4 n values from then on (8 n bytes). The values handed out stay the same.
+///
+/// # Threads
+/// The stream computes with the threads of the rayon pool in which [`ValueStream::next_chunk`] is called.
+pub struct ValueStream {
+    rule: Rule,
+    method: Method,
+    to: u64,
+    solver: Solver,
+    past: Ends,
+    /// Number of values that are computed before any is discarded.
+    whole: u64,
+    /// The values of the last batch; `past` ends with them.
+    fresh: Vec<u16>,
+    /// Number of values handed out.
+    handed_out: u64,
+    /// The error that ended the solver, to be acted on after the values before it are handed out.
+    error: Option<Error>,
+    /// Whether an error was returned.
+    failed: bool,
+}
+
+impl ValueStream {
+    /// A stream of the values G(0) to G(`to` - 1).
+    ///
+    /// # Errors
+    /// Those of [`Solver::new`].
+    pub fn new(rule: &Rule, method: Method, to: u64) -> Result<ValueStream> {
+        let known = rule.known_last_rare().filter(|&n| n < to).map_or(0, |n| n + 1);
+        ValueStream::retaining(rule, method, to, WHOLE.max(known))
+    }
+
+    /// A stream that retains every value until it has `whole` of them.
+    fn retaining(rule: &Rule, method: Method, to: u64, whole: u64) -> Result<ValueStream> {
+        let has_splits = rule.splits().next().is_some();
+        // Without splits the methods compute the same way, but only the definition never reads all earlier values.
+        let method = if has_splits { method } else { Method::Definition };
+        let past = Ends::new(if has_splits { HEAD } else { 0 });
+        let solver = Solver::new(rule, method, None, &past)?;
+        Ok(ValueStream {
+            rule: rule.clone(),
+            method,
+            to,
+            solver,
+            past,
+            whole: if has_splits { whole } else { 0 },
+            fresh: Vec::new(),
+            handed_out: 0,
+            error: None,
+            failed: false,
+        })
+    }
+
+    /// The next values, in order and without a gap: the n of the first one, and the values. `None` after the last
+    /// value, and after an error.
+    ///
+    /// # Errors
+    /// [`Error::ValueTooLarge`] at a value above 65535, [`Error::Memory`] if the retained values do not fit in memory,
+    /// and [`Error::Differs`] if a check of the solver fails. The values handed out before the error are proved.
+    pub fn next_chunk(&mut self) -> Result<Option<(u64, &[u16])>> {
+        while self.handed_out < self.to && !self.failed {
+            if let Err(error) = self.advance() {
+                self.failed = true;
+                return Err(error);
+            }
+            let end = self.past.len();
+            if end > self.handed_out {
+                // After a restart, a batch may begin with values that were handed out before.
+                let from = self.handed_out;
+                let fresh = self.fresh.len() - index(end - from);
+                self.handed_out = end;
+                return Ok(Some((from, &self.fresh[fresh..])));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Computes one batch. An error of the solver is kept for the next call, because the values before it are proved.
+    fn advance(&mut self) -> Result<()> {
+        match self.error.take() {
+            None => {}
+            Some(Error::Freed { .. }) => self.restart()?,
+            Some(error) => return Err(error),
+        }
+        self.fresh.clear();
+        self.error = self.solver.advance(&self.past, self.to, &mut self.fresh).err();
+        self.past.push(&self.fresh)?;
+        if self.past.len() >= self.whole
+            && let Some(needed) = self.needed()
+        {
+            self.past.free(needed);
+        }
+        Ok(())
+    }
+
+    /// Number of last values that the solver needs besides the first [`HEAD`]; `None` for all values.
+    fn needed(&self) -> Option<u64> {
+        if self.rule.splits().next().is_none() {
+            return Some(self.rule.max_remove());
+        }
+        self.solver.lookback()
+    }
+
+    /// Begins again at G(0), and retains more values than before.
+    fn restart(&mut self) -> Result<()> {
+        self.whole = self.past.len().saturating_mul(GROWTH);
+        self.past = Ends::new(HEAD);
+        self.solver = Solver::new(&self.rule, self.method, None, &self.past)?;
+        Ok(())
+    }
+}
+
+impl fmt::Debug for ValueStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("ValueStream");
+        shown.field("rule", &self.rule.name()).field("handed_out", &self.handed_out).field("to", &self.to);
+        shown.finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solver::values;
+
+    /// Compares a stream that retains every value up to `whole` with [`values`]; returns the number of restarts, and
+    /// the largest number of retained values after the stream had `whole` of them.
+    fn streamed(rule: &Rule, method: Method, to: usize, whole: u64) -> (u64, u64) {
+        let all = values(rule, method, to).unwrap();
+        let mut stream = ValueStream::retaining(rule, method, to as u64, whole).unwrap();
+        let mut count = 0;
+        let (mut restarts, mut whole, mut most) = (0, stream.whole, 0);
+        while let Some((from, chunk)) = stream.next_chunk().unwrap() {
+            assert_eq!(from, count, "{rule}");
+            assert_eq!(chunk, &all[index(from)..][..chunk.len()], "{rule} from {from}");
+            count += chunk.len() as u64;
+            if stream.whole != whole {
+                restarts += 1;
+                whole = stream.whole;
+                most = 0;
+            }
+            let freed = stream.past.freed();
+            if count > whole {
+                most = most.max(count - (freed.end - freed.start));
+            }
+        }
+        assert_eq!(count, to as u64, "{rule}");
+        assert_eq!(stream.next_chunk().unwrap(), None);
+        (restarts, most)
+    }
+
+    /// .034 has 1079 rare positions up to 71722, and one more, 374473, which needs all values before it.
+    #[test]
+    fn late_rare_position_restarts_the_stream_and_changes_no_value() {
+        let rule: Rule = ".034".parse().unwrap();
+        let (restarts, most) = streamed(&rule, Method::default(), 1_000_000, 100_000);
+        assert_eq!((restarts, most), (1, 0), "the second time every value is retained");
+        assert!(
+            streamed(&rule, Method::default(), 2_000_000, 100_000).0 >= 1,
+            "the second time some are discarded again"
+        );
+    }
+
+    #[test]
+    fn game_with_a_window_retains_only_that() {
+        for game in ["grundy", "kayles", ".106", "remove-a-square", ".16"] {
+            let rule: Rule = game.parse().unwrap();
+            let (restarts, most) = streamed(&rule, Method::default(), 1_000_000, 100_000);
+            assert_eq!(restarts, 0, "{game}");
+            assert!(most > 0 && most < 600_000, "{game}: {most} values are retained");
+        }
+    }
+
+    #[test]
+    fn game_without_a_window_retains_all_values() {
+        let dawson: Rule = "0.07".parse().unwrap();
+        assert_eq!(streamed(&dawson, Method::default(), 20_000, 1000), (0, 20_000));
+        let grundy: Rule = "grundy".parse().unwrap();
+        assert_eq!(streamed(&grundy, Method::Definition, 3000, 1000), (0, 3000));
+    }
+
+    #[test]
+    fn game_without_splits_retains_its_largest_removal() {
+        let rule: Rule = "0.333".parse().unwrap();
+        let (restarts, most) = streamed(&rule, Method::default(), 100_000, 1);
+        assert_eq!(restarts, 0);
+        assert!(most < 100_000, "{most} values are retained");
+        assert_eq!(ValueStream::new(&rule, Method::default(), 0).unwrap().next_chunk().unwrap(), None);
+    }
+
+    #[test]
+    fn values_before_one_that_is_too_large_are_handed_out() {
+        let mut stream = ValueStream::new(&Rule::nim(), Method::default(), 100_000).unwrap();
+        let mut count = 0;
+        let error = loop {
+            match stream.next_chunk() {
+                Ok(Some((from, chunk))) => {
+                    assert!((from..).zip(chunk).all(|(n, &value)| n == u64::from(value)));
+                    count += chunk.len();
+                }
+                Ok(None) => panic!("Nim has values above 65535"),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, Error::ValueTooLarge { n: 65_536 }), "{error}");
+        assert_eq!(count, 65_536);
+        assert_eq!(stream.next_chunk().unwrap(), None);
+    }
+}
