@@ -142,7 +142,7 @@ fn random_rules_agree(random: &mut Random, wanted: usize, removals: u64, constan
 }
 
 #[test]
-fn the_definition_is_the_formula_of_the_normal_form() {
+fn definition_equals_the_formula_of_the_normal_form() {
     let random = &mut Random::new("formula");
     for _ in 0..60 {
         let rule = random_rule(random, 12, &[0, 0, 1, 2, 3, 6, 9, 300, 65_535]);
@@ -156,24 +156,24 @@ fn the_definition_is_the_formula_of_the_normal_form() {
 }
 
 #[test]
-fn random_rules_with_small_constants() {
+fn random_rules_with_small_constants_agree_with_the_definition() {
     random_rules_agree(&mut Random::new("small constants"), 16, 13, &[0, 0, 0, 0, 1, 2, 3, 4, 7, 11]);
 }
 
 #[test]
-fn random_rules_whose_look_ups_reach_further_back_than_a_lane_block() {
+fn random_rules_with_lookups_longer_than_a_lane_block_agree() {
     random_rules_agree(&mut Random::new("far"), 8, 400, &[0, 0, 0, 1, 5]);
 }
 
 /// A constant of 256 or more makes options that no byte code can hold out of small values.
 #[test]
-fn random_rules_with_constants_above_a_byte() {
+fn random_rules_with_constants_above_a_byte_agree() {
     random_rules_agree(&mut Random::new("large constants"), 8, 5, &[0, 0, 1, 256, 300, 511, 512, 513, 1024, 32_768]);
 }
 
 /// Both parts small, the option above 512: it must not be taken for the small common value with the same low bits.
 #[test]
-fn an_option_above_512_made_of_small_values_is_not_cut_to_a_byte() {
+fn option_above_512_from_small_values_is_not_truncated_to_a_byte() {
     let rule = Rule::from_moves("large constant", vec![split(1, 0, 1), split(2, 512, 1)]).unwrap();
     let expected = definition::values(&rule, BOOTSTRAP + 100).unwrap();
     let (found, work) = continued(&rule, Kernel::scalar(), None, Vec::new(), expected.len(), 4096);
@@ -182,7 +182,7 @@ fn an_option_above_512_made_of_small_values_is_not_cut_to_a_byte() {
 }
 
 #[test]
-fn random_octal_games() {
+fn random_octal_games_agree_with_the_definition() {
     let random = &mut Random::new("octal");
     let mut sparse = 0;
     for _ in 0..30 {
@@ -197,7 +197,7 @@ fn random_octal_games() {
 }
 
 #[test]
-fn named_games_with_every_block_size_and_number_of_threads() {
+fn named_games_agree_for_every_block_size_and_thread_count() {
     for game in ["grundy", "0.77", "0.106", "0.054", "0.104", "0.454", "remove-a-square", "grundy:d=2", "grundy:d=4"] {
         let rule: Rule = game.parse().unwrap();
         let expected = definition::values(&rule, 7000).unwrap();
@@ -214,7 +214,7 @@ fn named_games_with_every_block_size_and_number_of_threads() {
 
 /// 0.6 passes 128 (the codes that kernels count) and 255 early, 0.404 and 0.64 have a single value of 256.
 #[test]
-fn values_on_both_sides_of_a_byte() {
+fn values_around_128_and_255_agree_with_the_definition() {
     let random = &mut Random::new("bytes");
     for (game, count) in [("0.6", 16_000), ("0.64", 18_000), ("0.404", 18_000)] {
         let rule: Rule = game.parse().unwrap();
@@ -232,7 +232,7 @@ fn wide_rule(top: u64, remove: u64, d: u64) -> Rule {
 
 /// Nim with a bounded number of tokens per move, and a split: values exceed 512 long before the solver becomes sparse.
 #[test]
-fn games_with_values_above_512_from_the_start() {
+fn games_with_values_above_512_from_the_start_agree() {
     let random = &mut Random::new("wide");
     for (top, remove, d) in [(600, 1, 0), (600, 3, 1), (700, 3, 1), (700, 0, 0), (1100, 0, 1), (1100, 3, 5)] {
         let rule = wide_rule(top, remove, d);
@@ -246,7 +246,7 @@ fn games_with_values_above_512_from_the_start() {
 /// From heap s + 1 on, every value below 2^bits is an option of a move that takes s tokens: values leap up there, in the
 /// middle of a block, long after the engine has gone sparse.
 #[test]
-fn values_that_leap_above_256_and_512_in_the_middle_of_a_block() {
+fn values_that_jump_above_256_and_512_within_a_block_agree() {
     let random = &mut Random::new("leap");
     for game in ["0.644", "0.77", "0.106", "remove-a-square", "0.054"] {
         for bits in [8, 9, 10] {
@@ -266,7 +266,7 @@ fn values_that_leap_above_256_and_512_in_the_middle_of_a_block() {
 /// .004 comes to 512 by itself, at heap 65 759. Left alone the engine finds no good space there and computes it all by the
 /// definition; here it gets one in which the values from 512 on are the rares.
 #[test]
-fn values_that_grow_past_512_in_the_middle_of_a_block() {
+fn values_that_grow_past_512_within_a_block_agree() {
     const HELD: usize = 65_600;
     let rule: Rule = ".004".parse().unwrap();
     let expected = definition::values(&rule, HELD + 500).unwrap();
@@ -283,7 +283,7 @@ fn values_that_grow_past_512_in_the_middle_of_a_block() {
 
 /// Few lookups, and now and then or most of the time more codes in use than the fast path for few lookups knows.
 #[test]
-fn short_lists_with_codes_above_32() {
+fn short_lookup_lists_with_codes_above_32_agree() {
     let random = &mut Random::new("short lists");
     let mut sparse = 0;
     for (top, remove, d) in [(40, 1, 0), (62, 1, 0), (64, 3, 0), (66, 3, 1), (70, 0, 0), (100, 3, 5), (130, 1, 0)] {
@@ -311,7 +311,7 @@ fn short_lists_with_codes_above_32() {
 /// A space that only looks good: the bits that it misses, or has too many, come into use later, so that common heaps turn
 /// out to be rare ones and what was computed ahead is taken back again and again.
 #[test]
-fn a_bad_space_costs_time_but_never_a_value() {
+fn unsuitable_sparse_space_costs_time_but_no_value() {
     let random = &mut Random::new("bad spaces");
     let games =
         ["grundy", "grundy:d=3", "0.6", "0.07", "0.4", "0.137", "0.77", "0.106", "remove-a-square", "0.156", "0.16"];
@@ -353,7 +353,7 @@ fn a_bad_space_costs_time_but_never_a_value() {
 /// values; once, the stream then went back to a heap that it no longer held, and a few values behind a late rare of
 /// Grundy's game were wrong. With bit 5 missing from its mask, .054 has hundreds of such rares.
 #[test]
-fn rares_far_apart_take_a_stream_back_that_is_a_block_ahead() {
+fn distant_rare_positions_rewind_a_producer_that_is_a_block_ahead() {
     let rule: Rule = ".054".parse().unwrap();
     let (good, bad) = (SparseSpace::new(&rule, 0x3d, 0).unwrap(), SparseSpace::new(&rule, 0x1d, 0).unwrap());
     let first = definition::values(&rule, BOOTSTRAP).unwrap();
@@ -374,7 +374,7 @@ fn rares_far_apart_take_a_stream_back_that_is_a_block_ahead() {
 
 /// A move that only takes all of a very large heap: no window is made that long, the definition does it.
 #[test]
-fn removals_longer_than_the_windows_are_left_to_the_definition() {
+fn removals_longer_than_the_window_use_the_definition() {
     let mut moves = "kayles".parse::<Rule>().unwrap().moves().to_vec();
     moves.push(Move { remove: 200_000, constant: 0, leaves: Leaves::Nothing });
     let rule = Rule::from_moves("long removal", moves).unwrap();
@@ -384,7 +384,7 @@ fn removals_longer_than_the_windows_are_left_to_the_definition() {
 
 /// What `resume` does: a new solver continues in the middle, with the sparse space of the first solver.
 #[test]
-fn a_solver_made_anew_at_any_heap_goes_on_the_same() {
+fn solver_created_at_any_n_continues_with_the_same_values() {
     let random = &mut Random::new("resumed solver");
     let games = ["grundy", "0.6", "0.77", "0.106", "remove-a-square", "0.07", "grundy:d=2", "0.404"];
     let named = games.map(|game| game.parse::<Rule>().unwrap());

@@ -49,7 +49,7 @@ fn plainly<G: Game>(game: &G, position: &G::Position, known: &mut HashMap<G::Pos
 // ---- The solver.
 
 #[test]
-fn parts_and_normal_forms_change_no_value_of_random_positions() {
+fn splitting_and_normal_forms_keep_values_of_random_positions() {
     let mut random = Random::new("parts_and_normal_forms");
     let mut several = 0;
     for _ in 0..60 {
@@ -77,7 +77,7 @@ fn parts_and_normal_forms_change_no_value_of_random_positions() {
 }
 
 #[test]
-fn a_search_too_large_ends_with_its_bound_and_not_with_the_memory() {
+fn too_large_a_search_ends_at_its_bound_before_memory_is_exhausted() {
     let eight = Shape::rectangle(8, 8).unwrap();
     let refused = |result| matches!(result, Err(Error::Positions { bound: 100 }));
     assert!(refused(GameSolver::new(&RowsColumns, 100).value(Shape::diamond(5).unwrap())));
@@ -98,7 +98,7 @@ fn grid(n: u64) -> Edges {
 
 /// A game that never ends is none; the solver must notice before the machine does.
 #[test]
-fn a_game_in_circles_is_refused() {
+fn game_with_a_cycle_is_refused() {
     struct Circle;
     impl Game for Circle {
         type Position = u64;
@@ -130,7 +130,7 @@ fn random_game(random: &mut Random, n: u64) -> (String, Graph) {
 }
 
 #[test]
-fn the_partition_has_the_properties_p1_and_p2_and_values_are_the_mex() {
+fn partition_has_properties_p1_and_p2_and_values_are_the_mex() {
     let mut random = Random::new("partition");
     for _ in 0..200 {
         let (lines, game) = random_game(&mut random, 12);
@@ -251,7 +251,7 @@ fn dot_and_lines_mean_the_same_game() {
 }
 
 #[test]
-fn what_is_no_game_is_refused_with_its_line() {
+fn malformed_game_is_refused_with_its_line() {
     for (bad, line, words) in [
         ("a b\nb c d\n", 2, "3 words"),
         ("a b\nb c\nc d\nc a\n", 4, "c -> a -> b -> c"),
@@ -284,7 +284,7 @@ fn what_is_no_game_is_refused_with_its_line() {
 // ---- Rows and columns.
 
 #[test]
-fn a_diamond_is_lost_for_the_first_player_unless_it_is_one_token() {
+fn diamond_is_a_p_position_unless_it_is_one_token() {
     assert_eq!(Shape::diamond(2).unwrap(), shape("..#../.###./#####/.###./..#.."));
     for c in 0..4 {
         let value = value(&RowsColumns, Shape::diamond(c).unwrap());
@@ -293,7 +293,7 @@ fn a_diamond_is_lost_for_the_first_player_unless_it_is_one_token() {
 }
 
 #[test]
-fn a_cross_is_a_p_position_exactly_when_m_plus_n_is_even_and_both_are_above_1() {
+fn cross_is_a_p_position_iff_m_plus_n_is_even_and_both_exceed_1() {
     assert_eq!(Shape::cross(3, 5).unwrap(), shape(".#./.#./###/.#./.#."));
     let mut solver = GameSolver::new(&RowsColumns, 1 << 20);
     for m in 1..12 {
@@ -305,7 +305,7 @@ fn a_cross_is_a_p_position_exactly_when_m_plus_n_is_even_and_both_are_above_1() 
 }
 
 #[test]
-fn shapes_symmetric_to_both_axes_without_tokens_on_them_are_p_positions() {
+fn shapes_symmetric_to_both_token_free_axes_are_p_positions() {
     let mut random = Random::new("symmetric");
     for _ in 0..40 {
         let quarter: Vec<(u16, u16)> =
@@ -335,7 +335,7 @@ fn the_squares_and_the_five_block_have_the_printed_values() {
 
 /// Three ways: the search of boards, the heap rule by its definition, and Table 1.
 #[test]
-fn the_board_the_heap_rule_and_the_printed_table_agree_on_2_by_n() {
+fn board_heap_rule_and_printed_table_agree_on_2_by_n() {
     let printed: Vec<u16> =
         data("remove-a-square-a286332.txt").split_whitespace().map(|v| v.parse().unwrap()).collect();
     let heaps = defined("remove-a-square", 96);
@@ -369,7 +369,7 @@ fn the_printed_recurrence_of_2_by_n_needs_i_from_0_on() {
 // ---- Remove an edge.
 
 #[test]
-fn stars_are_won_and_complete_graphs_by_their_remainder() {
+fn stars_are_n_positions_and_complete_graphs_depend_on_n_mod_4() {
     for n in 0..30 {
         let star = value(&RemoveEdge, SimpleGraph::star(n).unwrap());
         assert_eq!(star > 0, n > 1, "a star of {n}");
@@ -391,7 +391,7 @@ fn a215721(end: usize) -> BTreeSet<usize> {
 }
 
 #[test]
-fn paths_are_dawsons_kayles_and_lost_at_a215721_and_cycles_won_two_above() {
+fn paths_equal_dawsons_kayles_and_cycles_of_n_are_won_two_above() {
     const END: usize = 110;
     let (heaps, zeros) = (defined("dawson-kayles", END), a215721(END));
     let mut solver = GameSolver::new(&RemoveEdge, 1 << 20);
@@ -437,7 +437,7 @@ impl Game for EdgeDelete {
 }
 
 #[test]
-fn the_edge_delete_game_on_paths_is_lost_at_a274161() {
+fn p_positions_of_edge_delete_on_paths_are_a274161() {
     let zeros = a215721(100);
     let mut solver = GameSolver::new(&EdgeDelete, 1 << 20);
     let mut known = GameSolver::new(&RemoveEdge, 1 << 20);
@@ -466,7 +466,7 @@ fn graphs_that_are_not_simple_are_refused_with_their_line() {
 // ---- No factor.
 
 #[test]
-fn the_second_player_wins_no_factor_above_1() {
+fn the_second_player_wins_no_factor_for_n_above_1() {
     for n in 1..22 {
         let game = NoFactor::new(n).unwrap();
         let found = value(&game, game.start());
@@ -554,7 +554,7 @@ fn taking_the_centre_edge_wins_even_paths() {
 
 /// A star is won in one move, a complete graph of n becomes one of n - 2, and a cycle of n a path of n - 2, by every move.
 #[test]
-fn every_move_on_stars_complete_graphs_and_cycles_leads_where_the_article_says() {
+fn moves_on_stars_complete_graphs_and_cycles_match_the_article() {
     let all_lead_to = |start: SimpleGraph, to: SimpleGraph| {
         let to = RemoveEdge.components(to);
         start.edges().len()
@@ -569,7 +569,7 @@ fn every_move_on_stars_complete_graphs_and_cycles_leads_where_the_article_says()
 
 /// The search follows one of several equal lines; that loses no value.
 #[test]
-fn the_moves_of_rows_and_columns_are_all_lines_up_to_likeness() {
+fn moves_of_rows_and_columns_are_all_lines_up_to_equality() {
     let mut random = Random::new("lines");
     let mut alike = 0;
     for _ in 0..100 {
@@ -683,7 +683,7 @@ const ONE_BY_N: &str =
     "1x0: nim-value 0, player 2 wins\n1x1: nim-value 1, player 1 wins\n1x2: nim-value 0, player 2 wins\n";
 
 #[test]
-fn a_result_is_there_while_the_next_search_goes_on() {
+fn each_result_is_printed_before_the_next_search_ends() {
     let mut searching = start(&mut grundy(["board", "no-factor", "5", "31"]));
     let mut line = String::new();
     BufReader::new(searching.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -710,7 +710,7 @@ fn large_boards_with_few_positions_are_searched_within_the_limits() {
 }
 
 #[test]
-fn the_limits_end_a_search_that_is_hopeless_before_it_begins() {
+fn hopeless_search_is_refused_before_it_begins() {
     let refused = |n| {
         matches!(GameSolver::limited(&RemoveSquare).value(Shape::rectangle(n, n).unwrap()), Err(Error::Search { .. }))
     };
@@ -718,7 +718,7 @@ fn the_limits_end_a_search_that_is_hopeless_before_it_begins() {
 }
 
 #[test]
-fn vertices_named_by_negative_numbers_are_no_options_of_the_program() {
+fn negative_vertex_names_are_not_parsed_as_options() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("game").to_str().unwrap().to_owned();
     std::fs::write(&file, "-1 0\n-1 5\n5 0\n").unwrap();
@@ -729,7 +729,7 @@ fn vertices_named_by_negative_numbers_are_no_options_of_the_program() {
 }
 
 #[test]
-fn the_graph_command_prints_partition_values_sums_and_winning_moves() {
+fn graph_command_prints_partition_values_sums_and_winning_moves() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str, content: &str| {
         std::fs::write(dir.path().join(name), content).unwrap();

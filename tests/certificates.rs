@@ -50,7 +50,7 @@ fn refusal(certificate: &Certificate, values: &[u16], change: impl FnOnce(&mut C
 }
 
 #[test]
-fn an_honest_certificate_passes_whatever_kernel_and_threads_made_or_check_it() {
+fn correct_certificate_passes_with_any_kernel_and_thread_count() {
     for game in [".56", ".156", "remove-a-square", "4.3"] {
         for made_by in methods() {
             let (certificate, values) = made(game, made_by, 1 << 20);
@@ -189,7 +189,7 @@ fn lies_within(rule: &Rule, space: SparseSpace, values: &[u16], heaps: std::ops:
 }
 
 #[test]
-fn a_depth_is_accepted_exactly_when_the_witnesses_lie_within_it() {
+fn depth_is_accepted_iff_all_witnesses_lie_within_it() {
     let (good, values) = by_window();
     let rule = good.the_rule().unwrap();
     let window = good.window.clone().unwrap();
@@ -285,7 +285,7 @@ fn mutate(random: &mut Random, c: &mut Certificate) {
 
 /// Certificates with fields altered at random, sealed again.
 #[test]
-fn a_certificate_altered_at_random_is_refused_or_true() {
+fn randomly_altered_certificate_is_refused_or_still_true() {
     let mut random = Random::new("altered certificates");
     let all = [by_window(), made(".156", best(), 1 << 16), made("remove-a-square", best(), 1 << 16)];
     let (mut refused, mut passed) = (0, 0);
@@ -345,7 +345,7 @@ fn verify(file: &str, place: &Path) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn the_command_judges_before_it_computes_and_says_how_much_it_computes() {
+fn command_checks_before_computing_and_states_the_amount_computed() {
     let home = tempfile::tempdir().unwrap();
     let at = |name: &str| -> PathBuf { home.path().join(name) };
     let (good, _) = made("kayles", best(), 1 << 12);
@@ -375,7 +375,7 @@ fn the_command_judges_before_it_computes_and_says_how_much_it_computes() {
 }
 
 #[test]
-fn no_more_than_a_certificate_is_read_of_any_file() {
+fn reading_a_certificate_is_bounded_for_any_file() {
     let home = tempfile::tempdir().unwrap();
     let at = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
     let begun = Instant::now();

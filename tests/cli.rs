@@ -37,7 +37,7 @@ fn every_command_has_help_with_an_example() {
 }
 
 #[test]
-fn what_cannot_be_understood_is_a_usage_error() {
+fn unparsable_arguments_are_usage_errors() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run");
     let dir = path.to_str().unwrap();
@@ -64,7 +64,7 @@ fn what_cannot_be_understood_is_a_usage_error() {
 }
 
 #[test]
-fn what_is_not_there_or_does_not_fit_fails_with_1() {
+fn missing_files_and_unsuitable_requests_exit_with_1() {
     let dirs = tempfile::tempdir().unwrap();
     let path = dirs.path().join("none");
     let none = path.to_str().unwrap();
@@ -77,7 +77,7 @@ fn what_is_not_there_or_does_not_fit_fails_with_1() {
 }
 
 #[test]
-fn more_than_the_disk_holds_is_refused_before_anything_is_written() {
+fn request_larger_than_the_disk_is_refused_before_any_write() {
     let dirs = tempfile::tempdir().unwrap();
     let path = dirs.path().join("deep").join("run");
     fails(1, &["run", "kayles", "--to", "2^60", "--dir", path.to_str().unwrap()], &["no room", "--to"]);
@@ -92,7 +92,7 @@ fn more_than_the_disk_holds_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn another_games_directory_is_refused_untouched() {
+fn directory_of_a_different_game_is_refused_untouched() {
     let dirs = tempfile::tempdir().unwrap();
     let path = dirs.path().join("run");
     let dir = path.to_str().unwrap();
@@ -109,7 +109,7 @@ fn another_games_directory_is_refused_untouched() {
 }
 
 #[test]
-fn a_run_that_another_process_writes_is_refused_but_can_be_read() {
+fn run_in_use_by_a_writer_is_refused_but_readable() {
     let dirs = tempfile::tempdir().unwrap();
     let path = dirs.path().join("run");
     let dir = path.to_str().unwrap();
@@ -143,7 +143,7 @@ fn values_are_printed_one_a_line_in_the_order_asked_for() {
 }
 
 #[test]
-fn what_parses_as_a_game_is_a_game_and_dot_slash_is_a_directory() {
+fn text_that_parses_as_a_game_is_a_game_and_dot_slash_a_directory() {
     let dirs = tempfile::tempdir().unwrap();
     run_well("kayles", &dirs.path().join("grundy"), &["--to", "100"]);
     let here = |source: &str| {
@@ -258,7 +258,7 @@ fn verify_checks_by_digest_and_by_definition_and_by_range() {
 
 /// A whole run with one wrong value, sealed by its own journal, passes the digest; the definition finds the value.
 #[test]
-fn a_wrong_value_under_a_right_digest_is_found_by_the_definition_with_exit_status_3() {
+fn wrong_value_with_a_matching_digest_is_found_by_the_definition() {
     use grundy::checkpoint::journal::Journal;
     use grundy::table::Table;
     use grundy::table::Width;
@@ -283,7 +283,7 @@ fn a_wrong_value_under_a_right_digest_is_found_by_the_definition_with_exit_statu
 }
 
 #[test]
-fn games_and_cpu_tell_what_there_is() {
+fn games_and_cpu_list_games_and_kernels() {
     let games = result(&["games"]);
     for name in ["grundy", "kayles", "dawson-kayles", "dawson-chess", "officers", "treblecross", "remove-a-square"] {
         assert!(games.contains(name), "{name}: {games}");
@@ -314,7 +314,7 @@ fn man_pages_and_completions_name_the_commands() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn closed_stdout_is_no_error() {
     let dirs = tempfile::tempdir().unwrap();
     run_well("kayles", dirs.path(), &["--to", "100000"]);
     let dir = dirs.path().to_str().unwrap();
@@ -337,7 +337,7 @@ fn a_reader_that_goes_away_is_no_error() {
 
 /// Weeks of work do not end because the terminal is gone, or `head` has seen enough.
 #[test]
-fn a_run_that_nobody_listens_to_ends_as_any_other() {
+fn run_with_closed_stdout_and_stderr_completes() {
     let dirs = tempfile::tempdir().unwrap();
     for (i, to_close) in ["stdout", "stderr", "both"].into_iter().enumerate() {
         let dir = dirs.path().join(to_close);
@@ -366,7 +366,7 @@ fn a_run_that_nobody_listens_to_ends_as_any_other() {
 }
 
 #[test]
-fn quiet_keeps_progress_and_log_away_but_not_errors() {
+fn quiet_suppresses_progress_and_log_but_not_errors() {
     let dirs = tempfile::tempdir().unwrap();
     let path = dirs.path().join("run");
     let dir = path.to_str().unwrap();

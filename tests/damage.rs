@@ -114,7 +114,7 @@ fn rolls_back(dir: &Path, good: &[Option<Vec<u8>>; 3], what: &str) {
 }
 
 #[test]
-fn an_undamaged_run_is_said_to_be_good() {
+fn undamaged_run_passes_verify() {
     let (_parent, dir) = finished();
     let report = verified(&dir).unwrap();
     assert_eq!((report.from, report.to, report.checked, report.records), (0, 20_000, 20_000, RECORDS as u64));
@@ -185,7 +185,7 @@ fn verify_finds_every_flipped_bit() {
 
 /// A kill after the first commit leaves a journal of two.
 #[test]
-fn an_altered_byte_in_the_first_two_records_is_told() {
+fn altered_byte_in_the_first_two_records_is_reported() {
     let random = &mut Random::new("first records");
     let dir = tempfile::tempdir().unwrap();
     compute(dir.path(), 3000);
@@ -217,7 +217,7 @@ fn verify_exits_3_and_names_file_and_place() {
 }
 
 #[test]
-fn damage_is_refused_on_resume_unless_the_journal_vouches_for_what_is_computed_anew() {
+fn resume_refuses_damage_unless_the_journal_can_prove_the_repair() {
     let random = &mut Random::new("resume");
     let places = [
         ("values.npy", 0, "magic"),
@@ -253,7 +253,7 @@ fn damage_is_refused_on_resume_unless_the_journal_vouches_for_what_is_computed_a
 
 /// The journal tells how long the files are; a power cut between two headers leaves any mixture of both.
 #[test]
-fn a_shape_that_is_not_that_of_the_journal_is_told_by_verify_and_put_right_by_the_next_run() {
+fn wrong_header_shape_is_reported_by_verify_and_corrected_by_run() {
     for (name, shape) in [("values.npy", "(29000,), }"), ("values.npy", "(2)0,0, }} "), ("escapes.npy", "(9,8,, }")] {
         let (_parent, dir) = finished();
         let good = contents(&dir);
@@ -293,7 +293,7 @@ fn repairs(dir: &Path, good: &[Option<Vec<u8>>; 3], what: &str) {
 }
 
 #[test]
-fn rolling_back_goes_to_the_last_good_record_and_says_so_in_the_journal() {
+fn rollback_goes_to_the_last_good_record_and_records_it() {
     let (_parent, dir) = finished();
     let good = contents(&dir);
     let path = dir.join("values.npy");
@@ -327,7 +327,7 @@ fn rolling_back_goes_to_the_last_good_record_and_says_so_in_the_journal() {
 
 /// Reading behind the end of a file that was cut ends a process (SIGBUS); here it would end the test.
 #[test]
-fn a_reader_of_a_run_that_went_back_is_told_so_and_lives() {
+fn open_reader_survives_a_rollback_and_reports_it() {
     let (_parent, dir) = finished();
     let [_, at, end] = ENDS;
     let path = dir.join("values.npy");
@@ -359,7 +359,7 @@ fn a_reader_of_a_run_that_went_back_is_told_so_and_lives() {
 
 /// A record is torn and zeros follow, two records come in their place: the journal is as long as it was.
 #[test]
-fn a_reader_is_told_of_a_run_that_went_back_when_its_journal_is_as_long_as_before() {
+fn open_reader_detects_a_rollback_with_an_equally_long_journal() {
     let (_parent, dir) = finished();
     let (journal, table) = (dir.join("journal.jsonl"), dir.join("values.npy"));
     let length = std::fs::metadata(&journal).unwrap().len();
@@ -386,7 +386,7 @@ fn a_reader_is_told_of_a_run_that_went_back_when_its_journal_is_as_long_as_befor
 
 /// After a clean stop the files end where the journal says, so verify reports one more byte.
 #[test]
-fn what_was_appended_to_a_cleanly_stopped_run_is_damage() {
+fn bytes_appended_after_a_clean_stop_are_damage() {
     for name in FILES {
         let (_parent, dir) = finished();
         let mut bytes = std::fs::read(dir.join(name)).unwrap();
@@ -398,7 +398,7 @@ fn what_was_appended_to_a_cleanly_stopped_run_is_damage() {
 }
 
 #[test]
-fn truncated_tables_are_damage_and_rollback_computes_them_again() {
+fn truncated_tables_are_damage_and_rollback_recomputes_them() {
     for (name, length) in [
         ("values.npy", 4096 + 19_999),
         ("values.npy", 4096 + 6000),
@@ -512,7 +512,7 @@ fn tails(length: usize, stale: &[u8], random: &mut Random) -> [(&'static str, Ve
 /// A longer run left its bytes, a file system its zeros, or anything: after a clean stop verify reports it, after a kill it is
 /// what nobody has committed, and in neither case is it read.
 #[test]
-fn a_tail_of_any_length_is_told_after_a_clean_stop_and_never_read() {
+fn tail_of_any_length_is_reported_after_a_clean_stop_and_never_read() {
     let random = &mut Random::new("tails");
     let tally = Tally::begin("tails");
     let (_parent, dir) = finished();
@@ -566,7 +566,7 @@ fn a_tail_of_any_length_is_told_after_a_clean_stop_and_never_read() {
 }
 
 #[test]
-fn tables_without_a_whole_header_or_missing_are_damage_with_a_way_back() {
+fn missing_or_headerless_tables_are_damage_that_rollback_repairs() {
     let (_parent, undamaged) = finished();
     let good = contents(&undamaged);
     for name in ["values.npy", "escapes.npy"] {
@@ -586,7 +586,7 @@ fn tables_without_a_whole_header_or_missing_are_damage_with_a_way_back() {
 }
 
 #[test]
-fn a_broken_record_before_good_ones_stops_the_run_until_it_rolls_back() {
+fn damaged_record_before_good_ones_stops_the_run_until_rollback() {
     let random = &mut Random::new("middle record");
     let (_parent, undamaged) = finished();
     let good = contents(&undamaged);
@@ -609,7 +609,7 @@ fn a_broken_record_before_good_ones_stops_the_run_until_it_rolls_back() {
 }
 
 #[test]
-fn a_lost_or_exchanged_record_is_damage_although_each_hashes() {
+fn lost_or_exchanged_record_is_damage_despite_valid_hashes() {
     let (_parent, dir) = finished();
     let good = std::fs::read(dir.join("journal.jsonl")).unwrap();
     let line = |i: usize| &good[i * RECORD..(i + 1) * RECORD];
@@ -647,7 +647,7 @@ fn forged(journal: &[u8], record: usize, key: &str, value: &str) -> Vec<u8> {
 
 /// Two runs of one game have the same tables; their records hash, count on and tell the truth, but not of each other.
 #[test]
-fn a_record_of_another_run_is_damage_although_it_hashes_and_its_numbers_are_right() {
+fn record_of_a_different_run_is_damage_despite_valid_hash_and_counts() {
     let (_parent, dir) = finished();
     let good = std::fs::read(dir.join("journal.jsonl")).unwrap();
     let [_, _, (_, others)] = <[_; 3]>::try_from(made()).unwrap();
@@ -695,7 +695,7 @@ fn another_format_version_is_refused_untouched() {
 /// A record that hashes but says something that the table does not bear out. Nothing in a file sizes an allocation, so
 /// giant numbers are refused as quickly as others.
 #[test]
-fn a_record_with_a_good_hash_and_false_numbers_is_damage() {
+fn record_with_a_valid_hash_and_false_numbers_is_damage() {
     for (key, by) in [
         ("count", -1),
         ("count", 90_000),
@@ -750,7 +750,7 @@ fn a_new_run_follows_no_dangling_symlink() {
 }
 
 #[test]
-fn data_files_without_a_journal_are_left_alone() {
+fn data_files_without_a_journal_are_not_touched() {
     let (_parent, dir) = finished();
     std::fs::remove_file(dir.join("journal.jsonl")).unwrap();
     let before = contents(&dir);
@@ -761,7 +761,7 @@ fn data_files_without_a_journal_are_left_alone() {
 
 /// An emptied journal, or one whose only record is broken, says nothing; the values beside it are still somebody's.
 #[test]
-fn values_without_a_good_record_are_thrown_away_only_when_asked() {
+fn values_without_a_good_record_are_discarded_only_on_request() {
     for what in ["emptied", "broken"] {
         let dir = tempfile::tempdir().unwrap();
         compute(dir.path(), 5600);

@@ -61,7 +61,7 @@ enum Full {
 }
 
 #[test]
-fn on_a_full_disk_the_run_stops_and_goes_on_when_there_is_room() {
+fn run_stops_on_a_full_disk_and_resumes_when_space_is_available() {
     let random = &mut Random::new("full disk");
     let tally = Tally::begin("full disk");
     let sizes = cases(5, 60);
@@ -127,7 +127,7 @@ fn on_a_full_disk_the_run_stops_and_goes_on_when_there_is_room() {
 
 /// `ulimit -f` is in blocks of 512 or 1024 bytes, as the shell likes.
 #[test]
-fn a_limit_of_file_sizes_is_an_error_and_kills_nobody() {
+fn file_size_limit_is_an_error_and_not_a_fatal_signal() {
     let random = &mut Random::new("file size limit");
     let tally = Tally::begin("file size limit");
     let limits = cases(4, 60);
@@ -153,7 +153,7 @@ fn a_limit_of_file_sizes_is_an_error_and_kills_nobody() {
 }
 
 #[test]
-fn a_disk_full_before_the_first_record_needs_room_and_no_rollback() {
+fn disk_full_before_the_first_record_needs_space_but_no_rollback() {
     let tally = Tally::begin("disk full in the first commit");
     let mount = match Mount::tmpfs(1 << 20) {
         Ok(mount) => mount,
@@ -169,7 +169,7 @@ fn a_disk_full_before_the_first_record_needs_room_and_no_rollback() {
 
 /// The width is decided by the first values, and doubles what is needed: 1.7 MB of 2 MiB become 2.4.
 #[test]
-fn a_run_that_turns_out_not_to_fit_leaves_no_file() {
+fn run_that_does_not_fit_the_disk_leaves_no_file() {
     let mount = match Mount::tmpfs(2 * MEGA) {
         Ok(mount) => mount,
         Err(why) => return println!("skipped: no file system could be mounted ({why})"),
@@ -184,7 +184,7 @@ fn a_run_that_turns_out_not_to_fit_leaves_no_file() {
 
 /// What a run went back behind is still on the disk (and a copy of what was wrong), and is written over.
 #[test]
-fn a_run_that_went_back_needs_no_room_for_what_it_has() {
+fn run_after_a_rollback_reuses_the_space_of_its_files() {
     let mount = match Mount::tmpfs(15 * MEGA / 2) {
         Ok(mount) => mount,
         Err(why) => return println!("skipped: no file system could be mounted ({why})"),

@@ -22,7 +22,7 @@ const LONGEST: Duration = Duration::from_secs(10);
 
 /// One test for all: what is held at once is measured for the whole process.
 #[test]
-fn every_input_of_the_corpora_does_what_it_should() {
+fn every_corpus_input_keeps_the_fuzzed_properties() {
     let tally = Tally::begin("hostile text and files");
     let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
     let (mut cases, mut longest, mut most) = (0, Duration::ZERO, 0);

@@ -29,7 +29,7 @@ fn bars(sides: &[u64]) -> Vec<Vec<u64>> {
 }
 
 #[test]
-fn the_theorem_is_the_direct_recursion_for_every_difference_and_up_to_five_dimensions() {
+fn theorem_equals_direct_recursion_up_to_five_dimensions() {
     let largest: [&[u64]; 8] =
         [&[200], &[60, 60], &[1, 150], &[7, 90], &[14, 14, 14], &[5, 3, 40], &[7, 7, 7, 7], &[4, 5, 4, 4, 6]];
     for d in [0, 1, 2, 3, 4, 5, 8, 13, 1000] {
@@ -46,7 +46,7 @@ fn the_theorem_is_the_direct_recursion_for_every_difference_and_up_to_five_dimen
 
 /// A bar that is broken as the definition says, with a map and no arrays: the recursion of [`Bars`] once more.
 #[test]
-fn the_recursion_is_the_definition_of_the_game() {
+fn recursion_equals_the_definition_of_the_game() {
     fn value(bar: &[u64], d: u64, known: &mut std::collections::BTreeMap<Vec<u64>, u16>) -> u16 {
         let mut key = bar.to_vec();
         key.sort_unstable();
@@ -97,7 +97,7 @@ fn sides_may_be_swapped_and_sides_of_1_and_2_do_not_count() {
 /// Section 4 states the least difference of parts I and K - I as |K - I| >= d. Taken so it does not give Grundy's game
 /// for d = 1, which the same sentence says it does.
 #[test]
-fn the_least_difference_is_that_of_the_two_parts_and_not_the_letter_of_the_article() {
+fn least_difference_is_between_the_parts_despite_the_printed_formula() {
     let mut letter = vec![0, 0];
     for k in 2..=100usize {
         letter.push(u16::try_from(mex((1..k).filter(|i| k - i >= 1).map(|i| letter[i] ^ letter[k - i]))).unwrap());
@@ -108,7 +108,7 @@ fn the_least_difference_is_that_of_the_two_parts_and_not_the_letter_of_the_artic
 }
 
 #[test]
-fn table_1_of_schrage_comes_out_of_bars_of_one_dimension() {
+fn bars_of_one_dimension_give_table_1_of_schrage() {
     let direct = Bars::compute(&[100], 1).unwrap();
     let mut printed = 0;
     for line in data("schrage-1983-table1.txt").lines() {
@@ -136,7 +136,7 @@ fn table_2() -> Vec<(u64, Vec<u16>)> {
 
 /// What data/README.md says of the mistakes, cell by cell.
 #[test]
-fn table_2_of_schrage_is_right_but_for_one_digit_and_rows_that_are_one_cell_too_long() {
+fn table_2_of_schrage_has_only_the_known_misprints() {
     let direct = Bars::compute(&[20, 20], 1).unwrap();
     let mut wrong = BTreeSet::new();
     let mut long = BTreeSet::new();
@@ -162,7 +162,7 @@ fn table_2_of_schrage_is_right_but_for_one_digit_and_rows_that_are_one_cell_too_
 
 /// The formula of section 4 for three dimensions.
 #[test]
-fn three_dimensions_are_as_section_4_says() {
+fn values_in_three_dimensions_match_section_4() {
     let (three, two) = (Bars::compute(&[12, 12, 12], 1).unwrap(), Bars::compute(&[12, 12], 1).unwrap());
     let g = defined("grundy", 13);
     let side = |side: u64| g[usize::try_from(side).unwrap()];
@@ -177,7 +177,7 @@ fn three_dimensions_are_as_section_4_says() {
 }
 
 #[test]
-fn bars_too_large_for_the_recursion_are_refused_at_once_with_the_bound() {
+fn bars_too_large_for_the_recursion_are_refused_with_the_bound() {
     for sides in [&[100_000, 100_000][..], &[u64::MAX, u64::MAX], &[u64::MAX], &[2; 64], &[2; 100], &[1 << 20]] {
         let refused = Bars::compute(sides, 1).unwrap_err().to_string();
         assert!(refused.contains("4294967296") && refused.contains("theorem"), "{refused}");
@@ -320,7 +320,7 @@ fn digital_sum(a: u64, b: u64) -> u64 {
 
 /// The winning moves are all moves after which the digital sum is 0, each once; and there is one if the sum is not 0.
 #[test]
-fn winning_moves_are_those_of_all_moves_that_leave_0() {
+fn winning_moves_are_all_moves_to_value_0() {
     let split = |remove, constant, d| Move { remove, constant, leaves: Leaves::Two { min_difference: d } };
     let odd = Rule::from_moves(
         "two splits that differ in the difference only, and constants",
@@ -385,7 +385,7 @@ fn omega_can_be_decreased_to_every_smaller_value_in_one_move() {
 
 /// Grundy's article, statement (1), of all positions of three heaps up to 12; and that Nim heaps have value x.
 #[test]
-fn in_nim_a_losing_position_can_be_made_winning_and_a_winning_one_cannot() {
+fn nim_p_positions_lead_only_to_n_positions_and_n_to_some_p() {
     let nim = SequenceStats::new("nim", 0);
     for x in 0..=12 {
         let options: Vec<u16> = (0..u16::try_from(x).unwrap()).collect();
@@ -419,7 +419,7 @@ fn omega_is_as_printed_in_1939_and_in_table_1() {
 }
 
 #[test]
-fn the_nim_of_39_35_25_and_14_is_won_by_taking_15_from_the_third_heap_alone() {
+fn nim_39_35_25_14_has_one_winning_move_15_from_the_third_heap() {
     assert_eq!(
         result(&["play", "nim", "39", "35", "25", "14"]),
         "nim-value 19: the player to move wins with\nheap 3: 25 -> 10 (take 15)\n"
@@ -448,7 +448,7 @@ fn the_nim_addition_table_is_printed_as_in_1939() {
 }
 
 #[test]
-fn moves_that_split_leave_nothing_or_leave_a_cell_are_told_so() {
+fn moves_that_split_or_leave_nothing_or_one_cell_are_described() {
     // Omega(17) = 2, and 5 and 12 have 2 and 1: with a heap of value 3 beside.
     let moves = result(&["play", "grundy:17", "nim:3"]);
     assert!(moves.contains("heap 1: 17 -> 5 + 12\n"), "{moves}");
@@ -487,7 +487,7 @@ fn moves_that_split_leave_nothing_or_leave_a_cell_are_told_so() {
 }
 
 #[test]
-fn games_are_told_from_heaps_and_may_have_colons_or_be_directories() {
+fn game_arguments_may_contain_colons_or_name_directories() {
     let k = defined("kayles", 13)[12];
     let g2 = defined("grundy:d=2", 101)[100];
     let object = json(&["play", "kayles:12", "nim:5", "grundy:d=2:100"]);
@@ -522,7 +522,7 @@ fn games_are_told_from_heaps_and_may_have_colons_or_be_directories() {
 
 /// Values beyond a byte, in pieces of the walk: every split of a large heap, once more by hand.
 #[test]
-fn a_large_heap_is_looked_at_whole() {
+fn winning_moves_of_a_large_heap_are_complete() {
     let n = 300_000usize;
     let method = grundy::solver::Method::Sparse(grundy::kernel::Kernel::best());
     let values = grundy::solver::values(&"grundy".parse().unwrap(), method, n + 1).unwrap();

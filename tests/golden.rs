@@ -53,7 +53,7 @@ fn the_nim_addition_table_is_as_printed_in_1939() {
 }
 
 #[test]
-fn remove_a_square_is_as_printed_and_period_12_begins_at_71() {
+fn remove_a_square_is_as_printed_with_period_12_from_71() {
     let printed: Vec<u16> =
         data("remove-a-square-a286332.txt").split_whitespace().map(|value| value.parse().unwrap()).collect();
     assert_eq!(printed.len(), 96);

@@ -130,7 +130,7 @@ fn any_space(random: &mut Random, cases: usize, count: usize) {
 }
 
 #[test]
-fn any_space_and_solvers_made_anew_at_any_heap() {
+fn values_agree_for_any_space_and_solver_created_at_any_n() {
     any_space(&mut Random::new("any space"), 3, 10_000);
 }
 
@@ -138,7 +138,7 @@ fn any_space_and_solvers_made_anew_at_any_heap() {
 /// lookups are marked for what comes after it, and everything goes back there. Marks reach back 8192 at least, so those
 /// that a wrong code has entered lie far behind.
 #[test]
-fn a_late_rare_takes_back_what_was_marked_ahead() {
+fn late_rare_position_discards_lookups_marked_ahead() {
     let random = &mut Random::new("late rare");
     let rule: Rule = "grundy".parse().unwrap();
     let (good, bad) = (SparseSpace::new(&rule, 0x1fe, 0), SparseSpace::new(&rule, 0xfe, 0));
@@ -186,7 +186,7 @@ fn long_runs(random: &mut Random, games: &[&str], count: usize) {
 
 /// The last rares of Grundy's game, at 36 184 and 82 860, lie so far apart that the latter falls among blocks marked ahead.
 #[test]
-fn long_runs_with_new_solvers_and_all_kernels() {
+fn long_runs_agree_with_new_solvers_and_all_kernels() {
     long_runs(&mut Random::new("long runs"), &["0.6", "grundy", "0.354"], 120_000);
 }
 
@@ -213,7 +213,7 @@ impl Sequence for Flaky<'_> {
 /// An error leaves a solver between two heaps; going on with it made it search witnesses for the wrong ones.
 #[test]
 #[should_panic(expected = "cannot continue after an error")]
-fn a_solver_is_not_asked_again_after_an_error() {
+fn advancing_a_solver_after_an_error_panics() {
     let rule: Rule = ".054".parse().unwrap();
     let (good, bad) = (SparseSpace::new(&rule, 0x3d, 0), SparseSpace::new(&rule, 0x1d, 0));
     let with = Setting { kernel: Kernel::best(), space: good, fixed: true, block: 4096 };

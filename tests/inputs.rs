@@ -75,7 +75,7 @@ fn edges_and_vertices_of_a_text_are_bounded() {
 }
 
 #[test]
-fn a_short_text_of_many_edges_ends_soon() {
+fn short_text_with_many_edges_is_parsed_quickly() {
     let home = tempfile::tempdir().unwrap();
     let (a, b) = (names("a", 50_000), names("b", 50_000));
     for (kind, arrow, command) in [("digraph", "->", &["graph"][..]), ("graph", "--", &["board", "remove-edge"])] {
@@ -150,7 +150,7 @@ fn put(kind: &str, path: &Path) -> Option<UnixListener> {
 }
 
 #[test]
-fn no_reader_of_a_run_waits_for_a_file_that_is_none() {
+fn reading_a_run_never_blocks_on_a_special_file() {
     let home = tempfile::tempdir().unwrap();
     let good = home.path().join("good");
     run_well(".6", &good, &["--to", "3000", "--width", "u8"]);
@@ -188,7 +188,7 @@ fn no_reader_of_a_run_waits_for_a_file_that_is_none() {
 }
 
 #[test]
-fn no_reader_of_a_survey_waits_for_a_file_that_is_none() {
+fn reading_a_survey_never_blocks_on_a_special_file() {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("games"), "kayles\n").unwrap();
     let survey = |dir: &str| ends(grundy(["-q", "survey", "games", "--to", "500", "-o", dir]).current_dir(home.path()));

@@ -104,7 +104,7 @@ fn fails(code: i32, output: &Output, words: &[&str]) {
 }
 
 #[test]
-fn what_is_kept_is_that_of_a_run_of_everything_and_the_rest_is_given_back() {
+fn kept_values_equal_a_full_run_and_the_rest_is_freed_on_disk() {
     let (whole, kept) = runs();
     same_where_kept(kept, whole);
     assert_eq!(status(kept).unwrap()["kept"], serde_json::json!([[0, FREED.start], [FREED.end, TO]]));
@@ -115,7 +115,7 @@ fn what_is_kept_is_that_of_a_run_of_everything_and_the_rest_is_given_back() {
 }
 
 #[test]
-fn every_reader_refuses_what_is_freed_and_reads_the_rest() {
+fn readers_refuse_freed_values_and_read_the_rest() {
     let (whole, dir) = runs();
     let places = ["67108864..83886080", "--keep"];
     for range in ["67108864", "83886079", "67108863..67108865", "83886079..83886081", "0..90000000"] {
@@ -149,7 +149,7 @@ fn every_reader_refuses_what_is_freed_and_reads_the_rest() {
 }
 
 #[test]
-fn verify_says_what_it_could_not_check() {
+fn verify_states_which_values_it_could_not_check() {
     let dir = runs().1;
     let report = |more: &[&str]| -> serde_json::Value {
         let output = said(&["verify", "--json"], dir, more);
@@ -168,7 +168,7 @@ fn verify_says_what_it_could_not_check() {
 
 /// A reader that was opened before the run freed more must not take the new hole for values.
 #[test]
-fn what_is_freed_while_it_is_read_is_refused() {
+fn values_freed_during_reading_are_refused() {
     let (_parent, dir) = copied();
     let journal = dir.join("journal.jsonl");
     let records = std::fs::read(&journal).unwrap();
@@ -184,7 +184,7 @@ fn what_is_freed_while_it_is_read_is_refused() {
 }
 
 #[test]
-fn stopped_killed_and_resumed_without_the_word_it_goes_on_keeping_and_ends_with_the_same_digest() {
+fn keep_persists_across_stops_and_kills_with_the_same_digest() {
     let random = &mut Random::new("kept and killed");
     let (whole, _) = runs();
     let dirs = tempfile::tempdir().unwrap();
@@ -214,7 +214,7 @@ fn stopped_killed_and_resumed_without_the_word_it_goes_on_keeping_and_ends_with_
 
 /// The record says what is freed, and then the process is killed: the hole is not there yet.
 #[test]
-fn a_kill_between_the_record_and_the_hole_leaves_nothing_to_read_and_the_next_run_punches_it() {
+fn hole_missing_after_a_kill_is_not_readable_and_is_punched_by_run() {
     let (whole, _) = runs();
     for kill in ["before the second record", "after it"] {
         let (_parent, dir) = copied();
@@ -238,7 +238,7 @@ fn a_kill_between_the_record_and_the_hole_leaves_nothing_to_read_and_the_next_ru
 
 /// A larger SIZE keeps more from now on; a smaller one frees a run that is finished already.
 #[test]
-fn the_size_may_change_and_what_is_freed_stays_freed() {
+fn keep_size_may_change_and_freed_values_stay_freed() {
     let (whole, _) = runs();
     let (_parent, dir) = copied();
     run_well(GAME, &dir, &["--to", "90000000", "--keep", "2^40"]);
@@ -255,7 +255,7 @@ fn the_size_may_change_and_what_is_freed_stays_freed() {
 }
 
 #[test]
-fn a_snapshot_that_is_altered_or_missing_is_damage_and_rollback_goes_back_to_the_head() {
+fn bad_snapshot_is_damage_and_rollback_goes_to_the_first_values() {
     let random = &mut Random::new("snapshot");
     for missing in [false, true] {
         let (_parent, dir) = copied();
@@ -278,7 +278,7 @@ fn a_snapshot_that_is_altered_or_missing_is_damage_and_rollback_goes_back_to_the
 }
 
 #[test]
-fn damage_is_mended_where_what_is_looked_back_at_is_there_and_else_by_going_back() {
+fn damage_is_repaired_if_earlier_values_exist_else_rolled_back() {
     for (n, back) in [(TO - 5, None), (FREED.end, Some(HEAD..HEAD + 1)), (1000, None)] {
         let (_parent, dir) = copied();
         let file = OpenOptions::new().read(true).write(true).open(values(&dir)).unwrap();
@@ -302,7 +302,7 @@ fn damage_is_mended_where_what_is_looked_back_at_is_there_and_else_by_going_back
 
 /// The same with `--rollback` asked for.
 #[test]
-fn damage_in_the_last_values_or_in_the_head_is_told_and_mended_by_going_back() {
+fn damage_in_first_or_last_values_is_reported_and_rolled_back() {
     let tail = FREED.end + 100_000..TO - 4;
     for (n, back) in [(TO - 5, tail), (FREED.end, HEAD..HEAD + 1), (1000, 0..1001)] {
         let (_parent, dir) = copied();
@@ -318,7 +318,7 @@ fn damage_in_the_last_values_or_in_the_head_is_told_and_mended_by_going_back() {
 }
 
 #[test]
-fn a_size_below_what_the_game_looks_back_at_is_refused_and_the_size_that_would_do_is_named() {
+fn keep_below_the_lookback_is_refused_with_the_size_needed() {
     let dirs = tempfile::tempdir().unwrap();
     let dir = dirs.path().join("run");
     // 65536 heaps of the witness search, and what it learns from.
@@ -366,7 +366,7 @@ impl Sequence for Holed {
 
 /// .034 has 1079 rare positions up to 71722, and one more, 374473.
 #[test]
-fn a_new_rare_position_stops_a_solver_that_cannot_look_back_at_all_and_what_came_before_is_right() {
+fn rare_position_that_needs_freed_values_stops_with_correct_values() {
     let rule: Rule = ".034".parse().unwrap();
     let method = Method::Sparse(Kernel::best());
     let values = solver::values(&rule, method, 380_000).unwrap();
@@ -405,7 +405,7 @@ fn a_new_rare_position_stops_a_solver_that_cannot_look_back_at_all_and_what_came
 
 /// The rare positions of Grundy's game are known up to 48 399 022: a SIZE below that would end the run there, hours later.
 #[test]
-fn a_keep_too_small_for_a_known_game_is_refused_at_the_start() {
+fn keep_too_small_for_a_known_game_is_refused_at_the_start() {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("run");
     for more in [&[][..], &["--to", "1e11"]] {

@@ -117,7 +117,7 @@ fn kill_runs(whole: &Whole, kernels: &[String], kills: u64, random: &mut Random)
 }
 
 #[test]
-fn killed_at_any_moment_nothing_committed_is_lost_and_the_bytes_are_those_of_a_run_in_one_go() {
+fn kill_at_any_moment_loses_nothing_committed() {
     let random = &mut Random::new("kill -9");
     let tally = Tally::begin("kill -9");
     let kernels = kernels();
@@ -155,7 +155,7 @@ fn killed_at_any_moment_nothing_committed_is_lost_and_the_bytes_are_those_of_a_r
 
 /// A clean stop makes the lengths of the files exact; the next process makes them longer before it says so.
 #[test]
-fn a_kill_after_a_clean_stop_and_before_the_next_record_is_no_damage() {
+fn kill_between_a_clean_stop_and_the_next_record_is_no_damage() {
     let random = &mut Random::new("kill after a clean stop");
     let tally = Tally::begin("kill after a clean stop");
     let kills = cases(4, 200);
@@ -196,7 +196,7 @@ fn wait_until_soon(happened: impl Fn() -> bool) {
 
 /// Nobody asked for what the first commit had begun to write, so the same command goes on.
 #[test]
-fn a_kill_in_the_first_commit_does_not_ask_for_a_rollback() {
+fn kill_during_the_first_commit_needs_no_rollback() {
     let tally = Tally::begin("kill in the first commit");
     let kills = cases(4, 200);
     let mut with_a_tail = 0;

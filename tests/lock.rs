@@ -69,7 +69,7 @@ fn one_of_eight(dir: &Path) -> Child {
 }
 
 #[test]
-fn of_eight_starts_one_runs_and_after_its_kill_the_next() {
+fn one_of_eight_starts_runs_and_after_its_kill_a_new_one() {
     let random = &mut Random::new("eight starts");
     let tally = Tally::begin("eight starts");
     let rounds = cases(20, 1000);
@@ -116,7 +116,7 @@ fn of_eight_starts_one_runs_and_after_its_kill_the_next() {
 
 /// An editor or a copy that puts another file in the place of one takes it, and its lock, from under its holder.
 #[test]
-fn a_file_replaced_under_its_holder_lets_nobody_write_with_it() {
+fn file_replaced_under_a_run_never_admits_two_writers() {
     let random = &mut Random::new("replaced file");
     let tally = Tally::begin("replaced file");
     let rounds = cases(20, 1000);

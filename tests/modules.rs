@@ -15,7 +15,7 @@ fn sources(dir: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn no_module_sees_one_further_down() {
+fn no_module_uses_a_module_further_down() {
     let modules = modules();
     let place = |name: &str| modules.iter().position(|module| module == name);
     let mut seen = 0;

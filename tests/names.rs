@@ -51,7 +51,7 @@ fn nim_period_is_proved_with_saltus_1() {
 }
 
 #[test]
-fn nim_runs_exports_surveys_and_plays() {
+fn nim_works_in_run_export_survey_and_play() {
     let home = tempfile::tempdir().unwrap();
     let (status, _, stderr) = within(home.path(), &["run", "nim", "--to", "3000"]);
     assert_eq!(status, 0, "{stderr}");
@@ -133,7 +133,7 @@ fn readers(dir: &str) -> [Vec<&str>; 3] {
 }
 
 #[test]
-fn a_game_in_the_place_of_a_run_directory_names_its_run() {
+fn game_given_as_run_directory_is_refused_with_the_path_of_its_run() {
     let home = tempfile::tempdir().unwrap();
     for arguments in readers("kayles") {
         let (status, _, stderr) = within(home.path(), &arguments);
@@ -148,7 +148,7 @@ fn a_game_in_the_place_of_a_run_directory_names_its_run() {
 }
 
 #[test]
-fn a_directory_of_runs_is_listed_in_place_of_a_run() {
+fn directory_of_runs_given_as_a_run_is_refused_with_their_list() {
     let home = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(home.path().join("runs/empty")).unwrap();
     let names: Vec<String> = (0..12).map(|i| format!("runs/r{i:02}")).collect();
@@ -167,7 +167,7 @@ fn a_directory_of_runs_is_listed_in_place_of_a_run() {
 
 /// Nobody who follows the advice makes a run that is named like the mistake.
 #[test]
-fn advice_never_makes_a_run_named_like_a_mistake() {
+fn advice_never_creates_a_run_with_a_misspelled_name() {
     let home = tempfile::tempdir().unwrap();
     std::fs::create_dir(home.path().join("plain")).unwrap();
     std::fs::write(home.path().join("file"), "").unwrap();
@@ -215,7 +215,7 @@ fn canonical(game: &str) -> String {
 }
 
 #[test]
-fn periods_of_named_games_are_those_of_the_results() {
+fn periods_of_named_games_equal_those_in_data() {
     let results = data("results/periods.md");
     let mut periods: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for line in data("periods.csv").lines().skip(1) {
@@ -251,7 +251,7 @@ fn periods_of_named_games_are_those_of_the_results() {
 }
 
 #[test]
-fn last_rare_positions_of_named_games_are_those_of_the_results() {
+fn last_rare_positions_of_named_games_equal_those_in_data() {
     let mut last: BTreeMap<String, u64> = BTreeMap::new();
     for line in data("results/octal3.csv").lines().skip(1) {
         let cells: Vec<&str> = line.split(',').collect();
@@ -300,7 +300,7 @@ fn games_lists_nim_and_what_is_known_of_each_game() {
 
 /// The help names every processor feature that the detection in the source asks for.
 #[test]
-fn kernel_help_names_every_feature_that_detection_asks_for() {
+fn kernel_help_names_every_feature_that_detection_requires() {
     let help = result(&["run", "--help"]);
     for (kernel, source) in
         [("avx512", include_str!("../src/kernel/avx512.rs")), ("avx2", include_str!("../src/kernel/avx2.rs"))]

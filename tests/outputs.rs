@@ -65,7 +65,7 @@ fn mode(file: &str) -> u32 {
 }
 
 #[test]
-fn no_output_overwrites_or_joins_the_files_of_a_run() {
+fn no_output_is_written_to_or_among_the_files_of_a_run() {
     let place = Place::new("2000");
     let run = &place.run();
     let before = state(Path::new(run));
@@ -99,7 +99,7 @@ fn no_output_overwrites_or_joins_the_files_of_a_run() {
 }
 
 #[test]
-fn directories_and_block_devices_are_no_outputs() {
+fn directories_and_block_devices_are_refused_as_outputs() {
     let place = Place::new("1000");
     let run = &place.run();
     let directory = place.path("directory");
@@ -116,7 +116,7 @@ fn directories_and_block_devices_are_no_outputs() {
 }
 
 #[test]
-fn files_and_links_named_part_are_left_alone() {
+fn existing_files_and_links_named_part_are_not_touched() {
     let place = Place::new("1000");
     let (file, victim) = (place.path("b.txt"), place.path("victim"));
     std::fs::write(place.path("b.txt.part"), "mine").unwrap();
@@ -140,7 +140,7 @@ fn files_and_links_named_part_are_left_alone() {
 }
 
 #[test]
-fn a_replaced_file_keeps_its_mode_and_a_new_one_gets_that_of_the_umask() {
+fn replaced_file_keeps_its_mode_and_a_new_one_gets_the_umask() {
     let place = Place::new("1000");
     let (old, new) = (place.path("old"), place.path("new"));
     std::fs::write(&old, "old").unwrap();
@@ -240,7 +240,7 @@ fn a_dash_is_stdout_and_pipes_and_devices_are_written_to() {
 }
 
 #[test]
-fn export_says_its_size_before_it_starts_unless_quiet() {
+fn export_states_its_size_before_it_starts_unless_quiet() {
     let place = Place::new("100001");
     for format in ["bfile", "csv", "npy", "jsonl"] {
         for range in ["0..100001", "0..1", "95..1005"] {

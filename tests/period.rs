@@ -58,7 +58,7 @@ fn published_periods_are_found_and_proved() {
 
 /// PRIMES STEP: period 12 from 71 on, shown by the values up to G(167).
 #[test]
-fn the_period_of_remove_a_square_is_proved_by_as_many_values_as_its_article_computed() {
+fn remove_a_square_period_is_proved_from_the_values_of_the_article() {
     let search = period::compute_until_proved(&rule("remove-a-square"), best(), |_, _| 1 << 12, |_| true).unwrap();
     assert_eq!((search.finding.status(), found(&search.finding)), (Status::Proved, Some((12, 71))));
     let proof = search.finding.repeat.unwrap().proof.unwrap();
@@ -77,7 +77,7 @@ fn games_without_a_known_period_have_none() {
 /// Planted sequences of any shape, against a search by the definition: what is proved is exactly what the bounds of P1,
 /// P2 and P3 allow, with the least period and preperiod.
 #[test]
-fn a_planted_period_is_proved_exactly_when_the_bound_is_reached() {
+fn planted_period_is_proved_iff_the_bound_is_reached() {
     let mut random = Random::new("planted periods");
     let games = [rule("0.77"), rule("grundy"), rule("grundy:d=3")];
     let (mut proved, mut not) = (std::collections::BTreeMap::new(), 0);
@@ -124,7 +124,7 @@ fn a_planted_period_is_proved_exactly_when_the_bound_is_reached() {
 
 /// The bounds themselves, against the mex: random rules, whose values are continued far beyond the bound.
 #[test]
-fn what_the_bounds_call_proved_goes_on() {
+fn periods_proved_by_the_bounds_continue() {
     let tally = Tally::begin("periods: P1 and P3 against the mex");
     let mut random = Random::new("bounds");
     let mut theorems = std::collections::BTreeMap::new();
@@ -157,7 +157,7 @@ fn what_the_bounds_call_proved_goes_on() {
 
 /// A sequence whose end is constant, or equal throughout, or whose period is half of it.
 #[test]
-fn constant_sequences_and_periods_of_half_the_table() {
+fn constant_sequences_and_half_table_periods_are_judged_correctly() {
     let game = rule("0.77");
     for length in 1..40 {
         let zeros = vec![0; length];
@@ -211,7 +211,7 @@ fn an_octal_game_is_never_called_arithmetic_periodic() {
 /// P4 proves with about n0 + p values what P1 proves with twice as many; both say the same. The e = 1 games among them
 /// have even and odd shifts.
 #[test]
-fn the_window_theorem_agrees_with_the_other() {
+fn window_theorem_agrees_with_the_bound_theorem() {
     for (game, mask, position) in [("0.77", 0xf, 0), ("remove-a-square", 0x3, 1), ("0.156", 0, 0), ("0.16", 0, 0)] {
         let rule = rule(game);
         let search = period::compute_until_proved(&rule, best(), |_, _| 1 << 20, |_| true).unwrap();
@@ -260,7 +260,7 @@ fn certificate(game: &str, to: u64) -> (Certificate, Vec<u16>) {
 }
 
 #[test]
-fn a_certificate_passes_and_with_any_number_changed_it_is_refused() {
+fn certificate_passes_and_any_changed_number_is_refused() {
     for game in ["kayles", ".156", "remove-a-square", "4.3", "0.0"] {
         let (certificate, values) = certificate(game, 1 << 16);
         certificate.check(best(), values.as_slice()).unwrap();
@@ -284,7 +284,7 @@ fn a_certificate_passes_and_with_any_number_changed_it_is_refused() {
 
 /// A forger can change a number and recompute the seal; then the check of the number itself fails.
 #[test]
-fn a_certificate_that_is_sealed_anew_is_still_refused_when_it_is_wrong() {
+fn wrong_certificate_with_a_recomputed_seal_is_refused() {
     let (good, values) = certificate(".156", 1 << 16);
     type Change = fn(&mut Certificate);
     let changes: [(&str, Change); 15] = [
@@ -333,7 +333,7 @@ fn json(arguments: &[&str]) -> serde_json::Value {
 }
 
 #[test]
-fn the_command_says_what_is_published_and_keeps_its_keys() {
+fn period_command_matches_published_periods_and_keeps_its_keys() {
     for (game, period, preperiod, largest) in [(".77", 12, 71, 8), (".156", 349, 3479, 23), ("4.3", 2, 2, 2)] {
         let said = json(&["-q", "period", game, "--json"]);
         assert_eq!(said["status"], "proved", "{said}");
@@ -357,7 +357,7 @@ fn the_command_says_what_is_published_and_keeps_its_keys() {
 }
 
 #[test]
-fn a_run_directory_is_looked_at_and_one_that_is_named_is_resumed() {
+fn run_directory_is_searched_and_with_dir_it_is_resumed() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("run");
     let at = dir.to_str().unwrap();
@@ -421,7 +421,7 @@ fn mistakes_and_altered_certificates_have_their_exit_status() {
 }
 
 #[test]
-fn shards_of_a_survey_make_the_table_of_the_whole_and_what_is_missing_is_made_again() {
+fn shards_give_the_table_of_the_whole_and_lost_records_are_redone() {
     let home = tempfile::tempdir().unwrap();
     let path = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
     let (whole, a, b) = (path("whole"), path("a"), path("b"));
@@ -466,7 +466,7 @@ fn shards_of_a_survey_make_the_table_of_the_whole_and_what_is_missing_is_made_ag
 }
 
 #[test]
-fn a_list_of_games_may_have_comments_and_its_mistakes_have_a_line() {
+fn game_lists_allow_comments_and_mistakes_are_reported_by_line() {
     let home = tempfile::tempdir().unwrap();
     let list = home.path().join("games.txt");
     let (list_name, out) = (list.to_str().unwrap(), home.path().join("out"));
@@ -484,7 +484,7 @@ fn a_list_of_games_may_have_comments_and_its_mistakes_have_a_line() {
 
 /// A stop reports what was found so far, with the exit status of a stop.
 #[test]
-fn a_search_that_is_stopped_says_so() {
+fn stopped_search_reports_that_it_was_stopped() {
     for more in [&[][..], &["--dir"]] {
         let home = tempfile::tempdir().unwrap();
         let dir = home.path().join("run");
@@ -504,7 +504,7 @@ fn a_search_that_is_stopped_says_so() {
 }
 
 #[test]
-fn status_tells_which_periods_zeros_exclude() {
+fn status_reports_which_periods_zeros_exclude() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("run");
     support::run_well("grundy", &dir, &["--to", "20000"]);
@@ -538,7 +538,7 @@ fn depths(rule: &Rule, values: &[u16]) -> Vec<std::collections::HashMap<u16, u64
 /// P4 itself, against the mex: random rules and spaces, every pair of windows that meets its conditions, with the depths
 /// taken from the definition.
 #[test]
-fn what_the_window_theorem_calls_a_period_goes_on() {
+fn periods_proved_by_the_window_theorem_continue() {
     const COUNT: u64 = 700;
     let tally = Tally::begin("periods: P4 against the mex");
     let mut random = Random::new("window theorem");
@@ -591,7 +591,7 @@ fn what_the_window_theorem_calls_a_period_goes_on() {
 
 /// A run that freed values: what is kept tells the period, and what is freed is never taken for read.
 #[test]
-fn freed_values_are_not_searched_and_their_absence_is_said() {
+fn freed_values_are_not_searched_and_are_reported() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("run");
     let at = dir.to_str().unwrap();
@@ -625,7 +625,7 @@ fn freed_values_are_not_searched_and_their_absence_is_said() {
 }
 
 #[test]
-fn too_few_values_are_told_and_no_number_makes_a_certificate_panic() {
+fn too_few_values_are_reported_and_no_certificate_number_panics() {
     for to in ["1", "2", "3"] {
         let (status, stdout, stderr) = said(&["-q", "period", "kayles", "--to", to]);
         assert!(status == 0 && stdout.contains("none"), "{to}: {stdout}{stderr}");
@@ -657,7 +657,7 @@ fn too_few_values_are_told_and_no_number_makes_a_certificate_panic() {
 
 /// What looked further counts; a game that cannot be examined does not end a survey; a name may be long.
 #[test]
-fn a_survey_forgets_nothing_and_goes_on_when_a_game_fails() {
+fn survey_keeps_the_longest_search_and_continues_after_a_failure() {
     let home = tempfile::tempdir().unwrap();
     let path = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
     let long = format!("0.{}", "3".repeat(300));
@@ -687,7 +687,7 @@ fn a_survey_forgets_nothing_and_goes_on_when_a_game_fails() {
 }
 
 #[test]
-fn what_is_no_file_is_written_to_and_not_replaced() {
+fn special_files_are_written_to_and_not_replaced() {
     let home = tempfile::tempdir().unwrap();
     let (target, link) = (home.path().join("target"), home.path().join("link"));
     std::fs::write(&target, "old").unwrap();

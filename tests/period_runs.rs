@@ -51,7 +51,7 @@ fn a_table_with_one_altered_byte_is_never_called_proved() {
 }
 
 #[test]
-fn a_table_that_is_resumed_is_verified_before_its_period_is_believed() {
+fn resumed_table_is_verified_before_its_period_is_reported() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("run");
     run_well("kayles", &dir, &["--to", "100000"]);
@@ -73,7 +73,7 @@ fn interrupted(arguments: &[&str], signal: Signal, after: Duration) -> (Option<i
 const SOON: Duration = Duration::from_millis(1500);
 
 #[test]
-fn an_interrupted_search_in_memory_says_so_and_that_nothing_was_kept() {
+fn interrupted_search_in_memory_states_that_nothing_was_kept() {
     for signal in [Signal::TERM, Signal::HUP].into_iter().filter(|&signal| !is_ignored(signal)) {
         let (status, stdout, stderr) = interrupted(&["-q", "period", ".007", "--to", "2^27"], signal, SOON);
         assert_eq!(status, Some(130), "{stderr}");
@@ -219,7 +219,7 @@ fn progress_counts_to_the_whole_search_and_never_backwards() {
 }
 
 #[test]
-fn a_log_says_at_once_what_is_searched_and_how_far() {
+fn log_states_at_once_the_game_and_the_limit() {
     let home = tempfile::tempdir().unwrap();
     for more in [&[][..], &["--dir", home.path().join("run").to_str().unwrap()]] {
         let mut child = start(&mut grundy([&["period", ".777", "--to", "2^30"][..], more].concat()));

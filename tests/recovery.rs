@@ -110,7 +110,7 @@ fn the_bare_table_has_no_false_zero_and_saturates_at_255() {
 }
 
 #[test]
-fn every_record_says_when_by_whom_and_after_how_much_computing_it_was_written() {
+fn every_record_states_time_program_and_seconds_computed() {
     let pair = Pair::new("kayles");
     let records = records(&pair.dir());
     let mut before = (String::new(), 0);
@@ -160,7 +160,7 @@ fn a_short_run_decides_its_width_by_the_whole_sample() {
 }
 
 #[test]
-fn a_missing_escapes_file_without_entries_is_made_again() {
+fn missing_escapes_file_without_entries_is_created_again() {
     let pair = Pair::new("kayles");
     std::fs::remove_file(pair.file("escapes.npy")).unwrap();
     assert_eq!(grundy(["verify"]).arg(pair.dir()).output().unwrap().status.code(), Some(3), "verify only reads");
@@ -170,7 +170,7 @@ fn a_missing_escapes_file_without_entries_is_made_again() {
 }
 
 #[test]
-fn a_missing_escapes_file_with_entries_has_a_way_back() {
+fn missing_escapes_file_with_entries_is_repaired_by_rollback() {
     let pair = Pair::new("0.6");
     assert!(status(&pair.dir()).unwrap()["escapes"].as_u64().unwrap() > 0, "0.6 has escapes");
     std::fs::remove_file(pair.file("escapes.npy")).unwrap();
@@ -180,7 +180,7 @@ fn a_missing_escapes_file_with_entries_has_a_way_back() {
 }
 
 #[test]
-fn a_missing_value_table_has_a_way_back_to_0() {
+fn missing_value_table_is_repaired_by_rollback_to_0() {
     for game in ["kayles", "0.6"] {
         let pair = Pair::new(game);
         std::fs::remove_file(pair.file("values.npy")).unwrap();
@@ -192,7 +192,7 @@ fn a_missing_value_table_has_a_way_back_to_0() {
 }
 
 #[test]
-fn all_tables_missing_have_a_way_back_to_0() {
+fn missing_tables_are_repaired_by_rollback_to_0() {
     let pair = Pair::new("0.6");
     for name in ["values.npy", "escapes.npy"] {
         std::fs::remove_file(pair.file(name)).unwrap();
@@ -240,7 +240,7 @@ fn a_refused_rollback_never_advises_rollback() {
 
 /// The records behind the damage are kept, to the byte; the values behind it are computed again.
 #[test]
-fn a_damaged_record_in_the_middle_of_the_journal_has_a_way_back() {
+fn damaged_record_within_the_journal_is_repaired_by_rollback() {
     let pair = Pair::new("0.6");
     let journal = std::fs::read(pair.file("journal.jsonl")).unwrap();
     let records = records(&pair.dir());
@@ -270,7 +270,7 @@ fn a_damaged_record_in_the_middle_of_the_journal_has_a_way_back() {
 }
 
 #[test]
-fn a_damaged_first_record_has_a_way_back_to_0() {
+fn damaged_first_record_is_repaired_by_rollback_to_0() {
     let pair = Pair::new("kayles");
     flip(&pair.file("journal.jsonl"), 100);
     let altered = std::fs::read(pair.file("journal.jsonl")).unwrap();
@@ -283,7 +283,7 @@ fn a_damaged_first_record_has_a_way_back_to_0() {
 
 /// A hole behind the journal is reported at once, not read through, and set aside as a hole.
 #[test]
-fn a_long_hole_behind_the_journal_is_reported_at_once_and_has_a_way_back() {
+fn long_hole_after_the_journal_is_reported_at_once_and_repaired() {
     const HOLE: u64 = 8 << 30;
     let pair = Pair::new("kayles");
     let journal = pair.file("journal.jsonl");
@@ -308,7 +308,7 @@ fn a_long_hole_behind_the_journal_is_reported_at_once_and_has_a_way_back() {
 
 /// A tail as long as a torn one may be is dropped; a longer one is damage.
 #[test]
-fn a_torn_tail_is_bounded() {
+fn torn_tail_longer_than_1_mib_is_damage() {
     for (tail, is_torn) in [(1 << 20, true), ((1 << 20) + 1, false)] {
         let pair = Pair::new("kayles");
         let journal = pair.file("journal.jsonl");
@@ -320,7 +320,7 @@ fn a_torn_tail_is_bounded() {
 
 /// A journal that somebody cuts, extends or alters under its holder is noticed before the next record.
 #[test]
-fn a_journal_altered_under_its_holder_gets_no_further_record() {
+fn journal_altered_under_a_run_gets_no_further_record() {
     type Harm = fn(&Path);
     let harms: [(&str, Harm); 3] = [
         ("it has 4096 bytes", |journal| set_length(journal, RECORD as u64)),
@@ -348,7 +348,7 @@ fn a_journal_altered_under_its_holder_gets_no_further_record() {
 
 /// A table that somebody cuts under its holder is noticed as well: no record describes values that are gone.
 #[test]
-fn a_table_cut_under_its_holder_gets_no_further_record() {
+fn table_truncated_under_a_run_gets_no_further_record() {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("run");
     let mut holder = start(grundy(["run", "0.106", "--threads", "1", "--keep", "2^26", "--dir"]).arg(&dir));
@@ -383,7 +383,7 @@ fn status_compares_the_files_with_the_journal() {
 }
 
 #[test]
-fn status_of_a_run_without_values_says_so() {
+fn status_of_a_run_without_values_reports_it() {
     let pair = Pair::new("kayles");
     set_length(&pair.file("journal.jsonl"), RECORD as u64);
     let output = grundy(["status"]).arg(pair.dir()).output().unwrap();
@@ -392,7 +392,7 @@ fn status_of_a_run_without_values_says_so() {
 }
 
 #[test]
-fn a_run_does_not_mix_its_files_among_others() {
+fn run_is_not_created_among_foreign_files() {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("papers");
     std::fs::create_dir(&dir).unwrap();
@@ -453,7 +453,7 @@ fn tables_without_a_good_record_are_set_aside() {
 }
 
 #[test]
-fn what_is_set_aside_is_never_overwritten() {
+fn files_set_aside_are_never_overwritten() {
     let pair = Pair::new("kayles");
     let mut kept = Vec::new();
     for name in ["quarantine-journal-12288.bin", "quarantine-journal-12288-2.bin"] {
@@ -479,7 +479,7 @@ fn a_rollback_of_the_journal_repairs_the_table() {
 }
 
 #[test]
-fn a_damaged_header_is_refused_untouched_and_has_a_way_out_that_keeps_all_values() {
+fn damaged_header_is_refused_untouched_and_repairable_without_loss() {
     let pair = Pair::new("kayles");
     flip(&pair.file("values.npy"), 0);
     let before = files(&pair.dir());
@@ -492,7 +492,7 @@ fn a_damaged_header_is_refused_untouched_and_has_a_way_out_that_keeps_all_values
 
 /// A kill tears at most one record.
 #[test]
-fn two_altered_last_records_are_damage_and_no_torn_tail() {
+fn two_altered_last_records_are_damage_and_not_a_torn_tail() {
     let pair = Pair::new("kayles");
     let end = length(&pair.file("journal.jsonl"));
     flip(&pair.file("journal.jsonl"), end - 200);

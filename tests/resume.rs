@@ -26,7 +26,7 @@ fn append(path: &Path, bytes: &[u8]) {
 }
 
 #[test]
-fn pieces_with_other_threads_and_kernels_give_the_same_bytes() {
+fn resuming_with_other_threads_and_kernels_gives_the_same_bytes() {
     let random = &mut Random::new("pieces");
     let kernels = kernels();
     for (game, width, ends) in [
@@ -76,7 +76,7 @@ fn any_number_of_threads_gives_the_same_bytes() {
 
 /// The formulas of the format, written down a second time, on values of the definition.
 #[test]
-fn a_table_of_bytes_with_escapes_holds_the_values_and_the_digest_that_the_definition_gives() {
+fn byte_table_with_escapes_equals_the_definition_and_its_digest() {
     let values = definition::values(&"0.6".parse::<Rule>().unwrap(), 20_000).unwrap();
     let large: Vec<(u64, u16)> = (0..).zip(values.iter().copied()).filter(|&(_, v)| v >= 255).collect();
     assert!(large.len() > 100, "the game has escapes");
@@ -95,7 +95,7 @@ fn a_table_of_bytes_with_escapes_holds_the_values_and_the_digest_that_the_defini
 
 /// From heap 4501 on, every value below 8192 is an option. A few heaps more are enough, and dear.
 #[test]
-fn a_table_of_values_above_6000_is_the_definition_with_every_kernel() {
+fn table_of_values_above_6000_equals_the_definition() {
     const TAKEN: u64 = 4500;
     let leap = (0..8192).map(|constant| Move { remove: TAKEN, constant, leaves: Leaves::One });
     let moves = "0.77".parse::<Rule>().unwrap().moves().iter().copied().chain(leap).collect();
@@ -128,7 +128,7 @@ fn a_table_of_values_above_6000_is_the_definition_with_every_kernel() {
 }
 
 #[test]
-fn killed_at_random_times_nothing_committed_is_lost_and_the_bytes_are_right_in_the_end() {
+fn kill_at_a_random_time_loses_nothing_committed() {
     let random = &mut Random::new("kill");
     for (game, width) in [("grundy", "u8"), ("kayles", "u16")] {
         let dirs = tempfile::tempdir().unwrap();
@@ -160,7 +160,7 @@ fn killed_at_random_times_nothing_committed_is_lost_and_the_bytes_are_right_in_t
 }
 
 #[test]
-fn killed_before_the_first_commit_the_directory_is_as_good_as_new() {
+fn kill_before_the_first_commit_leaves_a_usable_directory() {
     let random = &mut Random::new("early kill");
     let dirs = tempfile::tempdir().unwrap();
     let whole = dirs.path().join("whole");
@@ -184,7 +184,7 @@ fn resume_command(stderr: &str) -> Command {
 }
 
 #[test]
-fn int_and_term_and_hup_commit_exit_130_and_name_a_command_that_goes_on() {
+fn int_term_and_hup_commit_and_exit_130_with_a_resume_command() {
     let dirs = tempfile::tempdir().unwrap();
     let dir = dirs.path().join("run");
     let mut command = grundy(["run", "grundy", "--threads", "2", "--dir"]);
@@ -231,7 +231,7 @@ fn the_resume_command_keeps_the_goal_and_a_directory_with_a_space() {
 }
 
 #[test]
-fn a_torn_journal_tail_is_dropped_and_said() {
+fn torn_journal_tail_is_dropped_and_reported() {
     let random = &mut Random::new("torn");
     let dirs = tempfile::tempdir().unwrap();
     let (dir, whole) = (dirs.path().join("run"), dirs.path().join("whole"));
@@ -262,7 +262,7 @@ fn a_torn_journal_tail_is_dropped_and_said() {
 
 /// A kill between the writing of values and the record leaves more in the files than the journal speaks of.
 #[test]
-fn an_uncommitted_tail_of_the_tables_does_no_harm() {
+fn uncommitted_tail_of_the_tables_is_harmless() {
     let random = &mut Random::new("tail");
     let dirs = tempfile::tempdir().unwrap();
     let whole = dirs.path().join("whole");
@@ -285,7 +285,7 @@ fn an_uncommitted_tail_of_the_tables_does_no_harm() {
 
 /// After a kill between the record and the headers, the headers say less than the journal.
 #[test]
-fn headers_that_lag_behind_the_journal_are_normal() {
+fn headers_behind_the_journal_after_a_kill_are_accepted() {
     let dirs = tempfile::tempdir().unwrap();
     let whole = dirs.path().join("whole");
     run_well("0.6", &whole, &["--to", "15000", "--width", "u8"]);
@@ -316,7 +316,7 @@ fn headers_that_lag_behind_the_journal_are_normal() {
 }
 
 #[test]
-fn nothing_left_to_do_is_said_and_changes_nothing() {
+fn finished_run_reports_nothing_to_do_and_changes_nothing() {
     let dirs = tempfile::tempdir().unwrap();
     let dir = dirs.path().join("run");
     run_well("0.6", &dir, &["--to", "5000", "--width", "u8"]);
@@ -386,7 +386,7 @@ fn the_tables_are_npy_files_of_the_committed_length_at_every_moment() {
 
 /// Values are computed while others are written: an error of the writing must not be lost on the way.
 #[test]
-fn a_commit_that_fails_while_values_are_computed_stops_the_run_and_what_was_committed_stays() {
+fn failed_commit_during_computation_stops_the_run_without_loss() {
     let dirs = tempfile::tempdir().unwrap();
     let dir = dirs.path().join("run");
     // Files of at most 80000 blocks: 40 or 80 MB, by the shell. The signal of the limit is ignored, so that it is an error.

@@ -45,7 +45,7 @@ fn usr1_and_usr2_do_not_end_a_run() {
 }
 
 #[test]
-fn int_and_hup_inherited_as_ignored_stay_ignored_and_term_does_not() {
+fn ignored_int_and_hup_are_inherited_and_ignored_term_is_not() {
     let dirs = tempfile::tempdir().unwrap();
     let dir = dirs.path().join("run");
     let arguments = ["-q", "run", "kayles", "--threads", "1", "--dir", dir.to_str().unwrap()];
@@ -85,7 +85,7 @@ fn a_signal_ends_an_export_and_removes_the_unfinished_file() {
 }
 
 #[test]
-fn a_signal_ends_an_export_that_waits_for_the_reader_of_a_pipe() {
+fn signal_ends_an_export_that_blocks_on_a_pipe() {
     let dirs = tempfile::tempdir().unwrap();
     let run = dirs.path().join("run");
     support::run_well("kayles", &run, &["--to", "100000"]);
@@ -110,7 +110,7 @@ fn limited(kilobytes: u32, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn without_memory_commands_end_with_status_1_and_a_message() {
+fn commands_without_memory_exit_with_1_and_a_message() {
     let dirs = tempfile::tempdir().unwrap();
     let path = |name: &str| dirs.path().join(name).to_str().unwrap().to_owned();
     // A path of 200 000 edges.

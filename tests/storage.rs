@@ -353,7 +353,7 @@ fn histories() -> Vec<(&'static Game, Process, Vec<Moment>)> {
 }
 
 #[test]
-fn whatever_a_power_cut_leaves_at_any_operation_nothing_committed_is_lost() {
+fn power_cut_at_any_operation_loses_nothing_committed() {
     let tally = begin("power cut after every operation", "power cut after every operation, runs that free values");
     let random = &mut Random::new("power cut");
     let histories = histories();
@@ -394,7 +394,7 @@ fn whatever_a_power_cut_leaves_at_any_operation_nothing_committed_is_lost() {
 /// What one record frees is given up when the next one says the same: if the last one is ever lost, the one before it still
 /// tells the truth.
 #[test]
-fn a_journal_without_its_last_record_still_speaks_of_the_files() {
+fn journal_without_its_last_record_still_matches_the_files() {
     let mut tried = 0;
     for (game, process, moments) in histories() {
         for (at, moment) in moments.iter().enumerate() {
@@ -472,7 +472,7 @@ fn troubles(
 }
 
 #[test]
-fn a_power_cut_at_any_step_of_a_recovery_does_no_more_harm_than_the_one_before() {
+fn power_cut_at_any_step_of_a_recovery_is_itself_recoverable() {
     let tally = begin("power cut during recovery", "power cut during recovery, runs that free values");
     let random = &mut Random::new("recovery");
     let histories = histories();
@@ -530,7 +530,7 @@ fn is_durable(disk: &Memory, random: &mut Random, what: &dyn std::fmt::Debug) {
 }
 
 #[test]
-fn an_error_of_any_operation_loses_nothing_and_interruptions_and_short_counts_do_no_harm() {
+fn io_error_at_any_operation_loses_nothing_committed() {
     let tally = begin("error at every operation", "error at every operation, runs that free values");
     let random = &mut Random::new("errors");
     let game = if FREES { Game::freeing() } else { Game::quick() };
@@ -617,7 +617,7 @@ fn events(disk: &Memory) -> Vec<(String, u64)> {
 
 /// As a process that is killed between two operations leaves it: `verify` finds nothing wrong in what is good.
 #[test]
-fn a_kill_after_any_operation_leaves_nothing_that_verify_takes_for_damage() {
+fn kill_after_any_operation_leaves_files_that_verify_accepts() {
     let mut tried = 0;
     for (_, _, moments) in histories() {
         for (at, moment) in moments.iter().enumerate() {
@@ -632,7 +632,7 @@ fn a_kill_after_any_operation_leaves_nothing_that_verify_takes_for_damage() {
 }
 
 #[test]
-fn what_does_not_agree_is_kept_durably_before_it_is_written_over() {
+fn mismatching_bytes_are_saved_durably_before_repair() {
     let random = &mut Random::new("quarantine");
     let game = Game::quick();
     let first = Process { to: 1000, every: 250, ..USUAL };
@@ -671,7 +671,7 @@ fn what_does_not_agree_is_kept_durably_before_it_is_written_over() {
 
 /// The lowest bit makes digits of digits and letters of letters: what it alters still reads like a record.
 #[test]
-fn a_record_with_any_digit_or_letter_changed_into_another_is_not_believed() {
+fn record_with_any_digit_or_letter_changed_is_rejected() {
     let game = Game::quick();
     let disk = after(game, &Memory::new(), Process { to: 1000, every: 500, ..USUAL });
     let journal = disk.get("journal.jsonl").unwrap();
@@ -719,7 +719,7 @@ fn damage_that_cannot_be_repaired_is_refused_untouched() {
 
 /// A value of 255 or more is read from its escape, and its byte in the table is 255.
 #[test]
-fn a_byte_that_contradicts_its_escape_is_mended_by_repair_and_by_rollback() {
+fn byte_that_contradicts_its_escape_is_repaired_and_rolled_back() {
     let random = &mut Random::new("saturated byte");
     let game = Game::quick();
     let stopped = after(game, &Memory::new(), Process { to: 1000, every: 250, ..USUAL });
@@ -964,7 +964,7 @@ fn looks_right_if_there(game: &Game, disk: &Memory, committed: u64) {
 /// A file that is altered before its name is durable is the altered one afterwards: once the simulated disk gave the
 /// first one back.
 #[test]
-fn a_file_that_is_put_in_the_place_of_a_new_one_stays() {
+fn file_altered_before_its_name_is_durable_stays_altered() {
     let disk = Memory::new();
     let dir = dir(on(&disk));
     dir.make().unwrap();
@@ -975,7 +975,7 @@ fn a_file_that_is_put_in_the_place_of_a_new_one_stays() {
 }
 
 #[test]
-fn whatever_happens_to_a_run_its_committed_values_are_there_and_right() {
+fn committed_values_survive_random_histories_of_faults() {
     let tally = begin("random histories of a run", "random histories of a run, runs that free values");
     let random = &mut Random::new("histories");
     let base = if FREES {

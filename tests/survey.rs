@@ -71,7 +71,7 @@ fn entries(dir: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn real_records_of_a_game_agree_whatever_their_lengths_and_methods() {
+fn records_of_one_game_agree_for_all_lengths_and_methods() {
     let stop = AtomicBool::new(false);
     let (fast, slow) = (Method::Sparse(Kernel::best()), Method::Definition);
     let names = ["grundy", "grundy:d=3", "remove-a-square", "0.6", "0.007", "0.16", "0.104", "4.322"];
@@ -137,7 +137,7 @@ fn merge_refuses_records_that_cannot_both_be_true() {
 }
 
 #[test]
-fn fields_that_do_not_fit_are_damage_and_nothing_of_them_reaches_the_terminal() {
+fn inconsistent_or_hostile_fields_are_damage_and_never_printed_raw() {
     let home = Home::new();
     std::fs::write(home.path("games"), "kayles\n").unwrap();
     home.well("-q survey games --to 5000 -o good");
@@ -204,7 +204,7 @@ fn fields_that_do_not_fit_are_damage_and_nothing_of_them_reaches_the_terminal() 
 }
 
 #[test]
-fn merge_lists_what_is_missing_and_writes_no_table() {
+fn merge_lists_missing_games_and_writes_no_table() {
     let home = Home::new();
     let survey = "-q survey --digits 2 --to 200";
     for shard in 0..8 {
@@ -243,7 +243,7 @@ fn merge_lists_what_is_missing_and_writes_no_table() {
 }
 
 #[test]
-fn merge_refuses_directories_without_a_survey_and_says_when_completeness_is_unknown() {
+fn merge_requires_surveys_and_reports_unknown_completeness() {
     let home = Home::new();
     std::fs::create_dir(home.path("empty")).unwrap();
     run_well("kayles", &home.path("run"), &["--to", "5000"]);
@@ -290,7 +290,7 @@ fn a_survey_is_continued_by_its_own_plan_only() {
 }
 
 #[test]
-fn files_of_others_are_not_overwritten() {
+fn foreign_files_are_not_overwritten() {
     let home = Home::new();
     for name in ["survey.md", "survey.csv", "notes.json", "lock", ".hidden"] {
         let dir = home.path(&format!("of-{name}"));

@@ -51,7 +51,7 @@ fn white_keys() -> Vec<u8> {
 }
 
 #[test]
-fn values_are_the_white_keys_from_middle_c_and_fold_by_octaves() {
+fn values_map_to_white_keys_from_middle_c_and_fold_by_octaves() {
     let keys = white_keys();
     assert_eq!(keys[..8], [60, 62, 64, 65, 67, 69, 71, 72]);
     assert_eq!(keys.len(), usize::from(HIGHEST) + 1);
@@ -154,7 +154,7 @@ impl Game for Rows {
 }
 
 #[test]
-fn the_rules_of_6_of_4_and_of_kayles_are_those_told_in_words() {
+fn rules_of_6_4_and_kayles_match_their_description_in_words() {
     type May = fn(usize, usize, usize) -> bool;
     let games: [(&str, May); 3] = [
         // "Any one counter can be removed, except a single counter standing on its own."
@@ -180,7 +180,7 @@ fn nearest_period(values: &[u16]) -> (usize, bool) {
 }
 
 #[test]
-fn grundys_game_tries_to_have_period_3_and_6_tries_26_but_jumps_keep_appearing() {
+fn grundys_game_repeats_3_and_game_6_repeats_26_only_with_jumps() {
     let (grundy, officers) = (defined("grundy", 301), defined(".6", 301));
     for from in [0, 100, 150] {
         assert_eq!(nearest_period(&grundy[from..]), (3, false), "Grundy's game from {from} to 300");

@@ -95,7 +95,7 @@ fn heap<T>(checked: grundy::Result<T>) -> Option<u64> {
 }
 
 #[test]
-fn every_level_passes_good_runs_of_all_kinds_of_games_whatever_the_range() {
+fn every_level_passes_correct_runs_on_any_range() {
     let tally = Tally::begin("verify: good runs");
     let random = &mut Random::new("good runs");
     let mut checked = 0;
@@ -245,7 +245,7 @@ fn a_wrong_value_is_found_as_each_level_states() {
 /// A run without witnesses writes the least common value where a smaller rare one is right: exclusion says nothing of
 /// it, as it states; recomputing finds it.
 #[test]
-fn a_missed_rare_heap_is_found_by_recomputing_only() {
+fn missed_rare_position_is_found_only_by_recomputing() {
     let rule = rule("grundy");
     let right = fast("grundy", 20_000);
     let space = space(&rule, &right);
@@ -270,7 +270,7 @@ fn a_missed_rare_heap_is_found_by_recomputing_only() {
 
 /// Several parts, several wrong values: the lowest is reported, although later parts begin behind wrong values.
 #[test]
-fn of_several_wrong_values_in_many_parts_the_lowest_is_told() {
+fn lowest_of_several_wrong_values_is_reported() {
     let tally = Tally::begin("verify: several parts");
     let random = &mut Random::new("several parts");
     let rule = rule("0.106");
@@ -298,7 +298,7 @@ fn of_several_wrong_values_in_many_parts_the_lowest_is_told() {
 
 /// Values whose lookups reach far back, with a window that is drained on the way.
 #[test]
-fn exclusion_finds_what_repeats_an_option_wherever_it_is() {
+fn exclusion_finds_a_value_equal_to_an_option_anywhere() {
     let tally = Tally::begin("verify: exclusion far out");
     let random = &mut Random::new("exclusion far out");
     let rule = rule("grundy");
@@ -322,7 +322,7 @@ fn exclusion_finds_what_repeats_an_option_wherever_it_is() {
 
 /// A run directory in which one value is wrong, and all later ones were computed from it: journal and digest agree.
 #[test]
-fn a_poisoned_run_whose_journal_agrees_passes_the_digest_and_not_the_others() {
+fn consistent_wrong_run_passes_only_the_digest_level() {
     let tally = Tally::begin("verify: poisoned runs");
     let random = &mut Random::new("poisoned runs");
     let rule = rule("grundy");
@@ -375,7 +375,7 @@ fn a_poisoned_run_whose_journal_agrees_passes_the_digest_and_not_the_others() {
 
 /// A byte altered on the disk is reported with its n, or as rare positions that differ from the journal.
 #[test]
-fn rare_heaps_that_are_not_those_of_the_journal_are_told_whatever_the_range() {
+fn altered_byte_is_reported_by_n_or_as_differing_rare_positions() {
     let dir = tempfile::tempdir().unwrap();
     compute(dir.path(), "grundy", 9000, Width::U8);
     let path = dir.path().join("values.npy");
@@ -390,7 +390,7 @@ fn rare_heaps_that_are_not_those_of_the_journal_are_told_whatever_the_range() {
 }
 
 #[test]
-fn a_game_without_a_space_is_refused_by_exclusion_and_told_what_else_there_is() {
+fn exclusion_refuses_a_game_without_a_space_and_names_alternatives() {
     let dir = tempfile::tempdir().unwrap();
     run_well("0.07", dir.path(), &["--to", "6000"]);
     let output = verified(dir.path(), "exclusion", &[]);
@@ -403,7 +403,7 @@ fn a_game_without_a_space_is_refused_by_exclusion_and_told_what_else_there_is() 
 }
 
 #[test]
-fn recomputing_takes_another_kernel_than_the_run_did() {
+fn recomputing_uses_a_different_kernel_than_the_run() {
     for kernel in Kernel::available() {
         let dir = tempfile::tempdir().unwrap();
         run_well("grundy", dir.path(), &["--to", "9000", "--kernel", kernel.name()]);
@@ -414,7 +414,7 @@ fn recomputing_takes_another_kernel_than_the_run_did() {
 }
 
 #[test]
-fn no_level_needs_permission_to_write_or_touches_anything() {
+fn no_level_writes_or_needs_write_permission() {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("run");
     compute(&dir, "0.6", 9000, Width::U8);
@@ -437,7 +437,7 @@ fn mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn all_levels_pass_while_the_run_goes_on() {
+fn all_levels_pass_during_the_run() {
     let dir = tempfile::tempdir().unwrap();
     let mut going = grundy(["-q", "run", "grundy", "--threads", "1", "--dir"])
         .arg(dir.path())
@@ -462,7 +462,7 @@ fn all_levels_pass_while_the_run_goes_on() {
 
 /// .106 with a segment freed between the first 2^26 values and the last ones, and three segments hashed side by side.
 #[test]
-fn of_a_run_that_keeps_less_what_is_kept_is_checked_and_wrong_values_there_are_told() {
+fn kept_values_are_checked_and_wrong_ones_reported() {
     const TO: u64 = 90_000_000;
     const FREED: Range<u64> = 1 << 26..(1 << 26) + (1 << 24);
     let random = &mut Random::new("kept");
@@ -503,7 +503,7 @@ fn of_a_run_that_keeps_less_what_is_kept_is_checked_and_wrong_values_there_are_t
 
 /// What a seed draws is the same on any number of threads, and the values of a sample are right.
 #[test]
-fn a_sample_of_all_heaps_is_the_definition() {
+fn sampled_values_equal_the_definition() {
     let values = definition::values(&rule("0.6"), 3000).unwrap();
     let heaps: Vec<u64> = (0..values.as_slice().len() as u64).collect();
     let mut told = Vec::new();
@@ -528,7 +528,7 @@ impl Sequence for Holding {
 
 /// All checks pass here; where a run cannot be written, that is reported line by line and by the exit status.
 #[test]
-fn the_self_test_passes_here_and_says_what_fails() {
+fn self_test_passes_and_reports_failures() {
     let output = grundy(["selftest", "--json"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
