@@ -10,9 +10,7 @@ use grundy::theory::definition;
 use grundy::theory::rule::{Leaves, Move, Rule};
 use std::collections::BTreeSet;
 use support::Random;
-
-/// Below this heap the engine uses the definition itself.
-const BOOTSTRAP: usize = 4096;
+use support::solving::{BOOTSTRAP, Setting, assert_same_values};
 
 const BLOCKS: [usize; 5] = [1, 7, 64, 100, 4096];
 const THREADS: [usize; 3] = [1, 2, 5];
@@ -49,27 +47,9 @@ fn on_threads<T: Send>(threads: usize, body: impl FnOnce() -> T + Send) -> T {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(body)
 }
 
-/// Whether a space stays in use although a better one is to be had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Keep {
-    Always,
-    WhileGood,
-}
-
-/// Continues `values` to `count` with every setting given.
-fn continued(
-    rule: &Rule,
-    kernel: Kernel,
-    space: Option<(SparseSpace, Keep)>,
-    mut values: Vec<u16>,
-    count: usize,
-    block: usize,
-) -> (Vec<u16>, Work) {
-    let method = Method::Sparse(kernel);
-    let mut solver = Solver::new(rule, method, space.map(|s| s.0), values.as_slice()).unwrap().with_block(block);
-    if space.is_some_and(|s| s.1 == Keep::Always) {
-        solver = solver.with_fixed_space();
-    }
+/// Continues `values` to `count` values.
+fn continued(rule: &Rule, setting: Setting, mut values: Vec<u16>, count: usize) -> (Vec<u16>, Work) {
+    let mut solver = setting.solver(rule, &values);
     let mut more = Vec::new();
     while values.len() < count {
         more.clear();
@@ -80,20 +60,18 @@ fn continued(
     (values, solver.work())
 }
 
-/// Where the two first differ, told so that it can be repeated.
-fn same(rule: &Rule, setting: &str, found: &[u16], expected: &[u16]) {
-    if let Some(n) = found.iter().zip(expected).position(|(a, b)| a != b) {
-        panic!("{:?}, {setting}: G({n}) = {}, not {}", rule.moves(), expected[n], found[n]);
-    }
-    assert_eq!(found.len(), expected.len(), "{rule}");
+/// A solver that chooses its own sparse space.
+fn unaided(kernel: Kernel, block: usize) -> Setting {
+    Setting { kernel, space: None, fixed: false, block }
 }
 
 /// The whole sequence from nothing, with a random setting.
 fn agrees(random: &mut Random, rule: &Rule, expected: &[u16]) -> Work {
     let (block, threads, kernel) = (random.pick(&BLOCKS), random.pick(&THREADS), random.pick(&Kernel::available()));
     let setting = format!("kernel {kernel}, blocks of {block}, {threads} threads");
-    let (found, work) = on_threads(threads, || continued(rule, kernel, None, Vec::new(), expected.len(), block));
-    same(rule, &setting, &found, expected);
+    let with = unaided(kernel, block);
+    let (found, work) = on_threads(threads, || continued(rule, with, Vec::new(), expected.len()));
+    assert_same_values(rule, &setting, &found, expected);
     work
 }
 
@@ -147,7 +125,7 @@ fn definition_equals_the_formula_of_the_normal_form() {
     for _ in 0..60 {
         let rule = random_rule(random, 12, &[0, 0, 1, 2, 3, 6, 9, 300, 65_535]);
         let expected = plainly(rule.moves(), 250);
-        same(&rule, "definition", &definition::values(&rule, 250).unwrap(), &expected);
+        assert_same_values(&rule, "definition", &definition::values(&rule, 250).unwrap(), &expected);
         for n in [0, 1, 2, 3, 17, 249] {
             let walked = definition::value_at(&rule, expected.as_slice(), n).unwrap();
             assert_eq!(walked, expected[n as usize], "the parallel walk, {:?} at {n}", rule.moves());
@@ -176,8 +154,8 @@ fn random_rules_with_constants_above_a_byte_agree() {
 fn option_above_512_from_small_values_is_not_truncated_to_a_byte() {
     let rule = Rule::from_moves("large constant", vec![split(1, 0, 1), split(2, 512, 1)]).unwrap();
     let expected = definition::values(&rule, BOOTSTRAP + 100).unwrap();
-    let (found, work) = continued(&rule, Kernel::scalar(), None, Vec::new(), expected.len(), 4096);
-    same(&rule, "scalar", &found, &expected);
+    let (found, work) = continued(&rule, unaided(Kernel::scalar(), 4096), Vec::new(), expected.len());
+    assert_same_values(&rule, "scalar", &found, &expected);
     assert!(work.witnessed > 0, "the rule is no longer sparse; the test needs a different rule");
 }
 
@@ -204,8 +182,14 @@ fn named_games_agree_for_every_block_size_and_thread_count() {
         for block in BLOCKS {
             for threads in THREADS {
                 for kernel in Kernel::available() {
-                    let (found, _) = on_threads(threads, || continued(&rule, kernel, None, Vec::new(), 7000, block));
-                    same(&rule, &format!("{kernel}, blocks of {block}, {threads} threads"), &found, &expected);
+                    let with = unaided(kernel, block);
+                    let (found, _) = on_threads(threads, || continued(&rule, with, Vec::new(), 7000));
+                    assert_same_values(
+                        &rule,
+                        &format!("{kernel}, blocks of {block}, {threads} threads"),
+                        &found,
+                        &expected,
+                    );
                 }
             }
         }
@@ -272,11 +256,12 @@ fn values_that_grow_past_512_within_a_block_agree() {
     let expected = definition::values(&rule, HELD + 500).unwrap();
     let first = expected.iter().position(|&v| v >= 512);
     assert!(first.is_some_and(|n| n > HELD), "{first:?}");
-    let space = Some((SparseSpace::new(&rule, 0x200, 0).unwrap(), Keep::Always));
+    let space = SparseSpace::new(&rule, 0x200, 0);
+    assert!(space.is_some());
     for kernel in Kernel::available() {
         let past = expected[..HELD].to_vec();
-        let (found, work) = continued(&rule, kernel, space, past, expected.len(), 4096);
-        same(&rule, kernel.name(), &found, &expected);
+        let (found, work) = continued(&rule, Setting { kernel, space, fixed: true, block: 4096 }, past, expected.len());
+        assert_same_values(&rule, kernel.name(), &found, &expected);
         assert!(work.witnessed > 0, "{kernel}: {work:?}");
     }
 }
@@ -337,13 +322,11 @@ fn unsuitable_sparse_space_costs_time_but_no_value() {
         }
         let space = random.pick(&near);
         let (block, threads, kernel) = (random.pick(&BLOCKS), random.pick(&THREADS), random.pick(&Kernel::available()));
-        let keep = random.pick(&[Keep::Always, Keep::WhileGood]);
-        let setting =
-            format!("{rule}, {space:?}, {keep:?}, from {held}, kernel {kernel}, blocks of {block}, {threads} threads");
+        let with = Setting { kernel, space: Some(space), fixed: random.below(2) == 0, block };
         let past = expected[..held].to_vec();
-        let space = Some((space, keep));
-        let (found, work) = on_threads(threads, || continued(&rule, kernel, space, past, expected.len(), block));
-        same(&rule, &setting, &found, &expected);
+        let (found, work) = on_threads(threads, || continued(&rule, with, past, expected.len()));
+        let setting = format!("{rule}, {with:?}, from {held}, {threads} threads");
+        assert_same_values(&rule, &setting, &found, &expected);
         found_rare += work.found_rare;
     }
     assert!(found_rare > 0, "no space was bad enough");
@@ -357,12 +340,12 @@ fn distant_rare_positions_rewind_a_producer_that_is_a_block_ahead() {
     let rule: Rule = ".054".parse().unwrap();
     let (good, bad) = (SparseSpace::new(&rule, 0x3d, 0).unwrap(), SparseSpace::new(&rule, 0x1d, 0).unwrap());
     let first = definition::values(&rule, BOOTSTRAP).unwrap();
-    let kernel = Kernel::best();
+    let with = |space, block| Setting { kernel: Kernel::best(), space: Some(space), fixed: true, block };
     let count = 400_000;
-    let (expected, _) = continued(&rule, kernel, Some((good, Keep::Always)), first.clone(), count, 64);
+    let (expected, _) = continued(&rule, with(good, 64), first.clone(), count);
     for block in [1024, 4096, 16384] {
-        let (found, work) = continued(&rule, kernel, Some((bad, Keep::Always)), first.clone(), count, block);
-        same(&rule, &format!("blocks of {block}"), &found, &expected);
+        let (found, work) = continued(&rule, with(bad, block), first.clone(), count);
+        assert_same_values(&rule, &format!("blocks of {block}"), &found, &expected);
         assert!(work.found_rare > 300, "{} rares: not the case that was meant", work.found_rare);
     }
     // What both agree on is also what the definition says, at the rares of the bad space.
@@ -379,7 +362,7 @@ fn removals_longer_than_the_window_use_the_definition() {
     moves.push(Move { remove: 200_000, constant: 0, leaves: Leaves::Nothing });
     let rule = Rule::from_moves("long removal", moves).unwrap();
     let found = grundy::solver::values(&rule, Method::Sparse(Kernel::best()), 9000).unwrap();
-    same(&rule, "from nothing", &found, &definition::values(&"kayles".parse().unwrap(), 9000).unwrap());
+    assert_same_values(&rule, "from nothing", &found, &definition::values(&"kayles".parse().unwrap(), 9000).unwrap());
 }
 
 /// What `resume` does: a new solver continues in the middle, with the sparse space of the first solver.
@@ -402,7 +385,7 @@ fn solver_created_at_any_n_continues_with_the_same_values() {
                 solver.advance(values.as_slice(), to as u64, &mut more).unwrap();
                 values.append(&mut more);
             }
-            same(&rule, &format!("new solver, up to {to}"), &values, &expected[..to]);
+            assert_same_values(&rule, &format!("new solver, up to {to}"), &values, &expected[..to]);
             space = Some(solver.space()).filter(|&space| space != SparseSpace::NONE);
         }
     }

@@ -3,24 +3,13 @@
 mod support;
 
 use grundy::kernel::Kernel;
-use grundy::solver::{Method, Solver, SparseSpace, Work};
+use grundy::solver::{SparseSpace, Work};
 use grundy::theory::definition::{self, Sequence};
 use grundy::theory::rule::{Leaves, Move, Rule};
 use grundy::{Error, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 use support::Random;
-
-/// Below this heap the engine uses the definition itself.
-const BOOTSTRAP: usize = 4096;
-
-/// What one stretch of a computation is done with.
-#[derive(Clone, Copy, Debug)]
-struct Setting {
-    kernel: Kernel,
-    space: Option<SparseSpace>,
-    fixed: bool,
-    block: usize,
-}
+use support::solving::{BOOTSTRAP, Setting, assert_same_values};
 
 /// Continues `values` to `count`; limits are raised at random on the way, as a run raises them.
 fn continue_to(
@@ -30,11 +19,7 @@ fn continue_to(
     count: usize,
     random: &mut Random,
 ) -> (Work, SparseSpace) {
-    let solver = Solver::new(rule, Method::Sparse(with.kernel), with.space, values.as_slice()).unwrap();
-    let mut solver = solver.with_block(with.block);
-    if with.fixed {
-        solver = solver.with_fixed_space();
-    }
+    let mut solver = with.solver(rule, values);
     let mut limit = values.len();
     let mut more = Vec::new();
     while values.len() < count {
@@ -48,13 +33,6 @@ fn continue_to(
         values.extend_from_slice(&more);
     }
     (solver.work(), solver.space())
-}
-
-fn same(rule: &Rule, setting: &str, found: &[u16], expected: &[u16]) {
-    if let Some(n) = found.iter().zip(expected).position(|(a, b)| a != b) {
-        panic!("{:?}, {setting}: G({n}) = {}, not {}", rule.moves(), expected[n], found[n]);
-    }
-    assert_eq!(found.len().min(expected.len()), found.len(), "{rule}");
 }
 
 /// Values of some heaps, and of those around the given ones, by the definition.
@@ -121,7 +99,12 @@ fn any_space(random: &mut Random, cases: usize, count: usize) {
             let with = Setting { kernel: random_kernel(random), space: used, fixed, block };
             let from = values.len();
             let (work, now) = continue_to(&rule, with, &mut values, to, random);
-            same(&rule, &format!("case {case}: {with:?} from {from} to {to}"), &values, &expected);
+            assert_same_values(
+                &rule,
+                &format!("case {case}: {with:?} from {from} to {to}"),
+                &values,
+                &expected[..values.len()],
+            );
             found_rare += work.found_rare;
             used = Some(now).filter(|&space| space != SparseSpace::NONE);
         }
@@ -154,7 +137,7 @@ fn late_rare_position_discards_lookups_marked_ahead() {
             let with = Setting { kernel, space: bad, fixed: true, block };
             let mut found = expected[..LATE - 20_000 - random.below(50_000) as usize].to_vec();
             let (work, _) = pool.install(|| continue_to(&rule, with, &mut found, expected.len(), random));
-            same(&rule, &format!("{with:?}, {threads} threads"), &found, &expected);
+            assert_same_values(&rule, &format!("{with:?}, {threads} threads"), &found, &expected);
             assert!(work.found_rare >= 1, "not the case that was meant");
         }
     }
@@ -178,7 +161,7 @@ fn long_runs(random: &mut Random, games: &[&str], count: usize) {
             let with = Setting { kernel: random_kernel(random), space: used, fixed: false, block };
             let from = values.len();
             let (_, now) = continue_to(&rule, with, &mut values, to, random);
-            same(&rule, &format!("{with:?} from {from} to {to}"), &values, &expected);
+            assert_same_values(&rule, &format!("{with:?} from {from} to {to}"), &values, &expected[..values.len()]);
             used = Some(now).filter(|&space| space != SparseSpace::NONE);
         }
     }
@@ -220,8 +203,7 @@ fn advancing_a_solver_after_an_error_panics() {
     let mut values = Vec::new();
     continue_to(&rule, with, &mut values, 150_000, &mut Random::new("unreadable"));
     let left = AtomicU64::new(u64::MAX);
-    let method = Method::Sparse(Kernel::best());
-    let mut solver = Solver::new(&rule, method, bad, values.as_slice()).unwrap().with_block(4096).with_fixed_space();
+    let mut solver = Setting { space: bad, ..with }.solver(&rule, &values);
     left.store(1, Ordering::Relaxed);
     loop {
         let mut more = Vec::new();

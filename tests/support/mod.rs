@@ -4,6 +4,8 @@
 
 mod hazard;
 pub(crate) mod mount;
+pub(crate) mod simulated;
+pub(crate) mod solving;
 pub(crate) mod whole;
 
 use grundy::run::{Observer, Progress};
