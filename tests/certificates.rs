@@ -13,7 +13,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use support::{Random, cases, fails, grundy, said, text};
+use support::{Random, cases, fails, grundy, output_of, text};
 
 fn methods() -> Vec<Method> {
     support::kernels().iter().filter_map(|name| Kernel::named(name)).map(Method::Sparse).collect()
@@ -381,7 +381,7 @@ fn reading_a_certificate_is_bounded_for_any_file() {
     let begun = Instant::now();
     fails(1, &["verify", "/dev/zero"], &["/dev/zero", "neither a file nor a pipe"]);
     fails(1, &["verify", &at("typo.json")], &["typo.json", "no such file"]);
-    assert!(!text(&said(&["verify", &at("typo.json")]).stderr).contains("would make one"));
+    assert!(!text(&output_of(&["verify", &at("typo.json")]).stderr).contains("would make one"));
     std::fs::write(at("long"), vec![b' '; (1 << 20) + 1]).unwrap();
     fails(3, &["verify", &at("long")], &["long", "1048576 bytes"]);
     std::fs::File::create(at("hole")).unwrap().set_len(1 << 40).unwrap();
@@ -407,9 +407,95 @@ fn a_certificate_of_a_late_proof_is_bounded_by_the_preperiod() {
     let (dir, file) = (home.path().join("run"), home.path().join("c.json"));
     let (at, file_name) = (dir.to_str().unwrap(), file.to_str().unwrap());
     support::run_well("kayles", &dir, &["--to", "110000000", "--keep", "1000000"]);
-    support::result(&["-q", "period", "kayles", "--dir", at, "--certificate", file_name]);
+    support::stdout_of(&["-q", "period", "kayles", "--dir", at, "--certificate", file_name]);
     let certificate = Certificate::parse(std::fs::read(&file).unwrap()).unwrap();
     assert_eq!((certificate.theorem, certificate.period, certificate.preperiod), (Theorem::P4, 12, 71));
     assert!(certificate.checked_through < 1 << 20, "{} values", certificate.checked_through);
-    support::result(&["-q", "verify", file_name]);
+    support::stdout_of(&["-q", "verify", file_name]);
+}
+
+#[test]
+fn certificate_passes_and_any_changed_number_is_refused() {
+    for game in ["kayles", ".156", "remove-a-square", "4.3", "0.0"] {
+        let (certificate, values) = made(game, best(), 1 << 16);
+        certificate.check(best(), values.as_slice()).unwrap();
+        let text = certificate.to_json();
+        assert_eq!(Certificate::parse(&text).unwrap(), certificate);
+        let mut changed = 0;
+        for (at, digit) in text.char_indices().filter(|(_, c)| c.is_ascii_hexdigit()) {
+            for other in ["0", "1", "7", "9"] {
+                if other == digit.to_string() {
+                    continue;
+                }
+                let mut altered = text.clone();
+                altered.replace_range(at..=at, other);
+                assert!(Certificate::parse(&altered).is_err(), "{game}: {at} of {text}");
+                changed += 1;
+            }
+        }
+        assert!(changed > 500, "{changed}");
+    }
+}
+
+/// A forger can change a number and recompute the seal; then the check of the number itself fails.
+#[test]
+fn wrong_certificate_with_a_recomputed_seal_is_refused() {
+    let (good, values) = made(".156", best(), 1 << 16);
+    type Change = fn(&mut Certificate);
+    let changes: [(&str, Change); 15] = [
+        ("period doubled", |c| c.period *= 2),
+        ("period + 1", |c| c.period += 1),
+        ("period 0", |c| c.period = 0),
+        ("preperiod + 1", |c| c.preperiod += 1),
+        ("preperiod - 1", |c| c.preperiod -= 1),
+        ("from + 1", |c| c.from += 1),
+        ("from 0", |c| c.from = 0),
+        ("fewer values", |c| c.checked_through -= 1),
+        ("more values", |c| c.checked_through += 1),
+        ("largest", |c| c.max_value += 1),
+        ("where", |c| c.max_at += 1),
+        ("digest", |c| c.digest = c.digest.replace('a', "b")),
+        ("no witness", |c| c.least.clear()),
+        ("witness", |c| c.least[0].1 = 0),
+        ("another game", |c| c.game = "0.77".into()),
+    ];
+    for (what, change) in changes {
+        let mut wrong = good.clone();
+        change(&mut wrong);
+        let wrong = wrong.sealed();
+        let wrong = Certificate::parse(wrong.to_json()).unwrap();
+        assert!(wrong.check(best(), values.as_slice()).is_err(), "{what}");
+    }
+    for theorem in [Theorem::P2, Theorem::P3, Theorem::P4] {
+        let wrong = Certificate { theorem, ..good.clone() }.sealed();
+        assert!(wrong.check(best(), values.as_slice()).is_err(), "{theorem}");
+    }
+    // Values that are not the game's.
+    let mut off = values.clone();
+    off[100] ^= 1;
+    assert!(good.check(best(), off.as_slice()).is_err());
+}
+
+#[test]
+fn no_number_in_a_certificate_panics() {
+    let (certificate, values) = made(".56", best(), 1 << 20);
+    assert_eq!(certificate.theorem, Theorem::P4);
+    certificate.check(best(), values.as_slice()).unwrap();
+    let window = certificate.window.clone().unwrap();
+    // A greater depth states less, and is true as long as the windows agree; depth 0 is false.
+    for (depth, good) in
+        [(0, false), (window.depth + 1, true), (1 << 40, false), (u64::MAX - 1, false), (u64::MAX, false)]
+    {
+        let other = Certificate { window: Some(WindowFacts { depth, ..window.clone() }), ..certificate.clone() };
+        assert_eq!(other.sealed().check(best(), values.as_slice()).is_ok(), good, "depth {depth}");
+    }
+    for (rares, last_rare, to) in [
+        (window.rares + 1, window.last_rare, window.to),
+        (window.rares, window.last_rare + 1, window.to),
+        (window.rares, window.last_rare, window.to + 1),
+    ] {
+        let facts = WindowFacts { rares, last_rare, to, ..window.clone() };
+        let wrong = Certificate { window: Some(facts), ..certificate.clone() }.sealed();
+        assert!(wrong.check(best(), values.as_slice()).is_err());
+    }
 }

@@ -9,10 +9,10 @@ use grundy::theory::definition::{self, Prefix};
 use grundy::theory::nimber::mex;
 use grundy::theory::rule::{Leaves, Move, Rule};
 use std::collections::BTreeSet;
-use support::{Random, cases, data, fails, grundy, result, run_well};
+use support::{Random, cases, data, fails, grundy, run_well, stdout_of};
 
 fn json(arguments: &[&str]) -> serde_json::Value {
-    serde_json::from_str(&result(&[arguments, &["--json"]].concat())).unwrap()
+    serde_json::from_str(&stdout_of(&[arguments, &["--json"]].concat())).unwrap()
 }
 
 fn defined(game: &str, count: usize) -> Vec<u16> {
@@ -204,7 +204,7 @@ fn rectangle_prints_the_value_by_theorem_and_by_recursion() {
     let g = defined("grundy", 301);
     for (sides, value) in [(["1", "18"], g[18]), (["2", "19"], 3), (["5", "8"], 1), (["300", "7"], g[300])] {
         for method in [&[][..], &["--direct"]] {
-            let line = result(&[&["rectangle", sides[0], sides[1]], method].concat());
+            let line = stdout_of(&[&["rectangle", sides[0], sides[1]], method].concat());
             assert!(line.starts_with(&format!("{}x{}: nim-value {value}, ", sides[0], sides[1])), "{line}");
         }
     }
@@ -223,8 +223,8 @@ fn rectangle_prints_the_value_by_theorem_and_by_recursion() {
 fn the_table_of_rectangle_is_table_2() {
     let direct = Bars::compute(&[20, 20], 1).unwrap();
     for method in [&[][..], &["--direct"]] {
-        let plain = result(&[&["rectangle", "--table", "20x19"], method].concat());
-        let lines = result(&[&["rectangle", "--table", "20x19", "--json"], method].concat());
+        let plain = stdout_of(&[&["rectangle", "--table", "20x19"], method].concat());
+        let lines = stdout_of(&[&["rectangle", "--table", "20x19", "--json"], method].concat());
         assert_eq!((plain.lines().count(), lines.lines().count()), (21, 20));
         for ((m, printed), (line, object)) in table_2().into_iter().zip(plain.lines().skip(1).zip(lines.lines())) {
             let mut numbers = line.split_whitespace().map(|number| number.parse::<u64>().unwrap());
@@ -238,7 +238,7 @@ fn the_table_of_rectangle_is_table_2() {
             }
         }
     }
-    assert_eq!(result(&["rectangle", "--table", "2x3"]), "   1 2 3\n1  0 0 1\n2  0 0 1\n");
+    assert_eq!(stdout_of(&["rectangle", "--table", "2x3"]), "   1 2 3\n1  0 0 1\n2  0 0 1\n");
 }
 
 // Sums of heaps
@@ -421,27 +421,30 @@ fn omega_is_as_printed_in_1939_and_in_table_1() {
 #[test]
 fn nim_39_35_25_14_has_one_winning_move_15_from_the_third_heap() {
     assert_eq!(
-        result(&["play", "nim", "39", "35", "25", "14"]),
+        stdout_of(&["play", "nim", "39", "35", "25", "14"]),
         "nim-value 19: the player to move wins with\nheap 3: 25 -> 10 (take 15)\n"
     );
-    assert_eq!(result(&["play", "nim", "39", "35", "10", "14"]), "nim-value 0: the player to move loses\n");
-    assert_eq!(result(&["play", "nim", "9"]), "nim-value 9: the player to move wins with\nheap 1: 9 -> 0 (take 9)\n");
-    // The example of the digital sum: 13, to be made 6 in one of three heaps.
-    assert!(result(&["play", "nim", "45", "39", "25", "30"]).starts_with("nim-value 13: "));
+    assert_eq!(stdout_of(&["play", "nim", "39", "35", "10", "14"]), "nim-value 0: the player to move loses\n");
     assert_eq!(
-        result(&["play", "nim", "45", "39", "25", "30", "6"]),
+        stdout_of(&["play", "nim", "9"]),
+        "nim-value 9: the player to move wins with\nheap 1: 9 -> 0 (take 9)\n"
+    );
+    // The example of the digital sum: 13, to be made 6 in one of three heaps.
+    assert!(stdout_of(&["play", "nim", "45", "39", "25", "30"]).starts_with("nim-value 13: "));
+    assert_eq!(
+        stdout_of(&["play", "nim", "45", "39", "25", "30", "6"]),
         "nim-value 11: the player to move wins with\nheap 1: 45 -> 38 (take 7)\nheap 3: 25 -> 18 (take 7)\nheap 4: 30 -> 21 (take 9)\n"
     );
-    assert!(result(&["play", "nim", "3", "6"]).starts_with("nim-value 5: "), "3 + 6 = 5");
-    assert!(result(&["play", "nim", "18446744073709551615", "1"]).starts_with("nim-value 18446744073709551614: "));
+    assert!(stdout_of(&["play", "nim", "3", "6"]).starts_with("nim-value 5: "), "3 + 6 = 5");
+    assert!(stdout_of(&["play", "nim", "18446744073709551615", "1"]).starts_with("nim-value 18446744073709551614: "));
 }
 
 #[test]
 fn the_nim_addition_table_is_printed_as_in_1939() {
-    assert_eq!(result(&["play", "--table", "8"]), data("nim-addition-1939.txt"));
-    assert_eq!(result(&["play", "--table", "1"]), "0\n");
-    assert_eq!(result(&["play", "--table", "2", "--json"]).lines().last(), Some("{\"row\":1,\"values\":[1,0]}"));
-    let wide = result(&["play", "--table", "9"]);
+    assert_eq!(stdout_of(&["play", "--table", "8"]), data("nim-addition-1939.txt"));
+    assert_eq!(stdout_of(&["play", "--table", "1"]), "0\n");
+    assert_eq!(stdout_of(&["play", "--table", "2", "--json"]).lines().last(), Some("{\"row\":1,\"values\":[1,0]}"));
+    let wide = stdout_of(&["play", "--table", "9"]);
     assert_eq!(wide.lines().next(), Some(" 0  1  2  3  4  5  6  7  8"));
     assert_eq!(wide.lines().last(), Some(" 8  9 10 11 12 13 14 15  0"));
     fails(2, &["play", "--table", "0"], &["--table"]);
@@ -450,24 +453,24 @@ fn the_nim_addition_table_is_printed_as_in_1939() {
 #[test]
 fn moves_that_split_or_leave_nothing_or_one_cell_are_described() {
     // Omega(17) = 2, and 5 and 12 have 2 and 1: with a heap of value 3 beside.
-    let moves = result(&["play", "grundy:17", "nim:3"]);
+    let moves = stdout_of(&["play", "grundy:17", "nim:3"]);
     assert!(moves.contains("heap 1: 17 -> 5 + 12\n"), "{moves}");
     assert_eq!(
-        result(&["play", "kayles", "2"]),
+        stdout_of(&["play", "kayles", "2"]),
         "nim-value 2: the player to move wins with\nheap 1: 2 -> 0 (take 2)\n"
     );
     assert_eq!(
-        result(&["play", "kayles", "3"]),
+        stdout_of(&["play", "kayles", "3"]),
         "nim-value 3: the player to move wins with\nheap 1: 3 -> 1 + 1 (take 1)\n"
     );
     // A 2x1 board: one cell is taken, the other stays, so the position is not yet over.
-    assert_eq!(result(&["play", "remove-a-square", "1"]), "nim-value 0: the player to move loses\n");
+    assert_eq!(stdout_of(&["play", "remove-a-square", "1"]), "nim-value 0: the player to move loses\n");
     assert_eq!(
-        result(&["play", "remove-a-square:1", "nim:1"]),
+        stdout_of(&["play", "remove-a-square:1", "nim:1"]),
         "nim-value 1: the player to move wins with\nheap 1: 1 -> *1 (take 1)\nheap 2: 1 -> 0 (take 1)\n"
     );
     assert_eq!(
-        result(&["play", "remove-a-square", "2"]),
+        stdout_of(&["play", "remove-a-square", "2"]),
         "nim-value 2: the player to move wins with\nheap 1: 2 -> 0 (take 2)\n"
     );
     let object = json(&["play", "remove-a-square:1", "nim:1"]);
@@ -500,8 +503,8 @@ fn game_arguments_may_contain_colons_or_name_directories() {
     run_well("0.6", &path, &["--to", "9000"]);
     let dir = path.to_str().unwrap();
     let heap = |n: u64| format!("{dir}:{n}");
-    assert_eq!(result(&["play", dir, "8999", "77"]), result(&["play", ".6", "8999", "77"]));
-    assert_eq!(result(&["play", &heap(8999), ".6:77"]), result(&["play", ".6", "8999", "77"]));
+    assert_eq!(stdout_of(&["play", dir, "8999", "77"]), stdout_of(&["play", ".6", "8999", "77"]));
+    assert_eq!(stdout_of(&["play", &heap(8999), ".6:77"]), stdout_of(&["play", ".6", "8999", "77"]));
     let here = grundy(["play", "./nim:8000", "--json"]).current_dir(dirs.path()).output().unwrap();
     assert_eq!(serde_json::from_slice::<serde_json::Value>(&here.stdout).unwrap()["value"], defined(".6", 8001)[8000]);
     fails(1, &["play", dir, "9000"], &["9000 values", &format!("grundy run 0.6 --dir {dir} --to 9001")]);
@@ -530,7 +533,7 @@ fn winning_moves_of_a_large_heap_are_complete() {
         let total = u64::from(values[n]) ^ nim;
         let splits = (1..n.div_ceil(2)).filter(|&a| u64::from(values[a] ^ values[n - a]) == nim && total != 0);
         let expected: Vec<String> = splits.map(|a| format!("heap 1: {n} -> {a} + {}", n - a)).collect();
-        let said = result(&["play", &format!("grundy:{n}"), &format!("nim:{nim}")]);
+        let said = stdout_of(&["play", &format!("grundy:{n}"), &format!("nim:{nim}")]);
         let found: Vec<&str> = said.lines().filter(|line| line.starts_with("heap 1")).collect();
         assert!(found.iter().eq(expected.iter()), "nim {nim}: {} and {} moves", found.len(), expected.len());
         assert!(nim > 0 || found.len() > 1000);

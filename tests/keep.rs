@@ -88,7 +88,7 @@ fn same_where_kept(kept: &Path, whole: &Path) {
     }
 }
 
-fn said(arguments: &[&str], dir: &Path, more: &[&str]) -> Output {
+fn output_on(arguments: &[&str], dir: &Path, more: &[&str]) -> Output {
     grundy(arguments).arg(dir).args(more).output().unwrap()
 }
 
@@ -119,14 +119,14 @@ fn readers_refuse_freed_values_and_read_the_rest() {
     let (whole, dir) = runs();
     let places = ["67108864..83886080", "--keep"];
     for range in ["67108864", "83886079", "67108863..67108865", "83886079..83886081", "0..90000000"] {
-        fails(1, &said(&["values"], dir, &[range]), &places);
-        fails(1, &said(&["values"], dir, &["5", range]), &places);
-        fails(1, &said(&["export", "--format", "csv"], dir, &["--range", range]), &places);
-        fails(1, &said(&["verify"], dir, &["--range", range]), &places);
+        fails(1, &output_on(&["values"], dir, &[range]), &places);
+        fails(1, &output_on(&["values"], dir, &["5", range]), &places);
+        fails(1, &output_on(&["export", "--format", "csv"], dir, &["--range", range]), &places);
+        fails(1, &output_on(&["verify"], dir, &["--range", range]), &places);
     }
-    fails(1, &said(&["export", "--format", "npy"], dir, &[]), &places);
+    fails(1, &output_on(&["export", "--format", "npy"], dir, &[]), &places);
     // A heap above the freed ones has options in them.
-    fails(1, &said(&["verify", "--level", "definition"], dir, &["--range", "89999999"]), &places);
+    fails(1, &output_on(&["verify", "--level", "definition"], dir, &["--range", "89999999"]), &places);
     // A game is not half told, and then found to be without its moves.
     for json in [&[][..], &["--json"]] {
         let heap = format!("{}:89999999", dir.display());
@@ -136,8 +136,12 @@ fn readers_refuse_freed_values_and_read_the_rest() {
         assert!(told.status.success() && text(&told.stdout).contains("60000"), "{}", text(&told.stderr));
     }
     for range in ["67108800..67108864", "83886080..83886090", "89999999"] {
-        assert_eq!(said(&["values"], dir, &[range]).stdout, said(&["values"], whole, &[range]).stdout, "{range}");
-        assert!(said(&["verify"], dir, &["--range", range]).status.success(), "{range}");
+        assert_eq!(
+            output_on(&["values"], dir, &[range]).stdout,
+            output_on(&["values"], whole, &[range]).stdout,
+            "{range}"
+        );
+        assert!(output_on(&["verify"], dir, &["--range", range]).status.success(), "{range}");
     }
     let view = RunReader::open(dir).unwrap();
     let mut all = vec![7; 10];
@@ -152,7 +156,7 @@ fn readers_refuse_freed_values_and_read_the_rest() {
 fn verify_states_which_values_it_could_not_check() {
     let dir = runs().1;
     let report = |more: &[&str]| -> serde_json::Value {
-        let output = said(&["verify", "--json"], dir, more);
+        let output = output_on(&["verify", "--json"], dir, more);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap()
     };
@@ -162,7 +166,7 @@ fn verify_states_which_values_it_could_not_check() {
     let sampled = report(&["--level", "definition", "--samples", "2"]);
     assert_eq!(sampled["unchecked"], serde_json::json!([FREED.start, TO]));
     assert_eq!(report(&["--range", "0..1000"])["unchecked"], serde_json::Value::Null);
-    let for_people = text(&said(&["verify"], dir, &[]).stdout);
+    let for_people = text(&output_on(&["verify"], dir, &[]).stdout);
     assert!(for_people.contains("67108864..83886080: not checked"), "{for_people}");
 }
 
@@ -201,7 +205,7 @@ fn keep_persists_across_stops_and_kills_with_the_same_digest() {
     std::thread::sleep(Duration::from_millis(random.below(50)));
     kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
     child.wait().unwrap();
-    let output = said(&["verify"], &dir, &[]);
+    let output = output_on(&["verify"], &dir, &[]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let count = status(&dir).unwrap()["count"].as_u64().unwrap();
     println!("killed at {count}");
@@ -225,7 +229,7 @@ fn hole_missing_after_a_kill_is_not_readable_and_is_punched_by_run() {
             std::fs::write(dir.join("journal.jsonl"), &journal[..journal.len() - RECORD]).unwrap();
         }
         std::fs::write(dir.join("snapshot-99.json.part"), "{").unwrap();
-        fails(1, &said(&["values"], &dir, &["67108864"]), &["freed"]);
+        fails(1, &output_on(&["values"], &dir, &["67108864"]), &["freed"]);
         run_well(GAME, &dir, &KEEP[..2]);
         assert!(is_hole(&values(&dir), FREED), "{kill}");
         same_where_kept(&dir, whole);
@@ -268,12 +272,12 @@ fn bad_snapshot_is_damage_and_rollback_goes_to_the_first_values() {
         } else {
             std::fs::write(&path, bytes).unwrap()
         }
-        fails(3, &said(&["verify"], &dir, &[]), &["snapshot-83886080.json", "--rollback"]);
+        fails(3, &output_on(&["verify"], &dir, &[]), &["snapshot-83886080.json", "--rollback"]);
         fails(3, &run(GAME, &dir, &["--to", "91000000"]), &["snapshot-83886080.json", "--rollback"]);
         run_well(GAME, &dir, &["--to", "67200000", "--rollback"]);
         assert_eq!(status(&dir).unwrap()["kept"], serde_json::json!([[0, 67_200_000]]));
         assert!(part(&values(&dir), HEAD..67_200_000) == part(&values(runs().0), HEAD..67_200_000));
-        assert_eq!(said(&["verify"], &dir, &[]).status.code(), Some(0));
+        assert_eq!(output_on(&["verify"], &dir, &[]).status.code(), Some(0));
     }
 }
 
@@ -285,7 +289,7 @@ fn damage_is_repaired_if_earlier_values_exist_else_rolled_back() {
         let mut byte = [0];
         file.read_exact_at(&mut byte, DATA + n).unwrap();
         file.write_all_at(&[byte[0] ^ 1], DATA + n).unwrap();
-        fails(3, &said(&["verify"], &dir, &[]), &["values.npy"]);
+        fails(3, &output_on(&["verify"], &dir, &[]), &["values.npy"]);
         let Some(back) = back else {
             let output = run_well(GAME, &dir, &["--to", &TO.to_string()]);
             assert!(text(&output.stderr).contains("were restored"), "{n}: {}", text(&output.stderr));
@@ -296,7 +300,7 @@ fn damage_is_repaired_if_earlier_values_exist_else_rolled_back() {
         run_well(GAME, &dir, &["--to", "1", "--rollback"]);
         let count = status(&dir).unwrap()["count"].as_u64().unwrap();
         assert!(back.contains(&count), "{n}: {count}");
-        assert_eq!(said(&["verify"], &dir, &[]).status.code(), Some(0), "{n}");
+        assert_eq!(output_on(&["verify"], &dir, &[]).status.code(), Some(0), "{n}");
     }
 }
 
@@ -313,7 +317,7 @@ fn damage_in_first_or_last_values_is_reported_and_rolled_back() {
         run_well(GAME, &dir, &["--to", "1", "--rollback"]);
         let count = status(&dir).unwrap()["count"].as_u64().unwrap();
         assert!(back.contains(&count), "{n}: {count}");
-        assert_eq!(said(&["verify"], &dir, &[]).status.code(), Some(0), "{n}");
+        assert_eq!(output_on(&["verify"], &dir, &[]).status.code(), Some(0), "{n}");
     }
 }
 
@@ -337,7 +341,7 @@ fn keep_below_the_lookback_is_refused_with_the_size_needed() {
     assert!(begun.elapsed() < Duration::from_secs(30));
     let count = status(&dir).unwrap()["count"].as_u64().unwrap();
     assert!(count > 82_860, "what was computed is committed");
-    assert_eq!(said(&["verify"], &dir, &[]).status.code(), Some(0));
+    assert_eq!(output_on(&["verify"], &dir, &[]).status.code(), Some(0));
     let more = (count + 1000).to_string();
     fails(1, &run("grundy", &dir, &["--to", &more]), &["--keep 148396"]);
     run_well("grundy", &dir, &["--to", &more, "--keep", "148396"]);

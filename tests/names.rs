@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use support::{data, fails, grundy, result, run_well, text};
+use support::{data, fails, grundy, run_well, stdout_of, text};
 
 /// What the program prints in this directory: exit status, stdout, stderr.
 fn within(dir: &Path, arguments: &[&str]) -> (i32, String, String) {
@@ -24,20 +24,20 @@ fn object(text: &str) -> Value {
 
 #[test]
 fn nim_values_are_printed_for_every_u64() {
-    assert_eq!(result(&["values", "nim", "0..4"]), "0 0\n1 1\n2 2\n3 3\n");
+    assert_eq!(stdout_of(&["values", "nim", "0..4"]), "0 0\n1 1\n2 2\n3 3\n");
     let large = "18446744073709551613..18446744073709551615";
     assert_eq!(
-        result(&["values", "NIM", "65535..65537", "1e12", large]),
+        stdout_of(&["values", "NIM", "65535..65537", "1e12", large]),
         "65535 65535\n65536 65536\n1000000000000 1000000000000\n18446744073709551613 18446744073709551613\n\
          18446744073709551614 18446744073709551614\n"
     );
-    assert_eq!(result(&["values", "nim", "1e12", "--json"]), "{\"n\":1000000000000,\"value\":1000000000000}\n");
+    assert_eq!(stdout_of(&["values", "nim", "1e12", "--json"]), "{\"n\":1000000000000,\"value\":1000000000000}\n");
 }
 
 #[test]
 fn nim_period_is_proved_with_saltus_1() {
-    let kayles = object(&result(&["period", "kayles", "--json"]));
-    let nim = object(&result(&["period", "nim", "--json"]));
+    let kayles = object(&stdout_of(&["period", "kayles", "--json"]));
+    let nim = object(&stdout_of(&["period", "nim", "--json"]));
     let keys = |object: &Value| object.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&nim), keys(&kayles), "the same keys as for other games");
     for (key, value) in
@@ -46,7 +46,7 @@ fn nim_period_is_proved_with_saltus_1() {
         assert_eq!(nim[key], value, "{key}");
     }
     assert_eq!(nim["theorem"], Value::Null);
-    let words = result(&["period", "nim"]);
+    let words = stdout_of(&["period", "nim"]);
     assert!(words.contains("proved") && words.contains("G(n + 1) = G(n) + 1 for all n"), "{words}");
 }
 
@@ -100,7 +100,7 @@ fn names_do_not_depend_on_case_blanks_hyphens_and_apostrophes() {
     ] {
         let dir = tempfile::tempdir().unwrap();
         run_well(typed, dir.path(), &["--to", "100"]);
-        let status = object(&result(&["status", dir.path().to_str().unwrap(), "--json"]));
+        let status = object(&stdout_of(&["status", dir.path().to_str().unwrap(), "--json"]));
         assert_eq!(status["game"], canonical, "{typed}");
     }
 }
@@ -245,7 +245,7 @@ fn periods_of_named_games_equal_those_in_data() {
         assert_eq!(known.period, periods.get(known.game).copied(), "{}", known.game);
         assert!(known.period.is_some() || without.contains(&known.game.to_owned()), "{}", known.game);
     }
-    let square = object(&result(&["period", "remove-a-square", "--json"]));
+    let square = object(&stdout_of(&["period", "remove-a-square", "--json"]));
     let known = NAMED_GAMES.iter().find(|known| known.game == "remove-a-square").unwrap();
     assert_eq!(Some((square["period"].as_u64().unwrap(), square["preperiod"].as_u64().unwrap())), known.period);
 }
@@ -289,10 +289,10 @@ fn last_rare_positions_of_named_games_equal_those_in_data() {
 
 #[test]
 fn games_lists_nim_and_what_is_known_of_each_game() {
-    let listed = result(&["games"]);
+    let listed = stdout_of(&["games"]);
     assert!(listed.lines().any(|line| line.starts_with("nim ")), "{listed}");
     assert!(listed.contains("period 11770282, preperiod 197769598"), "{listed}");
-    let objects: Vec<Value> = result(&["games", "--json"]).lines().map(object).collect();
+    let objects: Vec<Value> = stdout_of(&["games", "--json"]).lines().map(object).collect();
     assert_eq!(objects.len(), NAMED_GAMES.len());
     let keys: Vec<&String> = objects[0].as_object().unwrap().keys().collect();
     assert_eq!(keys, ["about", "aliases", "game", "last_rare", "mask", "period", "position", "preperiod"]);
@@ -301,7 +301,7 @@ fn games_lists_nim_and_what_is_known_of_each_game() {
 /// The help names every processor feature that the detection in the source asks for.
 #[test]
 fn kernel_help_names_every_feature_that_detection_requires() {
-    let help = result(&["run", "--help"]);
+    let help = stdout_of(&["run", "--help"]);
     for (kernel, source) in
         [("avx512", include_str!("../src/kernel/avx512.rs")), ("avx2", include_str!("../src/kernel/avx2.rs"))]
     {
@@ -333,7 +333,7 @@ fn the_program_states_its_commit_and_target_everywhere() {
         let commit = git(&["rev-parse", "HEAD"]).unwrap();
         assert_eq!(details[0].strip_suffix("+changes").unwrap_or(details[0]), &commit[..12]);
     }
-    assert_eq!(result(&["--version"]), format!("{}\n", grundy::PROGRAM));
+    assert_eq!(stdout_of(&["--version"]), format!("{}\n", grundy::PROGRAM));
     let home = tempfile::tempdir().unwrap();
     assert_eq!(within(home.path(), &["period", "kayles", "--certificate", "c.json"]).0, 0);
     std::fs::write(home.path().join("games.txt"), "kayles\n").unwrap();

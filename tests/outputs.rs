@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 use support::mount::Mount;
-use support::{fails, grundy, result, run_well, said, text};
+use support::{fails, grundy, output_of, reply, run_well, stdout_of, text};
 
 /// A directory with a run of Grundy's game in `run`.
 struct Place {
@@ -31,12 +32,12 @@ impl Place {
 
     /// `grundy export RUN --format FORMAT -o FILE`
     fn export(&self, format: &str, file: &str) -> Output {
-        said(&["export", &self.run(), "--format", format, "-o", file])
+        output_of(&["export", &self.run(), "--format", format, "-o", file])
     }
 
     /// What an export prints.
     fn exported(&self, format: &str) -> Vec<u8> {
-        said(&["-q", "export", &self.run(), "--format", format]).stdout
+        output_of(&["-q", "export", &self.run(), "--format", format]).stdout
     }
 
     /// Names in the directory of the place.
@@ -70,7 +71,7 @@ fn no_output_is_written_to_or_among_the_files_of_a_run() {
     let run = &place.run();
     let before = state(Path::new(run));
     let survey = place.path("survey");
-    result(&["-q", "survey", "--digits", "1", "--to", "64", "-o", &survey]);
+    stdout_of(&["-q", "survey", "--digits", "1", "--to", "64", "-o", &survey]);
     let link = |name: &str, to: &str| {
         symlink(to, place.path(name)).unwrap();
         place.path(name)
@@ -95,7 +96,7 @@ fn no_output_is_written_to_or_among_the_files_of_a_run() {
         fails(1, &["generate", "man", "-o", dir], &["is a run directory"]);
     }
     assert!(state(Path::new(run)) == before);
-    assert_eq!(said(&["-q", "verify", run]).status.code(), Some(0));
+    assert_eq!(output_of(&["-q", "verify", run]).status.code(), Some(0));
 }
 
 #[test]
@@ -125,9 +126,9 @@ fn existing_files_and_links_named_part_are_not_touched() {
     let before = place.names();
     well(&place.export("bfile", &file));
     assert!(std::fs::read(&file).unwrap() == place.exported("bfile"));
-    well(&said(&["-q", "period", "kayles", "--certificate", &place.path("c.json")]));
+    well(&output_of(&["-q", "period", "kayles", "--certificate", &place.path("c.json")]));
     // No period is proved, so nothing is written; what is tried beforehand leaves nothing either.
-    let output = said(&["-q", "period", ".007", "--to", "2000", "--certificate", &place.path("b.txt")]);
+    let output = output_of(&["-q", "period", ".007", "--to", "2000", "--certificate", &place.path("b.txt")]);
     assert_eq!(output.status.code(), Some(1));
     assert!(std::fs::read(&file).unwrap() == place.exported("bfile"));
     assert_eq!(std::fs::read_to_string(place.path("b.txt.part")).unwrap(), "mine");
@@ -230,13 +231,13 @@ fn a_dash_is_stdout_and_pipes_and_devices_are_written_to() {
     assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo());
     well(&place.export("csv", "/dev/null"));
     // A tune is bytes alone, its summary goes elsewhere; a table is the same with and without the dash.
-    well(&said(&["tune", "-o", &place.path("tune.mid")]));
-    let tune = said(&["tune", "-o", "-"]);
+    well(&output_of(&["tune", "-o", &place.path("tune.mid")]));
+    let tune = output_of(&["tune", "-o", "-"]);
     assert!(tune.status.success() && tune.stdout == std::fs::read(place.path("tune.mid")).unwrap());
     assert!(text(&tune.stderr).contains("301 notes"), "{}", text(&tune.stderr));
     let survey = place.path("survey");
-    well(&said(&["-q", "survey", "--digits", "1", "--to", "1000", "-o", &survey]));
-    assert_eq!(result(&["merge", &survey, "-o", "-"]), result(&["merge", &survey]));
+    well(&output_of(&["-q", "survey", "--digits", "1", "--to", "1000", "-o", &survey]));
+    assert_eq!(stdout_of(&["merge", &survey, "-o", "-"]), stdout_of(&["merge", &survey]));
 }
 
 #[test]
@@ -244,7 +245,7 @@ fn export_states_its_size_before_it_starts_unless_quiet() {
     let place = Place::new("100001");
     for format in ["bfile", "csv", "npy", "jsonl"] {
         for range in ["0..100001", "0..1", "95..1005"] {
-            let output = said(&["export", &place.run(), "--format", format, "--range", range]);
+            let output = output_of(&["export", &place.run(), "--format", format, "--range", range]);
             let (stderr, written) = (text(&output.stderr), output.stdout.len());
             let (before, bytes) =
                 stderr.split_once(" bytes").map_or(("", ""), |(before, _)| before.rsplit_once(' ').unwrap());
@@ -257,7 +258,7 @@ fn export_states_its_size_before_it_starts_unless_quiet() {
             assert!(format != "npy" || !before.ends_with("at most"), "{stderr}");
         }
     }
-    let output = said(&["-q", "export", &place.run(), "--format", "csv", "-o", &place.path("v.csv")]);
+    let output = output_of(&["-q", "export", &place.run(), "--format", "csv", "-o", &place.path("v.csv")]);
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
 }
 
@@ -268,9 +269,9 @@ fn with_verify_an_altered_table_is_refused_and_nothing_is_written() {
     let export: [&str; 6] = ["-q", "export", run, "--format", "csv", "-o"];
     let commands: [Vec<&str>; 3] =
         [[&export[..], &[file]].concat(), vec!["-q", "values", run, "0..5"], vec!["-q", "play", run, "4000", "17"]];
-    let verified = |command: &[&str]| said(&[command, &["--verify"]].concat());
+    let verified = |command: &[&str]| output_of(&[command, &["--verify"]].concat());
     let good = commands.each_ref().map(|command| {
-        let (plain, verified) = (said(command), verified(command));
+        let (plain, verified) = (output_of(command), verified(command));
         assert!(plain.status.success() && verified.status.success(), "{}", text(&verified.stderr));
         assert!(plain.stdout == verified.stdout, "{command:?}");
         plain.stdout
@@ -288,14 +289,35 @@ fn with_verify_an_altered_table_is_refused_and_nothing_is_written() {
         assert!(output.stdout.is_empty() && text(&output.stderr).contains("damage"), "{}", text(&output.stderr));
         assert!(!Path::new(file).exists());
         if command[1] != "export" {
-            assert!(said(command).stdout == good, "{command:?}");
+            assert!(output_of(command).stdout == good, "{command:?}");
         }
     }
-    assert!(said(&commands[0]).status.success() && std::fs::read(file).unwrap() != written);
+    assert!(output_of(&commands[0]).status.success() && std::fs::read(file).unwrap() != written);
     for command in ["export", "values", "play"] {
-        let help = result(&[command, "--help"]);
+        let help = stdout_of(&[command, "--help"]);
         assert!(help.contains("--verify") && help.contains("reads the table as it is"), "{command}: {help}");
     }
     fails(2, &["values", "kayles", "0..5", "--verify"], &["--verify"]);
     fails(2, &["play", "kayles", "5", "--verify"], &["--verify"]);
+}
+
+#[test]
+fn special_files_are_written_to_and_not_replaced() {
+    let home = tempfile::tempdir().unwrap();
+    let (target, link) = (home.path().join("target"), home.path().join("link"));
+    std::fs::write(&target, "old").unwrap();
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    assert_eq!(reply(&["-q", "period", "kayles", "--certificate", link.to_str().unwrap()]).0, 0);
+    assert!(link.is_symlink() && std::fs::read_to_string(&target).unwrap().contains("grundy-certificate-1"));
+    assert_eq!(reply(&["-q", "period", "kayles", "--certificate", "/dev/null"]).0, 0);
+    let null = std::fs::metadata("/dev/null").unwrap();
+    assert!(!null.is_file() && null.len() == 0, "/dev/null is a file now");
+    // Told before anything is computed.
+    let begun = std::time::Instant::now();
+    let (status, stdout, _) = reply(&["-q", "period", "grundy", "--to", "2^27", "--certificate", "/nowhere/x.json"]);
+    assert!(status == 1 && stdout.is_empty() && begun.elapsed() < Duration::from_secs(2));
+    let (status, _, stderr) = reply(&["verify", target.to_str().unwrap(), "--level", "recompute"]);
+    assert!(status == 2 && stderr.contains("certificate"), "{stderr}");
+    std::fs::write(&target, [0xff, 0xfe, 0x00]).unwrap();
+    assert_eq!(reply(&["verify", target.to_str().unwrap()]).0, 3);
 }

@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use support::{Random, fails, grundy, is_ignored, result, run_well, start, text};
+use support::{Random, fails, grundy, is_ignored, run_well, start, stdout_of, text};
 
 /// Bytes before the first value of a table.
 const HEADER: u64 = 4096;
@@ -38,7 +38,7 @@ fn a_table_with_one_altered_byte_is_never_called_proved() {
     for n in [500, 0, count - 1, random.below(count), random.below(count)] {
         let _ = std::fs::remove_dir_all(&dir);
         run_well("kayles", &dir, &["--to", &count.to_string()]);
-        result(&["-q", "period", at]);
+        stdout_of(&["-q", "period", at]);
         alter(&dir.join("values.npy"), HEADER + n, &mut random);
         for more in [&[][..], &["--json"], &["--to", "200"]] {
             fails(3, &[&["-q", "period", at, "--certificate", file][..], more].concat(), &["values.npy", "damage"]);
@@ -57,7 +57,7 @@ fn resumed_table_is_verified_before_its_period_is_reported() {
     run_well("kayles", &dir, &["--to", "100000"]);
     // The engine recomputes the value when it resumes the run, which the search needs.
     alter(&dir.join("values.npy"), HEADER + 500, &mut Random::new("resumed tables"));
-    let said = result(&["-q", "period", "kayles", "--dir", dir.to_str().unwrap()]);
+    let said = stdout_of(&["-q", "period", "kayles", "--dir", dir.to_str().unwrap()]);
     assert!(said.contains("proved: period 12, preperiod 71"), "{said}");
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::atomic::AtomicBool;
-use support::{grundy, run_well, text};
+use support::{grundy, json_of, reply, run_well, text};
 use tempfile::TempDir;
 
 /// A directory in which commands run.
@@ -360,4 +360,97 @@ fn records_of_nim_of_two_lengths_are_merged() {
     home.well("-q survey games --to 300 -o long");
     let (table, _) = home.well("merge short long --format csv");
     assert!(table.contains("nim,proved,1,0,299,299,"), "{table}");
+}
+
+#[test]
+fn shards_give_the_table_of_the_whole_and_lost_records_are_redone() {
+    let home = tempfile::tempdir().unwrap();
+    let path = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    let (whole, a, b) = (path("whole"), path("a"), path("b"));
+    let survey = |more: &[&str]| {
+        let (status, stdout, stderr) = reply(&[&["-q", "survey", "--digits", "1", "--to", "2^15"][..], more].concat());
+        assert_eq!(status, 0, "{more:?}: {stderr}");
+        stdout
+    };
+    assert!(survey(&["-o", &whole]).contains("16 games, 16 of them new"));
+    survey(&["-o", &a, "--shard", "0/2"]);
+    survey(&["-o", &b, "--shard", "1/2", "--threads", "1", "--kernel", "scalar"]);
+    let table = std::fs::read_to_string(home.path().join("whole/survey.csv")).unwrap();
+    let (status, merged, _) = reply(&["merge", &b, &a, "--format", "csv"]);
+    assert_eq!((status, merged.as_str()), (0, table.as_str()));
+    assert_eq!(table.lines().count(), 17);
+    assert!(table.contains("\n0.4,proved,34,54,9,"), "{table}");
+    let markdown = std::fs::read_to_string(home.path().join("whole/survey.md")).unwrap();
+    assert_eq!(reply(&["merge", &a, &b]).1, markdown);
+    assert_eq!(reply(&["merge", &a, &b, "--json"]).1.lines().count(), 16);
+    // Each record is that of the single command.
+    for line in reply(&["merge", &whole, "--json"]).1.lines() {
+        let record: serde_json::Value = serde_json::from_str(line).unwrap();
+        let game = record["game"].as_str().unwrap();
+        let single = json_of(&["-q", "period", game, "--to", "2^13", "--json"]);
+        for key in ["status", "period", "preperiod"] {
+            assert_eq!(record[key], single[key], "{game}");
+        }
+    }
+    std::fs::remove_file(home.path().join("whole/0.4.json")).unwrap();
+    assert!(survey(&["-o", &whole]).contains("16 games, 1 of them new"));
+    assert!(survey(&["-o", &whole]).contains("16 games, 0 of them new"));
+    assert_eq!(std::fs::read_to_string(home.path().join("whole/survey.csv")).unwrap(), table);
+    // A record that was altered, and one of another game under this name.
+    let record = std::fs::read_to_string(home.path().join("whole/0.4.json")).unwrap();
+    let wrong = [record.replace("34", "17"), record[1..].to_owned(), record.replace("0.4", "0.6")];
+    for (i, wrong) in wrong.iter().enumerate() {
+        std::fs::write(home.path().join("a/0.4.json"), wrong).unwrap();
+        let (status, stdout, stderr) = reply(&["merge", &whole, &a]);
+        assert_eq!((status, stdout.as_str()), (3, ""), "{i}: {stderr}");
+        assert!(stderr.contains("0.4.json"), "{stderr}");
+    }
+}
+
+#[test]
+fn game_lists_allow_comments_and_mistakes_are_reported_by_line() {
+    let home = tempfile::tempdir().unwrap();
+    let list = home.path().join("games.txt");
+    let (list_name, out) = (list.to_str().unwrap(), home.path().join("out"));
+    let arguments = ["-q", "survey", list_name, "-o", out.to_str().unwrap(), "--to", "4096"];
+    std::fs::write(&list, "# octal games\nkayles   # .77\n\n.77\ngrundy:d=2\nremove-a-square\n").unwrap();
+    let (status, stdout, stderr) = reply(&arguments);
+    assert!(status == 0 && stdout.contains("3 games, 3 of them new; 3 periods proved"), "{stdout}{stderr}");
+    std::fs::write(&list, "kayles\n# fine\n0.78\n").unwrap();
+    let (status, stdout, stderr) = reply(&arguments);
+    assert_eq!((status, stdout.as_str()), (2, ""));
+    assert!(stderr.contains("line 3") && stderr.contains("position 4"), "{stderr}");
+    std::fs::write(&list, "# nothing\n").unwrap();
+    assert_eq!(reply(&arguments).0, 2);
+}
+
+/// What looked further counts; a game that cannot be examined does not end a survey; a name may be long.
+#[test]
+fn survey_keeps_the_longest_search_and_continues_after_a_failure() {
+    let home = tempfile::tempdir().unwrap();
+    let path = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    let long = format!("0.{}", "3".repeat(300));
+    std::fs::write(path("games"), format!("4.364\n{long}\nkayles\n")).unwrap();
+    let survey = |to: &str, out: &str| reply(&["-q", "survey", &path("games"), "--to", to, "-o", &path(out)]);
+    let row = |dirs: &[&str]| {
+        let all: Vec<String> = dirs.iter().map(|dir| path(dir)).collect();
+        let arguments: Vec<&str> =
+            ["merge", "--format", "csv"].into_iter().chain(all.iter().map(String::as_str)).collect();
+        reply(&arguments).1.lines().find(|line| line.starts_with("4.364")).unwrap().to_owned()
+    };
+    assert_eq!(survey("500", "near").0, 0);
+    assert_eq!(survey("24000", "far").0, 0);
+    assert_eq!(row(&["near", "far"]), row(&["far"]));
+    assert_eq!(row(&["far", "near"]), row(&["far"]));
+    let before = row(&["near"]);
+    assert_eq!(survey("600", "near").0, 0);
+    let through = |row: &str| row.rsplit(',').nth(1).unwrap().parse::<u64>().unwrap();
+    assert!(through(&row(&["near"])) >= through(&before), "{before} became {}", row(&["near"]));
+    // A value above 65535 soon: no record of it, but of the others.
+    std::fs::write(path("games"), "grundy:d=100000\nkayles\n").unwrap();
+    assert_eq!(survey("2000", "other").0, 0);
+    // A file of somebody else.
+    std::fs::write(home.path().join("other/notes.json"), "{}").unwrap();
+    let (status, _, stderr) = survey("2000", "other");
+    assert!(status == 3 && stderr.contains("notes.json"), "{stderr}");
 }
