@@ -1,6 +1,8 @@
-//! The engine against the definition: random rules, bad spaces, wide values, every block size and number of threads.
+//! Values of the solver against the definition: random rules, unsuitable sparse spaces, values above a byte, every
+//! block length and number of threads. The definition itself is compared with a second, plainer one in this file.
 //!
-//! The definition itself is held against a second, plainer one that is written here.
+//! Extend this file for a class of rules or values that the solver must compute correctly, and `hazards.rs` for the
+//! order in which its two threads and its restarts work.
 
 mod support;
 
@@ -15,7 +17,7 @@ use support::solving::{BOOTSTRAP, Setting, assert_same_values};
 const BLOCKS: [usize; 5] = [1, 7, 64, 100, 4096];
 const THREADS: [usize; 3] = [1, 2, 5];
 
-/// The formula of the rule's normal form, word for word, with a set from the standard library.
+/// Values by the formula of the rule's normal form, with a set of the standard library.
 fn plainly(moves: &[Move], count: usize) -> Vec<u16> {
     let mut g: Vec<u16> = Vec::new();
     for n in 0..count {
@@ -65,7 +67,7 @@ fn unaided(kernel: Kernel, block: usize) -> Setting {
     Setting { kernel, space: None, fixed: false, block }
 }
 
-/// The whole sequence from nothing, with a random setting.
+/// Computes the whole sequence with a random setting and compares it with the definition.
 fn agrees(random: &mut Random, rule: &Rule, expected: &[u16]) -> Work {
     let (block, threads, kernel) = (random.pick(&BLOCKS), random.pick(&THREADS), random.pick(&Kernel::available()));
     let setting = format!("kernel {kernel}, blocks of {block}, {threads} threads");
@@ -96,7 +98,7 @@ fn random_rule(random: &mut Random, removals: u64, constants: &[u16]) -> Rule {
     Rule::from_moves("random", moves).unwrap()
 }
 
-/// Random rules until `wanted` of them had values that the sparse engine proved; the others teach nothing.
+/// Tries random rules until `wanted` of them had values that the solver proved by witnesses; other rules test nothing.
 fn random_rules_agree(random: &mut Random, wanted: usize, removals: u64, constants: &[u16]) {
     let mut sparse = 0;
     for case in 0..100 * wanted {
@@ -143,13 +145,14 @@ fn random_rules_with_lookups_longer_than_a_lane_block_agree() {
     random_rules_agree(&mut Random::new("far"), 8, 400, &[0, 0, 0, 1, 5]);
 }
 
-/// A constant of 256 or more makes options that no byte code can hold out of small values.
+/// With a constant of 256 or more, small values give options that no byte code can represent.
 #[test]
 fn random_rules_with_constants_above_a_byte_agree() {
     random_rules_agree(&mut Random::new("large constants"), 8, 5, &[0, 0, 1, 256, 300, 511, 512, 513, 1024, 32_768]);
 }
 
-/// Both parts small, the option above 512: it must not be taken for the small common value with the same low bits.
+/// Both parts are small and the option is above 512. It must not be confused with the small common value that has the
+/// same low bits.
 #[test]
 fn option_above_512_from_small_values_is_not_truncated_to_a_byte() {
     let rule = Rule::from_moves("large constant", vec![split(1, 0, 1), split(2, 512, 1)]).unwrap();
@@ -196,7 +199,7 @@ fn named_games_agree_for_every_block_size_and_thread_count() {
     }
 }
 
-/// 0.6 passes 128 (the codes that kernels count) and 255 early, 0.404 and 0.64 have a single value of 256.
+/// 0.6 soon exceeds 128, the number of codes that kernels count, and 255. 0.404 and 0.64 have a single value of 256.
 #[test]
 fn values_around_128_and_255_agree_with_the_definition() {
     let random = &mut Random::new("bytes");
@@ -208,7 +211,7 @@ fn values_around_128_and_255_agree_with_the_definition() {
     }
 }
 
-/// Nim with at most `top` tokens taken, and a split: values up to `top`, and sparse.
+/// Nim with at most `top` tokens taken, and a split: its values reach `top`, and it has a sparse space.
 fn wide_rule(top: u64, remove: u64, d: u64) -> Rule {
     let nim = (1..=top).flat_map(|s| [one(s, 0), Move { remove: s, constant: 0, leaves: Leaves::Nothing }]);
     Rule::from_moves(format!("wide {top} {remove} {d}"), nim.chain([split(remove, 0, d)]).collect()).unwrap()
@@ -227,8 +230,8 @@ fn games_with_values_above_512_from_the_start_agree() {
     }
 }
 
-/// From heap s + 1 on, every value below 2^bits is an option of a move that takes s tokens: values leap up there, in the
-/// middle of a block, long after the engine has gone sparse.
+/// From n = s + 1 on, every value below 2^bits is an option of a move that takes s tokens. So the values jump there,
+/// in the middle of a block, long after the solver has become sparse.
 #[test]
 fn values_that_jump_above_256_and_512_within_a_block_agree() {
     let random = &mut Random::new("leap");
@@ -247,8 +250,8 @@ fn values_that_jump_above_256_and_512_within_a_block_agree() {
     }
 }
 
-/// .004 comes to 512 by itself, at heap 65 759. Left alone the engine finds no good space there and computes it all by the
-/// definition; here it gets one in which the values from 512 on are the rares.
+/// .004 reaches 512 at n = 65 759. The solver itself finds no suitable space there and uses the definition. The test
+/// gives it a space in which the values from 512 on are rare.
 #[test]
 fn values_that_grow_past_512_within_a_block_agree() {
     const HELD: usize = 65_600;
@@ -266,7 +269,7 @@ fn values_that_grow_past_512_within_a_block_agree() {
     }
 }
 
-/// Few lookups, and now and then or most of the time more codes in use than the fast path for few lookups knows.
+/// Few lookups, with more codes in use than the fast path for few lookups supports: for some positions or for most.
 #[test]
 fn short_lookup_lists_with_codes_above_32_agree() {
     let random = &mut Random::new("short lists");
@@ -284,7 +287,7 @@ fn short_lookup_lists_with_codes_above_32_agree() {
             let leap = (0..1 << bits).map(|constant| one(s, constant));
             let moves = known.moves().iter().copied().chain(leap).collect();
             let rule = Rule::from_moves(format!("{game} leaping by {bits} bits at {s}"), moves).unwrap();
-            // At 2s the values fall back to small ones.
+            // At n = 2s the values become small again.
             let expected = definition::values(&rule, 2 * s as usize + 3000).unwrap();
             assert!(expected[s as usize + 1..2 * s as usize].iter().all(|&v| v >= 1 << bits));
             let work = agrees(random, &rule, &expected);
@@ -293,8 +296,8 @@ fn short_lookup_lists_with_codes_above_32_agree() {
     }
 }
 
-/// A space that only looks good: the bits that it misses, or has too many, come into use later, so that common heaps turn
-/// out to be rare ones and what was computed ahead is taken back again and again.
+/// A space that looks suitable at first: bits that it lacks, or has too many of, come into use later. Common positions
+/// then turn out to be rare, and the solver repeatedly discards what it computed ahead.
 #[test]
 fn unsuitable_sparse_space_costs_time_but_no_value() {
     let random = &mut Random::new("bad spaces");
@@ -315,7 +318,8 @@ fn unsuitable_sparse_space_costs_time_but_no_value() {
             masks.flat_map(|mask| [0, 1].map(|e| (mask, e))).filter_map(|(mask, e)| SparseSpace::new(&rule, mask, e));
         let spaces: Vec<(usize, SparseSpace)> = spaces.map(|space| (rares(space), space)).collect();
         let Some(least) = spaces.iter().map(|s| s.0).min() else { continue };
-        // A space with a quarter more rares than the best stays in use; others are soon given up, which is a case too.
+        // A space with at most a quarter more rare positions than the best stays in use. The solver soon replaces
+        // others, which is tested too.
         let mut near: Vec<SparseSpace> = spaces.iter().filter(|s| s.0 * 4 <= least * 5).map(|s| s.1).collect();
         if case % 4 == 0 {
             near = spaces.iter().map(|s| s.1).collect();
@@ -332,9 +336,9 @@ fn unsuitable_sparse_space_costs_time_but_no_value() {
     assert!(found_rare > 0, "no space was bad enough");
 }
 
-/// Rares that come thousands of heaps apart are found when the candidates are a whole block ahead and have forgotten old
-/// values; once, the stream then went back to a heap that it no longer held, and a few values behind a late rare of
-/// Grundy's game were wrong. With bit 5 missing from its mask, .054 has hundreds of such rares.
+/// Rare positions that are thousands of positions apart are found when the producer is a whole block ahead and no
+/// longer holds old values. It must be able to continue from there all the same. With bit 5 missing from its mask,
+/// .054 has hundreds of such positions.
 #[test]
 fn distant_rare_positions_rewind_a_producer_that_is_a_block_ahead() {
     let rule: Rule = ".054".parse().unwrap();
@@ -346,16 +350,17 @@ fn distant_rare_positions_rewind_a_producer_that_is_a_block_ahead() {
     for block in [1024, 4096, 16384] {
         let (found, work) = continued(&rule, with(bad, block), first.clone(), count);
         assert_same_values(&rule, &format!("blocks of {block}"), &found, &expected);
-        assert!(work.found_rare > 300, "{} rares: not the case that was meant", work.found_rare);
+        assert!(work.found_rare > 300, "{} rare positions: the test no longer tries its case", work.found_rare);
     }
-    // What both agree on is also what the definition says, at the rares of the bad space.
+    // Both agree with the definition at the rare positions of the unsuitable space.
     let rares = (0..).zip(&expected).filter(|&(n, &v)| n > 200_000 && bad.is_rare(v, n)).take(20);
     for (n, &v) in rares {
         assert_eq!(definition::value_at(&rule, expected.as_slice(), n).unwrap(), v, "G({n})");
     }
 }
 
-/// A move that only takes all of a very large heap: no window is made that long, the definition does it.
+/// A move that only takes all of a very large heap needs a longer window than the solver has, so the solver uses the
+/// definition.
 #[test]
 fn removals_longer_than_the_window_use_the_definition() {
     let mut moves = "kayles".parse::<Rule>().unwrap().moves().to_vec();

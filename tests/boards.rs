@@ -35,7 +35,7 @@ fn path(n: u64) -> SimpleGraph {
     SimpleGraph::path(n).unwrap()
 }
 
-/// The definition and nothing else: recursion over whole positions, no components, no normal forms.
+/// The definition alone: recursion over whole positions, without components and normal forms.
 fn plainly<G: Game>(game: &G, position: &G::Position, known: &mut HashMap<G::Position, u16>) -> u16 {
     if let Some(&value) = known.get(position) {
         return value;
@@ -83,7 +83,7 @@ fn too_large_a_search_ends_at_its_bound_before_memory_is_exhausted() {
     assert!(refused(GameSolver::new(&RowsColumns, 100).value(Shape::diamond(5).unwrap())));
     assert!(refused(GameSolver::new(&RemoveSquare, 100).value(eight)));
     assert!(refused(GameSolver::new(&RemoveEdge, 100).value(SimpleGraph::new(&grid(8)).unwrap())));
-    // 2^17 options of one position alone.
+    // One position with 2^17 options.
     let game = NoFactor::new(60).unwrap();
     let primes = game.start() & !1;
     assert!(refused(GameSolver::new(&game, 100).value(primes)));
@@ -96,7 +96,7 @@ fn grid(n: u64) -> Edges {
     Edges::read(Path::new("grid"), &across.chain(down).collect::<String>(), Direction::Undirected).unwrap()
 }
 
-/// A game that never ends is none; the solver must notice before the machine does.
+/// A game that never ends has no values. The solver must refuse it before memory is exhausted.
 #[test]
 fn game_with_a_cycle_is_refused() {
     struct Circle;
@@ -154,14 +154,14 @@ fn the_squares_and_the_five_block_have_the_printed_values() {
     assert_eq!(value(&RemoveSquare, shape("#.../..##/..##")), 3, "1 and 2 make 3");
     assert_eq!(value(&RemoveSquare, shape("##./###")), 3, "the five-block of figure 3");
     assert_eq!(RemoveSquare.options(shape("##./###")).count(), 6, "one 2x2 and five 1x1");
-    // 2x3: taking a 2x2 wins, and taking a cell of the first column is answered in the middle one.
+    // 2x3: taking a 2x2 square wins; the answer to a cell of the first column is a cell of the middle one.
     assert_eq!(value(&RemoveSquare, shape("###/###")), 2);
     assert_eq!(value(&RemoveSquare, shape("#/#")), 0);
     assert_eq!(value(&RemoveSquare, shape("..#/#.#")), 1);
     assert_eq!(value(&RemoveSquare, shape(".##/#.#")), 0);
 }
 
-/// Three ways: the search of boards, the heap rule by its definition, and Table 1.
+/// Compares the search of boards, the heap rule by its definition, and Table 1.
 #[test]
 fn board_heap_rule_and_printed_table_agree_on_2_by_n() {
     let printed: Vec<u16> =
@@ -303,7 +303,7 @@ fn the_second_player_wins_no_factor_for_n_above_1() {
     }
 }
 
-/// Moves by the words: all sets of numbers, tried one by one.
+/// Computes the moves by their description: tries all sets of numbers one by one.
 #[test]
 fn the_moves_of_no_factor_are_all_sets_without_proper_factors_left() {
     let game = NoFactor::new(10).unwrap();
@@ -318,7 +318,8 @@ fn the_moves_of_no_factor_are_all_sets_without_proper_factors_left() {
     }
 }
 
-/// A search is refused for this number, so one too large would refuse what fits, and one too small hold too much.
+/// The search is refused by this number. If it were too large, possible searches would be refused; if too small, a
+/// search could exhaust memory.
 #[test]
 fn the_positions_of_no_factor_are_counted_right_without_a_search() {
     for n in 1..14u64 {
@@ -340,7 +341,8 @@ fn the_positions_of_no_factor_are_counted_right_without_a_search() {
 
 // ---- What the article says of single moves.
 
-/// Remove-a-square on 2x2k: "Remove the middle 2x2 square. If k > 1, the game separates into two identical configurations."
+/// Remove-a-square on 2x2k: "Remove the middle 2x2 square. If k > 1, the game separates into two identical
+/// configurations."
 #[test]
 fn taking_the_middle_square_wins_2_by_2k() {
     for k in 1..20u16 {
@@ -351,14 +353,14 @@ fn taking_the_middle_square_wins_2_by_2k() {
     }
 }
 
-/// Figure 4 of the article: G(3) = mex {0, 1, 3} = 2; and the moves on 2x3 that it tells of before.
+/// Figure 4 of the article: G(3) = mex {0, 1, 3} = 2; and the moves on 2x3 that the text before it describes.
 #[test]
 fn the_options_of_2_by_3_have_the_values_0_1_and_3() {
     let board = shape("###/###");
     let values: BTreeSet<u16> =
         RemoveSquare.options(board.clone()).map(|option| value(&RemoveSquare, option)).collect();
     assert_eq!(values, BTreeSet::from([0, 1, 3]));
-    // A cell of the first column, answered by one of the middle column: four moves are left, whatever they are.
+    // Takes a cell of the first column and then one of the middle column: four moves are left in any order.
     for answer in [".##/#.#", "..#/###"] {
         let answer = shape(answer);
         assert!(RemoveSquare.options(shape(".##/###")).any(|option| option == answer));
@@ -395,7 +397,7 @@ fn moves_on_stars_complete_graphs_and_cycles_match_the_article() {
     }
 }
 
-/// The search follows one of several equal lines; that loses no value.
+/// The search follows only one of several equal lines. This loses no value.
 #[test]
 fn moves_of_rows_and_columns_are_all_lines_up_to_equality() {
     let mut random = Random::new("lines");
@@ -474,7 +476,7 @@ fn the_board_command_prints_values_and_winners() {
     assert!(error.contains("100 positions") && error.contains("--positions"), "{error}");
 }
 
-/// What was found is not lost because a later position is refused, and a refusal does not wait for a search.
+/// A result is not lost if a later position is refused, and a refusal does not wait for a search.
 #[test]
 fn results_are_printed_before_a_later_position_is_refused() {
     let five = "5: nim-value 0, player 2 wins\n";
@@ -492,7 +494,7 @@ fn results_are_printed_before_a_later_position_is_refused() {
             ["diamond:100000: ", "at most 1048576 cells", "65535"],
         ),
         (1, &["remove-square", "1x0..3", "300x300"], ONE_BY_N, ["300x300: ", "4294967296", "--positions"]),
-        // What is no position of the game is said before any search.
+        // An invalid position is refused before any search.
         (2, &["rows-columns", "diamond:2", "cross:0x3"], "", ["0 and 3", "both are at least 1", "no cell"]),
         (2, &["rows-columns", "diamond:2", "cross:3x0..2"], "", ["3 and 0", "both are at least 1", "no cell"]),
         (2, &["remove-edge", "path:5", "cycle:2"], "", ["a cycle of 2", "at least 3", "no simple graph"]),
@@ -507,7 +509,7 @@ fn results_are_printed_before_a_later_position_is_refused() {
     }
 }
 
-/// No square but single cells, so the parity of the cells decides.
+/// These boards have no square but single cells, so the parity of the cells decides.
 const ONE_BY_N: &str =
     "1x0: nim-value 0, player 2 wins\n1x1: nim-value 1, player 1 wins\n1x2: nim-value 0, player 2 wins\n";
 
@@ -522,13 +524,13 @@ fn each_result_is_printed_before_the_next_search_ends() {
     searching.wait().unwrap();
 }
 
-/// A bound on positions guessed from the size of the first refused all of these.
+/// Boards whose number of positions is far below what their size suggests.
 #[test]
 fn large_boards_with_few_positions_are_searched_within_the_limits() {
     let rectangle = |m, n| Shape::rectangle(m, n).unwrap();
     assert_eq!(GameSolver::limited(&RemoveSquare).value(rectangle(1, 2001)).unwrap(), 1, "an odd number of cells");
-    // Taking the row wins; taking columns one by one, the parity decides: 1xn has the values 1, 2, 1, 2, ... from n = 1 on
-    // but for n = 1, where both are the one token: mex {0}, mex {0, 1}, mex {0, 2}, ...
+    // Taking the row wins. Taking columns one by one, the parity decides: 1xn has the values 1, 2, 1, 2, ... from n =
+    // 1 on. For n = 1 both moves are the same: mex {0}, mex {0, 1}, mex {0, 2}, ...
     for (n, expected) in [(1, 1), (2, 2), (3, 1), (600, 2), (601, 1)] {
         assert_eq!(GameSolver::limited(&RowsColumns).value(rectangle(1, n)).unwrap(), expected, "1x{n}");
     }

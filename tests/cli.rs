@@ -1,4 +1,4 @@
-//! The command line by example: results, exit statuses, messages, the promises of `--json`.
+//! The command line by example: results, exit statuses, messages, and the keys of `--json`.
 
 mod support;
 
@@ -23,7 +23,7 @@ fn every_command_has_help_with_an_example() {
     let help = stdout_of(&["--help"]);
     assert!(help.contains("Example"), "{help}");
     let commands = help.split_once("Commands:\n").unwrap().1.split_once("\n\n").unwrap().0;
-    // Names stand two columns in; what is further in is the rest of a description.
+    // Command names are indented by two columns; lines with more indentation continue a description.
     let names = commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names: BTreeSet<&str> = names.map(|line| line.split_whitespace().next().unwrap()).collect();
     let expected = "run status values export verify period survey merge play rectangle games cpu selftest generate";
@@ -81,8 +81,8 @@ fn request_larger_than_the_disk_is_refused_before_any_write() {
     let dirs = tempfile::tempdir().unwrap();
     let path = dirs.path().join("deep").join("run");
     fails(1, &["run", "kayles", "--to", "2^60", "--dir", path.to_str().unwrap()], &["no room", "--to"]);
-    assert!(!dirs.path().join("deep").exists(), "the directory was not made");
-    // And the number that is said to fit is one that is taken: the run starts to compute, or rather resumes.
+    assert!(!dirs.path().join("deep").exists(), "the directory was not created");
+    // The run accepts the number that the message states: it resumes and computes.
     let held = dirs.path().join("held");
     run_well("kayles", &held, &["--to", "5000"]);
     let before = std::fs::read(held.join("journal.jsonl")).unwrap();
@@ -102,7 +102,7 @@ fn directory_of_a_different_game_is_refused_untouched() {
         fails(1, &["run", game, "--to", "6000", "--dir", dir], &["0.77", "--dir"]);
     }
     assert!(std::fs::read(path.join("journal.jsonl")).unwrap() == before);
-    // The same game under another name, and no name at all.
+    // The same game under its code, and without a game.
     run_well("0.770", &path, &["--to", "5500"]);
     stdout_of(&["run", "--to", "6000", "--dir", dir]);
     assert_eq!(status(&path).unwrap()["count"], 6000);
@@ -138,7 +138,7 @@ fn values_are_printed_one_a_line_in_the_order_asked_for() {
     assert_eq!(stdout_of(&["values", dir, "998..1000", "0"]), [998, 999, 0].map(line).concat());
     fails(1, &["values", dir, "0..1001"], &["1001", "1000 values"]);
     fails(1, &["values", dir, "0..3", "1000"], &["1000 values"]);
-    // Larger than the largest table there can be.
+    // Larger than the largest possible table.
     fails(2, &["values", "kayles", "2^60"], &["grundy run"]);
 }
 
@@ -170,7 +170,7 @@ fn export_writes_the_formats_to_the_byte() {
     let dirs = tempfile::tempdir().unwrap();
     let path = dirs.path().join("run");
     let dir = path.to_str().unwrap();
-    // 0.6 has values above 255, kept elsewhere in a table of bytes.
+    // 0.6 has values above 255, which a table of bytes stores as escapes.
     for (game, count, width) in [("grundy", 201, "u8"), ("0.6", 20_000, "u8"), ("0.6", 19_000, "u16")] {
         let _ = std::fs::remove_dir_all(&path);
         run_well(game, &path, &["--to", &count.to_string(), "--width", width]);
@@ -256,7 +256,7 @@ fn verify_checks_by_digest_and_by_definition_and_by_range() {
     fails(1, &["verify", dir, "--range", "0..9001"], &["9000 values"]);
 }
 
-/// A whole run with one wrong value, sealed by its own journal, passes the digest; the definition finds the value.
+/// One wrong value with a matching journal and digest passes the digest level; the definition level finds the value.
 #[test]
 fn wrong_value_with_a_matching_digest_is_found_by_the_definition() {
     use grundy::checkpoint::journal::Journal;
@@ -335,7 +335,7 @@ fn closed_stdout_is_no_error() {
     }
 }
 
-/// Weeks of work do not end because the terminal is gone, or `head` has seen enough.
+/// A long run does not end because its terminal is closed or `head` has exited.
 #[test]
 fn run_with_closed_stdout_and_stderr_completes() {
     let dirs = tempfile::tempdir().unwrap();
@@ -355,12 +355,12 @@ fn run_with_closed_stdout_and_stderr_completes() {
         };
         assert_eq!(begin("30000").wait().unwrap().code(), Some(0), "{to_close} closed");
         assert_eq!(begin("30000").wait().unwrap().code(), Some(0), "{to_close} closed, nothing to do");
-        // With a line in the log that says what was found.
+        // The run writes a line about the torn tail to its log.
         let journal = dir.join("journal.jsonl");
         std::fs::OpenOptions::new().append(true).open(&journal).unwrap().write_all(b"torn").unwrap();
         assert_eq!(begin("40000").wait().unwrap().code(), Some(0), "{to_close} closed, with something to say");
         assert_eq!(grundy(["verify"]).arg(&dir).output().unwrap().status.code(), Some(0));
-        // An error stays one.
+        // An error still gives its exit status.
         assert_eq!(begin("1e30").wait().unwrap().code(), Some(2), "{to_close} closed");
     }
 }
@@ -380,7 +380,7 @@ fn quiet_suppresses_progress_and_log_but_not_errors() {
     fails(1, &["-q", "run", "grundy", "--to", "100", "--dir", dir], &["0.77"]);
 }
 
-/// The tests may run as a user whom permissions do not stop, so nothing here expects a refusal.
+/// The tests may run as root, whom permissions do not stop, so no test here expects a refusal.
 #[test]
 fn a_directory_without_write_permission_can_be_read() {
     let dirs = tempfile::tempdir().unwrap();

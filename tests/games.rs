@@ -1,5 +1,5 @@
-//! Schrage's game and sums of heaps: what the articles print, the theorem against the recursion, every winning move
-//! against all moves.
+//! Schrage's game and sums of heaps: printed tables, the theorem against the recursion, and the winning moves against
+//! all moves.
 
 mod support;
 
@@ -21,7 +21,7 @@ fn defined(game: &str, count: usize) -> Vec<u16> {
 
 // Schrage's game
 
-/// Every bar that fits, its sides from 1 on.
+/// All bars with sides from 1 up to these.
 fn bars(sides: &[u64]) -> Vec<Vec<u64>> {
     sides.iter().fold(vec![vec![]], |bars, &most| {
         bars.iter().flat_map(|bar| (1..=most).map(move |side| [&bar[..], &[side]].concat())).collect()
@@ -44,7 +44,8 @@ fn theorem_equals_direct_recursion_up_to_five_dimensions() {
     }
 }
 
-/// A bar that is broken as the definition says, with a map and no arrays: the recursion of [`Bars`] once more.
+/// Breaks bars as the definition states, with a map instead of arrays: the recursion of [`Bars`], implemented a second
+/// time.
 #[test]
 fn recursion_equals_the_definition_of_the_game() {
     fn value(bar: &[u64], d: u64, known: &mut std::collections::BTreeMap<Vec<u64>, u16>) -> u16 {
@@ -94,8 +95,8 @@ fn sides_may_be_swapped_and_sides_of_1_and_2_do_not_count() {
     assert_eq!([direct.value(&[41, 1]), direct.value(&[0, 1]), direct.value(&[1]), direct.side_value(2, 1)], [None; 4]);
 }
 
-/// Section 4 states the least difference of parts I and K - I as |K - I| >= d. Taken so it does not give Grundy's game
-/// for d = 1, which the same sentence says it does.
+/// Section 4 prints the least difference of the parts I and K - I as |K - I| >= d. With this formula d = 1 would not
+/// give Grundy's game, although the same sentence states it.
 #[test]
 fn least_difference_is_between_the_parts_despite_the_printed_formula() {
     let mut letter = vec![0, 0];
@@ -134,7 +135,7 @@ fn table_2() -> Vec<(u64, Vec<u16>)> {
     rows
 }
 
-/// What data/README.md says of the mistakes, cell by cell.
+/// Compares Table 2 with the list of misprints in data/README.md, cell by cell.
 #[test]
 fn table_2_of_schrage_has_only_the_known_misprints() {
     let direct = Bars::compute(&[20, 20], 1).unwrap();
@@ -243,7 +244,7 @@ fn the_table_of_rectangle_is_table_2() {
 
 // Sums of heaps
 
-/// One game of a position, with its values.
+/// A component of a position: a game with its values.
 struct SequenceStats {
     rule: Option<Rule>,
     values: Vec<u16>,
@@ -272,7 +273,7 @@ impl SequenceStats {
         }
     }
 
-    /// Every move of a heap of n as (left, constant), by the letter of the normal form, as often as rules allow it.
+    /// Every move of a heap of n as (parts, constant), by the normal form; a move may occur more than once.
     fn moves(&self, n: u64) -> Vec<([u64; 2], u16)> {
         let Some(rule) = &self.rule else { return (0..n).map(|left| ([0, left], 0)).collect() };
         let mut all = Vec::new();
@@ -318,7 +319,7 @@ fn digital_sum(a: u64, b: u64) -> u64 {
     if a == 0 && b == 0 { 0 } else { (a + b) % 2 + 2 * digital_sum(a / 2, b / 2) }
 }
 
-/// The winning moves are all moves after which the digital sum is 0, each once; and there is one if the sum is not 0.
+/// The winning moves are all moves after which the digital sum is 0, each once. There is one if the sum is not 0.
 #[test]
 fn winning_moves_are_all_moves_to_value_0() {
     let split = |remove, constant, d| Move { remove, constant, leaves: Leaves::Two { min_difference: d } };
@@ -359,7 +360,7 @@ fn winning_moves_are_all_moves_to_value_0() {
                 }
             }
         }
-        assert_eq!(expected.is_empty(), total == 0, "the sum decides who wins");
+        assert_eq!(expected.is_empty(), total == 0, "the sum decides the winner");
         let mut key: Vec<_> = wins.iter().map(|win| (win.heap, win.taken(), win.constant, win.left)).collect();
         if !heaps.iter().any(|(game, _)| game.rule.is_none()) {
             assert!(key.is_sorted(), "in order: {key:?}");
@@ -383,7 +384,7 @@ fn omega_can_be_decreased_to_every_smaller_value_in_one_move() {
     }
 }
 
-/// Grundy's article, statement (1), of all positions of three heaps up to 12; and that Nim heaps have value x.
+/// Grundy's article, statement (1), for all positions of three heaps up to 12; and a Nim heap of x has value x.
 #[test]
 fn nim_p_positions_lead_only_to_n_positions_and_n_to_some_p() {
     let nim = SequenceStats::new("nim", 0);
@@ -429,7 +430,7 @@ fn nim_39_35_25_14_has_one_winning_move_15_from_the_third_heap() {
         stdout_of(&["play", "nim", "9"]),
         "nim-value 9: the player to move wins with\nheap 1: 9 -> 0 (take 9)\n"
     );
-    // The example of the digital sum: 13, to be made 6 in one of three heaps.
+    // The example of the digital sum: 13 becomes 6 by a move in one of three heaps.
     assert!(stdout_of(&["play", "nim", "45", "39", "25", "30"]).starts_with("nim-value 13: "));
     assert_eq!(
         stdout_of(&["play", "nim", "45", "39", "25", "30", "6"]),
@@ -452,7 +453,7 @@ fn the_nim_addition_table_is_printed_as_in_1939() {
 
 #[test]
 fn moves_that_split_or_leave_nothing_or_one_cell_are_described() {
-    // Omega(17) = 2, and 5 and 12 have 2 and 1: with a heap of value 3 beside.
+    // Omega(17) = 2; 5 and 12 have the values 2 and 1. The other heap has value 3.
     let moves = stdout_of(&["play", "grundy:17", "nim:3"]);
     assert!(moves.contains("heap 1: 17 -> 5 + 12\n"), "{moves}");
     assert_eq!(
@@ -463,7 +464,7 @@ fn moves_that_split_or_leave_nothing_or_one_cell_are_described() {
         stdout_of(&["play", "kayles", "3"]),
         "nim-value 3: the player to move wins with\nheap 1: 3 -> 1 + 1 (take 1)\n"
     );
-    // A 2x1 board: one cell is taken, the other stays, so the position is not yet over.
+    // A 2x1 board: a move takes one cell and leaves the other, so the game is not over.
     assert_eq!(stdout_of(&["play", "remove-a-square", "1"]), "nim-value 0: the player to move loses\n");
     assert_eq!(
         stdout_of(&["play", "remove-a-square:1", "nim:1"]),
@@ -523,7 +524,7 @@ fn game_arguments_may_contain_colons_or_name_directories() {
     fails(2, &["play", "kayles", "18446744073709551615"], &["grundy run"]);
 }
 
-/// Values beyond a byte, in pieces of the walk: every split of a large heap, once more by hand.
+/// Values above a byte, searched in several pieces: compares with every split of a large heap.
 #[test]
 fn winning_moves_of_a_large_heap_are_complete() {
     let n = 300_000usize;

@@ -15,7 +15,7 @@ fn graph(lines: &str) -> Graph {
     Graph::new(Edges::read(Path::new("x"), lines, Direction::Directed).unwrap()).unwrap()
 }
 
-/// A random acyclic graph of `n` vertices named by numbers; edges go to smaller ones.
+/// A random acyclic graph with `n` vertices named by numbers; edges lead to smaller numbers.
 fn random_game(random: &mut Random, n: u64) -> (String, Graph) {
     let mut lines: String = (0..n).map(|v| format!("{v}\n")).collect();
     for from in 0..n {
@@ -48,7 +48,7 @@ fn partition_has_properties_p1_and_p2_and_values_are_the_mex() {
     }
 }
 
-/// The main theorem, against the sum as one graph of pairs.
+/// The main theorem: compares the sum of two games with the graph of all pairs.
 #[test]
 fn the_value_of_a_sum_is_the_digital_sum() {
     let mut random = Random::new("sum");
@@ -100,7 +100,7 @@ fn the_digital_sums_and_lowered_values_are_as_printed() {
     assert_eq!(lowered(&[39, 35, 10, 14], 0), []);
 }
 
-/// For every d below the sum some value can be lowered so that the sum is d; tried against all lower values.
+/// For every d below the sum, some value can be lowered so that the sum is d; compared with all lower values.
 #[test]
 fn the_theorem_of_lowered_values_finds_all_of_them() {
     let mut random = Random::new("lowered");

@@ -24,22 +24,22 @@ use support::simulated::{
 };
 use support::{Random, cases};
 
-/// What happens to a run. SpotChecks and numbers are reduced to what there is.
+/// An event in the history of a run. Numbers are reduced to the range that exists at that time.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A process computes this number of values more, and may be stopped before.
+    /// A process computes up to `by` more values, and may be stopped before.
     Run { by: u64, every: u64, stop: Option<u64>, solver: usize, threads: usize, repair: bool },
-    /// A process is killed at an operation; or the power is cut, and this seed says what is left.
+    /// A process is killed at an operation, or the power is cut and the seed chooses what remains.
     End { by: u64, every: u64, at: u64, power_cut: Option<u64> },
-    /// Operations of a process fail at random.
+    /// Random operations of a process fail.
     Fail { by: u64, seed: u64, harmful: u64 },
-    /// A byte of a file is altered.
+    /// A byte of a file changes.
     Flip { file: usize, at: u64, with: u8 },
-    /// A file is cut.
+    /// A file is truncated.
     Cut { file: usize, at: u64 },
-    /// A process goes back to what is good.
+    /// A process rolls back.
     Rollback { by: u64 },
-    /// Somebody reads.
+    /// A reader reads all values.
     Look,
 }
 
@@ -64,13 +64,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..12)
 }
 
-/// Looks at a run from the outside while it goes on, and asks it to stop.
+/// Reads the run during the computation, and stops it at a given count.
 struct Reader<'a> {
     game: &'a Game,
     disk: &'a Memory,
     stop: &'a AtomicBool,
     stop_at: u64,
-    looks: u64,
+    calls: u64,
 }
 
 impl Observer for Reader<'_> {
@@ -82,17 +82,17 @@ impl Observer for Reader<'_> {
 
     fn advanced(&mut self, progress: &Progress) {
         self.stop.store(progress.count >= self.stop_at, Ordering::Relaxed);
-        self.looks += 1;
-        if progress.committed > 0 && self.looks.is_multiple_of(3) {
-            looks_right(self.game, self.disk, progress.committed);
+        self.calls += 1;
+        if progress.committed > 0 && self.calls.is_multiple_of(3) {
+            assert_readable(self.game, self.disk, progress.committed);
         }
     }
 
     fn note(&mut self, _: &str) {}
 }
 
-/// A reader finds what is committed, and all of it right.
-fn looks_right(game: &Game, disk: &Memory, committed: u64) {
+/// Checks that a reader finds all committed values, and that they are correct.
+fn assert_readable(game: &Game, disk: &Memory, committed: u64) {
     use grundy::theory::definition::Sequence;
     let view = RunReader::open_in(&dir(on(disk))).unwrap();
     assert!(view.len() >= committed, "{committed} values were committed, {} are read", view.len());
@@ -105,14 +105,14 @@ fn looks_right(game: &Game, disk: &Memory, committed: u64) {
     assert_eq!(status.digest, game.digest(status.count));
 }
 
-/// The model of a run: a list of values, and the number of committed ones.
+/// The model of a run: its values, and the number of committed ones.
 struct Model {
     game: &'static Game,
     width: Width,
     disk: Memory,
-    /// The least number of values that must be there.
+    /// Least number of values that the run must hold.
     committed: u64,
-    /// The disk before somebody altered it.
+    /// The disk before the first damage.
     undamaged: Option<Memory>,
 }
 
@@ -122,7 +122,7 @@ impl Model {
         Process { to, every, width: self.width, keep: FREES.then_some(KEEP), ..USUAL }
     }
 
-    /// A process with no faults has ended; `before` is what it found.
+    /// Checks the end of a process without faults; `before` is what it found on the disk.
     fn ended(&mut self, process: Process, ended: grundy::Result<Outcome>, before: &[Option<Vec<u8>>; 3]) {
         let disk = &self.disk;
         match (ended, self.undamaged.is_some()) {
@@ -136,13 +136,14 @@ impl Model {
             (Err(error), true) => {
                 let foreign = matches!(error, Error::Mismatch { .. } | Error::NoRun { .. });
                 assert!(error.kind() == Kind::Damage || foreign, "{error}");
-                // But for a torn tail of the journal, which is dropped first.
+                // Only a torn tail of the journal may be dropped before the refusal.
                 let now = FILES.map(|name| disk.get(name));
                 let torn = before[2].as_ref().is_some_and(|b| now[2].as_ref().is_some_and(|now| b.starts_with(now)));
                 let same = now[..2] == before[..2] && (torn || now[2] == before[2]);
                 assert!(process.repair || process.rollback || same, "a refused run changes nothing: {error}");
                 if process.rollback {
-                    // Not all damage can be undone: a journal with a broken record before good ones, a missing header.
+                    // Rollback cannot repair all damage, for example a damaged record before good ones or a missing
+                    // header.
                     self.disk = self.undamaged.take().unwrap();
                 }
             }
@@ -152,7 +153,7 @@ impl Model {
 
     fn step(&mut self, step: &Step, pools: &[rayon::ThreadPool]) {
         let before = FILES.map(|name| self.disk.get(name));
-        // Faults are tried on good disks only; a process without faults opens the others.
+        // Faults are tried on undamaged disks only; a process without faults opens the others.
         let usual =
             Step::Run { by: 1, every: if FREES { 1000 } else { 100 }, stop: None, solver: 0, threads: 0, repair: true };
         let damaged = self.undamaged.is_some();
@@ -167,7 +168,7 @@ impl Model {
                 let process = Process { repair, method: Some(method), ..self.process(by, every) };
                 let flag = AtomicBool::new(false);
                 let stop_at = stop.unwrap_or(u64::MAX);
-                let mut reader = Reader { game: self.game, disk: &self.disk, stop: &flag, stop_at, looks: 0 };
+                let mut reader = Reader { game: self.game, disk: &self.disk, stop: &flag, stop_at, calls: 0 };
                 let run = || process.watched(self.game, on(&self.disk), &mut reader, &flag);
                 let ended = pools[threads].install(run);
                 self.ended(process, ended, &before);
@@ -200,13 +201,13 @@ impl Model {
             }
             Step::Look => {
                 if !damaged && self.committed > 0 {
-                    looks_right(self.game, &self.disk, self.committed);
+                    assert_readable(self.game, &self.disk, self.committed);
                 }
             }
         }
     }
 
-    /// A process of which nobody knows how far it came, but for what it published.
+    /// After a fault the progress of a process is unknown, except for what it published.
     fn broke_off(&mut self, ended: grundy::Result<Outcome>) {
         if let Err(error) = &ended {
             assert_eq!(error.kind(), Kind::Failed, "{error}");
@@ -219,10 +220,10 @@ impl Model {
         if records.any(|record| record["count"] == published) {
             self.committed = self.committed.max(published);
         }
-        looks_right_if_there(self.game, &self.disk, self.committed);
+        assert_readable_if_committed(self.game, &self.disk, self.committed);
     }
 
-    /// Of one of [`FILES`], or the snapshot.
+    /// Damages one of [`FILES`] or the snapshot.
     fn damage(&mut self, file: usize, alter: impl FnOnce(&mut Vec<u8>)) {
         let snapshot = || self.disk.names().unwrap().into_iter().find(|name| name.starts_with("snapshot-"));
         let Some(name) = FILES.get(file).map(ToString::to_string).or_else(snapshot) else { return };
@@ -236,9 +237,9 @@ impl Model {
     }
 }
 
-fn looks_right_if_there(game: &Game, disk: &Memory, committed: u64) {
+fn assert_readable_if_committed(game: &Game, disk: &Memory, committed: u64) {
     if committed > 0 {
-        looks_right(game, disk, committed);
+        assert_readable(game, disk, committed);
     }
 }
 
@@ -251,7 +252,7 @@ fn committed_values_survive_random_histories_of_faults() {
     } else {
         after(Game::sparse(), &Memory::new(), Process { to: 4200, every: 1400, ..USUAL })
     };
-    /// As many at a time, each with chances of its own.
+    /// Number of threads, each with its own random generator.
     const LANES: u64 = 4;
     let count = if FREES { cases(50, 2000) } else { cases(500, 50_000) };
     let done = AtomicU64::new(0);
@@ -310,5 +311,5 @@ fn committed_values_survive_random_histories_of_faults() {
             scope.spawn(move || lane(&seed));
         }
     });
-    tally.end(count, &format!("{} steps, after each of which what was committed was there", done.into_inner()));
+    tally.end(count, &format!("{} steps, after each of which the committed values were present", done.into_inner()));
 }

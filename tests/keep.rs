@@ -1,5 +1,5 @@
-//! Runs that keep less than everything: what is kept is right, what is freed is refused, and nothing is ever a zero that
-//! was a value.
+//! Runs with `--keep`: retained values are correct, readers refuse discarded values, and no discarded value is read as
+//! 0.
 
 mod support;
 
@@ -21,25 +21,25 @@ use std::time::{Duration, Instant};
 use support::{Random, grundy, run, run_well, status, text};
 use tempfile::TempDir;
 
-/// A quick game, .106 computes tens of millions of values a second; all its values are below 256.
+/// .106 computes tens of millions of values per second; all its values are below 256.
 const GAME: &str = ".106";
 const TO: u64 = 90_000_000;
 
-/// The head, and the one whole segment that fits between it and the last 140 000 values committed before the end.
+/// Number of first values that every run keeps. One whole segment lies between them and the last 140 000 values.
 const HEAD: u64 = 1 << 26;
 const SEGMENT: u64 = 1 << 24;
 const FREED: Range<u64> = HEAD..HEAD + SEGMENT;
 
 const KEEP: [&str; 4] = ["--to", "90000000", "--keep", "140000"];
 
-/// Where the header of values.npy ends.
+/// Length of the header of values.npy.
 const DATA: u64 = 4096;
 
 fn values(dir: &Path) -> PathBuf {
     dir.join("values.npy")
 }
 
-/// A run of everything, and one in which a segment is freed; made once, read by all.
+/// A run that keeps everything and one that has discarded a segment, created once for all tests.
 fn runs() -> (&'static Path, &'static Path) {
     static ONCE: OnceLock<TempDir> = OnceLock::new();
     static PATHS: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
@@ -54,7 +54,7 @@ fn runs() -> (&'static Path, &'static Path) {
     (whole, kept)
 }
 
-/// A copy of the kept run to spoil.
+/// A copy of the run with discarded values, which the test may damage.
 fn copied() -> (TempDir, PathBuf) {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("run");
@@ -76,7 +76,7 @@ fn is_hole(path: &Path, range: Range<u64>) -> bool {
     part(path, range).iter().all(|&byte| byte == 0)
 }
 
-/// What is kept is to the byte what a run of everything has.
+/// Checks that the retained bytes equal those of the full run.
 fn same_where_kept(kept: &Path, whole: &Path) {
     let (one, other) = (status(kept).unwrap(), status(whole).unwrap());
     for key in ["game", "count", "width", "escapes", "digest", "rares", "last_rare", "max_value", "max_at"] {
@@ -92,7 +92,7 @@ fn output_on(arguments: &[&str], dir: &Path, more: &[&str]) -> Output {
     grundy(arguments).arg(dir).args(more).output().unwrap()
 }
 
-/// A failure with this exit status and nothing on stdout.
+/// Checks that the command failed with this exit status and printed nothing to stdout.
 fn fails(code: i32, output: &Output, words: &[&str]) {
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{stderr}");
@@ -125,15 +125,15 @@ fn readers_refuse_freed_values_and_read_the_rest() {
         fails(1, &output_on(&["verify"], dir, &["--range", range]), &places);
     }
     fails(1, &output_on(&["export", "--format", "npy"], dir, &[]), &places);
-    // A heap above the freed ones has options in them.
+    // The options of a position above the discarded ones include discarded values.
     fails(1, &output_on(&["verify", "--level", "definition"], dir, &["--range", "89999999"]), &places);
-    // A game is not half told, and then found to be without its moves.
+    // The command prints no value before it finds that the moves are discarded.
     for json in [&[][..], &["--json"]] {
         let heap = format!("{}:89999999", dir.display());
         fails(1, &grundy(["play", &heap, "nim:60000"]).args(json).output().unwrap(), &places);
         let heap = format!("{}:67108863", dir.display());
-        let told = grundy(["play", &heap, "nim:60000"]).args(json).output().unwrap();
-        assert!(told.status.success() && text(&told.stdout).contains("60000"), "{}", text(&told.stderr));
+        let retained = grundy(["play", &heap, "nim:60000"]).args(json).output().unwrap();
+        assert!(retained.status.success() && text(&retained.stdout).contains("60000"), "{}", text(&retained.stderr));
     }
     for range in ["67108800..67108864", "83886080..83886090", "89999999"] {
         assert_eq!(
@@ -170,7 +170,7 @@ fn verify_states_which_values_it_could_not_check() {
     assert!(for_people.contains("67108864..83886080: not checked"), "{for_people}");
 }
 
-/// A reader that was opened before the run freed more must not take the new hole for values.
+/// A reader that was opened before the run discarded more must not read the new hole as values.
 #[test]
 fn values_freed_during_reading_are_refused() {
     let (_parent, dir) = copied();
@@ -216,7 +216,7 @@ fn keep_persists_across_stops_and_kills_with_the_same_digest() {
     assert_eq!(journal::read(&dir).unwrap().last.keep, Some(140_000));
 }
 
-/// The record says what is freed, and then the process is killed: the hole is not there yet.
+/// The record states what is discarded, and a kill before the hole is punched leaves the old bytes.
 #[test]
 fn hole_missing_after_a_kill_is_not_readable_and_is_punched_by_run() {
     let (whole, _) = runs();
@@ -240,7 +240,7 @@ fn hole_missing_after_a_kill_is_not_readable_and_is_punched_by_run() {
     }
 }
 
-/// A larger SIZE keeps more from now on; a smaller one frees a run that is finished already.
+/// A larger SIZE keeps more from then on; a smaller one discards values of a finished run.
 #[test]
 fn keep_size_may_change_and_freed_values_stay_freed() {
     let (whole, _) = runs();
@@ -304,7 +304,7 @@ fn damage_is_repaired_if_earlier_values_exist_else_rolled_back() {
     }
 }
 
-/// The same with `--rollback` asked for.
+/// As the test above, with `--rollback`.
 #[test]
 fn damage_in_first_or_last_values_is_reported_and_rolled_back() {
     let tail = FREED.end + 100_000..TO - 4;
@@ -325,7 +325,7 @@ fn damage_in_first_or_last_values_is_reported_and_rolled_back() {
 fn keep_below_the_lookback_is_refused_with_the_size_needed() {
     let dirs = tempfile::tempdir().unwrap();
     let dir = dirs.path().join("run");
-    // 65536 heaps of the witness search, and what it learns from.
+    // 65536 positions of the witness search, and the sample that it learns from.
     fails(
         1,
         &run("grundy", &dir, &["--to", "1000", "--keep", "65536"]),
@@ -335,7 +335,7 @@ fn keep_below_the_lookback_is_refused_with_the_size_needed() {
     fails(1, &run(".3", &dir, &["--to", "1000", "--keep", "1M"]), &["definition"]);
     assert!(!values(&dir).exists());
     assert_eq!(run("grundy", &dir, &["--keep", "0"]).status.code(), Some(2));
-    // The rare position 82860 comes in the first second. The known ones at 47 million are beyond --to.
+    // The rare position 82860 comes in the first second. The known ones at 47 million are beyond `--to`.
     let begun = Instant::now();
     fails(1, &run("grundy", &dir, &["--to", "47e6", "--keep", "140000"]), &["82860", "--keep 148396"]);
     assert!(begun.elapsed() < Duration::from_secs(30));
@@ -347,7 +347,7 @@ fn keep_below_the_lookback_is_refused_with_the_size_needed() {
     run_well("grundy", &dir, &["--to", &more, "--keep", "148396"]);
 }
 
-/// Some values of a sequence are gone.
+/// A sequence with discarded values.
 struct Holed {
     values: Vec<u16>,
     hole: Range<u64>,
@@ -368,7 +368,7 @@ impl Sequence for Holed {
     }
 }
 
-/// .034 has 1079 rare positions up to 71722, and one more, 374473.
+/// .034 has 1079 rare positions up to 71722, and the next one at 374473.
 #[test]
 fn rare_position_that_needs_freed_values_stops_with_correct_values() {
     let rule: Rule = ".034".parse().unwrap();
@@ -401,13 +401,14 @@ fn rare_position_that_needs_freed_values_stops_with_correct_values() {
         }
     };
     assert!(matches!(error, Error::Freed { heap: Some(n), .. } if n == new), "{error}");
-    // The block in which it lies is not proved to its end.
+    // The solver has not proved its block to the end.
     assert!(holed.len() <= new && holed.len() > new - 20_000, "{}", holed.len());
     assert!(holed.values == values[..holed.values.len()]);
     assert_eq!(solver.rares(holed.len()), (rares.len() as u64 - 1, last));
 }
 
-/// The rare positions of Grundy's game are known up to 48 399 022: a SIZE below that would end the run there, hours later.
+/// The rare positions of Grundy's game are known up to 48 399 022. A SIZE below that would stop the run there, after
+/// hours.
 #[test]
 fn keep_too_small_for_a_known_game_is_refused_at_the_start() {
     let parent = tempfile::tempdir().unwrap();
@@ -415,8 +416,8 @@ fn keep_too_small_for_a_known_game_is_refused_at_the_start() {
     for more in [&[][..], &["--to", "1e11"]] {
         let output = run("grundy", &dir, &[&["--keep", "1M"], more].concat());
         fails(1, &output, &["48399022", "--keep"]);
-        assert!(!dir.exists(), "nothing was made");
+        assert!(!dir.exists(), "nothing was created");
     }
-    // A run that ends before these positions does not look back at them.
+    // A run that ends before these positions needs no lookback to them.
     run_well("grundy", &dir, &["--keep", "1M", "--to", "100000"]);
 }

@@ -1,5 +1,5 @@
-//! What a name on the command line stands for: games, aliases, misspelled names, run directories; and that what the program
-//! says of named games is what `data/` says.
+//! Names on the command line: games, aliases, misspelled names and run directories; and what the program states of
+//! named games equals `data/`.
 
 mod support;
 
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use support::{data, fails, grundy, run_well, stdout_of, text};
 
-/// What the program prints in this directory: exit status, stdout, stderr.
+/// Exit status, stdout and stderr of the program in this directory.
 fn within(dir: &Path, arguments: &[&str]) -> (i32, String, String) {
     let output = grundy(arguments).current_dir(dir).output().unwrap();
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
@@ -76,7 +76,7 @@ fn nim_works_in_run_export_survey_and_play() {
     assert_eq!((rows[1][saltus], rows[2][saltus]), ("0", "1"), "{table}");
 }
 
-/// All values that fit are committed before the first that does not.
+/// All values up to the first that does not fit are committed.
 #[test]
 fn nim_run_stops_at_the_first_value_above_65535() {
     let home = tempfile::tempdir().unwrap();
@@ -127,7 +127,7 @@ fn misere_play_is_refused_by_name_with_exit_status_2() {
     }
 }
 
-/// Every command that reads a run directory, with the arguments it needs besides.
+/// Every command that reads a run directory, with the other arguments that it needs.
 fn readers(dir: &str) -> [Vec<&str>; 3] {
     [vec!["status", dir], vec!["export", dir, "--format", "csv"], vec!["verify", dir]]
 }
@@ -165,7 +165,7 @@ fn directory_of_runs_given_as_a_run_is_refused_with_their_list() {
     }
 }
 
-/// Nobody who follows the advice makes a run that is named like the mistake.
+/// Following the advice never creates a run with the misspelled name.
 #[test]
 fn advice_never_creates_a_run_with_a_misspelled_name() {
     let home = tempfile::tempdir().unwrap();
@@ -190,16 +190,16 @@ fn advice_never_creates_a_run_with_a_misspelled_name() {
         "{missing}"
     );
     let left = std::fs::read_dir(home.path()).unwrap().count();
-    assert_eq!(left, 2, "no command made anything");
+    assert_eq!(left, 2, "no command created anything");
 }
 
-/// A number as people group it, `11 770 282`.
+/// A number with grouped digits, such as `11 770 282`.
 fn grouped(text: &str) -> u64 {
     let digits: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     digits.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// The first number behind `label`, whose digits blanks may group.
+/// The first number after `label`, with digits that blanks may group.
 fn number_behind(text: &str, label: &str) -> u64 {
     let rest = text.split_once(label).unwrap_or_else(|| panic!("no {label}")).1;
     grouped(rest.split(|c: char| !c.is_ascii_digit() && !c.is_whitespace()).next().unwrap())
@@ -267,7 +267,7 @@ fn last_rare_positions_of_named_games_equal_those_in_data() {
         last.insert(canonical(cells[0]), grouped(cells[4].split_once(", ").unwrap().1));
     }
     last.insert("grundy".into(), number_behind(&data("results/grundy.md"), "\n- last_rare: "));
-    // A period of even length that is proved makes the rare positions periodic, too.
+    // A proved period of even length makes the rare positions periodic too.
     for game in ["kayles", "remove-a-square"] {
         let rule: Rule = game.parse().unwrap();
         let known = rule.known().unwrap();
@@ -298,7 +298,7 @@ fn games_lists_nim_and_what_is_known_of_each_game() {
     assert_eq!(keys, ["about", "aliases", "game", "last_rare", "mask", "period", "position", "preperiod"]);
 }
 
-/// The help names every processor feature that the detection in the source asks for.
+/// Compares the help with the processor features that the detection in the source tests.
 #[test]
 fn kernel_help_names_every_feature_that_detection_requires() {
     let help = stdout_of(&["run", "--help"]);
@@ -308,10 +308,10 @@ fn kernel_help_names_every_feature_that_detection_requires() {
         let line = help.split_once(&format!("- {kernel}:")).unwrap_or_else(|| panic!("{help}")).1;
         let line = line.split_once("\n          - ").unwrap().0.to_lowercase();
         let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric()).collect();
-        let asked: Vec<&str> =
+        let required: Vec<&str> =
             source.split("is_x86_feature_detected!(\"").skip(1).filter_map(|s| s.split('"').next()).collect();
-        assert!(asked.len() >= 4, "{kernel}: {asked:?}");
-        for feature in asked {
+        assert!(required.len() >= 4, "{kernel}: {required:?}");
+        for feature in required {
             let name = feature.strip_prefix("avx512").unwrap_or(feature);
             assert!(words.contains(&name), "{kernel}: the help does not name {feature}: {line}");
         }
@@ -328,7 +328,7 @@ fn the_program_states_its_commit_and_target_everywhere() {
         let output = Command::new("git").args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output().ok()?;
         output.status.success().then(|| text(&output.stdout).trim().to_owned())
     };
-    // Elsewhere than in a work tree the commit is that of the package, or left out.
+    // Outside a work tree the commit is that of the package, or absent.
     if git(&["ls-files", "--error-unmatch", "Cargo.toml"]).is_some() {
         let commit = git(&["rev-parse", "HEAD"]).unwrap();
         assert_eq!(details[0].strip_suffix("+changes").unwrap_or(details[0]), &commit[..12]);

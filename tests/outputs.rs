@@ -1,4 +1,4 @@
-//! Files that commands write: what they must never overwrite, and what becomes of one that cannot be completed.
+//! Files that commands write: which files they never overwrite, and what remains of a file that cannot be completed.
 
 mod support;
 
@@ -35,7 +35,7 @@ impl Place {
         output_of(&["export", &self.run(), "--format", format, "-o", file])
     }
 
-    /// What an export prints.
+    /// Stdout of an export.
     fn exported(&self, format: &str) -> Vec<u8> {
         output_of(&["-q", "export", &self.run(), "--format", format]).stdout
     }
@@ -108,10 +108,10 @@ fn directories_and_block_devices_are_refused_as_outputs() {
     fails(1, &["export", run, "--format", "csv", "-o", &directory], &["this is a directory"]);
     fails(1, &["-q", "period", "kayles", "--certificate", &directory], &["this is a directory"]);
     fails(1, &["export", run, "--format", "csv", "-o", &place.path("new/")], &["not the name of a file"]);
-    // A loop device that is not in use: nothing can be written to it, whatever a program tries.
+    // An unused loop device; every write to it fails.
     let block = place.path("block");
     match Command::new("mknod").args([&block, "b", "7", "1048575"]).output() {
-        Ok(made) if made.status.success() => fails(1, &["tune", "-o", &block], &["this is a block device"]),
+        Ok(created) if created.status.success() => fails(1, &["tune", "-o", &block], &["this is a block device"]),
         _ => println!("skipped: only root can make the node of a block device"),
     }
 }
@@ -127,7 +127,7 @@ fn existing_files_and_links_named_part_are_not_touched() {
     well(&place.export("bfile", &file));
     assert!(std::fs::read(&file).unwrap() == place.exported("bfile"));
     well(&output_of(&["-q", "period", "kayles", "--certificate", &place.path("c.json")]));
-    // No period is proved, so nothing is written; what is tried beforehand leaves nothing either.
+    // No period is proved, so no file is written, and the earlier check leaves none.
     let output = output_of(&["-q", "period", ".007", "--to", "2000", "--certificate", &place.path("b.txt")]);
     assert_eq!(output.status.code(), Some(1));
     assert!(std::fs::read(&file).unwrap() == place.exported("bfile"));
@@ -196,7 +196,7 @@ fn two_exports_to_one_file_leave_one_of_them_whole() {
 fn a_full_disk_leaves_the_old_file_and_nothing_else() {
     let place = Place::new("1000000");
     let size = place.exported("bfile").len() as u64;
-    // Room for the least that the file could take, but not for all that it takes; and no room at all.
+    // Space for the least that the file could need but not for all of it, and no space at all.
     for (room, words) in [(size - 500_000, "No space left"), (1 << 20, "no room: at least")] {
         let mount = match Mount::tmpfs(room) {
             Ok(mount) => mount,
@@ -230,7 +230,7 @@ fn a_dash_is_stdout_and_pipes_and_devices_are_written_to() {
     assert!(reader.wait_with_output().unwrap().stdout == csv);
     assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo());
     well(&place.export("csv", "/dev/null"));
-    // A tune is bytes alone, its summary goes elsewhere; a table is the same with and without the dash.
+    // A tune is binary, so its summary goes to stderr; a table is the same with and without the dash.
     well(&output_of(&["tune", "-o", &place.path("tune.mid")]));
     let tune = output_of(&["tune", "-o", "-"]);
     assert!(tune.status.success() && tune.stdout == std::fs::read(place.path("tune.mid")).unwrap());
@@ -277,7 +277,7 @@ fn with_verify_an_altered_table_is_refused_and_nothing_is_written() {
         plain.stdout
     });
     let written = std::fs::read(file).unwrap();
-    // Another nim-value for heap 90 000, which none of the commands reads.
+    // A wrong nim-value at n = 90 000, which none of the commands reads.
     let table = Path::new(run).join("values.npy");
     let mut bytes = std::fs::read(&table).unwrap();
     bytes[4096 + 90_000] ^= 1;
@@ -312,7 +312,7 @@ fn special_files_are_written_to_and_not_replaced() {
     assert_eq!(reply(&["-q", "period", "kayles", "--certificate", "/dev/null"]).0, 0);
     let null = std::fs::metadata("/dev/null").unwrap();
     assert!(!null.is_file() && null.len() == 0, "/dev/null is a file now");
-    // Told before anything is computed.
+    // The file is checked before anything is computed.
     let begun = std::time::Instant::now();
     let (status, stdout, _) = reply(&["-q", "period", "grundy", "--to", "2^27", "--certificate", "/nowhere/x.json"]);
     assert!(status == 1 && stdout.is_empty() && begun.elapsed() < Duration::from_secs(2));

@@ -1,4 +1,8 @@
-//! Periods: published ones are found, proved and minimal; near misses are not believed; games without a period have none.
+//! Proofs of periods: published ones are found, proved and minimal; near misses are not proved; games without a known
+//! period have none.
+//!
+//! Extend this file for a theorem or its search, `period_runs.rs` for `grundy period` in run directories, and
+//! `certificates.rs` for certificates.
 
 mod support;
 
@@ -23,8 +27,8 @@ fn find(rule: &Rule, space: SparseSpace, values: &[u16]) -> Finding {
     Subject { rule, method: best(), space, values, freed: &SequenceStats::default() }.find().unwrap()
 }
 
-/// (period, preperiod) of a sequence as far as it goes, by the definition: the least p for which the values repeat from
-/// the least n0 on, among those for which `enough(n0, p)` values are there.
+/// (period, preperiod) of a finite sequence by the definition: the least p for which the values repeat from the least
+/// n0 on, where `enough(n0, p)` values must exist.
 fn plainly(values: &[u16], enough: impl Fn(usize, usize) -> usize) -> Option<(u64, u64)> {
     let n = values.len();
     (1..n).find_map(|p| {
@@ -73,8 +77,8 @@ fn games_without_a_known_period_have_none() {
     }
 }
 
-/// Planted sequences of any shape, against a search by the definition: what is proved is exactly what the bounds of P1,
-/// P2 and P3 allow, with the least period and preperiod.
+/// Planted sequences against a search by the definition: exactly those are proved that the bounds of P1, P2 and P3
+/// allow, with the least period and preperiod.
 #[test]
 fn planted_period_is_proved_iff_the_bound_is_reached() {
     let mut random = Random::new("planted periods");
@@ -85,7 +89,7 @@ fn planted_period_is_proved_iff_the_bound_is_reached() {
         let (p, n0) = (1 + random.below(40), random.below(60));
         let (letters, least) = (1 + random.below(4), random.below(2));
         let word: Vec<u16> = (0..n0 + p).map(|_| u16::try_from(least + random.below(letters)).unwrap() * 255).collect();
-        // About as many as one of the theorems needs.
+        // About as many values as one of the theorems needs.
         let about = 2 * (n0 + p) + random.pick(&[0, 2, p]);
         let length = (about + random.below(9)).saturating_sub(random.below(9)).max(1);
         let mut values: Vec<u16> = Vec::new();
@@ -95,7 +99,7 @@ fn planted_period_is_proved_iff_the_bound_is_reached() {
         }
         values[0] = 0; // as in every game
         if random.below(3) == 0 {
-            // One value off: just inside the bound, or anywhere.
+            // One wrong value, just inside the bound or anywhere.
             let at = usize::try_from(random.below(length)).unwrap();
             values[at] ^= random.pick(&[1, 256]);
         }
@@ -121,7 +125,7 @@ fn planted_period_is_proved_iff_the_bound_is_reached() {
     assert!(all.iter().all(|&often| often > 500) && not > 2000, "{all:?} proved, {not} not");
 }
 
-/// The bounds themselves, against the mex: random rules, whose values are continued far beyond the bound.
+/// The bounds against the mex: values of random rules, continued far beyond the bound.
 #[test]
 fn periods_proved_by_the_bounds_continue() {
     let tally = Tally::begin("periods: P1 and P3 against the mex");
@@ -138,7 +142,7 @@ fn periods_proved_by_the_bounds_continue() {
         });
         let rule = Rule::from_moves(format!("random {i}"), moves.collect()).unwrap();
         let values = definition::values(&rule, 1200).unwrap();
-        // Each length at which something is proved first, not only a long one.
+        // At several lengths, not only at a long one.
         for length in [20, 40, 80, 150, 300] {
             let finding = find(&rule, SparseSpace::NONE, &values[..length]);
             let Some(repeat) = finding.repeat.filter(|repeat| repeat.proof.is_some()) else { continue };
@@ -168,7 +172,7 @@ fn constant_sequences_and_half_table_periods_are_judged_correctly() {
         let word: Vec<u16> = (0..half).map(|_| u16::try_from(random.below(9)).unwrap()).collect();
         let twice = [word.clone(), word].concat();
         let finding = find(&game, SparseSpace::NONE, &twice);
-        // P1 needs 2 n0 + 2 p + t values, two more than there are.
+        // P1 needs 2 n0 + 2 p + t values, two more than these.
         assert_ne!(finding.status(), Status::Proved, "{half}");
         assert_eq!(finding.status(), Status::Observed, "{half}");
         assert_eq!(found(&finding), Some((half as u64, 0)), "{half}");
@@ -186,8 +190,8 @@ fn values_that_grow_by_a_step_each_period_are_observed_as_such() {
     assert_eq!(repeat.preperiod, 17);
 }
 
-/// No octal game is arithmetic-periodic (Horrocks and Nowakowski 2003), whatever a short table shows. Each of these shows
-/// G(n + 1) = G(n) + 1 throughout: taking up to 70 tokens from a heap, and the same with splits.
+/// No octal game is arithmetic-periodic (Horrocks and Nowakowski 2003), whatever a short table shows. Each of these
+/// shows G(n + 1) = G(n) + 1 throughout: taking up to 70 tokens from a heap, and the same with splits.
 #[test]
 fn an_octal_game_is_never_called_arithmetic_periodic() {
     for game in [format!("0.{}", "3".repeat(70)), format!("0.{}", "2".repeat(70)), format!("0.{}", "3".repeat(300))] {
@@ -199,7 +203,7 @@ fn an_octal_game_is_never_called_arithmetic_periodic() {
             assert_eq!((finding.status(), finding.repeat), (Status::None, None), "{game}, {count} values");
         }
     }
-    // With a constant it is no octal game, and the repeat is reported as what it is.
+    // With a constant it is not an octal game, and the finding is reported as observed.
     let moves = (1..=70).map(|remove| Move { remove, constant: 0, leaves: Leaves::One });
     let other = Move { remove: 71, constant: 1, leaves: Leaves::One };
     let game = Rule::from_moves("with a constant", moves.chain([other]).collect()).unwrap();
@@ -207,8 +211,8 @@ fn an_octal_game_is_never_called_arithmetic_periodic() {
     assert_eq!(find(&game, SparseSpace::NONE, &values).repeat.map(|repeat| repeat.saltus), Some(1));
 }
 
-/// P4 proves with about n0 + p values what P1 proves with twice as many; both say the same. The e = 1 games among them
-/// have even and odd shifts.
+/// P4 proves with about n0 + p values what P1 proves with twice as many, and both give the same period. The games with
+/// e = 1 have even and odd shifts.
 #[test]
 fn window_theorem_agrees_with_the_bound_theorem() {
     for (game, mask, position) in [("0.77", 0xf, 0), ("remove-a-square", 0x3, 1), ("0.156", 0, 0), ("0.16", 0, 0)] {
@@ -217,7 +221,7 @@ fn window_theorem_agrees_with_the_bound_theorem() {
         let whole = search.finding.repeat.unwrap();
         let space = SparseSpace::new(&rule, mask, position).unwrap_or(search.space);
         assert_ne!(space, SparseSpace::NONE, "{game}");
-        // Long enough for the windows, too short for P1 where that can be.
+        // Long enough for the windows and, where possible, too short for P1.
         let lookback = solver::lookback(&rule, whole.preperiod);
         let count = whole.preperiod + 3 * whole.period + 3 * lookback;
         let values = solver::values(&rule, best(), usize::try_from(count).unwrap()).unwrap();
@@ -231,10 +235,10 @@ fn window_theorem_agrees_with_the_bound_theorem() {
         assert_eq!(window.theorem, Theorem::P4);
         let w = window.window.unwrap();
         assert!(w.is_placed(&rule) && w.from >= w.width(&rule) + whole.preperiod.min(1), "{w:?}");
-        // What it is about: all heaps behind the window go on likewise.
+        // The statement of the theorem: all positions after the window continue with the period.
         let p = usize::try_from(whole.period).unwrap();
         assert!((usize::try_from(w.from).unwrap()..values.len() - p).all(|n| values[n] == values[n + p]));
-        // One value off in the window, or a rare value in between, and there is no proof.
+        // With one wrong value in the window, or a rare value in between, there is no proof.
         let mut random = Random::new("windows");
         for _ in 0..20 {
             let at = w.from - 1 - random.below(w.width(&rule));
@@ -312,7 +316,7 @@ fn mistakes_and_altered_certificates_have_their_exit_status() {
         assert_eq!((status, stdout.as_str()), (3, ""), "{name}: {stderr}");
         assert!(stderr.contains("refused"), "{name}: {stderr}");
     }
-    // Nothing proved, nothing written; what was found is said all the same.
+    // Without a proof no file is written; the result is still printed.
     let (status, stdout, stderr) =
         reply(&["-q", "period", ".007", "--to", "2000", "--certificate", &path("none.json")]);
     assert!(status == 1 && stdout.contains("none") && stderr.contains("no certificate"), "{stdout}{stderr}");
@@ -336,7 +340,7 @@ fn mistakes_and_altered_certificates_have_their_exit_status() {
     }
 }
 
-/// A stop reports what was found so far, with the exit status of a stop.
+/// A stopped search reports its result so far, with the exit status of a stop.
 #[test]
 fn stopped_search_reports_that_it_was_stopped() {
     for more in [&[][..], &["--dir"]] {
@@ -370,7 +374,7 @@ fn status_reports_which_periods_zeros_exclude() {
     );
 }
 
-/// For each heap, the least smaller part among the options of each value; 0 for options that leave less than two heaps.
+/// For each n, the least smaller part among the options of each value; 0 for options that leave fewer than two heaps.
 fn depths(rule: &Rule, values: &[u16]) -> Vec<std::collections::HashMap<u16, u64>> {
     let value = |n: u64| values[usize::try_from(n).unwrap()];
     let depth = |n: u64| {
@@ -389,8 +393,8 @@ fn depths(rule: &Rule, values: &[u16]) -> Vec<std::collections::HashMap<u16, u64
     (0..values.len() as u64).map(depth).collect()
 }
 
-/// P4 itself, against the mex: random rules and spaces, every pair of windows that meets its conditions, with the depths
-/// taken from the definition.
+/// P4 against the mex: every pair of windows of random rules and spaces that meets its conditions, with depths from
+/// the definition.
 #[test]
 fn periods_proved_by_the_window_theorem_continue() {
     const COUNT: u64 = 700;
@@ -443,7 +447,7 @@ fn periods_proved_by_the_window_theorem_continue() {
     tally.end(pairs, &format!("pairs of windows of {rules} random rules; each goes on to the end"));
 }
 
-/// A run that freed values: what is kept tells the period, and what is freed is never taken for read.
+/// The retained values prove the period; discarded values are never read.
 #[test]
 fn freed_values_are_not_searched_and_are_reported() {
     let home = tempfile::tempdir().unwrap();
@@ -458,18 +462,18 @@ fn freed_values_are_not_searched_and_are_reported() {
     assert_eq!((&found["preperiod_at_most"], &found["searched_from"]), (&start.into(), &start.into()), "{found}");
     let (status, stdout, _) = reply(&["-q", "period", at]);
     assert!(status == 0 && stdout.contains(&format!("preperiod at most {start}")), "{stdout}");
-    // All of these are there.
+    // All of these values are retained.
     let few = json_of(&["-q", "period", at, "--to", "20", "--json"]);
     let largest = definition::values(&rule("kayles"), 20).unwrap().into_iter().max().unwrap();
     assert_eq!((&few["max_value"], &few["status"]), (&largest.into(), &"none".into()), "{few}");
     assert_eq!(json_of(&["-q", "period", at, "--to", "2000", "--json"])["preperiod"], 71);
-    // The last of these are not.
+    // The last of these values are discarded.
     let (status, stdout, stderr) = reply(&["-q", "period", at, "--to", &(start - 5).to_string()]);
     assert!(status == 1 && stdout.is_empty() && stderr.contains("freed"), "{stdout}{stderr}");
     let certificate = home.path().join("c.json");
     let (status, _, stderr) = reply(&["-q", "period", at, "--certificate", certificate.to_str().unwrap()]);
     assert!(status == 1 && stderr.contains("freed") && !certificate.exists(), "{stderr}");
-    // Asked for the game, the program computes them again.
+    // With the name of the game, the program computes discarded values again.
     let found =
         json_of(&["-q", "period", "kayles", "--dir", at, "--certificate", certificate.to_str().unwrap(), "--json"]);
     assert_eq!((&found["preperiod"], &found["theorem"]), (&71.into(), &"P4".into()), "{found}");

@@ -1,6 +1,7 @@
-//! Ways out of a damaged or incomplete run directory, and what the format promises to readers of the bare files.
+//! Recovery of damaged or incomplete run directories, and what the format promises to readers of the bare files.
 //!
-//! Each damage is refused first, with advice; the advice is then followed, and the run ends with the right values.
+//! Each damage is first refused, with advice. The test follows the advice, and the run ends with the correct values.
+//! Extend this file for advice and rollback, and `damage.rs` for damage that must be detected.
 
 mod support;
 
@@ -24,7 +25,7 @@ use tempfile::TempDir;
 /// Number of values of the runs here. Below it, 0.6 has 382 values above 255.
 const COUNT: &str = "20000";
 
-/// A run of `game` to [`COUNT`] that was stopped twice, and one in one go to compare with.
+/// A run of `game` to [`COUNT`] that was stopped twice, and an uninterrupted one to compare with.
 struct Pair {
     parent: TempDir,
     game: &'static str,
@@ -52,7 +53,7 @@ impl Pair {
         self.dir().join(name)
     }
 
-    /// The run is refused with this exit status, and the message advises `--rollback`.
+    /// Checks that the run is refused with this exit status, and that the message advises `--rollback`.
     fn is_refused(&self, expected: i32) {
         let output = run(self.game, &self.dir(), &["--to", COUNT]);
         let stderr = text(&output.stderr);
@@ -60,7 +61,8 @@ impl Pair {
         assert!(stderr.contains("--rollback") && !stderr.contains("panicked"), "{stderr}");
     }
 
-    /// With `--rollback` and `more` the run goes back to `back` values; then it ends with the right ones.
+    /// Checks that with `--rollback` and `more` the run goes back to `back` values, and then ends with the correct
+    /// ones.
     fn rolls_back_to(&self, back: u64, more: &[&str]) -> Output {
         let output = run(self.game, &self.dir(), &[&["--to", "1", "--rollback"], more].concat());
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -93,7 +95,7 @@ fn flip(path: &Path, at: u64) {
     file.write_all_at(&[byte[0] ^ 1], at).unwrap();
 }
 
-/// A reader who maps the bare file sees a zero exactly where G(n) is 0. In 0.64, the value 256 has a low byte of 0.
+/// A reader that maps the bare file reads 0 exactly where G(n) is 0. In 0.64, the value 256 has a low byte of 0.
 #[test]
 fn the_bare_table_has_no_false_zero_and_saturates_at_255() {
     for (game, to) in [("0.64", 18_000), ("0.6", 20_000)] {
@@ -212,13 +214,14 @@ fn a_missing_journal_is_refused_with_advice_that_works() {
     pair.ends_right();
 }
 
-/// Whatever the state, the advice is not the command that was refused.
+/// The advice is never the command that was refused.
 #[test]
 fn a_refused_rollback_never_advises_rollback() {
     let pair = Pair::new("kayles");
     std::fs::remove_file(pair.file("journal.jsonl")).unwrap();
     let output = grundy(["run", "--to", COUNT, "--rollback", "--dir"]).arg(pair.dir()).output().unwrap();
-    // Without a game in the arguments a missing journal means a new run of the default game, in a directory with tables.
+    // Without a game in the arguments a missing journal means a new run of the default game, in a directory with
+    // tables.
     assert!(
         output.status.code() == Some(0) || !text(&output.stderr).contains("--rollback"),
         "{}",
@@ -228,7 +231,7 @@ fn a_refused_rollback_never_advises_rollback() {
     flip(&pair.file("journal.jsonl"), 100);
     let output = grundy(["run", "--to", COUNT, "--rollback", "--dir"]).arg(pair.dir()).output().unwrap();
     let stderr = text(&output.stderr);
-    // A record behind the damage names the game.
+    // A record after the damage names the game.
     assert_eq!(output.status.code(), Some(0), "{stderr}");
     set_length(&pair.file("journal.jsonl"), RECORD as u64);
     flip(&pair.file("journal.jsonl"), 100);
@@ -238,7 +241,7 @@ fn a_refused_rollback_never_advises_rollback() {
     assert!(stderr.contains("name it: 'grundy run GAME"), "{stderr}");
 }
 
-/// The records behind the damage are kept, to the byte; the values behind it are computed again.
+/// The records after the damage are kept unchanged; the values after it are computed again.
 #[test]
 fn damaged_record_within_the_journal_is_repaired_by_rollback() {
     let pair = Pair::new("0.6");
@@ -281,7 +284,7 @@ fn damaged_first_record_is_repaired_by_rollback_to_0() {
     pair.ends_right();
 }
 
-/// A hole behind the journal is reported at once, not read through, and set aside as a hole.
+/// A hole after the journal is reported at once, without reading it, and set aside as a hole.
 #[test]
 fn long_hole_after_the_journal_is_reported_at_once_and_repaired() {
     const HOLE: u64 = 8 << 30;
@@ -306,7 +309,7 @@ fn long_hole_after_the_journal_is_reported_at_once_and_repaired() {
     pair.ends_right();
 }
 
-/// A tail as long as a torn one may be is dropped; a longer one is damage.
+/// Bytes after the last record are dropped as a torn tail up to 1 MiB, and are damage beyond.
 #[test]
 fn torn_tail_longer_than_1_mib_is_damage() {
     for (tail, is_torn) in [(1 << 20, true), ((1 << 20) + 1, false)] {
@@ -318,7 +321,7 @@ fn torn_tail_longer_than_1_mib_is_damage() {
     }
 }
 
-/// A journal that somebody cuts, extends or alters under its holder is noticed before the next record.
+/// The run notices before its next record that its journal was truncated, extended or altered.
 #[test]
 fn journal_altered_under_a_run_gets_no_further_record() {
     type Harm = fn(&Path);
@@ -341,12 +344,12 @@ fn journal_altered_under_a_run_gets_no_further_record() {
         assert_eq!(output.status.code(), Some(1), "{what}: {stderr}");
         assert!(stderr.contains(what) && stderr.contains("nothing more is written"), "{what}: {stderr}");
         assert!(begun.elapsed() < Duration::from_secs(60));
-        // A commit that was being written at that moment may have come first.
+        // A commit that was being written at that moment may precede the refusal.
         assert!(length(&journal) <= after + RECORD as u64, "{what}");
     }
 }
 
-/// A table that somebody cuts under its holder is noticed as well: no record describes values that are gone.
+/// The run notices before its next record that a table was truncated: no record describes lost values.
 #[test]
 fn table_truncated_under_a_run_gets_no_further_record() {
     let parent = tempfile::tempdir().unwrap();
@@ -361,7 +364,7 @@ fn table_truncated_under_a_run_gets_no_further_record() {
     }
     let output = holder.wait_with_output().unwrap();
     let stderr = text(&output.stderr);
-    // Before a record, the commit finds the cut itself; between a record and the map of the file, the map finds it.
+    // Before a record, the commit finds the truncation; between a record and the map of the file, the map finds it.
     let expected = match output.status.code() {
         Some(1) => "truncated to 100 of 4096 bytes",
         Some(3) => "the file ends here",
@@ -400,12 +403,12 @@ fn run_is_not_created_among_foreign_files() {
     let output = run("kayles", &dir, &["--to", "100"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("notes.txt"), "{}", text(&output.stderr));
-    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1, "nothing was made");
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1, "nothing was created");
     std::fs::rename(dir.join("notes.txt"), dir.join(".notes")).unwrap();
     run_well("kayles", &dir, &["--to", "100"]);
 }
 
-/// A wrapper that tries again on EX_TEMPFAIL waits for the holder.
+/// A script that retries on EX_TEMPFAIL waits for the running process.
 #[test]
 fn a_directory_in_use_exits_with_75() {
     let parent = tempfile::tempdir().unwrap();
@@ -426,7 +429,7 @@ fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// A rollback that is refused for another reason leaves the damaged journal as it was.
+/// A rollback that is refused for another reason leaves the damaged journal unchanged.
 #[test]
 fn a_refused_rollback_changes_nothing() {
     for record in [0, 1, 3] {
@@ -466,7 +469,7 @@ fn files_set_aside_are_never_overwritten() {
     pair.ends_right();
 }
 
-/// Damage to the journal needs a rollback; a value that can be repaired is repaired all the same.
+/// Damage to the journal needs a rollback; a value that can be repaired is still repaired.
 #[test]
 fn a_rollback_of_the_journal_repairs_the_table() {
     let pair = Pair::new("kayles");

@@ -1,4 +1,7 @@
-//! A run in pieces, killed, signalled, with torn and uncommitted tails: always the bytes of a run in one go.
+//! A run in several sessions, killed, stopped by signals, with torn and uncommitted tails: always the bytes of an
+//! uninterrupted run.
+//!
+//! Extend this file for one way to interrupt a run, and `kill.rs` for kills at random moments.
 
 mod support;
 
@@ -74,7 +77,7 @@ fn any_number_of_threads_gives_the_same_bytes() {
     }
 }
 
-/// The formulas of the format, written down a second time, on values of the definition.
+/// The formulas of the format, implemented a second time, on values of the definition.
 #[test]
 fn byte_table_with_escapes_equals_the_definition_and_its_digest() {
     let values = definition::values(&"0.6".parse::<Rule>().unwrap(), 20_000).unwrap();
@@ -93,7 +96,7 @@ fn byte_table_with_escapes_equals_the_definition_and_its_digest() {
     assert_eq!(status(&dir).unwrap()["digest"], digest.to_hex().as_str());
 }
 
-/// From heap 4501 on, every value below 8192 is an option. A few heaps more are enough, and dear.
+/// From n = 4501 on, every value below 8192 is an option. A few more positions suffice, and they are expensive.
 #[test]
 fn table_of_values_above_6000_equals_the_definition() {
     const TAKEN: u64 = 4500;
@@ -147,7 +150,7 @@ fn kill_at_a_random_time_loses_nothing_committed() {
             assert!(now >= committed, "{committed} values were committed, now {now}");
             committed = now;
             if committed > 0 {
-                // Every reader gets the committed part, whatever the kill left behind it.
+                // Every reader finds the committed values, whatever follows them in the files.
                 assert_eq!(RunReader::open(&killed).unwrap().contents.last.count, committed);
                 assert_eq!(grundy(["verify"]).arg(&killed).output().unwrap().status.code(), Some(0), "round {round}");
             }
@@ -176,7 +179,7 @@ fn kill_before_the_first_commit_leaves_a_usable_directory() {
     }
 }
 
-/// The command that the program printed, with the program that is under test.
+/// The command that the program printed, with the program under test.
 fn resume_command(stderr: &str) -> Command {
     let line =
         stderr.lines().find_map(|line| line.split_once("to resume: grundy ")).unwrap_or_else(|| panic!("{stderr}"));
@@ -224,7 +227,7 @@ fn the_resume_command_keeps_the_goal_and_a_directory_with_a_space() {
     let stderr = text(&output.stderr);
     let line = stderr.lines().find_map(|line| line.split_once("to resume: ")).unwrap().1;
     assert!(line.contains("--to 100000000"), "{line}");
-    // What a shell makes of the line is what counts.
+    // The shell decides how the line is parsed.
     let shell = Command::new("sh").args(["-c", &format!("printf '%s\\n' {line}")]).output().unwrap();
     let words = text(&shell.stdout);
     assert!(words.lines().any(|word| Path::new(word) == dir), "{words}");
@@ -241,10 +244,10 @@ fn torn_journal_tail_is_dropped_and_reported() {
         run_well("0.6", &dir, &["--to", "5000"]);
         run_well("0.6", &dir, &["--to", "6000"]);
         let journal = std::fs::read(dir.join("journal.jsonl")).unwrap();
-        // Opened, a commit, its clean stop, twice; and one more commit for each that a busy machine takes long for.
+        // Start, commit and clean stop, twice; and one more commit for each that comes early on a busy machine.
         assert!(journal.len() >= 6 * RECORD && journal.len().is_multiple_of(RECORD), "{} bytes", journal.len());
-        // A broken-off copy of a record, then what a file system may leave there: anything within the record that was being
-        // written, zeros behind it.
+        // A torn copy of a record, then what a file system may leave there: any bytes within the record, zeros after
+        // it.
         let mut tail: Vec<u8> = journal[..torn.min(RECORD - 1)].to_vec();
         tail.resize_with(torn.min(RECORD), || random.below(256) as u8);
         tail.resize(torn, 0);
@@ -260,7 +263,7 @@ fn torn_journal_tail_is_dropped_and_reported() {
     }
 }
 
-/// A kill between the writing of values and the record leaves more in the files than the journal speaks of.
+/// A kill between writing values and their record leaves more bytes in the files than the journal describes.
 #[test]
 fn uncommitted_tail_of_the_tables_is_harmless() {
     let random = &mut Random::new("tail");
@@ -283,14 +286,15 @@ fn uncommitted_tail_of_the_tables_is_harmless() {
     }
 }
 
-/// After a kill between the record and the headers, the headers say less than the journal.
+/// After a kill between the record and the headers, the headers state less than the journal.
 #[test]
 fn headers_behind_the_journal_after_a_kill_are_accepted() {
     let dirs = tempfile::tempdir().unwrap();
     let whole = dirs.path().join("whole");
     run_well("0.6", &whole, &["--to", "15000", "--width", "u8"]);
-    // A busy machine commits on the way, after 700 ms, and then the headers would lag behind by two commits; once more.
-    let made = (0..20).find_map(|i| {
+    // On a busy machine the run may also commit after 700 ms, and the headers would be two commits behind; then try
+    // again.
+    let stopped_twice = (0..20).find_map(|i| {
         let dir = dirs.path().join(format!("run{i}"));
         run_well("0.6", &dir, &["--to", "9000", "--width", "u8"]);
         let headers = DATA.map(|name| std::fs::read(dir.join(name)).unwrap()[..4096].to_vec());
@@ -298,7 +302,7 @@ fn headers_behind_the_journal_after_a_kill_are_accepted() {
         let records = std::fs::metadata(dir.join("journal.jsonl")).unwrap().len() / RECORD as u64;
         (records == 6).then_some((dir, headers))
     });
-    let (dir, headers) = made.expect("twice an open, a commit and a clean stop");
+    let (dir, headers) = stopped_twice.expect("twice an open, a commit and a clean stop");
     for (name, header) in DATA.iter().zip(headers) {
         let mut file = std::fs::read(dir.join(name)).unwrap();
         file[..4096].copy_from_slice(&header);
@@ -339,7 +343,7 @@ fn an_existing_table_keeps_its_width() {
     assert_eq!(status(&dir).unwrap()["width"], "u16");
 }
 
-/// What numpy's memory maps rely on: a whole array at any time, of exactly the committed length.
+/// Memory maps of numpy rely on this: at any time the file is a whole array of exactly the committed length.
 #[test]
 fn the_tables_are_npy_files_of_the_committed_length_at_every_moment() {
     let values: Vec<u16> = (0..3000u16).map(|n| n.wrapping_mul(77) % 400).collect();
@@ -384,12 +388,13 @@ fn the_tables_are_npy_files_of_the_committed_length_at_every_moment() {
     }
 }
 
-/// Values are computed while others are written: an error of the writing must not be lost on the way.
+/// Values are computed while others are written: an error of writing must not be lost.
 #[test]
 fn failed_commit_during_computation_stops_the_run_without_loss() {
     let dirs = tempfile::tempdir().unwrap();
     let dir = dirs.path().join("run");
-    // Files of at most 80000 blocks: 40 or 80 MB, by the shell. The signal of the limit is ignored, so that it is an error.
+    // Files of at most 80000 blocks, 40 or 80 MB depending on the shell. The signal of the limit is ignored, so that
+    // the write fails.
     let limited = "trap '' XFSZ; ulimit -f 80000; exec \"$0\" run .106 --to 1e9 --dir \"$1\"";
     let output = Command::new("sh").args(["-c", limited, env!("CARGO_BIN_EXE_grundy")]).arg(&dir).output().unwrap();
     let stderr = text(&output.stderr);

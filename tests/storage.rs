@@ -20,13 +20,13 @@ use support::simulated::{
 };
 use support::{Random, cases};
 
-/// A moment of a run: the disk after an operation, and what the program had said by then to be committed.
+/// The disk after an operation, and the number of values that were published by then.
 struct Moment {
     disk: Memory,
     acknowledged: u64,
 }
 
-/// A reader may have mapped the values of any record.
+/// No file becomes shorter than any record states, because a reader may have mapped it.
 fn never_shrinks(width: Width, seen: &[Memory]) {
     let mut most = (0, 0);
     for (at, disk) in seen.iter().enumerate() {
@@ -41,7 +41,7 @@ fn never_shrinks(width: Width, seen: &[Memory]) {
     }
 }
 
-/// The disk after every storage operation of a process that begins with `before`.
+/// The disks after every storage operation of a process that begins with `before`.
 fn moments(game: &Game, process: Process, before: &Memory) -> Vec<Moment> {
     let disk = before.copy();
     let seen = Arc::new(Mutex::new(vec![disk.copy()]));
@@ -57,7 +57,7 @@ fn moments(game: &Game, process: Process, before: &Memory) -> Vec<Moment> {
     let mut least = u64::MAX;
     let mut moments: Vec<Moment> =
         seen.into_iter().map(|disk| Moment { acknowledged: published(&disk), disk }).collect();
-    // Going back, the header still says more than will be there; nothing else takes back what is published.
+    // During a rollback the header still states more than remains; nothing else reduces what is published.
     for moment in moments.iter_mut().rev() {
         least = least.min(moment.acknowledged);
         moment.acknowledged = least;
@@ -65,7 +65,7 @@ fn moments(game: &Game, process: Process, before: &Memory) -> Vec<Moment> {
     moments
 }
 
-/// Opens a disk after a power cut: never an error, nothing committed is lost, and everything is right.
+/// Opens a disk after a power cut: there is no error, nothing committed is lost, and all values are correct.
 fn recovers(game: &Game, process: Process, disk: &Memory, acknowledged: u64, what: &dyn std::fmt::Debug) -> u64 {
     let outcome = process.run(game, on(disk));
     let outcome = outcome.unwrap_or_else(|error| panic!("{what:?}: {error}"));
@@ -76,7 +76,7 @@ fn recovers(game: &Game, process: Process, disk: &Memory, acknowledged: u64, wha
     count
 }
 
-/// Where a journal ends in a clean stop, and nobody said that more follows, the files are exactly what it speaks of.
+/// If the journal ends with a clean stop, the files are exactly as it states.
 fn a_clean_stop_is_exact(game: &Game, width: Width, disk: &Memory, what: &dyn std::fmt::Debug) {
     if let Ok(contents) = journal::read_in(&dir(on(disk)))
         && (contents.last.event, contents.torn) == (Event::Close, None)
@@ -85,8 +85,8 @@ fn a_clean_stop_is_exact(game: &Game, width: Width, disk: &Memory, what: &dyn st
     }
 }
 
-/// What is recorded: a new run, one that goes on after a clean stop, and one with the streams. Or runs that free values: the
-/// first ones, some more, and, of one that has kept all, many at once.
+/// The recorded runs: a new one, one that resumes after a clean stop, and one of a sparse solver. Of runs that discard
+/// values: the first values, some more, and many at once in a run that kept all before.
 fn histories() -> Vec<(&'static Game, Process, Vec<Moment>)> {
     let mut histories = Vec::new();
     if FREES {
@@ -125,8 +125,8 @@ fn power_cut_at_any_operation_loses_nothing_committed() {
     let random = &mut Random::new("power cut");
     let histories = histories();
     let operations: usize = histories.iter().map(|history| history.2.len()).sum();
-    let asked = if FREES { cases(2000, 50_000) } else { cases(100_000, 1_000_000) };
-    let images = asked.div_ceil(operations as u64);
+    let wanted = if FREES { cases(2000, 50_000) } else { cases(100_000, 1_000_000) };
+    let images = wanted.div_ceil(operations as u64);
     let (mut tried, mut finished, mut lost) = (0, 0, 0);
     for (game, process, moments) in &histories {
         let most: u64 = published(&moments[moments.len() - 1].disk);
@@ -151,15 +151,14 @@ fn power_cut_at_any_operation_loses_nothing_committed() {
             }
         }
     }
-    assert!(tried >= asked && lost > tried / 10);
+    assert!(tried >= wanted && lost > tried / 10);
     tally.end(
         tried,
         &format!("{operations} operations; all images opened and right, {finished} of them run on to the same bytes"),
     );
 }
 
-/// What one record frees is given up when the next one says the same: if the last one is ever lost, the one before it still
-/// tells the truth.
+/// The run discards a range when two records state it. So if the last record is lost, the one before it is still true.
 #[test]
 fn journal_without_its_last_record_still_matches_the_files() {
     let mut tried = 0;
@@ -181,7 +180,7 @@ fn journal_without_its_last_record_still_matches_the_files() {
     assert!(tried > 200, "{tried}");
 }
 
-/// A byte of one of these values is altered.
+/// A copy of the disk with one altered byte in the values of `place`.
 fn with_a_bad_value(disk: &Memory, random: &mut Random, width: Width, place: Range<u64>) -> Memory {
     let disk = disk.copy();
     let mut table = disk.get("values.npy").unwrap();
@@ -191,7 +190,7 @@ fn with_a_bad_value(disk: &Memory, random: &mut Random, width: Width, place: Ran
     disk
 }
 
-/// What a process has to recover from, and how.
+/// States that a process has to recover from, and the process.
 fn troubles(
     game: &Game,
     stopped: &Memory,
@@ -203,7 +202,7 @@ fn troubles(
     let goal = Process { to: last.count + 400, every: 230, keep: last.keep, ..USUAL };
     let back = Process { to: if FREES { 1 } else { goal.to }, rollback: true, ..goal };
     let repair = Process { repair: true, ..goal };
-    // In the head, and in the last values; between the two there are some that look back at freed ones.
+    // In the first values and in the last ones; values in between need discarded ones.
     let (head, last_values) = (0..1 << 16, last.count.saturating_sub(2000)..last.count);
     let places = if FREES { [head, last_values] } else { [0..last.count, 0..last.count] };
     for place in places {
@@ -218,7 +217,7 @@ fn troubles(
         let at = random.below(bytes.len() as u64) as usize;
         bytes[at] = random.other_byte(bytes[at]);
         bad.put(&name, bytes);
-        // Goes on over the holes, and over what it went back behind.
+        // The process writes over the holes and over the values after the rollback.
         troubles.push((Process { to: last.count - 3500, every: 6000, ..back }, bad));
     }
     let torn = stopped.copy();
@@ -274,7 +273,7 @@ fn power_cut_at_any_step_of_a_recovery_is_itself_recoverable() {
     tally.end(tried, &format!("{steps} steps of recoveries, all recovered from in turn"));
 }
 
-/// Everything is durable: whatever a power cut does now, the disk is the same, but for holes that the next run punches again.
+/// Checks that everything is durable: a power cut changes nothing, except for holes that the next run punches again.
 fn is_durable(disk: &Memory, random: &mut Random, what: &dyn std::fmt::Debug) {
     let image = left(disk, random);
     let last = journal::read_in(&dir(on(disk))).unwrap().last;
@@ -299,7 +298,7 @@ fn io_error_at_any_operation_loses_nothing_committed() {
     let mut survived = 0;
     for width in [Width::U8, Width::U16] {
         let starts = if FREES {
-            // The last segment of these values is discarded, and one more.
+            // Discards two segments more.
             let second = Process { to: 206_000, width, ..FREEING };
             let stopped = after(game, &Memory::new(), Process { to: 202_000, ..second });
             let bad = with_a_bad_value(&stopped, random, width, 201_500..202_000);
@@ -326,7 +325,7 @@ fn io_error_at_any_operation_loses_nothing_committed() {
             let counting = Arc::new(counting);
             process.run(game, counting.clone()).unwrap();
             for (at, lasting) in (1..=counting.met()).flat_map(|at| [(at, false), (at, true)]) {
-                // A solver is made for each of these.
+                // Each case creates a solver, which is slow.
                 if FREES && random.below(cases(8, 1)) > 0 {
                     continue;
                 }
@@ -346,11 +345,11 @@ fn io_error_at_any_operation_loses_nothing_committed() {
                 let error = ended.map(|_| ()).expect_err(&format!("{what:?}"));
                 assert!(error.kind() == Kind::Failed && error.to_string().contains("run"), "{what:?}: {error}");
                 assert_eq!(faults.disobeyed(), 0, "{what:?}: something was written after {error}");
-                // The next process finds what the kernel still shows, or what a power cut leaves.
+                // The next process finds what the kernel still holds, or what a power cut leaves.
                 let image = left(&disk, random);
                 for disk in [disk, image] {
                     assert!(arrived(recovers(game, *process, &disk, acknowledged, &what)), "{what:?}");
-                    // Bytes that a repair put back, and whose sync failed, are good in all that a process sees.
+                    // A repair whose sync failed left correct bytes, as every process can see.
                     if !process.repair {
                         is_durable(&disk, random, &what);
                     }
@@ -360,11 +359,11 @@ fn io_error_at_any_operation_loses_nothing_committed() {
     }
     tally.end(
         tried,
-        &format!("{survived} survived, the others ended the run and the next one went on to the same bytes"),
+        &format!("{survived} survived, the others ended the run and the next one resumed to the same bytes"),
     );
 }
 
-/// The values of a segment between two points, or what stands for them: all that the files hold of it.
+/// All bytes of a table of bytes for the values `from..to`.
 fn segment(disk: &Memory, from: u64, to: u64) -> Vec<u8> {
     disk.get("values.npy").unwrap()[HEADER + from as usize..HEADER + to as usize].to_vec()
 }
@@ -376,7 +375,7 @@ fn events(disk: &Memory) -> Vec<(String, u64)> {
     records.map(|r| (r["event"].as_str().unwrap().to_owned(), r["count"].as_u64().unwrap())).collect()
 }
 
-/// As a process that is killed between two operations leaves it: `verify` finds nothing wrong in what is good.
+/// A kill between two operations leaves files in which `verify` finds no damage.
 #[test]
 fn kill_after_any_operation_leaves_files_that_verify_accepts() {
     let mut tried = 0;
@@ -424,13 +423,13 @@ fn mismatching_bytes_are_saved_durably_before_repair() {
             assert_eq!((record.errors, record.checks.get("repaired").copied()), (1, repair.then_some(1)));
             let event = if repair { ("repair".to_owned(), 1000) } else { ("rollback".to_owned(), from) };
             let events = events(last);
-            let told = events.iter().position(|e| *e == event).unwrap_or_else(|| panic!("{events:?}"));
-            assert_eq!(events[told - 1], ("close".to_owned(), 1000));
+            let stop = events.iter().position(|e| *e == event).unwrap_or_else(|| panic!("{events:?}"));
+            assert_eq!(events[stop - 1], ("close".to_owned(), 1000));
         }
     }
 }
 
-/// The lowest bit makes digits of digits and letters of letters: what it alters still reads like a record.
+/// Flipping the lowest bit turns digits into digits and letters into letters, so the result still parses as a record.
 #[test]
 fn record_with_any_digit_or_letter_changed_is_rejected() {
     let game = Game::quick();
@@ -441,7 +440,7 @@ fn record_with_any_digit_or_letter_changed_is_rejected() {
         let mut bytes = journal.clone();
         bytes[at] ^= 1;
         disk.put("journal.jsonl", bytes);
-        // Of the last record it may be a kill that broke it off; then the one before it is what counts.
+        // A damaged last record may also be torn by a kill; then the record before it counts.
         match journal::read_in(&dir(on(&disk))) {
             Err(_) => assert!(at / RECORD < last, "byte {at}: a torn tail was taken for damage"),
             Ok(contents) => assert!(
@@ -453,7 +452,7 @@ fn record_with_any_digit_or_letter_changed_is_rejected() {
     }
 }
 
-/// What could not be proved to be what the journal speaks of is not touched without `--rollback`.
+/// Bytes that cannot be proved to agree with the journal are not changed without `--rollback`.
 #[test]
 fn damage_that_cannot_be_repaired_is_refused_untouched() {
     let random = &mut Random::new("no repair");
@@ -478,7 +477,7 @@ fn damage_that_cannot_be_repaired_is_refused_untouched() {
     }
 }
 
-/// A value of 255 or more is read from its escape, and its byte in the table is 255.
+/// A value of 255 or more is stored as an escape, and its byte in the table is 255.
 #[test]
 fn byte_that_contradicts_its_escape_is_repaired_and_rolled_back() {
     let random = &mut Random::new("saturated byte");
@@ -502,8 +501,7 @@ fn byte_that_contradicts_its_escape_is_repaired_and_rolled_back() {
     }
 }
 
-/// A file that is altered before its name is durable is the altered one afterwards: once the simulated disk gave the
-/// first one back.
+/// A file that is altered before its name is durable stays altered: a power cut does not restore the first contents.
 #[test]
 fn file_altered_before_its_name_is_durable_stays_altered() {
     let disk = Memory::new();

@@ -1,4 +1,5 @@
-//! The prose of the repository keeps to the rules of CONTRIBUTING.md that a program can check.
+//! The prose of the repository, its test names and its commits keep the rules of CONTRIBUTING.md that a program can
+//! check.
 
 use std::path::{Path, PathBuf};
 

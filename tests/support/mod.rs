@@ -1,4 +1,5 @@
-//! Helpers that several test files share: the program under test, its outputs and its run directories.
+//! Helpers that several test files share: the program under test, its outputs and its run directories. Each test file
+//! uses some of them.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 

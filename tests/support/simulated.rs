@@ -20,19 +20,19 @@ use std::sync::{Arc, OnceLock};
 
 pub(crate) const HEADER: usize = 4096;
 
-/// Whether the runs of these tests free values. Without small segments none does before 2^26 values.
+/// Whether the runs of these tests discard values. With segments of the usual length none does before 2^26 values.
 pub(crate) const FREES: bool = cfg!(feature = "small-segments");
 
 /// Values in one segment.
 pub(crate) const SEGMENT: usize = if FREES { 1 << 12 } else { 1 << 24 };
 
-/// How far runs that free values go.
+/// Number of values of the runs that discard values.
 pub(crate) const FREED_TO: u64 = 220_000;
 
-/// What runs that free values keep besides the head of 2^16: a little more than their game looks back at.
+/// Number of last values that these runs keep, besides the first 2^16: slightly more than the lookback of their game.
 pub(crate) const KEEP: u64 = 132_000;
 
-/// A game, and its values by the definition.
+/// A game and its values by the definition.
 pub(crate) struct Game {
     pub(crate) rule: Rule,
     pub(crate) method: Method,
@@ -47,19 +47,19 @@ impl Game {
         Game { rule, method, values }
     }
 
-    /// Take up to 290 tokens, or 291 and leave two heaps: a game with many values above 255 early, which is quick.
+    /// A move takes up to 290 tokens, or 291 and leaves two heaps: many values above 255 occur early, and it is fast.
     pub(crate) fn quick() -> &'static Game {
         static ONCE: OnceLock<Game> = OnceLock::new();
         ONCE.get_or_init(|| Game::new(&format!("0.{}7", "3".repeat(290)), Method::Definition, 4000))
     }
 
-    /// A game with rare positions, solved by the streams from heap 4096 on.
+    /// A game with rare positions; the solver is sparse from n = 4096 on.
     pub(crate) fn sparse() -> &'static Game {
         static ONCE: OnceLock<Game> = OnceLock::new();
         ONCE.get_or_init(|| Game::new("0.6", Method::Sparse(Kernel::best()), 12_000))
     }
 
-    /// The same game, far enough to free values, by the scalar kernel and samples of the definition.
+    /// The same game with enough values to discard some, by the scalar kernel, with samples checked by the definition.
     pub(crate) fn freeing() -> &'static Game {
         static ONCE: OnceLock<Game> = OnceLock::new();
         ONCE.get_or_init(|| {
@@ -78,7 +78,7 @@ impl Game {
         })
     }
 
-    /// The files of a table of `count` values, as the format defines them.
+    /// The files of a table of `count` values as the format defines them.
     pub(crate) fn files(&self, width: Width, count: u64) -> (Vec<u8>, Option<Vec<u8>>) {
         let header = |descr: &str, length: usize| {
             let text = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': ({length},), }}");
@@ -103,7 +103,7 @@ impl Game {
         }
     }
 
-    /// The digest of the first values, as the format says.
+    /// The digest of the first `count` values as the format defines it.
     pub(crate) fn digest(&self, count: u64) -> String {
         let digest = self.values[..count as usize].chunks(SEGMENT).fold([0; 32], |before, segment| {
             let bytes: Vec<u8> = segment.iter().flat_map(|v| v.to_le_bytes()).collect();
@@ -113,7 +113,7 @@ impl Game {
     }
 }
 
-/// How a process goes about a run.
+/// Options of a process that computes a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Process {
     pub(crate) to: u64,
@@ -129,7 +129,7 @@ pub(crate) struct Process {
 pub(crate) const USUAL: Process =
     Process { to: 1, every: 150, width: Width::U8, keep: None, rollback: false, repair: false, method: None };
 
-/// One that frees values, from 201 632 on.
+/// A process that discards values, from 201 632 on.
 pub(crate) const FREEING: Process = Process { every: 3000, keep: Some(KEEP), ..USUAL };
 
 impl Process {
@@ -160,7 +160,7 @@ pub(crate) fn on(disk: &Memory) -> Arc<dyn Storage> {
     Arc::new(disk.clone())
 }
 
-/// The number of values that the header of the table states.
+/// Number of values that the header of the table states.
 pub(crate) fn published(disk: &Memory) -> u64 {
     let table = disk.get("values.npy").unwrap_or_default();
     let header = String::from_utf8_lossy(&table[..table.len().min(HEADER)]).into_owned();
@@ -168,8 +168,8 @@ pub(crate) fn published(disk: &Memory) -> u64 {
     shape.map_or(0, |(digits, _)| digits.parse().unwrap())
 }
 
-/// A cleanly stopped run is to the byte what the definition and the format say, and is closed; the count. What follows in
-/// the files was committed once, before the run went back; what is freed is a hole, or was to be one after the last record.
+/// Checks that a cleanly stopped run equals the definition and the format to the byte; returns its count. Bytes after
+/// that were committed before a rollback. Discarded values are holes, or become holes after the next record.
 pub(crate) fn is_right(game: &Game, width: Width, disk: &Memory, what: &dyn std::fmt::Debug) -> u64 {
     let contents = journal::read_in(&dir(on(disk))).unwrap_or_else(|error| panic!("{what:?}: {error}"));
     let (last, high_water_mark) = (contents.last, contents.high_water_mark);
@@ -197,7 +197,7 @@ pub(crate) fn is_right(game: &Game, width: Width, disk: &Memory, what: &dyn std:
     last.count
 }
 
-/// Takes the entries of freed values as they were found: nobody reads them, and only their order is checked.
+/// Accepts any entries of discarded values: no reader uses them, and only their order is checked.
 pub(crate) fn tolerate_freed_escapes(record: &Record, found: &[u8], escapes: &mut [u8]) {
     let freed = record.freed().unwrap();
     let is_freed = |entry: &[u8]| freed.contains(&u64::from_le_bytes(entry[..8].try_into().unwrap()));
@@ -210,14 +210,14 @@ pub(crate) fn tolerate_freed_escapes(record: &Record, found: &[u8], escapes: &mu
     }
 }
 
-/// The bytes of the table that a record says are freed.
+/// The bytes of the table that a record states as discarded.
 pub(crate) fn hole(record: &Record, width: Width) -> Range<usize> {
     let freed = record.freed().unwrap();
     let [from, to] = [freed.start, freed.end].map(|n| HEADER + (n * width.bytes()) as usize);
     if freed.is_empty() { 0..0 } else { from..to }
 }
 
-/// What is freed is given back when a process ends in good order, and only the last snapshot is left.
+/// Checks that a clean stop has punched the holes, and that only the last snapshot is left.
 pub(crate) fn is_given_back(width: Width, disk: &Memory, what: &dyn std::fmt::Debug) {
     let last = journal::read_in(&dir(on(disk))).unwrap().last;
     assert!(disk.get("values.npy").unwrap()[hole(&last, width)].iter().all(|&byte| byte == 0), "{what:?}");
@@ -226,7 +226,7 @@ pub(crate) fn is_given_back(width: Width, disk: &Memory, what: &dyn std::fmt::De
     assert_eq!(snapshots, last.snapshot.iter().map(|attached| &attached.name).collect::<Vec<_>>(), "{what:?}");
 }
 
-/// The files on a real disk pass `verify`.
+/// Checks that the files pass `verify` on a real disk.
 pub(crate) fn verifies(disk: &Memory, what: &dyn std::fmt::Debug) {
     let parent = tempfile::tempdir().unwrap();
     for name in disk.names().unwrap() {
@@ -236,12 +236,12 @@ pub(crate) fn verifies(disk: &Memory, what: &dyn std::fmt::Debug) {
     verified.unwrap_or_else(|error| panic!("{what:?}: {error}"));
 }
 
-/// The clock of a hazard; what is tried on runs that free values is counted apart.
+/// Starts the tally of a hazard; runs that discard values are counted separately.
 pub(crate) fn begin(usual: &'static str, freeing: &'static str) -> Tally {
     Tally::begin(if FREES { freeing } else { usual })
 }
 
-/// A disk that a finished process has left.
+/// The disk after a process that finished.
 pub(crate) fn after(game: &Game, before: &Memory, process: Process) -> Memory {
     let disk = before.copy();
     process.run(game, on(&disk)).unwrap();
@@ -249,7 +249,7 @@ pub(crate) fn after(game: &Game, before: &Memory, process: Process) -> Memory {
     disk
 }
 
-/// What a power cut leaves: of what was not durable any sectors, or any bytes.
+/// A disk after a power cut: unsynced sectors, or bytes, are lost at random.
 pub(crate) fn left(disk: &Memory, random: &mut Random) -> Memory {
     let unit = if random.below(2) == 0 { SECTOR } else { 1 };
     disk.image(unit, &mut |bound| random.below(bound))
