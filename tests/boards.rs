@@ -382,7 +382,8 @@ fn taking_the_centre_edge_wins_even_paths() {
     }
 }
 
-/// A star is won in one move, a complete graph of n becomes one of n - 2, and a cycle of n a path of n - 2, by every move.
+/// A star is won in one move, a complete graph of n becomes one of n - 2, and a cycle of n a path of n - 2, by every
+/// move.
 #[test]
 fn moves_on_stars_complete_graphs_and_cycles_match_the_article() {
     let all_lead_to = |start: SimpleGraph, to: SimpleGraph| {

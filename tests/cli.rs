@@ -125,7 +125,7 @@ fn run_in_use_by_a_writer_is_refused_but_readable() {
 }
 
 #[test]
-fn values_are_printed_one_a_line_in_the_order_asked_for() {
+fn values_are_printed_one_per_line_in_the_order_of_arguments() {
     let g = defined("kayles", 1000);
     let line = |n: usize| format!("{n} {}\n", g[n]);
     assert_eq!(stdout_of(&["values", "kayles", "0..5", "100", "7..9"]), [0, 1, 2, 3, 4, 100, 7, 8].map(line).concat());

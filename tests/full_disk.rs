@@ -107,7 +107,7 @@ fn run_stops_on_a_full_disk_and_resumes_when_space_is_available() {
                 child.wait_with_output().unwrap()
             }
         };
-        // The last commit may have had enough space.
+        // The last commit may have found enough space.
         if matches!(full, Full::Small) || !matches!(output.status.code(), Some(0 | 130)) {
             stopped(&output, &dir, &what);
             match count(&dir) {

@@ -261,7 +261,7 @@ fn missed_rare_position_is_found_only_by_recomputing() {
     for n in rares.step_by(9) {
         let (one_rare, _) = options(&rule, space, &right[..n], n);
         let missed = (0..).find(|&v| !space.is_rare(v, n as u64) && !one_rare.contains(&v)).unwrap();
-        assert!(missed > right[n], "a rare heap has a value below the least common one");
+        assert!(missed > right[n], "a rare position has a value below the least common one");
         // Later values computed from the wrong one.
         let mut poisoned = right[..n].to_vec();
         poisoned.push(missed);
@@ -272,7 +272,7 @@ fn missed_rare_position_is_found_only_by_recomputing() {
         assert_eq!(heap(recomputed(&rule, space, &poisoned, whole)), Some(n as u64));
         tried += 1;
     }
-    assert!(tried > 10, "{tried} rare heaps tried");
+    assert!(tried > 10, "{tried} rare positions tried");
 }
 
 /// Several parts with several wrong values: the lowest n is reported, although later parts begin after wrong values.
