@@ -26,7 +26,6 @@ const PHRASES: &[&str] = &[
     "who asks",
     "who waits",
     "whoever",
-    "nobody",
     "somebody",
     "anybody",
     // Translated idioms.
