@@ -54,8 +54,8 @@ pub(crate) const ALL: [(&str, Property); 10] = [
 /// Checks that the name of a parsed rule parses to the same rule, and that its directory name is plain.
 pub(crate) fn rule(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
-    let Some(rule) = told(text.parse::<Rule>()) else { return };
-    assert_eq!(told(rule.name().parse()).as_ref(), Some(&rule), "{text:?}");
+    let Some(rule) = value_of(text.parse::<Rule>()) else { return };
+    assert_eq!(value_of(rule.name().parse()).as_ref(), Some(&rule), "{text:?}");
     assert_eq!(rule.to_string(), rule.name());
     let (name, plain) =
         (rule.directory_name(), |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c));
@@ -74,7 +74,7 @@ pub(crate) fn rule(input: &[u8]) {
 /// that a range is not empty.
 pub(crate) fn number(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
-    let read = told(parser::number(text));
+    let read = value_of(parser::number(text));
     if let Some(n) = read {
         let digits = n.to_string();
         assert_eq!(written_out(text).as_ref(), Some(&digits), "{text:?}");
@@ -82,8 +82,8 @@ pub(crate) fn number(input: &[u8]) {
             assert_eq!(parser::number(&same), Ok(n), "{text:?} as {same:?}");
         }
     }
-    assert_eq!(told(parser::positive(text)), read.filter(|&n| n > 0), "{text:?}");
-    if let Some(range) = told(parser::range(text)) {
+    assert_eq!(value_of(parser::positive(text)), read.filter(|&n| n > 0), "{text:?}");
+    if let Some(range) = value_of(parser::range(text)) {
         assert!(!range.is_empty(), "{text:?}");
         assert_eq!(parser::range(&format!("{}..{}", range.start, range.end)), Ok(range), "{text:?}");
     }
@@ -160,12 +160,12 @@ pub(crate) fn header(input: &[u8]) {
     };
     let dir = run.with(name, file.clone());
     let last = &run.last;
-    let Some(table) = told(TableReader::open(&dir, last.width, last.extent())) else { return };
+    let Some(table) = value_of(TableReader::open(&dir, last.width, last.extent())) else { return };
     // The file must contain at least the entries that the journal states.
     let ends = if name == VALUES { last.count } else { last.escapes * 10 };
     assert!(file.len() as u64 >= HEADER + ends);
-    let _ = told(table.check_lengths(last.extent()));
-    let Some(Extent { values, escapes }) = told(table.header_shapes()) else { return };
+    let _ = value_of(table.check_lengths(last.extent()));
+    let Some(Extent { values, escapes }) = value_of(table.header_shapes()) else { return };
     let (descr, shape) = if name == VALUES { ("'|u1'", values) } else { ("[('n', '<u8'), ('v', '<u2')]", escapes) };
     assert!(file.starts_with(&npy_header(descr, shape, HEADER)), "the shapes {values} and {escapes}");
 }
@@ -188,19 +188,20 @@ pub(crate) fn escapes(input: &[u8]) {
     let dir = run.with(ESCAPES, file.clone());
     let count = run.last.count;
     let bytes: Vec<u8> = run.files[VALUES][4096..].to_vec();
-    let open =
-        |escapes: usize| told(TableReader::open(&dir, Width::U8, Extent { values: count, escapes: escapes as u64 }));
+    let open = |escapes: usize| {
+        value_of(TableReader::open(&dir, Width::U8, Extent { values: count, escapes: escapes as u64 }))
+    };
     assert!(open(entries.len() + 1).is_none(), "an escape behind the end");
     let Some(table) = open(entries.len()) else { return };
     let belongs = |&(n, v): &(u64, u16)| v >= 255 && n < count && bytes.get(n as usize) == Some(&255);
     let right = entries.is_sorted_by(|a, b| a.0 < b.0) && entries.iter().all(belongs);
-    assert_eq!(told(table.check_escapes()).is_some(), right, "{entries:?}");
+    assert_eq!(value_of(table.check_escapes()).is_some(), right, "{entries:?}");
     let half = entries.len() as u64 / 2;
-    let halves = [0..half, half..entries.len() as u64].map(|part| told(table.check_some_escapes(part)).is_some());
+    let halves = [0..half, half..entries.len() as u64].map(|part| value_of(table.check_some_escapes(part)).is_some());
     assert_eq!(halves == [true, true], right, "{entries:?} by halves");
     for (from, to) in [(0, count), (count / 3, count / 2), (count, count)] {
         let mut values = vec![0; (to - from) as usize];
-        let read = told(table.read(from, &mut values));
+        let read = value_of(table.read(from, &mut values));
         let escape = |n: u64| entries.iter().find(|entry| entry.0 == n);
         let saturated = (from..to).filter(|&n| bytes[n as usize] == 255);
         // Reading a byte 255 without an escape fails, whatever the other entries are.
@@ -214,7 +215,7 @@ pub(crate) fn escapes(input: &[u8]) {
             );
         }
     }
-    assert!(told(table.read(count, &mut [0])).is_none() && told(table.read(u64::MAX, &mut [0, 0])).is_none());
+    assert!(value_of(table.read(count, &mut [0])).is_none() && value_of(table.read(u64::MAX, &mut [0, 0])).is_none());
 }
 
 /// Checks that the contents of an accepted journal are consistent, that a second read gives the same contents, and that
@@ -233,10 +234,10 @@ pub(crate) fn journal(input: &[u8]) {
         _ => rest.to_vec(),
     };
     let dir = run.with(journal::NAME, file.clone());
-    let contents = told(journal::read(&dir));
+    let contents = value_of(journal::read(&dir));
     if let Some(contents) = &contents {
         let last = &contents.last;
-        let again = told(journal::read(&dir)).expect("the same file");
+        let again = value_of(journal::read(&dir)).expect("the same file");
         assert_eq!((&again.last, &again.points, again.torn), (last, &contents.points, contents.torn));
         assert!(contents.points.is_sorted_by(|a, b| a.count < b.count));
         assert_eq!(contents.points.last().map(|p| (p.count, p.escapes)), Some((last.count, last.escapes)));
@@ -245,20 +246,20 @@ pub(crate) fn journal(input: &[u8]) {
         assert_eq!(contents.torn, (file.len() as u64 > good).then_some(good));
         assert!(last.digest().is_some() && last.freed().is_some());
         assert!(file[..good as usize].ends_with(b"\n") && blake3::Hash::from_hex(&last.blake3).is_ok());
-        let _ = told(contents.whole(dir.path()));
-        let _ = told(DiscardSummary::read(&dir, last));
+        let _ = value_of(contents.whole(dir.path()));
+        let _ = value_of(DiscardSummary::read(&dir, last));
     }
-    if let Some(view) = told(RunReader::open(&dir)) {
+    if let Some(view) = value_of(RunReader::open(&dir)) {
         let contents = contents.as_ref().expect("a view has a journal");
         assert_eq!(view.len(), contents.last.count);
         assert_eq!((view.rule.name(), view.freed()), (&*contents.last.game, contents.last.freed().unwrap_or_default()));
         let _ = (
-            told(view.table.header_shapes()),
-            told(view.table.check_escapes()),
-            told(view.table.check_lengths(view.contents.high_water_mark)),
+            value_of(view.table.header_shapes()),
+            value_of(view.table.check_escapes()),
+            value_of(view.table.check_lengths(view.contents.high_water_mark)),
         );
         for from in [0, view.len().saturating_sub(64), view.len()] {
-            let _ = told(view.read(from, &mut [0; 64]));
+            let _ = value_of(view.read(from, &mut [0; 64]));
         }
     }
     for (repair, rollback) in [(false, false), (true, false), (false, true)] {
@@ -272,10 +273,10 @@ fn resumed(dir: &Dir, repair: bool, rollback: bool) {
     let resume = |repair: bool, rollback: bool| {
         let (method, policy) = (Method::Definition, RunPolicy { commit_every: None, repair, seed: Some(1) });
         let options = Options { to: Some(1), threads: 1, method, width: None, keep: None, rollback };
-        told(Run::on(None, dir).options(options).policy(policy).observer(&mut Silent).run_in_pool())
+        value_of(Run::on(None, dir).options(options).policy(policy).observer(&mut Silent).run_in_pool())
     };
     let Some(outcome) = resume(repair, rollback) else { return };
-    let last = told(journal::read(dir)).expect("a journal").last;
+    let last = value_of(journal::read(dir)).expect("a journal").last;
     assert_eq!((last.count, last.max_value), (outcome.progress.count, outcome.progress.max_value));
     let again = resume(false, false).expect("a run that was resumed is whole");
     assert_eq!(again.progress, outcome.progress);
@@ -286,7 +287,7 @@ fn resumed(dir: &Dir, repair: bool, rollback: bool) {
 pub(crate) fn edges(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     for (direction, kind, arrow) in [(Direction::Directed, "digraph", "->"), (Direction::Undirected, "graph", "--")] {
-        let Some(read) = told(Edges::read(Path::new("text"), text, direction)) else { continue };
+        let Some(read) = value_of(Edges::read(Path::new("text"), text, direction)) else { continue };
         let lines = text.lines().count().max(1);
         assert!(read.edges.iter().all(|e| e.from.max(e.to) < read.names.len() && (1..=lines).contains(&e.line)));
         assert!(read.names.len() <= MAX_VERTICES && read.edges.len() <= MAX_EDGES);
@@ -296,11 +297,11 @@ pub(crate) fn edges(input: &[u8]) {
             let vertices = (0..read.names.len()).map(|place| quoted(place) + ";");
             let edges = read.edges.iter().map(|e| format!("{} {arrow} {};", quoted(e.from), quoted(e.to)));
             let dot = format!("{kind} {{{}{}}}", vertices.collect::<String>(), edges.collect::<String>());
-            let again = told(Edges::read(Path::new("again"), &dot, direction)).expect("DOT of ours");
+            let again = value_of(Edges::read(Path::new("again"), &dot, direction)).expect("DOT of ours");
             let pairs = |edges: &Edges| edges.edges.iter().map(|e| (e.from, e.to)).collect::<Vec<_>>();
             assert_eq!((&again.names, pairs(&again)), (&read.names, pairs(&read)));
         }
-        if let Some(graph) = told(Graph::new(read)) {
+        if let Some(graph) = value_of(Graph::new(read)) {
             for (vertex, &value) in graph.values().iter().enumerate() {
                 let options: Vec<u16> = graph.options(vertex).into_iter().map(|to| graph.values()[to]).collect();
                 assert!(!options.contains(&value) && (0..value).all(|below| options.contains(&below)), "{text:?}");
@@ -317,7 +318,7 @@ pub(crate) fn record(input: &[u8]) {
     const NAME: &str = "0.77.json";
     let mut accepted = Vec::new();
     if let Some(text) = input.strip_prefix(b"r") {
-        accepted.extend(told(survey::Record::parse(NAME, text)));
+        accepted.extend(value_of(survey::Record::parse(NAME, text)));
     } else {
         let Ok(text) = std::str::from_utf8(input) else { return };
         for (which, good) in ["1", "2"].into_iter().zip(good_records()) {
@@ -333,7 +334,7 @@ pub(crate) fn record(input: &[u8]) {
             }
             let fields = fields.iter().map(|(key, json)| format!("{}:{json}", serde_json::Value::from(&**key)));
             let text = format!("{{{}}}", fields.collect::<Vec<_>>().join(","));
-            accepted.extend(told(survey::Record::parse(NAME, text.as_bytes())));
+            accepted.extend(value_of(survey::Record::parse(NAME, text.as_bytes())));
         }
         assert!(!input.is_empty() || accepted.len() == 2, "the good records are not accepted");
     }
@@ -358,7 +359,8 @@ fn good_records() -> &'static [BTreeMap<String, String>; 2] {
         [2000, 100].map(|to| {
             let rule = "0.77".parse().expect("a game");
             let record = survey::examine(&rule, Method::Definition, to, &AtomicBool::new(false)).expect("values");
-            let fields = serde_json::to_value(record.expect("nobody stopped it")).expect("numbers and text are JSON");
+            let fields =
+                serde_json::to_value(record.expect("the search was not stopped")).expect("numbers and text are JSON");
             let fields = fields.as_object().expect("a record").clone();
             fields.into_iter().map(|(key, value)| (key, value.to_string())).collect()
         })
@@ -367,7 +369,7 @@ fn good_records() -> &'static [BTreeMap<String, String>; 2] {
 
 /// Checks that an accepted plan survives a round trip through JSON, and that each of its games is in exactly one shard.
 pub(crate) fn plan(input: &[u8]) {
-    let Some(plan) = told(Plan::parse(input)) else { return };
+    let Some(plan) = value_of(Plan::parse(input)) else { return };
     let again = serde_json::to_vec(&plan).expect("numbers and text are JSON");
     assert_eq!(Plan::parse(&again).as_ref(), Ok(&plan));
     if matches!(plan.games, Games::Digits(4..)) {
@@ -405,15 +407,15 @@ pub(crate) fn certificate(input: &[u8]) {
         (certificate, values)
     });
     let Some(object) = overlaid(good, input) else {
-        let _ = told(Certificate::parse(input)).map(|certificate| told(certificate.judge()));
+        let _ = value_of(Certificate::parse(input)).map(|certificate| value_of(certificate.judge()));
         return;
     };
     let Some(forged) = serde_json::from_value::<Certificate>(object).ok().map(Certificate::sealed) else { return };
-    let Some(forged) = told(Certificate::parse(forged.to_json())) else { return };
-    if told(forged.judge()).is_none() || forged.game != good.game || forged.checked_through > values.len() as u64 {
+    let Some(forged) = value_of(Certificate::parse(forged.to_json())) else { return };
+    if value_of(forged.judge()).is_none() || forged.game != good.game || forged.checked_through > values.len() as u64 {
         return;
     }
-    if told(forged.check(Method::Definition, values.as_slice())).is_some() {
+    if value_of(forged.check(Method::Definition, values.as_slice())).is_some() {
         assert_eq!((forged.period, forged.preperiod), (12, 71), "Kayles has no other least period and preperiod");
         assert_eq!(forged.max_value, good.max_value);
     }
@@ -441,7 +443,7 @@ pub(crate) fn snapshot(input: &[u8]) {
     let count = to + 100;
     let kept = vec![(0, from), (to, count)];
     let record = Record { count, kept, keep: Some(1), snapshot: Some(attached), ..run.last.clone() };
-    let Some(read) = told(DiscardSummary::read(&run.with(&name, bytes), &record)).flatten() else {
+    let Some(read) = value_of(DiscardSummary::read(&run.with(&name, bytes), &record)).flatten() else {
         assert!(input != b"{}", "the good one is read");
         return;
     };
@@ -573,7 +575,7 @@ fn without(mut record: BTreeMap<String, String>, keys: &[&str]) -> BTreeMap<Stri
 }
 
 /// Returns the value of a result. The text of an error must contain no control characters.
-fn told<T, E: std::fmt::Display>(result: Result<T, E>) -> Option<T> {
+fn value_of<T, E: std::fmt::Display>(result: Result<T, E>) -> Option<T> {
     result.map_err(|error| assert!(!error.to_string().contains(char::is_control), "{:?}", error.to_string())).ok()
 }
 

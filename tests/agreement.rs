@@ -1,6 +1,8 @@
-//! The engine against the definition: random rules, bad spaces, wide values, every block size and number of threads.
+//! Values of the solver against the definition: random rules, unsuitable sparse spaces, values above a byte, every
+//! block length and number of threads. The definition itself is compared with a second, plainer one in this file.
 //!
-//! The definition itself is held against a second, plainer one that is written here.
+//! Extend this file for a class of rules or values that the solver must compute correctly, and `hazards.rs` for the
+//! order in which its two threads and its restarts work.
 
 mod support;
 
@@ -10,14 +12,12 @@ use grundy::theory::definition;
 use grundy::theory::rule::{Leaves, Move, Rule};
 use std::collections::BTreeSet;
 use support::Random;
-
-/// Below this heap the engine uses the definition itself.
-const BOOTSTRAP: usize = 4096;
+use support::solving::{BOOTSTRAP, Setting, assert_same_values};
 
 const BLOCKS: [usize; 5] = [1, 7, 64, 100, 4096];
 const THREADS: [usize; 3] = [1, 2, 5];
 
-/// The formula of the rule's normal form, word for word, with a set from the standard library.
+/// Values by the formula of the rule's normal form, with a set of the standard library.
 fn plainly(moves: &[Move], count: usize) -> Vec<u16> {
     let mut g: Vec<u16> = Vec::new();
     for n in 0..count {
@@ -49,27 +49,9 @@ fn on_threads<T: Send>(threads: usize, body: impl FnOnce() -> T + Send) -> T {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(body)
 }
 
-/// Whether a space stays in use although a better one is to be had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Keep {
-    Always,
-    WhileGood,
-}
-
-/// Continues `values` to `count` with every setting given.
-fn continued(
-    rule: &Rule,
-    kernel: Kernel,
-    space: Option<(SparseSpace, Keep)>,
-    mut values: Vec<u16>,
-    count: usize,
-    block: usize,
-) -> (Vec<u16>, Work) {
-    let method = Method::Sparse(kernel);
-    let mut solver = Solver::new(rule, method, space.map(|s| s.0), values.as_slice()).unwrap().with_block(block);
-    if space.is_some_and(|s| s.1 == Keep::Always) {
-        solver = solver.with_fixed_space();
-    }
+/// Continues `values` to `count` values.
+fn continued(rule: &Rule, setting: Setting, mut values: Vec<u16>, count: usize) -> (Vec<u16>, Work) {
+    let mut solver = setting.solver(rule, &values);
     let mut more = Vec::new();
     while values.len() < count {
         more.clear();
@@ -80,20 +62,18 @@ fn continued(
     (values, solver.work())
 }
 
-/// Where the two first differ, told so that it can be repeated.
-fn same(rule: &Rule, setting: &str, found: &[u16], expected: &[u16]) {
-    if let Some(n) = found.iter().zip(expected).position(|(a, b)| a != b) {
-        panic!("{:?}, {setting}: G({n}) = {}, not {}", rule.moves(), expected[n], found[n]);
-    }
-    assert_eq!(found.len(), expected.len(), "{rule}");
+/// A solver that chooses its own sparse space.
+fn unaided(kernel: Kernel, block: usize) -> Setting {
+    Setting { kernel, space: None, fixed: false, block }
 }
 
-/// The whole sequence from nothing, with a random setting.
+/// Computes the whole sequence with a random setting and compares it with the definition.
 fn agrees(random: &mut Random, rule: &Rule, expected: &[u16]) -> Work {
     let (block, threads, kernel) = (random.pick(&BLOCKS), random.pick(&THREADS), random.pick(&Kernel::available()));
     let setting = format!("kernel {kernel}, blocks of {block}, {threads} threads");
-    let (found, work) = on_threads(threads, || continued(rule, kernel, None, Vec::new(), expected.len(), block));
-    same(rule, &setting, &found, expected);
+    let with = unaided(kernel, block);
+    let (found, work) = on_threads(threads, || continued(rule, with, Vec::new(), expected.len()));
+    assert_same_values(rule, &setting, &found, expected);
     work
 }
 
@@ -118,7 +98,7 @@ fn random_rule(random: &mut Random, removals: u64, constants: &[u16]) -> Rule {
     Rule::from_moves("random", moves).unwrap()
 }
 
-/// Random rules until `wanted` of them had values that the sparse engine proved; the others teach nothing.
+/// Tries random rules until `wanted` of them had values that the solver proved by witnesses; other rules test nothing.
 fn random_rules_agree(random: &mut Random, wanted: usize, removals: u64, constants: &[u16]) {
     let mut sparse = 0;
     for case in 0..100 * wanted {
@@ -142,12 +122,12 @@ fn random_rules_agree(random: &mut Random, wanted: usize, removals: u64, constan
 }
 
 #[test]
-fn the_definition_is_the_formula_of_the_normal_form() {
+fn definition_equals_the_formula_of_the_normal_form() {
     let random = &mut Random::new("formula");
     for _ in 0..60 {
         let rule = random_rule(random, 12, &[0, 0, 1, 2, 3, 6, 9, 300, 65_535]);
         let expected = plainly(rule.moves(), 250);
-        same(&rule, "definition", &definition::values(&rule, 250).unwrap(), &expected);
+        assert_same_values(&rule, "definition", &definition::values(&rule, 250).unwrap(), &expected);
         for n in [0, 1, 2, 3, 17, 249] {
             let walked = definition::value_at(&rule, expected.as_slice(), n).unwrap();
             assert_eq!(walked, expected[n as usize], "the parallel walk, {:?} at {n}", rule.moves());
@@ -156,33 +136,34 @@ fn the_definition_is_the_formula_of_the_normal_form() {
 }
 
 #[test]
-fn random_rules_with_small_constants() {
+fn random_rules_with_small_constants_agree_with_the_definition() {
     random_rules_agree(&mut Random::new("small constants"), 16, 13, &[0, 0, 0, 0, 1, 2, 3, 4, 7, 11]);
 }
 
 #[test]
-fn random_rules_whose_look_ups_reach_further_back_than_a_lane_block() {
+fn random_rules_with_lookups_longer_than_a_lane_block_agree() {
     random_rules_agree(&mut Random::new("far"), 8, 400, &[0, 0, 0, 1, 5]);
 }
 
-/// A constant of 256 or more makes options that no byte code can hold out of small values.
+/// With a constant of 256 or more, small values give options that no byte code can represent.
 #[test]
-fn random_rules_with_constants_above_a_byte() {
+fn random_rules_with_constants_above_a_byte_agree() {
     random_rules_agree(&mut Random::new("large constants"), 8, 5, &[0, 0, 1, 256, 300, 511, 512, 513, 1024, 32_768]);
 }
 
-/// Both parts small, the option above 512: it must not be taken for the small common value with the same low bits.
+/// Both parts are small and the option is above 512. It must not be confused with the small common value that has the
+/// same low bits.
 #[test]
-fn an_option_above_512_made_of_small_values_is_not_cut_to_a_byte() {
+fn option_above_512_from_small_values_is_not_truncated_to_a_byte() {
     let rule = Rule::from_moves("large constant", vec![split(1, 0, 1), split(2, 512, 1)]).unwrap();
     let expected = definition::values(&rule, BOOTSTRAP + 100).unwrap();
-    let (found, work) = continued(&rule, Kernel::scalar(), None, Vec::new(), expected.len(), 4096);
-    same(&rule, "scalar", &found, &expected);
+    let (found, work) = continued(&rule, unaided(Kernel::scalar(), 4096), Vec::new(), expected.len());
+    assert_same_values(&rule, "scalar", &found, &expected);
     assert!(work.witnessed > 0, "the rule is no longer sparse; the test needs a different rule");
 }
 
 #[test]
-fn random_octal_games() {
+fn random_octal_games_agree_with_the_definition() {
     let random = &mut Random::new("octal");
     let mut sparse = 0;
     for _ in 0..30 {
@@ -197,24 +178,30 @@ fn random_octal_games() {
 }
 
 #[test]
-fn named_games_with_every_block_size_and_number_of_threads() {
+fn named_games_agree_for_every_block_size_and_thread_count() {
     for game in ["grundy", "0.77", "0.106", "0.054", "0.104", "0.454", "remove-a-square", "grundy:d=2", "grundy:d=4"] {
         let rule: Rule = game.parse().unwrap();
         let expected = definition::values(&rule, 7000).unwrap();
         for block in BLOCKS {
             for threads in THREADS {
                 for kernel in Kernel::available() {
-                    let (found, _) = on_threads(threads, || continued(&rule, kernel, None, Vec::new(), 7000, block));
-                    same(&rule, &format!("{kernel}, blocks of {block}, {threads} threads"), &found, &expected);
+                    let with = unaided(kernel, block);
+                    let (found, _) = on_threads(threads, || continued(&rule, with, Vec::new(), 7000));
+                    assert_same_values(
+                        &rule,
+                        &format!("{kernel}, blocks of {block}, {threads} threads"),
+                        &found,
+                        &expected,
+                    );
                 }
             }
         }
     }
 }
 
-/// 0.6 passes 128 (the codes that kernels count) and 255 early, 0.404 and 0.64 have a single value of 256.
+/// 0.6 soon exceeds 128, the number of codes that kernels count, and 255. 0.404 and 0.64 have a single value of 256.
 #[test]
-fn values_on_both_sides_of_a_byte() {
+fn values_around_128_and_255_agree_with_the_definition() {
     let random = &mut Random::new("bytes");
     for (game, count) in [("0.6", 16_000), ("0.64", 18_000), ("0.404", 18_000)] {
         let rule: Rule = game.parse().unwrap();
@@ -224,7 +211,7 @@ fn values_on_both_sides_of_a_byte() {
     }
 }
 
-/// Nim with at most `top` tokens taken, and a split: values up to `top`, and sparse.
+/// Nim with at most `top` tokens taken, and a split: its values reach `top`, and it has a sparse space.
 fn wide_rule(top: u64, remove: u64, d: u64) -> Rule {
     let nim = (1..=top).flat_map(|s| [one(s, 0), Move { remove: s, constant: 0, leaves: Leaves::Nothing }]);
     Rule::from_moves(format!("wide {top} {remove} {d}"), nim.chain([split(remove, 0, d)]).collect()).unwrap()
@@ -232,7 +219,7 @@ fn wide_rule(top: u64, remove: u64, d: u64) -> Rule {
 
 /// Nim with a bounded number of tokens per move, and a split: values exceed 512 long before the solver becomes sparse.
 #[test]
-fn games_with_values_above_512_from_the_start() {
+fn games_with_values_above_512_from_the_start_agree() {
     let random = &mut Random::new("wide");
     for (top, remove, d) in [(600, 1, 0), (600, 3, 1), (700, 3, 1), (700, 0, 0), (1100, 0, 1), (1100, 3, 5)] {
         let rule = wide_rule(top, remove, d);
@@ -243,10 +230,10 @@ fn games_with_values_above_512_from_the_start() {
     }
 }
 
-/// From heap s + 1 on, every value below 2^bits is an option of a move that takes s tokens: values leap up there, in the
-/// middle of a block, long after the engine has gone sparse.
+/// From n = s + 1 on, every value below 2^bits is an option of a move that takes s tokens. So the values jump there,
+/// in the middle of a block, long after the solver has become sparse.
 #[test]
-fn values_that_leap_above_256_and_512_in_the_middle_of_a_block() {
+fn values_that_jump_above_256_and_512_within_a_block_agree() {
     let random = &mut Random::new("leap");
     for game in ["0.644", "0.77", "0.106", "remove-a-square", "0.054"] {
         for bits in [8, 9, 10] {
@@ -263,27 +250,28 @@ fn values_that_leap_above_256_and_512_in_the_middle_of_a_block() {
     }
 }
 
-/// .004 comes to 512 by itself, at heap 65 759. Left alone the engine finds no good space there and computes it all by the
-/// definition; here it gets one in which the values from 512 on are the rares.
+/// .004 reaches 512 at n = 65 759. The solver itself finds no suitable space there and uses the definition. The test
+/// gives it a space in which the values from 512 on are rare.
 #[test]
-fn values_that_grow_past_512_in_the_middle_of_a_block() {
+fn values_that_grow_past_512_within_a_block_agree() {
     const HELD: usize = 65_600;
     let rule: Rule = ".004".parse().unwrap();
     let expected = definition::values(&rule, HELD + 500).unwrap();
     let first = expected.iter().position(|&v| v >= 512);
     assert!(first.is_some_and(|n| n > HELD), "{first:?}");
-    let space = Some((SparseSpace::new(&rule, 0x200, 0).unwrap(), Keep::Always));
+    let space = SparseSpace::new(&rule, 0x200, 0);
+    assert!(space.is_some());
     for kernel in Kernel::available() {
         let past = expected[..HELD].to_vec();
-        let (found, work) = continued(&rule, kernel, space, past, expected.len(), 4096);
-        same(&rule, kernel.name(), &found, &expected);
+        let (found, work) = continued(&rule, Setting { kernel, space, fixed: true, block: 4096 }, past, expected.len());
+        assert_same_values(&rule, kernel.name(), &found, &expected);
         assert!(work.witnessed > 0, "{kernel}: {work:?}");
     }
 }
 
-/// Few lookups, and now and then or most of the time more codes in use than the fast path for few lookups knows.
+/// Few lookups, with more codes in use than the fast path for few lookups supports: for some positions or for most.
 #[test]
-fn short_lists_with_codes_above_32() {
+fn short_lookup_lists_with_codes_above_32_agree() {
     let random = &mut Random::new("short lists");
     let mut sparse = 0;
     for (top, remove, d) in [(40, 1, 0), (62, 1, 0), (64, 3, 0), (66, 3, 1), (70, 0, 0), (100, 3, 5), (130, 1, 0)] {
@@ -299,7 +287,7 @@ fn short_lists_with_codes_above_32() {
             let leap = (0..1 << bits).map(|constant| one(s, constant));
             let moves = known.moves().iter().copied().chain(leap).collect();
             let rule = Rule::from_moves(format!("{game} leaping by {bits} bits at {s}"), moves).unwrap();
-            // At 2s the values fall back to small ones.
+            // At n = 2s the values become small again.
             let expected = definition::values(&rule, 2 * s as usize + 3000).unwrap();
             assert!(expected[s as usize + 1..2 * s as usize].iter().all(|&v| v >= 1 << bits));
             let work = agrees(random, &rule, &expected);
@@ -308,10 +296,10 @@ fn short_lists_with_codes_above_32() {
     }
 }
 
-/// A space that only looks good: the bits that it misses, or has too many, come into use later, so that common heaps turn
-/// out to be rare ones and what was computed ahead is taken back again and again.
+/// A space that looks suitable at first: bits that it lacks, or has too many of, come into use later. Common positions
+/// then turn out to be rare, and the solver repeatedly discards what it computed ahead.
 #[test]
-fn a_bad_space_costs_time_but_never_a_value() {
+fn unsuitable_sparse_space_costs_time_but_no_value() {
     let random = &mut Random::new("bad spaces");
     let games =
         ["grundy", "grundy:d=3", "0.6", "0.07", "0.4", "0.137", "0.77", "0.106", "remove-a-square", "0.156", "0.16"];
@@ -330,61 +318,61 @@ fn a_bad_space_costs_time_but_never_a_value() {
             masks.flat_map(|mask| [0, 1].map(|e| (mask, e))).filter_map(|(mask, e)| SparseSpace::new(&rule, mask, e));
         let spaces: Vec<(usize, SparseSpace)> = spaces.map(|space| (rares(space), space)).collect();
         let Some(least) = spaces.iter().map(|s| s.0).min() else { continue };
-        // A space with a quarter more rares than the best stays in use; others are soon given up, which is a case too.
+        // A space with at most a quarter more rare positions than the best stays in use. The solver soon replaces
+        // others, which is tested too.
         let mut near: Vec<SparseSpace> = spaces.iter().filter(|s| s.0 * 4 <= least * 5).map(|s| s.1).collect();
         if case % 4 == 0 {
             near = spaces.iter().map(|s| s.1).collect();
         }
         let space = random.pick(&near);
         let (block, threads, kernel) = (random.pick(&BLOCKS), random.pick(&THREADS), random.pick(&Kernel::available()));
-        let keep = random.pick(&[Keep::Always, Keep::WhileGood]);
-        let setting =
-            format!("{rule}, {space:?}, {keep:?}, from {held}, kernel {kernel}, blocks of {block}, {threads} threads");
+        let with = Setting { kernel, space: Some(space), fixed: random.below(2) == 0, block };
         let past = expected[..held].to_vec();
-        let space = Some((space, keep));
-        let (found, work) = on_threads(threads, || continued(&rule, kernel, space, past, expected.len(), block));
-        same(&rule, &setting, &found, &expected);
+        let (found, work) = on_threads(threads, || continued(&rule, with, past, expected.len()));
+        let setting = format!("{rule}, {with:?}, from {held}, {threads} threads");
+        assert_same_values(&rule, &setting, &found, &expected);
         found_rare += work.found_rare;
     }
     assert!(found_rare > 0, "no space was bad enough");
 }
 
-/// Rares that come thousands of heaps apart are found when the candidates are a whole block ahead and have forgotten old
-/// values; once, the stream then went back to a heap that it no longer held, and a few values behind a late rare of
-/// Grundy's game were wrong. With bit 5 missing from its mask, .054 has hundreds of such rares.
+/// Rare positions that are thousands of positions apart are found when the producer is a whole block ahead and no
+/// longer holds old values. It must be able to continue from there all the same. With bit 5 missing from its mask,
+/// .054 has hundreds of such positions.
 #[test]
-fn rares_far_apart_take_a_stream_back_that_is_a_block_ahead() {
+fn distant_rare_positions_rewind_a_producer_that_is_a_block_ahead() {
     let rule: Rule = ".054".parse().unwrap();
     let (good, bad) = (SparseSpace::new(&rule, 0x3d, 0).unwrap(), SparseSpace::new(&rule, 0x1d, 0).unwrap());
     let first = definition::values(&rule, BOOTSTRAP).unwrap();
-    let kernel = Kernel::best();
+    let with = |space, block| Setting { kernel: Kernel::best(), space: Some(space), fixed: true, block };
     let count = 400_000;
-    let (expected, _) = continued(&rule, kernel, Some((good, Keep::Always)), first.clone(), count, 64);
+    let (expected, _) = continued(&rule, with(good, 64), first.clone(), count);
     for block in [1024, 4096, 16384] {
-        let (found, work) = continued(&rule, kernel, Some((bad, Keep::Always)), first.clone(), count, block);
-        same(&rule, &format!("blocks of {block}"), &found, &expected);
-        assert!(work.found_rare > 300, "{} rares: not the case that was meant", work.found_rare);
+        let (found, work) = continued(&rule, with(bad, block), first.clone(), count);
+        assert_same_values(&rule, &format!("blocks of {block}"), &found, &expected);
+        assert!(work.found_rare > 300, "{} rare positions: the test no longer tries its case", work.found_rare);
     }
-    // What both agree on is also what the definition says, at the rares of the bad space.
+    // Both agree with the definition at the rare positions of the unsuitable space.
     let rares = (0..).zip(&expected).filter(|&(n, &v)| n > 200_000 && bad.is_rare(v, n)).take(20);
     for (n, &v) in rares {
         assert_eq!(definition::value_at(&rule, expected.as_slice(), n).unwrap(), v, "G({n})");
     }
 }
 
-/// A move that only takes all of a very large heap: no window is made that long, the definition does it.
+/// A move that only takes all of a very large heap needs a longer window than the solver has, so the solver uses the
+/// definition.
 #[test]
-fn removals_longer_than_the_windows_are_left_to_the_definition() {
+fn removals_longer_than_the_window_use_the_definition() {
     let mut moves = "kayles".parse::<Rule>().unwrap().moves().to_vec();
     moves.push(Move { remove: 200_000, constant: 0, leaves: Leaves::Nothing });
     let rule = Rule::from_moves("long removal", moves).unwrap();
     let found = grundy::solver::values(&rule, Method::Sparse(Kernel::best()), 9000).unwrap();
-    same(&rule, "from nothing", &found, &definition::values(&"kayles".parse().unwrap(), 9000).unwrap());
+    assert_same_values(&rule, "from nothing", &found, &definition::values(&"kayles".parse().unwrap(), 9000).unwrap());
 }
 
 /// What `resume` does: a new solver continues in the middle, with the sparse space of the first solver.
 #[test]
-fn a_solver_made_anew_at_any_heap_goes_on_the_same() {
+fn solver_created_at_any_n_continues_with_the_same_values() {
     let random = &mut Random::new("resumed solver");
     let games = ["grundy", "0.6", "0.77", "0.106", "remove-a-square", "0.07", "grundy:d=2", "0.404"];
     let named = games.map(|game| game.parse::<Rule>().unwrap());
@@ -398,7 +386,7 @@ fn a_solver_made_anew_at_any_heap_goes_on_the_same() {
             let method = Method::Sparse(kernel);
             let mut solver = Solver::new(&rule, method, space, values.as_slice()).unwrap().with_block(block);
             solver.extend_to(&mut values, to as u64, |_| true).unwrap();
-            same(&rule, &format!("new solver, up to {to}"), &values, &expected[..to]);
+            assert_same_values(&rule, &format!("new solver, up to {to}"), &values, &expected[..to]);
             space = Some(solver.space()).filter(|&space| space != SparseSpace::NONE);
         }
     }

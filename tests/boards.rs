@@ -1,19 +1,19 @@
-//! Finite games: what M. Dufour (2007) and *PRIMES STEP Plays Games* print of them, and what a search must not do.
+//! Board games of *PRIMES STEP Plays Games* against the statements of that article, and the limits of the search.
+//!
+//! Extend this file for a board game or for `grundy board`, and `graphs.rs` for a game that a file defines.
 
 mod support;
 
 use grundy::error::Error;
 use grundy::games::edges::{Direction, Edges};
 use grundy::games::finite::{Game, GameSolver};
-use grundy::games::graph::Graph;
 use grundy::games::no_factor::NoFactor;
 use grundy::games::remove_edge::{RemoveEdge, SimpleGraph};
 use grundy::games::remove_square::RemoveSquare;
 use grundy::games::rows_columns::RowsColumns;
 use grundy::games::shape::Shape;
-use grundy::games::sum::lowered;
 use grundy::theory::definition;
-use grundy::theory::nimber::{mex, nim_sum};
+use grundy::theory::nimber::mex;
 use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -35,7 +35,7 @@ fn path(n: u64) -> SimpleGraph {
     SimpleGraph::path(n).unwrap()
 }
 
-/// The definition and nothing else: recursion over whole positions, no components, no normal forms.
+/// The definition alone: recursion over whole positions, without components and normal forms.
 fn plainly<G: Game>(game: &G, position: &G::Position, known: &mut HashMap<G::Position, u16>) -> u16 {
     if let Some(&value) = known.get(position) {
         return value;
@@ -49,7 +49,7 @@ fn plainly<G: Game>(game: &G, position: &G::Position, known: &mut HashMap<G::Pos
 // ---- The solver.
 
 #[test]
-fn parts_and_normal_forms_change_no_value_of_random_positions() {
+fn splitting_and_normal_forms_keep_values_of_random_positions() {
     let mut random = Random::new("parts_and_normal_forms");
     let mut several = 0;
     for _ in 0..60 {
@@ -77,13 +77,13 @@ fn parts_and_normal_forms_change_no_value_of_random_positions() {
 }
 
 #[test]
-fn a_search_too_large_ends_with_its_bound_and_not_with_the_memory() {
+fn too_large_a_search_ends_at_its_bound_before_memory_is_exhausted() {
     let eight = Shape::rectangle(8, 8).unwrap();
     let refused = |result| matches!(result, Err(Error::Positions { bound: 100 }));
     assert!(refused(GameSolver::new(&RowsColumns, 100).value(Shape::diamond(5).unwrap())));
     assert!(refused(GameSolver::new(&RemoveSquare, 100).value(eight)));
     assert!(refused(GameSolver::new(&RemoveEdge, 100).value(SimpleGraph::new(&grid(8)).unwrap())));
-    // 2^17 options of one position alone.
+    // One position with 2^17 options.
     let game = NoFactor::new(60).unwrap();
     let primes = game.start() & !1;
     assert!(refused(GameSolver::new(&game, 100).value(primes)));
@@ -96,9 +96,9 @@ fn grid(n: u64) -> Edges {
     Edges::read(Path::new("grid"), &across.chain(down).collect::<String>(), Direction::Undirected).unwrap()
 }
 
-/// A game that never ends is none; the solver must notice before the machine does.
+/// A game that never ends has no values. The solver must refuse it before memory is exhausted.
 #[test]
-fn a_game_in_circles_is_refused() {
+fn game_with_a_cycle_is_refused() {
     struct Circle;
     impl Game for Circle {
         type Position = u64;
@@ -109,182 +109,10 @@ fn a_game_in_circles_is_refused() {
     assert!(matches!(GameSolver::new(&Circle, 1000).value(0), Err(Error::Positions { bound: 1000 })));
 }
 
-// ---- Graphs (Dufour).
-
-fn graph(lines: &str) -> Graph {
-    Graph::new(Edges::read(Path::new("x"), lines, Direction::Directed).unwrap()).unwrap()
-}
-
-/// A random acyclic graph of `n` vertices named by numbers; edges go to smaller ones.
-fn random_game(random: &mut Random, n: u64) -> (String, Graph) {
-    let mut lines: String = (0..n).map(|v| format!("{v}\n")).collect();
-    for from in 0..n {
-        for to in 0..from {
-            if random.below(3) == 0 {
-                lines += &format!("{from} {to}\n");
-            }
-        }
-    }
-    let graph = graph(&lines);
-    (lines, graph)
-}
-
-#[test]
-fn the_partition_has_the_properties_p1_and_p2_and_values_are_the_mex() {
-    let mut random = Random::new("partition");
-    for _ in 0..200 {
-        let (lines, game) = random_game(&mut random, 12);
-        let values = game.values();
-        for vertex in 0..12 {
-            let options = game.options(vertex);
-            let to_losing = options.iter().any(|&option| values[option] == 0);
-            assert_eq!(values[vertex] > 0, to_losing, "vertex {vertex} of\n{lines}");
-            assert_eq!(
-                u32::from(values[vertex]),
-                mex(options.iter().map(|&option| values[option])),
-                "{vertex}\n{lines}"
-            );
-        }
-    }
-}
-
-/// The main theorem, against the sum as one graph of pairs.
-#[test]
-fn the_value_of_a_sum_is_the_digital_sum() {
-    let mut random = Random::new("sum");
-    for _ in 0..20 {
-        let ((_, one), (_, two)) = (random_game(&mut random, 7), random_game(&mut random, 6));
-        let mut lines = String::new();
-        for a in 0..7 {
-            for b in 0..6 {
-                lines += &format!("{a},{b}\n");
-                lines.extend(one.options(a).iter().map(|to| format!("{a},{b} {to},{b}\n")));
-                lines.extend(two.options(b).iter().map(|to| format!("{a},{b} {a},{to}\n")));
-            }
-        }
-        let both = graph(&lines);
-        for a in 0..7 {
-            for b in 0..6 {
-                let found = both.values()[both.find(&format!("{a},{b}")).unwrap()];
-                assert_eq!(found, nim_sum([one.values()[a], two.values()[b]]), "{a},{b}\n{lines}");
-            }
-        }
-    }
-}
-
-#[test]
-fn a_heap_of_nim_has_its_size_as_value() {
-    let lines: String = (0..46).flat_map(|x| (0..x).map(move |y| format!("{x} {y}\n"))).collect();
-    let nim = graph(&lines);
-    for x in 0..46 {
-        assert_eq!(nim.values()[nim.find(&x.to_string()).unwrap()], x);
-    }
-}
-
-#[test]
-fn the_mex_of_the_example_is_4() {
-    assert_eq!(mex([0, 1, 2, 3, 5, 7, 8, 9, 10, 13]), 4);
-}
-
-#[test]
-fn the_digital_sums_and_lowered_values_are_as_printed() {
-    assert_eq!((nim_sum([13, 17]), nim_sum([1, 2])), (28, 3));
-    assert_eq!(nim_sum([45, 39, 25, 30]), 13);
-    // "We have three choices: 45, 25 and 30. Choose 45", which becomes 38.
-    assert_eq!(lowered(&[45, 39, 25, 30], 6), [(0, 38), (2, 18), (3, 21)]);
-    assert_eq!(nim_sum([38, 39, 25, 30]), 6);
-    // Nim with 39, 35, 25, 14: the unique correct move takes 15 chips of the third heap.
-    assert_eq!(nim_sum([39, 35, 25, 14]), 19);
-    assert_eq!(lowered(&[39, 35, 25, 14], 0), [(2, 10)]);
-    assert_eq!(nim_sum([39, 35, 10, 14]), 0);
-    assert_eq!(lowered(&[39, 35, 10, 14], 0), []);
-}
-
-/// For every d below the sum some value can be lowered so that the sum is d; tried against all lower values.
-#[test]
-fn the_theorem_of_lowered_values_finds_all_of_them() {
-    let mut random = Random::new("lowered");
-    for _ in 0..300 {
-        let values: Vec<u16> = (0..1 + random.below(5)).map(|_| random.below(40) as u16).collect();
-        let sum = nim_sum(values.iter().copied());
-        for target in 0..64 {
-            let mut all = Vec::new();
-            for (at, &value) in values.iter().enumerate() {
-                let fits = |&lower: &u16| sum ^ value ^ lower == target;
-                all.extend((0..value).filter(fits).map(|lower| (at, lower)));
-            }
-            assert_eq!(lowered(&values, target), all, "{values:?} to {target}");
-            assert!(target >= sum || all.len() % 2 == 1, "{values:?} to {target}");
-        }
-    }
-}
-
-#[test]
-fn a_game_of_200_000_moves_does_not_overflow_the_stack() {
-    let lines: String = (1..200_000).map(|v| format!("{v} {}\n", v - 1)).collect();
-    let long = graph(&lines);
-    let last = long.find("199999").unwrap();
-    assert_eq!(long.values()[last], 1, "an odd number of moves is left");
-    let refused = Edges::read(Path::new("x"), &(lines + "0 199999\n"), Direction::Directed).map(Graph::new).unwrap();
-    let message = refused.unwrap_err().to_string();
-    assert!(message.contains("line 200000") && message.len() < 300, "{message}");
-}
-
-#[test]
-fn dot_and_lines_mean_the_same_game() {
-    let lines = "D H\nD M\nD I\nH Q\nI Q # the end\n\nM H\nalone\n";
-    let dots = [
-        "digraph { D -> {H M I}; {H I} -> Q; M -> H; alone }",
-        "strict digraph \"a game\" {\n rankdir = LR; node [shape=circle, color=\"red\"]\n D -> H; D -> M [label=\"x -> y\"]\n \
-         /* two\n lines */ D -> I -> Q // there\n# a line\n H -> \"Q\";\n M -> H alone [pos=\"1,2\"; a=b]\n}\n",
-    ];
-    let by_name = |game: &Graph| -> HashMap<String, u16> {
-        game.names().iter().cloned().zip(game.values().iter().copied()).collect()
-    };
-    let expected = by_name(&graph(lines));
-    assert_eq!((expected["Q"], expected["D"], expected["H"], expected["M"]), (0, 2, 1, 0));
-    for dot in dots {
-        assert_eq!(by_name(&graph(dot)), expected, "{dot}");
-    }
-    let quoted = graph("digraph { \"a \\\"b\\\" c\" -> \"-> }\" -> -1.5 }");
-    assert_eq!(quoted.names(), ["a \"b\" c", "-> }", "-1.5"]);
-}
-
-#[test]
-fn what_is_no_game_is_refused_with_its_line() {
-    for (bad, line, words) in [
-        ("a b\nb c d\n", 2, "3 words"),
-        ("a b\nb c\nc d\nc a\n", 4, "c -> a -> b -> c"),
-        ("x y\n\n# x\nz z\n", 4, "z -> z"),
-        ("a b\nb->c\n", 2, "an arrow in 'b->c'"),
-        ("a--b\n", 1, "an arrow in 'a--b'"),
-        ("\u{feff}a b\nb a\n", 2, "a -> b"),
-        ("\u{feff}digraph {\n a -> a }", 2, "a -> a"),
-        ("digraph {\n a -> b\n b -> a }", 3, "->"),
-        ("digraph {\n a -- b }", 2, "'->'"),
-        ("graph {\n a -- b }", 1, "digraph"),
-        ("digraph {\n a -> \n}", 3, "'}'"),
-        ("digraph {\n a -> b\n", 2, "end"),
-        ("digraph {\n a -> b\n} x", 3, "nothing after"),
-        ("digraph {\n subgraph x { a } }", 2, "subgraph"),
-        ("digraph {\n a:n -> b }", 2, "':'"),
-        ("digraph {\n a -> <b> }", 2, "'<'"),
-        ("digraph {\n\n a [x }", 3, "'}'"),
-        ("digraph {\n \"a", 2, "quotes"),
-        ("digraph {\n /* a", 2, "comment"),
-        ("digraph {\n a -> 3b }", 2, "digit"),
-        ("digraph {\n\"a\nb\" -> \n c d -> d }", 4, "d -> d"),
-    ] {
-        let error = Edges::read(Path::new("bad.txt"), bad, Direction::Directed).and_then(Graph::new).unwrap_err();
-        let message = error.to_string();
-        assert!(message.starts_with(&format!("bad.txt, line {line}: ")) && message.contains(words), "{bad}: {message}");
-    }
-}
-
 // ---- Rows and columns.
 
 #[test]
-fn a_diamond_is_lost_for_the_first_player_unless_it_is_one_token() {
+fn diamond_is_a_p_position_unless_it_is_one_token() {
     assert_eq!(Shape::diamond(2).unwrap(), shape("..#../.###./#####/.###./..#.."));
     for c in 0..4 {
         let value = value(&RowsColumns, Shape::diamond(c).unwrap());
@@ -293,7 +121,7 @@ fn a_diamond_is_lost_for_the_first_player_unless_it_is_one_token() {
 }
 
 #[test]
-fn a_cross_is_a_p_position_exactly_when_m_plus_n_is_even_and_both_are_above_1() {
+fn cross_is_a_p_position_iff_m_plus_n_is_even_and_both_exceed_1() {
     assert_eq!(Shape::cross(3, 5).unwrap(), shape(".#./.#./###/.#./.#."));
     let mut solver = GameSolver::new(&RowsColumns, 1 << 20);
     for m in 1..12 {
@@ -305,7 +133,7 @@ fn a_cross_is_a_p_position_exactly_when_m_plus_n_is_even_and_both_are_above_1() 
 }
 
 #[test]
-fn shapes_symmetric_to_both_axes_without_tokens_on_them_are_p_positions() {
+fn shapes_symmetric_to_both_token_free_axes_are_p_positions() {
     let mut random = Random::new("symmetric");
     for _ in 0..40 {
         let quarter: Vec<(u16, u16)> =
@@ -326,16 +154,16 @@ fn the_squares_and_the_five_block_have_the_printed_values() {
     assert_eq!(value(&RemoveSquare, shape("#.../..##/..##")), 3, "1 and 2 make 3");
     assert_eq!(value(&RemoveSquare, shape("##./###")), 3, "the five-block of figure 3");
     assert_eq!(RemoveSquare.options(shape("##./###")).count(), 6, "one 2x2 and five 1x1");
-    // 2x3: taking a 2x2 wins, and taking a cell of the first column is answered in the middle one.
+    // 2x3: taking a 2x2 square wins; the answer to a cell of the first column is a cell of the middle one.
     assert_eq!(value(&RemoveSquare, shape("###/###")), 2);
     assert_eq!(value(&RemoveSquare, shape("#/#")), 0);
     assert_eq!(value(&RemoveSquare, shape("..#/#.#")), 1);
     assert_eq!(value(&RemoveSquare, shape(".##/#.#")), 0);
 }
 
-/// Three ways: the search of boards, the heap rule by its definition, and Table 1.
+/// Compares the search of boards, the heap rule by its definition, and Table 1.
 #[test]
-fn the_board_the_heap_rule_and_the_printed_table_agree_on_2_by_n() {
+fn board_heap_rule_and_printed_table_agree_on_2_by_n() {
     let printed: Vec<u16> =
         data("remove-a-square-a286332.txt").split_whitespace().map(|v| v.parse().unwrap()).collect();
     let heaps = defined("remove-a-square", 96);
@@ -369,7 +197,7 @@ fn the_printed_recurrence_of_2_by_n_needs_i_from_0_on() {
 // ---- Remove an edge.
 
 #[test]
-fn stars_are_won_and_complete_graphs_by_their_remainder() {
+fn stars_are_n_positions_and_complete_graphs_depend_on_n_mod_4() {
     for n in 0..30 {
         let star = value(&RemoveEdge, SimpleGraph::star(n).unwrap());
         assert_eq!(star > 0, n > 1, "a star of {n}");
@@ -391,7 +219,7 @@ fn a215721(end: usize) -> BTreeSet<usize> {
 }
 
 #[test]
-fn paths_are_dawsons_kayles_and_lost_at_a215721_and_cycles_won_two_above() {
+fn paths_equal_dawsons_kayles_and_cycles_of_n_are_won_two_above() {
     const END: usize = 110;
     let (heaps, zeros) = (defined("dawson-kayles", END), a215721(END));
     let mut solver = GameSolver::new(&RemoveEdge, 1 << 20);
@@ -437,7 +265,7 @@ impl Game for EdgeDelete {
 }
 
 #[test]
-fn the_edge_delete_game_on_paths_is_lost_at_a274161() {
+fn p_positions_of_edge_delete_on_paths_are_a274161() {
     let zeros = a215721(100);
     let mut solver = GameSolver::new(&EdgeDelete, 1 << 20);
     let mut known = GameSolver::new(&RemoveEdge, 1 << 20);
@@ -466,7 +294,7 @@ fn graphs_that_are_not_simple_are_refused_with_their_line() {
 // ---- No factor.
 
 #[test]
-fn the_second_player_wins_no_factor_above_1() {
+fn the_second_player_wins_no_factor_for_n_above_1() {
     for n in 1..22 {
         let game = NoFactor::new(n).unwrap();
         let found = value(&game, game.start());
@@ -475,7 +303,7 @@ fn the_second_player_wins_no_factor_above_1() {
     }
 }
 
-/// Moves by the words: all sets of numbers, tried one by one.
+/// Computes the moves by their description: tries all sets of numbers one by one.
 #[test]
 fn the_moves_of_no_factor_are_all_sets_without_proper_factors_left() {
     let game = NoFactor::new(10).unwrap();
@@ -490,7 +318,8 @@ fn the_moves_of_no_factor_are_all_sets_without_proper_factors_left() {
     }
 }
 
-/// A search is refused for this number, so one too large would refuse what fits, and one too small hold too much.
+/// The search is refused by this number. If it were too large, possible searches would be refused; if too small, a
+/// search could exhaust memory.
 #[test]
 fn the_positions_of_no_factor_are_counted_right_without_a_search() {
     for n in 1..14u64 {
@@ -512,7 +341,8 @@ fn the_positions_of_no_factor_are_counted_right_without_a_search() {
 
 // ---- What the article says of single moves.
 
-/// Remove-a-square on 2x2k: "Remove the middle 2x2 square. If k > 1, the game separates into two identical configurations."
+/// Remove-a-square on 2x2k: "Remove the middle 2x2 square. If k > 1, the game separates into two identical
+/// configurations."
 #[test]
 fn taking_the_middle_square_wins_2_by_2k() {
     for k in 1..20u16 {
@@ -523,14 +353,14 @@ fn taking_the_middle_square_wins_2_by_2k() {
     }
 }
 
-/// Figure 4 of the article: G(3) = mex {0, 1, 3} = 2; and the moves on 2x3 that it tells of before.
+/// Figure 4 of the article: G(3) = mex {0, 1, 3} = 2; and the moves on 2x3 that the text before it describes.
 #[test]
 fn the_options_of_2_by_3_have_the_values_0_1_and_3() {
     let board = shape("###/###");
     let values: BTreeSet<u16> =
         RemoveSquare.options(board.clone()).map(|option| value(&RemoveSquare, option)).collect();
     assert_eq!(values, BTreeSet::from([0, 1, 3]));
-    // A cell of the first column, answered by one of the middle column: four moves are left, whatever they are.
+    // Takes a cell of the first column and then one of the middle column: four moves are left in any order.
     for answer in [".##/#.#", "..#/###"] {
         let answer = shape(answer);
         assert!(RemoveSquare.options(shape(".##/###")).any(|option| option == answer));
@@ -552,9 +382,10 @@ fn taking_the_centre_edge_wins_even_paths() {
     }
 }
 
-/// A star is won in one move, a complete graph of n becomes one of n - 2, and a cycle of n a path of n - 2, by every move.
+/// A star is won in one move, a complete graph of n becomes one of n - 2, and a cycle of n a path of n - 2, by every
+/// move.
 #[test]
-fn every_move_on_stars_complete_graphs_and_cycles_leads_where_the_article_says() {
+fn moves_on_stars_complete_graphs_and_cycles_match_the_article() {
     let all_lead_to = |start: SimpleGraph, to: SimpleGraph| {
         let to = RemoveEdge.components(to);
         start.edges().len()
@@ -567,9 +398,9 @@ fn every_move_on_stars_complete_graphs_and_cycles_leads_where_the_article_says()
     }
 }
 
-/// The search follows one of several equal lines; that loses no value.
+/// The search follows only one of several equal lines. This loses no value.
 #[test]
-fn the_moves_of_rows_and_columns_are_all_lines_up_to_likeness() {
+fn moves_of_rows_and_columns_are_all_lines_up_to_equality() {
     let mut random = Random::new("lines");
     let mut alike = 0;
     for _ in 0..100 {
@@ -590,7 +421,8 @@ fn the_moves_of_rows_and_columns_are_all_lines_up_to_likeness() {
 
 // ---- The command line.
 
-fn said(status: i32, arguments: &[&str]) -> (String, String) {
+/// Stdout and stderr of the program, which must exit with `status`: the result, or an error and no result.
+fn exits_with(status: i32, arguments: &[&str]) -> (String, String) {
     let output = grundy(arguments).output().unwrap();
     let (out, error) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(status), "{arguments:?}: {out}{error}");
@@ -600,7 +432,7 @@ fn said(status: i32, arguments: &[&str]) -> (String, String) {
 
 #[test]
 fn the_board_command_prints_values_and_winners() {
-    let board = |arguments: &[&str]| said(0, &[&["board"], arguments].concat()).0;
+    let board = |arguments: &[&str]| exits_with(0, &[&["board"], arguments].concat()).0;
     assert_eq!(
         board(&["remove-square", "##./###", "2x2..4"]),
         "##./###: nim-value 3, player 1 wins\n2x2: nim-value 2, player 1 wins\n2x3: nim-value 2, player 1 wins\n"
@@ -638,14 +470,14 @@ fn the_board_command_prints_values_and_winners() {
         (1, ["remove-edge", "/nowhere"], "/nowhere"),
         (1, ["no-factor", "65"], "64"),
     ] {
-        let (_, error) = said(status, &[&["board"], &arguments[..]].concat());
+        let (_, error) = exits_with(status, &[&["board"], &arguments[..]].concat());
         assert!(error.contains(words), "{arguments:?}: {error}");
     }
-    let (_, error) = said(1, &["board", "rows-columns", "diamond:4", "--positions", "100"]);
+    let (_, error) = exits_with(1, &["board", "rows-columns", "diamond:4", "--positions", "100"]);
     assert!(error.contains("100 positions") && error.contains("--positions"), "{error}");
 }
 
-/// What was found is not lost because a later position is refused, and a refusal does not wait for a search.
+/// A result is not lost if a later position is refused, and a refusal does not wait for a search.
 #[test]
 fn results_are_printed_before_a_later_position_is_refused() {
     let five = "5: nim-value 0, player 2 wins\n";
@@ -663,7 +495,7 @@ fn results_are_printed_before_a_later_position_is_refused() {
             ["diamond:100000: ", "at most 1048576 cells", "65535"],
         ),
         (1, &["remove-square", "1x0..3", "300x300"], ONE_BY_N, ["300x300: ", "4294967296", "--positions"]),
-        // What is no position of the game is said before any search.
+        // An invalid position is refused before any search.
         (2, &["rows-columns", "diamond:2", "cross:0x3"], "", ["0 and 3", "both are at least 1", "no cell"]),
         (2, &["rows-columns", "diamond:2", "cross:3x0..2"], "", ["3 and 0", "both are at least 1", "no cell"]),
         (2, &["remove-edge", "path:5", "cycle:2"], "", ["a cycle of 2", "at least 3", "no simple graph"]),
@@ -678,12 +510,12 @@ fn results_are_printed_before_a_later_position_is_refused() {
     }
 }
 
-/// No square but single cells, so the parity of the cells decides.
+/// These boards have no square but single cells, so the parity of the cells decides.
 const ONE_BY_N: &str =
     "1x0: nim-value 0, player 2 wins\n1x1: nim-value 1, player 1 wins\n1x2: nim-value 0, player 2 wins\n";
 
 #[test]
-fn a_result_is_there_while_the_next_search_goes_on() {
+fn each_result_is_printed_before_the_next_search_ends() {
     let mut searching = start(&mut grundy(["board", "no-factor", "5", "31"]));
     let mut line = String::new();
     BufReader::new(searching.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -693,13 +525,13 @@ fn a_result_is_there_while_the_next_search_goes_on() {
     searching.wait().unwrap();
 }
 
-/// A bound on positions guessed from the size of the first refused all of these.
+/// Boards whose number of positions is far below what their size suggests.
 #[test]
 fn large_boards_with_few_positions_are_searched_within_the_limits() {
     let rectangle = |m, n| Shape::rectangle(m, n).unwrap();
     assert_eq!(GameSolver::limited(&RemoveSquare).value(rectangle(1, 2001)).unwrap(), 1, "an odd number of cells");
-    // Taking the row wins; taking columns one by one, the parity decides: 1xn has the values 1, 2, 1, 2, ... from n = 1 on
-    // but for n = 1, where both are the one token: mex {0}, mex {0, 1}, mex {0, 2}, ...
+    // Taking the row wins. Taking columns one by one, the parity decides: 1xn has the values 1, 2, 1, 2, ... from n =
+    // 1 on. For n = 1 both moves are the same: mex {0}, mex {0, 1}, mex {0, 2}, ...
     for (n, expected) in [(1, 1), (2, 2), (3, 1), (600, 2), (601, 1)] {
         assert_eq!(GameSolver::limited(&RowsColumns).value(rectangle(1, n)).unwrap(), expected, "1x{n}");
     }
@@ -710,48 +542,9 @@ fn large_boards_with_few_positions_are_searched_within_the_limits() {
 }
 
 #[test]
-fn the_limits_end_a_search_that_is_hopeless_before_it_begins() {
+fn hopeless_search_is_refused_before_it_begins() {
     let refused = |n| {
         matches!(GameSolver::limited(&RemoveSquare).value(Shape::rectangle(n, n).unwrap()), Err(Error::Search { .. }))
     };
     assert!(refused(300) && refused(1000));
-}
-
-#[test]
-fn vertices_named_by_negative_numbers_are_no_options_of_the_program() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("game").to_str().unwrap().to_owned();
-    std::fs::write(&file, "-1 0\n-1 5\n5 0\n").unwrap();
-    let (out, _) = said(0, &["graph", &file, &file, "--sum", "-1", "5", "--json"]);
-    let object: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(object["sum"]["position"], serde_json::json!(["-1", "5"]));
-    assert_eq!(object["sum"]["value"], 3, "2, since both 0 and 1 can be moved to, and 1");
-}
-
-#[test]
-fn the_graph_command_prints_partition_values_sums_and_winning_moves() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = |name: &str, content: &str| {
-        std::fs::write(dir.path().join(name), content).unwrap();
-        dir.path().join(name).to_str().unwrap().to_owned()
-    };
-    let game = file("game.dot", "digraph { D -> {H M}; H -> Q; \"M x\" -> H }");
-    assert_eq!(said(0, &["graph", &game]).0, "D N 2\nH N 1\nM P 0\nQ P 0\n\"M x\" P 0\n");
-    let lines: String = (0..40).flat_map(|x| (0..x).map(move |y| format!("{x} {y}\n"))).collect();
-    let nim = file("nim.txt", &lines);
-    // The example of Nim with 39, 35, 25 and 14.
-    let heaps = [&nim[..]; 4];
-    let (out, _) = said(0, &[&["graph"], &heaps[..], &["--sum", "39", "35", "25", "14"]].concat());
-    assert!(out.ends_with("\nsum N 19\nmove 3: 25 -> 10\n"), "{out}");
-    let (out, _) = said(0, &["graph", &nim, &game, "--json", "--sum", "2", "D"]);
-    let object: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(object["graphs"][1]["vertices"][0], serde_json::json!({"vertex": "D", "outcome": "N", "value": 2}));
-    assert_eq!(object["graphs"][0]["file"], nim);
-    let lost = serde_json::json!({"position": ["2", "D"], "outcome": "P", "value": 0, "moves": []});
-    assert_eq!(object["sum"], lost);
-    let circle = file("circle", "a b\nb a\n");
-    assert!(said(1, &["graph", &circle]).1.contains("circle, line 2: a cycle"));
-    assert!(said(1, &["graph", "/nowhere"]).1.contains("/nowhere"));
-    assert!(said(2, &["graph", &nim, "--sum", "99"]).1.contains("no vertex '99'"));
-    assert!(said(2, &["graph", &nim, "--sum", "1", "2"]).1.contains("1 in all"));
 }

@@ -1,5 +1,7 @@
-//! Certificates: an honest one passes on every kernel; with any field altered and the seal made to fit, it is refused, or
-//! what it says is true all the same; no file makes the check read, compute or hang without bound.
+//! Certificates: a correct one passes with every kernel. With any field altered and the seal recomputed, it is
+//! refused, or its statement is still true. No file makes the check read, compute or wait without bound.
+//!
+//! Extend this file for the contents and the check of a certificate, and `period.rs` for the proof that it states.
 
 mod support;
 
@@ -13,7 +15,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use support::{Random, cases, fails, grundy, said, text};
+use support::{Random, cases, fails, grundy, output_of, text};
 
 fn methods() -> Vec<Method> {
     support::kernels().iter().filter_map(|name| name.parse().ok()).map(Method::Sparse).collect()
@@ -23,8 +25,8 @@ fn best() -> Method {
     Method::Sparse(Kernel::best())
 }
 
-/// The certificate of a game as `grundy period` makes it, and the values that it found.
-fn made(game: &str, method: Method, to: u64) -> (Certificate, Vec<u16>) {
+/// The certificate of a game, as `grundy period` creates it, and the values that the search computed.
+fn certificate_of(game: &str, method: Method, to: u64) -> (Certificate, Vec<u16>) {
     let rule: Rule = game.parse().unwrap();
     let search = period::compute_until_proved(&rule, method, |_, _| to, |_| true).unwrap();
     let freed = SequenceStats::default();
@@ -35,12 +37,12 @@ fn made(game: &str, method: Method, to: u64) -> (Certificate, Vec<u16>) {
 
 /// .56 is proved by P4: its values repeat from 326640 on, and P1 would need twice as many.
 fn by_window() -> (Certificate, Vec<u16>) {
-    let (certificate, values) = made(".56", best(), 1 << 20);
+    let (certificate, values) = certificate_of(".56", best(), 1 << 20);
     assert_eq!((certificate.theorem, certificate.period, certificate.preperiod), (Theorem::P4, 144, 326_640));
     (certificate, values)
 }
 
-/// What is said against a certificate after a change; `None` when it passes.
+/// The reason why an altered certificate is refused; `None` if it passes.
 fn refusal(certificate: &Certificate, values: &[u16], change: impl FnOnce(&mut Certificate)) -> Option<String> {
     let mut altered = certificate.clone();
     change(&mut altered);
@@ -50,10 +52,10 @@ fn refusal(certificate: &Certificate, values: &[u16], change: impl FnOnce(&mut C
 }
 
 #[test]
-fn an_honest_certificate_passes_whatever_kernel_and_threads_made_or_check_it() {
+fn correct_certificate_passes_with_any_kernel_and_thread_count() {
     for game in [".56", ".156", "remove-a-square", "4.3"] {
         for made_by in methods() {
-            let (certificate, values) = made(game, made_by, 1 << 20);
+            let (certificate, values) = certificate_of(game, made_by, 1 << 20);
             for (threads, checked_by) in [1, 2, 5].into_iter().flat_map(|t| methods().into_iter().map(move |m| (t, m)))
             {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -102,15 +104,16 @@ fn each_altered_field_is_refused_and_named() {
         ("least", |c| c.least[0].0 += 2),
         ("least", |c| c.least[0].1 = 0),
     ];
-    let (good, values) = made(".156", best(), 1 << 16);
+    let (good, values) = certificate_of(".156", best(), 1 << 16);
     assert_eq!(good.theorem, Theorem::P1);
     for (i, (field, change)) in changes.into_iter().enumerate() {
         let what = refusal(&good, &values, change).unwrap_or_else(|| panic!("change {i} of {field} passes"));
-        // Other fields may be named first when they no longer fit: all of them are compared before any value is.
+        // The message may name another field that no longer agrees: the check compares all fields before it computes a
+        // value.
         let named = what.contains(field) || what.contains("checked_through") || what.contains("theorem");
         assert!(named, "change {i} of {field}: {what}");
     }
-    // Values that are equal show nothing of the least period.
+    // A constant stretch of values does not determine the least period.
     let (n0, p) = (good.preperiod, good.period);
     let equal = (n0..).find(|&n| values[n as usize] == values[(n + p / good.least[0].0) as usize]).unwrap();
     let what = refusal(&good, &values, |c| c.least[0].1 = equal).unwrap();
@@ -166,7 +169,7 @@ fn each_altered_field_of_a_window_is_refused_and_named() {
         let what = refusal(&good, &values, change).unwrap_or_else(|| panic!("{field} passes"));
         assert!(what.contains(field), "{field}: {what}");
     }
-    // A window farther out than any search takes it, though all that is said of it may be true.
+    // A window farther out than any search places it, though its statement may be true.
     let what = refusal(&good, &values, |c| {
         (c.from, c.checked_through) = (1 << 50, (1 << 50) + 144);
         c.window.as_mut().unwrap().to = c.checked_through;
@@ -174,8 +177,8 @@ fn each_altered_field_of_a_window_is_refused_and_named() {
     assert!(what.as_ref().is_some_and(|what| what.contains("its from")), "{what:?}");
 }
 
-/// Whether each value that is rare at a heap of the window, and below its own, is that of an option with a part of at most
-/// `depth`, by the statement of P4.
+/// Whether each value that is rare at a position of the window, and below the value there, is an option with a part of
+/// at most `depth`, as P4 states it.
 fn lies_within(rule: &Rule, space: SparseSpace, values: &[u16], heaps: std::ops::Range<u64>, depth: u64) -> bool {
     let value = |n: u64| values[usize::try_from(n).unwrap()];
     heaps.into_iter().all(|n| {
@@ -189,7 +192,7 @@ fn lies_within(rule: &Rule, space: SparseSpace, values: &[u16], heaps: std::ops:
 }
 
 #[test]
-fn a_depth_is_accepted_exactly_when_the_witnesses_lie_within_it() {
+fn depth_is_accepted_iff_all_witnesses_lie_within_it() {
     let (good, values) = by_window();
     let rule = good.the_rule().unwrap();
     let window = good.window.clone().unwrap();
@@ -261,7 +264,7 @@ fn mutate(random: &mut Random, c: &mut Certificate) {
             }
         }
         12 => c.window = None,
-        // What must agree, changed together.
+        // Changes two fields that must agree together.
         13 => {
             let more = 2 * random.below(1000);
             (c.from, c.checked_through) = (c.from.wrapping_add(more), c.checked_through.wrapping_add(more));
@@ -283,11 +286,12 @@ fn mutate(random: &mut Random, c: &mut Certificate) {
     }
 }
 
-/// Certificates with fields altered at random, sealed again.
+/// Alters fields at random and recomputes the seal.
 #[test]
-fn a_certificate_altered_at_random_is_refused_or_true() {
+fn randomly_altered_certificate_is_refused_or_still_true() {
     let mut random = Random::new("altered certificates");
-    let all = [by_window(), made(".156", best(), 1 << 16), made("remove-a-square", best(), 1 << 16)];
+    let all =
+        [by_window(), certificate_of(".156", best(), 1 << 16), certificate_of("remove-a-square", best(), 1 << 16)];
     let (mut refused, mut passed) = (0, 0);
     for i in 0..cases(3000, 100_000) {
         let (good, values) = &all[usize::try_from(i % 3).unwrap()];
@@ -296,8 +300,8 @@ fn a_certificate_altered_at_random_is_refused_or_true() {
             mutate(&mut random, &mut altered);
         }
         let altered = Certificate::parse(altered.sealed().to_json()).unwrap();
-        // As the command does it: what is judged wrong is not computed, and what is longer than these values is not true,
-        // for the digest of others cannot be known.
+        // As the command does: it computes nothing for a certificate that the check refuses without values. A longer
+        // range than these values counts as not true, because its digest is unknown.
         let judged = altered.judge().is_ok() && altered.checked_through <= Sequence::len(values.as_slice());
         if judged && altered.check(best(), values.as_slice()).is_ok() {
             assert!(is_true(&altered, good, values), "{}", altered.to_json());
@@ -312,7 +316,7 @@ fn a_certificate_altered_at_random_is_refused_or_true() {
 
 #[test]
 fn a_forged_period_of_any_size_is_judged_at_once() {
-    let (good, _) = made("kayles", best(), 1 << 12);
+    let (good, _) = certificate_of("kayles", best(), 1 << 12);
     let begun = Instant::now();
     // Primes near 2^63 and 2^62, a product of two primes near 2^31, and powers of two.
     let semiprime = 2_147_483_647 * 2_147_483_629;
@@ -338,17 +342,17 @@ fn write(path: &Path, certificate: Certificate) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// `grundy verify FILE`, with another place for temporary directories.
+/// Runs `grundy verify FILE` with this directory for temporary files.
 fn verify(file: &str, place: &Path) -> (Option<i32>, String, String) {
     let output = grundy(["verify", file]).env("TMPDIR", place).stdin(Stdio::null()).output().unwrap();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
 #[test]
-fn the_command_judges_before_it_computes_and_says_how_much_it_computes() {
+fn command_checks_before_computing_and_states_the_amount_computed() {
     let home = tempfile::tempdir().unwrap();
     let at = |name: &str| -> PathBuf { home.path().join(name) };
-    let (good, _) = made("kayles", best(), 1 << 12);
+    let (good, _) = certificate_of("kayles", best(), 1 << 12);
     let (status, stdout, stderr) = verify(&write(&at("good"), good.clone()), home.path());
     assert_eq!(status, Some(0), "{stderr}");
     assert!(stdout.contains("period 12, preperiod 71") && stderr.contains("computing 168 values of 0.77"), "{stderr}");
@@ -358,37 +362,37 @@ fn the_command_judges_before_it_computes_and_says_how_much_it_computes() {
         assert_eq!((status, stdout.as_str()), (Some(3), ""), "{stderr}");
         assert!(stderr.contains("its checked_through") && !stderr.contains("computing"), "{stderr}");
     }
-    // One that nothing but its values contradicts: it is announced, and does not fit any disk.
+    // Only its values contradict this certificate. The command announces the computation, and it fits no disk.
     let preperiod = 1 << 60;
     let least = good.least.iter().map(|&(f, _)| (f, preperiod)).collect();
     let forged =
         Certificate { preperiod, from: preperiod, least, checked_through: 2 * preperiod + 24 + 2, ..good.clone() };
     let place = at("place");
     std::fs::create_dir(&place).unwrap();
-    // What a process that was killed left behind goes, what is not ours stays.
-    std::fs::create_dir(place.join("grundy-verify-of-somebody")).unwrap();
+    // A directory that a killed process left is removed; foreign ones are not touched.
+    std::fs::create_dir(place.join("grundy-verify-foreign")).unwrap();
     let (status, stdout, stderr) = verify(&write(&at("forged"), forged), &place);
     assert_eq!((status, stdout.as_str()), (Some(1), ""), "{stderr}");
     assert!(stderr.contains("computing 2,305,843,009,213,693,978 values") && stderr.contains("no room"), "{stderr}");
     let left: Vec<_> = std::fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, ["grundy-verify-of-somebody"]);
+    assert_eq!(left, ["grundy-verify-foreign"]);
 }
 
 #[test]
-fn no_more_than_a_certificate_is_read_of_any_file() {
+fn reading_a_certificate_is_bounded_for_any_file() {
     let home = tempfile::tempdir().unwrap();
     let at = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
     let begun = Instant::now();
     fails(1, &["verify", "/dev/zero"], &["/dev/zero", "neither a file nor a pipe"]);
     fails(1, &["verify", &at("typo.json")], &["typo.json", "no such file"]);
-    assert!(!text(&said(&["verify", &at("typo.json")]).stderr).contains("would make one"));
+    assert!(!text(&output_of(&["verify", &at("typo.json")]).stderr).contains("would make one"));
     std::fs::write(at("long"), vec![b' '; (1 << 20) + 1]).unwrap();
     fails(3, &["verify", &at("long")], &["long", "1048576 bytes"]);
     std::fs::File::create(at("hole")).unwrap().set_len(1 << 40).unwrap();
     fails(3, &["verify", &at("hole")], &["hole", "1048576 bytes"]);
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
-    // A pipe is read like a file, and no farther.
-    let (good, _) = made("kayles", best(), 1 << 12);
+    // A pipe is read like a file, up to the same limit.
+    let (good, _) = certificate_of("kayles", best(), 1 << 12);
     for (bytes, status) in [(good.to_json().into_bytes(), 0), (vec![b'['; 3 << 20], 3)] {
         let mut child = support::start(grundy(["-q", "verify", "/dev/stdin"]).stdin(Stdio::piped()));
         let mut pipe = child.stdin.take().unwrap();
@@ -398,7 +402,8 @@ fn no_more_than_a_certificate_is_read_of_any_file() {
     }
 }
 
-/// A table that frees values shows its period long after it began; the certificate asks for no more than it needs.
+/// A run with discarded values shows its period long after it began; checking the certificate needs no more values
+/// than the preperiod requires.
 #[test]
 fn a_certificate_of_a_late_proof_is_bounded_by_the_preperiod() {
     let values = definition::values(&"kayles".parse().unwrap(), 200).unwrap();
@@ -407,9 +412,95 @@ fn a_certificate_of_a_late_proof_is_bounded_by_the_preperiod() {
     let (dir, file) = (home.path().join("run"), home.path().join("c.json"));
     let (at, file_name) = (dir.to_str().unwrap(), file.to_str().unwrap());
     support::run_well("kayles", &dir, &["--to", "110000000", "--keep", "1000000"]);
-    support::result(&["-q", "period", "kayles", "--dir", at, "--certificate", file_name]);
+    support::stdout_of(&["-q", "period", "kayles", "--dir", at, "--certificate", file_name]);
     let certificate = Certificate::parse(std::fs::read(&file).unwrap()).unwrap();
     assert_eq!((certificate.theorem, certificate.period, certificate.preperiod), (Theorem::P4, 12, 71));
     assert!(certificate.checked_through < 1 << 20, "{} values", certificate.checked_through);
-    support::result(&["-q", "verify", file_name]);
+    support::stdout_of(&["-q", "verify", file_name]);
+}
+
+#[test]
+fn certificate_passes_and_any_changed_number_is_refused() {
+    for game in ["kayles", ".156", "remove-a-square", "4.3", "0.0"] {
+        let (certificate, values) = certificate_of(game, best(), 1 << 16);
+        certificate.check(best(), values.as_slice()).unwrap();
+        let text = certificate.to_json();
+        assert_eq!(Certificate::parse(&text).unwrap(), certificate);
+        let mut changed = 0;
+        for (at, digit) in text.char_indices().filter(|(_, c)| c.is_ascii_hexdigit()) {
+            for other in ["0", "1", "7", "9"] {
+                if other == digit.to_string() {
+                    continue;
+                }
+                let mut altered = text.clone();
+                altered.replace_range(at..=at, other);
+                assert!(Certificate::parse(&altered).is_err(), "{game}: {at} of {text}");
+                changed += 1;
+            }
+        }
+        assert!(changed > 500, "{changed}");
+    }
+}
+
+/// A forger can change a number and recompute the seal. The check of the number itself must then fail.
+#[test]
+fn wrong_certificate_with_a_recomputed_seal_is_refused() {
+    let (good, values) = certificate_of(".156", best(), 1 << 16);
+    type Change = fn(&mut Certificate);
+    let changes: [(&str, Change); 15] = [
+        ("period doubled", |c| c.period *= 2),
+        ("period + 1", |c| c.period += 1),
+        ("period 0", |c| c.period = 0),
+        ("preperiod + 1", |c| c.preperiod += 1),
+        ("preperiod - 1", |c| c.preperiod -= 1),
+        ("from + 1", |c| c.from += 1),
+        ("from 0", |c| c.from = 0),
+        ("fewer values", |c| c.checked_through -= 1),
+        ("more values", |c| c.checked_through += 1),
+        ("largest", |c| c.max_value += 1),
+        ("where", |c| c.max_at += 1),
+        ("digest", |c| c.digest = c.digest.replace('a', "b")),
+        ("no witness", |c| c.least.clear()),
+        ("witness", |c| c.least[0].1 = 0),
+        ("another game", |c| c.game = "0.77".into()),
+    ];
+    for (what, change) in changes {
+        let mut wrong = good.clone();
+        change(&mut wrong);
+        let wrong = wrong.sealed();
+        let wrong = Certificate::parse(wrong.to_json()).unwrap();
+        assert!(wrong.check(best(), values.as_slice()).is_err(), "{what}");
+    }
+    for theorem in [Theorem::P2, Theorem::P3, Theorem::P4] {
+        let wrong = Certificate { theorem, ..good.clone() }.sealed();
+        assert!(wrong.check(best(), values.as_slice()).is_err(), "{theorem}");
+    }
+    // Values of a different sequence.
+    let mut off = values.clone();
+    off[100] ^= 1;
+    assert!(good.check(best(), off.as_slice()).is_err());
+}
+
+#[test]
+fn no_number_in_a_certificate_panics() {
+    let (certificate, values) = certificate_of(".56", best(), 1 << 20);
+    assert_eq!(certificate.theorem, Theorem::P4);
+    certificate.check(best(), values.as_slice()).unwrap();
+    let window = certificate.window.clone().unwrap();
+    // A greater depth states less and is true if the windows agree; depth 0 is false.
+    for (depth, good) in
+        [(0, false), (window.depth + 1, true), (1 << 40, false), (u64::MAX - 1, false), (u64::MAX, false)]
+    {
+        let other = Certificate { window: Some(WindowFacts { depth, ..window.clone() }), ..certificate.clone() };
+        assert_eq!(other.sealed().check(best(), values.as_slice()).is_ok(), good, "depth {depth}");
+    }
+    for (rares, last_rare, to) in [
+        (window.rares + 1, window.last_rare, window.to),
+        (window.rares, window.last_rare + 1, window.to),
+        (window.rares, window.last_rare, window.to + 1),
+    ] {
+        let facts = WindowFacts { rares, last_rare, to, ..window.clone() };
+        let wrong = Certificate { window: Some(facts), ..certificate.clone() }.sealed();
+        assert!(wrong.check(best(), values.as_slice()).is_err());
+    }
 }

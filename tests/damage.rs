@@ -1,4 +1,7 @@
-//! Altered, truncated, missing, exchanged and foreign files: always told, never believed, never overwritten unasked.
+//! Altered, truncated, missing, exchanged and foreign files: every command reports them, no reader returns their
+//! values, and nothing overwrites them without an option.
+//!
+//! Extend this file for damage that must be detected, and `recovery.rs` for the advice that repairs it.
 
 mod support;
 
@@ -19,7 +22,8 @@ use tempfile::TempDir;
 
 const FILES: [&str; 3] = ["values.npy", "escapes.npy", "journal.jsonl"];
 
-/// 0.6 has 382 values above 255 below 20000. No single altered digit turns one count into a different one.
+/// 0.6 has 382 values above 255 below n = 20000. No single altered digit changes one of the counts here into a
+/// different one.
 const GAME: &str = "0.6";
 const ENDS: [u64; 3] = [5600, 14_700, 20_000];
 
@@ -30,7 +34,7 @@ fn compute(dir: &Path, to: u64) {
     resumed(dir, to).unwrap();
 }
 
-/// `grundy run --to N`, without a process.
+/// `grundy run --to N` without a process.
 fn resumed(dir: &Path, to: u64) -> grundy::Result<run::Outcome> {
     let method = Method::Sparse(Kernel::best());
     let options = Options { to: Some(to), threads: 1, method, width: Some(Width::U8), keep: None, rollback: false };
@@ -38,12 +42,12 @@ fn resumed(dir: &Path, to: u64) -> grundy::Result<run::Outcome> {
 }
 
 /// The [`FILES`] of a new finished run of [`RECORDS`] records.
-fn made() -> Vec<(&'static str, Vec<u8>)> {
+fn new_run() -> Vec<(&'static str, Vec<u8>)> {
     let read = |dir: &Path| FILES.map(|name| (name, std::fs::read(dir.join(name)).unwrap_or_default()));
     let dir = tempfile::tempdir().unwrap();
     let (rule, method) = (GAME.parse().unwrap(), Method::Sparse(Kernel::best()));
     for end in ENDS {
-        // Commits at multiples of the last end only, whatever the clock of a busy machine says.
+        // Commits at multiples of the last end only, so that the number of records does not depend on the clock.
         let policy = RunPolicy { commit_every: Some(ENDS[2]), repair: false, seed: Some(1) };
         let options =
             Options { to: Some(end), threads: 1, method, width: Some(Width::U8), keep: None, rollback: false };
@@ -54,10 +58,10 @@ fn made() -> Vec<(&'static str, Vec<u8>)> {
     files.to_vec()
 }
 
-/// A finished run, made once, copied for each test.
+/// A copy of a finished run, which is created once for all tests.
 fn finished() -> (TempDir, PathBuf) {
     static ONCE: std::sync::OnceLock<Vec<(&str, Vec<u8>)>> = std::sync::OnceLock::new();
-    let files = ONCE.get_or_init(made);
+    let files = ONCE.get_or_init(new_run);
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("run");
     std::fs::create_dir(&dir).unwrap();
@@ -88,7 +92,7 @@ fn verified(dir: &Path) -> grundy::Result<verify::Report> {
     verify::digest(dir, None, |_, _| {})
 }
 
-/// `grundy run --to 20000` on a damaged directory: refused as damage, and nothing is touched.
+/// Checks that `grundy run --to 20000` refuses a damaged directory as damage and changes nothing.
 fn refused_untouched(dir: &Path, what: &str) {
     let before = contents(dir);
     for to in ["20000", "21000"] {
@@ -101,7 +105,7 @@ fn refused_untouched(dir: &Path, what: &str) {
     assert_eq!(grundy(["verify"]).arg(dir).output().unwrap().status.code(), Some(3), "{what}: verify");
 }
 
-/// With `--rollback` the run ends with the bytes of an undamaged one.
+/// Checks that with `--rollback` the run ends with the bytes of an undamaged one.
 fn rolls_back(dir: &Path, good: &[Option<Vec<u8>>; 3], what: &str) {
     let output = run(GAME, dir, &["--to", "20000", "--rollback"]);
     assert_eq!(output.status.code(), Some(0), "{what}: {}", text(&output.stderr));
@@ -112,7 +116,7 @@ fn rolls_back(dir: &Path, good: &[Option<Vec<u8>>; 3], what: &str) {
 }
 
 #[test]
-fn an_undamaged_run_is_said_to_be_good() {
+fn undamaged_run_passes_verify() {
     let (_parent, dir) = finished();
     let report = verified(&dir).unwrap();
     assert_eq!((report.from, report.to, report.checked, report.records), (0, 20_000, 20_000, RECORDS as u64));
@@ -147,7 +151,7 @@ fn verify_finds_every_altered_byte() {
     verified(&dir).unwrap();
 }
 
-/// Flips each of these bits in a run of its own, one after the other: told every time.
+/// Flips each of these bits, one at a time; `verify` must report each.
 fn flips(bits: &[(&str, usize)]) {
     let (_parent, dir) = finished();
     let good = FILES.map(|name| (name, std::fs::read(dir.join(name)).unwrap()));
@@ -178,12 +182,15 @@ fn verify_finds_every_flipped_bit() {
     }
     let share = bits.len().div_ceil(std::thread::available_parallelism().map_or(1, usize::from));
     std::thread::scope(|scope| bits.chunks(share).for_each(|bits| drop(scope.spawn(|| flips(bits)))));
-    tally.end(bits.len() as u64, "each told: every bit of a header and of a record, others in table, escapes, journal");
+    tally.end(
+        bits.len() as u64,
+        "each reported: every bit of a header and of a record, others in table, escapes, journal",
+    );
 }
 
-/// A kill after the first commit leaves a journal of two.
+/// A kill after the first commit leaves a journal of two records.
 #[test]
-fn an_altered_byte_in_the_first_two_records_is_told() {
+fn altered_byte_in_the_first_two_records_is_reported() {
     let random = &mut Random::new("first records");
     let dir = tempfile::tempdir().unwrap();
     compute(dir.path(), 3000);
@@ -215,7 +222,7 @@ fn verify_exits_3_and_names_file_and_place() {
 }
 
 #[test]
-fn damage_is_refused_on_resume_unless_the_journal_vouches_for_what_is_computed_anew() {
+fn resume_refuses_damage_unless_the_journal_can_prove_the_repair() {
     let random = &mut Random::new("resume");
     let places = [
         ("values.npy", 0, "magic"),
@@ -249,15 +256,15 @@ fn damage_is_refused_on_resume_unless_the_journal_vouches_for_what_is_computed_a
     }
 }
 
-/// The journal tells how long the files are; a power cut between two headers leaves any mixture of both.
+/// The journal states how long the files are; a power cut between two header writes leaves any mixture of both.
 #[test]
-fn a_shape_that_is_not_that_of_the_journal_is_told_by_verify_and_put_right_by_the_next_run() {
+fn wrong_header_shape_is_reported_by_verify_and_corrected_by_run() {
     for (name, shape) in [("values.npy", "(29000,), }"), ("values.npy", "(2)0,0, }} "), ("escapes.npy", "(9,8,, }")] {
         let (_parent, dir) = finished();
         let good = contents(&dir);
         let mut bytes = std::fs::read(dir.join(name)).unwrap();
         let at = text(&bytes[..128]).find("'shape': (").unwrap();
-        // What is not UTF-8 takes three bytes in the text, and one in the file.
+        // A byte that is not UTF-8 takes three bytes in the text and one in the file.
         let at = at - text(&bytes[..128])[..at].matches('\u{fffd}').count() * 2 + "'shape': ".len();
         bytes[at..at + shape.len()].copy_from_slice(shape.as_bytes());
         std::fs::write(dir.join(name), bytes).unwrap();
@@ -269,7 +276,8 @@ fn a_shape_that_is_not_that_of_the_journal_is_told_by_verify_and_put_right_by_th
     }
 }
 
-/// The run recomputes the altered values, finds that they agree with the journal, quarantines the damaged bytes, and continues.
+/// The run recomputes the altered values, finds that they agree with the journal, quarantines the damaged bytes, and
+/// continues.
 fn repairs(dir: &Path, good: &[Option<Vec<u8>>; 3], what: &str) {
     assert_eq!(grundy(["verify"]).arg(dir).output().unwrap().status.code(), Some(3), "{what}: verify");
     let bad = std::fs::read(dir.join("values.npy")).unwrap();
@@ -291,7 +299,7 @@ fn repairs(dir: &Path, good: &[Option<Vec<u8>>; 3], what: &str) {
 }
 
 #[test]
-fn rolling_back_goes_to_the_last_good_record_and_says_so_in_the_journal() {
+fn rollback_goes_to_the_last_good_record_and_records_it() {
     let (_parent, dir) = finished();
     let good = contents(&dir);
     let path = dir.join("values.npy");
@@ -323,9 +331,9 @@ fn rolling_back_goes_to_the_last_good_record_and_says_so_in_the_journal() {
     assert_eq!(status(&dir).unwrap()["errors"], 1);
 }
 
-/// Reading behind the end of a file that was cut ends a process (SIGBUS); here it would end the test.
+/// Reading beyond the end of a truncated mapped file ends the process with SIGBUS; here it would end the test.
 #[test]
-fn a_reader_of_a_run_that_went_back_is_told_so_and_lives() {
+fn open_reader_survives_a_rollback_and_reports_it() {
     let (_parent, dir) = finished();
     let [_, at, end] = ENDS;
     let path = dir.join("values.npy");
@@ -341,23 +349,23 @@ fn a_reader_of_a_run_that_went_back_is_told_so_and_lives() {
     assert_eq!(status(&dir).unwrap()["count"], ENDS[0]);
     assert_eq!(verified(&dir).unwrap().checked, ENDS[0]);
     assert_eq!(std::fs::metadata(&path).unwrap().len(), length, "readers may have mapped so much");
-    let told = |read: grundy::Result<()>| matches!(read, Err(error) if error.to_string().contains("went back"));
+    let went_back = |read: grundy::Result<()>| matches!(read, Err(error) if error.to_string().contains("went back"));
     let mut again = vec![0; 5000];
     view.table.read(end - 5000, &mut again).unwrap();
-    assert!(told(view.read(end - 5000, &mut again)) && told(view.read(0, &mut again)));
-    // Whatever follows is longer than what was read, but not known to be the same.
+    assert!(went_back(view.read(end - 5000, &mut again)) && went_back(view.read(0, &mut again)));
+    // The file is then longer than what the reader has checked, but it is not known to be the same.
     compute(&dir, end + 1);
-    assert!(told(view.read(0, &mut again)));
+    assert!(went_back(view.read(0, &mut again)));
     assert_eq!(std::fs::metadata(&path).unwrap().len(), length + 1, "what it went back behind is passed");
     assert_eq!(verified(&dir).unwrap().checked, end + 1);
-    // More than was ever committed is damage, as it was.
+    // More bytes than were ever committed are still damage.
     set_length(&path, length + 2);
     assert_eq!(verified(&dir).unwrap_err().kind(), Kind::Damage);
 }
 
-/// A record is torn and zeros follow, two records come in their place: the journal is as long as it was.
+/// One record is torn and zeros follow. Two records then replace them, so the journal is as long as before.
 #[test]
-fn a_reader_is_told_of_a_run_that_went_back_when_its_journal_is_as_long_as_before() {
+fn open_reader_detects_a_rollback_with_an_equally_long_journal() {
     let (_parent, dir) = finished();
     let (journal, table) = (dir.join("journal.jsonl"), dir.join("values.npy"));
     let length = std::fs::metadata(&journal).unwrap().len();
@@ -378,13 +386,13 @@ fn a_reader_is_told_of_a_run_that_went_back_when_its_journal_is_as_long_as_befor
     let output = run(GAME, &dir, &["--to", "1", "--rollback"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert_eq!(std::fs::metadata(&journal).unwrap().len(), length);
-    let told = view.read(ENDS[1] - 1, &mut value).unwrap_err().to_string();
-    assert!(told.contains("went back"), "{told}");
+    let error = view.read(ENDS[1] - 1, &mut value).unwrap_err().to_string();
+    assert!(error.contains("went back"), "{error}");
 }
 
-/// After a clean stop the files end where the journal says, so verify reports one more byte.
+/// After a clean stop the files end where the journal states, so `verify` reports one more byte.
 #[test]
-fn what_was_appended_to_a_cleanly_stopped_run_is_damage() {
+fn bytes_appended_after_a_clean_stop_are_damage() {
     for name in FILES {
         let (_parent, dir) = finished();
         let mut bytes = std::fs::read(dir.join(name)).unwrap();
@@ -396,7 +404,7 @@ fn what_was_appended_to_a_cleanly_stopped_run_is_damage() {
 }
 
 #[test]
-fn truncated_tables_are_damage_and_rollback_computes_them_again() {
+fn truncated_tables_are_damage_and_rollback_recomputes_them() {
     for (name, length) in [
         ("values.npy", 4096 + 19_999),
         ("values.npy", 4096 + 6000),
@@ -416,7 +424,7 @@ fn truncated_tables_are_damage_and_rollback_computes_them_again() {
     }
 }
 
-/// All that is to be read of a run, `None` when the readers refuse.
+/// All values that a reader returns; `None` if it refuses the run.
 fn readable(dir: &Path) -> Option<Vec<u16>> {
     let view = RunReader::open(dir).ok()?;
     let mut values = vec![0; usize::try_from(view.len()).unwrap()];
@@ -437,14 +445,14 @@ fn tables_cut_at_every_length_are_damage() {
         for length in (0..good.len()).rev() {
             set_length(&path, length as u64);
             let mut seen = vec![verified(&dir).map(|_| "verify")];
-            // A run syncs what it finds, which takes longer than all the rest.
+            // Not in every case, because the run syncs the files first, which takes longer than the rest.
             if random.below(often) == 0 || length >= good.len() - 10 {
                 seen.push(resumed(&dir, 21_000).map(|_| "run"));
                 runs += 1;
             }
             for seen in seen {
-                let told = matches!(&seen, Err(error) if error.kind() == Kind::Damage);
-                assert!(told, "{name} cut to {length}: {seen:?}");
+                let reported = matches!(&seen, Err(error) if error.kind() == Kind::Damage);
+                assert!(reported, "{name} cut to {length}: {seen:?}");
             }
             assert!(readable(&dir).is_none(), "{name} cut to {length}");
             assert!(std::fs::read(&path).unwrap() == good[..length], "{name} cut to {length}: untouched");
@@ -467,7 +475,7 @@ fn a_journal_cut_at_every_length_never_gives_a_wrong_value() {
         set_length(&path, length as u64);
         let what = format!("the journal cut to {length}");
         let there = readable(&dir);
-        // Records come in threes: opened, a commit, its clean stop.
+        // Records come in threes: start of a session, commit, clean stop.
         let count = (length / RECORD).checked_sub(1).map(|last| match (last / 3, last % 3) {
             (0, 0) => 0,
             (run, 0) => usize::try_from(ENDS[run - 1]).unwrap(),
@@ -475,7 +483,8 @@ fn a_journal_cut_at_every_length_never_gives_a_wrong_value() {
         });
         assert!(there.as_deref() == count.map(|count| &values[..count]), "{what}: readers see what is committed");
         let seen = verified(&dir);
-        // Without the last clean stop it is a run that was killed; without more, its headers say too much.
+        // Without the last clean stop it equals a killed run; without more records, the headers state more than the
+        // journal.
         assert_eq!(seen.is_ok(), length == full - RECORD, "{what}: {seen:?}");
         let boundary = [0, RECORD - 1].contains(&(length % RECORD));
         if boundary || random.below(cases(5000, 100)) == 0 {
@@ -496,21 +505,21 @@ fn a_journal_cut_at_every_length_never_gives_a_wrong_value() {
     }
     tally.end(
         full as u64,
-        &format!("each length: readers see what is left; {runs} runs went on from there to the same bytes"),
+        &format!("each length: readers see what is left; {runs} runs resumed from there to the same bytes"),
     );
 }
 
-/// What may follow the committed part of a file.
+/// Bytes that may follow the committed part of a file.
 fn tails(length: usize, stale: &[u8], random: &mut Random) -> [(&'static str, Vec<u8>); 3] {
     let noise = (0..length.div_ceil(8)).flat_map(|_| random.next().to_le_bytes()).take(length).collect();
     let stale = stale.iter().copied().cycle().take(length).collect();
     [("zeros", vec![0; length]), ("noise", noise), ("older bytes", stale)]
 }
 
-/// A longer run left its bytes, a file system its zeros, or anything: after a clean stop verify reports it, after a kill it is
-/// what nobody has committed, and in neither case is it read.
+/// The bytes may come from a longer run, from the file system (zeros), or be anything. After a clean stop `verify`
+/// reports them; after a kill they are uncommitted. No reader returns them.
 #[test]
-fn a_tail_of_any_length_is_told_after_a_clean_stop_and_never_read() {
+fn tail_of_any_length_is_reported_after_a_clean_stop_and_never_read() {
     let random = &mut Random::new("tails");
     let tally = Tally::begin("tails");
     let (_parent, dir) = finished();
@@ -530,21 +539,21 @@ fn a_tail_of_any_length_is_told_after_a_clean_stop_and_never_read() {
                 std::fs::write(short.path().join(name), bytes).unwrap();
             }
             for length in 1..=RECORD + 100 {
-                // Of the journal, the records of a run that ended where this one does, but is another.
+                // For the journal: records of a different run of the same length.
                 let older = if i == 2 { &good[2][RECORD / 2..] } else { good[i].get(files[i].len()..).unwrap() };
-                // One of the three, or all.
+                // One of the three tails, or all of them.
                 let kinds = tails(length, older, random);
                 let from = usize::try_from(random.below(3)).unwrap();
                 for (kind, tail) in kinds.iter().cycle().skip(from).take(usize::try_from(cases(1, 3)).unwrap()) {
                     let what = format!("{state}, {name} and {length} bytes of {kind}");
-                    // Not emptied first: a file system may flush a file that is.
+                    // Not truncated to 0 first: a file system may flush a file after that.
                     set_length(&path, (files[i].len() + length) as u64);
                     let file = OpenOptions::new().write(true).open(&path).unwrap();
                     file.write_all_at(tail, files[i].len() as u64).unwrap();
                     let seen = verified(short.path());
-                    // Of what follows the last record, verify forgives nothing.
-                    let told = state == "stopped" || i == 2;
-                    assert_eq!(seen.is_err(), told, "{what}: {seen:?}");
+                    // `verify` reports any bytes after the last record of the journal.
+                    let reported = state == "stopped" || i == 2;
+                    assert_eq!(seen.is_err(), reported, "{what}: {seen:?}");
                     assert!(readable(short.path()).is_none_or(|read| read == values), "{what}: a wrong value");
                     tried += 1;
                     if [1, RECORD].contains(&length) || random.below(cases(5000, 500)) == 0 {
@@ -560,11 +569,12 @@ fn a_tail_of_any_length_is_told_after_a_clean_stop_and_never_read() {
             }
         }
     }
-    tally.end(tried, &format!("zeros, noise, older bytes: told or not read; {runs} runs went on to the same bytes"));
+    tally
+        .end(tried, &format!("zeros, noise, older bytes: reported or not read; {runs} runs resumed to the same bytes"));
 }
 
 #[test]
-fn tables_without_a_whole_header_or_missing_are_damage_with_a_way_back() {
+fn missing_or_headerless_tables_are_damage_that_rollback_repairs() {
     let (_parent, undamaged) = finished();
     let good = contents(&undamaged);
     for name in ["values.npy", "escapes.npy"] {
@@ -584,7 +594,7 @@ fn tables_without_a_whole_header_or_missing_are_damage_with_a_way_back() {
 }
 
 #[test]
-fn a_broken_record_before_good_ones_stops_the_run_until_it_rolls_back() {
+fn damaged_record_before_good_ones_stops_the_run_until_rollback() {
     let random = &mut Random::new("middle record");
     let (_parent, undamaged) = finished();
     let good = contents(&undamaged);
@@ -607,7 +617,7 @@ fn a_broken_record_before_good_ones_stops_the_run_until_it_rolls_back() {
 }
 
 #[test]
-fn a_lost_or_exchanged_record_is_damage_although_each_hashes() {
+fn lost_or_exchanged_record_is_damage_despite_valid_hashes() {
     let (_parent, dir) = finished();
     let good = std::fs::read(dir.join("journal.jsonl")).unwrap();
     let line = |i: usize| &good[i * RECORD..(i + 1) * RECORD];
@@ -628,8 +638,8 @@ fn a_lost_or_exchanged_record_is_damage_although_each_hashes() {
     }
 }
 
-/// The journal with one field of a record replaced, and the matching hash: what the documented algorithm says,
-/// written down a second time. `value` is JSON.
+/// The journal with one field of a record replaced and the matching hash, by the documented algorithm, implemented a
+/// second time. `value` is JSON.
 fn forged(journal: &[u8], record: usize, key: &str, value: &str) -> Vec<u8> {
     let line = text(&journal[record * RECORD..(record + 1) * RECORD]);
     let (before, rest) = line.split_once(&format!("\"{key}\":")).unwrap();
@@ -643,17 +653,18 @@ fn forged(journal: &[u8], record: usize, key: &str, value: &str) -> Vec<u8> {
     bytes
 }
 
-/// Two runs of one game have the same tables; their records hash, count on and tell the truth, but not of each other.
+/// Two runs of one game have equal tables. Their records have valid hashes and true counts, but belong to different
+/// runs.
 #[test]
-fn a_record_of_another_run_is_damage_although_it_hashes_and_its_numbers_are_right() {
+fn record_of_a_different_run_is_damage_despite_valid_hash_and_counts() {
     let (_parent, dir) = finished();
     let good = std::fs::read(dir.join("journal.jsonl")).unwrap();
-    let [_, _, (_, others)] = <[_; 3]>::try_from(made()).unwrap();
+    let [_, _, (_, others)] = <[_; 3]>::try_from(new_run()).unwrap();
     let (dir, last) = (dir.as_path(), RECORDS - 1);
     let spliced = |at: usize| [&good[..at * RECORD], &others[at * RECORD..]].concat();
     let mut cases: Vec<(String, Vec<u8>)> =
         (1..=last).map(|at| (format!("another run's from record {at} on"), spliced(at))).collect();
-    // Each of what is compared tells by itself.
+    // Each compared field alone reveals the record.
     let zeros = |digits: usize| format!("\"{}\"", "0".repeat(digits));
     for (key, value) in [("run", zeros(32)), ("rule", zeros(64)), ("previous", zeros(64)), ("width", "\"u16\"".into())]
     {
@@ -690,10 +701,10 @@ fn another_format_version_is_refused_untouched() {
     }
 }
 
-/// A record that hashes but says something that the table does not bear out. Nothing in a file sizes an allocation, so
-/// giant numbers are refused as quickly as others.
+/// A record with a valid hash that contradicts the table. No number in a file sizes an allocation, so very large
+/// numbers are refused as quickly as others.
 #[test]
-fn a_record_with_a_good_hash_and_false_numbers_is_damage() {
+fn record_with_a_valid_hash_and_false_numbers_is_damage() {
     for (key, by) in [
         ("count", -1),
         ("count", 90_000),
@@ -743,12 +754,12 @@ fn a_new_run_follows_no_dangling_symlink() {
         std::os::unix::fs::symlink(&target, dir.join(name)).unwrap();
         let output = run(GAME, &dir, &["--to", "1000", "--width", "u8"]);
         assert_eq!(output.status.code(), Some(1), "{name}: {}", text(&output.stderr));
-        assert!(!target.exists(), "{name}: nothing was made elsewhere");
+        assert!(!target.exists(), "{name}: nothing was created elsewhere");
     }
 }
 
 #[test]
-fn data_files_without_a_journal_are_left_alone() {
+fn data_files_without_a_journal_are_not_touched() {
     let (_parent, dir) = finished();
     std::fs::remove_file(dir.join("journal.jsonl")).unwrap();
     let before = contents(&dir);
@@ -757,9 +768,10 @@ fn data_files_without_a_journal_are_left_alone() {
     assert!(contents(&dir) == before);
 }
 
-/// An emptied journal, or one whose only record is broken, says nothing; the values beside it are still somebody's.
+/// An empty journal, or one whose only record is damaged, describes no values; the values beside it may still be
+/// needed.
 #[test]
-fn values_without_a_good_record_are_thrown_away_only_when_asked() {
+fn values_without_a_good_record_are_discarded_only_on_request() {
     for what in ["emptied", "broken"] {
         let dir = tempfile::tempdir().unwrap();
         compute(dir.path(), 5600);
@@ -774,7 +786,7 @@ fn values_without_a_good_record_are_thrown_away_only_when_asked() {
             }
         }
         let before = contents(dir.path());
-        // It stays for those who have mapped it.
+        // The file keeps its inode, for readers that have mapped it.
         let inode = |name| std::fs::metadata(dir.path().join(name)).unwrap().ino();
         let _held = DATA.map(|name| std::fs::File::open(dir.path().join(name)).unwrap());
         let inodes = DATA.map(inode);
@@ -793,7 +805,7 @@ fn values_without_a_good_record_are_thrown_away_only_when_asked() {
 fn names_from_files_are_escaped_in_messages() {
     let (_parent, dir) = finished();
     let journal = std::fs::read(dir.join("journal.jsonl")).unwrap();
-    // Six characters in the file, one control character once it is read.
+    // Six characters in the file are one control character after parsing.
     let bytes = forged(&journal, RECORDS - 1, "kernel", r#""\u001b""#);
     std::fs::write(dir.join("journal.jsonl"), bytes).unwrap();
     let output = grundy(["status"]).arg(&dir).output().unwrap();

@@ -1,4 +1,6 @@
-//! Disks that are really full, and files that may not grow: the run stops, says so, and goes on when there is room.
+//! Full disks and file size limits: the run stops with a message, and resumes when space is available.
+//!
+//! Needs root for the disks (tmpfs); the tests are skipped without it.
 
 mod support;
 
@@ -15,7 +17,8 @@ use support::{Random, Tally, cases, count, grundy, run, run_well, same_run, star
 
 const MEGA: u64 = 1 << 20;
 
-/// Stopped with a message that says how much is missing; what was committed is good.
+/// Checks that the run stopped, that its message states how many bytes are missing, and that the committed values are
+/// correct.
 fn stopped(output: &Output, dir: &Path, what: &str) {
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{what}: {:?}, {stderr}", output.status);
@@ -24,12 +27,12 @@ fn stopped(output: &Output, dir: &Path, what: &str) {
         "{what}: {stderr}"
     );
     let verified = grundy(["verify"]).arg(dir).output().unwrap();
-    // No run, when there was no room for the record that opens it.
+    // There is no run if the disk had no space for its first record.
     let expected = if length(&dir.join("journal.jsonl")) >= 4096 { 0 } else { 1 };
     assert_eq!(verified.status.code(), Some(expected), "{what}: {}", text(&verified.stderr));
 }
 
-/// Fills the disk and leaves this number of bytes free.
+/// Fills the disk except for `but` bytes.
 fn fill(path: &Path, but: u64) {
     let free = grundy::storage::Dir::at(path).free_space().unwrap();
     let mut file = OpenOptions::new().append(true).create(true).open(path.join("filler")).unwrap();
@@ -41,27 +44,28 @@ fn fill(path: &Path, but: u64) {
     }
 }
 
-/// Resumes to the end.
-fn goes_on(whole: &Whole, dir: &Path, what: &str) {
+/// Checks that the run resumes to its end.
+fn resumes(whole: &Whole, dir: &Path, what: &str) {
     let output = whole.command(dir, 0).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{what}: {}", text(&output.stderr));
     assert_eq!(grundy(["verify"]).arg(dir).output().unwrap().status.code(), Some(0), "{what}");
     same_run(dir, &whole.dir());
 }
 
-/// What is written next at the place where the disk ends.
+/// What the run writes when the disk is full.
 #[derive(Clone, Copy, Debug)]
 enum Full {
-    /// The disk is small from the start.
+    /// The disk is small from the start, so the first files do not fit.
     Small,
-    /// Another file takes the room while the run goes on, but for some pages.
+    /// Another file takes the space during the run, except for some pages.
     Filled,
-    /// It takes all that the last commit does not need for its values: room is missing for escapes, record or headers.
+    /// Another file takes all space that the values of the last commit do not need, so escapes, record or headers do
+    /// not fit.
     Exactly,
 }
 
 #[test]
-fn on_a_full_disk_the_run_stops_and_goes_on_when_there_is_room() {
+fn run_stops_on_a_full_disk_and_resumes_when_space_is_available() {
     let random = &mut Random::new("full disk");
     let tally = Tally::begin("full disk");
     let sizes = cases(5, 60);
@@ -74,7 +78,7 @@ fn on_a_full_disk_the_run_stops_and_goes_on_when_there_is_room() {
     for case in 0..sizes {
         let whole = &wholes[usize::try_from(random.below(3)).unwrap()];
         let bytes = length(&whole.dir().join("values.npy")) + length(&whole.dir().join("escapes.npy"));
-        // Each way in every run.
+        // Each kind in turn.
         let full = [Full::Small, Full::Filled, Full::Exactly][usize::try_from(case % 3).unwrap()];
         let size = match full {
             Full::Small => 4096 * (4 + random.below(bytes / 4096)),
@@ -85,13 +89,13 @@ fn on_a_full_disk_the_run_stops_and_goes_on_when_there_is_room() {
         let mount = Mount::tmpfs(size).unwrap();
         let dir = mount.path().join("run");
         let output = match full {
-            // Without an end, since a disk too small for it is refused beforehand.
+            // Without `--to`, because the run refuses a disk that is too small for a stated end.
             Full::Small => grundy(["run", whole.game, "--width", whole.width, "--dir"]).arg(&dir).output().unwrap(),
             Full::Filled => {
                 let mut child = start(&mut whole.command(&dir, 0));
                 wait_until("something is committed", || recorded(&dir) > 0 || child.try_wait().unwrap().is_some());
                 fill(&mount.path(), random.below(4 * 4096));
-                // The last commit comes now.
+                // Makes the run commit now.
                 let _ = kill_process(Pid::from_child(&child), Signal::TERM);
                 child.wait_with_output().unwrap()
             }
@@ -103,7 +107,7 @@ fn on_a_full_disk_the_run_stops_and_goes_on_when_there_is_room() {
                 child.wait_with_output().unwrap()
             }
         };
-        // What was to be written may have had room.
+        // The last commit may have found enough space.
         if matches!(full, Full::Small) || !matches!(output.status.code(), Some(0 | 130)) {
             stopped(&output, &dir, &what);
             match count(&dir) {
@@ -115,7 +119,7 @@ fn on_a_full_disk_the_run_stops_and_goes_on_when_there_is_room() {
         }
         mount.resize(3 * bytes + 8 * MEGA);
         let _ = std::fs::remove_file(mount.path().join("filler"));
-        goes_on(whole, &dir, &what);
+        resumes(whole, &dir, &what);
     }
     tally.end(
         sizes,
@@ -125,9 +129,9 @@ fn on_a_full_disk_the_run_stops_and_goes_on_when_there_is_room() {
     );
 }
 
-/// `ulimit -f` is in blocks of 512 or 1024 bytes, as the shell likes.
+/// `ulimit -f` counts blocks of 512 or 1024 bytes, depending on the shell.
 #[test]
-fn a_limit_of_file_sizes_is_an_error_and_kills_nobody() {
+fn file_size_limit_is_an_error_and_not_a_fatal_signal() {
     let random = &mut Random::new("file size limit");
     let tally = Tally::begin("file size limit");
     let limits = cases(4, 60);
@@ -146,14 +150,14 @@ fn a_limit_of_file_sizes_is_an_error_and_kills_nobody() {
             assert_eq!(grundy(["verify"]).arg(&dir).output().unwrap().status.code(), Some(0), "{blocks} blocks");
         }
         if count(&dir) <= whole.to {
-            goes_on(&whole, &dir, &format!("{blocks} blocks"));
+            resumes(&whole, &dir, &format!("{blocks} blocks"));
         }
     }
     tally.end(limits, "exit status 1, no signal; the same bytes without the limit");
 }
 
 #[test]
-fn a_disk_full_before_the_first_record_needs_room_and_no_rollback() {
+fn disk_full_before_the_first_record_needs_space_but_no_rollback() {
     let tally = Tally::begin("disk full in the first commit");
     let mount = match Mount::tmpfs(1 << 20) {
         Ok(mount) => mount,
@@ -164,12 +168,12 @@ fn a_disk_full_before_the_first_record_needs_room_and_no_rollback() {
     assert_eq!(count(&dir), 0);
     mount.resize(20 << 20);
     run_well("0.106", &dir, &["--to", "100000", "--width", "u8"]);
-    tally.end(1, "went on when it grew");
+    tally.end(1, "resumed when the disk grew");
 }
 
-/// The width is decided by the first values, and doubles what is needed: 1.7 MB of 2 MiB become 2.4.
+/// The first values decide the width. Two bytes per value need 2.4 MB instead of 1.7 MB, and the disk has 2 MiB.
 #[test]
-fn a_run_that_turns_out_not_to_fit_leaves_no_file() {
+fn run_that_does_not_fit_the_disk_leaves_no_file() {
     let mount = match Mount::tmpfs(2 * MEGA) {
         Ok(mount) => mount,
         Err(why) => return println!("skipped: no file system could be mounted ({why})"),
@@ -182,9 +186,10 @@ fn a_run_that_turns_out_not_to_fit_leaves_no_file() {
     run_well("0.6", &dir, &["--to", "400000"]);
 }
 
-/// What a run went back behind is still on the disk (and a copy of what was wrong), and is written over.
+/// After a rollback, the file still holds the discarded values and a copy of the damaged bytes; the run overwrites the
+/// former.
 #[test]
-fn a_run_that_went_back_needs_no_room_for_what_it_has() {
+fn run_after_a_rollback_reuses_the_space_of_its_files() {
     let mount = match Mount::tmpfs(15 * MEGA / 2) {
         Ok(mount) => mount,
         Err(why) => return println!("skipped: no file system could be mounted ({why})"),

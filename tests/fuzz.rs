@@ -1,6 +1,6 @@
-//! The corpora of the fuzzers, replayed: no input may panic, hang, or need more than 64 MiB.
+//! Replays the corpora of the fuzzers: no input may panic, hang, or need more than 64 MiB.
 //!
-//! `scripts/fuzz` looks for new ones. What it finds becomes a file of `fuzz/corpus` when it is mended.
+//! `scripts/fuzz` searches for new inputs. After the correction, a failing input becomes a file of `fuzz/corpus`.
 
 mod support;
 
@@ -17,12 +17,12 @@ use support::Tally;
 static MEMORY: PeakAlloc = PeakAlloc;
 
 const MOST_BYTES: usize = 64 << 20;
-/// For an input; they take milliseconds, on a machine that is not busy.
+/// Maximum time for one input; inputs take milliseconds on an idle machine.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// One test for all: what is held at once is measured for the whole process.
+/// One test for all inputs, because the peak of memory is measured for the whole process.
 #[test]
-fn every_input_of_the_corpora_does_what_it_should() {
+fn every_corpus_input_keeps_the_fuzzed_properties() {
     let tally = Tally::begin("hostile text and files");
     let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
     let (mut cases, mut longest, mut most) = (0, Duration::ZERO, 0);

@@ -1,4 +1,6 @@
 //! Published values and periods, from `data/`.
+//!
+//! Extend this file for a published table; its numbers go to `data/` with their source.
 
 mod support;
 
@@ -17,7 +19,7 @@ fn computed(game: &str, count: usize) -> Vec<u16> {
     solver::values(&rule(game), Method::Sparse(Kernel::best()), count).unwrap()
 }
 
-/// Rows of a first heap and single digits, as (n, value).
+/// Values as (n, value), from rows that consist of the first n and single digits.
 fn printed(file: &str) -> Vec<(usize, u16)> {
     let mut values = Vec::new();
     for line in data(file).lines() {
@@ -53,7 +55,7 @@ fn the_nim_addition_table_is_as_printed_in_1939() {
 }
 
 #[test]
-fn remove_a_square_is_as_printed_and_period_12_begins_at_71() {
+fn remove_a_square_is_as_printed_with_period_12_from_71() {
     let printed: Vec<u16> =
         data("remove-a-square-a286332.txt").split_whitespace().map(|value| value.parse().unwrap()).collect();
     assert_eq!(printed.len(), 96);
@@ -77,7 +79,7 @@ fn the_zeros_of_dawsons_kayles_are_those_of_a215721() {
     assert_eq!((0..3000).filter(|&n| values[n] == 0).collect::<Vec<_>>(), zeros);
 }
 
-/// A byte is not enough: if this value is truncated, all later values are wrong.
+/// Fails if a value is truncated to a byte, because then all later values are wrong.
 #[test]
 fn the_first_value_above_255_of_grundys_game_is_256_at_7250049() {
     let facts = data("facts.csv");
@@ -95,7 +97,7 @@ fn the_first_value_above_255_of_grundys_game_is_256_at_7250049() {
     assert_eq!(last_zero, fact("last zero below 7250050").0);
 }
 
-/// G(n+p) = G(n) from the preperiod on and not one heap earlier, and for no smaller p.
+/// G(n+p) = G(n) from the preperiod on and not earlier, and for no smaller p.
 fn has_period(game: &str, values: &[u16], period: usize, preperiod: usize) {
     let repeats = |p: usize, from: usize| values[from..values.len() - p] == values[from + p..];
     assert!(values.len() >= preperiod + 2 * period, "{game}: values enough to see two periods");
@@ -119,7 +121,7 @@ fn published_periods_hold_with_their_preperiods_and_largest_values() {
         let fields: Vec<&str> = line.split(',').collect();
         let [game, period, preperiod, max_value] = fields[..] else { panic!("{line}") };
         let (period, preperiod): (usize, usize) = (period.parse().unwrap(), preperiod.parse().unwrap());
-        // Beyond the bound of Guy and Smith, 2 n0 + p + t, so that what is compared is a proof.
+        // Beyond the bound of Guy and Smith, 2 n0 + p + t, so that the comparison is a proof.
         let values = computed(game, 2 * preperiod + 3 * period + 500);
         has_period(game, &values, period, preperiod);
         if let Ok(largest) = max_value.parse::<u16>() {

@@ -1,28 +1,21 @@
-//! What could go wrong between the streams: late rares under marks made ahead, new solvers at any moment, all kernels.
+//! Hazards of a solver with two threads and restarts: late rare positions under lookups marked ahead, new solvers at
+//! any n, all kernels, and errors of reading.
+//!
+//! Extend this file for the order in which the parts of the solver work, and `agreement.rs` for a class of rules or
+//! values.
 
 mod support;
 
 use grundy::kernel::Kernel;
-use grundy::solver::{Method, Solver, SparseSpace, Work};
+use grundy::solver::{SparseSpace, Work};
 use grundy::theory::definition::{self, Sequence};
 use grundy::theory::rule::{Leaves, Move, Rule};
 use grundy::{Error, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 use support::Random;
+use support::solving::{BOOTSTRAP, Setting, assert_same_values};
 
-/// Below this heap the engine uses the definition itself.
-const BOOTSTRAP: usize = 4096;
-
-/// What one stretch of a computation is done with.
-#[derive(Clone, Copy, Debug)]
-struct Setting {
-    kernel: Kernel,
-    space: Option<SparseSpace>,
-    fixed: bool,
-    block: usize,
-}
-
-/// Continues `values` to `count`; limits are raised at random on the way, as a run raises them.
+/// Continues `values` to `count` values in several calls with random limits, as a run does.
 fn continue_to(
     rule: &Rule,
     with: Setting,
@@ -30,11 +23,7 @@ fn continue_to(
     count: usize,
     random: &mut Random,
 ) -> (Work, SparseSpace) {
-    let solver = Solver::new(rule, Method::Sparse(with.kernel), with.space, values.as_slice()).unwrap();
-    let mut solver = solver.with_block(with.block);
-    if with.fixed {
-        solver = solver.with_fixed_space();
-    }
+    let mut solver = with.solver(rule, values);
     let mut limit = values.len();
     let mut more = Vec::new();
     while values.len() < count {
@@ -50,15 +39,8 @@ fn continue_to(
     (solver.work(), solver.space())
 }
 
-fn same(rule: &Rule, setting: &str, found: &[u16], expected: &[u16]) {
-    if let Some(n) = found.iter().zip(expected).position(|(a, b)| a != b) {
-        panic!("{:?}, {setting}: G({n}) = {}, not {}", rule.moves(), expected[n], found[n]);
-    }
-    assert_eq!(found.len().min(expected.len()), found.len(), "{rule}");
-}
-
-/// Values of some heaps, and of those around the given ones, by the definition.
-fn hold_against_the_definition(rule: &Rule, values: &[u16], around: &[usize], samples: usize, random: &mut Random) {
+/// Compares random samples, and the neighbours of the given positions, with the definition.
+fn assert_samples(rule: &Rule, values: &[u16], around: &[usize], samples: usize, random: &mut Random) {
     let near = around.iter().flat_map(|&n| n.saturating_sub(2)..(n + 3).min(values.len()));
     let others = (0..samples).map(|_| random.below(values.len() as u64) as usize);
     for n in near.chain(others) {
@@ -87,8 +69,8 @@ fn random_kernel(random: &mut Random) -> Kernel {
     random.pick(&Kernel::available())
 }
 
-/// Any space at all, kept however bad it is, new solvers at any n, blocks of any length: thousands of values that
-/// pass the first marks of the witnesses, all against the definition.
+/// Any sparse space, new solvers at any n and blocks of any length: thousands of values that pass the first marks of
+/// the witness search, all compared with the definition.
 fn any_space(random: &mut Random, cases: usize, count: usize) {
     let mut found_rare = 0;
     for case in 0..cases {
@@ -121,24 +103,30 @@ fn any_space(random: &mut Random, cases: usize, count: usize) {
             let with = Setting { kernel: random_kernel(random), space: used, fixed, block };
             let from = values.len();
             let (work, now) = continue_to(&rule, with, &mut values, to, random);
-            same(&rule, &format!("case {case}: {with:?} from {from} to {to}"), &values, &expected);
+            assert_same_values(
+                &rule,
+                &format!("case {case}: {with:?} from {from} to {to}"),
+                &values,
+                &expected[..values.len()],
+            );
             found_rare += work.found_rare;
             used = Some(now).filter(|&space| space != SparseSpace::NONE);
         }
     }
-    println!("{found_rare} rares");
+    println!("{found_rare} rare positions");
 }
 
 #[test]
-fn any_space_and_solvers_made_anew_at_any_heap() {
+fn values_agree_for_any_space_and_solver_created_at_any_n() {
     any_space(&mut Random::new("any space"), 3, 10_000);
 }
 
-/// Bit 8 missing from the mask of Grundy's game: the first value of 256 turns out to be a rare heap, at 7 250 049, while
-/// lookups are marked for what comes after it, and everything goes back there. Marks reach back 8192 at least, so those
-/// that a wrong code has entered lie far behind.
+/// Bit 8 is missing from the mask of Grundy's game, so the first value of 256 turns out to be a rare position, at n =
+/// 7 250 049, while the worker marks lookups for later positions. The solver then discards its work from there on.
+/// Lookups that are marked ahead have an offset of at least 4096, so the marks that used the wrong code are for
+/// positions at least 4096 later.
 #[test]
-fn a_late_rare_takes_back_what_was_marked_ahead() {
+fn late_rare_position_discards_lookups_marked_ahead() {
     let random = &mut Random::new("late rare");
     let rule: Rule = "grundy".parse().unwrap();
     let (good, bad) = (SparseSpace::new(&rule, 0x1fe, 0), SparseSpace::new(&rule, 0xfe, 0));
@@ -154,21 +142,22 @@ fn a_late_rare_takes_back_what_was_marked_ahead() {
             let with = Setting { kernel, space: bad, fixed: true, block };
             let mut found = expected[..LATE - 20_000 - random.below(50_000) as usize].to_vec();
             let (work, _) = pool.install(|| continue_to(&rule, with, &mut found, expected.len(), random));
-            same(&rule, &format!("{with:?}, {threads} threads"), &found, &expected);
-            assert!(work.found_rare >= 1, "not the case that was meant");
+            assert_same_values(&rule, &format!("{with:?}, {threads} threads"), &found, &expected);
+            assert!(work.found_rare >= 1, "the test no longer tries its case");
         }
     }
-    hold_against_the_definition(&rule, &expected, &[LATE], 20, random);
+    assert_samples(&rule, &expected, &[LATE], 20, random);
 }
 
-/// Long runs: every kernel, block length and moment of a new solver against the scalar kernel and samples of the definition.
+/// Long runs with every kernel, any block length and new solvers at any n, against the scalar kernel and samples of
+/// the definition.
 fn long_runs(random: &mut Random, games: &[&str], count: usize) {
     for game in games {
         let rule: Rule = game.parse().unwrap();
         let mut expected = Vec::new();
         let with = Setting { kernel: Kernel::scalar(), space: None, fixed: false, block: 1777 };
         continue_to(&rule, with, &mut expected, count, random);
-        hold_against_the_definition(&rule, &expected, &[], 300, random);
+        assert_samples(&rule, &expected, &[], 300, random);
         let mut values = expected[..BOOTSTRAP].to_vec();
         let mut used = None;
         while values.len() < count {
@@ -178,22 +167,23 @@ fn long_runs(random: &mut Random, games: &[&str], count: usize) {
             let with = Setting { kernel: random_kernel(random), space: used, fixed: false, block };
             let from = values.len();
             let (_, now) = continue_to(&rule, with, &mut values, to, random);
-            same(&rule, &format!("{with:?} from {from} to {to}"), &values, &expected);
+            assert_same_values(&rule, &format!("{with:?} from {from} to {to}"), &values, &expected[..values.len()]);
             used = Some(now).filter(|&space| space != SparseSpace::NONE);
         }
     }
 }
 
-/// The last rares of Grundy's game, at 36 184 and 82 860, lie so far apart that the latter falls among blocks marked ahead.
+/// The rare positions of Grundy's game at 36 184 and 82 860 are so far apart that the latter lies in blocks that are
+/// marked ahead.
 #[test]
-fn long_runs_with_new_solvers_and_all_kernels() {
+fn long_runs_agree_with_new_solvers_and_all_kernels() {
     long_runs(&mut Random::new("long runs"), &["0.6", "grundy", "0.354"], 120_000);
 }
 
-/// A sequence that cannot be read once.
+/// A sequence one of whose reads fails.
 struct Flaky<'a> {
     values: &'a [u16],
-    /// Reads until the one that fails.
+    /// Number of reads up to and including the one that fails.
     left: &'a AtomicU64,
 }
 
@@ -210,22 +200,22 @@ impl Sequence for Flaky<'_> {
     }
 }
 
-/// An error leaves a solver between two heaps; going on with it made it search witnesses for the wrong ones.
+/// After an error the solver is between two positions. If it continued, it would search the witnesses of wrong
+/// positions.
 #[test]
 #[should_panic(expected = "cannot continue after an error")]
-fn a_solver_is_not_asked_again_after_an_error() {
+fn advancing_a_solver_after_an_error_panics() {
     let rule: Rule = ".054".parse().unwrap();
     let (good, bad) = (SparseSpace::new(&rule, 0x3d, 0), SparseSpace::new(&rule, 0x1d, 0));
     let with = Setting { kernel: Kernel::best(), space: good, fixed: true, block: 4096 };
     let mut values = Vec::new();
     continue_to(&rule, with, &mut values, 150_000, &mut Random::new("unreadable"));
     let left = AtomicU64::new(u64::MAX);
-    let method = Method::Sparse(Kernel::best());
-    let mut solver = Solver::new(&rule, method, bad, values.as_slice()).unwrap().with_block(4096).with_fixed_space();
+    let mut solver = Setting { space: bad, ..with }.solver(&rule, &values);
     left.store(1, Ordering::Relaxed);
     loop {
         let mut more = Vec::new();
-        // The first read after a new rare heap fails.
+        // The first read after a new rare position fails.
         let _ = solver.advance(&Flaky { values: &values, left: &left }, 300_000, &mut more);
         values.append(&mut more);
         assert!(values.len() < 300_000, "nothing was read");

@@ -1,4 +1,4 @@
-//! Inputs from outside the program: texts of any length, and other things than files in the place of files.
+//! Inputs from outside the program: texts of any length, and special files in place of regular ones.
 
 mod support;
 
@@ -13,10 +13,10 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use support::{fails, grundy, run_well, text};
 
-/// Longer than any of these commands takes on a busy machine; one that waits for a FIFO takes for ever.
+/// Maximum time of a command; a command that waits for a FIFO would never end.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Runs a command to its end, which must come.
+/// Runs a command, which must end.
 fn ends(command: &mut Command) -> Output {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let begun = Instant::now();
@@ -38,7 +38,7 @@ fn read(text: &str, direction: Direction) -> grundy::Result<Edges> {
     Edges::read(Path::new("text"), text, direction)
 }
 
-/// The line and the text of a refusal.
+/// Line and message of a refusal.
 fn refused(text: &str) -> (usize, String) {
     match read(text, Direction::Directed) {
         Err(Error::Line { line, what, .. }) => (line, what),
@@ -62,7 +62,7 @@ fn edges_and_vertices_of_a_text_are_bounded() {
     let (a, b) = (names("a", root), names("b", root));
     let full = format!("digraph {{ {{{a}}} -> {{{b}}}\n");
     assert_eq!(read(&format!("{full} }}"), Direction::Directed).unwrap().edges.len(), MAX_EDGES);
-    // A chain, another statement, and a set that is too large by itself.
+    // A chain, a second statement, and a set that is too large alone.
     for more in [" -> c }", "; d -> e }"] {
         let (line, what) = refused(&format!("{full}{more}"));
         assert!(line == 2 && what.contains(&format!("at most {MAX_EDGES} edges")), "{line}: {what}");
@@ -75,7 +75,7 @@ fn edges_and_vertices_of_a_text_are_bounded() {
 }
 
 #[test]
-fn a_short_text_of_many_edges_ends_soon() {
+fn short_text_with_many_edges_is_parsed_quickly() {
     let home = tempfile::tempdir().unwrap();
     let (a, b) = (names("a", 50_000), names("b", 50_000));
     for (kind, arrow, command) in [("digraph", "->", &["graph"][..]), ("graph", "--", &["board", "remove-edge"])] {
@@ -109,7 +109,7 @@ fn texts_without_an_end_and_directories_are_refused() {
         let stderr = text(&output.stderr);
         assert!(output.status.code() == Some(1) && stderr.contains("standard input"), "{arguments:?}: {stderr}");
     }
-    assert!(!home.path().join("nowhere").exists(), "a directory was made");
+    assert!(!home.path().join("nowhere").exists(), "a directory was created");
     std::fs::write(&long, b"a b\n\xff\n").unwrap();
     fails(1, &["graph", long.to_str().unwrap()], &["byte 4", "UTF-8"]);
 }
@@ -137,7 +137,7 @@ fn texts_come_from_pipes_and_standard_input_as_well() {
     assert!(twice.status.code() == Some(1) && text(&twice.stderr).contains("only once"), "{}", text(&twice.stderr));
 }
 
-/// What may stand in the place of a file; the socket lives as long as its listener.
+/// Creates a special file; the socket exists as long as its listener.
 fn put(kind: &str, path: &Path) -> Option<UnixListener> {
     let _ = std::fs::remove_file(path);
     match kind {
@@ -150,7 +150,7 @@ fn put(kind: &str, path: &Path) -> Option<UnixListener> {
 }
 
 #[test]
-fn no_reader_of_a_run_waits_for_a_file_that_is_none() {
+fn reading_a_run_never_blocks_on_a_special_file() {
     let home = tempfile::tempdir().unwrap();
     let good = home.path().join("good");
     run_well(".6", &good, &["--to", "3000", "--width", "u8"]);
@@ -176,7 +176,7 @@ fn no_reader_of_a_run_waits_for_a_file_that_is_none() {
                 let arguments = command.iter().map(|&word| if word == "DIR" { dir.to_str().unwrap() } else { word });
                 let output = ends(&mut grundy(arguments));
                 let stderr = text(&output.stderr);
-                // status reads the journal and need not look at the other files.
+                // `status` reads the journal and need not open the other files.
                 if command[0] != "status" || name == "journal.jsonl" {
                     assert!(matches!(output.status.code(), Some(1 | 3)), "{kind} {name} {command:?}: {stderr}");
                     assert!(stderr.contains(name), "{kind} {name} {command:?}: {stderr}");
@@ -188,7 +188,7 @@ fn no_reader_of_a_run_waits_for_a_file_that_is_none() {
 }
 
 #[test]
-fn no_reader_of_a_survey_waits_for_a_file_that_is_none() {
+fn reading_a_survey_never_blocks_on_a_special_file() {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("games"), "kayles\n").unwrap();
     let survey = |dir: &str| ends(grundy(["-q", "survey", "games", "--to", "500", "-o", dir]).current_dir(home.path()));

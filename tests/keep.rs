@@ -1,5 +1,5 @@
-//! Runs that keep less than everything: what is kept is right, what is freed is refused, and nothing is ever a zero that
-//! was a value.
+//! Runs with `--keep`: retained values are correct, readers refuse discarded values, and no discarded value is read as
+//! 0.
 
 mod support;
 
@@ -21,25 +21,25 @@ use std::time::{Duration, Instant};
 use support::{Random, grundy, run, run_well, status, text};
 use tempfile::TempDir;
 
-/// A quick game, .106 computes tens of millions of values a second; all its values are below 256.
+/// .106 computes tens of millions of values per second; all its values are below 256.
 const GAME: &str = ".106";
 const TO: u64 = 90_000_000;
 
-/// The head, and the one whole segment that fits between it and the last 140 000 values committed before the end.
+/// Number of first values that every run keeps. One whole segment lies between them and the last 140 000 values.
 const HEAD: u64 = 1 << 26;
 const SEGMENT: u64 = 1 << 24;
 const FREED: Range<u64> = HEAD..HEAD + SEGMENT;
 
 const KEEP: [&str; 4] = ["--to", "90000000", "--keep", "140000"];
 
-/// Where the header of values.npy ends.
+/// Length of the header of values.npy.
 const DATA: u64 = 4096;
 
 fn values(dir: &Path) -> PathBuf {
     dir.join("values.npy")
 }
 
-/// A run of everything, and one in which a segment is freed; made once, read by all.
+/// A run that keeps everything and one that has discarded a segment, created once for all tests.
 fn runs() -> (&'static Path, &'static Path) {
     static ONCE: OnceLock<TempDir> = OnceLock::new();
     static PATHS: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
@@ -54,7 +54,7 @@ fn runs() -> (&'static Path, &'static Path) {
     (whole, kept)
 }
 
-/// A copy of the kept run to spoil.
+/// A copy of the run with discarded values, which the test may damage.
 fn copied() -> (TempDir, PathBuf) {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("run");
@@ -76,7 +76,7 @@ fn is_hole(path: &Path, range: Range<u64>) -> bool {
     part(path, range).iter().all(|&byte| byte == 0)
 }
 
-/// What is kept is to the byte what a run of everything has.
+/// Checks that the retained bytes equal those of the full run.
 fn same_where_kept(kept: &Path, whole: &Path) {
     let (one, other) = (status(kept).unwrap(), status(whole).unwrap());
     for key in ["game", "count", "width", "escapes", "digest", "rares", "last_rare", "max_value", "max_at"] {
@@ -88,11 +88,11 @@ fn same_where_kept(kept: &Path, whole: &Path) {
     }
 }
 
-fn said(arguments: &[&str], dir: &Path, more: &[&str]) -> Output {
+fn output_on(arguments: &[&str], dir: &Path, more: &[&str]) -> Output {
     grundy(arguments).arg(dir).args(more).output().unwrap()
 }
 
-/// A failure with this exit status and nothing on stdout.
+/// Checks that the command failed with this exit status and printed nothing to stdout.
 fn fails(code: i32, output: &Output, words: &[&str]) {
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{stderr}");
@@ -104,7 +104,7 @@ fn fails(code: i32, output: &Output, words: &[&str]) {
 }
 
 #[test]
-fn what_is_kept_is_that_of_a_run_of_everything_and_the_rest_is_given_back() {
+fn kept_values_equal_a_full_run_and_the_rest_is_freed_on_disk() {
     let (whole, kept) = runs();
     same_where_kept(kept, whole);
     assert_eq!(status(kept).unwrap()["kept"], serde_json::json!([[0, FREED.start], [FREED.end, TO]]));
@@ -115,29 +115,33 @@ fn what_is_kept_is_that_of_a_run_of_everything_and_the_rest_is_given_back() {
 }
 
 #[test]
-fn every_reader_refuses_what_is_freed_and_reads_the_rest() {
+fn readers_refuse_freed_values_and_read_the_rest() {
     let (whole, dir) = runs();
     let places = ["67108864..83886080", "--keep"];
     for range in ["67108864", "83886079", "67108863..67108865", "83886079..83886081", "0..90000000"] {
-        fails(1, &said(&["values"], dir, &[range]), &places);
-        fails(1, &said(&["values"], dir, &["5", range]), &places);
-        fails(1, &said(&["export", "--format", "csv"], dir, &["--range", range]), &places);
-        fails(1, &said(&["verify"], dir, &["--range", range]), &places);
+        fails(1, &output_on(&["values"], dir, &[range]), &places);
+        fails(1, &output_on(&["values"], dir, &["5", range]), &places);
+        fails(1, &output_on(&["export", "--format", "csv"], dir, &["--range", range]), &places);
+        fails(1, &output_on(&["verify"], dir, &["--range", range]), &places);
     }
-    fails(1, &said(&["export", "--format", "npy"], dir, &[]), &places);
-    // A heap above the freed ones has options in them.
-    fails(1, &said(&["verify", "--level", "definition"], dir, &["--range", "89999999"]), &places);
-    // A game is not half told, and then found to be without its moves.
+    fails(1, &output_on(&["export", "--format", "npy"], dir, &[]), &places);
+    // The options of a position above the discarded ones include discarded values.
+    fails(1, &output_on(&["verify", "--level", "definition"], dir, &["--range", "89999999"]), &places);
+    // The command prints no value before it finds that the moves are discarded.
     for json in [&[][..], &["--json"]] {
         let heap = format!("{}:89999999", dir.display());
         fails(1, &grundy(["play", &heap, "nim:60000"]).args(json).output().unwrap(), &places);
         let heap = format!("{}:67108863", dir.display());
-        let told = grundy(["play", &heap, "nim:60000"]).args(json).output().unwrap();
-        assert!(told.status.success() && text(&told.stdout).contains("60000"), "{}", text(&told.stderr));
+        let retained = grundy(["play", &heap, "nim:60000"]).args(json).output().unwrap();
+        assert!(retained.status.success() && text(&retained.stdout).contains("60000"), "{}", text(&retained.stderr));
     }
     for range in ["67108800..67108864", "83886080..83886090", "89999999"] {
-        assert_eq!(said(&["values"], dir, &[range]).stdout, said(&["values"], whole, &[range]).stdout, "{range}");
-        assert!(said(&["verify"], dir, &["--range", range]).status.success(), "{range}");
+        assert_eq!(
+            output_on(&["values"], dir, &[range]).stdout,
+            output_on(&["values"], whole, &[range]).stdout,
+            "{range}"
+        );
+        assert!(output_on(&["verify"], dir, &["--range", range]).status.success(), "{range}");
     }
     let view = RunReader::open(dir).unwrap();
     let mut all = vec![7; 10];
@@ -149,10 +153,10 @@ fn every_reader_refuses_what_is_freed_and_reads_the_rest() {
 }
 
 #[test]
-fn verify_says_what_it_could_not_check() {
+fn verify_states_which_values_it_could_not_check() {
     let dir = runs().1;
     let report = |more: &[&str]| -> serde_json::Value {
-        let output = said(&["verify", "--json"], dir, more);
+        let output = output_on(&["verify", "--json"], dir, more);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap()
     };
@@ -162,13 +166,13 @@ fn verify_says_what_it_could_not_check() {
     let sampled = report(&["--level", "definition", "--samples", "2"]);
     assert_eq!(sampled["unchecked"], serde_json::json!([FREED.start, TO]));
     assert_eq!(report(&["--range", "0..1000"])["unchecked"], serde_json::Value::Null);
-    let for_people = text(&said(&["verify"], dir, &[]).stdout);
+    let for_people = text(&output_on(&["verify"], dir, &[]).stdout);
     assert!(for_people.contains("67108864..83886080: not checked"), "{for_people}");
 }
 
-/// A reader that was opened before the run freed more must not take the new hole for values.
+/// A reader that was opened before the run discarded more must not read the new hole as values.
 #[test]
-fn what_is_freed_while_it_is_read_is_refused() {
+fn values_freed_during_reading_are_refused() {
     let (_parent, dir) = copied();
     let journal = dir.join("journal.jsonl");
     let records = std::fs::read(&journal).unwrap();
@@ -184,7 +188,7 @@ fn what_is_freed_while_it_is_read_is_refused() {
 }
 
 #[test]
-fn stopped_killed_and_resumed_without_the_word_it_goes_on_keeping_and_ends_with_the_same_digest() {
+fn keep_persists_across_stops_and_kills_with_the_same_digest() {
     let random = &mut Random::new("kept and killed");
     let (whole, _) = runs();
     let dirs = tempfile::tempdir().unwrap();
@@ -201,7 +205,7 @@ fn stopped_killed_and_resumed_without_the_word_it_goes_on_keeping_and_ends_with_
     std::thread::sleep(Duration::from_millis(random.below(50)));
     kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
     child.wait().unwrap();
-    let output = said(&["verify"], &dir, &[]);
+    let output = output_on(&["verify"], &dir, &[]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let count = status(&dir).unwrap()["count"].as_u64().unwrap();
     println!("killed at {count}");
@@ -212,9 +216,9 @@ fn stopped_killed_and_resumed_without_the_word_it_goes_on_keeping_and_ends_with_
     assert_eq!(journal::read(&dir).unwrap().last.keep, Some(140_000));
 }
 
-/// The record says what is freed, and then the process is killed: the hole is not there yet.
+/// The record states what is discarded, and a kill before the hole is punched leaves the old bytes.
 #[test]
-fn a_kill_between_the_record_and_the_hole_leaves_nothing_to_read_and_the_next_run_punches_it() {
+fn hole_missing_after_a_kill_is_not_readable_and_is_punched_by_run() {
     let (whole, _) = runs();
     for kill in ["before the second record", "after it"] {
         let (_parent, dir) = copied();
@@ -225,7 +229,7 @@ fn a_kill_between_the_record_and_the_hole_leaves_nothing_to_read_and_the_next_ru
             std::fs::write(dir.join("journal.jsonl"), &journal[..journal.len() - RECORD]).unwrap();
         }
         std::fs::write(dir.join("snapshot-99.json.part"), "{").unwrap();
-        fails(1, &said(&["values"], &dir, &["67108864"]), &["freed"]);
+        fails(1, &output_on(&["values"], &dir, &["67108864"]), &["freed"]);
         run_well(GAME, &dir, &KEEP[..2]);
         assert!(is_hole(&values(&dir), FREED), "{kill}");
         same_where_kept(&dir, whole);
@@ -236,9 +240,9 @@ fn a_kill_between_the_record_and_the_hole_leaves_nothing_to_read_and_the_next_ru
     }
 }
 
-/// A larger SIZE keeps more from now on; a smaller one frees a run that is finished already.
+/// A larger SIZE keeps more from then on; a smaller one discards values of a finished run.
 #[test]
-fn the_size_may_change_and_what_is_freed_stays_freed() {
+fn keep_size_may_change_and_freed_values_stay_freed() {
     let (whole, _) = runs();
     let (_parent, dir) = copied();
     run_well(GAME, &dir, &["--to", "90000000", "--keep", "2^40"]);
@@ -255,7 +259,7 @@ fn the_size_may_change_and_what_is_freed_stays_freed() {
 }
 
 #[test]
-fn a_snapshot_that_is_altered_or_missing_is_damage_and_rollback_goes_back_to_the_head() {
+fn bad_snapshot_is_damage_and_rollback_goes_to_the_first_values() {
     let random = &mut Random::new("snapshot");
     for missing in [false, true] {
         let (_parent, dir) = copied();
@@ -268,24 +272,24 @@ fn a_snapshot_that_is_altered_or_missing_is_damage_and_rollback_goes_back_to_the
         } else {
             std::fs::write(&path, bytes).unwrap()
         }
-        fails(3, &said(&["verify"], &dir, &[]), &["snapshot-83886080.json", "--rollback"]);
+        fails(3, &output_on(&["verify"], &dir, &[]), &["snapshot-83886080.json", "--rollback"]);
         fails(3, &run(GAME, &dir, &["--to", "91000000"]), &["snapshot-83886080.json", "--rollback"]);
         run_well(GAME, &dir, &["--to", "67200000", "--rollback"]);
         assert_eq!(status(&dir).unwrap()["kept"], serde_json::json!([[0, 67_200_000]]));
         assert!(part(&values(&dir), HEAD..67_200_000) == part(&values(runs().0), HEAD..67_200_000));
-        assert_eq!(said(&["verify"], &dir, &[]).status.code(), Some(0));
+        assert_eq!(output_on(&["verify"], &dir, &[]).status.code(), Some(0));
     }
 }
 
 #[test]
-fn damage_is_mended_where_what_is_looked_back_at_is_there_and_else_by_going_back() {
+fn damage_is_repaired_if_earlier_values_exist_else_rolled_back() {
     for (n, back) in [(TO - 5, None), (FREED.end, Some(HEAD..HEAD + 1)), (1000, None)] {
         let (_parent, dir) = copied();
         let file = OpenOptions::new().read(true).write(true).open(values(&dir)).unwrap();
         let mut byte = [0];
         file.read_exact_at(&mut byte, DATA + n).unwrap();
         file.write_all_at(&[byte[0] ^ 1], DATA + n).unwrap();
-        fails(3, &said(&["verify"], &dir, &[]), &["values.npy"]);
+        fails(3, &output_on(&["verify"], &dir, &[]), &["values.npy"]);
         let Some(back) = back else {
             let output = run_well(GAME, &dir, &["--to", &TO.to_string()]);
             assert!(text(&output.stderr).contains("were restored"), "{n}: {}", text(&output.stderr));
@@ -296,13 +300,13 @@ fn damage_is_mended_where_what_is_looked_back_at_is_there_and_else_by_going_back
         run_well(GAME, &dir, &["--to", "1", "--rollback"]);
         let count = status(&dir).unwrap()["count"].as_u64().unwrap();
         assert!(back.contains(&count), "{n}: {count}");
-        assert_eq!(said(&["verify"], &dir, &[]).status.code(), Some(0), "{n}");
+        assert_eq!(output_on(&["verify"], &dir, &[]).status.code(), Some(0), "{n}");
     }
 }
 
-/// The same with `--rollback` asked for.
+/// As the test above, with `--rollback`.
 #[test]
-fn damage_in_the_last_values_or_in_the_head_is_told_and_mended_by_going_back() {
+fn damage_in_first_or_last_values_is_reported_and_rolled_back() {
     let tail = FREED.end + 100_000..TO - 4;
     for (n, back) in [(TO - 5, tail), (FREED.end, HEAD..HEAD + 1), (1000, 0..1001)] {
         let (_parent, dir) = copied();
@@ -313,15 +317,15 @@ fn damage_in_the_last_values_or_in_the_head_is_told_and_mended_by_going_back() {
         run_well(GAME, &dir, &["--to", "1", "--rollback"]);
         let count = status(&dir).unwrap()["count"].as_u64().unwrap();
         assert!(back.contains(&count), "{n}: {count}");
-        assert_eq!(said(&["verify"], &dir, &[]).status.code(), Some(0), "{n}");
+        assert_eq!(output_on(&["verify"], &dir, &[]).status.code(), Some(0), "{n}");
     }
 }
 
 #[test]
-fn a_size_below_what_the_game_looks_back_at_is_refused_and_the_size_that_would_do_is_named() {
+fn keep_below_the_lookback_is_refused_with_the_size_needed() {
     let dirs = tempfile::tempdir().unwrap();
     let dir = dirs.path().join("run");
-    // 65536 heaps of the witness search, and what it learns from.
+    // 65536 positions of the witness search, and the sample that it learns from.
     fails(
         1,
         &run("grundy", &dir, &["--to", "1000", "--keep", "65536"]),
@@ -331,19 +335,19 @@ fn a_size_below_what_the_game_looks_back_at_is_refused_and_the_size_that_would_d
     fails(1, &run(".3", &dir, &["--to", "1000", "--keep", "1M"]), &["definition"]);
     assert!(!values(&dir).exists());
     assert_eq!(run("grundy", &dir, &["--keep", "0"]).status.code(), Some(2));
-    // The rare position 82860 comes in the first second. The known ones at 47 million are beyond --to.
+    // The rare position 82860 comes in the first second. The known ones at 47 million are beyond `--to`.
     let begun = Instant::now();
     fails(1, &run("grundy", &dir, &["--to", "47e6", "--keep", "140000"]), &["82860", "--keep 148396"]);
     assert!(begun.elapsed() < Duration::from_secs(30));
     let count = status(&dir).unwrap()["count"].as_u64().unwrap();
     assert!(count > 82_860, "what was computed is committed");
-    assert_eq!(said(&["verify"], &dir, &[]).status.code(), Some(0));
+    assert_eq!(output_on(&["verify"], &dir, &[]).status.code(), Some(0));
     let more = (count + 1000).to_string();
     fails(1, &run("grundy", &dir, &["--to", &more]), &["--keep 148396"]);
     run_well("grundy", &dir, &["--to", &more, "--keep", "148396"]);
 }
 
-/// Some values of a sequence are gone.
+/// A sequence with discarded values.
 struct Holed {
     values: Vec<u16>,
     hole: Range<u64>,
@@ -364,9 +368,9 @@ impl Sequence for Holed {
     }
 }
 
-/// .034 has 1079 rare positions up to 71722, and one more, 374473.
+/// .034 has 1079 rare positions up to 71722, and the next one at 374473.
 #[test]
-fn a_new_rare_position_stops_a_solver_that_cannot_look_back_at_all_and_what_came_before_is_right() {
+fn rare_position_that_needs_freed_values_stops_with_correct_values() {
     let rule: Rule = ".034".parse().unwrap();
     let method = Method::Sparse(Kernel::best());
     let values = solver::values(&rule, method, 380_000).unwrap();
@@ -397,22 +401,23 @@ fn a_new_rare_position_stops_a_solver_that_cannot_look_back_at_all_and_what_came
         }
     };
     assert!(matches!(error, Error::Freed { heap: Some(n), .. } if n == new), "{error}");
-    // The block in which it lies is not proved to its end.
+    // The solver has not proved its block to the end.
     assert!(holed.len() <= new && holed.len() > new - 20_000, "{}", holed.len());
     assert!(holed.values == values[..holed.values.len()]);
     assert_eq!(solver.rares(holed.len()), (rares.len() as u64 - 1, last));
 }
 
-/// The rare positions of Grundy's game are known up to 48 399 022: a SIZE below that would end the run there, hours later.
+/// The rare positions of Grundy's game are known up to 48 399 022. A SIZE below that would stop the run there, after
+/// hours.
 #[test]
-fn a_keep_too_small_for_a_known_game_is_refused_at_the_start() {
+fn keep_too_small_for_a_known_game_is_refused_at_the_start() {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("run");
     for more in [&[][..], &["--to", "1e11"]] {
         let output = run("grundy", &dir, &[&["--keep", "1M"], more].concat());
         fails(1, &output, &["48399022", "--keep"]);
-        assert!(!dir.exists(), "nothing was made");
+        assert!(!dir.exists(), "nothing was created");
     }
-    // A run that ends before these positions does not look back at them.
+    // A run that ends before these positions needs no lookback to them.
     run_well("grundy", &dir, &["--keep", "1M", "--to", "100000"]);
 }

@@ -1,7 +1,7 @@
-//! SIGKILL at any moment: nothing that was committed is lost, and the bytes are those of a run in one go in the end.
+//! SIGKILL at any moment: nothing committed is lost, and the run ends with the bytes of an uninterrupted one.
 //!
-//! Moments are drawn, many of them around what is hard: the start, the re-hash of a resumed run, and the commit, whose
-//! steps are seen from outside by files that grow.
+//! Moments are random. Many of them are at the start, during the rehash of a resumed run, and in a commit, whose steps
+//! are visible from outside by files that grow.
 
 mod support;
 
@@ -14,9 +14,9 @@ use support::{Random, Tally, cases, count, grundy, kernels, run_well, same_run, 
 /// When a run is killed.
 #[derive(Clone, Copy, Debug)]
 enum Moment {
-    /// So long after it was started.
+    /// At this time after the start.
     After(Duration),
-    /// So long after a file became longer.
+    /// At this time after the file became longer.
     Grown(&'static str, Duration),
 }
 
@@ -25,7 +25,7 @@ impl Moment {
         let after = |from: u64, to: u64, random: &mut Random| {
             Moment::After(Duration::from_micros(1000 * from + random.below(1000 * (to - from))))
         };
-        // Mostly at once; a commit takes from less than one to some hundred milliseconds.
+        // Most often without delay; a commit takes from less than one to some hundred milliseconds.
         let soon = Duration::from_micros(random.pick(&[0, 0, 100, 1000, 10_000]));
         match random.below(8) {
             0 => after(0, 30, random),
@@ -37,7 +37,7 @@ impl Moment {
         }
     }
 
-    /// Waits for the moment; whether it came before the run ended by itself.
+    /// Waits for the moment. Returns whether the run was still active then.
     fn comes(self, child: &mut Child, dir: &Path) -> bool {
         let begun = Instant::now();
         let running = |child: &mut Child| child.try_wait().unwrap().is_none();
@@ -45,7 +45,7 @@ impl Moment {
             Moment::After(delay) => std::thread::sleep(delay),
             Moment::Grown(name, delay) => {
                 let path = dir.join(name);
-                // The header of a new table is no values yet.
+                // The header of a new table holds no values.
                 let before = length(&path).max(if name == "values.npy" { 4096 } else { 0 });
                 while length(&path) <= before && begun.elapsed() < Duration::from_secs(20) {
                     if !running(child) {
@@ -60,7 +60,7 @@ impl Moment {
     }
 }
 
-/// What became of the kills of one game.
+/// Results of the kills of one game.
 #[derive(Default)]
 struct Seen {
     kills: u64,
@@ -69,7 +69,7 @@ struct Seen {
     with_a_tail: u64,
 }
 
-/// Kills runs of one game, each up to seven times and then to its end.
+/// Kills each run of a game up to seven times, and then lets it end.
 fn kill_runs(whole: &Whole, kernels: &[String], kills: u64, random: &mut Random) -> Seen {
     let mut seen = Seen::default();
     while seen.kills < kills {
@@ -117,14 +117,14 @@ fn kill_runs(whole: &Whole, kernels: &[String], kills: u64, random: &mut Random)
 }
 
 #[test]
-fn killed_at_any_moment_nothing_committed_is_lost_and_the_bytes_are_those_of_a_run_in_one_go() {
+fn kill_at_any_moment_loses_nothing_committed() {
     let random = &mut Random::new("kill -9");
     let tally = Tally::begin("kill -9");
     let kernels = kernels();
     let games =
         [("grundy", "u8", 2_000_000), ("0.6", "u8", 600_000), (".106", "u8", 30_000_000), ("kayles", "u16", 9_000_000)];
     let each = cases(40, 2000).div_ceil(games.len() as u64);
-    // At the same time, so that a run also has to wait for others.
+    // At the same time, so that runs also wait for each other.
     let seen: Vec<Seen> = std::thread::scope(|scope| {
         let threads: Vec<_> = games
             .map(|(game, width, most)| {
@@ -153,9 +153,10 @@ fn killed_at_any_moment_nothing_committed_is_lost_and_the_bytes_are_those_of_a_r
     );
 }
 
-/// A clean stop makes the lengths of the files exact; the next process makes them longer before it says so.
+/// After a clean stop the files have exact lengths. The next process makes them longer before it writes its first
+/// record.
 #[test]
-fn a_kill_after_a_clean_stop_and_before_the_next_record_is_no_damage() {
+fn kill_between_a_clean_stop_and_the_next_record_is_no_damage() {
     let random = &mut Random::new("kill after a clean stop");
     let tally = Tally::begin("kill after a clean stop");
     let kills = cases(4, 200);
@@ -185,7 +186,7 @@ fn a_kill_after_a_clean_stop_and_before_the_next_record_is_no_damage() {
     );
 }
 
-/// Looks more often than `wait_until`.
+/// As `wait_until`, polling every 50 microseconds.
 fn wait_until_soon(happened: impl Fn() -> bool) {
     let begun = std::time::Instant::now();
     while !happened() {
@@ -194,9 +195,9 @@ fn wait_until_soon(happened: impl Fn() -> bool) {
     }
 }
 
-/// Nobody asked for what the first commit had begun to write, so the same command goes on.
+/// The first commit had no record yet, so the same command can discard what it wrote.
 #[test]
-fn a_kill_in_the_first_commit_does_not_ask_for_a_rollback() {
+fn kill_during_the_first_commit_needs_no_rollback() {
     let tally = Tally::begin("kill in the first commit");
     let kills = cases(4, 200);
     let mut with_a_tail = 0;
@@ -216,6 +217,6 @@ fn a_kill_in_the_first_commit_does_not_ask_for_a_rollback() {
     }
     tally.end(
         kills,
-        &format!("{with_a_tail} with values before the first record; the same command went on, the same bytes"),
+        &format!("{with_a_tail} with values before the first record; the same command resumed to the same bytes"),
     );
 }

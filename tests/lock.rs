@@ -1,4 +1,4 @@
-//! Many starts on one directory: one runs, the others are refused, and nobody is fooled into writing with another.
+//! Many starts on one directory: one process runs, the others are refused, and never do two processes write.
 
 mod support;
 
@@ -12,7 +12,7 @@ use support::{Random, Tally, cases, count, grundy, run, run_well, same_run, star
 
 const GAME: &str = "0.106";
 
-/// More than is computed in a minute.
+/// More values than are computed in a minute.
 const FAR: &str = "1e11";
 
 fn start_run(dir: &Path) -> Child {
@@ -24,7 +24,7 @@ fn kill(mut child: Child) {
     child.wait().unwrap();
 }
 
-/// Refused with the words that tell why.
+/// Checks the message of a refused start.
 fn refused(output: &Output, dir: &Path) {
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(75), "{stderr}");
@@ -32,7 +32,7 @@ fn refused(output: &Output, dir: &Path) {
     assert!(stderr.contains(dir.to_str().unwrap()) && !stderr.contains("panicked"), "{stderr}");
 }
 
-/// Starts eight at once, and gives the one that runs.
+/// Starts eight processes at once and returns the one that runs.
 fn one_of_eight(dir: &Path) -> Child {
     const EIGHT: usize = 8;
     let barrier = Barrier::new(EIGHT);
@@ -69,14 +69,14 @@ fn one_of_eight(dir: &Path) -> Child {
 }
 
 #[test]
-fn of_eight_starts_one_runs_and_after_its_kill_the_next() {
+fn one_of_eight_starts_runs_and_after_its_kill_a_new_one() {
     let random = &mut Random::new("eight starts");
     let tally = Tally::begin("eight starts");
     let rounds = cases(20, 1000);
     let (mut fresh, mut resumed) = (0, 0);
     let mut dirs = tempfile::tempdir().unwrap();
     for _ in 0..rounds {
-        // A directory that is made by one of the eight, or one in which a holder was killed.
+        // A directory that one of the eight creates, or one in which a run was killed.
         if random.below(3) == 0 {
             dirs = tempfile::tempdir().unwrap();
         }
@@ -91,7 +91,7 @@ fn of_eight_starts_one_runs_and_after_its_kill_the_next() {
             let before = recorded(&dir);
             wait_until("the holder commits", || recorded(&dir) > before);
         } else {
-            // Before the first commit, which is made after 700 ms.
+            // Before the first commit, which comes after 700 ms.
             std::thread::sleep(Duration::from_millis(random.below(300)));
         }
         assert_eq!(holder.try_wait().unwrap(), None, "the holder runs");
@@ -104,7 +104,7 @@ fn of_eight_starts_one_runs_and_after_its_kill_the_next() {
     let whole = dirs.path().join("whole");
     run_well(GAME, &whole, &["--to", &to]);
     assert_eq!(grundy(["verify"]).arg(&dir).output().unwrap().status.code(), Some(0));
-    // Nothing is freed yet, unless the machine is very fast.
+    // No values are discarded yet, unless the machine is very fast.
     if count(&dir) < 1 << 26 {
         same_run(&dir, &whole);
     }
@@ -114,16 +114,16 @@ fn of_eight_starts_one_runs_and_after_its_kill_the_next() {
     );
 }
 
-/// An editor or a copy that puts another file in the place of one takes it, and its lock, from under its holder.
+/// An editor or a copy that replaces a file also replaces its lock.
 #[test]
-fn a_file_replaced_under_its_holder_lets_nobody_write_with_it() {
+fn file_replaced_under_a_run_never_admits_two_writers() {
     let random = &mut Random::new("replaced file");
     let tally = Tally::begin("replaced file");
     let rounds = cases(20, 1000);
     let names = ["journal.jsonl", "values.npy", "escapes.npy"];
     let mut draws: Vec<(&str, Random)> =
         (0..rounds).zip(names.into_iter().cycle()).map(|(_, name)| (name, random.fork())).collect();
-    // A round is mostly waiting for commits.
+    // Most of a round is waiting for commits.
     std::thread::scope(|scope| {
         for some in draws.chunks_mut(index(rounds.div_ceil(4))) {
             scope.spawn(|| some.iter_mut().for_each(|(name, random)| replaced(name, random)));
@@ -151,16 +151,22 @@ fn replaced(name: &str, random: &mut Random) {
     let committed = count(&dir);
     let to = committed + 1000;
     let output = run(GAME, &dir, &["--to", &to.to_string()]);
-    // The holder finds out at its next commit, and keeps its hands off; who waits for the lock that long goes on.
-    let went_on = output.status.code() == Some(0);
-    if !went_on {
+    // The first process notices the change at its next commit and stops. A second one that waits for the lock long
+    // enough continues.
+    let continued = output.status.code() == Some(0);
+    if !continued {
         refused(&output, &dir);
     }
-    let asked = kill_process(Pid::from_child(&holder), Signal::TERM);
+    let signalled = kill_process(Pid::from_child(&holder), Signal::TERM);
     let output = holder.wait_with_output().unwrap();
-    assert!(asked.is_err() || output.status.code() == Some(1), "{name}, {:?}: {}", output.status, text(&output.stderr));
+    assert!(
+        signalled.is_err() || output.status.code() == Some(1),
+        "{name}, {:?}: {}",
+        output.status,
+        text(&output.stderr)
+    );
     assert!(text(&output.stderr).contains(name), "{name}: {}", text(&output.stderr));
-    assert_eq!(count(&dir), if went_on { to } else { committed }, "{name}");
+    assert_eq!(count(&dir), if continued { to } else { committed }, "{name}");
     assert_eq!(grundy(["verify"]).arg(&dir).output().unwrap().status.code(), Some(0), "{name}");
     let to = to.to_string();
     run_well(GAME, &dir, &["--to", &to]);

@@ -1,5 +1,5 @@
-//! What a name on the command line stands for: games, aliases, misspelled names, run directories; and that what the program
-//! says of named games is what `data/` says.
+//! Names on the command line: games, aliases, misspelled names and run directories; and what the program states of
+//! named games equals `data/`.
 
 mod support;
 
@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use support::{data, fails, grundy, result, run_well, text};
+use support::{data, fails, grundy, run_well, stdout_of, text};
 
-/// What the program prints in this directory: exit status, stdout, stderr.
+/// Exit status, stdout and stderr of the program in this directory.
 fn within(dir: &Path, arguments: &[&str]) -> (i32, String, String) {
     let output = grundy(arguments).current_dir(dir).output().unwrap();
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
@@ -25,20 +25,20 @@ fn object(text: &str) -> Value {
 
 #[test]
 fn nim_values_are_printed_for_every_u64() {
-    assert_eq!(result(&["values", "nim", "0..4"]), "0 0\n1 1\n2 2\n3 3\n");
+    assert_eq!(stdout_of(&["values", "nim", "0..4"]), "0 0\n1 1\n2 2\n3 3\n");
     let large = "18446744073709551613..18446744073709551615";
     assert_eq!(
-        result(&["values", "NIM", "65535..65537", "1e12", large]),
+        stdout_of(&["values", "NIM", "65535..65537", "1e12", large]),
         "65535 65535\n65536 65536\n1000000000000 1000000000000\n18446744073709551613 18446744073709551613\n\
          18446744073709551614 18446744073709551614\n"
     );
-    assert_eq!(result(&["values", "nim", "1e12", "--json"]), "{\"n\":1000000000000,\"value\":1000000000000}\n");
+    assert_eq!(stdout_of(&["values", "nim", "1e12", "--json"]), "{\"n\":1000000000000,\"value\":1000000000000}\n");
 }
 
 #[test]
 fn nim_period_is_proved_with_saltus_1() {
-    let kayles = object(&result(&["period", "kayles", "--json"]));
-    let nim = object(&result(&["period", "nim", "--json"]));
+    let kayles = object(&stdout_of(&["period", "kayles", "--json"]));
+    let nim = object(&stdout_of(&["period", "nim", "--json"]));
     let keys = |object: &Value| object.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&nim), keys(&kayles), "the same keys as for other games");
     for (key, value) in
@@ -47,12 +47,12 @@ fn nim_period_is_proved_with_saltus_1() {
         assert_eq!(nim[key], value, "{key}");
     }
     assert_eq!(nim["theorem"], Value::Null);
-    let words = result(&["period", "nim"]);
+    let words = stdout_of(&["period", "nim"]);
     assert!(words.contains("proved") && words.contains("G(n + 1) = G(n) + 1 for all n"), "{words}");
 }
 
 #[test]
-fn nim_runs_exports_surveys_and_plays() {
+fn nim_works_in_run_export_survey_and_play() {
     let home = tempfile::tempdir().unwrap();
     let (status, _, stderr) = within(home.path(), &["run", "nim", "--to", "3000"]);
     assert_eq!(status, 0, "{stderr}");
@@ -77,7 +77,7 @@ fn nim_runs_exports_surveys_and_plays() {
     assert_eq!((rows[1][saltus], rows[2][saltus]), ("0", "1"), "{table}");
 }
 
-/// All values that fit are committed before the first that does not.
+/// All values up to the first that does not fit are committed.
 #[test]
 fn nim_run_stops_at_the_first_value_above_65535() {
     let home = tempfile::tempdir().unwrap();
@@ -101,7 +101,7 @@ fn names_do_not_depend_on_case_blanks_hyphens_and_apostrophes() {
     ] {
         let dir = tempfile::tempdir().unwrap();
         run_well(typed, dir.path(), &["--to", "100"]);
-        let status = object(&result(&["status", dir.path().to_str().unwrap(), "--json"]));
+        let status = object(&stdout_of(&["status", dir.path().to_str().unwrap(), "--json"]));
         assert_eq!(status["game"], canonical, "{typed}");
     }
 }
@@ -128,13 +128,13 @@ fn misere_play_is_refused_by_name_with_exit_status_2() {
     }
 }
 
-/// Every command that reads a run directory, with the arguments it needs besides.
+/// Every command that reads a run directory, with the other arguments that it needs.
 fn readers(dir: &str) -> [Vec<&str>; 3] {
     [vec!["status", dir], vec!["export", dir, "--format", "csv"], vec!["verify", dir]]
 }
 
 #[test]
-fn a_game_in_the_place_of_a_run_directory_names_its_run() {
+fn game_given_as_run_directory_is_refused_with_the_path_of_its_run() {
     let home = tempfile::tempdir().unwrap();
     for arguments in readers("kayles") {
         let (status, _, stderr) = within(home.path(), &arguments);
@@ -149,7 +149,7 @@ fn a_game_in_the_place_of_a_run_directory_names_its_run() {
 }
 
 #[test]
-fn a_directory_of_runs_is_listed_in_place_of_a_run() {
+fn directory_of_runs_given_as_a_run_is_refused_with_their_list() {
     let home = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(home.path().join("runs/empty")).unwrap();
     let names: Vec<String> = (0..12).map(|i| format!("runs/r{i:02}")).collect();
@@ -166,9 +166,9 @@ fn a_directory_of_runs_is_listed_in_place_of_a_run() {
     }
 }
 
-/// Nobody who follows the advice makes a run that is named like the mistake.
+/// Following the advice never creates a run with the misspelled name.
 #[test]
-fn advice_never_makes_a_run_named_like_a_mistake() {
+fn advice_never_creates_a_run_with_a_misspelled_name() {
     let home = tempfile::tempdir().unwrap();
     std::fs::create_dir(home.path().join("plain")).unwrap();
     std::fs::write(home.path().join("file"), "").unwrap();
@@ -191,16 +191,16 @@ fn advice_never_makes_a_run_named_like_a_mistake() {
         "{missing}"
     );
     let left = std::fs::read_dir(home.path()).unwrap().count();
-    assert_eq!(left, 2, "no command made anything");
+    assert_eq!(left, 2, "no command created anything");
 }
 
-/// A number as people group it, `11 770 282`.
+/// A number with grouped digits, such as `11 770 282`.
 fn grouped(text: &str) -> u64 {
     let digits: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     digits.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// The first number behind `label`, whose digits blanks may group.
+/// The first number after `label`, with digits that blanks may group.
 fn number_behind(text: &str, label: &str) -> u64 {
     let rest = text.split_once(label).unwrap_or_else(|| panic!("no {label}")).1;
     grouped(rest.split(|c: char| !c.is_ascii_digit() && !c.is_whitespace()).next().unwrap())
@@ -216,7 +216,7 @@ fn canonical(game: &str) -> String {
 }
 
 #[test]
-fn periods_of_named_games_are_those_of_the_results() {
+fn periods_of_named_games_equal_those_in_data() {
     let results = data("results/periods.md");
     let mut periods: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for line in data("periods.csv").lines().skip(1) {
@@ -246,13 +246,13 @@ fn periods_of_named_games_are_those_of_the_results() {
         assert_eq!(known.period, periods.get(known.game).copied(), "{}", known.game);
         assert!(known.period.is_some() || without.contains(&known.game.to_owned()), "{}", known.game);
     }
-    let square = object(&result(&["period", "remove-a-square", "--json"]));
+    let square = object(&stdout_of(&["period", "remove-a-square", "--json"]));
     let known = NAMED_GAMES.iter().find(|known| known.game == "remove-a-square").unwrap();
     assert_eq!(Some((square["period"].as_u64().unwrap(), square["preperiod"].as_u64().unwrap())), known.period);
 }
 
 #[test]
-fn last_rare_positions_of_named_games_are_those_of_the_results() {
+fn last_rare_positions_of_named_games_equal_those_in_data() {
     let mut last: BTreeMap<String, u64> = BTreeMap::new();
     for line in data("results/octal3.csv").lines().skip(1) {
         let cells: Vec<&str> = line.split(',').collect();
@@ -268,7 +268,7 @@ fn last_rare_positions_of_named_games_are_those_of_the_results() {
         last.insert(canonical(cells[0]), grouped(cells[4].split_once(", ").unwrap().1));
     }
     last.insert("grundy".into(), number_behind(&data("results/grundy.md"), "\n- last_rare: "));
-    // A period of even length that is proved makes the rare positions periodic, too.
+    // A proved period of even length makes the rare positions periodic too.
     for game in ["kayles", "remove-a-square"] {
         let rule: Rule = game.parse().unwrap();
         let known = rule.known().unwrap();
@@ -290,29 +290,29 @@ fn last_rare_positions_of_named_games_are_those_of_the_results() {
 
 #[test]
 fn games_lists_nim_and_what_is_known_of_each_game() {
-    let listed = result(&["games"]);
+    let listed = stdout_of(&["games"]);
     assert!(listed.lines().any(|line| line.starts_with("nim ")), "{listed}");
     assert!(listed.contains("period 11770282, preperiod 197769598"), "{listed}");
-    let objects: Vec<Value> = result(&["games", "--json"]).lines().map(object).collect();
+    let objects: Vec<Value> = stdout_of(&["games", "--json"]).lines().map(object).collect();
     assert_eq!(objects.len(), NAMED_GAMES.len());
     let keys: Vec<&String> = objects[0].as_object().unwrap().keys().collect();
     assert_eq!(keys, ["about", "aliases", "game", "last_rare", "mask", "period", "position", "preperiod"]);
 }
 
-/// The help names every processor feature that the detection in the source asks for.
+/// Compares the help with the processor features that the detection in the source tests.
 #[test]
-fn kernel_help_names_every_feature_that_detection_asks_for() {
-    let help = result(&["run", "--help"]);
+fn kernel_help_names_every_feature_that_detection_requires() {
+    let help = stdout_of(&["run", "--help"]);
     for (kernel, source) in
         [("avx512", include_str!("../src/kernel/avx512/mod.rs")), ("avx2", include_str!("../src/kernel/avx2.rs"))]
     {
         let line = help.split_once(&format!("- {kernel}:")).unwrap_or_else(|| panic!("{help}")).1;
         let line = line.split_once("\n          - ").unwrap().0.to_lowercase();
         let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric()).collect();
-        let asked: Vec<&str> =
+        let required: Vec<&str> =
             source.split("is_x86_feature_detected!(\"").skip(1).filter_map(|s| s.split('"').next()).collect();
-        assert!(asked.len() >= 4, "{kernel}: {asked:?}");
-        for feature in asked {
+        assert!(required.len() >= 4, "{kernel}: {required:?}");
+        for feature in required {
             let name = feature.strip_prefix("avx512").unwrap_or(feature);
             assert!(words.contains(&name), "{kernel}: the help does not name {feature}: {line}");
         }
@@ -329,12 +329,12 @@ fn the_program_states_its_commit_and_target_everywhere() {
         let output = Command::new("git").args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output().ok()?;
         output.status.success().then(|| text(&output.stdout).trim().to_owned())
     };
-    // Elsewhere than in a work tree the commit is that of the package, or left out.
+    // Outside a work tree the commit is that of the package, or absent.
     if git(&["ls-files", "--error-unmatch", "Cargo.toml"]).is_some() {
         let commit = git(&["rev-parse", "HEAD"]).unwrap();
         assert_eq!(details[0].strip_suffix("+changes").unwrap_or(details[0]), &commit[..12]);
     }
-    assert_eq!(result(&["--version"]), format!("{}\n", grundy::PROGRAM));
+    assert_eq!(stdout_of(&["--version"]), format!("{}\n", grundy::PROGRAM));
     let home = tempfile::tempdir().unwrap();
     assert_eq!(within(home.path(), &["period", "kayles", "--certificate", "c.json"]).0, 0);
     std::fs::write(home.path().join("games.txt"), "kayles\n").unwrap();

@@ -1,4 +1,4 @@
-//! Files that commands write: what they must never overwrite, and what becomes of one that cannot be completed.
+//! Files that commands write: which files they never overwrite, and what remains of a file that cannot be completed.
 
 mod support;
 
@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 use support::mount::Mount;
-use support::{fails, grundy, result, run_well, said, text};
+use support::{fails, grundy, output_of, reply, run_well, stdout_of, text};
 
 /// A directory with a run of Grundy's game in `run`.
 struct Place {
@@ -31,12 +32,12 @@ impl Place {
 
     /// `grundy export RUN --format FORMAT -o FILE`
     fn export(&self, format: &str, file: &str) -> Output {
-        said(&["export", &self.run(), "--format", format, "-o", file])
+        output_of(&["export", &self.run(), "--format", format, "-o", file])
     }
 
-    /// What an export prints.
+    /// Stdout of an export.
     fn exported(&self, format: &str) -> Vec<u8> {
-        said(&["-q", "export", &self.run(), "--format", format]).stdout
+        output_of(&["-q", "export", &self.run(), "--format", format]).stdout
     }
 
     /// Names in the directory of the place.
@@ -65,12 +66,12 @@ fn mode(file: &str) -> u32 {
 }
 
 #[test]
-fn no_output_overwrites_or_joins_the_files_of_a_run() {
+fn no_output_is_written_to_or_among_the_files_of_a_run() {
     let place = Place::new("2000");
     let run = &place.run();
     let before = state(Path::new(run));
     let survey = place.path("survey");
-    result(&["-q", "survey", "--digits", "1", "--to", "64", "-o", &survey]);
+    stdout_of(&["-q", "survey", "--digits", "1", "--to", "64", "-o", &survey]);
     let link = |name: &str, to: &str| {
         symlink(to, place.path(name)).unwrap();
         place.path(name)
@@ -95,11 +96,11 @@ fn no_output_overwrites_or_joins_the_files_of_a_run() {
         fails(1, &["generate", "man", "-o", dir], &["is a run directory"]);
     }
     assert!(state(Path::new(run)) == before);
-    assert_eq!(said(&["-q", "verify", run]).status.code(), Some(0));
+    assert_eq!(output_of(&["-q", "verify", run]).status.code(), Some(0));
 }
 
 #[test]
-fn directories_and_block_devices_are_no_outputs() {
+fn directories_and_block_devices_are_refused_as_outputs() {
     let place = Place::new("1000");
     let run = &place.run();
     let directory = place.path("directory");
@@ -107,16 +108,16 @@ fn directories_and_block_devices_are_no_outputs() {
     fails(1, &["export", run, "--format", "csv", "-o", &directory], &["this is a directory"]);
     fails(1, &["-q", "period", "kayles", "--certificate", &directory], &["this is a directory"]);
     fails(1, &["export", run, "--format", "csv", "-o", &place.path("new/")], &["not the name of a file"]);
-    // A loop device that is not in use: nothing can be written to it, whatever a program tries.
+    // An unused loop device; every write to it fails.
     let block = place.path("block");
     match Command::new("mknod").args([&block, "b", "7", "1048575"]).output() {
-        Ok(made) if made.status.success() => fails(1, &["tune", "-o", &block], &["this is a block device"]),
+        Ok(created) if created.status.success() => fails(1, &["tune", "-o", &block], &["this is a block device"]),
         _ => println!("skipped: only root can make the node of a block device"),
     }
 }
 
 #[test]
-fn files_and_links_named_part_are_left_alone() {
+fn existing_files_and_links_named_part_are_not_touched() {
     let place = Place::new("1000");
     let (file, victim) = (place.path("b.txt"), place.path("victim"));
     std::fs::write(place.path("b.txt.part"), "mine").unwrap();
@@ -125,9 +126,9 @@ fn files_and_links_named_part_are_left_alone() {
     let before = place.names();
     well(&place.export("bfile", &file));
     assert!(std::fs::read(&file).unwrap() == place.exported("bfile"));
-    well(&said(&["-q", "period", "kayles", "--certificate", &place.path("c.json")]));
-    // No period is proved, so nothing is written; what is tried beforehand leaves nothing either.
-    let output = said(&["-q", "period", ".007", "--to", "2000", "--certificate", &place.path("b.txt")]);
+    well(&output_of(&["-q", "period", "kayles", "--certificate", &place.path("c.json")]));
+    // No period is proved, so no file is written, and the earlier check leaves none.
+    let output = output_of(&["-q", "period", ".007", "--to", "2000", "--certificate", &place.path("b.txt")]);
     assert_eq!(output.status.code(), Some(1));
     assert!(std::fs::read(&file).unwrap() == place.exported("bfile"));
     assert_eq!(std::fs::read_to_string(place.path("b.txt.part")).unwrap(), "mine");
@@ -140,7 +141,7 @@ fn files_and_links_named_part_are_left_alone() {
 }
 
 #[test]
-fn a_replaced_file_keeps_its_mode_and_a_new_one_gets_that_of_the_umask() {
+fn replaced_file_keeps_its_mode_and_a_new_one_gets_the_umask() {
     let place = Place::new("1000");
     let (old, new) = (place.path("old"), place.path("new"));
     std::fs::write(&old, "old").unwrap();
@@ -195,7 +196,7 @@ fn two_exports_to_one_file_leave_one_of_them_whole() {
 fn a_full_disk_leaves_the_old_file_and_nothing_else() {
     let place = Place::new("1000000");
     let size = place.exported("bfile").len() as u64;
-    // Room for the least that the file could take, but not for all that it takes; and no room at all.
+    // Space for the least that the file could need but not for all of it, and no space at all.
     for (room, words) in [(size - 500_000, "No space left"), (1 << 20, "no room: at least")] {
         let mount = match Mount::tmpfs(room) {
             Ok(mount) => mount,
@@ -229,22 +230,22 @@ fn a_dash_is_stdout_and_pipes_and_devices_are_written_to() {
     assert!(reader.wait_with_output().unwrap().stdout == csv);
     assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo());
     well(&place.export("csv", "/dev/null"));
-    // A tune is bytes alone, its summary goes elsewhere; a table is the same with and without the dash.
-    well(&said(&["tune", "-o", &place.path("tune.mid")]));
-    let tune = said(&["tune", "-o", "-"]);
+    // A tune is binary, so its summary goes to stderr; a table is the same with and without the dash.
+    well(&output_of(&["tune", "-o", &place.path("tune.mid")]));
+    let tune = output_of(&["tune", "-o", "-"]);
     assert!(tune.status.success() && tune.stdout == std::fs::read(place.path("tune.mid")).unwrap());
     assert!(text(&tune.stderr).contains("301 notes"), "{}", text(&tune.stderr));
     let survey = place.path("survey");
-    well(&said(&["-q", "survey", "--digits", "1", "--to", "1000", "-o", &survey]));
-    assert_eq!(result(&["merge", &survey, "-o", "-"]), result(&["merge", &survey]));
+    well(&output_of(&["-q", "survey", "--digits", "1", "--to", "1000", "-o", &survey]));
+    assert_eq!(stdout_of(&["merge", &survey, "-o", "-"]), stdout_of(&["merge", &survey]));
 }
 
 #[test]
-fn export_says_its_size_before_it_starts_unless_quiet() {
+fn export_states_its_size_before_it_starts_unless_quiet() {
     let place = Place::new("100001");
     for format in ["bfile", "csv", "npy", "jsonl"] {
         for range in ["0..100001", "0..1", "95..1005"] {
-            let output = said(&["export", &place.run(), "--format", format, "--range", range]);
+            let output = output_of(&["export", &place.run(), "--format", format, "--range", range]);
             let (stderr, written) = (text(&output.stderr), output.stdout.len());
             let (before, bytes) =
                 stderr.split_once(" bytes").map_or(("", ""), |(before, _)| before.rsplit_once(' ').unwrap());
@@ -257,7 +258,7 @@ fn export_says_its_size_before_it_starts_unless_quiet() {
             assert!(format != "npy" || !before.ends_with("at most"), "{stderr}");
         }
     }
-    let output = said(&["-q", "export", &place.run(), "--format", "csv", "-o", &place.path("v.csv")]);
+    let output = output_of(&["-q", "export", &place.run(), "--format", "csv", "-o", &place.path("v.csv")]);
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
 }
 
@@ -268,15 +269,15 @@ fn with_verify_an_altered_table_is_refused_and_nothing_is_written() {
     let export: [&str; 6] = ["-q", "export", run, "--format", "csv", "-o"];
     let commands: [Vec<&str>; 3] =
         [[&export[..], &[file]].concat(), vec!["-q", "values", run, "0..5"], vec!["-q", "play", run, "4000", "17"]];
-    let verified = |command: &[&str]| said(&[command, &["--verify"]].concat());
+    let verified = |command: &[&str]| output_of(&[command, &["--verify"]].concat());
     let good = commands.each_ref().map(|command| {
-        let (plain, verified) = (said(command), verified(command));
+        let (plain, verified) = (output_of(command), verified(command));
         assert!(plain.status.success() && verified.status.success(), "{}", text(&verified.stderr));
         assert!(plain.stdout == verified.stdout, "{command:?}");
         plain.stdout
     });
     let written = std::fs::read(file).unwrap();
-    // Another nim-value for heap 90 000, which none of the commands reads.
+    // A wrong nim-value at n = 90 000, which none of the commands reads.
     let table = Path::new(run).join("values.npy");
     let mut bytes = std::fs::read(&table).unwrap();
     bytes[4096 + 90_000] ^= 1;
@@ -288,14 +289,35 @@ fn with_verify_an_altered_table_is_refused_and_nothing_is_written() {
         assert!(output.stdout.is_empty() && text(&output.stderr).contains("damage"), "{}", text(&output.stderr));
         assert!(!Path::new(file).exists());
         if command[1] != "export" {
-            assert!(said(command).stdout == good, "{command:?}");
+            assert!(output_of(command).stdout == good, "{command:?}");
         }
     }
-    assert!(said(&commands[0]).status.success() && std::fs::read(file).unwrap() != written);
+    assert!(output_of(&commands[0]).status.success() && std::fs::read(file).unwrap() != written);
     for command in ["export", "values", "play"] {
-        let help = result(&[command, "--help"]);
+        let help = stdout_of(&[command, "--help"]);
         assert!(help.contains("--verify") && help.contains("reads the table as it is"), "{command}: {help}");
     }
     fails(2, &["values", "kayles", "0..5", "--verify"], &["--verify"]);
     fails(2, &["play", "kayles", "5", "--verify"], &["--verify"]);
+}
+
+#[test]
+fn special_files_are_written_to_and_not_replaced() {
+    let home = tempfile::tempdir().unwrap();
+    let (target, link) = (home.path().join("target"), home.path().join("link"));
+    std::fs::write(&target, "old").unwrap();
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    assert_eq!(reply(&["-q", "period", "kayles", "--certificate", link.to_str().unwrap()]).0, 0);
+    assert!(link.is_symlink() && std::fs::read_to_string(&target).unwrap().contains("grundy-certificate-1"));
+    assert_eq!(reply(&["-q", "period", "kayles", "--certificate", "/dev/null"]).0, 0);
+    let null = std::fs::metadata("/dev/null").unwrap();
+    assert!(!null.is_file() && null.len() == 0, "/dev/null is a file now");
+    // The file is checked before anything is computed.
+    let begun = std::time::Instant::now();
+    let (status, stdout, _) = reply(&["-q", "period", "grundy", "--to", "2^27", "--certificate", "/nowhere/x.json"]);
+    assert!(status == 1 && stdout.is_empty() && begun.elapsed() < Duration::from_secs(2));
+    let (status, _, stderr) = reply(&["verify", target.to_str().unwrap(), "--level", "recompute"]);
+    assert!(status == 2 && stderr.contains("certificate"), "{stderr}");
+    std::fs::write(&target, [0xff, 0xfe, 0x00]).unwrap();
+    assert_eq!(reply(&["verify", target.to_str().unwrap()]).0, 3);
 }

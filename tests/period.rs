@@ -1,16 +1,19 @@
-//! Periods: published ones are found, proved and minimal; near misses are not believed; games without a period have none.
+//! Proofs of periods: published ones are found, proved and minimal; near misses are not proved; games without a known
+//! period have none.
+//!
+//! Extend this file for a theorem or its search, `period_runs.rs` for `grundy period` in run directories, and
+//! `certificates.rs` for certificates.
 
 mod support;
 
 use grundy::kernel::Kernel;
-use grundy::period::certificate::Certificate;
 use grundy::period::{self, Finding, Status, Subject, Theorem};
 use grundy::solver::{self, Method, SequenceStats, SparseSpace};
 use grundy::theory::definition;
 use grundy::theory::rule::{Leaves, Move, Rule};
 use std::process::Stdio;
 use std::time::Duration;
-use support::{Random, Tally, cases, grundy, text};
+use support::{Random, Tally, cases, grundy, json_of, reply, text};
 
 fn rule(game: &str) -> Rule {
     game.parse().unwrap()
@@ -24,8 +27,8 @@ fn find(rule: &Rule, space: SparseSpace, values: &[u16]) -> Finding {
     Subject { rule, method: best(), space, values, freed: &SequenceStats::default() }.find().unwrap()
 }
 
-/// (period, preperiod) of a sequence as far as it goes, by the definition: the least p for which the values repeat from
-/// the least n0 on, among those for which `enough(n0, p)` values are there.
+/// (period, preperiod) of a finite sequence by the definition: the least p for which the values repeat from the least
+/// n0 on, where `enough(n0, p)` values must exist.
 fn plainly(values: &[u16], enough: impl Fn(usize, usize) -> usize) -> Option<(u64, u64)> {
     let n = values.len();
     (1..n).find_map(|p| {
@@ -58,7 +61,7 @@ fn published_periods_are_found_and_proved() {
 
 /// PRIMES STEP: period 12 from 71 on, shown by the values up to G(167).
 #[test]
-fn the_period_of_remove_a_square_is_proved_by_as_many_values_as_its_article_computed() {
+fn remove_a_square_period_is_proved_from_the_values_of_the_article() {
     let search = period::compute_until_proved(&rule("remove-a-square"), best(), |_, _| 1 << 12, |_| true).unwrap();
     assert_eq!((search.finding.status(), found(&search.finding)), (Status::Proved, Some((12, 71))));
     let proof = search.finding.repeat.unwrap().proof.unwrap();
@@ -74,10 +77,10 @@ fn games_without_a_known_period_have_none() {
     }
 }
 
-/// Planted sequences of any shape, against a search by the definition: what is proved is exactly what the bounds of P1,
-/// P2 and P3 allow, with the least period and preperiod.
+/// Planted sequences against a search by the definition: exactly those are proved that the bounds of P1, P2 and P3
+/// allow, with the least period and preperiod.
 #[test]
-fn a_planted_period_is_proved_exactly_when_the_bound_is_reached() {
+fn planted_period_is_proved_iff_the_bound_is_reached() {
     let mut random = Random::new("planted periods");
     let games = [rule("0.77"), rule("grundy"), rule("grundy:d=3")];
     let (mut proved, mut not) = (std::collections::BTreeMap::new(), 0);
@@ -86,7 +89,7 @@ fn a_planted_period_is_proved_exactly_when_the_bound_is_reached() {
         let (p, n0) = (1 + random.below(40), random.below(60));
         let (letters, least) = (1 + random.below(4), random.below(2));
         let word: Vec<u16> = (0..n0 + p).map(|_| u16::try_from(least + random.below(letters)).unwrap() * 255).collect();
-        // About as many as one of the theorems needs.
+        // About as many values as one of the theorems needs.
         let about = 2 * (n0 + p) + random.pick(&[0, 2, p]);
         let length = (about + random.below(9)).saturating_sub(random.below(9)).max(1);
         let mut values: Vec<u16> = Vec::new();
@@ -96,7 +99,7 @@ fn a_planted_period_is_proved_exactly_when_the_bound_is_reached() {
         }
         values[0] = 0; // as in every game
         if random.below(3) == 0 {
-            // One value off: just inside the bound, or anywhere.
+            // One wrong value, just inside the bound or anywhere.
             let at = usize::try_from(random.below(length)).unwrap();
             values[at] ^= random.pick(&[1, 256]);
         }
@@ -122,9 +125,9 @@ fn a_planted_period_is_proved_exactly_when_the_bound_is_reached() {
     assert!(all.iter().all(|&often| often > 500) && not > 2000, "{all:?} proved, {not} not");
 }
 
-/// The bounds themselves, against the mex: random rules, whose values are continued far beyond the bound.
+/// The bounds against the mex: values of random rules, continued far beyond the bound.
 #[test]
-fn what_the_bounds_call_proved_goes_on() {
+fn periods_proved_by_the_bounds_continue() {
     let tally = Tally::begin("periods: P1 and P3 against the mex");
     let mut random = Random::new("bounds");
     let mut theorems = std::collections::BTreeMap::new();
@@ -139,7 +142,7 @@ fn what_the_bounds_call_proved_goes_on() {
         });
         let rule = Rule::from_moves(format!("random {i}"), moves.collect()).unwrap();
         let values = definition::values(&rule, 1200).unwrap();
-        // Each length at which something is proved first, not only a long one.
+        // At several lengths, not only at a long one.
         for length in [20, 40, 80, 150, 300] {
             let finding = find(&rule, SparseSpace::NONE, &values[..length]);
             let Some(repeat) = finding.repeat.filter(|repeat| repeat.proof.is_some()) else { continue };
@@ -157,7 +160,7 @@ fn what_the_bounds_call_proved_goes_on() {
 
 /// A sequence whose end is constant, or equal throughout, or whose period is half of it.
 #[test]
-fn constant_sequences_and_periods_of_half_the_table() {
+fn constant_sequences_and_half_table_periods_are_judged_correctly() {
     let game = rule("0.77");
     for length in 1..40 {
         let zeros = vec![0; length];
@@ -169,7 +172,7 @@ fn constant_sequences_and_periods_of_half_the_table() {
         let word: Vec<u16> = (0..half).map(|_| u16::try_from(random.below(9)).unwrap()).collect();
         let twice = [word.clone(), word].concat();
         let finding = find(&game, SparseSpace::NONE, &twice);
-        // P1 needs 2 n0 + 2 p + t values, two more than there are.
+        // P1 needs 2 n0 + 2 p + t values, two more than these.
         assert_ne!(finding.status(), Status::Proved, "{half}");
         assert_eq!(finding.status(), Status::Observed, "{half}");
         assert_eq!(found(&finding), Some((half as u64, 0)), "{half}");
@@ -187,8 +190,8 @@ fn values_that_grow_by_a_step_each_period_are_observed_as_such() {
     assert_eq!(repeat.preperiod, 17);
 }
 
-/// No octal game is arithmetic-periodic (Horrocks and Nowakowski 2003), whatever a short table shows. Each of these shows
-/// G(n + 1) = G(n) + 1 throughout: taking up to 70 tokens from a heap, and the same with splits.
+/// No octal game is arithmetic-periodic (Horrocks and Nowakowski 2003), whatever a short table shows. Each of these
+/// shows G(n + 1) = G(n) + 1 throughout: taking up to 70 tokens from a heap, and the same with splits.
 #[test]
 fn an_octal_game_is_never_called_arithmetic_periodic() {
     for game in [format!("0.{}", "3".repeat(70)), format!("0.{}", "2".repeat(70)), format!("0.{}", "3".repeat(300))] {
@@ -200,7 +203,7 @@ fn an_octal_game_is_never_called_arithmetic_periodic() {
             assert_eq!((finding.status(), finding.repeat), (Status::None, None), "{game}, {count} values");
         }
     }
-    // With a constant it is no octal game, and the repeat is reported as what it is.
+    // With a constant it is not an octal game, and the finding is reported as observed.
     let moves = (1..=70).map(|remove| Move { remove, constant: 0, leaves: Leaves::One });
     let other = Move { remove: 71, constant: 1, leaves: Leaves::One };
     let game = Rule::from_moves("with a constant", moves.chain([other]).collect()).unwrap();
@@ -208,17 +211,17 @@ fn an_octal_game_is_never_called_arithmetic_periodic() {
     assert_eq!(find(&game, SparseSpace::NONE, &values).repeat.map(|repeat| repeat.saltus), Some(1));
 }
 
-/// P4 proves with about n0 + p values what P1 proves with twice as many; both say the same. The e = 1 games among them
-/// have even and odd shifts.
+/// P4 proves with about n0 + p values what P1 proves with twice as many, and both give the same period. The games with
+/// e = 1 have even and odd shifts.
 #[test]
-fn the_window_theorem_agrees_with_the_other() {
+fn window_theorem_agrees_with_the_bound_theorem() {
     for (game, mask, position) in [("0.77", 0xf, 0), ("remove-a-square", 0x3, 1), ("0.156", 0, 0), ("0.16", 0, 0)] {
         let rule = rule(game);
         let search = period::compute_until_proved(&rule, best(), |_, _| 1 << 20, |_| true).unwrap();
         let whole = search.finding.repeat.unwrap();
         let space = SparseSpace::new(&rule, mask, position).unwrap_or(search.space);
         assert_ne!(space, SparseSpace::NONE, "{game}");
-        // Long enough for the windows, too short for P1 where that can be.
+        // Long enough for the windows and, where possible, too short for P1.
         let lookback = solver::lookback(&rule, whole.preperiod);
         let count = whole.preperiod + 3 * whole.period + 3 * lookback;
         let values = solver::values(&rule, best(), usize::try_from(count).unwrap()).unwrap();
@@ -232,10 +235,10 @@ fn the_window_theorem_agrees_with_the_other() {
         assert_eq!(window.theorem, Theorem::P4);
         let w = window.window.unwrap();
         assert!(w.is_placed(&rule) && w.from >= w.width(&rule) + whole.preperiod.min(1), "{w:?}");
-        // What it is about: all heaps behind the window go on likewise.
+        // The statement of the theorem: all positions after the window continue with the period.
         let p = usize::try_from(whole.period).unwrap();
         assert!((usize::try_from(w.from).unwrap()..values.len() - p).all(|n| values[n] == values[n + p]));
-        // One value off in the window, or a rare value in between, and there is no proof.
+        // With one wrong value in the window, or a rare value in between, there is no proof.
         let mut random = Random::new("windows");
         for _ in 0..20 {
             let at = w.from - 1 - random.below(w.width(&rule));
@@ -248,108 +251,24 @@ fn the_window_theorem_agrees_with_the_other() {
     }
 }
 
-fn certificate(game: &str, to: u64) -> (Certificate, Vec<u16>) {
-    let rule = rule(game);
-    let search = period::compute_until_proved(&rule, best(), |_, _| to, |_| true).unwrap();
-    let freed = SequenceStats::default();
-    let subject =
-        Subject { rule: &rule, method: best(), space: search.space, values: search.values.as_slice(), freed: &freed };
-    let repeat = search.finding.repeat.unwrap();
-    let certificate = Certificate::new(subject, &repeat, None).unwrap().unwrap();
-    (certificate, search.values)
-}
-
 #[test]
-fn a_certificate_passes_and_with_any_number_changed_it_is_refused() {
-    for game in ["kayles", ".156", "remove-a-square", "4.3", "0.0"] {
-        let (certificate, values) = certificate(game, 1 << 16);
-        certificate.check(best(), values.as_slice()).unwrap();
-        let text = certificate.to_json();
-        assert_eq!(Certificate::parse(&text).unwrap(), certificate);
-        let mut changed = 0;
-        for (at, digit) in text.char_indices().filter(|(_, c)| c.is_ascii_hexdigit()) {
-            for other in ["0", "1", "7", "9"] {
-                if other == digit.to_string() {
-                    continue;
-                }
-                let mut altered = text.clone();
-                altered.replace_range(at..=at, other);
-                assert!(Certificate::parse(&altered).is_err(), "{game}: {at} of {text}");
-                changed += 1;
-            }
-        }
-        assert!(changed > 500, "{changed}");
-    }
-}
-
-/// A forger can change a number and recompute the seal; then the check of the number itself fails.
-#[test]
-fn a_certificate_that_is_sealed_anew_is_still_refused_when_it_is_wrong() {
-    let (good, values) = certificate(".156", 1 << 16);
-    type Change = fn(&mut Certificate);
-    let changes: [(&str, Change); 15] = [
-        ("period doubled", |c| c.period *= 2),
-        ("period + 1", |c| c.period += 1),
-        ("period 0", |c| c.period = 0),
-        ("preperiod + 1", |c| c.preperiod += 1),
-        ("preperiod - 1", |c| c.preperiod -= 1),
-        ("from + 1", |c| c.from += 1),
-        ("from 0", |c| c.from = 0),
-        ("fewer values", |c| c.checked_through -= 1),
-        ("more values", |c| c.checked_through += 1),
-        ("largest", |c| c.max_value += 1),
-        ("where", |c| c.max_at += 1),
-        ("digest", |c| c.digest = c.digest.replace('a', "b")),
-        ("no witness", |c| c.least.clear()),
-        ("witness", |c| c.least[0].1 = 0),
-        ("another game", |c| c.game = "0.77".into()),
-    ];
-    for (what, change) in changes {
-        let mut wrong = good.clone();
-        change(&mut wrong);
-        let wrong = wrong.sealed();
-        let wrong = Certificate::parse(wrong.to_json()).unwrap();
-        assert!(wrong.check(best(), values.as_slice()).is_err(), "{what}");
-    }
-    for theorem in [Theorem::P2, Theorem::P3, Theorem::P4] {
-        let wrong = Certificate { theorem, ..good.clone() }.sealed();
-        assert!(wrong.check(best(), values.as_slice()).is_err(), "{theorem}");
-    }
-    // Values that are not the game's.
-    let mut off = values.clone();
-    off[100] ^= 1;
-    assert!(good.check(best(), off.as_slice()).is_err());
-}
-
-fn said(arguments: &[&str]) -> (i32, String, String) {
-    let output = grundy(arguments).output().unwrap();
-    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
-}
-
-fn json(arguments: &[&str]) -> serde_json::Value {
-    let (status, stdout, stderr) = said(arguments);
-    assert_eq!(status, 0, "{arguments:?}: {stderr}");
-    serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{arguments:?}: {e}: {stdout}"))
-}
-
-#[test]
-fn the_command_says_what_is_published_and_keeps_its_keys() {
+fn period_command_matches_published_periods_and_keeps_its_keys() {
     for (game, period, preperiod, largest) in [(".77", 12, 71, 8), (".156", 349, 3479, 23), ("4.3", 2, 2, 2)] {
-        let said = json(&["-q", "period", game, "--json"]);
+        let said = json_of(&["-q", "period", game, "--json"]);
         assert_eq!(said["status"], "proved", "{said}");
         assert_eq!((&said["period"], &said["preperiod"]), (&period.into(), &preperiod.into()), "{said}");
         assert_eq!((&said["max_value"], &said["theorem"]), (&largest.into(), &"P1".into()), "{said}");
         assert!(said["checked_through"].as_u64().unwrap() >= 2 * (period + preperiod), "{said}");
     }
-    let none = json(&["-q", "period", ".007", "--to", "2^14", "--json"]);
+    let none = json_of(&["-q", "period", ".007", "--to", "2^14", "--json"]);
     assert_eq!((&none["status"], &none["checked_through"]), (&"none".into(), &(1 << 14).into()), "{none}");
     assert!(none["period"].is_null() && none["preperiod"].is_null() && none["theorem"].is_null(), "{none}");
     // One value fewer than P1 needs, and just enough.
     let needed = 2 * (71 + 12) + 2;
-    let few = json(&["-q", "period", "kayles", "--to", &(needed - 1).to_string(), "--json"]);
+    let few = json_of(&["-q", "period", "kayles", "--to", &(needed - 1).to_string(), "--json"]);
     assert_eq!((&few["status"], &few["needed"]), (&"observed".into(), &needed.into()), "{few}");
     assert_eq!((&few["period"], &few["preperiod"]), (&12.into(), &71.into()), "{few}");
-    let enough = json(&["-q", "period", "kayles", "--to", &needed.to_string(), "--json"]);
+    let enough = json_of(&["-q", "period", "kayles", "--to", &needed.to_string(), "--json"]);
     assert_eq!(enough["status"], "proved", "{enough}");
     // Fourteen exceptions: Winning Ways, chapter 4.
     let heaps = [0, 3, 6, 9, 11, 15, 18, 21, 22, 28, 34, 39, 57, 70];
@@ -357,22 +276,22 @@ fn the_command_says_what_is_published_and_keeps_its_keys() {
 }
 
 #[test]
-fn a_run_directory_is_looked_at_and_one_that_is_named_is_resumed() {
+fn run_directory_is_searched_and_with_dir_it_is_resumed() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("run");
     let at = dir.to_str().unwrap();
     for (kernel, status) in [("auto", "proved"), ("scalar", "proved")] {
-        let found = json(&["-q", "period", ".156", "--dir", at, "--kernel", kernel, "--json"]);
+        let found = json_of(&["-q", "period", ".156", "--dir", at, "--kernel", kernel, "--json"]);
         assert_eq!((&found["status"], &found["period"]), (&status.into(), &349.into()), "{found}");
     }
-    let count = json(&["status", at, "--json"])["count"].as_u64().unwrap();
+    let count = json_of(&["status", at, "--json"])["count"].as_u64().unwrap();
     assert!(count <= 1 << 20, "{count} values for a period that shows at 8000");
-    let found = json(&["-q", "period", at, "--json"]);
+    let found = json_of(&["-q", "period", at, "--json"]);
     assert_eq!((&found["period"], &found["preperiod"]), (&349.into(), &3479.into()), "{found}");
     assert_eq!(found["checked_through"], count, "{found}");
-    let found = json(&["-q", "period", at, "--to", "4000", "--json"]);
+    let found = json_of(&["-q", "period", at, "--to", "4000", "--json"]);
     assert_eq!((&found["status"], &found["checked_through"]), (&"none".into(), &4000.into()), "{found}");
-    let (status, _, stderr) = said(&["-q", "period", ".077", "--dir", at]);
+    let (status, _, stderr) = reply(&["-q", "period", ".077", "--dir", at]);
     assert_eq!(status, 1, "another game's directory: {stderr}");
 }
 
@@ -381,10 +300,10 @@ fn mistakes_and_altered_certificates_have_their_exit_status() {
     let home = tempfile::tempdir().unwrap();
     let path = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
     let certificate = path("kayles.json");
-    assert_eq!(said(&["-q", "period", "kayles", "--certificate", &certificate]).0, 0);
-    let (status, stdout, _) = said(&["-q", "verify", &certificate]);
+    assert_eq!(reply(&["-q", "period", "kayles", "--certificate", &certificate]).0, 0);
+    let (status, stdout, _) = reply(&["-q", "verify", &certificate]);
     assert!(status == 0 && stdout.contains("period 12, preperiod 71"), "{stdout}");
-    assert_eq!(json(&["-q", "verify", &certificate, "--json"])["theorem"], "P1");
+    assert_eq!(json_of(&["-q", "verify", &certificate, "--json"])["theorem"], "P1");
     let text = std::fs::read_to_string(&certificate).unwrap();
     for (name, altered) in [
         ("altered.json", text.replace("\"period\": 12", "\"period\": 24")),
@@ -393,12 +312,13 @@ fn mistakes_and_altered_certificates_have_their_exit_status() {
         ("empty.json", String::new()),
     ] {
         std::fs::write(path(name), altered).unwrap();
-        let (status, stdout, stderr) = said(&["-q", "verify", &path(name)]);
+        let (status, stdout, stderr) = reply(&["-q", "verify", &path(name)]);
         assert_eq!((status, stdout.as_str()), (3, ""), "{name}: {stderr}");
         assert!(stderr.contains("refused"), "{name}: {stderr}");
     }
-    // Nothing proved, nothing written; what was found is said all the same.
-    let (status, stdout, stderr) = said(&["-q", "period", ".007", "--to", "2000", "--certificate", &path("none.json")]);
+    // Without a proof no file is written; the result is still printed.
+    let (status, stdout, stderr) =
+        reply(&["-q", "period", ".007", "--to", "2000", "--certificate", &path("none.json")]);
     assert!(status == 1 && stdout.contains("none") && stderr.contains("no certificate"), "{stdout}{stderr}");
     assert!(!home.path().join("none.json").exists());
     for (arguments, expected) in [
@@ -414,77 +334,15 @@ fn mistakes_and_altered_certificates_have_their_exit_status() {
         (&["merge"], 2),
         (&["merge", "nowhere"], 1),
     ] {
-        let (status, stdout, stderr) = said(arguments);
+        let (status, stdout, stderr) = reply(arguments);
         assert_eq!((status, stdout.as_str()), (expected, ""), "{arguments:?}: {stderr}");
         assert!(!stderr.contains("panicked"), "{stderr}");
     }
 }
 
+/// A stopped search reports its result so far, with the exit status of a stop.
 #[test]
-fn shards_of_a_survey_make_the_table_of_the_whole_and_what_is_missing_is_made_again() {
-    let home = tempfile::tempdir().unwrap();
-    let path = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
-    let (whole, a, b) = (path("whole"), path("a"), path("b"));
-    let survey = |more: &[&str]| {
-        let (status, stdout, stderr) = said(&[&["-q", "survey", "--digits", "1", "--to", "2^15"][..], more].concat());
-        assert_eq!(status, 0, "{more:?}: {stderr}");
-        stdout
-    };
-    assert!(survey(&["-o", &whole]).contains("16 games, 16 of them new"));
-    survey(&["-o", &a, "--shard", "0/2"]);
-    survey(&["-o", &b, "--shard", "1/2", "--threads", "1", "--kernel", "scalar"]);
-    let table = std::fs::read_to_string(home.path().join("whole/survey.csv")).unwrap();
-    let (status, merged, _) = said(&["merge", &b, &a, "--format", "csv"]);
-    assert_eq!((status, merged.as_str()), (0, table.as_str()));
-    assert_eq!(table.lines().count(), 17);
-    assert!(table.contains("\n0.4,proved,34,54,9,"), "{table}");
-    let markdown = std::fs::read_to_string(home.path().join("whole/survey.md")).unwrap();
-    assert_eq!(said(&["merge", &a, &b]).1, markdown);
-    assert_eq!(said(&["merge", &a, &b, "--json"]).1.lines().count(), 16);
-    // Each record is that of the single command.
-    for line in said(&["merge", &whole, "--json"]).1.lines() {
-        let record: serde_json::Value = serde_json::from_str(line).unwrap();
-        let game = record["game"].as_str().unwrap();
-        let single = json(&["-q", "period", game, "--to", "2^13", "--json"]);
-        for key in ["status", "period", "preperiod"] {
-            assert_eq!(record[key], single[key], "{game}");
-        }
-    }
-    std::fs::remove_file(home.path().join("whole/0.4.json")).unwrap();
-    assert!(survey(&["-o", &whole]).contains("16 games, 1 of them new"));
-    assert!(survey(&["-o", &whole]).contains("16 games, 0 of them new"));
-    assert_eq!(std::fs::read_to_string(home.path().join("whole/survey.csv")).unwrap(), table);
-    // A record that was altered, and one of another game under this name.
-    let record = std::fs::read_to_string(home.path().join("whole/0.4.json")).unwrap();
-    let wrong = [record.replace("34", "17"), record[1..].to_owned(), record.replace("0.4", "0.6")];
-    for (i, wrong) in wrong.iter().enumerate() {
-        std::fs::write(home.path().join("a/0.4.json"), wrong).unwrap();
-        let (status, stdout, stderr) = said(&["merge", &whole, &a]);
-        assert_eq!((status, stdout.as_str()), (3, ""), "{i}: {stderr}");
-        assert!(stderr.contains("0.4.json"), "{stderr}");
-    }
-}
-
-#[test]
-fn a_list_of_games_may_have_comments_and_its_mistakes_have_a_line() {
-    let home = tempfile::tempdir().unwrap();
-    let list = home.path().join("games.txt");
-    let (list_name, out) = (list.to_str().unwrap(), home.path().join("out"));
-    let arguments = ["-q", "survey", list_name, "-o", out.to_str().unwrap(), "--to", "4096"];
-    std::fs::write(&list, "# octal games\nkayles   # .77\n\n.77\ngrundy:d=2\nremove-a-square\n").unwrap();
-    let (status, stdout, stderr) = said(&arguments);
-    assert!(status == 0 && stdout.contains("3 games, 3 of them new; 3 periods proved"), "{stdout}{stderr}");
-    std::fs::write(&list, "kayles\n# fine\n0.78\n").unwrap();
-    let (status, stdout, stderr) = said(&arguments);
-    assert_eq!((status, stdout.as_str()), (2, ""));
-    assert!(stderr.contains("line 3") && stderr.contains("position 4"), "{stderr}");
-    std::fs::write(&list, "# nothing\n").unwrap();
-    assert_eq!(said(&arguments).0, 2);
-}
-
-/// A stop reports what was found so far, with the exit status of a stop.
-#[test]
-fn a_search_that_is_stopped_says_so() {
+fn stopped_search_reports_that_it_was_stopped() {
     for more in [&[][..], &["--dir"]] {
         let home = tempfile::tempdir().unwrap();
         let dir = home.path().join("run");
@@ -504,11 +362,11 @@ fn a_search_that_is_stopped_says_so() {
 }
 
 #[test]
-fn status_tells_which_periods_zeros_exclude() {
+fn status_reports_which_periods_zeros_exclude() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("run");
     support::run_well("grundy", &dir, &["--to", "20000"]);
-    let excluded = &json(&["status", dir.to_str().unwrap(), "--json"])["excluded"];
+    let excluded = &json_of(&["status", dir.to_str().unwrap(), "--json"])["excluded"];
     // OEIS A036685 has 42 known zeros, the last 1222; n = 0 is no part.
     assert_eq!(
         (&excluded["count"], &excluded["largest"], &excluded["looked"]),
@@ -516,7 +374,7 @@ fn status_tells_which_periods_zeros_exclude() {
     );
 }
 
-/// For each heap, the least smaller part among the options of each value; 0 for options that leave less than two heaps.
+/// For each n, the least smaller part among the options of each value; 0 for options that leave fewer than two heaps.
 fn depths(rule: &Rule, values: &[u16]) -> Vec<std::collections::HashMap<u16, u64>> {
     let value = |n: u64| values[usize::try_from(n).unwrap()];
     let depth = |n: u64| {
@@ -535,10 +393,10 @@ fn depths(rule: &Rule, values: &[u16]) -> Vec<std::collections::HashMap<u16, u64
     (0..values.len() as u64).map(depth).collect()
 }
 
-/// P4 itself, against the mex: random rules and spaces, every pair of windows that meets its conditions, with the depths
-/// taken from the definition.
+/// P4 against the mex: every pair of windows of random rules and spaces that meets its conditions, with depths from
+/// the definition.
 #[test]
-fn what_the_window_theorem_calls_a_period_goes_on() {
+fn periods_proved_by_the_window_theorem_continue() {
     const COUNT: u64 = 700;
     let tally = Tally::begin("periods: P4 against the mex");
     let mut random = Random::new("window theorem");
@@ -590,120 +448,45 @@ fn what_the_window_theorem_calls_a_period_goes_on() {
     tally.end(pairs, &format!("pairs of windows of {rules} random rules; each goes on to the end"));
 }
 
-/// A run that freed values: what is kept tells the period, and what is freed is never taken for read.
+/// The retained values prove the period; discarded values are never read.
 #[test]
-fn freed_values_are_not_searched_and_their_absence_is_said() {
+fn freed_values_are_not_searched_and_are_reported() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("run");
     let at = dir.to_str().unwrap();
     support::run_well("kayles", &dir, &["--to", "110000000", "--keep", "1000000"]);
-    let start = json(&["status", at, "--json"])["kept"][1][0].as_u64().unwrap();
+    let start = json_of(&["status", at, "--json"])["kept"][1][0].as_u64().unwrap();
     assert!(start > 1 << 26);
-    let found = json(&["-q", "period", at, "--json"]);
+    let found = json_of(&["-q", "period", at, "--json"]);
     assert_eq!((&found["status"], &found["period"], &found["theorem"]), (&"proved".into(), &12.into(), &"P4".into()));
     assert!(found["preperiod"].is_null() && found["exceptions"].is_null(), "{found}");
     assert_eq!((&found["preperiod_at_most"], &found["searched_from"]), (&start.into(), &start.into()), "{found}");
-    let (status, stdout, _) = said(&["-q", "period", at]);
+    let (status, stdout, _) = reply(&["-q", "period", at]);
     assert!(status == 0 && stdout.contains(&format!("preperiod at most {start}")), "{stdout}");
-    // All of these are there.
-    let few = json(&["-q", "period", at, "--to", "20", "--json"]);
+    // All of these values are retained.
+    let few = json_of(&["-q", "period", at, "--to", "20", "--json"]);
     let largest = definition::values(&rule("kayles"), 20).unwrap().into_iter().max().unwrap();
     assert_eq!((&few["max_value"], &few["status"]), (&largest.into(), &"none".into()), "{few}");
-    assert_eq!(json(&["-q", "period", at, "--to", "2000", "--json"])["preperiod"], 71);
-    // The last of these are not.
-    let (status, stdout, stderr) = said(&["-q", "period", at, "--to", &(start - 5).to_string()]);
+    assert_eq!(json_of(&["-q", "period", at, "--to", "2000", "--json"])["preperiod"], 71);
+    // The last of these values are discarded.
+    let (status, stdout, stderr) = reply(&["-q", "period", at, "--to", &(start - 5).to_string()]);
     assert!(status == 1 && stdout.is_empty() && stderr.contains("freed"), "{stdout}{stderr}");
     let certificate = home.path().join("c.json");
-    let (status, _, stderr) = said(&["-q", "period", at, "--certificate", certificate.to_str().unwrap()]);
+    let (status, _, stderr) = reply(&["-q", "period", at, "--certificate", certificate.to_str().unwrap()]);
     assert!(status == 1 && stderr.contains("freed") && !certificate.exists(), "{stderr}");
-    // Asked for the game, the program computes them again.
+    // With the name of the game, the program computes discarded values again.
     let found =
-        json(&["-q", "period", "kayles", "--dir", at, "--certificate", certificate.to_str().unwrap(), "--json"]);
+        json_of(&["-q", "period", "kayles", "--dir", at, "--certificate", certificate.to_str().unwrap(), "--json"]);
     assert_eq!((&found["preperiod"], &found["theorem"]), (&71.into(), &"P4".into()), "{found}");
     assert!(found["exceptions"].is_null(), "a period does not reach from 0 to 71: {found}");
-    let (status, stdout, stderr) = said(&["-q", "verify", certificate.to_str().unwrap()]);
+    let (status, stdout, stderr) = reply(&["-q", "verify", certificate.to_str().unwrap()]);
     assert!(status == 0 && stdout.contains("preperiod 71"), "{stdout}{stderr}");
 }
 
 #[test]
-fn too_few_values_are_told_and_no_number_makes_a_certificate_panic() {
+fn too_few_values_are_reported() {
     for to in ["1", "2", "3"] {
-        let (status, stdout, stderr) = said(&["-q", "period", "kayles", "--to", to]);
+        let (status, stdout, stderr) = reply(&["-q", "period", "kayles", "--to", to]);
         assert!(status == 0 && stdout.contains("none"), "{to}: {stdout}{stderr}");
     }
-    let (certificate, values) = certificate(".56", 1 << 20);
-    assert_eq!(certificate.theorem, Theorem::P4);
-    certificate.check(best(), values.as_slice()).unwrap();
-    let window = certificate.window.clone().unwrap();
-    // A greater depth states less, and is true as long as the windows agree; depth 0 is false.
-    for (depth, good) in
-        [(0, false), (window.depth + 1, true), (1 << 40, false), (u64::MAX - 1, false), (u64::MAX, false)]
-    {
-        let other = Certificate {
-            window: Some(grundy::period::certificate::WindowFacts { depth, ..window.clone() }),
-            ..certificate.clone()
-        };
-        assert_eq!(other.sealed().check(best(), values.as_slice()).is_ok(), good, "depth {depth}");
-    }
-    for (rares, last_rare, to) in [
-        (window.rares + 1, window.last_rare, window.to),
-        (window.rares, window.last_rare + 1, window.to),
-        (window.rares, window.last_rare, window.to + 1),
-    ] {
-        let facts = grundy::period::certificate::WindowFacts { rares, last_rare, to, ..window.clone() };
-        let wrong = Certificate { window: Some(facts), ..certificate.clone() }.sealed();
-        assert!(wrong.check(best(), values.as_slice()).is_err());
-    }
-}
-
-/// What looked further counts; a game that cannot be examined does not end a survey; a name may be long.
-#[test]
-fn a_survey_forgets_nothing_and_goes_on_when_a_game_fails() {
-    let home = tempfile::tempdir().unwrap();
-    let path = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
-    let long = format!("0.{}", "3".repeat(300));
-    std::fs::write(path("games"), format!("4.364\n{long}\nkayles\n")).unwrap();
-    let survey = |to: &str, out: &str| said(&["-q", "survey", &path("games"), "--to", to, "-o", &path(out)]);
-    let row = |dirs: &[&str]| {
-        let all: Vec<String> = dirs.iter().map(|dir| path(dir)).collect();
-        let arguments: Vec<&str> =
-            ["merge", "--format", "csv"].into_iter().chain(all.iter().map(String::as_str)).collect();
-        said(&arguments).1.lines().find(|line| line.starts_with("4.364")).unwrap().to_owned()
-    };
-    assert_eq!(survey("500", "near").0, 0);
-    assert_eq!(survey("24000", "far").0, 0);
-    assert_eq!(row(&["near", "far"]), row(&["far"]));
-    assert_eq!(row(&["far", "near"]), row(&["far"]));
-    let before = row(&["near"]);
-    assert_eq!(survey("600", "near").0, 0);
-    let through = |row: &str| row.rsplit(',').nth(1).unwrap().parse::<u64>().unwrap();
-    assert!(through(&row(&["near"])) >= through(&before), "{before} became {}", row(&["near"]));
-    // A value above 65535 soon: no record of it, but of the others.
-    std::fs::write(path("games"), "grundy:d=100000\nkayles\n").unwrap();
-    assert_eq!(survey("2000", "other").0, 0);
-    // A file of somebody else.
-    std::fs::write(home.path().join("other/notes.json"), "{}").unwrap();
-    let (status, _, stderr) = survey("2000", "other");
-    assert!(status == 3 && stderr.contains("notes.json"), "{stderr}");
-}
-
-#[test]
-fn what_is_no_file_is_written_to_and_not_replaced() {
-    let home = tempfile::tempdir().unwrap();
-    let (target, link) = (home.path().join("target"), home.path().join("link"));
-    std::fs::write(&target, "old").unwrap();
-    std::os::unix::fs::symlink(&target, &link).unwrap();
-    assert_eq!(said(&["-q", "period", "kayles", "--certificate", link.to_str().unwrap()]).0, 0);
-    assert!(link.is_symlink() && std::fs::read_to_string(&target).unwrap().contains("grundy-certificate-1"));
-    assert_eq!(said(&["-q", "period", "kayles", "--certificate", "/dev/null"]).0, 0);
-    let null = std::fs::metadata("/dev/null").unwrap();
-    assert!(!null.is_file() && null.len() == 0, "/dev/null is a file now");
-    // Told before anything is computed.
-    let begun = std::time::Instant::now();
-    let (status, stdout, _) = said(&["-q", "period", "grundy", "--to", "2^27", "--certificate", "/nowhere/x.json"]);
-    assert!(status == 1 && stdout.is_empty() && begun.elapsed() < Duration::from_secs(2));
-    let (status, _, stderr) = said(&["verify", target.to_str().unwrap(), "--level", "recompute"]);
-    assert!(status == 2 && stderr.contains("certificate"), "{stderr}");
-    std::fs::write(&target, [0xff, 0xfe, 0x00]).unwrap();
-    assert_eq!(said(&["verify", target.to_str().unwrap()]).0, 3);
 }

@@ -1,5 +1,5 @@
-//! `grundy period` as it runs: what is not verified is not called proved, a stop says what was done and how to resume, and
-//! progress speaks of the whole search.
+//! `grundy period` in run directories: unverified values are never called proved, an interrupted search reports its
+//! result and how to resume, and progress covers the whole search.
 
 mod support;
 
@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use support::{Random, fails, grundy, is_ignored, result, run_well, start, text};
+use support::{Random, fails, grundy, is_ignored, run_well, start, stdout_of, text};
 
 /// Bytes before the first value of a table.
 const HEADER: u64 = 4096;
@@ -38,26 +38,26 @@ fn a_table_with_one_altered_byte_is_never_called_proved() {
     for n in [500, 0, count - 1, random.below(count), random.below(count)] {
         let _ = std::fs::remove_dir_all(&dir);
         run_well("kayles", &dir, &["--to", &count.to_string()]);
-        result(&["-q", "period", at]);
+        stdout_of(&["-q", "period", at]);
         alter(&dir.join("values.npy"), HEADER + n, &mut random);
         for more in [&[][..], &["--json"], &["--to", "200"]] {
             fails(3, &[&["-q", "period", at, "--certificate", file][..], more].concat(), &["values.npy", "damage"]);
             assert!(!certificate.exists(), "G({n}) is altered");
         }
-        // The same when the directory is named for a game, and holds enough values to be searched at once.
+        // As above, when the directory is named for a game and holds enough values to be searched at once.
         fails(3, &["-q", "period", "kayles", "--dir", at, "--certificate", file], &["values.npy", "damage"]);
         assert!(!certificate.exists(), "G({n}) is altered");
     }
 }
 
 #[test]
-fn a_table_that_is_resumed_is_verified_before_its_period_is_believed() {
+fn resumed_table_is_verified_before_its_period_is_reported() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("run");
     run_well("kayles", &dir, &["--to", "100000"]);
-    // The engine recomputes the value when it resumes the run, which the search needs.
+    // The run recomputes the value when the search resumes it.
     alter(&dir.join("values.npy"), HEADER + 500, &mut Random::new("resumed tables"));
-    let said = result(&["-q", "period", "kayles", "--dir", dir.to_str().unwrap()]);
+    let said = stdout_of(&["-q", "period", "kayles", "--dir", dir.to_str().unwrap()]);
     assert!(said.contains("proved: period 12, preperiod 71"), "{said}");
 }
 
@@ -73,7 +73,7 @@ fn interrupted(arguments: &[&str], signal: Signal, after: Duration) -> (Option<i
 const SOON: Duration = Duration::from_millis(1500);
 
 #[test]
-fn an_interrupted_search_in_memory_says_so_and_that_nothing_was_kept() {
+fn interrupted_search_in_memory_states_that_nothing_was_kept() {
     for signal in [Signal::TERM, Signal::HUP].into_iter().filter(|&signal| !is_ignored(signal)) {
         let (status, stdout, stderr) = interrupted(&["-q", "period", ".007", "--to", "2^27"], signal, SOON);
         assert_eq!(status, Some(130), "{stderr}");
@@ -122,7 +122,7 @@ fn the_command_that_an_interrupted_search_prints_resumes_it() {
     }
     let before = support::count(&dir);
     assert!(before > 0);
-    // As a shell reads it, but not so far.
+    // The command as a shell parses it, with a smaller limit.
     let shorter = command.replace("134217728", &(before + 1000).to_string()).replace("--certificate", "--json #");
     let program = env!("CARGO_BIN_EXE_grundy");
     let shell = std::process::Command::new("sh")
@@ -165,10 +165,10 @@ impl Observer for Stopper<'_> {
     fn note(&mut self, _: &str) {}
 }
 
-/// Where a run of the engine started, and how far it was said to go.
+/// Where a run started, and its announced end.
 type Start = (u64, Option<u64>);
 
-/// A search in a directory, stopped at an event of the observer: what was found, starts, counts.
+/// A search in a directory that is stopped at an event of the observer: finding, starts, counts.
 fn stopped_at(event: &'static str, game: &str, dir: &Path, to: u64) -> (Found, Vec<Start>, Vec<u64>) {
     let stop = AtomicBool::new(false);
     let mut observer = Stopper { stop: &stop, at: event, started: Vec::new(), counts: Vec::new() };
@@ -187,7 +187,7 @@ fn a_stop_while_values_are_verified_leaves_them_unsearched() {
     let dir = home.path().join("run");
     for count in ["100000", "1500000"] {
         run_well("kayles", &dir, &["--to", count]);
-        // Fewer values than the search begins with are verified by the engine, more by the search.
+        // The run verifies fewer values than the search begins with; the search verifies more.
         let (found, ..) = stopped_at("rehashed", "kayles", &dir, 1 << 24);
         assert!(matches!(found, Found::Unverified { of, .. } if of.to_string() == count), "{found:?}");
         let (found, ..) = stopped_at("never", "kayles", &dir, 1 << 24);
@@ -215,13 +215,13 @@ fn progress_counts_to_the_whole_search_and_never_backwards() {
     let whole = (1 << 23) + 12_345;
     let (found, started, counts) = stopped_at("never", "grundy", &home.path().join("run"), whole);
     assert!(matches!(found, Found::Searched { ref finding, stopped: None, .. } if finding.count == whole), "{found:?}");
-    // Four runs of the engine, to 2^20, 2^21, 2^22 and 2^23, and a last one.
+    // Four runs, to 2^20, 2^21, 2^22 and 2^23, and a last one.
     assert!(!started.is_empty() && started.iter().all(|&(_, to)| to == Some(whole)), "{started:?}");
     assert!(counts.is_sorted() && counts.last() == Some(&whole), "{counts:?}");
 }
 
 #[test]
-fn a_log_says_at_once_what_is_searched_and_how_far() {
+fn log_states_at_once_the_game_and_the_limit() {
     let home = tempfile::tempdir().unwrap();
     for more in [&[][..], &["--dir", home.path().join("run").to_str().unwrap()]] {
         let mut child = start(&mut grundy([&["period", ".777", "--to", "2^30"][..], more].concat()));

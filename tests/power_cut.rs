@@ -1,7 +1,8 @@
-//! Power cut under a running program, on real file systems: what was durable is there, and nothing else is claimed.
+//! Power cuts under a running program on real file systems: durable values survive, and the files state nothing else.
 //!
-//! `FS_IOC_SHUTDOWN` without a flush of the log stops a file system at once: what was not synced is gone, as after a
-//! power cut. Then the program is killed, the image is mounted again, and the log is replayed.
+//! `FS_IOC_SHUTDOWN` without a flush of the log stops a file system at once: unsynced data is lost, as in a power cut.
+//! The test then kills the program, mounts the image again, and the file system replays its log. Needs root, and runs
+//! with GRUNDY_LONG=1 only.
 
 mod support;
 
@@ -14,10 +15,11 @@ use support::mount::Mount;
 use support::whole::{Whole, length, recorded};
 use support::{Random, Tally, cases, count, grundy, same_run, start, text};
 
-/// Of an image: XFS asks for 300 MB, and the largest table has room.
+/// Size of an image in bytes: XFS needs 300 MB, and the largest table fits.
 const BYTES: u64 = 400 << 20;
 
-/// Waits for a line, then shuts the file system of its argument down; the time it takes to start is not the cut's.
+/// Waits for a line, then shuts down the file system of its argument. It is started early, so that its start does not
+/// delay the cut.
 const CUT: &str = "
 import fcntl, os, struct, sys
 mount = os.open(sys.argv[1], os.O_RDONLY)
@@ -26,7 +28,7 @@ sys.stdin.readline()
 fcntl.ioctl(mount, 0x8004587D, struct.pack('I', 2))
 ";
 
-/// Who cuts the power of a mount.
+/// The process that cuts the power of a mount.
 struct Switch(Child);
 
 impl Switch {
@@ -48,15 +50,15 @@ impl Switch {
         Err(text(&output.stderr).lines().last().unwrap_or("no ioctl").to_owned())
     }
 
-    /// Why nothing can be cut here, if so.
+    /// Checks whether power can be cut here; the error states why not.
     fn tried(kind: &str) -> Result<(), String> {
         let mount = Mount::image(kind, BYTES)?;
         Switch::ready(&mount.path())?.cut()
     }
 }
 
-/// The shape in the header of the table. It is brought up to date when a record is durable, and not before, while the
-/// record itself can be read already when it is not.
+/// Number of values in the header of the table. The run updates it when a record is durable, although readers can read
+/// the record earlier.
 fn promised(dir: &Path) -> u64 {
     let bytes = std::fs::read(dir.join("values.npy")).unwrap_or_default();
     let header = text(&bytes[..bytes.len().min(4096)]);
@@ -64,14 +66,14 @@ fn promised(dir: &Path) -> u64 {
     shape.and_then(|(digits, _)| digits.parse().ok()).unwrap_or(0)
 }
 
-/// The cut comes so long after the start, or so soon after a file grew.
+/// Waits for a random time after the start or after a file grew.
 fn wait_for_the_moment(random: &mut Random, dir: &Path, child: &mut Child) {
     let (name, most) = match random.below(5) {
         0 => return std::thread::sleep(Duration::from_millis(random.below(2500))),
         1 | 2 => ("values.npy", 30_000),
         _ => ("journal.jsonl", 30_000),
     };
-    // At the first commit of this process, or at a later one.
+    // At the first commit of this process or at a later one.
     for _ in 0..1 + random.below(2) {
         let path = dir.join(name);
         let before = length(&path).max(4096);
@@ -84,7 +86,7 @@ fn wait_for_the_moment(random: &mut Random, dir: &Path, child: &mut Child) {
     std::thread::sleep(Duration::from_micros(random.pick(&[0, most / 100, most / 10, most]) * random.below(100) / 100));
 }
 
-/// What was seen on one kind of file system.
+/// Results on one kind of file system.
 #[derive(Default)]
 struct Seen {
     cuts: u64,
@@ -124,7 +126,7 @@ fn cut_runs(kind: &str, wholes: &[Whole], cuts: u64, random: &mut Random) -> See
             match verified.status.code() {
                 Some(0) => {}
                 Some(1) if now == 0 && support::says_no_run(&verified) => seen.before_the_first_record += 1,
-                // Only the record that was being written may be broken.
+                // Only the record that was being written may be torn.
                 Some(3) if stderr.contains("the last record is broken or breaks off") => seen.torn += 1,
                 Some(3) if now == 0 && stderr.contains("no record is good") => seen.torn += 1,
                 code => panic!("{what}: verify ends with {code:?}: {stderr}"),

@@ -1,6 +1,7 @@
-//! Ways out of a damaged or incomplete run directory, and what the format promises to readers of the bare files.
+//! Recovery of damaged or incomplete run directories, and what the format promises to readers of the bare files.
 //!
-//! Each damage is refused first, with advice; the advice is then followed, and the run ends with the right values.
+//! Each damage is first refused, with advice. The test follows the advice, and the run ends with the correct values.
+//! Extend this file for advice and rollback, and `damage.rs` for damage that must be detected.
 
 mod support;
 
@@ -24,7 +25,7 @@ use tempfile::TempDir;
 /// Number of values of the runs here. Below it, 0.6 has 382 values above 255.
 const COUNT: &str = "20000";
 
-/// A run of `game` to [`COUNT`] that was stopped twice, and one in one go to compare with.
+/// A run of `game` to [`COUNT`] that was stopped twice, and an uninterrupted one to compare with.
 struct Pair {
     parent: TempDir,
     game: &'static str,
@@ -52,7 +53,7 @@ impl Pair {
         self.dir().join(name)
     }
 
-    /// The run is refused with this exit status, and the message advises `--rollback`.
+    /// Checks that the run is refused with this exit status, and that the message advises `--rollback`.
     fn is_refused(&self, expected: i32) {
         let output = run(self.game, &self.dir(), &["--to", COUNT]);
         let stderr = text(&output.stderr);
@@ -60,7 +61,8 @@ impl Pair {
         assert!(stderr.contains("--rollback") && !stderr.contains("panicked"), "{stderr}");
     }
 
-    /// With `--rollback` and `more` the run goes back to `back` values; then it ends with the right ones.
+    /// Checks that with `--rollback` and `more` the run goes back to `back` values, and then ends with the correct
+    /// ones.
     fn rolls_back_to(&self, back: u64, more: &[&str]) -> Output {
         let output = run(self.game, &self.dir(), &[&["--to", "1", "--rollback"], more].concat());
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -93,7 +95,7 @@ fn flip(path: &Path, at: u64) {
     file.write_all_at(&[byte[0] ^ 1], at).unwrap();
 }
 
-/// A reader who maps the bare file sees a zero exactly where G(n) is 0. In 0.64, the value 256 has a low byte of 0.
+/// A reader that maps the bare file reads 0 exactly where G(n) is 0. In 0.64, the value 256 has a low byte of 0.
 #[test]
 fn the_bare_table_has_no_false_zero_and_saturates_at_255() {
     for (game, to) in [("0.64", 18_000), ("0.6", 20_000)] {
@@ -110,7 +112,7 @@ fn the_bare_table_has_no_false_zero_and_saturates_at_255() {
 }
 
 #[test]
-fn every_record_says_when_by_whom_and_after_how_much_computing_it_was_written() {
+fn every_record_states_time_program_and_seconds_computed() {
     let pair = Pair::new("kayles");
     let records = records(&pair.dir());
     let mut before = (String::new(), 0);
@@ -160,7 +162,7 @@ fn a_short_run_decides_its_width_by_the_whole_sample() {
 }
 
 #[test]
-fn a_missing_escapes_file_without_entries_is_made_again() {
+fn missing_escapes_file_without_entries_is_created_again() {
     let pair = Pair::new("kayles");
     std::fs::remove_file(pair.file("escapes.npy")).unwrap();
     assert_eq!(grundy(["verify"]).arg(pair.dir()).output().unwrap().status.code(), Some(3), "verify only reads");
@@ -170,7 +172,7 @@ fn a_missing_escapes_file_without_entries_is_made_again() {
 }
 
 #[test]
-fn a_missing_escapes_file_with_entries_has_a_way_back() {
+fn missing_escapes_file_with_entries_is_repaired_by_rollback() {
     let pair = Pair::new("0.6");
     assert!(status(&pair.dir()).unwrap()["escapes"].as_u64().unwrap() > 0, "0.6 has escapes");
     std::fs::remove_file(pair.file("escapes.npy")).unwrap();
@@ -180,7 +182,7 @@ fn a_missing_escapes_file_with_entries_has_a_way_back() {
 }
 
 #[test]
-fn a_missing_value_table_has_a_way_back_to_0() {
+fn missing_value_table_is_repaired_by_rollback_to_0() {
     for game in ["kayles", "0.6"] {
         let pair = Pair::new(game);
         std::fs::remove_file(pair.file("values.npy")).unwrap();
@@ -192,7 +194,7 @@ fn a_missing_value_table_has_a_way_back_to_0() {
 }
 
 #[test]
-fn all_tables_missing_have_a_way_back_to_0() {
+fn missing_tables_are_repaired_by_rollback_to_0() {
     let pair = Pair::new("0.6");
     for name in ["values.npy", "escapes.npy"] {
         std::fs::remove_file(pair.file(name)).unwrap();
@@ -212,13 +214,14 @@ fn a_missing_journal_is_refused_with_advice_that_works() {
     pair.ends_right();
 }
 
-/// Whatever the state, the advice is not the command that was refused.
+/// The advice is never the command that was refused.
 #[test]
 fn a_refused_rollback_never_advises_rollback() {
     let pair = Pair::new("kayles");
     std::fs::remove_file(pair.file("journal.jsonl")).unwrap();
     let output = grundy(["run", "--to", COUNT, "--rollback", "--dir"]).arg(pair.dir()).output().unwrap();
-    // Without a game in the arguments a missing journal means a new run of the default game, in a directory with tables.
+    // Without a game in the arguments a missing journal means a new run of the default game, in a directory with
+    // tables.
     assert!(
         output.status.code() == Some(0) || !text(&output.stderr).contains("--rollback"),
         "{}",
@@ -228,7 +231,7 @@ fn a_refused_rollback_never_advises_rollback() {
     flip(&pair.file("journal.jsonl"), 100);
     let output = grundy(["run", "--to", COUNT, "--rollback", "--dir"]).arg(pair.dir()).output().unwrap();
     let stderr = text(&output.stderr);
-    // A record behind the damage names the game.
+    // A record after the damage names the game.
     assert_eq!(output.status.code(), Some(0), "{stderr}");
     set_length(&pair.file("journal.jsonl"), RECORD as u64);
     flip(&pair.file("journal.jsonl"), 100);
@@ -238,9 +241,9 @@ fn a_refused_rollback_never_advises_rollback() {
     assert!(stderr.contains("name it: 'grundy run GAME"), "{stderr}");
 }
 
-/// The records behind the damage are kept, to the byte; the values behind it are computed again.
+/// The records after the damage are kept unchanged; the values after it are computed again.
 #[test]
-fn a_damaged_record_in_the_middle_of_the_journal_has_a_way_back() {
+fn damaged_record_within_the_journal_is_repaired_by_rollback() {
     let pair = Pair::new("0.6");
     let journal = std::fs::read(pair.file("journal.jsonl")).unwrap();
     let records = records(&pair.dir());
@@ -270,7 +273,7 @@ fn a_damaged_record_in_the_middle_of_the_journal_has_a_way_back() {
 }
 
 #[test]
-fn a_damaged_first_record_has_a_way_back_to_0() {
+fn damaged_first_record_is_repaired_by_rollback_to_0() {
     let pair = Pair::new("kayles");
     flip(&pair.file("journal.jsonl"), 100);
     let altered = std::fs::read(pair.file("journal.jsonl")).unwrap();
@@ -281,9 +284,9 @@ fn a_damaged_first_record_has_a_way_back_to_0() {
     pair.ends_right();
 }
 
-/// A hole behind the journal is reported at once, not read through, and set aside as a hole.
+/// A hole after the journal is reported at once, without reading it, and set aside as a hole.
 #[test]
-fn a_long_hole_behind_the_journal_is_reported_at_once_and_has_a_way_back() {
+fn long_hole_after_the_journal_is_reported_at_once_and_repaired() {
     const HOLE: u64 = 8 << 30;
     let pair = Pair::new("kayles");
     let journal = pair.file("journal.jsonl");
@@ -306,9 +309,9 @@ fn a_long_hole_behind_the_journal_is_reported_at_once_and_has_a_way_back() {
     pair.ends_right();
 }
 
-/// A tail as long as a torn one may be is dropped; a longer one is damage.
+/// Bytes after the last record are dropped as a torn tail up to 1 MiB, and are damage beyond.
 #[test]
-fn a_torn_tail_is_bounded() {
+fn torn_tail_longer_than_1_mib_is_damage() {
     for (tail, is_torn) in [(1 << 20, true), ((1 << 20) + 1, false)] {
         let pair = Pair::new("kayles");
         let journal = pair.file("journal.jsonl");
@@ -318,9 +321,9 @@ fn a_torn_tail_is_bounded() {
     }
 }
 
-/// A journal that somebody cuts, extends or alters under its holder is noticed before the next record.
+/// The run notices before its next record that its journal was truncated, extended or altered.
 #[test]
-fn a_journal_altered_under_its_holder_gets_no_further_record() {
+fn journal_altered_under_a_run_gets_no_further_record() {
     type Harm = fn(&Path);
     let harms: [(&str, Harm); 3] = [
         ("it has 4096 bytes", |journal| set_length(journal, RECORD as u64)),
@@ -341,14 +344,14 @@ fn a_journal_altered_under_its_holder_gets_no_further_record() {
         assert_eq!(output.status.code(), Some(1), "{what}: {stderr}");
         assert!(stderr.contains(what) && stderr.contains("nothing more is written"), "{what}: {stderr}");
         assert!(begun.elapsed() < Duration::from_secs(60));
-        // A commit that was being written at that moment may have come first.
+        // A commit that was being written at that moment may precede the refusal.
         assert!(length(&journal) <= after + RECORD as u64, "{what}");
     }
 }
 
-/// A table that somebody cuts under its holder is noticed as well: no record describes values that are gone.
+/// The run notices before its next record that a table was truncated: no record describes lost values.
 #[test]
-fn a_table_cut_under_its_holder_gets_no_further_record() {
+fn table_truncated_under_a_run_gets_no_further_record() {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("run");
     let mut holder = start(grundy(["run", "0.106", "--threads", "1", "--keep", "2^26", "--dir"]).arg(&dir));
@@ -361,7 +364,7 @@ fn a_table_cut_under_its_holder_gets_no_further_record() {
     }
     let output = holder.wait_with_output().unwrap();
     let stderr = text(&output.stderr);
-    // Before a record, the commit finds the cut itself; between a record and the map of the file, the map finds it.
+    // Before a record, the commit finds the truncation; between a record and the map of the file, the map finds it.
     let expected = match output.status.code() {
         Some(1) => "truncated to 100 of 4096 bytes",
         Some(3) => "the file ends here",
@@ -383,7 +386,7 @@ fn status_compares_the_files_with_the_journal() {
 }
 
 #[test]
-fn status_of_a_run_without_values_says_so() {
+fn status_of_a_run_without_values_reports_it() {
     let pair = Pair::new("kayles");
     set_length(&pair.file("journal.jsonl"), RECORD as u64);
     let output = grundy(["status"]).arg(pair.dir()).output().unwrap();
@@ -392,7 +395,7 @@ fn status_of_a_run_without_values_says_so() {
 }
 
 #[test]
-fn a_run_does_not_mix_its_files_among_others() {
+fn run_is_not_created_among_foreign_files() {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("papers");
     std::fs::create_dir(&dir).unwrap();
@@ -400,12 +403,12 @@ fn a_run_does_not_mix_its_files_among_others() {
     let output = run("kayles", &dir, &["--to", "100"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("notes.txt"), "{}", text(&output.stderr));
-    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1, "nothing was made");
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1, "nothing was created");
     std::fs::rename(dir.join("notes.txt"), dir.join(".notes")).unwrap();
     run_well("kayles", &dir, &["--to", "100"]);
 }
 
-/// A wrapper that tries again on EX_TEMPFAIL waits for the holder.
+/// A script that retries on EX_TEMPFAIL waits for the running process.
 #[test]
 fn a_directory_in_use_exits_with_75() {
     let parent = tempfile::tempdir().unwrap();
@@ -426,7 +429,7 @@ fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// A rollback that is refused for another reason leaves the damaged journal as it was.
+/// A rollback that is refused for another reason leaves the damaged journal unchanged.
 #[test]
 fn a_refused_rollback_changes_nothing() {
     for record in [0, 1, 3] {
@@ -453,7 +456,7 @@ fn tables_without_a_good_record_are_set_aside() {
 }
 
 #[test]
-fn what_is_set_aside_is_never_overwritten() {
+fn files_set_aside_are_never_overwritten() {
     let pair = Pair::new("kayles");
     let mut kept = Vec::new();
     for name in ["quarantine-journal-12288.bin", "quarantine-journal-12288-2.bin"] {
@@ -466,7 +469,7 @@ fn what_is_set_aside_is_never_overwritten() {
     pair.ends_right();
 }
 
-/// Damage to the journal needs a rollback; a value that can be repaired is repaired all the same.
+/// Damage to the journal needs a rollback; a value that can be repaired is still repaired.
 #[test]
 fn a_rollback_of_the_journal_repairs_the_table() {
     let pair = Pair::new("kayles");
@@ -479,7 +482,7 @@ fn a_rollback_of_the_journal_repairs_the_table() {
 }
 
 #[test]
-fn a_damaged_header_is_refused_untouched_and_has_a_way_out_that_keeps_all_values() {
+fn damaged_header_is_refused_untouched_and_repairable_without_loss() {
     let pair = Pair::new("kayles");
     flip(&pair.file("values.npy"), 0);
     let before = files(&pair.dir());
@@ -492,7 +495,7 @@ fn a_damaged_header_is_refused_untouched_and_has_a_way_out_that_keeps_all_values
 
 /// A kill tears at most one record.
 #[test]
-fn two_altered_last_records_are_damage_and_no_torn_tail() {
+fn two_altered_last_records_are_damage_and_not_a_torn_tail() {
     let pair = Pair::new("kayles");
     let end = length(&pair.file("journal.jsonl"));
     flip(&pair.file("journal.jsonl"), end - 200);

@@ -1,4 +1,7 @@
-//! A run in pieces, killed, signalled, with torn and uncommitted tails: always the bytes of a run in one go.
+//! A run in several sessions, killed, stopped by signals, with torn and uncommitted tails: always the bytes of an
+//! uninterrupted run.
+//!
+//! Extend this file for one way to interrupt a run, and `kill.rs` for kills at random moments.
 
 mod support;
 
@@ -24,7 +27,7 @@ fn append(path: &Path, bytes: &[u8]) {
 }
 
 #[test]
-fn pieces_with_other_threads_and_kernels_give_the_same_bytes() {
+fn resuming_with_other_threads_and_kernels_gives_the_same_bytes() {
     let random = &mut Random::new("pieces");
     let kernels = kernels();
     for (game, width, ends) in [
@@ -72,9 +75,9 @@ fn any_number_of_threads_gives_the_same_bytes() {
     }
 }
 
-/// The formulas of the format, written down a second time, on values of the definition.
+/// The formulas of the format, implemented a second time, on values of the definition.
 #[test]
-fn a_table_of_bytes_with_escapes_holds_the_values_and_the_digest_that_the_definition_gives() {
+fn byte_table_with_escapes_equals_the_definition_and_its_digest() {
     let values = definition::values(&"0.6".parse::<Rule>().unwrap(), 20_000).unwrap();
     let large: Vec<(u64, u16)> = (0..).zip(values.iter().copied()).filter(|&(_, v)| v >= 255).collect();
     assert!(large.len() > 100, "the game has escapes");
@@ -91,9 +94,9 @@ fn a_table_of_bytes_with_escapes_holds_the_values_and_the_digest_that_the_defini
     assert_eq!(status(&dir).unwrap()["digest"], digest.to_hex().as_str());
 }
 
-/// From heap 4501 on, every value below 8192 is an option. A few heaps more are enough, and dear.
+/// From n = 4501 on, every value below 8192 is an option. A few more positions suffice, and they are expensive.
 #[test]
-fn a_table_of_values_above_6000_is_the_definition_with_every_kernel() {
+fn table_of_values_above_6000_equals_the_definition() {
     const TAKEN: u64 = 4500;
     let leap = (0..8192).map(|constant| Move { remove: TAKEN, constant, leaves: Leaves::One });
     let moves = "0.77".parse::<Rule>().unwrap().moves().iter().copied().chain(leap).collect();
@@ -129,7 +132,7 @@ fn a_table_of_values_above_6000_is_the_definition_with_every_kernel() {
 }
 
 #[test]
-fn killed_at_random_times_nothing_committed_is_lost_and_the_bytes_are_right_in_the_end() {
+fn kill_at_a_random_time_loses_nothing_committed() {
     let random = &mut Random::new("kill");
     for (game, width) in [("grundy", "u8"), ("kayles", "u16")] {
         let dirs = tempfile::tempdir().unwrap();
@@ -148,7 +151,7 @@ fn killed_at_random_times_nothing_committed_is_lost_and_the_bytes_are_right_in_t
             assert!(now >= committed, "{committed} values were committed, now {now}");
             committed = now;
             if committed > 0 {
-                // Every reader gets the committed part, whatever the kill left behind it.
+                // Every reader finds the committed values, whatever follows them in the files.
                 assert_eq!(RunReader::open(&killed).unwrap().contents.last.count, committed);
                 assert_eq!(grundy(["verify"]).arg(&killed).output().unwrap().status.code(), Some(0), "round {round}");
             }
@@ -161,7 +164,7 @@ fn killed_at_random_times_nothing_committed_is_lost_and_the_bytes_are_right_in_t
 }
 
 #[test]
-fn killed_before_the_first_commit_the_directory_is_as_good_as_new() {
+fn kill_before_the_first_commit_leaves_a_usable_directory() {
     let random = &mut Random::new("early kill");
     let dirs = tempfile::tempdir().unwrap();
     let whole = dirs.path().join("whole");
@@ -177,7 +180,7 @@ fn killed_before_the_first_commit_the_directory_is_as_good_as_new() {
     }
 }
 
-/// The command that the program printed, with the program that is under test.
+/// The command that the program printed, with the program under test.
 fn resume_command(stderr: &str) -> Command {
     let line =
         stderr.lines().find_map(|line| line.split_once("to resume: grundy ")).unwrap_or_else(|| panic!("{stderr}"));
@@ -185,7 +188,7 @@ fn resume_command(stderr: &str) -> Command {
 }
 
 #[test]
-fn int_and_term_and_hup_commit_exit_130_and_name_a_command_that_goes_on() {
+fn int_term_and_hup_commit_and_exit_130_with_a_resume_command() {
     let dirs = tempfile::tempdir().unwrap();
     let dir = dirs.path().join("run");
     let mut command = grundy(["run", "grundy", "--threads", "2", "--dir"]);
@@ -225,14 +228,14 @@ fn the_resume_command_keeps_the_goal_and_a_directory_with_a_space() {
     let stderr = text(&output.stderr);
     let line = stderr.lines().find_map(|line| line.split_once("to resume: ")).unwrap().1;
     assert!(line.contains("--to 100000000"), "{line}");
-    // What a shell makes of the line is what counts.
+    // The shell decides how the line is parsed.
     let shell = Command::new("sh").args(["-c", &format!("printf '%s\\n' {line}")]).output().unwrap();
     let words = text(&shell.stdout);
     assert!(words.lines().any(|word| Path::new(word) == dir), "{words}");
 }
 
 #[test]
-fn a_torn_journal_tail_is_dropped_and_said() {
+fn torn_journal_tail_is_dropped_and_reported() {
     let random = &mut Random::new("torn");
     let dirs = tempfile::tempdir().unwrap();
     let (dir, whole) = (dirs.path().join("run"), dirs.path().join("whole"));
@@ -242,10 +245,10 @@ fn a_torn_journal_tail_is_dropped_and_said() {
         run_well("0.6", &dir, &["--to", "5000"]);
         run_well("0.6", &dir, &["--to", "6000"]);
         let journal = std::fs::read(dir.join("journal.jsonl")).unwrap();
-        // Opened, a commit, its clean stop, twice; and one more commit for each that a busy machine takes long for.
+        // Start, commit and clean stop, twice; and one more commit for each that comes early on a busy machine.
         assert!(journal.len() >= 6 * RECORD && journal.len().is_multiple_of(RECORD), "{} bytes", journal.len());
-        // A broken-off copy of a record, then what a file system may leave there: anything within the record that was being
-        // written, zeros behind it.
+        // A torn copy of a record, then what a file system may leave there: any bytes within the record, zeros after
+        // it.
         let mut tail: Vec<u8> = journal[..torn.min(RECORD - 1)].to_vec();
         tail.resize_with(torn.min(RECORD), || random.below(256) as u8);
         tail.resize(torn, 0);
@@ -261,9 +264,9 @@ fn a_torn_journal_tail_is_dropped_and_said() {
     }
 }
 
-/// A kill between the writing of values and the record leaves more in the files than the journal speaks of.
+/// A kill between writing values and their record leaves more bytes in the files than the journal describes.
 #[test]
-fn an_uncommitted_tail_of_the_tables_does_no_harm() {
+fn uncommitted_tail_of_the_tables_is_harmless() {
     let random = &mut Random::new("tail");
     let dirs = tempfile::tempdir().unwrap();
     let whole = dirs.path().join("whole");
@@ -284,14 +287,15 @@ fn an_uncommitted_tail_of_the_tables_does_no_harm() {
     }
 }
 
-/// After a kill between the record and the headers, the headers say less than the journal.
+/// After a kill between the record and the headers, the headers state less than the journal.
 #[test]
-fn headers_that_lag_behind_the_journal_are_normal() {
+fn headers_behind_the_journal_after_a_kill_are_accepted() {
     let dirs = tempfile::tempdir().unwrap();
     let whole = dirs.path().join("whole");
     run_well("0.6", &whole, &["--to", "15000", "--width", "u8"]);
-    // A busy machine commits on the way, after 700 ms, and then the headers would lag behind by two commits; once more.
-    let made = (0..20).find_map(|i| {
+    // On a busy machine the run may also commit after 700 ms, and the headers would be two commits behind; then try
+    // again.
+    let stopped_twice = (0..20).find_map(|i| {
         let dir = dirs.path().join(format!("run{i}"));
         run_well("0.6", &dir, &["--to", "9000", "--width", "u8"]);
         let headers = DATA.map(|name| std::fs::read(dir.join(name)).unwrap()[..4096].to_vec());
@@ -299,7 +303,7 @@ fn headers_that_lag_behind_the_journal_are_normal() {
         let records = std::fs::metadata(dir.join("journal.jsonl")).unwrap().len() / RECORD as u64;
         (records == 6).then_some((dir, headers))
     });
-    let (dir, headers) = made.expect("twice an open, a commit and a clean stop");
+    let (dir, headers) = stopped_twice.expect("twice an open, a commit and a clean stop");
     for (name, header) in DATA.iter().zip(headers) {
         let mut file = std::fs::read(dir.join(name)).unwrap();
         file[..4096].copy_from_slice(&header);
@@ -317,7 +321,7 @@ fn headers_that_lag_behind_the_journal_are_normal() {
 }
 
 #[test]
-fn nothing_left_to_do_is_said_and_changes_nothing() {
+fn finished_run_reports_nothing_to_do_and_changes_nothing() {
     let dirs = tempfile::tempdir().unwrap();
     let dir = dirs.path().join("run");
     run_well("0.6", &dir, &["--to", "5000", "--width", "u8"]);
@@ -340,12 +344,13 @@ fn an_existing_table_keeps_its_width() {
     assert_eq!(status(&dir).unwrap()["width"], "u16");
 }
 
-/// Values are computed while others are written: an error of the writing must not be lost on the way.
+/// Values are computed while others are written: an error of writing must not be lost.
 #[test]
-fn a_commit_that_fails_while_values_are_computed_stops_the_run_and_what_was_committed_stays() {
+fn failed_commit_during_computation_stops_the_run_without_loss() {
     let dirs = tempfile::tempdir().unwrap();
     let dir = dirs.path().join("run");
-    // Files of at most 80000 blocks: 40 or 80 MB, by the shell. The signal of the limit is ignored, so that it is an error.
+    // Files of at most 80000 blocks, 40 or 80 MB depending on the shell. The signal of the limit is ignored, so that
+    // the write fails.
     let limited = "trap '' XFSZ; ulimit -f 80000; exec \"$0\" run .106 --to 1e9 --dir \"$1\"";
     let output = Command::new("sh").args(["-c", limited, env!("CARGO_BIN_EXE_grundy")]).arg(&dir).output().unwrap();
     let stderr = text(&output.stderr);

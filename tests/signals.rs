@@ -1,4 +1,4 @@
-//! Signals and limits of the system: what stops a run, what leaves it alone, and how a process without memory ends.
+//! Signals and system limits: which signals stop a run and which it ignores, and how a process without memory ends.
 
 mod support;
 
@@ -12,14 +12,14 @@ fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// The program under test, started by a shell command that ends in `exec "$@"`.
+/// The program under test, started by a shell command that ends with `exec "$@"`.
 fn under(shell: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", shell, "sh", env!("CARGO_BIN_EXE_grundy")]).args(arguments);
     command
 }
 
-/// Sends signals to a run without an end, which must go on and commit more; then TERM, which must stop it.
+/// Sends signals to a run, which must continue and commit more; then TERM, which must stop it.
 fn goes_on_under(mut command: Command, dir: &std::path::Path, signals: &[Signal]) {
     let mut child = start(&mut command);
     wait_until("the run commits", || recorded(dir) > 0 || child.try_wait().unwrap().is_some());
@@ -45,7 +45,7 @@ fn usr1_and_usr2_do_not_end_a_run() {
 }
 
 #[test]
-fn int_and_hup_inherited_as_ignored_stay_ignored_and_term_does_not() {
+fn ignored_int_and_hup_are_inherited_and_ignored_term_is_not() {
     let dirs = tempfile::tempdir().unwrap();
     let dir = dirs.path().join("run");
     let arguments = ["-q", "run", "kayles", "--threads", "1", "--dir", dir.to_str().unwrap()];
@@ -53,7 +53,7 @@ fn int_and_hup_inherited_as_ignored_stay_ignored_and_term_does_not() {
     goes_on_under(command, &dir, &[Signal::INT, Signal::HUP]);
 }
 
-/// A run of Kayles that takes long to export.
+/// A run of Kayles that is long to export.
 fn long_run(dir: &std::path::Path) {
     support::run_well("kayles", dir, &["--to", "6e6"]);
 }
@@ -85,7 +85,7 @@ fn a_signal_ends_an_export_and_removes_the_unfinished_file() {
 }
 
 #[test]
-fn a_signal_ends_an_export_that_waits_for_the_reader_of_a_pipe() {
+fn signal_ends_an_export_that_blocks_on_a_pipe() {
     let dirs = tempfile::tempdir().unwrap();
     let run = dirs.path().join("run");
     support::run_well("kayles", &run, &["--to", "100000"]);
@@ -94,7 +94,7 @@ fn a_signal_ends_an_export_that_waits_for_the_reader_of_a_pipe() {
         let mut child = command.args(output).stdout(Stdio::piped()).spawn().unwrap();
         let mut byte = [0];
         std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut byte).unwrap();
-        // The pipe is full soon, and nobody reads on.
+        // The export fills the pipe, whose reader then stops.
         std::thread::sleep(std::time::Duration::from_millis(200));
         assert!(child.try_wait().unwrap().is_none(), "{output:?}: the pipe holds everything");
         send(&child, Signal::TERM);
@@ -110,7 +110,7 @@ fn limited(kilobytes: u32, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn without_memory_commands_end_with_status_1_and_a_message() {
+fn commands_without_memory_exit_with_1_and_a_message() {
     let dirs = tempfile::tempdir().unwrap();
     let path = |name: &str| dirs.path().join(name).to_str().unwrap().to_owned();
     // A path of 200 000 edges.
@@ -147,7 +147,7 @@ fn threads_that_cannot_be_started_are_an_error_and_no_panic() {
         return println!("skipped: this system does not limit memory");
     }
     for arguments in tried {
-        // Already the stack of the first thread needs more than the limit.
+        // The stack of the first thread alone needs more than the limit.
         let mut command = under("ulimit -c 0; ulimit -v 400000 && exec \"$@\"", arguments);
         let output = command.env("RUST_MIN_STACK", "1000000000").env_remove("RUST_BACKTRACE").output().unwrap();
         let stderr = text(&output.stderr);

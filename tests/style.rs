@@ -1,54 +1,196 @@
-//! The prose of the repository keeps to the rules of CONTRIBUTING.md that a program can check.
+//! The prose of the repository, its test names and its commits keep the rules of CONTRIBUTING.md that a program can
+//! check.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-/// Phrases that hide who does what, or that replace a standard term by a private word.
+/// Phrases that hide the actor, or that replace a standard term by a private word. See docs/GLOSSARY.md for the terms.
 const PHRASES: &[&str] = &[
-    "so many",
-    "anew",
-    "is told",
-    "are told",
-    "was told",
-    "were told",
+    // Passive without an actor, or a relative clause without a subject.
+    "told",
     "is asked",
     "are asked",
+    "was asked",
+    "is said",
+    "are said",
+    "was said",
     "is looked at",
     "are looked at",
-    "looked back at",
+    "looked at",
+    "looked for",
+    "looks back",
+    "looked back",
     "who reads",
     "who writes",
     "who computes",
     "who asks",
+    "who waits",
     "whoever",
+    "somebody",
+    "anybody",
+    // Translated idioms.
+    "so many",
+    "anew",
     "another one",
+    "other ones",
     "as a rule",
     "on another way",
+    "on the way",
+    "in one go",
     "stands nowhere",
     "stand nowhere",
     "and some)",
+    "had it not",
+    "wanted to become",
+    "a second thought",
+    "is no accident",
+    "by accident",
+    "to be had",
+    "finds out",
+    "comes out",
+    "came out",
+    "bear out",
+    "bears out",
+    "speak of",
+    "speaks of",
+    "gives up what",
+    "thrown away",
+    "throws away",
+    "turns the planes round",
+    "vouch",
+    "vouches",
+    "mend",
+    "mends",
+    "mended",
+    // Private words for terms of the glossary.
     "look-up",
     "look-ups",
     "second look",
+    "in doubt",
+    "heap in doubt",
+    "lost heap",
+    "way back",
+    "take leave",
+    "takes leave",
+    "again and again",
 ];
 
-/// Files that name the phrases, or whose text is a record of the past.
+/// Frequent misspellings. `scripts/test spelling` checks more, where `typos` is installed.
+const MISSPELLINGS: &[&str] = &[
+    "accross",
+    "acheive",
+    "adress",
+    "agressive",
+    "allready",
+    "alot",
+    "aquire",
+    "arbitary",
+    "begining",
+    "calender",
+    "commited",
+    "comparision",
+    "concious",
+    "consistant",
+    "correspondance",
+    "definately",
+    "dependant on",
+    "desireable",
+    "existance",
+    "explicitely",
+    "guarentee",
+    "gaurantee",
+    "immediatly",
+    "independant",
+    "intialize",
+    "neccessary",
+    "occured",
+    "occurence",
+    "occuring",
+    "overriden",
+    "paramter",
+    "persistant",
+    "posession",
+    "preceeding",
+    "priviledge",
+    "probaly",
+    "propogate",
+    "recieve",
+    "reccomend",
+    "refered",
+    "resistent",
+    "retreive",
+    "seperate",
+    "succesful",
+    "successfull",
+    "suprise",
+    "threshhold",
+    "transfered",
+    "truely",
+    "untill",
+    "wierd",
+    "writen",
+];
+
+/// Words that no test name may contain, because they say nothing to a new reader.
+const PRIVATE_WORDS: &[&str] = &[
+    "anew", "asked", "born", "doubt", "hunt", "lag", "ledger", "likeness", "mended", "nobody", "relay", "settle",
+    "settled", "settles", "somebody", "speaks", "stands", "tells", "thrown", "told", "view", "vouches", "walk",
+    "whatever",
+];
+
+/// Maximum number of characters of a test name.
+const LONGEST_NAME: usize = 70;
+
+/// Maximum number of characters of a commit subject.
+const LONGEST_SUBJECT: usize = 72;
+
+/// The last commit before the rule for commit subjects.
+const FIRST_CHECKED_AFTER: &str = "24f320d";
+
+/// Files that name the phrases, or that record the past.
 const EXCEPTIONS: &[&str] = &["tests/style.rs", "CONTRIBUTING.md", "benches/record"];
 
-fn files(dir: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(dir).unwrap() {
+/// Folders whose prose is checked, besides the files of the root.
+const FOLDERS: &[&str] = &["src", "tests", "benches", "examples", "fuzz", "scripts", "docs", "data"];
+
+/// Adds the files of a folder and its subfolders, without build outputs and data.
+fn add_files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy();
+        let is_skipped = name.starts_with('.') || ["target", "runs", "corpus", "__pycache__"].contains(&&*name);
+        if is_skipped {
+            continue;
+        }
         if path.is_dir() {
-            if !name.starts_with('.') && !["target", "runs", "corpus", "__pycache__"].contains(&&*name) {
-                files(&path, found);
-            }
-        } else if ["rs", "md", "py"].iter().any(|kind| path.extension().is_some_and(|extension| extension == *kind)) {
+            add_files(&path, found);
+        } else {
             found.push(path);
         }
     }
 }
 
-/// Whether the phrase stands in the line as whole words.
+/// Whether a file holds prose: sources, documents, scripts (with or without suffix) and manifests.
+fn has_prose(path: &Path) -> bool {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some(extension) => ["rs", "md", "py", "sh", "toml"].contains(&extension),
+        None => path.starts_with("scripts"),
+    }
+}
+
+/// All files with prose, without the [`EXCEPTIONS`].
+fn prose() -> Vec<(String, String)> {
+    let mut found: Vec<PathBuf> = ["README.md", "CHANGELOG.md", "Cargo.toml", "clippy.toml"].map(PathBuf::from).into();
+    for folder in FOLDERS.iter().map(Path::new).filter(|folder| folder.exists()) {
+        add_files(folder, &mut found);
+    }
+    found.retain(|path| has_prose(path));
+    let named = found.iter().map(|path| (path.to_string_lossy().into_owned(), path));
+    let checked = named.filter(|(name, _)| !EXCEPTIONS.iter().any(|exception| name.starts_with(exception)));
+    checked.map(|(name, path)| (name, std::fs::read_to_string(path).unwrap())).collect()
+}
+
+/// Whether the line contains the phrase as whole words.
 fn contains(line: &str, phrase: &str) -> bool {
     line.match_indices(phrase).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -58,28 +200,107 @@ fn contains(line: &str, phrase: &str) -> bool {
     })
 }
 
-#[test]
-fn prose_has_no_forbidden_phrase() {
+/// Each occurrence of a phrase as "file:line: 'phrase'".
+fn occurrences(phrases: &[&str]) -> Vec<String> {
+    let files = prose();
+    assert!(files.len() > 100, "{} files were read", files.len());
     let mut found = Vec::new();
-    for dir in ["src", "tests", "benches", "fuzz", "scripts", "docs", "data"] {
-        if Path::new(dir).exists() {
-            files(Path::new(dir), &mut found);
-        }
-    }
-    found.extend(["README.md", "CHANGELOG.md"].map(PathBuf::from));
-    let mut wrong = Vec::new();
-    for path in &found {
-        let name = path.to_string_lossy();
-        if EXCEPTIONS.iter().any(|exception| name.starts_with(exception)) {
-            continue;
-        }
-        let text = std::fs::read_to_string(path).unwrap();
+    for (name, text) in &files {
         for (number, line) in text.lines().enumerate() {
             let line = line.to_lowercase();
-            let phrases = PHRASES.iter().filter(|phrase| contains(&line, phrase));
-            wrong.extend(phrases.map(|phrase| format!("{name}:{}: '{phrase}'", number + 1)));
+            let here = phrases.iter().filter(|phrase| contains(&line, phrase));
+            found.extend(here.map(|phrase| format!("{name}:{}: '{phrase}'", number + 1)));
         }
     }
-    assert!(found.len() > 100, "{} files were read", found.len());
-    assert!(wrong.is_empty(), "say who does what:\n{}", wrong.join("\n"));
+    found
+}
+
+#[test]
+fn prose_has_no_forbidden_phrase() {
+    let found = occurrences(PHRASES);
+    assert!(found.is_empty(), "name the actor and use the words of the glossary:\n{}", found.join("\n"));
+}
+
+#[test]
+fn prose_has_no_frequent_misspelling() {
+    let found = occurrences(MISSPELLINGS);
+    assert!(found.is_empty(), "misspelled:\n{}", found.join("\n"));
+}
+
+/// Names of the functions with the attribute `#[test]`.
+fn test_names(text: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut is_test = false;
+    for line in text.lines().map(str::trim) {
+        if line == "#[test]" {
+            is_test = true;
+        } else if let Some(rest) = line.strip_prefix("fn ")
+            && is_test
+        {
+            names.push(rest.split('(').next().unwrap());
+            is_test = false;
+        }
+    }
+    names
+}
+
+#[test]
+fn test_names_are_short_and_without_private_words() {
+    let files = prose();
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for (file, text) in files.iter().filter(|(file, _)| file.ends_with(".rs")) {
+        for name in test_names(text) {
+            count += 1;
+            if name.len() > LONGEST_NAME {
+                wrong.push(format!("{file}: {name} has {} characters", name.len()));
+            }
+            if let Some(word) = name.split('_').find(|word| PRIVATE_WORDS.contains(word)) {
+                wrong.push(format!("{file}: {name} contains '{word}'"));
+            }
+        }
+    }
+    assert!(count > 300, "{count} tests were found");
+    assert!(wrong.is_empty(), "name a test by condition and result:\n{}", wrong.join("\n"));
+}
+
+/// Stdout of git; `None` if git fails.
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Whether a subject starts with a module or folder and a colon: `period: ...`, `storage, table: ...`.
+fn names_a_module(subject: &str) -> bool {
+    let is_name = |name: &str| {
+        let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-./:".contains(c);
+        name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(is_allowed)
+    };
+    let Some((modules, rest)) = subject.split_once(": ") else { return false };
+    modules.split(", ").all(is_name) && !rest.is_empty()
+}
+
+#[test]
+fn commit_subjects_are_short_and_name_a_module() {
+    let range = format!("{FIRST_CHECKED_AFTER}..HEAD");
+    // Without this commit (an archive, a shallow clone, another repository) there is nothing to compare.
+    let is_whole = git(&["merge-base", "--is-ancestor", FIRST_CHECKED_AFTER, "HEAD"]).is_some();
+    let Some(log) = git(&["log", "--no-merges", "--format=%h %s", &range]).filter(|_| is_whole) else {
+        return println!("skipped: no git history with commit {FIRST_CHECKED_AFTER}");
+    };
+    let mut wrong = Vec::new();
+    for (commit, subject) in log.lines().filter_map(|line| line.split_once(' ')) {
+        let length = subject.chars().count();
+        if length > LONGEST_SUBJECT {
+            wrong.push(format!("{commit} has {length} characters: {subject}"));
+        }
+        if !names_a_module(subject) {
+            wrong.push(format!("{commit} does not start with 'module: ': {subject}"));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "subjects of at most {LONGEST_SUBJECT} characters, as 'module: verb object':\n{}",
+        wrong.join("\n")
+    );
 }

@@ -1,4 +1,4 @@
-//! Surveys and their tables: what belongs to a survey, what is missing, and records that cannot be right.
+//! Surveys and their tables: which records belong to a survey, which are missing, and which cannot be true.
 
 mod support;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::atomic::AtomicBool;
-use support::{grundy, run_well, text};
+use support::{grundy, json_of, reply, run_well, text};
 use tempfile::TempDir;
 
 /// A directory in which commands run.
@@ -28,14 +28,14 @@ impl Home {
         grundy(line.split_whitespace()).current_dir(self.0.path()).output().unwrap()
     }
 
-    /// The stdout of a command that succeeds, and its stderr.
+    /// Stdout and stderr of a command, which must succeed.
     fn well(&self, line: &str) -> (String, String) {
         let output = self.command(line);
         assert_eq!(output.status.code(), Some(0), "{line}: {}", text(&output.stderr));
         (text(&output.stdout), text(&output.stderr))
     }
 
-    /// The stderr of a command that fails, with nothing on stdout and no character that moves a cursor.
+    /// Stderr of a command that fails, with nothing on stdout and no control characters.
     fn fails(&self, status: i32, line: &str, words: &[&str]) -> String {
         let output = self.command(line);
         let stderr = text(&output.stderr);
@@ -51,7 +51,7 @@ impl Home {
         serde_json::from_slice(&std::fs::read(self.path(name)).unwrap()).unwrap()
     }
 
-    /// Writes a record with other fields.
+    /// Writes a record with changed fields.
     fn change(&self, from: &str, to: &str, fields: &[(&str, Value)]) {
         let mut record = self.record(from);
         for (key, value) in fields {
@@ -71,7 +71,7 @@ fn entries(dir: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn real_records_of_a_game_agree_whatever_their_lengths_and_methods() {
+fn records_of_one_game_agree_for_all_lengths_and_methods() {
     let stop = AtomicBool::new(false);
     let (fast, slow) = (Method::Sparse(Kernel::best()), Method::Definition);
     let names = ["grundy", "grundy:d=3", "remove-a-square", "0.6", "0.007", "0.16", "0.104", "4.322"];
@@ -80,7 +80,7 @@ fn real_records_of_a_game_agree_whatever_their_lengths_and_methods() {
         let mut lengths =
             vec![(fast, 3), (fast, 64), (fast, 300), (slow, 300), (fast, 1000), (slow, 1000), (fast, 9000)];
         if rule.name() == "grundy" {
-            lengths.extend([(fast, 1 << 16), (fast, 70_000)]); // with rares
+            lengths.extend([(fast, 1 << 16), (fast, 70_000)]); // with rare positions
         }
         let records: Vec<Record> = lengths
             .into_iter()
@@ -128,16 +128,16 @@ fn merge_refuses_records_that_cannot_both_be_true() {
             home.fails(3, &format!("merge {dirs}"), &["0.77.json", "contradicts"]);
         }
     }
-    // What looked further and says the same.
+    // A longer search with the same result.
     home.change("good/0.77.json", "more/0.77.json", std::slice::from_ref(&far));
     assert!(home.well("merge good more").0.contains("| 100000000 |"));
-    // A proof counts more than more values.
+    // A proof outweighs a longer search without one.
     home.change("good/0.77.json", "seen/0.77.json", &observed);
     assert_eq!(home.well("merge seen good").0, home.well("merge good").0);
 }
 
 #[test]
-fn fields_that_do_not_fit_are_damage_and_nothing_of_them_reaches_the_terminal() {
+fn inconsistent_or_hostile_fields_are_damage_and_never_printed_raw() {
     let home = Home::new();
     std::fs::write(home.path("games"), "kayles\n").unwrap();
     home.well("-q survey games --to 5000 -o good");
@@ -204,7 +204,7 @@ fn fields_that_do_not_fit_are_damage_and_nothing_of_them_reaches_the_terminal() 
 }
 
 #[test]
-fn merge_lists_what_is_missing_and_writes_no_table() {
+fn merge_lists_missing_games_and_writes_no_table() {
     let home = Home::new();
     let survey = "-q survey --digits 2 --to 200";
     for shard in 0..8 {
@@ -213,7 +213,7 @@ fn merge_lists_what_is_missing_and_writes_no_table() {
     home.well(&format!("{survey} -o whole"));
     let table = home.well("merge whole").0;
     assert_eq!(home.well("merge s7 s1 s2 s3 s4 s5 s6 s0"), (table.clone(), String::new()));
-    // Two of eight shards.
+    // Two of eight shards are missing.
     let two = home.fails(
         4,
         "merge s0 s3 -o table.md",
@@ -224,9 +224,9 @@ fn merge_lists_what_is_missing_and_writes_no_table() {
     let (partial, warning) = home.well("merge s0 s3 --partial");
     assert!(partial.lines().count() > 2 && partial.lines().count() < table.lines().count());
     assert!(partial.lines().all(|line| table.contains(line)) && warning.contains("shard 1/8"), "{partial}{warning}");
-    // The records of the whole survey stand in for shards that are not there.
+    // The records of the whole survey replace the missing shards.
     assert_eq!(home.well("merge s0 whole").0, table);
-    // A record that was removed, many, and one that was not examined as far as the plan says.
+    // A removed record, many, and one that was not searched as far as the plan requires.
     std::fs::remove_file(home.path("whole/0.4.json")).unwrap();
     home.fails(4, "merge whole", &["1 of 128 results are missing", "0.4: no record (whole)"]);
     for game in codes(2) {
@@ -243,7 +243,7 @@ fn merge_lists_what_is_missing_and_writes_no_table() {
 }
 
 #[test]
-fn merge_refuses_directories_without_a_survey_and_says_when_completeness_is_unknown() {
+fn merge_requires_surveys_and_reports_unknown_completeness() {
     let home = Home::new();
     std::fs::create_dir(home.path("empty")).unwrap();
     run_well("kayles", &home.path("run"), &["--to", "5000"]);
@@ -260,7 +260,7 @@ fn merge_refuses_directories_without_a_survey_and_says_when_completeness_is_unkn
         same == table && warning.contains("good") && warning.contains("cannot tell whether records are missing"),
         "{warning}"
     );
-    // The next survey there makes the plan.
+    // The next survey there writes the plan.
     home.well("-q survey games --to 500 -o good");
     assert_eq!(home.well("merge good"), (table, String::new()));
 }
@@ -290,7 +290,7 @@ fn a_survey_is_continued_by_its_own_plan_only() {
 }
 
 #[test]
-fn files_of_others_are_not_overwritten() {
+fn foreign_files_are_not_overwritten() {
     let home = Home::new();
     for name in ["survey.md", "survey.csv", "notes.json", "lock", ".hidden"] {
         let dir = home.path(&format!("of-{name}"));
@@ -331,7 +331,7 @@ fn shards_divide_the_games_evenly_by_a_hash_of_the_code() {
     let plan = |shard| Plan::new(Games::Digits(3), (shard, SHARDS), 100).unwrap();
     let parts: Vec<Vec<_>> = (0..SHARDS).map(|shard| plan(shard).mine()).collect();
     for (shard, part) in (0..).zip(&parts) {
-        // 1024 games: 128 and at most four standard deviations more or less.
+        // 1024 games: 128 per shard, within four standard deviations.
         assert!((85..=171).contains(&part.len()), "shard {shard} has {} games", part.len());
         for last in 0..8 {
             let ending = |name: &str| name.ends_with(char::from(b'0' + last));
@@ -351,7 +351,7 @@ fn shards_divide_the_games_evenly_by_a_hash_of_the_code() {
     assert!(Plan::new(Games::Digits(1), (8, 8), 100).is_err() && Plan::new(Games::Digits(7), (0, 1), 100).is_err());
 }
 
-/// Nim is proved with saltus 1: its largest value grows with the number of values, which contradicts nothing.
+/// Nim is proved with saltus 1, so its largest value grows with the number of values. This is no contradiction.
 #[test]
 fn records_of_nim_of_two_lengths_are_merged() {
     let home = Home::new();
@@ -360,4 +360,97 @@ fn records_of_nim_of_two_lengths_are_merged() {
     home.well("-q survey games --to 300 -o long");
     let (table, _) = home.well("merge short long --format csv");
     assert!(table.contains("nim,proved,1,0,299,299,"), "{table}");
+}
+
+#[test]
+fn shards_give_the_table_of_the_whole_and_lost_records_are_redone() {
+    let home = tempfile::tempdir().unwrap();
+    let path = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    let (whole, a, b) = (path("whole"), path("a"), path("b"));
+    let survey = |more: &[&str]| {
+        let (status, stdout, stderr) = reply(&[&["-q", "survey", "--digits", "1", "--to", "2^15"][..], more].concat());
+        assert_eq!(status, 0, "{more:?}: {stderr}");
+        stdout
+    };
+    assert!(survey(&["-o", &whole]).contains("16 games, 16 of them new"));
+    survey(&["-o", &a, "--shard", "0/2"]);
+    survey(&["-o", &b, "--shard", "1/2", "--threads", "1", "--kernel", "scalar"]);
+    let table = std::fs::read_to_string(home.path().join("whole/survey.csv")).unwrap();
+    let (status, merged, _) = reply(&["merge", &b, &a, "--format", "csv"]);
+    assert_eq!((status, merged.as_str()), (0, table.as_str()));
+    assert_eq!(table.lines().count(), 17);
+    assert!(table.contains("\n0.4,proved,34,54,9,"), "{table}");
+    let markdown = std::fs::read_to_string(home.path().join("whole/survey.md")).unwrap();
+    assert_eq!(reply(&["merge", &a, &b]).1, markdown);
+    assert_eq!(reply(&["merge", &a, &b, "--json"]).1.lines().count(), 16);
+    // Each record equals the result of the single command.
+    for line in reply(&["merge", &whole, "--json"]).1.lines() {
+        let record: serde_json::Value = serde_json::from_str(line).unwrap();
+        let game = record["game"].as_str().unwrap();
+        let single = json_of(&["-q", "period", game, "--to", "2^13", "--json"]);
+        for key in ["status", "period", "preperiod"] {
+            assert_eq!(record[key], single[key], "{game}");
+        }
+    }
+    std::fs::remove_file(home.path().join("whole/0.4.json")).unwrap();
+    assert!(survey(&["-o", &whole]).contains("16 games, 1 of them new"));
+    assert!(survey(&["-o", &whole]).contains("16 games, 0 of them new"));
+    assert_eq!(std::fs::read_to_string(home.path().join("whole/survey.csv")).unwrap(), table);
+    // An altered record, and a record of a different game under this name.
+    let record = std::fs::read_to_string(home.path().join("whole/0.4.json")).unwrap();
+    let wrong = [record.replace("34", "17"), record[1..].to_owned(), record.replace("0.4", "0.6")];
+    for (i, wrong) in wrong.iter().enumerate() {
+        std::fs::write(home.path().join("a/0.4.json"), wrong).unwrap();
+        let (status, stdout, stderr) = reply(&["merge", &whole, &a]);
+        assert_eq!((status, stdout.as_str()), (3, ""), "{i}: {stderr}");
+        assert!(stderr.contains("0.4.json"), "{stderr}");
+    }
+}
+
+#[test]
+fn game_lists_allow_comments_and_mistakes_are_reported_by_line() {
+    let home = tempfile::tempdir().unwrap();
+    let list = home.path().join("games.txt");
+    let (list_name, out) = (list.to_str().unwrap(), home.path().join("out"));
+    let arguments = ["-q", "survey", list_name, "-o", out.to_str().unwrap(), "--to", "4096"];
+    std::fs::write(&list, "# octal games\nkayles   # .77\n\n.77\ngrundy:d=2\nremove-a-square\n").unwrap();
+    let (status, stdout, stderr) = reply(&arguments);
+    assert!(status == 0 && stdout.contains("3 games, 3 of them new; 3 periods proved"), "{stdout}{stderr}");
+    std::fs::write(&list, "kayles\n# fine\n0.78\n").unwrap();
+    let (status, stdout, stderr) = reply(&arguments);
+    assert_eq!((status, stdout.as_str()), (2, ""));
+    assert!(stderr.contains("line 3") && stderr.contains("position 4"), "{stderr}");
+    std::fs::write(&list, "# nothing\n").unwrap();
+    assert_eq!(reply(&arguments).0, 2);
+}
+
+/// The longer search counts; a game that cannot be searched does not end a survey; a name may be long.
+#[test]
+fn survey_keeps_the_longest_search_and_continues_after_a_failure() {
+    let home = tempfile::tempdir().unwrap();
+    let path = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    let long = format!("0.{}", "3".repeat(300));
+    std::fs::write(path("games"), format!("4.364\n{long}\nkayles\n")).unwrap();
+    let survey = |to: &str, out: &str| reply(&["-q", "survey", &path("games"), "--to", to, "-o", &path(out)]);
+    let row = |dirs: &[&str]| {
+        let all: Vec<String> = dirs.iter().map(|dir| path(dir)).collect();
+        let arguments: Vec<&str> =
+            ["merge", "--format", "csv"].into_iter().chain(all.iter().map(String::as_str)).collect();
+        reply(&arguments).1.lines().find(|line| line.starts_with("4.364")).unwrap().to_owned()
+    };
+    assert_eq!(survey("500", "near").0, 0);
+    assert_eq!(survey("24000", "far").0, 0);
+    assert_eq!(row(&["near", "far"]), row(&["far"]));
+    assert_eq!(row(&["far", "near"]), row(&["far"]));
+    let before = row(&["near"]);
+    assert_eq!(survey("600", "near").0, 0);
+    let through = |row: &str| row.rsplit(',').nth(1).unwrap().parse::<u64>().unwrap();
+    assert!(through(&row(&["near"])) >= through(&before), "{before} became {}", row(&["near"]));
+    // A value above 65535 occurs soon: this game has no record, the others have.
+    std::fs::write(path("games"), "grundy:d=100000\nkayles\n").unwrap();
+    assert_eq!(survey("2000", "other").0, 0);
+    // A foreign file.
+    std::fs::write(home.path().join("other/notes.json"), "{}").unwrap();
+    let (status, _, stderr) = survey("2000", "other");
+    assert!(status == 3 && stderr.contains("notes.json"), "{stderr}");
 }

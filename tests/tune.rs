@@ -1,4 +1,4 @@
-//! Tunes: files read back note by note, and what the article in Eureka 16 says of the sequences that Guy played.
+//! Tunes: files parsed note by note, and the statements of the article in Eureka 16 on the sequences that Guy played.
 
 mod support;
 
@@ -12,7 +12,7 @@ fn defined(game: &str, count: usize) -> Vec<u16> {
     definition::values(&game.parse().unwrap(), count).unwrap()
 }
 
-/// What a player would hear: the notes with their length in beats, beats a bar, microseconds a beat.
+/// The notes with their length in beats, beats per bar, microseconds per beat.
 fn heard(bytes: &[u8]) -> (Vec<(u8, f64)>, u8, u32) {
     let smf = Smf::parse(bytes).unwrap();
     assert_eq!(smf.header.format, Format::SingleTrack);
@@ -44,14 +44,14 @@ fn heard(bytes: &[u8]) -> (Vec<(u8, f64)>, u8, u32) {
     (notes, bar, beat)
 }
 
-/// The white keys from middle C (60) upwards, as a keyboard has them.
+/// The white keys of a keyboard from middle C (60) upwards.
 fn white_keys() -> Vec<u8> {
     let black = [1, 3, 6, 8, 10];
     (60..=127).filter(|key| !black.contains(&(key % 12))).collect()
 }
 
 #[test]
-fn values_are_the_white_keys_from_middle_c_and_fold_by_octaves() {
+fn values_map_to_white_keys_from_middle_c_and_fold_by_octaves() {
     let keys = white_keys();
     assert_eq!(keys[..8], [60, 62, 64, 65, 67, 69, 71, 72]);
     assert_eq!(keys.len(), usize::from(HIGHEST) + 1);
@@ -125,15 +125,15 @@ fn a_tune_is_written_whole_or_not_at_all() {
         assert!(output.stdout.is_empty(), "{arguments:?}");
     }
     std::fs::create_dir(dir.path().join("none")).unwrap();
-    // A directory of the name stands in the way of the last step.
+    // A directory of this name makes the last step fail.
     std::fs::create_dir(&path).unwrap();
     let output = grundy(["tune", "-o", path.to_str().unwrap()]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(std::fs::read_dir(dir.path().join("none")).unwrap().count(), 1, "no unfinished file stays");
 }
 
-/// Games of rows by the words of the article: whether `taken` adjacent counters from place `at` of a row may go. A move
-/// leaves two rows, perhaps empty, so a position is a list of rows.
+/// Games of rows as the article describes them: whether a move may take `taken` adjacent counters at place `at` of a
+/// row. A move leaves two rows, perhaps empty, so a position is a list of rows.
 struct Rows {
     may: fn(row: usize, taken: usize, at: usize) -> bool,
 }
@@ -154,7 +154,7 @@ impl Game for Rows {
 }
 
 #[test]
-fn the_rules_of_6_of_4_and_of_kayles_are_those_told_in_words() {
+fn rules_of_6_4_and_kayles_match_their_description_in_words() {
     type May = fn(usize, usize, usize) -> bool;
     let games: [(&str, May); 3] = [
         // "Any one counter can be removed, except a single counter standing on its own."
@@ -172,7 +172,7 @@ fn the_rules_of_6_of_4_and_of_kayles_are_those_told_in_words() {
     }
 }
 
-/// Up to `end`, the least shift p below 60 under which most values repeat, and whether all do.
+/// The least shift p below 60 under which most values repeat, and whether all do.
 fn nearest_period(values: &[u16]) -> (usize, bool) {
     let same = |p: usize| values.windows(p + 1).filter(|w| w[0] == w[p]).count() as f64 / (values.len() - p) as f64;
     let best = (1..60).rev().max_by(|&a, &b| same(a).total_cmp(&same(b))).unwrap();
@@ -180,7 +180,7 @@ fn nearest_period(values: &[u16]) -> (usize, bool) {
 }
 
 #[test]
-fn grundys_game_tries_to_have_period_3_and_6_tries_26_but_jumps_keep_appearing() {
+fn grundys_game_repeats_3_and_game_6_repeats_26_only_with_jumps() {
     let (grundy, officers) = (defined("grundy", 301), defined(".6", 301));
     for from in [0, 100, 150] {
         assert_eq!(nearest_period(&grundy[from..]), (3, false), "Grundy's game from {from} to 300");

@@ -1,4 +1,7 @@
-//! The levels of `grundy verify`: each passes good runs and finds what it should, at the place where it is.
+//! The levels of `grundy verify`: each passes correct runs, finds the errors that its documentation states, and
+//! reports their place.
+//!
+//! Extend this file for a level of `verify`, and `damage.rs` for damaged files of a run.
 
 mod support;
 
@@ -35,7 +38,7 @@ fn fast(game: &str, count: usize) -> Vec<u16> {
     solver::values(&rule(game), Method::Sparse(Kernel::best()), count).unwrap()
 }
 
-/// Nim with at most 700 tokens taken, and a split: values above 512, which have no byte codes, and yet sparse.
+/// Nim with at most 700 tokens taken, and a split: values above 512, which have no byte codes, and a sparse space.
 fn wide() -> Rule {
     let nim = (1..=700).flat_map(|s| [(s, Leaves::One), (s, Leaves::Nothing)]);
     let moves = nim.chain([(3, Leaves::Two { min_difference: 1 })]);
@@ -70,7 +73,7 @@ fn level(dir: &Path, level: &str, range: Option<Range<u64>>) -> grundy::Result<R
     }
 }
 
-/// Both levels that look at every value, of a sequence in memory under a space.
+/// Results of both levels that check every value, for a sequence in memory under a space.
 fn excluded(rule: &Rule, space: SparseSpace, values: &[u16], range: Range<u64>) -> grundy::Result<u64> {
     let stats = &SequenceStats::of(values, space, &SequenceStats::default()).unwrap();
     verify::exclusion::check(Target { rule, space, values, stats }, range, |_, _| {})
@@ -82,7 +85,7 @@ fn recomputed(rule: &Rule, space: SparseSpace, values: &[u16], range: Range<u64>
     verify::recompute::check(Target { rule, space, values, stats }, method, range, |_, _| {})
 }
 
-/// The heap that an error of a check is about.
+/// The n of a failed check.
 fn heap<T>(checked: grundy::Result<T>) -> Option<u64> {
     match checked {
         Ok(_) => None,
@@ -92,7 +95,7 @@ fn heap<T>(checked: grundy::Result<T>) -> Option<u64> {
 }
 
 #[test]
-fn every_level_passes_good_runs_of_all_kinds_of_games_whatever_the_range() {
+fn every_level_passes_correct_runs_on_any_range() {
     let tally = Tally::begin("verify: good runs");
     let random = &mut Random::new("good runs");
     let mut checked = 0;
@@ -129,11 +132,15 @@ fn every_level_passes_good_runs_of_all_kinds_of_games_whatever_the_range() {
                     Err(Error::NoSpace { .. }) if name == "exclusion" && spaceless => continue,
                     report => report.unwrap_or_else(|e| panic!("{game} {name} {range:?}: {e}")),
                 };
-                let asked = range.clone().unwrap_or(0..to);
+                let expected_range = range.clone().unwrap_or(0..to);
                 assert_eq!(report.unchecked, None);
                 if name == "exclusion" || name == "recompute" {
-                    let length = asked.end - asked.start;
-                    assert_eq!((report.from, report.to, report.checked), (asked.start, asked.end, length), "{game}");
+                    let length = expected_range.end - expected_range.start;
+                    assert_eq!(
+                        (report.from, report.to, report.checked),
+                        (expected_range.start, expected_range.end, length),
+                        "{game}"
+                    );
                 }
                 assert_eq!(report.kernel.is_some(), name == "recompute" || name == "definition");
                 checked += 1;
@@ -148,7 +155,7 @@ fn every_level_passes_good_runs_of_all_kinds_of_games_whatever_the_range() {
     tally.end(checked, "every range of every game passed each of the levels");
 }
 
-/// The values of all options of n: those from pairs with one rare part and from moves without two heaps, and all.
+/// The values of the options of n: those of pairs with one rare part and of moves without two heaps, and all of them.
 fn options(rule: &Rule, space: SparseSpace, values: &[u16], n: usize) -> (Vec<u16>, Vec<u16>) {
     let is_rare = |m: usize| space.is_rare(values[m], m as u64);
     let mut one_rare: Vec<u16> = rule.single_options(n as u64, |m| values[m as usize]).collect();
@@ -168,7 +175,7 @@ fn options(rule: &Rule, space: SparseSpace, values: &[u16], n: usize) -> (Vec<u1
     (one_rare, all)
 }
 
-/// One wrong value among right ones: exclusion finds exactly what its statement says, every value too low among it;
+/// One wrong value among correct ones: exclusion finds exactly what it states, including every value that is too low;
 /// recomputing and the definition find all.
 #[test]
 fn a_wrong_value_is_found_as_each_level_states() {
@@ -222,7 +229,7 @@ fn a_wrong_value_is_found_as_each_level_states() {
                 assert_eq!(heap(recomputed(&rule, space, &values, place)), Some(n as u64), "{setting}: recompute");
                 let whole = 0..count as u64;
                 assert_eq!(heap(recomputed(&rule, space, &values, whole.clone())), Some(n as u64), "{setting}");
-                // A wrong value may contradict a later one first.
+                // A wrong value may first contradict a later one.
                 let found = heap(excluded(&rule, space, &values, whole));
                 assert!(
                     found.is_none_or(|found| found >= n as u64) && found.is_some() >= is_told,
@@ -239,10 +246,10 @@ fn a_wrong_value_is_found_as_each_level_states() {
     tally.end(low + high, &seen);
 }
 
-/// A run without witnesses writes the least common value where a smaller rare one is right: exclusion says nothing of
-/// it, as it states; recomputing finds it.
+/// A run without witnesses writes the least common value where a smaller rare one is correct. Exclusion does not
+/// detect this, as it states; recomputing does.
 #[test]
-fn a_missed_rare_heap_is_found_by_recomputing_only() {
+fn missed_rare_position_is_found_only_by_recomputing() {
     let rule = rule("grundy");
     let right = fast("grundy", 20_000);
     let space = space(&rule, &right);
@@ -251,8 +258,8 @@ fn a_missed_rare_heap_is_found_by_recomputing_only() {
     for n in rares.step_by(9) {
         let (one_rare, _) = options(&rule, space, &right[..n], n);
         let missed = (0..).find(|&v| !space.is_rare(v, n as u64) && !one_rare.contains(&v)).unwrap();
-        assert!(missed > right[n], "a rare heap has a value below the least common one");
-        // Continued from there as if it were right.
+        assert!(missed > right[n], "a rare position has a value below the least common one");
+        // Later values computed from the wrong one.
         let mut poisoned = right[..n].to_vec();
         poisoned.push(missed);
         let method = Method::Sparse(Kernel::best());
@@ -262,12 +269,12 @@ fn a_missed_rare_heap_is_found_by_recomputing_only() {
         assert_eq!(heap(recomputed(&rule, space, &poisoned, whole)), Some(n as u64));
         tried += 1;
     }
-    assert!(tried > 10, "{tried} rare heaps tried");
+    assert!(tried > 10, "{tried} rare positions tried");
 }
 
-/// Several parts, several wrong values: the lowest is reported, although later parts begin behind wrong values.
+/// Several parts with several wrong values: the lowest n is reported, although later parts begin after wrong values.
 #[test]
-fn of_several_wrong_values_in_many_parts_the_lowest_is_told() {
+fn lowest_of_several_wrong_values_is_reported() {
     let tally = Tally::begin("verify: several parts");
     let random = &mut Random::new("several parts");
     let rule = rule("0.106");
@@ -290,12 +297,12 @@ fn of_several_wrong_values_in_many_parts_the_lowest_is_told() {
         let found = heap(excluded(&rule, space, &values, from..all));
         assert!(found.is_none_or(|n| n >= lowest), "{found:?} is right, {lowest} is the lowest that is wrong");
     }
-    tally.end(tried, "recompute told the lowest wrong value of parts computed side by side");
+    tally.end(tried, "recompute reported the lowest wrong value of parts computed in parallel");
 }
 
-/// Values whose lookups reach far back, with a window that is drained on the way.
+/// Values with distant lookups, so that the window is drained in between.
 #[test]
-fn exclusion_finds_what_repeats_an_option_wherever_it_is() {
+fn exclusion_finds_a_value_equal_to_an_option_anywhere() {
     let tally = Tally::begin("verify: exclusion far out");
     let random = &mut Random::new("exclusion far out");
     let rule = rule("grundy");
@@ -317,9 +324,9 @@ fn exclusion_finds_what_repeats_an_option_wherever_it_is() {
     tally.end(tried, "the value of an option planted anywhere below 9 500 000 was found at its place");
 }
 
-/// A run directory in which one value is wrong, and all later ones were computed from it: journal and digest agree.
+/// One value is wrong, all later ones are computed from it, and journal and digest agree with them.
 #[test]
-fn a_poisoned_run_whose_journal_agrees_passes_the_digest_and_not_the_others() {
+fn consistent_wrong_run_passes_only_the_digest_level() {
     let tally = Tally::begin("verify: poisoned runs");
     let random = &mut Random::new("poisoned runs");
     let rule = rule("grundy");
@@ -360,12 +367,15 @@ fn a_poisoned_run_whose_journal_agrees_passes_the_digest_and_not_the_others() {
             }
         }
     }
-    tally.end(tried, "a value too low with all later ones made of it: found at its place by exclusion and recompute");
+    tally.end(
+        tried,
+        "a value too low with all later ones computed from it: found at its place by exclusion and recompute",
+    );
 }
 
 /// A byte altered on the disk is reported with its n, or as rare positions that differ from the journal.
 #[test]
-fn rare_heaps_that_are_not_those_of_the_journal_are_told_whatever_the_range() {
+fn altered_byte_is_reported_by_n_or_as_differing_rare_positions() {
     let dir = tempfile::tempdir().unwrap();
     compute(dir.path(), "grundy", 9000, Width::U8);
     let path = dir.path().join("values.npy");
@@ -380,7 +390,7 @@ fn rare_heaps_that_are_not_those_of_the_journal_are_told_whatever_the_range() {
 }
 
 #[test]
-fn a_game_without_a_space_is_refused_by_exclusion_and_told_what_else_there_is() {
+fn exclusion_refuses_a_game_without_a_space_and_names_alternatives() {
     let dir = tempfile::tempdir().unwrap();
     run_well("0.07", dir.path(), &["--to", "6000"]);
     let output = verified(dir.path(), "exclusion", &[]);
@@ -393,7 +403,7 @@ fn a_game_without_a_space_is_refused_by_exclusion_and_told_what_else_there_is() 
 }
 
 #[test]
-fn recomputing_takes_another_kernel_than_the_run_did() {
+fn recomputing_uses_a_different_kernel_than_the_run() {
     for kernel in Kernel::available() {
         let dir = tempfile::tempdir().unwrap();
         run_well("grundy", dir.path(), &["--to", "9000", "--kernel", kernel.name()]);
@@ -404,7 +414,7 @@ fn recomputing_takes_another_kernel_than_the_run_did() {
 }
 
 #[test]
-fn no_level_needs_permission_to_write_or_touches_anything() {
+fn no_level_writes_or_needs_write_permission() {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("run");
     compute(&dir, "0.6", 9000, Width::U8);
@@ -427,7 +437,7 @@ fn mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn all_levels_pass_while_the_run_goes_on() {
+fn all_levels_pass_during_the_run() {
     let dir = tempfile::tempdir().unwrap();
     let mut going = grundy(["-q", "run", "grundy", "--threads", "1", "--dir"])
         .arg(dir.path())
@@ -450,9 +460,10 @@ fn all_levels_pass_while_the_run_goes_on() {
     assert_eq!(going.wait().unwrap().code(), Some(130));
 }
 
-/// .106 with a segment freed between the first 2^26 values and the last ones, and three segments hashed side by side.
+/// .106 with a segment discarded between the first 2^26 values and the last ones, and three segments hashed in
+/// parallel.
 #[test]
-fn of_a_run_that_keeps_less_what_is_kept_is_checked_and_wrong_values_there_are_told() {
+fn kept_values_are_checked_and_wrong_ones_reported() {
     const TO: u64 = 90_000_000;
     const FREED: Range<u64> = 1 << 26..(1 << 26) + (1 << 24);
     let random = &mut Random::new("kept");
@@ -491,19 +502,19 @@ fn of_a_run_that_keeps_less_what_is_kept_is_checked_and_wrong_values_there_are_t
     assert!(level(dir.path(), "digest", None).is_ok());
 }
 
-/// What a seed draws is the same on any number of threads, and the values of a sample are right.
+/// The sample of a seed is the same on any number of threads, and its values are correct.
 #[test]
-fn a_sample_of_all_heaps_is_the_definition() {
+fn sampled_values_equal_the_definition() {
     let values = definition::values(&rule("0.6"), 3000).unwrap();
     let heaps: Vec<u64> = (0..values.as_slice().len() as u64).collect();
-    let mut told = Vec::new();
-    verify::sample(&rule("0.6"), values.as_slice(), &heaps, |done, all| told.push((done, all))).unwrap();
-    assert_eq!(told.last(), Some(&(3000, 3000)));
+    let mut reports = Vec::new();
+    verify::sample(&rule("0.6"), values.as_slice(), &heaps, |done, all| reports.push((done, all))).unwrap();
+    assert_eq!(reports.last(), Some(&(3000, 3000)));
     let sequence: &dyn Sequence = &Holding(values);
     verify::sample(&rule("0.6"), sequence, &heaps[2990..], |_, _| {}).unwrap();
 }
 
-/// A sequence behind a pointer, as other callers may hold one.
+/// A sequence behind a pointer, as other callers may have.
 struct Holding(Vec<u16>);
 
 impl Sequence for Holding {
@@ -516,9 +527,9 @@ impl Sequence for Holding {
     }
 }
 
-/// All checks pass here; where a run cannot be written, that is reported line by line and by the exit status.
+/// All checks pass here. If a run cannot be written, the lines and the exit status report it.
 #[test]
-fn the_self_test_passes_here_and_says_what_fails() {
+fn self_test_passes_and_reports_failures() {
     let output = grundy(["selftest", "--json"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_in_words_say_whether_they_are_exact() {
+    fn sizes_in_words_state_whether_they_are_exact() {
         assert_eq!(Size { least: 7, most: 7 }.in_words(), "7 bytes");
         assert_eq!(Size { least: 1, most: 13_100_000_000 }.in_words(), "at most 13100000000 bytes (13.1 GB)");
     }

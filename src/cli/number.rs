@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_is_wrong() {
+    fn refusals_state_the_mistake() {
         for large in ["2^64", "1e20", "9e99999999999", "2^32*2^32", "99999999999999999999999999999999999999999999"] {
             assert!(number(large).unwrap_err().contains("less than 2^64"), "{large}");
         }

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_stale_directories_are_removed() {
+    fn only_stale_directories_of_grundy_are_removed() {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
         fs::create_dir(at("grundy-verify-empty")).unwrap();

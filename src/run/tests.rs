@@ -58,7 +58,7 @@ fn last_record(dir: &Dir) -> Record {
 }
 
 #[test]
-fn a_flip_in_memory_opens_the_run_again_is_counted_and_leaves_no_trace() {
+fn memory_bit_flip_restarts_the_run_and_is_counted() {
     let values = definition::values(&"0.6".parse().unwrap(), 20_000).unwrap();
     let mut chain = DigestChain::new();
     chain.update(&values);
@@ -90,7 +90,7 @@ fn a_flip_in_memory_opens_the_run_again_is_counted_and_leaves_no_trace() {
 
 /// What is computed and not yet written is nowhere else: a bit that flips there would be committed.
 #[test]
-fn a_bit_that_flips_in_what_waits_to_be_written_is_never_committed() {
+fn bit_flip_in_the_output_buffer_is_never_committed() {
     let tally = Tally::begin("flips in the output buffer");
     let rounds = cases(100, 20_000);
     let mut random = Random::new("flips in the output buffer");
@@ -125,7 +125,7 @@ fn a_bit_that_flips_in_what_waits_to_be_written_is_never_committed() {
 
 /// A table that agrees with its journal and has a wrong value, as a mistake of the program would leave it.
 #[test]
-fn a_wrong_value_that_is_committed_stops_the_run_until_it_goes_back_before_it() {
+fn committed_wrong_value_stops_the_run_until_rollback_before_it() {
     let (rule, stop) = ("0.07".parse::<Rule>().unwrap(), AtomicBool::new(false));
     let values = definition::values(&rule, 5000).unwrap();
     let mut chain = DigestChain::new();
@@ -184,7 +184,7 @@ fn a_wrong_value_that_is_committed_stops_the_run_until_it_goes_back_before_it() 
 
 /// Damage and a suspect at once: the damage is reported or repaired, and the suspect is rechecked in the values that agree.
 #[test]
-fn going_back_because_of_damage_does_not_forget_a_heap_in_doubt() {
+fn rollback_because_of_damage_keeps_the_suspect() {
     let rule = "0.07".parse::<Rule>().unwrap();
     let policy = RunPolicy { commit_every: Some(500), repair: true, seed: None };
     let memory = Arc::new(Memory::new());
@@ -227,7 +227,7 @@ fn going_back_because_of_damage_does_not_forget_a_heap_in_doubt() {
 
 /// A failure that a stop follows at once is counted all the same.
 #[test]
-fn a_check_that_fails_while_the_run_is_stopped_is_counted() {
+fn check_that_fails_during_a_stop_is_counted() {
     let (rule, stop) = ("0.6".parse::<Rule>().unwrap(), AtomicBool::new(false));
     let policy = RunPolicy { commit_every: Some(1000), ..RunPolicy::default() };
     let (dir, mut notes) = (Dir::on(Arc::new(Memory::new()), Path::new("run")), Notes::default());
@@ -253,7 +253,7 @@ fn a_check_that_fails_while_the_run_is_stopped_is_counted() {
 
 /// A machine that fails every 6 s, of which opening the run takes 1 s, keeps most of what it computes.
 #[test]
-fn commits_come_early_after_the_first_block_and_then_less_often() {
+fn commit_intervals_grow_from_short_to_long() {
     let begun = Instant::now();
     let at = |milliseconds| begun + Duration::from_millis(milliseconds);
     let mut clock = CommitClock::new();
@@ -271,7 +271,7 @@ fn commits_come_early_after_the_first_block_and_then_less_often() {
 }
 
 #[test]
-fn another_result_the_second_time_is_an_accident_and_the_same_one_is_not() {
+fn failure_is_retried_unless_it_repeats_identically() {
     let differs = |n: u64| Error::Differs { n, value: 1, again: 2, how: "a test".into() };
     let done =
         || Ok(Outcome { rule: "kayles".parse().unwrap(), progress: Progress::default(), computed: 0, stopped: false });

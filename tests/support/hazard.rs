@@ -1,4 +1,5 @@
-//! Chance that can be repeated, and how much of it was tried: for the tests of hazards, outside and inside of the library.
+//! Tools for tests of hazards, inside and outside the library: repeatable random numbers, numbers of cases, and
+//! tallies.
 
 #![allow(dead_code, reason = "each user uses a part of it")]
 
@@ -6,11 +7,13 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::time::Instant;
 
-/// SplitMix64 (Steele, Lea and Flood 2014): a printed seed repeats a failure on every machine.
+/// The random generator of all tests: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// generators", OOPSLA 2014). A printed seed repeats a failure on every machine.
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// Seeded by GRUNDY_TEST_SEED or the clock; the seed is printed, and shown when the test fails.
+    /// A generator seeded by GRUNDY_TEST_SEED or by the clock. It prints the seed, which the output of a failed test
+    /// shows.
     pub(crate) fn new(test: &str) -> Random {
         let clock = || {
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -22,12 +25,12 @@ impl Random {
         Random(seed)
     }
 
-    /// Repeats the numbers of a seed that came from another generator.
+    /// A generator with this seed, for seeds that another generator drew.
     pub(crate) fn seeded(seed: u64) -> Random {
         Random(seed)
     }
 
-    /// A generator of its own for the `case`-th of many cases.
+    /// An independent generator for one of many cases.
     pub(crate) fn fork(&mut self) -> Random {
         Random(self.next())
     }
@@ -54,13 +57,13 @@ impl Random {
     }
 }
 
-/// How many cases a test of a hazard tries: `often` in every run, `long` under `scripts/test --long` (GRUNDY_LONG=1).
+/// Number of cases of a hazard test: `often` in every test run, `long` with GRUNDY_LONG=1 (`scripts/test --long`).
 pub(crate) fn cases(often: u64, long: u64) -> u64 {
-    if std::env::var("GRUNDY_LONG").is_ok_and(|asked| asked == "1") { long } else { often }
+    if std::env::var("GRUNDY_LONG").is_ok_and(|value| value == "1") { long } else { often }
 }
 
-/// What a test of a hazard did, for the table at the end of `scripts/test`: printed, and appended to the file that
-/// GRUNDY_TALLY names.
+/// One line of the table at the end of `scripts/test`: what a hazard test tried and observed. It is printed, and
+/// appended to the file that GRUNDY_TALLY names.
 pub(crate) struct Tally {
     hazard: &'static str,
     begun: Instant,
@@ -72,7 +75,7 @@ impl Tally {
         Tally { hazard, begun: Instant::now() }
     }
 
-    /// Writes the line of the table: hazard, cases, what was seen in them, seconds.
+    /// Writes the line: hazard, number of cases, observations, seconds.
     pub(crate) fn end(self, cases: u64, seen: &str) {
         let line = format!("{}\t{cases}\t{seen}\t{:.1}\n", self.hazard, self.begun.elapsed().as_secs_f64());
         print!("{line}");

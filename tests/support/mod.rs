@@ -1,9 +1,12 @@
-//! What several of the test files share.
+//! Helpers that several test files share: the program under test, its outputs and its run directories. Each test file
+//! uses some of them.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 mod hazard;
 pub(crate) mod mount;
+pub(crate) mod simulated;
+pub(crate) mod solving;
 pub(crate) mod whole;
 
 use grundy::run::{Observer, Progress};
@@ -16,7 +19,7 @@ use std::time::{Duration, Instant};
 #[allow(unused_imports, reason = "each test file uses a part of it")]
 pub(crate) use hazard::{Random, Tally, cases};
 
-/// Nobody who watches a run of the library.
+/// An observer that ignores everything.
 pub(crate) struct Silent;
 
 impl Observer for Silent {
@@ -26,50 +29,62 @@ impl Observer for Silent {
     fn note(&mut self, _: &str) {}
 }
 
-/// The program under test, with an example's arguments.
+/// The program under test with these arguments, not yet started.
 pub(crate) fn grundy<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_grundy"));
     command.args(arguments);
     command
 }
 
-/// The program with these arguments.
-pub(crate) fn said(arguments: &[&str]) -> Output {
+/// Runs the program to its end.
+pub(crate) fn output_of(arguments: &[&str]) -> Output {
     grundy(arguments).output().unwrap()
 }
 
-/// What goes to stdout when all is well.
-pub(crate) fn result(arguments: &[&str]) -> String {
-    let output = said(arguments);
+/// Runs the program to its end: exit status, stdout, stderr.
+pub(crate) fn reply(arguments: &[&str]) -> (i32, String, String) {
+    let output = output_of(arguments);
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+/// Stdout of the program, which must succeed.
+pub(crate) fn stdout_of(arguments: &[&str]) -> String {
+    let output = output_of(arguments);
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
     text(&output.stdout)
 }
 
-/// A failure with this exit status: nothing on stdout, a message with these words, no panic.
+/// The JSON that the program prints; it must succeed.
+pub(crate) fn json_of(arguments: &[&str]) -> serde_json::Value {
+    let stdout = stdout_of(arguments);
+    serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{arguments:?}: {e}: {stdout}"))
+}
+
+/// Checks that the program fails with this exit status: nothing on stdout, these words on stderr, no panic.
 pub(crate) fn fails(status: i32, arguments: &[&str], words: &[&str]) {
-    let output = said(arguments);
+    let output = output_of(arguments);
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(status), "{arguments:?}: {stderr}");
     assert!(output.stdout.is_empty(), "{arguments:?}: {}", text(&output.stdout));
     for word in words {
-        assert!(stderr.contains(word), "{arguments:?} says nothing of {word}: {stderr}");
+        assert!(stderr.contains(word), "{arguments:?} does not mention {word}: {stderr}");
     }
     assert!(!stderr.contains("panicked"), "{stderr}");
 }
 
-/// `grundy run GAME --dir DIR` with more arguments, to its end.
+/// Runs `grundy run GAME --dir DIR` with more arguments to its end.
 pub(crate) fn run(game: &str, dir: &Path, more: &[&str]) -> Output {
     grundy(["run", game, "--dir"]).arg(dir).args(more).output().unwrap()
 }
 
-/// Runs to the end and succeeds.
+/// As [`run`]; it must succeed.
 pub(crate) fn run_well(game: &str, dir: &Path, more: &[&str]) -> Output {
     let output = run(game, dir, more);
     assert_eq!(output.status.code(), Some(0), "{game} {more:?}: {}", text(&output.stderr));
     output
 }
 
-/// `grundy status DIR --json`; `None` while the directory holds no record.
+/// The object of `grundy status DIR --json`; `None` if the directory holds no record.
 pub(crate) fn status(dir: &Path) -> Option<serde_json::Value> {
     let output = grundy(["status", "--json"]).arg(dir).output().unwrap();
     match output.status.code() {
@@ -78,22 +93,22 @@ pub(crate) fn status(dir: &Path) -> Option<serde_json::Value> {
     }
 }
 
-/// Committed values, as `status` tells them.
+/// Number of committed values, as `grundy status` reports it.
 pub(crate) fn count(dir: &Path) -> u64 {
     status(dir).map_or(0, |status| status["count"].as_u64().unwrap())
 }
 
-/// The kernels of this machine, as `cpu` tells them.
+/// Names of the kernels that this machine supports, as `grundy cpu` lists them.
 pub(crate) fn kernels() -> Vec<String> {
     let cpu = grundy(["cpu", "--json"]).output().unwrap();
     let cpu: serde_json::Value = serde_json::from_slice(&cpu.stdout).unwrap();
     cpu["kernels"].as_array().unwrap().iter().map(|kernel| kernel.as_str().unwrap().to_owned()).collect()
 }
 
-/// The files of values.
+/// Files that hold values.
 pub(crate) const DATA: [&str; 2] = ["values.npy", "escapes.npy"];
 
-/// Tables, digest and what is counted from the values are the same in both directories.
+/// Checks that two runs have equal tables, digests and statistics.
 pub(crate) fn same_run(one: &Path, other: &Path) {
     for name in DATA {
         assert!(std::fs::read(one.join(name)).ok() == std::fs::read(other.join(name)).ok(), "{name} differs");
@@ -104,20 +119,21 @@ pub(crate) fn same_run(one: &Path, other: &Path) {
     }
 }
 
-/// Starts a process whose output is kept for later.
+/// Starts a process with stdout and stderr piped.
 pub(crate) fn start(command: &mut Command) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
+/// Polls a condition every 20 ms; panics after a minute.
 pub(crate) fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !happened() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "waited a minute until {what}");
+        assert!(begun.elapsed() < Duration::from_secs(60), "not within a minute: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// Whether this process, and so its children, inherited the signal as ignored.
+/// Whether this process inherited the signal as ignored; its children then ignore it too.
 pub(crate) fn is_ignored(signal: rustix::process::Signal) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).map_or("0", str::trim);
@@ -135,7 +151,7 @@ pub(crate) fn data(name: &str) -> String {
     all.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect()
 }
 
-/// Whether a command refused a directory because it holds no run, or does not exist.
+/// Whether a command refused a directory that holds no run or does not exist.
 pub(crate) fn says_no_run(output: &Output) -> bool {
     let stderr = text(&output.stderr);
     stderr.contains("no run here") || stderr.contains("no such file or directory")

@@ -1,7 +1,7 @@
-//! File systems of a test's own: small ones, to be full, and ones on loop devices, to lose power.
+//! File systems for one test: small ones that become full, and ones on loop devices that lose power.
 //!
-//! Mounting needs root and a kernel that allows it, so every function says why where it cannot; the test is skipped
-//! then, and its line of the table says so.
+//! Mounting needs root and a kernel that permits it. Each function returns the reason if it cannot mount; the test
+//! then prints that it is skipped.
 
 use super::text;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// What was mounted; unmounted when dropped.
+/// A mounted file system, unmounted when dropped.
 pub(crate) struct Mount {
-    /// Holds the mount point, and the image of a loop device.
+    /// Directory of the mount point and of the image of a loop device.
     place: TempDir,
     mounted: bool,
 }
@@ -49,12 +49,12 @@ impl Mount {
         self.place.path().join("mount")
     }
 
-    /// Gives a file system in memory another size.
+    /// Changes the size of a file system in memory.
     pub(crate) fn resize(&self, bytes: u64) {
         command("mount", &["-o", &format!("remount,size={bytes}")], &self.path()).unwrap();
     }
 
-    /// Unmounts an image; who still has a file open there gets some time to end.
+    /// Unmounts an image. Waits up to 5 s for processes that still have a file open there.
     pub(crate) fn unmount(&mut self) {
         let all = (0..50).map(|_| command("umount", &[], &self.path()));
         let tried = all.inspect(|done| {
@@ -83,9 +83,9 @@ impl Drop for Mount {
     }
 }
 
-/// Runs a system tool on a path; the first line of what it says when it fails.
+/// Runs a system tool on a path. The error is the first line of its stderr.
 fn command(name: &str, arguments: &[&str], path: &Path) -> Result<(), String> {
-    // Not in the PATH of everybody.
+    // These directories are not in every PATH.
     let places = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(|dir| Path::new(dir).join(name));
     let program = places.iter().find(|p| p.exists()).ok_or_else(|| format!("{name} is not installed"))?;
     let output = Command::new(program).args(arguments).arg(path).output().map_err(|e| format!("{name}: {e}"))?;

@@ -1,4 +1,4 @@
-//! A run in one go, with which others are compared that were stopped, killed or starved on the way.
+//! An uninterrupted run, with which interrupted ones are compared.
 
 use super::{count, grundy, run_well, start, text, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
@@ -7,25 +7,25 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A finished run, and how to ask for the same.
+/// A finished run, and the options that repeat it.
 pub(crate) struct Whole {
     pub(crate) game: &'static str,
     pub(crate) width: &'static str,
-    /// Its values.
+    /// Number of its values.
     pub(crate) to: u64,
     dirs: TempDir,
 }
 
 impl Whole {
-    /// As many values as this machine computes in the given time, so that commits fall on the way on every machine; but
-    /// at least a tenth of `most`, and no more.
+    /// As many values as this machine computes in `time`, so that every machine commits several times; at least a
+    /// tenth of `most` and at most `most`.
     pub(crate) fn lasting(game: &'static str, width: &'static str, time: Duration, most: u64) -> Whole {
         let dirs = tempfile::tempdir().unwrap();
         let trial = dirs.path().join("trial");
         let mut whole = Whole { game, width, to: most, dirs };
         let mut child = start(&mut whole.command(&trial, 0));
         std::thread::sleep(time);
-        // A signal may come before the program listens to it, and then nothing is committed.
+        // A signal before the program handles it would end it without a commit.
         wait_until("something is committed", || count(&trial) > 0 || child.try_wait().unwrap().is_some());
         let _ = kill_process(Pid::from_child(&child), Signal::TERM);
         let output = child.wait_with_output().unwrap();
@@ -36,12 +36,12 @@ impl Whole {
         whole
     }
 
-    /// Where it is.
+    /// Directory of the finished run.
     pub(crate) fn dir(&self) -> PathBuf {
         self.dirs.path().join("whole")
     }
 
-    /// The command that makes or resumes the same run elsewhere; 0 threads for as many as there are cores.
+    /// The command that computes or resumes the same run in `dir`; 0 threads stands for the number of cores.
     pub(crate) fn command(&self, dir: &Path, threads: u64) -> Command {
         let mut command = grundy(["run", self.game, "--width", self.width, "--to", &self.to.to_string(), "--dir"]);
         command.arg(dir);
@@ -52,8 +52,7 @@ impl Whole {
     }
 }
 
-/// The count of the last whole record in the journal, read as the format says and without a process, so that it can be
-/// looked at often.
+/// The count of the last whole record in the journal, read without a process, so that it can be polled.
 pub(crate) fn recorded(dir: &Path) -> u64 {
     const RECORD: usize = 4096;
     let journal = std::fs::read(dir.join("journal.jsonl")).unwrap_or_default();
@@ -62,7 +61,7 @@ pub(crate) fn recorded(dir: &Path) -> u64 {
     record.map_or(0, |record| record["count"].as_u64().unwrap())
 }
 
-/// The length of a file, 0 when there is none.
+/// The length of a file, 0 if it does not exist.
 pub(crate) fn length(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
