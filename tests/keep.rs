@@ -404,7 +404,7 @@ fn rare_position_that_needs_freed_values_stops_with_correct_values() {
     // The solver has not proved its block to the end.
     assert!(holed.len() <= new && holed.len() > new - 20_000, "{}", holed.len());
     assert!(holed.values == values[..holed.values.len()]);
-    assert_eq!(solver.rares(holed.len()), (rares.len() as u64 - 1, last));
+    assert_eq!(solver.count_rare_positions(holed.len()), (rares.len() as u64 - 1, last));
 }
 
 /// The rare positions of Grundy's game are known up to 48 399 022. A SIZE below that would stop the run there, after

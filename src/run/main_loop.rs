@@ -92,7 +92,7 @@ impl OpenRun {
             let advanced = self.solver.advance(&past, to.min(segment_end), &mut more);
             self.computed_digest.update(&more);
             self.largest.see_largest(count, &more);
-            let (rares, last_rare) = self.solver.rares(count + more.len() as u64);
+            let (rares, last_rare) = self.solver.count_rare_positions(count + more.len() as u64);
             let depth = self.solver.take_depth();
             observer.proved(count, &more, &ProofSummary { space: self.solver.space(), rares, last_rare, depth });
             self.pending.append(&mut more);
@@ -117,7 +117,7 @@ impl OpenRun {
         self.memory_checks += 1;
         // Without a space every position counts as rare.
         let has_space = self.solver.space() != SparseSpace::NONE;
-        self.places.look(&self.rule, &past, if has_space { self.solver.rares(past.len()).1 } else { 0 })
+        self.places.look(&self.rule, &past, if has_space { self.solver.count_rare_positions(past.len()).1 } else { 0 })
     }
 
     /// Number of proved values.
@@ -127,7 +127,7 @@ impl OpenRun {
 
     fn progress(&self) -> Progress {
         let count = self.count();
-        let (rares, last_rare) = self.solver.rares(count);
+        let (rares, last_rare) = self.solver.count_rare_positions(count);
         Progress {
             count,
             committed: self.writer.published().len(),
@@ -143,7 +143,7 @@ impl OpenRun {
         let Some(keep) = self.writer.keep() else { return Ok(()) };
         let needed = self.solver.lookback();
         let why = match needed {
-            Some(needed) if needed > keep => looks_back(self.solver.rares(self.count()).1, needed),
+            Some(needed) if needed > keep => looks_back(self.solver.count_rare_positions(self.count()).1, needed),
             None if may_free(self.writer.published(), Some(keep)) => {
                 "values are still computed by the definition, which needs all of them".into()
             }
@@ -172,7 +172,7 @@ impl OpenRun {
 
     /// Hands the proved values to the writer.
     pub(super) fn commit(&mut self) -> Result<()> {
-        let (rares, last_rare) = self.solver.rares(self.count());
+        let (rares, last_rare) = self.solver.count_rare_positions(self.count());
         let work = self.solver.work();
         let mut checks = self.checks_before.clone();
         for (check, number) in [

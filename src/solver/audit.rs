@@ -58,7 +58,13 @@ pub(super) struct Audit {
 
 impl Audit {
     /// The audit of a sequence with these rare positions, ascending, and their values.
-    pub(super) fn new(rule: &Rule, space: SparseSpace, kernel: Kernel, seed: u64, rares: &[(u64, u16)]) -> Audit {
+    pub(super) fn new(
+        rule: &Rule,
+        space: SparseSpace,
+        kernel: Kernel,
+        seed: u64,
+        rare_positions: &[(u64, u16)],
+    ) -> Audit {
         let mut probes = Probes::new();
         let mut enter = |offset: u64, value: u16| {
             // An option without a code is larger than all values that have one.
@@ -71,19 +77,19 @@ impl Audit {
             match m.leaves {
                 Leaves::Nothing => singles_until = singles_until.max(m.remove),
                 Leaves::One => {
-                    singles_until = singles_until.max(rares.last().map_or(0, |rare| rare.0) + m.remove);
+                    singles_until = singles_until.max(rare_positions.last().map_or(0, |rare| rare.0) + m.remove);
                     if space.keeps_class(m.remove, m.constant) {
                         enter(m.remove, m.constant);
                     }
                 }
                 Leaves::Two { .. } => {
-                    let parts = rares.iter().filter(|rare| rare.0 > 0);
+                    let parts = rare_positions.iter().filter(|rare| rare.0 > 0);
                     parts.for_each(|&(r, value)| enter(m.remove + r, m.constant ^ value));
                 }
             }
         }
         let splits = rule.splits().map(|split| (split.remove, split.min_difference)).collect();
-        let rare_positions = rares.iter().map(|rare| rare.0).collect();
+        let rare_positions = rare_positions.iter().map(|rare| rare.0).collect();
         Audit { space, kernel, seed, probes, rare_positions, singles_until, splits }
     }
 

@@ -101,7 +101,7 @@ impl Streams {
 
     /// Prepares the audit, if there is to be one, and again after every new rare position.
     pub(super) fn prepare_audit(&mut self, rule: &Rule, space: SparseSpace, seed: Option<u64>) {
-        let rare_positions = self.candidates.rares();
+        let rare_positions = self.candidates.rare_positions();
         let is_current = |audit: &Audit| audit.rare_positions() == rare_positions.len();
         if let Some(seed) = seed
             && !self.audit.as_ref().is_some_and(is_current)

@@ -238,11 +238,11 @@ impl Solver {
     /// Without a sparse space all positions are rare, and `handed_out` is the number of values that the solver has
     /// returned.
     #[must_use]
-    pub fn rares(&self, handed_out: u64) -> (u64, u64) {
+    pub fn count_rare_positions(&self, handed_out: u64) -> (u64, u64) {
         match &self.engine {
             Engine::Definition(_) | Engine::Exhaustive(_) => (handed_out, handed_out.saturating_sub(1)),
             Engine::Sparse(streams) => {
-                let rare_positions = streams.candidates.rares();
+                let rare_positions = streams.candidates.rare_positions();
                 (rare_positions.len() as u64, rare_positions.last().map_or(0, |rare| rare.0))
             }
         }
@@ -254,7 +254,7 @@ impl Solver {
     pub fn lookback(&self) -> Option<u64> {
         match &self.engine {
             Engine::Definition(_) | Engine::Exhaustive(_) => None,
-            Engine::Sparse(_) => Some(lookback(&self.rule, self.rares(0).1)),
+            Engine::Sparse(_) => Some(lookback(&self.rule, self.count_rare_positions(0).1)),
         }
     }
 

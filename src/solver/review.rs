@@ -38,7 +38,7 @@ impl Solver {
         let n = past.len();
         let rare_positions = match &self.engine {
             Engine::Sparse(streams) if !streams.block.is_empty() => return Ok(()),
-            Engine::Sparse(streams) => streams.candidates.rares().len() as u64,
+            Engine::Sparse(streams) => streams.candidates.rare_positions().len() as u64,
             Engine::Definition(_) | Engine::Exhaustive(_) => n,
         };
         let sparse = matches!(self.engine, Engine::Sparse(_));

@@ -95,7 +95,7 @@ impl Copy {
 
     /// Returns the summary of how the last batch was proved.
     pub(super) fn proof(&mut self) -> ProofSummary {
-        let (rares, last_rare) = self.solver.rares(self.len());
+        let (rares, last_rare) = self.solver.count_rare_positions(self.len());
         ProofSummary { space: self.solver.space(), rares, last_rare, depth: self.solver.take_depth() }
     }
 }

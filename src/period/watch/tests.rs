@@ -22,7 +22,7 @@ fn watched(game: &str, from: u64, to: u64, random: &mut Random) -> (Option<Repea
     while (values.len() as u64) < to && watch.found.is_none() {
         fresh.clear();
         solver.advance(values.as_slice(), to, &mut fresh).unwrap();
-        let (rares, last_rare) = solver.rares(values.len() as u64 + fresh.len() as u64);
+        let (rares, last_rare) = solver.count_rare_positions(values.len() as u64 + fresh.len() as u64);
         let proof = ProofSummary { space: solver.space(), rares, last_rare, depth: solver.take_depth() };
         let mut n = values.len() as u64;
         for piece in fresh.chunks(1 + usize::try_from(random.below(40_000)).unwrap()) {

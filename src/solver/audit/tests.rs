@@ -29,10 +29,10 @@ fn the_audit_finds_a_wrong_value_and_passes_right_ones() {
         let space = known.and_then(|(mask, position)| SparseSpace::new(&rule, mask, position));
         let space =
             space.unwrap_or_else(|| crate::solver::Histogram::of(right.as_slice()).unwrap().best_space(&rule).0);
-        let rares: Vec<_> = space.rare_positions(0, &right).collect();
+        let rare_positions: Vec<_> = space.rare_positions(0, &right).collect();
         for kernel in Kernel::available() {
             let start = 100_000u64;
-            let mut audits = (0..1000).map(|seed| Audit::new(&rule, space, kernel.other(), seed, &rares));
+            let mut audits = (0..1000).map(|seed| Audit::new(&rule, space, kernel.other(), seed, &rare_positions));
             let audit = audits.find(|audit| audit.groups(start..start + 20_000).len() > 2).unwrap();
             let mut audited = 0;
             for length in [20_000, 1, 255, 256, 5000] {

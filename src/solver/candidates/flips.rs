@@ -11,19 +11,19 @@ impl Stream {
         let start = self.first_code();
         let proved = self.end() - start - unproved as u64;
         let n = start + draw % proved;
-        let n = (n..).find(|&n| !self.rares.contains(n)).expect("a common position");
+        let n = (n..).find(|&n| !self.rare_positions.contains(n)).expect("a common position");
         let codes = self.windows.codes_mut();
         let at = codes.at(n);
         codes.items_mut()[at] ^= bit;
     }
 
     pub(in crate::solver) fn flip_rare(&mut self, draw: u64, bit: u8) {
-        let rares = self.rares.list_mut();
-        let i = index(draw) % rares.len();
+        let rare_positions = self.rare_positions.list_mut();
+        let i = index(draw) % rare_positions.len();
         if draw.is_multiple_of(2) {
-            rares[i].0 ^= u64::from(bit);
+            rare_positions[i].0 ^= u64::from(bit);
         } else {
-            rares[i].1 ^= u16::from(bit);
+            rare_positions[i].1 ^= u16::from(bit);
         }
     }
 

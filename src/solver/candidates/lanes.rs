@@ -122,7 +122,7 @@ impl Stream {
         let mut hits = [0; 256];
         let mut hit = |code: u8| hits[usize::from(code)] = 1;
         for lookup in &self.plan.irregular {
-            if let Some(other) = self.rares.other_part(lookup, n) {
+            if let Some(other) = self.rare_positions.other_part(lookup, n) {
                 hit(self.windows.codes().get(other) ^ self.space.code(lookup.value));
             }
         }

@@ -122,6 +122,6 @@ impl Stream {
 
     /// The code of G(n), or 0 at a rare position, from which there is nothing to learn.
     fn answer(&self, n: u64) -> usize {
-        if self.rares.contains(n) { 0 } else { usize::from(self.windows.codes().get(n)) }
+        if self.rare_positions.contains(n) { 0 } else { usize::from(self.windows.codes().get(n)) }
     }
 }

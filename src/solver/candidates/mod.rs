@@ -73,7 +73,7 @@ pub(super) struct Stream {
     rule: Rule,
     space: SparseSpace,
     kernel: Kernel,
-    rares: RarePositions,
+    rare_positions: RarePositions,
     /// All lookups, in learnt order.
     lookups: LookupList,
     budget: Budget,
@@ -116,7 +116,7 @@ impl Stream {
             rule: rule.clone(),
             space,
             kernel,
-            rares: RarePositions::default(),
+            rare_positions: RarePositions::default(),
             lookups: LookupList::default(),
             budget: Budget { codes: kernel::MOST_CODES, marks: cost::UNLEARNT_LOOKUPS, stages: vec![first_stage] },
             plan: Checked::new(Arc::new(LookupPlan::none())),
@@ -140,8 +140,8 @@ impl Stream {
         self.windows.end()
     }
 
-    pub(super) fn rares(&self) -> &[(u64, u16)] {
-        self.rares.list()
+    pub(super) fn rare_positions(&self) -> &[(u64, u16)] {
+        self.rare_positions.list()
     }
 
     /// The plan of the next blocks, for marking ahead.
@@ -157,13 +157,13 @@ impl Stream {
     /// Number of last codes and of last values that the stream keeps at least.
     fn lookback(&self) -> Lookback {
         let values = self.rule.max_remove() + lookup_order::SPAN;
-        Lookback { codes: self.rares.last() + values, values }
+        Lookback { codes: self.rare_positions.last() + values, values }
     }
 
     /// Enters a rare position, behind all others, and its lookups.
     fn enter(&mut self, n: u64, value: u16) {
         let frozen = fault::is("freeze-rares") && n == self.end(); // deliberate fault, see fault.rs
-        self.rares.push(n, value);
+        self.rare_positions.push(n, value);
         if n > 0 && !frozen {
             for Split { remove, constant, min_difference, .. } in self.rule.splits() {
                 self.lookups.push(Lookup { offset: remove + n, value: constant ^ value, part: n, min_difference });
@@ -226,7 +226,7 @@ impl Stream {
         let lookback = self.lookback();
         let values_from = proved.saturating_sub(if self.windows.is_wide() { lookback.codes } else { lookback.values });
         self.windows.forget_values(values_from, past)?;
-        self.windows.forget_codes(horizon, codes, |n| self.rares.contains(n))
+        self.windows.forget_codes(horizon, codes, |n| self.rare_positions.contains(n))
     }
 
     /// Computes the next `length` candidates and sends them to the other end of the pipeline piece by piece. Computes
@@ -285,7 +285,7 @@ impl Stream {
         let planner = Planner {
             rule: &self.rule,
             space: self.space,
-            rares: &self.rares,
+            rare_positions: &self.rare_positions,
             lookups: self.lookups.list(),
             budget: &self.budget,
             may_use_recurrence: self.fallback.allows_recurrence(),
@@ -308,12 +308,12 @@ impl Stream {
     /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
     pub(super) fn check_memory<S: Sequence + ?Sized>(&self, codes: &Codes, past: &S) -> Result<()> {
         self.windows.values_agree_with(past)?;
-        if !self.rares.is_intact() {
+        if !self.rare_positions.is_intact() {
             return Err(Error::Flipped { what: "the list of rare positions", from: 0, to: self.end() });
         }
         if !self.lookups.is_intact() || !self.plan.is_intact() {
             return Err(Error::Flipped { what: "the list of lookups", from: 0, to: self.end() });
         }
-        self.windows.codes_agree_with(codes, |n| self.rares.contains(n))
+        self.windows.codes_agree_with(codes, |n| self.rare_positions.contains(n))
     }
 }

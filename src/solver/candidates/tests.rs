@@ -7,16 +7,10 @@ use std::collections::VecDeque;
 /// A stream that continues the first values of a game, with the rare positions of its best space.
 fn stream(rule: &Rule, kernel: Kernel, past: &[u16]) -> Stream {
     let (space, _) = Histogram::of(past).unwrap().best_space(rule);
-    let rares = (0..).zip(past.iter().copied()).filter(|&(n, v)| space.is_rare(v, n)).collect();
+    let rare_positions = (0..).zip(past.iter().copied()).filter(|&(n, v)| space.is_rare(v, n)).collect();
     let max_value = past.iter().copied().max().unwrap_or(0);
-    Stream::new(
-        rule,
-        space,
-        kernel,
-        SequenceStats { rare_positions: rares, max_value, ..SequenceStats::default() },
-        past,
-    )
-    .unwrap()
+    Stream::new(rule, space, kernel, SequenceStats { rare_positions, max_value, ..SequenceStats::default() }, past)
+        .unwrap()
 }
 
 /// Compares the recurrence kernel with marking, checking and near lookups, in blocks of many lengths.

@@ -193,7 +193,7 @@ impl LookupPlan {
 pub(in crate::solver) struct Planner<'a> {
     pub(in crate::solver) rule: &'a Rule,
     pub(in crate::solver) space: SparseSpace,
-    pub(in crate::solver) rares: &'a RarePositions,
+    pub(in crate::solver) rare_positions: &'a RarePositions,
     /// All lookups, in learnt order.
     pub(in crate::solver) lookups: &'a [Lookup],
     pub(in crate::solver) budget: &'a Budget,
@@ -219,7 +219,7 @@ impl Planner<'_> {
             if lookup.value >= self.space.coded() {
                 continue;
             }
-            let irregular_at = self.rares.next_irregular(lookup, start);
+            let irregular_at = self.rare_positions.next_irregular(lookup, start);
             plan.until = plan.until.min(irregular_at.max(end));
             // Even the last n of the block is too small for the lookup.
             if lookup.offset >= end {
@@ -244,6 +244,6 @@ impl Planner<'_> {
         if self.rule.moves().iter().all(|m| matches!(m.leaves, Leaves::Two { .. })) {
             return 0;
         }
-        self.rares.last() + self.rule.max_remove() + 1
+        self.rare_positions.last() + self.rule.max_remove() + 1
     }
 }

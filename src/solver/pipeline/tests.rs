@@ -14,7 +14,7 @@ fn marks_made_ahead_equal_those_of_the_producer() {
     let all = values(&rule, Method::Sparse(Kernel::best()), 400_000).unwrap();
     let (past, later) = all.split_at(360_448); // a multiple of PIPELINE_PIECE
     let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
-    let rares: Vec<(u64, u16)> = space.rare_positions(0, past).collect();
+    let rare_positions: Vec<(u64, u16)> = space.rare_positions(0, past).collect();
     for (threads, kernel) in [1, 2, 16].into_iter().flat_map(|t| Kernel::available().into_iter().map(move |k| (t, k))) {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
@@ -22,7 +22,7 @@ fn marks_made_ahead_equal_those_of_the_producer() {
                 &rule,
                 space,
                 kernel,
-                SequenceStats { rare_positions: rares.clone(), max_value: 255, ..SequenceStats::default() },
+                SequenceStats { rare_positions: rare_positions.clone(), max_value: 255, ..SequenceStats::default() },
                 past,
             )
             .unwrap();
@@ -126,13 +126,13 @@ fn the_producer_stops_when_the_worker_is_gone() {
         let rule: Rule = game.parse().unwrap();
         let past = values(&rule, Method::Sparse(Kernel::best()), 200_000).unwrap();
         let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
-        let rares = space.rare_positions(0, &past).collect();
+        let rare_positions = space.rare_positions(0, &past).collect();
         // A large maximum among the earlier values makes the stream use 16-bit values.
         let mut stream = Stream::new(
             &rule,
             space,
             Kernel::best(),
-            SequenceStats { rare_positions: rares, max_value: largest, ..SequenceStats::default() },
+            SequenceStats { rare_positions, max_value: largest, ..SequenceStats::default() },
             past.as_slice(),
         )
         .unwrap();
@@ -153,12 +153,12 @@ fn the_worker_does_not_wait_for_a_producer_that_is_gone() {
     let past = values(&rule, Method::Sparse(Kernel::best()), 100_000).unwrap();
     let solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, past.as_slice()).unwrap();
     let space = solver.space();
-    let rares = space.rare_positions(0, &past).collect();
+    let rare_positions = space.rare_positions(0, &past).collect();
     let stream = Stream::new(
         &rule,
         space,
         Kernel::best(),
-        SequenceStats { rare_positions: rares, max_value: 255, ..SequenceStats::default() },
+        SequenceStats { rare_positions, max_value: 255, ..SequenceStats::default() },
         past.as_slice(),
     )
     .unwrap();
