@@ -443,7 +443,7 @@ pub(crate) fn snapshot(input: &[u8]) {
     let count = to + 100;
     let kept = vec![(0, from), (to, count)];
     let record = Record { count, kept, keep: Some(1), snapshot: Some(attached), ..run.last.clone() };
-    let Some(read) = value_of(DiscardSummary::read(&run.with(&name, bytes), &record)).flatten() else {
+    let Some(read) = value_of(DiscardSummary::read(run.with(&name, bytes), &record)).flatten() else {
         assert!(input != b"{}", "the good one is read");
         return;
     };

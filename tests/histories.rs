@@ -93,14 +93,14 @@ impl Observer for Reader<'_> {
 /// Checks that a reader finds all committed values, and that they are correct.
 fn assert_readable(game: &Game, disk: &Memory, committed: u64) {
     use grundy::theory::definition::Sequence;
-    let view = RunReader::open(&dir(on(disk))).unwrap();
+    let view = RunReader::open(dir(on(disk))).unwrap();
     assert!(view.len() >= committed, "{committed} values were committed, {} are read", view.len());
     for (from, to) in view.contents.last.kept.clone() {
         let mut values = vec![0; (to - from) as usize];
         view.read(from, &mut values).unwrap();
         assert!(values == game.values[from as usize..to as usize], "what is read is not right");
     }
-    let status = journal::read(&dir(on(disk))).unwrap().last;
+    let status = journal::read(dir(on(disk))).unwrap().last;
     assert_eq!(status.digest, game.digest(status.count));
 }
 

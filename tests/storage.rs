@@ -29,7 +29,7 @@ struct Moment {
 fn never_shrinks(width: Width, seen: &[Memory]) {
     let mut most = Extent::default();
     for (at, disk) in seen.iter().enumerate() {
-        if let Ok(contents) = journal::read(&dir(on(disk))) {
+        if let Ok(contents) = journal::read(dir(on(disk))) {
             most = most.max(contents.high_water_mark);
         }
         for (name, units, unit) in [("values.npy", most.values, width.bytes()), ("escapes.npy", most.escapes, 10)] {
@@ -77,7 +77,7 @@ fn recovers(game: &Game, process: Process, disk: &Memory, acknowledged: u64, wha
 
 /// If the journal ends with a clean stop, the files are exactly as it states.
 fn a_clean_stop_is_exact(game: &Game, width: Width, disk: &Memory, what: &dyn std::fmt::Debug) {
-    if let Ok(contents) = journal::read(&dir(on(disk)))
+    if let Ok(contents) = journal::read(dir(on(disk)))
         && (contents.last.event, contents.torn) == (Event::Close, None)
     {
         is_right(game, width, disk, what);
@@ -97,7 +97,7 @@ fn histories() -> Vec<(&'static Game, Process, Vec<Moment>)> {
             let process = Process { to, width, ..FREEING };
             let start = after(Game::freeing(), &Memory::new(), Process { to: from, keep, ..process });
             let moments = moments(Game::freeing(), process, &start);
-            let frees = |disk: &Memory| journal::read(&dir(on(disk))).unwrap().last.freed().unwrap().end;
+            let frees = |disk: &Memory| journal::read(dir(on(disk))).unwrap().last.freed().unwrap().end;
             assert!(frees(&start) < frees(&moments[moments.len() - 1].disk), "nothing is freed");
             histories.push((Game::freeing(), process, moments));
         }
@@ -171,7 +171,7 @@ fn journal_without_its_last_record_still_matches_the_files() {
             }
             journal.truncate((records - 1) * RECORD);
             disk.put("journal.jsonl", journal);
-            let count = journal::read(&dir(on(&disk))).unwrap().last.count;
+            let count = journal::read(dir(on(&disk))).unwrap().last.count;
             recovers(game, Process { to: 1, ..process }, &disk, count, &("operation", at));
             tried += 1;
         }
@@ -197,7 +197,7 @@ fn troubles(
     histories: &[(&'static Game, Process, Vec<Moment>)],
 ) -> Vec<(Process, Memory)> {
     let mut troubles = Vec::new();
-    let last = journal::read(&dir(on(stopped))).unwrap().last;
+    let last = journal::read(dir(on(stopped))).unwrap().last;
     let goal = Process { to: last.count + 400, every: 230, keep: last.keep, ..USUAL };
     let back = Process { to: if FREES { 1 } else { goal.to }, rollback: true, ..goal };
     let repair = Process { repair: true, ..goal };
@@ -275,7 +275,7 @@ fn power_cut_at_any_step_of_a_recovery_is_itself_recoverable() {
 /// Checks that everything is durable: a power cut changes nothing, except for holes that the next run punches again.
 fn is_durable(disk: &Memory, random: &mut Random, what: &dyn std::fmt::Debug) {
     let image = left(disk, random);
-    let last = journal::read(&dir(on(disk))).unwrap().last;
+    let last = journal::read(dir(on(disk))).unwrap().last;
     for name in FILES {
         let [kept, there] = [&image, disk].map(|disk| {
             let mut bytes = disk.get(name);
@@ -396,7 +396,7 @@ fn mismatching_bytes_are_saved_durably_before_repair() {
     let game = Game::quick();
     let first = Process { to: 1000, every: 250, ..USUAL };
     let stopped = after(game, &Memory::new(), first);
-    let sequence = journal::read(&dir(on(&stopped))).unwrap().last.sequence;
+    let sequence = journal::read(dir(on(&stopped))).unwrap().last.sequence;
     for n in [0, 249, 250, 600, 999] {
         let bad = stopped.copy();
         let mut table = bad.get("values.npy").unwrap();
@@ -418,7 +418,7 @@ fn mismatching_bytes_are_saved_durably_before_repair() {
             let set_aside: Vec<_> =
                 last.names().unwrap().into_iter().filter(|name| name.starts_with("quarantine")).collect();
             assert!(set_aside.contains(&name) && set_aside.len() <= 2, "{set_aside:?}");
-            let record = journal::read(&dir(on(last))).unwrap().last;
+            let record = journal::read(dir(on(last))).unwrap().last;
             assert_eq!((record.errors, record.checks.get("repaired")), (1, repair.then_some(1)));
             let event = if repair { ("repair".to_owned(), 1000) } else { ("rollback".to_owned(), from) };
             let events = events(last);
@@ -440,7 +440,7 @@ fn record_with_any_digit_or_letter_changed_is_rejected() {
         bytes[at] ^= 1;
         disk.put("journal.jsonl", bytes);
         // A damaged last record may also be torn by a kill; then the record before it counts.
-        match journal::read(&dir(on(&disk))) {
+        match journal::read(dir(on(&disk))) {
             Err(_) => assert!(at / RECORD < last, "byte {at}: a torn tail was taken for damage"),
             Ok(contents) => assert!(
                 contents.torn == Some((last * RECORD) as u64) && at / RECORD == last,

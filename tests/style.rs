@@ -304,3 +304,44 @@ fn commit_subjects_are_short_and_name_a_module() {
         wrong.join("\n")
     );
 }
+
+/// The paths of files and folders of this repository that a document names in backticks, with their lines. Upper-case
+/// parts stand for names that the reader chooses.
+fn named_paths(text: &str) -> Vec<(usize, &str)> {
+    let mut paths = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        for word in line.split('`').skip(1).step_by(2) {
+            let is_path = word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+            let folder = word.split('/').next().unwrap();
+            let is_ours = ["src", "tests", "docs", "scripts", "benches", "fuzz", "data", "examples"].contains(&folder);
+            let is_pattern =
+                word.split(['/', '.']).any(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_uppercase()));
+            if is_path && is_ours && word.contains('/') && !is_pattern {
+                paths.push((number + 1, word));
+            }
+        }
+    }
+    paths
+}
+
+#[test]
+fn documents_name_only_files_that_exist() {
+    let mut documents: Vec<PathBuf> = ["README.md", "CONTRIBUTING.md", "src/README.md"].map(PathBuf::from).into();
+    for dir in ["docs", "data", "scripts"] {
+        add_files(Path::new(dir), &mut documents);
+    }
+    let mut seen = 0;
+    let mut wrong = Vec::new();
+    for document in documents.iter().filter(|path| path.extension().is_some_and(|extension| extension == "md")) {
+        let text = std::fs::read_to_string(document).unwrap();
+        for (line, path) in named_paths(&text) {
+            seen += 1;
+            // `fuzz/artifacts` exists once a fuzzer has found something.
+            if !Path::new(path).exists() && path != "fuzz/artifacts" {
+                wrong.push(format!("{}:{line}: {path}", document.display()));
+            }
+        }
+    }
+    assert!(seen > 50, "{seen} paths were read");
+    assert!(wrong.is_empty(), "these files do not exist:\n{}", wrong.join("\n"));
+}

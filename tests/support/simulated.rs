@@ -168,7 +168,7 @@ pub(crate) fn published(disk: &Memory) -> u64 {
 /// Checks that a cleanly stopped run equals the definition and the format to the byte; returns its count. Bytes after
 /// that were committed before a rollback. Discarded values are holes, or become holes after the next record.
 pub(crate) fn is_right(game: &Game, width: Width, disk: &Memory, what: &dyn std::fmt::Debug) -> u64 {
-    let contents = journal::read(&dir(on(disk))).unwrap_or_else(|error| panic!("{what:?}: {error}"));
+    let contents = journal::read(dir(on(disk))).unwrap_or_else(|error| panic!("{what:?}: {error}"));
     let (last, high_water_mark) = (contents.last, contents.high_water_mark);
     let (mut values, mut escapes) = game.files(width, last.count);
     let found = disk.get("values.npy").unwrap();
@@ -218,7 +218,7 @@ pub(crate) fn hole(record: &Record, width: Width) -> Range<usize> {
 
 /// Checks that a clean stop has punched the holes, and that only the last snapshot is left.
 pub(crate) fn is_given_back(width: Width, disk: &Memory, what: &dyn std::fmt::Debug) {
-    let last = journal::read(&dir(on(disk))).unwrap().last;
+    let last = journal::read(dir(on(disk))).unwrap().last;
     assert!(disk.get("values.npy").unwrap()[hole(&last, width)].iter().all(|&byte| byte == 0), "{what:?}");
     let names = disk.names().unwrap();
     let snapshots: Vec<&String> = names.iter().filter(|name| name.starts_with("snapshot-")).collect();

@@ -169,7 +169,7 @@ impl Scan {
 /// A line of the journal.
 enum Line {
     /// A good record that follows the one before it.
-    Good(Record, CommitPoint),
+    Good(Box<Record>, CommitPoint),
     /// Anything else, for this reason.
     Broken(String),
 }
@@ -191,8 +191,8 @@ pub(super) fn scan(dir: &Path, file: &File) -> Result<Scan> {
         let what = match check_line(dir, &line, contents.as_ref().map(|contents| &contents.last))? {
             Line::Good(record, point) => {
                 match &mut contents {
-                    Some(contents) => contents.add(record, point),
-                    None => contents = Some(Contents::of_first(record, point)),
+                    Some(contents) => contents.add(*record, point),
+                    None => contents = Some(Contents::of_first(*record, point)),
                 }
                 offset += RECORD_BYTES;
                 continue;
@@ -332,7 +332,7 @@ fn check_line(dir: &Path, line: &[u8], before: Option<&Record>) -> Result<Line> 
         return broken("the record's own hash is not its last field");
     }
     match point_of(&record, before) {
-        Ok(point) => Ok(Line::Good(record, point)),
+        Ok(point) => Ok(Line::Good(Box::new(record), point)),
         Err(what) => broken(what),
     }
 }

@@ -85,6 +85,11 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// Maximum number of values to compute.
+    fn values(&self) -> u64 {
+        self.to.unwrap_or(TO)
+    }
+
     /// The shell command that resumes this one, with every option that changes its result.
     fn command(&self) -> String {
         let path = |path: &Path| quoted(&path.to_string_lossy());
@@ -135,20 +140,18 @@ pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
             search_directory(&dir, args, method, quiet)
         }
         Source::Game(rule) if rule.is_nim() => super::nim::period(args.json, args.certificate.as_deref()),
-        Source::Game(rule) => {
-            let to = args.to.unwrap_or(TO);
-            match &args.dir {
-                Some(dir) => on_disk(&rule, to, dir, args, method, quiet),
-                None if to > IN_MEMORY => {
-                    on_disk(&rule, to, &Temporary::new("grundy-period-")?.run(), args, method, quiet)
-                }
-                None => in_memory(&rule, to, args, method, quiet),
+        Source::Game(rule) => match &args.dir {
+            Some(dir) => on_disk(&rule, dir, args, method, quiet),
+            None if args.values() > IN_MEMORY => {
+                on_disk(&rule, &Temporary::new("grundy-period-")?.run(), args, method, quiet)
             }
-        }
+            None => in_memory(&rule, args, method, quiet),
+        },
     })
 }
 
-fn in_memory(rule: &Rule, to: u64, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {
+fn in_memory(rule: &Rule, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {
+    let to = args.values();
     let stop = stop_flag()?;
     let mut meter = Meter::with_task(quiet, TASK);
     meter.announce(rule.name(), 0, Some(to));
@@ -165,7 +168,8 @@ fn in_memory(rule: &Rule, to: u64, args: &Args, method: Method, quiet: bool) -> 
     conclude(subject, &search.finding, ending, args)
 }
 
-fn on_disk(rule: &Rule, to: u64, dir: &Path, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {
+fn on_disk(rule: &Rule, dir: &Path, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {
+    let to = args.values();
     let stop = stop_flag()?;
     let mut meter = Meter::with_task(quiet, TASK);
     let threads = args.compute.threads();
