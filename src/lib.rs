@@ -29,6 +29,9 @@ pub mod tune;
 
 pub mod selftest;
 
+#[doc(hidden)]
+pub mod bench_support;
+
 pub use error::{Error, Result};
 
 /// The name and version of this program, the commit that it was built from, if known, and the target. Commit records,

@@ -34,6 +34,7 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+pub(crate) mod bench;
 mod portable;
 mod recurrence;
 mod scalar;

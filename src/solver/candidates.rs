@@ -26,6 +26,8 @@
 //!
 //! Invariant: after [`Stream::block`] the stream is ahead of the proved values; [`Stream::truncate`] takes it back.
 
+pub(super) mod bench;
+
 use super::codes::Codes;
 use super::lookup_order::{self, Left, LookupRun};
 use super::pipeline::{AHEAD, LONG_PIECE, PIPELINE_PIECE, Producer, RECENT};

@@ -9,6 +9,8 @@
 //!
 //! Invariant: the answer is the least value that no option has; every pair was entered or compared.
 
+pub(super) mod bench;
+
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::solver::window::Window;

@@ -18,6 +18,7 @@
 //! Invariant: values that [`Solver::advance`] returns are proved, provided that the values before them are right.
 
 mod audit;
+pub(crate) mod bench;
 mod candidates;
 mod codes;
 mod exhaustive;

@@ -21,6 +21,8 @@
 //! parts are at least 1 and far enough apart. Parts inside the block under test count, because the values are accepted
 //! in ascending order: when one fails, the solver discards all from there on.
 
+pub(super) mod bench;
+
 use super::candidates::hash;
 use super::codes::{Codes, POISON};
 use super::lookup_order::{self, Left, LookupRun};
