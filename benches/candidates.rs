@@ -3,17 +3,19 @@
 //!
 //! `cargo bench --bench candidates` takes less than half a minute. The criterion group `candidates` measures whole
 //! blocks by one thread; an element is one value. The group `constant` prints a line for each cost constant of
-//! solver/candidates.rs that is no price of a kernel job:
+//! the candidate stream that is no price of a kernel job:
 //!
-//! - `CODE_PRICE`: one more considered code, per value, with the lookups that the stream marks;
-//! - `LANE_LOSS`: a lane without a candidate;
-//! - `BEYOND_LOSS`: a lane whose answer is among the codes behind those considered;
-//! - `FALLBACK_COST`: a value that the recurrence kernel cannot compute, in values that it can.
+//! - `CANDIDATE_CODE_PS`: one more considered code, per value, with the lookups that the stream marks;
+//! - `UNRESOLVED_LANE_PS`: a lane without a candidate;
+//! - `ANSWER_BEYOND_PS`: a lane whose answer is among the codes behind those considered;
+//! - `FALLBACK_COST_VALUES`: a value that the recurrence kernel cannot compute, in values that it can.
 
 mod support;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use grundy::bench_support::{BEYOND_LOSS, CANDIDATE_CODE_PRICE, CandidateBench, FALLBACK_COST, LANE_COUNT, LANE_LOSS};
+use grundy::bench_support::{
+    ANSWER_BEYOND_PS, CANDIDATE_CODE_PS, CandidateBench, FALLBACK_COST_VALUES, LANE_COUNT, UNRESOLVED_LANE_PS,
+};
 use grundy::kernel::Kernel;
 use grundy::theory::rule::Rule;
 use std::hint::black_box;
@@ -72,17 +74,17 @@ fn constants(_: &mut Criterion) {
             })
         });
         let price = (times[1] - times[0]) / (64 * LANE_COUNT) as f64;
-        report(&format!("candidate CODE_PRICE, {name}"), price, CANDIDATE_CODE_PRICE, "ps");
+        report(&format!("CANDIDATE_CODE_PS, {name}"), price, CANDIDATE_CODE_PS, "ps");
         assert_eq!(stream.unresolved(), value, "{name}: the answer of an unresolved lane");
         let lane = picoseconds(|| {
             black_box(stream.unresolved());
         });
-        report(&format!("LANE_LOSS, {name}"), lane, LANE_LOSS, "ps");
+        report(&format!("UNRESOLVED_LANE_PS, {name}"), lane, UNRESOLVED_LANE_PS, "ps");
         assert_eq!(stream.beyond(), Some(160), "{name}: no marked lookup hits the first code behind 160");
         let lane = picoseconds(|| {
             black_box(stream.beyond());
         });
-        report(&format!("BEYOND_LOSS, {name}"), lane, BEYOND_LOSS, "ps");
+        report(&format!("ANSWER_BEYOND_PS, {name}"), lane, ANSWER_BEYOND_PS, "ps");
     }
 }
 
@@ -102,7 +104,7 @@ fn fallback(stream: &mut CandidateBench, value: u16) {
     });
     let calls = (BLOCK / STEPS[1] - BLOCK / STEPS[0]) as f64;
     let call = ((cut - whole) / calls).max(0.0);
-    report("FALLBACK_COST", (all + call) / (whole / BLOCK as f64), FALLBACK_COST, "values");
+    report("FALLBACK_COST_VALUES", (all + call) / (whole / BLOCK as f64), FALLBACK_COST_VALUES, "values");
 }
 
 criterion_group! { name = benches; config = short(); targets = blocks, constants }

@@ -4,9 +4,9 @@
 //! and kernel; an element is one lookup in one lane (`mark`, `check`, `near`, `clear`), one pair (`find`), or one value
 //! (`chain`). The group `constant` measures nothing by criterion; it prints a line for each cost constant:
 //!
-//! - `candidate mark_price(C)` and `witness mark_price(C)`: one marked lookup with C codes considered, per value;
-//! - `check_price(K)`: one checked lookup with K candidates kept, per value;
-//! - `CLEAR_PRICE`: one part held against the least open targets, per value;
+//! - `mark_ps(C)`: one marked lookup with C codes considered, per value;
+//! - `check_ps(K)`: one checked lookup with K candidates kept, per value;
+//! - `CLEAR_PS`: one part held against the least open targets, per value;
 //! - `SPEED` (solver/exhaustive.rs): the time in which one pair is entered in a set, divided by the time in which one
 //!   pair is compared.
 //!
@@ -17,8 +17,8 @@ mod support;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use grundy::bench_support::{
-    CLEAR_PRICE, CODE_COUNTS, Chain, CheckStages, CodeWindow, ENTERED_TO_COMPARED, KEPT_COUNTS, LANE_COUNT, LookupList,
-    Marks, candidate_mark_price, check_price, enter, find, find_each, find_value, witness_mark_price,
+    CLEAR_PS, CODE_COUNTS, Chain, CheckStages, CodeWindow, ENTERED_TO_COMPARED, KEPT_COUNTS, LANE_COUNT, LookupList,
+    Marks, check_ps, enter, find, find_each, find_value, mark_ps,
 };
 use grundy::kernel::Kernel;
 use std::hint::black_box;
@@ -222,9 +222,7 @@ fn constants(_: &mut Criterion) {
     for &codes in CODE_COUNTS {
         let mut marks = Marks::new(codes);
         let time = picoseconds(|| data.window.mark(kernel, black_box(&marked), &mut marks));
-        let time = per_lookup(time, MARKED);
-        report(&format!("candidate mark_price({codes})"), time, candidate_mark_price(codes), "ps");
-        report(&format!("witness mark_price({codes})"), time, witness_mark_price(codes), "ps");
+        report(&format!("mark_ps({codes})"), per_lookup(time, MARKED), mark_ps(codes), "ps");
     }
     let marks = data.marks(kernel, SPREAD);
     for &keep in KEPT_COUNTS {
@@ -234,14 +232,14 @@ fn constants(_: &mut Criterion) {
                 black_box(data.window.check(kernel, black_box(&marks), &stages));
             })
         });
-        report(&format!("check_price({keep})"), per_lookup(with - without, CHECKED), check_price(keep), "ps");
+        report(&format!("check_ps({keep})"), per_lookup(with - without, CHECKED), check_ps(keep), "ps");
     }
     let mut open = data.open(kernel, SPREAD);
     let times = [1, CHECKED].map(|count| {
         let lookups = LookupList::new(&data.checked[..count]);
         picoseconds(|| data.window.clear_hits(kernel, black_box(&lookups), &mut open))
     });
-    report("CLEAR_PRICE", per_lookup(times[1] - times[0], CHECKED - 1), CLEAR_PRICE, "ps");
+    report("CLEAR_PS", per_lookup(times[1] - times[0], CHECKED - 1), CLEAR_PS, "ps");
     let ([a, b], _) = pairs();
     let compared = picoseconds(|| {
         black_box(find(kernel, black_box(&a), &b, 255));

@@ -10,16 +10,18 @@
 //! - `unlearnt`: the search value by value for all targets, as before parts are learnt;
 //! - `exhaustive`: all pairs of one position; an element is one pair.
 //!
-//! The group `constant` prints a line for each cost constant of solver/witnesses.rs that is no price of a kernel job:
+//! The group `constant` prints a line for each cost constant of the witness search that is no price of a kernel job:
 //!
-//! - `FIND_PRICE`: a target that the learnt parts leave open, searched value by value;
-//! - `TARGET_LOSS`: a target that is not considered, searched value by value;
-//! - `CODE_PRICE`: one more considered code, per value, with the parts that the search marks.
+//! - `FIND_TARGET_PS`: a target that the learnt parts leave open, searched value by value;
+//! - `UNCONSIDERED_TARGET_PS`: a target that is not considered, searched value by value;
+//! - `TARGET_CODE_PS`: one more considered code, per value, with the parts that the search marks.
 
 mod support;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use grundy::bench_support::{FIND_PRICE, LANE_COUNT, OpenTargets, TARGET_LOSS, WITNESS_CODE_PRICE, WitnessBench};
+use grundy::bench_support::{
+    FIND_TARGET_PS, LANE_COUNT, OpenTargets, TARGET_CODE_PS, UNCONSIDERED_TARGET_PS, WitnessBench,
+};
 use grundy::kernel::Kernel;
 use grundy::solver::SparseSpace;
 use grundy::theory::definition;
@@ -113,7 +115,7 @@ fn constants(_: &mut Criterion) {
             }) / count(targets) as f64
         };
         if count(&open) > 0 {
-            report(&format!("FIND_PRICE, {name}"), find(&stream, &open), FIND_PRICE, "ps");
+            report(&format!("FIND_TARGET_PS, {name}"), find(&stream, &open), FIND_TARGET_PS, "ps");
         }
         let times = [16, 72].map(|codes| {
             picoseconds(|| {
@@ -121,7 +123,7 @@ fn constants(_: &mut Criterion) {
             })
         });
         let price = (times[1] - times[0]) / ((72 - 16) * LANE_COUNT) as f64;
-        report(&format!("witness CODE_PRICE, {name}"), price, WITNESS_CODE_PRICE, "ps");
+        report(&format!("TARGET_CODE_PS, {name}"), price, TARGET_CODE_PS, "ps");
         // With fewer codes considered more targets are left. Only those that are not considered count here.
         stream.consider(16);
         let targets = stream.open_targets();
@@ -131,7 +133,7 @@ fn constants(_: &mut Criterion) {
             .filter(|(_, codes)| !codes.is_empty())
             .collect();
         if count(&beyond) > 0 {
-            report(&format!("TARGET_LOSS, {name}"), find(&stream, &beyond), TARGET_LOSS, "ps");
+            report(&format!("UNCONSIDERED_TARGET_PS, {name}"), find(&stream, &beyond), UNCONSIDERED_TARGET_PS, "ps");
         }
     }
 }

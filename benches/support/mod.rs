@@ -125,8 +125,9 @@ impl Observer for Silent {
     fn note(&mut self, _: &str) {}
 }
 
-/// Creates the run of a game in `dir`, or resumes it, up to `to` values, with the threads of the current pool.
-pub(crate) fn run_to(dir: &Dir, rule: &Rule, to: u64, observer: &mut (dyn Observer + Send)) {
+/// Creates the run of a game in `dir`, or resumes it, up to `to` values, with the threads of the current pool. Repairs
+/// nothing.
+pub(crate) fn run_to(dir: &Dir, rule: &Rule, to: u64, observer: &mut (dyn Observer + Send)) -> grundy::Result<()> {
     let options = Options {
         to: Some(to),
         threads: 0,
@@ -136,6 +137,7 @@ pub(crate) fn run_to(dir: &Dir, rule: &Rule, to: u64, observer: &mut (dyn Observ
         rollback: false,
     };
     let policy = RunPolicy { seed: Some(1), ..RunPolicy::default() };
-    let outcome = run_in(dir, Some(rule), &options, policy, observer, &AtomicBool::new(false)).expect("a run");
+    let outcome = run_in(dir, Some(rule), &options, policy, observer, &AtomicBool::new(false))?;
     assert_eq!(outcome.progress.count, to, "{rule}: the run ended early");
+    Ok(())
 }

@@ -10,26 +10,26 @@ use crate::theory::sparse_space::SparseSpace;
 use std::collections::VecDeque;
 
 /// Price of one more considered code for the candidates, in picoseconds per value.
-pub const CANDIDATE_CODE_PRICE: u64 = super::CODE_PRICE;
+pub const CANDIDATE_CODE_PS: u64 = super::CODE_PRICE;
 
 /// Price of an unresolved lane, in picoseconds.
-pub const LANE_LOSS: u64 = super::LANE_LOSS;
+pub const UNRESOLVED_LANE_PS: u64 = super::LANE_LOSS;
 
 /// Price of an answer among the codes behind those considered, in picoseconds.
-pub const BEYOND_LOSS: u64 = super::BEYOND_LOSS;
+pub const ANSWER_BEYOND_PS: u64 = super::BEYOND_LOSS;
 
 /// Cost of a value that the recurrence kernel cannot compute, in values that it can.
-pub const FALLBACK_COST: u64 = super::FALLBACK_COST;
+pub const FALLBACK_COST_VALUES: u64 = super::FALLBACK_COST;
 
 /// Price of marking one lookup, in picoseconds per value.
 #[must_use]
-pub fn candidate_mark_price(codes: usize) -> u64 {
+pub fn mark_ps(codes: usize) -> u64 {
     super::mark_price(codes)
 }
 
 /// Price of checking one lookup, in picoseconds per value.
 #[must_use]
-pub fn check_price(keep: usize) -> u64 {
+pub fn check_ps(keep: usize) -> u64 {
     super::check_price(keep)
 }
 

@@ -9,22 +9,16 @@ use crate::theory::rule::Rule;
 use crate::theory::sparse_space::SparseSpace;
 
 /// Price of holding one part against the least open targets, in picoseconds per value.
-pub const CLEAR_PRICE: u64 = super::CLEAR_PRICE as u64;
+pub const CLEAR_PS: u64 = super::CLEAR_PRICE as u64;
 
 /// Price of a target searched value by value, in picoseconds.
-pub const FIND_PRICE: u64 = super::FIND_PRICE as u64;
+pub const FIND_TARGET_PS: u64 = super::FIND_PRICE as u64;
 
 /// Price of a target that is not considered, in picoseconds.
-pub const TARGET_LOSS: u64 = super::TARGET_LOSS;
+pub const UNCONSIDERED_TARGET_PS: u64 = super::TARGET_LOSS;
 
 /// Price of one more considered code for the witnesses, in picoseconds per value.
-pub const WITNESS_CODE_PRICE: u64 = super::CODE_PRICE;
-
-/// Price of marking one part, in picoseconds per value.
-#[must_use]
-pub fn witness_mark_price(codes: usize) -> u64 {
-    super::mark_price(codes) as u64
-}
+pub const TARGET_CODE_PS: u64 = super::CODE_PRICE;
 
 /// The targets of one n that are left to the search value by value, given by their codes.
 pub type OpenTargets = Vec<(u64, Vec<u8>)>;
