@@ -83,21 +83,25 @@ pub(crate) fn is_measuring() -> bool {
     std::env::args().any(|argument| argument == "--bench")
 }
 
-/// The least time of one call of `work` in picoseconds, over ten rounds of at least 10 ms each. The least time depends
-/// little on other load of the machine. Calls `work` once when the program does not measure.
+/// The least time of one call of `work` in picoseconds, over rounds of at least half a millisecond for half a second.
+/// On a busy machine some rounds are short enough not to be interrupted. Calls `work` once when the program does not
+/// measure.
 pub(crate) fn picoseconds(mut work: impl FnMut()) -> f64 {
+    /// Minimum number of rounds, where a call takes long.
+    const ROUNDS: u32 = 5;
     work();
     if !is_measuring() {
         return 1.0;
     }
+    let begin = Instant::now();
     let mut calls = 1u32;
-    let mut best = f64::INFINITY;
     let mut rounds = 0;
-    while rounds < 10 {
+    let mut best = f64::INFINITY;
+    while rounds < ROUNDS || begin.elapsed() < Duration::from_millis(500) {
         let start = Instant::now();
         (0..calls).for_each(|_| work());
         let time = start.elapsed();
-        if time < Duration::from_millis(10) {
+        if time < Duration::from_micros(500) {
             calls *= 2;
             continue;
         }
