@@ -1,6 +1,6 @@
 //! Benchmarks of one commit: values to the table, fsync, record to the journal, fsync, publish.
 //!
-//! `cargo bench --bench commit` takes less than half a minute and writes up to 500 MB to the directory for temporary
+//! `cargo bench --bench commit` takes less than a minute and writes up to 500 MB to the directory for temporary
 //! files (`TMPDIR`), which it removes. The criterion groups are:
 //!
 //! - `commit/disk`: commits of 1, 2^16, 2^20 and 2^24 values (the most that a run commits at once) on the file system
