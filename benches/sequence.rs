@@ -1,7 +1,7 @@
 //! Benchmarks of whole sequences with every value proved, for Grundy's game, .6, .106 and .77. Each benchmark asserts
 //! its answer first.
 //!
-//! `cargo bench --bench sequence` takes about a minute. An element is one value. No cost constant is measured here, but
+//! `cargo bench --bench sequence` takes half a minute. An element is one value. No cost constant is measured here, but
 //! the lengths of blocks and pieces (`BLOCK`, `PIPELINE_PIECE`, `LONG_PIECE`) can be tried by it. `record/` keeps
 //! results.
 

@@ -20,7 +20,7 @@ mod support;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use grundy::bench_support::{
-    FIND_TARGET_PS, LANE_COUNT, OpenTargets, TARGET_CODE_PS, UNCONSIDERED_TARGET_PS, WitnessBench,
+    CODE_COUNTS, FIND_TARGET_PS, LANE_COUNT, OpenTargets, TARGET_CODE_PS, UNCONSIDERED_TARGET_PS, WitnessBench,
 };
 use grundy::kernel::Kernel;
 use grundy::solver::SparseSpace;

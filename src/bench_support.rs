@@ -48,8 +48,8 @@ impl CommitBench {
         Ok(CommitBench { writer: Writer::new(ledger)?, chain, counted, space: SparseSpace::NONE })
     }
 
-    /// Adds values to the digest that the next commit must confirm. To be called before [`CommitBench::commit`], because
-    /// a run computes this digest while it computes the values.
+    /// Adds values to the digest that the next commit must confirm. Call it before [`CommitBench::commit`]: a run
+    /// computes this digest while it computes the values.
     pub fn announce(&mut self, values: &[u16]) {
         self.counted.see_largest(self.chain.count(), values);
         self.chain.update(values);
