@@ -12,6 +12,7 @@
 //! - `scalar.rs`, `avx2.rs` and `avx512/` are the implementations for one instruction set each.
 //! - `portable.rs` holds the jobs in plain Rust that the compiler vectorises for each instruction set; `recurrence.rs`
 //!   holds the job for short lists of lookups.
+//! - `bench.rs` passes the jobs on to the benchmarks.
 //!
 //! Invariant: a [`Kernel`] value comes from [`Kernel::available`] (or is the portable one), so holding one proves that
 //! this processor supports it.
@@ -22,6 +23,7 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+pub(crate) mod bench;
 mod jobs;
 mod planes;
 mod portable;
