@@ -34,14 +34,9 @@ mod scalar;
 use crate::error::{Error, Result};
 use jobs::PAIRS_BETWEEN_TESTS;
 pub(crate) use jobs::{HEAPS, MAX_CLEAR_PROBES, NearJob};
-pub(crate) use planes::{BEYOND, CANDIDATES, CODES, KEEP, MOST_CODES, NONE};
-// Public, but hidden: `benches/sequence.rs` measures single jobs. No other code outside the crate uses them.
-#[doc(hidden)]
-pub use planes::{BitPlanes, LANES, Lanes, Stage};
-#[doc(hidden)]
-pub use probes::{Probe, Probes};
-#[doc(hidden)]
-pub use recurrence::Recurrence;
+pub(crate) use planes::{BEYOND, BitPlanes, CANDIDATES, CODES, KEEP, LANES, Lanes, MOST_CODES, NONE, Stage};
+pub(crate) use probes::{Probe, Probes};
+pub(crate) use recurrence::Recurrence;
 use std::fmt;
 use std::str::FromStr;
 
