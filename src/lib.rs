@@ -29,6 +29,9 @@ pub mod tune;
 
 pub mod selftest;
 
+#[doc(hidden)]
+pub mod bench_support;
+
 pub use error::{Error, Result};
 pub use kernel::Kernel;
 pub use run::{Observer, Outcome, Progress, Run, RunReader};

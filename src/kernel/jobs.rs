@@ -78,16 +78,14 @@ macro_rules! dispatch {
     };
 }
 
-/// The jobs of the candidate stream. `mark`, `refine` and `chain` are public, but hidden, because `benches/sequence.rs`
-/// measures them; no other code outside the crate calls them.
+/// The jobs of the candidate stream.
 impl Kernel {
     /// Marks in `planes` the options of far probes, in the lanes from index `at` of the window on. Ignores options that
     /// are not considered. Earlier marks stay.
     ///
     /// # Panics
     /// If a probe reads codes outside the window.
-    #[doc(hidden)]
-    pub fn mark(self, window: &[u8], at: usize, probes: &Probes, planes: &mut BitPlanes) {
+    pub(crate) fn mark(self, window: &[u8], at: usize, probes: &Probes, planes: &mut BitPlanes) {
         let far = FarProbes::new(window, at, probes);
         dispatch!(self, scalar::mark(far, planes), avx2::mark(far, planes), avx512::mark(far, planes));
     }
@@ -102,9 +100,8 @@ impl Kernel {
     /// # Panics
     /// If there is no stage, a stage keeps more candidates than the one before or a number that is none of `KEEP`, or a
     /// probe reads codes outside the window.
-    #[doc(hidden)]
     #[must_use]
-    pub fn refine(self, window: &[u8], at: usize, planes: &BitPlanes, stages: &[Stage]) -> Lanes {
+    pub(crate) fn refine(self, window: &[u8], at: usize, planes: &BitPlanes, stages: &[Stage]) -> Lanes {
         assert!(stages.iter().all(|s| KEEP.contains(&s.keep)), "the number of candidates kept must be one of KEEP");
         assert!(
             stages.is_sorted_by(|a, b| a.keep >= b.keep),
@@ -160,8 +157,7 @@ impl Kernel {
     /// # Panics
     /// If the offset of a probe is 0 or above `at`, `at` is below [`LANES`], or `to` is below `at` or outside the
     /// window.
-    #[doc(hidden)]
-    pub fn chain(self, window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
+    pub(crate) fn chain(self, window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
         assert!(at <= to && to <= window.len(), "positions outside the window");
         assert!(chain.is_inside(at), "a probe outside its window");
         dispatch!(

@@ -12,6 +12,7 @@
 //! - `scalar.rs`, `avx2.rs` and `avx512/` are the implementations for one instruction set each.
 //! - `portable.rs` holds the jobs in plain Rust that the compiler vectorises for each instruction set; `recurrence.rs`
 //!   holds the job for short lists of lookups.
+//! - `bench.rs` passes the jobs on to the benchmarks.
 //!
 //! Invariant: a [`Kernel`] value comes from [`Kernel::available`] (or is the portable one), so holding one proves that
 //! this processor supports it.
@@ -22,6 +23,7 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+pub(crate) mod bench;
 mod jobs;
 mod planes;
 mod portable;
@@ -32,14 +34,9 @@ mod scalar;
 use crate::error::{Error, Result};
 use jobs::PAIRS_BETWEEN_TESTS;
 pub(crate) use jobs::{HEAPS, MAX_CLEAR_PROBES, NearJob};
-pub(crate) use planes::{BEYOND, CANDIDATES, CODES, KEEP, MOST_CODES, NONE};
-// Public, but hidden: `benches/sequence.rs` measures single jobs. No other code outside the crate uses them.
-#[doc(hidden)]
-pub use planes::{BitPlanes, LANES, Lanes, Stage};
-#[doc(hidden)]
-pub use probes::{Probe, Probes};
-#[doc(hidden)]
-pub use recurrence::Recurrence;
+pub(crate) use planes::{BEYOND, BitPlanes, CANDIDATES, CODES, KEEP, LANES, Lanes, MOST_CODES, NONE, Stage};
+pub(crate) use probes::{Probe, Probes};
+pub(crate) use recurrence::Recurrence;
 use std::fmt;
 use std::str::FromStr;
 

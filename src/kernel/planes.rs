@@ -4,7 +4,7 @@
 use super::Probes;
 
 /// Number of consecutive n (lanes) for which a kernel marks and checks at once.
-pub const LANES: usize = 64;
+pub(crate) const LANES: usize = 64;
 
 /// The numbers of codes that can be considered. They are multiples of 8, because every eight codes take one register
 /// and one or two instructions per probe. A lane whose answer lies beyond the codes considered may get no candidate.
@@ -64,7 +64,7 @@ pub(super) const fn number(m: usize) -> i8 {
 /// their complement below a bound; from then on a bit is set if the code is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[repr(align(64))]
-pub struct BitPlanes {
+pub(crate) struct BitPlanes {
     /// The rows behind the codes considered are empty.
     rows: [[u8; LANES]; MOST_ROWS],
     /// Number of codes considered: those below it.
@@ -77,7 +77,7 @@ impl BitPlanes {
     /// # Panics
     /// If `codes` is none of `CODES`.
     #[must_use]
-    pub fn new(codes: usize) -> BitPlanes {
+    pub(crate) fn new(codes: usize) -> BitPlanes {
         assert!(CODES.contains(&codes), "the number of codes must be one of CODES");
         BitPlanes { rows: [[0; LANES]; MOST_ROWS], codes }
     }
@@ -129,16 +129,16 @@ impl BitPlanes {
 
 /// A stage of [`Kernel::refine`](super::Kernel::refine).
 #[derive(Clone, Debug, Hash)]
-pub struct Stage {
+pub(crate) struct Stage {
     /// Maximum number of candidates per lane that enter the stage: the least ones. Must be 12, 8, 6, 5, 4, 3 or 2.
-    pub keep: usize,
+    pub(crate) keep: usize,
     /// The probes with which they are compared.
-    pub check: Probes,
+    pub(crate) check: Probes,
 }
 
 /// The candidates left in each lane, ascending, then `NONE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lanes {
+pub(crate) struct Lanes {
     /// `code[k][lane]` is the k-th candidate of the lane, counted from 0.
     pub(super) code: [[u8; LANES]; CANDIDATES],
     /// Number of rows that may hold candidates; the others hold only [`NONE`].

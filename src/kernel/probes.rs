@@ -5,7 +5,7 @@ use super::LANES;
 /// One lookup: the code `offset` positions back in the window, XOR `code`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
-pub struct Probe {
+pub(crate) struct Probe {
     /// The code, four times: vector instructions broadcast this form at no cost. It is the first field, because
     /// otherwise the compiler loads both fields and separates them with two shuffles.
     pub(super) codes: [u8; 4],
@@ -16,7 +16,7 @@ pub struct Probe {
 impl Probe {
     /// The lookup of the code `offset` positions back, XOR `code`.
     #[must_use]
-    pub fn new(offset: usize, code: u8) -> Probe {
+    pub(crate) fn new(offset: usize, code: u8) -> Probe {
         Probe { offset, codes: [code; 4] }
     }
 
@@ -29,7 +29,7 @@ impl Probe {
 
 /// A list of probes with their least and largest offset, with which the bounds of a window are checked without a scan.
 #[derive(Clone, Debug, Hash)]
-pub struct Probes {
+pub(crate) struct Probes {
     list: Vec<Probe>,
     min_offset: usize,
     max_offset: usize,
@@ -52,12 +52,12 @@ impl FromIterator<Probe> for Probes {
 impl Probes {
     /// An empty list.
     #[must_use]
-    pub fn new() -> Probes {
+    pub(crate) fn new() -> Probes {
         Probes { list: Vec::new(), min_offset: usize::MAX, max_offset: 0 }
     }
 
     /// Appends a probe.
-    pub fn push(&mut self, probe: Probe) {
+    pub(crate) fn push(&mut self, probe: Probe) {
         self.min_offset = self.min_offset.min(probe.offset);
         self.max_offset = self.max_offset.max(probe.offset);
         self.list.push(probe);

@@ -27,7 +27,7 @@ pub(super) const VALUES_AT_ONCE: usize = 16;
 
 /// The lookups of [`Kernel::chain`](super::Kernel::chain).
 #[derive(Clone, Debug, Default, Hash)]
-pub struct Recurrence {
+pub(crate) struct Recurrence {
     /// The lookups, ascending by offset, without duplicates.
     pub(super) probes: Vec<Probe>,
     /// The codes of `probes`, as wide as a set, so that one instruction loads, broadcasts and XORs a code.
@@ -43,7 +43,7 @@ pub struct Recurrence {
 impl Recurrence {
     /// Creates the list from lookups in any order.
     #[must_use]
-    pub fn new(mut probes: Vec<Probe>) -> Recurrence {
+    pub(crate) fn new(mut probes: Vec<Probe>) -> Recurrence {
         probes.sort_unstable_by_key(|probe| (probe.offset, probe.code()));
         probes.dedup();
         let nearer = |than| probes.partition_point(|probe| probe.offset < than);

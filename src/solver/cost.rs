@@ -9,18 +9,24 @@
 //!
 //! The machines are those of `docs/PERFORMANCE.md`, section "Machines". The prices were set on 2026-11-21, before the
 //! records of `benches/record` named the machine of each price. So each constant states which recorded figure it
-//! agrees with, where there is one, and which benchmark measures it again. On another machine the figures differ by a
-//! factor of up to two, and the speed of whole runs hardly changes: prices between half and twice the present ones were
-//! tried on Zen 5 and on the Xeon without gain (records 2026-11-22 and 2026-11-22d).
+//! agrees with, where there is one, and which benchmark measures it again, if any: `kernels` the kernel jobs,
+//! `candidates` and `witnesses` the prices of the streams. `docs/PERFORMANCE.md`, section "Constants, measured",
+//! compares the constants with these measurements. The benchmarks `sequence`, `commit` and `verify` measure no constant.
+//!
+//! On another machine the figures differ by a factor of up to two, and the speed of whole runs hardly changes: prices
+//! between half and twice the present ones were tried on Zen 5 and on the Xeon without gain (records 2026-11-22 and
+//! 2026-11-22d).
 
 use crate::kernel::LANES;
 
 // ---- Kernel jobs -----------------------------------------------------------------------------------------------
 
-/// Time to mark one lookup in all [`LANES`] lanes, apart from [`MARK_CODE_PS`], in picoseconds.
+/// Time to mark one lookup in all [`LANES`] lanes, apart from [`MARK_CODE_PS`], in picoseconds. `benches/kernels.rs`
+/// measures it as a part of [`mark_ps`].
 const MARK_BASE_PS: u64 = 500;
 
-/// Time to mark one lookup in all [`LANES`] lanes, in picoseconds per code considered.
+/// Time to mark one lookup in all [`LANES`] lanes, in picoseconds per code considered. `benches/kernels.rs` measures it
+/// as a part of [`mark_ps`].
 const MARK_CODE_PS: u64 = 36;
 
 /// Price of marking one lookup (or one part) with `codes` codes considered, in picoseconds per value.
@@ -32,9 +38,11 @@ pub(super) const fn mark_ps(codes: usize) -> u64 {
 }
 
 /// Time to check one lookup in all [`LANES`] lanes, apart from [`CHECK_CANDIDATE_PS`], in picoseconds.
+/// `benches/kernels.rs` measures it as a part of [`check_ps`].
 const CHECK_BASE_PS: u64 = 500;
 
-/// Time to check one lookup in all [`LANES`] lanes, in picoseconds per candidate kept.
+/// Time to check one lookup in all [`LANES`] lanes, in picoseconds per candidate kept. `benches/kernels.rs` measures it
+/// as a part of [`check_ps`].
 const CHECK_CANDIDATE_PS: u64 = 240;
 
 /// Price of checking one lookup with `keep` candidates kept per lane, in picoseconds per value.
@@ -56,42 +64,47 @@ pub(super) const CLEAR_PS: u64 = 19;
 
 /// Price of one more considered code in the candidate stream, in picoseconds per value.
 ///
-/// It is the sum over all marked lookups, so no benchmark measures it on its own. Its measurement is not recorded; 200
-/// and 450 ps were no faster (Zen 5, record 2026-11-22).
+/// It is the sum over all marked lookups, so it is proportional to their number. Its first measurement is not recorded;
+/// 200 and 450 ps were no faster (Zen 5, record 2026-11-22). `benches/candidates.rs` measures it again with the lookups
+/// that Grundy's game and .6 mark.
 pub(super) const CANDIDATE_CODE_PS: u64 = 300;
 
 /// Price of an unresolved lane, in picoseconds per unresolved value: the stream reads all lookups that were not marked.
 ///
 /// Zen 5 took 0.8 µs (record 2026-11-22) and, before unresolved lanes read only what was not marked, 2.2 µs (record
-/// 2026-11-21d). 0.6 and 1.5 µs were no faster. No benchmark measures it.
+/// 2026-11-21d). 0.6 and 1.5 µs were no faster. `benches/candidates.rs` measures it again.
 pub(super) const UNRESOLVED_LANE_PS: u64 = 1_000_000;
 
 /// Price of an answer among the [`BEYOND`](crate::kernel::BEYOND) codes behind those considered, in picoseconds per such
 /// value: the stream reads only the marked lookups again.
 ///
-/// Its measurement is not recorded; 250,000 and 600,000 ps were no faster. No benchmark measures it.
+/// Its first measurement is not recorded; 250,000 and 600,000 ps were no faster. `benches/candidates.rs` measures it
+/// again.
 pub(super) const ANSWER_BEYOND_PS: u64 = 400_000;
 
-/// Number of sampled values per answer that a stage of checking may lose where it begins. No measurement is recorded.
+/// Number of sampled values per answer that a stage of checking may lose where it begins. No benchmark measures it, and
+/// no measurement is recorded.
 pub(super) const VALUES_PER_LOST_ANSWER: usize = 2048;
 
 /// Minimum number of lookups in a stage of checking other than the last; a shorter stage costs more than it saves. No
-/// measurement is recorded.
+/// benchmark measures it, and no measurement is recorded.
 pub(super) const MIN_STAGE_LOOKUPS: usize = 60;
 
-/// Cost of a value that the recurrence kernel cannot compute, in values that it can. No benchmark measures it, and no
-/// measurement is recorded.
+/// Cost of a value that the recurrence kernel cannot compute, in values that it can. Its first measurement is not
+/// recorded. `benches/candidates.rs` measures it again with the lookups of .106.
 pub(super) const FALLBACK_COST_VALUES: u64 = 64;
 
 /// Cost of fallbacks, in values that the recurrence kernel can compute, above which the stream stops using that kernel.
-/// Each value that the kernel computes lowers the cost by one. No measurement is recorded.
+/// Each value that the kernel computes lowers the cost by one. No benchmark measures it, and no measurement is
+/// recorded.
 pub(super) const MAX_FALLBACK_COST_VALUES: u64 = 1 << 14;
 
 // ---- Witnesses -------------------------------------------------------------------------------------------------
 
 /// Price of one more considered code in the witness stream, in picoseconds per value.
 ///
-/// It is the sum over all marked parts, so no benchmark measures it on its own. Its measurement is not recorded.
+/// It is the sum over all marked parts, so it is proportional to their number. Its first measurement is not recorded.
+/// `benches/witnesses.rs` measures it again with the parts that Grundy's game, .6 and .106 mark.
 pub(super) const TARGET_CODE_PS: u64 = 250;
 
 /// Price of a target that is searched value by value, in picoseconds per target.
@@ -102,10 +115,12 @@ pub(super) const TARGET_CODE_PS: u64 = 250;
 pub(super) const FIND_TARGET_PS: u64 = 60_000;
 
 /// Price of a target that is not considered, in picoseconds per target: two thirds of [`FIND_TARGET_PS`], because no
-/// part was marked for it in vain. `benches/witnesses.rs` measures it again as a part of the search.
+/// part was marked for it in vain. `benches/witnesses.rs` measures it again.
 pub(super) const UNCONSIDERED_TARGET_PS: u64 = 40_000;
 
 // ---- Clocks of learning ----------------------------------------------------------------------------------------
+//
+// No benchmark measures a constant of this section.
 
 /// Number of lookups that are marked before an order is learnt. No measurement is recorded.
 pub(super) const UNLEARNT_LOOKUPS: usize = 600;
@@ -123,7 +138,7 @@ pub(super) const LEARN_GROWTH: u64 = 4;
 ///
 /// From 10^8 to 7·10^8 an order of Grundy's game that is not learnt again doubles the time of the search value by
 /// value; learning every 2^26 values takes 2 % of the samples of a profile (Zen 4; `docs/PERFORMANCE.md`, section
-/// "Learning"). `sequence` of `cargo bench` does not reach it: compare whole runs with `scripts/compare`.
+/// "Learning"). `benches/sequence.rs` does not reach it: compare whole runs with `scripts/compare`.
 pub(super) const LEARN_INTERVAL_VALUES: u64 = 1 << 27;
 
 /// Number of values after which a stream chooses its budget again. 2^19 and 2^21 were no faster (Zen 5, record

@@ -9,6 +9,8 @@
 //!
 //! Invariant: the answer is the least value that no option has; every pair was entered or compared.
 
+pub(super) mod bench;
+
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::solver::window::Window;
@@ -20,8 +22,8 @@ use rayon::prelude::*;
 /// Minimum number of small parts per split whose options are entered in the set.
 const MARKED: u64 = 256;
 
-/// Number of pairs assumed to be compared in the time in which one pair is entered. It affects only the speed. No
-/// benchmark measures it.
+/// Number of pairs assumed to be compared in the time in which one pair is entered. It affects only the speed.
+/// `benches/kernels.rs` measures it again.
 const SPEED: u64 = 24;
 
 /// Number of pairs that one task compares; fewer are not worth a second thread.

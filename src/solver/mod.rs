@@ -22,6 +22,7 @@
 //! Invariant: values that [`Solver::advance`] returns are proved, provided that the values before them are right.
 
 mod audit;
+pub(crate) mod bench;
 mod block;
 mod candidates;
 mod checksums;

@@ -93,7 +93,7 @@ impl Stream {
 
     /// The least code that no lookup hits at `n`, given the result of the kernel in the lane of `n`. Reads only the
     /// lookups that the answer needs, and no marked lookup when the answer is among the marked codes.
-    fn lane_code(&mut self, n: u64, lanes: &Lanes, planes: &BitPlanes, lane: usize) -> Option<u8> {
+    pub(super) fn lane_code(&mut self, n: u64, lanes: &Lanes, planes: &BitPlanes, lane: usize) -> Option<u8> {
         let mut hits = self.hits(n, std::iter::empty());
         let is_open = |hits: &Hits, code: u8| code != kernel::NONE && hits[usize::from(code)] == 0;
         let mut candidates = lanes.rows().iter().map(|row| row[lane]);

@@ -37,6 +37,7 @@
 //!
 //! Invariant: after [`Stream::block`] the stream is ahead of the proved values; [`Stream::truncate`] takes it back.
 
+pub(super) mod bench;
 mod cost_model;
 #[cfg(test)]
 mod flips;

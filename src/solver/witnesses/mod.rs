@@ -22,6 +22,7 @@
 //! parts are at least 1 and far enough apart. Parts inside the block under test count, because the values are accepted
 //! in ascending order: when one fails, the solver discards all from there on.
 
+pub(super) mod bench;
 mod code_search;
 mod head;
 mod joined;

@@ -1,0 +1,143 @@
+//! Functions through which benchmarks call the jobs of a kernel. The types hide those of the jobs, which are private.
+
+use super::{BitPlanes, CODES, KEEP, Kernel, LANES, Lanes, NearJob, Probe, Probes, Recurrence, Stage};
+
+/// Number of consecutive values that a kernel computes at once.
+pub const LANE_COUNT: usize = LANES;
+
+/// The numbers of codes that a kernel can consider.
+pub const CODE_COUNTS: &[usize] = &CODES;
+
+/// The numbers of candidates per lane that a stage of checking can keep.
+pub const KEPT_COUNTS: &[usize] = &KEEP;
+
+/// A list of lookups.
+pub struct LookupList(Probes);
+
+impl LookupList {
+    /// The list of these lookups, each an offset and a code.
+    #[must_use]
+    pub fn new(lookups: &[(usize, u8)]) -> LookupList {
+        LookupList(lookups.iter().map(|&(offset, code)| Probe::new(offset, code)).collect())
+    }
+}
+
+/// The stages of a check.
+pub struct CheckStages(Vec<Stage>);
+
+impl CheckStages {
+    /// Stages of (candidates kept, lookups), in the order of the check.
+    #[must_use]
+    pub fn new(stages: &[(usize, &[(usize, u8)])]) -> CheckStages {
+        CheckStages(stages.iter().map(|&(keep, lookups)| Stage { keep, check: LookupList::new(lookups).0 }).collect())
+    }
+}
+
+/// The bit planes of [`LANE_COUNT`] lanes.
+#[derive(Clone)]
+pub struct Marks(BitPlanes);
+
+impl Marks {
+    /// Empty planes with this number of codes considered, one of [`CODE_COUNTS`].
+    #[must_use]
+    pub fn new(codes: usize) -> Marks {
+        Marks(BitPlanes::new(codes))
+    }
+
+    /// Whether the bit of a code is set in a lane.
+    #[must_use]
+    pub fn is_set(&self, code: u8, lane: usize) -> bool {
+        self.0.rows()[usize::from(code / 8)][lane] >> (code % 8) & 1 == 1
+    }
+}
+
+/// The candidates of [`LANE_COUNT`] lanes.
+pub struct CandidateLanes(Lanes);
+
+impl CandidateLanes {
+    /// The candidates of a lane, ascending.
+    #[must_use]
+    pub fn of(&self, lane: usize) -> Vec<u8> {
+        self.0.rows().iter().map(|row| row[lane]).filter(|&code| code != super::NONE).collect()
+    }
+}
+
+/// The lookups of the recurrence kernel.
+pub struct Chain(Recurrence);
+
+impl Chain {
+    /// All lookups of a sequence, near and far.
+    #[must_use]
+    pub fn new(lookups: &[(usize, u8)]) -> Chain {
+        Chain(Recurrence::new(lookups.iter().map(|&(offset, code)| Probe::new(offset, code)).collect()))
+    }
+}
+
+/// The codes of the values before index `at`, and space for those of the lanes from `at` on.
+#[derive(Clone)]
+pub struct CodeWindow {
+    /// The codes.
+    pub codes: Vec<u8>,
+    /// The index of lane 0.
+    pub at: usize,
+}
+
+impl CodeWindow {
+    /// [`Kernel::mark`].
+    #[inline]
+    pub fn mark(&self, kernel: Kernel, lookups: &LookupList, marks: &mut Marks) {
+        kernel.mark(&self.codes, self.at, &lookups.0, &mut marks.0);
+    }
+
+    /// [`Kernel::refine`].
+    #[inline]
+    #[must_use]
+    pub fn check(&self, kernel: Kernel, marks: &Marks, stages: &CheckStages) -> CandidateLanes {
+        CandidateLanes(kernel.refine(&self.codes, self.at, &marks.0, &stages.0))
+    }
+
+    /// [`Kernel::open`].
+    #[inline]
+    pub fn open(&self, kernel: Kernel, marks: &mut Marks, below: &[u8; LANE_COUNT]) {
+        kernel.open(&mut marks.0, below);
+    }
+
+    /// [`Kernel::clear_hits`].
+    #[inline]
+    pub fn clear_hits(&self, kernel: Kernel, lookups: &LookupList, marks: &mut Marks) {
+        kernel.clear_hits(&self.codes, self.at, &lookups.0, &mut marks.0);
+    }
+
+    /// [`Kernel::near`] for all lanes.
+    #[inline]
+    pub fn near(&mut self, kernel: Kernel, near: &LookupList, lanes: &CandidateLanes) -> usize {
+        let job = NearJob { at: self.at, probes: &near.0, from: 0, to: LANES };
+        kernel.near(&mut self.codes, job, &lanes.0)
+    }
+
+    /// [`Kernel::chain`] from `at` up to index `to`.
+    #[inline]
+    pub fn chain(&mut self, kernel: Kernel, chain: &Chain, to: usize) -> usize {
+        kernel.chain(&mut self.codes, self.at, to, &chain.0)
+    }
+}
+
+/// [`Kernel::find`].
+#[inline]
+#[must_use]
+pub fn find(kernel: Kernel, a: &[u8], b: &[u8], wanted: u8) -> Option<usize> {
+    kernel.find(a, b, wanted)
+}
+
+/// [`Kernel::find_value`].
+#[inline]
+#[must_use]
+pub fn find_value(kernel: Kernel, a: &[u16], b: &[u16], wanted: u16) -> Option<usize> {
+    kernel.find_value(a, b, wanted)
+}
+
+/// [`Kernel::find_each`] that accepts every pair.
+#[inline]
+pub fn find_each(kernel: Kernel, a: &[u8], b: &[u8], wanted: &mut Vec<u8>) {
+    kernel.find_each(a, b, wanted, |_, _| true);
+}
