@@ -26,7 +26,7 @@ use grundy::theory::rule::Rule;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use support::{Silent, checked_values, run_to, short};
+use support::{checked_values, run_to, short};
 
 /// Number of values in the run before the commits.
 const FIRST: usize = 1 << 16;
@@ -38,7 +38,7 @@ fn batch(values: &[u16], count: usize) -> Vec<u16> {
 
 /// A run of Grundy's game in `dir` with [`FIRST`] values, to commit more.
 fn open(dir: &Dir, rule: &Rule, values: &[u16]) -> CommitBench {
-    run_to(dir, rule, FIRST as u64, &mut Silent).expect("a run");
+    run_to(dir, rule, FIRST as u64, &mut ()).expect("a run");
     CommitBench::open(dir, &values[..FIRST]).expect("the run that was just written")
 }
 

@@ -95,7 +95,7 @@ fn checks(c: &mut Criterion) {
     let rule: Rule = "grundy".parse().expect("a game");
     let temporary = tempfile::tempdir().expect("a temporary directory");
     let dir = temporary.path();
-    run_to(&Dir::at(dir), &rule, COUNT, &mut support::Silent).expect("a run");
+    run_to(&Dir::at(dir), &rule, COUNT, &mut ()).expect("a run");
     for (name, check, count) in CHECKS {
         assert_eq!(check(dir).expect("a right table").checked, count, "{name}");
     }

@@ -273,7 +273,7 @@ fn resumed(dir: &Dir, repair: bool, rollback: bool) {
     let resume = |repair: bool, rollback: bool| {
         let (method, policy) = (Method::Definition, RunPolicy { commit_every: None, repair, seed: Some(1) });
         let options = Options { to: Some(1), threads: 1, method, width: None, keep: None, rollback };
-        value_of(Run::on(None, dir).options(options).policy(policy).observer(&mut Silent).run_in_pool())
+        value_of(Run::on(None, dir).options(options).policy(policy).observer(&mut PrintableNotes).run_in_pool())
     };
     let Some(outcome) = resume(repair, rollback) else { return };
     let last = value_of(journal::read(dir)).expect("a journal").last;
@@ -493,7 +493,12 @@ fn mould() -> &'static Mould {
         let (width, method) = (Some(Width::U8), Method::Definition);
         let options = Options { to: Some(400), threads: 1, method, width, keep: None, rollback: false };
         let policy = RunPolicy { commit_every: Some(100), repair: false, seed: Some(1) };
-        Run::on(Some(&rule), &dir).options(options).policy(policy).observer(&mut Silent).run_in_pool().expect("a run");
+        Run::on(Some(&rule), &dir)
+            .options(options)
+            .policy(policy)
+            .observer(&mut PrintableNotes)
+            .run_in_pool()
+            .expect("a run");
         let last = journal::read(&dir).expect("a journal").last;
         assert!(last.escapes > 0);
         let file = |name| (name, disk.get(name).expect("a file of the run"));
@@ -579,9 +584,10 @@ fn value_of<T, E: std::fmt::Display>(result: Result<T, E>) -> Option<T> {
     result.map_err(|error| assert!(!error.to_string().contains(char::is_control), "{:?}", error.to_string())).ok()
 }
 
-struct Silent;
+/// Asserts that every note can be printed.
+struct PrintableNotes;
 
-impl Observer for Silent {
+impl Observer for PrintableNotes {
     fn note(&mut self, text: &str) {
         assert!(!text.contains(char::is_control), "{text:?}");
     }

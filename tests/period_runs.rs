@@ -159,8 +159,8 @@ impl Observer for Stopper<'_> {
     fn advanced(&mut self, progress: &Progress) {
         self.counts.push(progress.count);
     }
-    fn again(&mut self, _: u64, _: u64) {
-        self.event("again");
+    fn recomputed(&mut self, _: u64, _: u64) {
+        self.event("recomputed");
     }
     fn note(&mut self, _: &str) {}
 }
@@ -202,7 +202,7 @@ fn a_stop_while_the_preperiod_is_computed_leaves_it_bounded() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("run");
     run_well("kayles", &dir, &["--to", "110000000", "--keep", "1000000"]);
-    let (found, ..) = stopped_at("again", "kayles", &dir, 1 << 27);
+    let (found, ..) = stopped_at("recomputed", "kayles", &dir, 1 << 27);
     let Found::Searched { finding, stopped, .. } = found else { panic!("{found:?}") };
     let repeat = finding.repeat.as_ref().unwrap();
     assert_eq!((finding.status(), stopped, repeat.period), (Status::Proved, Some(Stopped::Preperiod), 12));

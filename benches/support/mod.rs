@@ -118,11 +118,6 @@ pub(crate) fn report(name: &str, measured: f64, constant: u64, unit: &str) {
     }
 }
 
-/// Ignores the progress of a run.
-pub(crate) struct Silent;
-
-impl Observer for Silent {}
-
 /// Creates the run of a game in `dir`, or resumes it, up to `to` values, with the threads of the current pool. Repairs
 /// nothing.
 pub(crate) fn run_to(dir: &Dir, rule: &Rule, to: u64, observer: &mut (dyn Observer + Send)) -> grundy::Result<()> {

@@ -257,7 +257,7 @@ impl Observer for Meter {
         });
     }
 
-    fn again(&mut self, done: u64, of: u64) {
+    fn recomputed(&mut self, done: u64, of: u64) {
         if self.what != RECOMPUTING {
             self.begin(RECOMPUTING, 0, Some(of));
         }

@@ -169,7 +169,7 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
             "{}: {} games, {} of them new; {proved} periods proved; tables: survey.md and survey.csv",
             args.output.display(),
             records.len(),
-            outcome.made
+            outcome.completed
         )?;
         Ok(())
     })?;

@@ -160,8 +160,8 @@ impl Observer for Watching<'_> {
         self.stop.fetch_or(done, Ordering::Relaxed);
     }
 
-    fn again(&mut self, done: u64, of: u64) {
-        self.inner.again(done, of);
+    fn recomputed(&mut self, done: u64, of: u64) {
+        self.inner.recomputed(done, of);
     }
 
     fn proved(&mut self, from: u64, values: &[u16], proof: &ProofSummary) {
@@ -204,19 +204,15 @@ impl Watching<'_> {
 ///
 /// ```
 /// use grundy::period::{Found, RunSearch, Status};
-/// use grundy::run::{Observer, Options};
+/// use grundy::run::Options;
 /// use std::sync::atomic::AtomicBool;
-///
-/// struct Silent;
-///
-/// impl Observer for Silent {}
 ///
 /// # let home = tempfile::tempdir()?;
 /// # let dir = &home.path().join("kayles");
 /// let kayles = "kayles".parse()?;
 /// let options = Options { to: Some(5000), threads: 1, ..Options::default() };
 /// let search = RunSearch { rule: &kayles, dir, options: &options, certify: false };
-/// let found = search.compute_until_proved(&mut Silent, &AtomicBool::new(false))?;
+/// let found = search.compute_until_proved(&mut (), &AtomicBool::new(false))?;
 /// let Found::Searched { finding, .. } = found else { panic!("nothing stopped the search") };
 /// assert_eq!((finding.status(), finding.repeat.expect("Kayles is periodic").period), (Status::Proved, 12));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -333,7 +329,7 @@ impl RunSearch<'_> {
         let RunSearch { rule, options: Options { method, .. }, .. } = *self;
         let proved = ProvedPeriod { rule, method: *method, period: repeat.period, proof, window };
         let copies = proved.offset_copies(|done, of| {
-            observer.again(done, of);
+            observer.recomputed(done, of);
             !stop.load(Ordering::Relaxed)
         });
         match copies {

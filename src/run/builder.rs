@@ -151,7 +151,7 @@ impl<'a> Run<'a> {
     #[doc(hidden)]
     pub fn run_in_pool(self) -> Result<Outcome> {
         let Run { rule, dir, options, policy, observer, stop } = self;
-        let mut silent = Silent;
+        let mut silent = ();
         let observer: &mut (dyn Observer + Send) = match observer {
             Some(observer) => observer,
             None => &mut silent,
@@ -178,8 +178,3 @@ impl fmt::Debug for Run<'_> {
         shown.finish_non_exhaustive()
     }
 }
-
-/// Ignores the progress of a run.
-struct Silent;
-
-impl Observer for Silent {}

@@ -152,10 +152,13 @@ pub trait Observer {
     /// `values`, which begin at n = `from`, were computed and proved. Not called for values that the table already held.
     fn proved(&mut self, from: u64, values: &[u16], proof: &ProofSummary) {}
     /// After a run, `done` of `of` values were computed again, because discarded ones are needed.
-    fn again(&mut self, done: u64, of: u64) {}
+    fn recomputed(&mut self, done: u64, of: u64) {}
     /// A message to the user.
     fn note(&mut self, text: &str) {}
 }
+
+/// Observes nothing.
+impl Observer for () {}
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -40,7 +40,7 @@ impl Damaged<'_> {
         let known = summary.map(DiscardSummary::known).unwrap_or_default();
         let mut solver = match Solver::knowing(rule, context.options.method, space, &table, &known) {
             Err(Error::Freed { .. }) => return Ok(false),
-            made => made?,
+            solver => solver?,
         };
         let mut values = Vec::new();
         if context.stop.load(Ordering::Relaxed) {

@@ -2,7 +2,7 @@
 //!
 //! A review is due whenever the sequence has doubled, or the number of rare positions has grown by a quarter and 64. It
 //! finds the best space by the histogram of all values ([`Histogram::best_space`]). A first space is adopted when it
-//! has at most one rare position per [`WORTH`] values; another one when it has less than four fifths of the rare
+//! has at most one rare position per [`WORTH`] values; a later one when it has less than four fifths of the rare
 //! positions. A solver without a space enters the built-in space of a named game at the first review.
 //!
 //! Invariant: the space never changes while candidates wait for their witnesses, nor once values are discarded.

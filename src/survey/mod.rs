@@ -147,7 +147,7 @@ pub struct Outcome {
     /// Number of records that existed before.
     pub found: usize,
     /// Number of records written by this call.
-    pub made: usize,
+    pub completed: usize,
     /// Whether `stop` ended the survey.
     pub stopped: bool,
     /// Names of the games that could not be examined, each with the reason.
@@ -177,7 +177,7 @@ pub struct Means {
 /// let plan = Plan::new(games, (0, 1), 1 << 12)?;
 /// let means = Means { method: Method::Sparse(Kernel::best()), threads: 2 };
 /// let outcome = survey::survey(plan, dir, means, &AtomicBool::new(false), |_| {})?;
-/// assert_eq!((outcome.made, outcome.failed.len()), (2, 0));
+/// assert_eq!((outcome.completed, outcome.failed.len()), (2, 0));
 /// assert!(survey::csv(survey::read(&[dir])?.values()).contains("0.77,proved,12,71,"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -247,8 +247,8 @@ pub fn survey(
         workers.into_iter().map(|worker| worker.join().expect("a worker does not panic")).collect()
     });
     results.into_iter().collect::<Result<()>>()?;
-    let made = done.into_inner();
+    let completed = done.into_inner();
     let failed = bad.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let stopped = made + failed.len() < missing.len();
-    Ok(Outcome { found: rules.len() - missing.len(), made, stopped, failed })
+    let stopped = completed + failed.len() < missing.len();
+    Ok(Outcome { found: rules.len() - missing.len(), completed, stopped, failed })
 }

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn statistics_are_those_of_the_definition_with_and_without_discarded_values() {
+    fn statistics_equal_the_definition_with_and_without_discarded_values() {
         let rule: Rule = "grundy".parse().unwrap();
         let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
         let values = definition::values(&rule, 4000).unwrap();

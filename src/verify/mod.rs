@@ -26,24 +26,12 @@
 //! which calls it.
 //!
 //! ```
-//! use grundy::run::{self, Observer, Options, Progress};
-//! use grundy::{kernel::Kernel, solver::Method, theory::rule::Rule, verify};
-//! use std::sync::atomic::AtomicBool;
-//!
-//! struct Silent;
-//!
-//! impl Observer for Silent {
-//!     fn started(&mut self, _: &Rule, _: u64, _: Option<u64>) {}
-//!     fn rehashed(&mut self, _: u64, _: u64) {}
-//!     fn advanced(&mut self, _: &Progress) {}
-//!     fn note(&mut self, _: &str) {}
-//! }
+//! use grundy::{Rule, Run, verify};
 //!
 //! # let home = tempfile::tempdir()?;
 //! # let dir = &home.path().join("kayles");
-//! let method = Method::Sparse(Kernel::best());
-//! let options = Options { to: Some(5000), threads: 1, method, width: None, keep: None, rollback: false };
-//! run::run(Some(&"kayles".parse()?), dir, &options, &mut Silent, &AtomicBool::new(false))?;
+//! let kayles: Rule = "kayles".parse()?;
+//! Run::builder(&kayles, dir).to(5000).run()?;
 //!
 //! assert_eq!(verify::digest(dir, None, |_, _| {})?.checked, 5000);
 //! assert_eq!(verify::exclusion(dir, None, |_, _| {})?.checked, 5000);

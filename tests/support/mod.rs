@@ -9,8 +9,6 @@ pub(crate) mod simulated;
 pub(crate) mod solving;
 pub(crate) mod whole;
 
-use grundy::run::{Observer, Progress};
-use grundy::theory::rule::Rule;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -18,16 +16,6 @@ use std::time::{Duration, Instant};
 
 #[allow(unused_imports, reason = "each test file uses a part of it")]
 pub(crate) use hazard::{Random, Tally, cases};
-
-/// An observer that ignores everything.
-pub(crate) struct Silent;
-
-impl Observer for Silent {
-    fn started(&mut self, _: &Rule, _: u64, _: Option<u64>) {}
-    fn rehashed(&mut self, _: u64, _: u64) {}
-    fn advanced(&mut self, _: &Progress) {}
-    fn note(&mut self, _: &str) {}
-}
 
 /// The program under test with these arguments, not yet started.
 pub(crate) fn grundy<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {

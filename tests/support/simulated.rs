@@ -2,7 +2,7 @@
 //!
 //! With the feature `small-segments` the runs discard values ([`FREES`]).
 
-use super::{Random, Silent, Tally};
+use super::{Random, Tally};
 use grundy::checkpoint::journal::{self, Event, Record};
 use grundy::kernel::Kernel;
 use grundy::run::{Observer, Options, Outcome, Run, RunPolicy};
@@ -130,7 +130,7 @@ pub(crate) const FREEING: Process = Process { every: 3000, keep: Some(KEEP), ..U
 
 impl Process {
     pub(crate) fn run(self, game: &Game, storage: Arc<dyn Storage>) -> grundy::Result<Outcome> {
-        self.watched(game, storage, &mut Silent, &AtomicBool::new(false))
+        self.watched(game, storage, &mut (), &AtomicBool::new(false))
     }
 
     pub(crate) fn watched(
