@@ -5,10 +5,10 @@ pub use crate::kernel::bench::*;
 pub use crate::solver::bench::*;
 
 use crate::checkpoint::commit::{Batch, Ledger};
-use crate::checkpoint::journal::{Checks, Event, Journal, Record};
+use crate::checkpoint::journal::{self, Checks, Event, Journal, Record};
 use crate::checkpoint::summary::{DiscardSummary, RecordStats};
 use crate::checkpoint::writer::Writer;
-use crate::error::{Error, Result};
+use crate::error::{Error, NoRunReason, Result};
 use crate::solver::SparseSpace;
 use crate::storage::Dir;
 use crate::table::Table;
@@ -30,7 +30,7 @@ impl CommitBench {
     /// [`Error::NoRun`] when there is none, and any error of opening its files.
     pub fn open(dir: &Dir, values: &[u16]) -> Result<CommitBench> {
         let (mut journal, contents) = Journal::open(dir)?;
-        let no_run = || Error::NoRun { path: dir.path().into(), why: "its journal has no record".into() };
+        let no_run = || Error::NoRun { path: dir.path().into(), why: NoRunReason::NoRecord { journal: journal::NAME } };
         let contents = contents.ok_or_else(no_run)?;
         let last = contents.last;
         let table = Table::open(dir, last.width, last.extent())?;

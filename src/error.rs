@@ -1,7 +1,18 @@
 //! The errors of the crate and their texts.
 //!
-//! Every variant states what was expected, what was found and where; its text ends with a remedy, if there is one.
-//! [`Error::kind`] assigns each variant to a class, which the command line maps to an exit status.
+//! Every variant states what was expected, what was found and where. [`Error::kind`] assigns each variant to a class,
+//! which the command line maps to an exit status; [`Error::remedy`] states what the user can do, as data that the
+//! command line words.
+
+mod damage;
+mod reasons;
+mod remedy;
+#[cfg(test)]
+mod tests;
+
+pub use damage::{BrokenRecord, Counters, Damage, JournalRest, SummaryDamage};
+pub use reasons::{KeepReason, NoRunReason, SurveyReason};
+pub use remedy::{Remedy, RollBackTo};
 
 use std::path::PathBuf;
 
@@ -77,7 +88,7 @@ pub enum Error {
         /// Number of values of the sequence.
         count: u64,
     },
-    /// A request for values that a run has discarded (`--keep`).
+    /// A request for values that a run has discarded.
     #[error("{}", freed(*from, *to, *hole, *heap))]
     Freed {
         /// The first n of the request.
@@ -90,7 +101,7 @@ pub enum Error {
         heap: Option<u64>,
     },
     /// A run that needs more of its last values than it keeps.
-    #[error("{}: --keep {keep} is too little: {why}; {}", path.display(), keep_remedy(*needed, *freed))]
+    #[error("{}: keeping {keep} values is too little: {why}", path.display())]
     Keep {
         /// The run directory.
         path: PathBuf,
@@ -98,10 +109,8 @@ pub enum Error {
         keep: u64,
         /// Number of last values that suffices by what is known now; `None` if the run needs all values.
         needed: Option<u64>,
-        /// Whether values have been discarded already, so that this run cannot continue.
-        freed: bool,
         /// What needs the earlier values.
-        why: String,
+        why: KeepReason,
     },
     /// A sequence too long for the memory of this process or the address space of this machine.
     #[error("{what} needs {bytes} bytes of memory, more than this process can allocate")]
@@ -112,10 +121,7 @@ pub enum Error {
         bytes: u64,
     },
     /// A search that would hold more positions than its bound.
-    #[error(
-        "the search stops because it would have to hold more than {bound} positions; take a smaller position, or \
-         raise the bound with --positions"
-    )]
+    #[error("the search stops because it would have to hold more than {bound} positions")]
     Positions {
         /// Maximum number of positions held.
         bound: usize,
@@ -123,8 +129,7 @@ pub enum Error {
     /// A search that would hold positions with too many parts, or take too long.
     #[error(
         "the search stops because it would have to hold more than {parts} cells or edges of positions, or to read \
-         more than {work} to generate options; take a smaller position, or replace both limits by a number of \
-         positions, however large, with --positions"
+         more than {work} to generate options"
     )]
     Search {
         /// Maximum number of parts (cells or edges) held.
@@ -133,7 +138,7 @@ pub enum Error {
         work: u64,
     },
     /// A kernel that is unknown, or that needs instructions which this processor lacks.
-    #[error("this processor cannot run the kernel {}; 'grundy cpu' lists the kernels that it can run", printable(name))]
+    #[error("this processor cannot run the kernel {}", printable(name))]
     Kernel {
         /// The name of the kernel.
         name: String,
@@ -148,12 +153,12 @@ pub enum Error {
     #[error("{0}")]
     Tune(String),
     /// A directory that does not belong to a survey, or belongs to a different survey.
-    #[error("{}: {what}", path.display())]
+    #[error("{}: {why}", path.display())]
     Survey {
         /// The directory.
         path: PathBuf,
-        /// What the directory contains, and what to do.
-        what: String,
+        /// What the directory contains.
+        why: SurveyReason,
     },
     /// A shape with an invalid character.
     #[error("row {row}, column {column} of the shape: '{}'; a shape has '#' and '.' only", found.escape_default())]
@@ -178,8 +183,7 @@ pub enum Error {
     /// Data in memory changed during a run.
     #[error(
         "the memory of this machine changed during the run: {what} for n in {from}..{to} is not what was computed. \
-         Nothing since the last commit was written; the same command resumes from there. If this happens again, test \
-         the memory"
+         Nothing since the last commit was written"
     )]
     Flipped {
         /// The data that changed.
@@ -211,8 +215,32 @@ pub enum Error {
         /// The error of the system.
         source: std::io::Error,
     },
+    /// The system could not start threads.
+    #[error("starting threads for {task}: {why}")]
+    ThreadPool {
+        /// The run directory, or the task of the threads.
+        task: String,
+        /// The error of the thread pool.
+        why: String,
+    },
+    /// The file system cannot punch holes into files, which a run that discards values requires.
+    #[error(
+        "checking the file system of {}: this file system cannot free parts of a file, which a run that discards \
+         values requires ({why})",
+        path.display()
+    )]
+    NoHoles {
+        /// The run directory.
+        path: PathBuf,
+        /// How the test of the file system failed.
+        why: String,
+    },
     /// The device lacks space for the bytes to be written.
-    #[error("{}", no_room(path, *needed, *available, *fits, *keep))]
+    #[error(
+        "{}: no room: {needed} bytes are still to be written, {available} are free, {} are missing",
+        path.display(),
+        needed.saturating_sub(*available)
+    )]
     NoRoom {
         /// The run directory.
         path: PathBuf,
@@ -231,16 +259,16 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
         /// What is missing.
-        why: String,
+        why: NoRunReason,
     },
     /// Another process uses this directory.
-    #[error("{}: another process is using this directory; wait for it or stop it, then try again", path.display())]
+    #[error("{}: another process is using this directory", path.display())]
     Locked {
         /// The directory.
         path: PathBuf,
     },
     /// A property of the run in the directory differs from the requested one.
-    #[error("{}: {what} of this run is {found}, not {expected}; choose another directory with --dir", path.display())]
+    #[error("{}: {what} of this run is {found}, not {expected}", path.display())]
     Mismatch {
         /// The directory.
         path: PathBuf,
@@ -252,11 +280,7 @@ pub enum Error {
         expected: String,
     },
     /// The run has a format that this program does not read.
-    #[error(
-        "{}: this run has format {found}, but this program reads only format {expected}; export its values with the \
-         program that wrote it ('grundy export'), or compute the run again in another directory",
-        path.display()
-    )]
+    #[error("{}: this run has format {found}, but this program reads only format {expected}", path.display())]
     Format {
         /// The run directory.
         path: PathBuf,
@@ -267,8 +291,7 @@ pub enum Error {
     },
     /// A file of the run was replaced, truncated or altered while this process had it open.
     #[error(
-        "{}: the file was changed while this run held it: {what}; nothing more is written; 'grundy verify' checks \
-         what is left",
+        "{}: the file was changed while this run held it: {what}; nothing more is written",
         path.display()
     )]
     Replaced {
@@ -278,25 +301,22 @@ pub enum Error {
         what: String,
     },
     /// A request for a new run in a directory that has other files.
-    #[error(
-        "{}: this directory holds no run, but other files ({name}); choose another directory with --dir",
-        path.display()
-    )]
+    #[error("{}: this directory holds no run, but other files ({name})", path.display())]
     Occupied {
         /// The directory.
         path: PathBuf,
         /// One of the files.
         name: String,
     },
-    /// A file of the run contradicts the journal or itself.
-    #[error("damage: {} at byte {offset}: {what}", path.display())]
+    /// A file of a run or a survey contradicts another file or itself.
+    #[error("damage: {} at byte {offset}: {damage}", path.display())]
     Damage {
         /// The file.
         path: PathBuf,
         /// The offset of the damage, in bytes.
         offset: u64,
-        /// What is wrong, and what to do.
-        what: String,
+        /// What is wrong.
+        damage: Damage,
     },
     /// A value in the table that an option of the same position has as well, so one of the values involved is wrong.
     #[error("damage: the table says G({n}) = {value}, but {} has this value too: one of them is wrong", option(*rest))]
@@ -309,10 +329,7 @@ pub enum Error {
         rest: (u64, u64),
     },
     /// A check that needs a sparse space, for a game without a known one.
-    #[error(
-        "{game}: this check needs a sparse space, and none is known for this game; '--level recompute' and '--level \
-         definition' check any game"
-    )]
+    #[error("{game}: this check needs a sparse space, and none is known for this game")]
     NoSpace {
         /// The game.
         game: String,
@@ -337,6 +354,14 @@ pub enum Error {
 
 impl Error {
     /// Returns the class of this error.
+    ///
+    /// ```
+    /// use grundy::error::{Error, Kind};
+    /// use grundy::theory::rule::Rule;
+    ///
+    /// let error: Error = "0.9x".parse::<Rule>().unwrap_err();
+    /// assert_eq!(error.kind(), Kind::Usage);
+    /// ```
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
@@ -357,12 +382,55 @@ impl Error {
         }
     }
 
+    /// Returns what the user can do about this error, or `None` if its text says all that is known.
+    ///
+    /// ```
+    /// use grundy::error::Remedy;
+    /// use grundy::Run;
+    ///
+    /// let home = tempfile::tempdir()?;
+    /// let error = Run::builder(&"grundy".parse()?, home.path()).to(1000).keep(65_536).run().unwrap_err();
+    /// assert_eq!(error.remedy(), Some(Remedy::KeepMore { keep: 131_328 }));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Error::Code { text, .. } if text.is_empty() => Some(Remedy::ListGames),
+            Error::UnknownGame { suggestions, .. } if suggestions.is_empty() => Some(Remedy::NameGame),
+            Error::Freed { .. } => Some(Remedy::OtherValues),
+            Error::Keep { needed, why, .. } => Some(remedy::of_keep(*needed, why)),
+            Error::Positions { .. } => Some(Remedy::RaisePositions),
+            Error::Search { .. } => Some(Remedy::BoundPositions),
+            Error::Kernel { .. } => Some(Remedy::ListKernels),
+            Error::Survey { why, .. } => Some(remedy::of_survey(why)),
+            Error::Flipped { .. } => Some(Remedy::TestMemory),
+            Error::NoHoles { .. } => Some(Remedy::OtherFileSystem),
+            Error::NoRoom { fits: None, keep: None, .. } => None,
+            Error::NoRoom { fits, keep, .. } => Some(Remedy::NeedLess { to: *fits, keep: *keep }),
+            Error::NoRun { path, why } => remedy::of_no_run(path, why),
+            Error::Locked { .. } => Some(Remedy::Wait),
+            Error::Mismatch { .. } | Error::Occupied { .. } => Some(Remedy::OtherDirectory),
+            Error::Format { .. } => Some(Remedy::ExportWithOlderProgram),
+            Error::Replaced { .. } => Some(Remedy::Verify),
+            Error::Damage { path, damage, .. } => remedy::of_damage(path, damage),
+            Error::NoSpace { .. } => Some(Remedy::OtherLevel),
+            _ => None,
+        }
+    }
+
     /// Adds to [`Error::Freed`] the n whose options needed the values; returns other errors unchanged.
     pub(crate) fn for_heap(self, n: u64) -> Error {
         match self {
             Error::Freed { from, to, hole, heap: None } => Error::Freed { from, to, hole, heap: Some(n) },
             other => other,
         }
+    }
+
+    /// Returns a function that makes the error of a thread pool for `task`.
+    pub(crate) fn threads<E: std::fmt::Display>(task: impl std::fmt::Display) -> impl FnOnce(E) -> Error {
+        let task = task.to_string();
+        move |error| Error::ThreadPool { task, why: error.to_string() }
     }
 
     /// Returns a function that adds the failed action and the path to an operating system error.
@@ -386,20 +454,9 @@ pub fn printable(text: &str) -> String {
 /// Returns the end of the text of [`Error::UnknownGame`].
 fn did_you_mean(suggestions: &[String]) -> String {
     match suggestions {
-        [] => "; give an octal code such as '.77' or '4.3', 'grundy:d=2', or a name of 'grundy games'".into(),
+        [] => String::new(),
         names => format!("; did you mean '{}'?", names.join("' or '")),
     }
-}
-
-/// Returns the text of [`Error::NoRoom`].
-fn no_room(path: &std::path::Path, needed: u64, available: u64, fits: Option<u64>, keep: Option<u64>) -> String {
-    let missing = needed.saturating_sub(available);
-    let fits = fits.map_or_else(String::new, |n| format!("; at most --to {n} fits"));
-    let keep = keep.map_or_else(String::new, |n| format!("; with --keep {n} the run would fit"));
-    format!(
-        "{}: no room: {needed} bytes are still to be written, {available} are free, {missing} are missing{fits}{keep}",
-        path.display()
-    )
 }
 
 /// Returns the description of an option by the heaps that it leaves.
@@ -415,22 +472,8 @@ fn option((a, b): (u64, u64)) -> String {
 fn freed(from: u64, to: u64, hole: (u64, u64), heap: Option<u64>) -> String {
     let purpose = heap.map_or_else(String::new, |n| format!(", needed for the options of n = {n},"));
     format!(
-        "the values {from}..{to}{purpose} cannot be read: the run was limited by --keep and has freed {}..{}; choose \
-         other values, or compute these again in another directory",
+        "the values {from}..{to}{purpose} cannot be read: the run keeps only a part of its values and has freed \
+         {}..{}",
         hole.0, hole.1
     )
-}
-
-/// Returns the remedy in the text of [`Error::Keep`].
-fn keep_remedy(needed: Option<u64>, freed: bool) -> String {
-    match (needed, freed) {
-        (None, _) => "compute the run in another directory, without --keep".into(),
-        (Some(n), false) => format!("repeat the same command with --keep {n} or more"),
-        (Some(n), true) => {
-            format!(
-                "the committed values are correct, but this run cannot continue; compute it in another directory with \
-                 --keep {n}"
-            )
-        }
-    }
 }

@@ -177,7 +177,7 @@ fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
 /// Computes G(0), …, G(count - 1) on `threads` threads.
 fn values(rule: &Rule, kernel: Kernel, threads: usize, count: usize) -> Result<Vec<u16>> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|e| Error::io("starting threads for", "the self-test")(std::io::Error::other(e)))?;
+    let pool = pool.map_err(Error::threads("the self-test"))?;
     pool.install(|| solver::values(rule, Method::Sparse(kernel), count))
 }
 

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use syn::buffer::{Cursor, TokenBuffer};
 
 /// Phrases that hide the actor, or that replace a standard term by a private word. See docs/GLOSSARY.md for the terms.
 const PHRASES: &[&str] = &[
@@ -344,4 +345,94 @@ fn documents_name_only_files_that_exist() {
     }
     assert!(seen > 50, "{seen} paths were read");
     assert!(wrong.is_empty(), "these files do not exist:\n{}", wrong.join("\n"));
+}
+
+/// Appends the string literals of Rust tokens: those of attributes as well, but neither documentation nor test modules.
+fn literals(mut cursor: Cursor, found: &mut Vec<String>) {
+    let mut is_test = false;
+    while !cursor.eof() {
+        if let Some(after) = cursor.punct().filter(|(punct, _)| punct.as_char() == '#').map(|(_, after)| after) {
+            let inner = after.punct().filter(|(punct, _)| punct.as_char() == '!').map_or(after, |(_, after)| after);
+            if let Some((attribute, _, _, after)) = inner.any_group() {
+                let is = |name: &str| attribute.ident().is_some_and(|(ident, _)| ident == name);
+                let text = attribute.token_stream().to_string().replace(' ', "");
+                if text == "cfg(test)" {
+                    is_test = true;
+                } else if !is("doc") {
+                    literals(attribute, found);
+                }
+                cursor = after;
+                continue;
+            }
+        }
+        if let Some((inside, delimiter, _, after)) = cursor.any_group() {
+            if !is_test {
+                literals(inside, found);
+            }
+            // The body of a test module or function ends it.
+            is_test = is_test && format!("{delimiter:?}") != "Brace";
+            cursor = after;
+        } else if let Some((literal, after)) = cursor.literal() {
+            if let Ok(text) = syn::parse_str::<syn::LitStr>(&literal.to_string()) {
+                found.push(text.value());
+            }
+            cursor = after;
+        } else {
+            is_test = is_test && cursor.punct().is_none_or(|(punct, _)| punct.as_char() != ';');
+            let Some((_, after)) = cursor.token_tree() else { return };
+            cursor = after;
+        }
+    }
+}
+
+/// Returns the string literals of a Rust source, without documentation and tests.
+fn texts(source: &str) -> Vec<String> {
+    let buffer = TokenBuffer::new2(source.parse().unwrap());
+    let mut found = Vec::new();
+    literals(buffer.begin(), &mut found);
+    found
+}
+
+/// Whether a text names a command or an option of the command line.
+fn names_the_command_line(text: &str) -> bool {
+    let is_option = |rest: &str| rest.starts_with(|c: char| c.is_ascii_lowercase());
+    text.contains("'grundy ") || text.split("--").skip(1).any(is_option)
+}
+
+#[test]
+fn texts_of_the_library_name_no_command_or_option() {
+    let mut files = Vec::new();
+    add_files(Path::new("src"), &mut files);
+    let is_of_the_library = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let is_test = name == "tests.rs" || name.ends_with("_tests.rs");
+        name.ends_with(".rs") && !is_test && !path.starts_with("src/cli") && path != Path::new("src/main.rs")
+    };
+    files.retain(is_of_the_library);
+    assert!(files.len() > 50, "{} files", files.len());
+    let mut faults = Vec::new();
+    for path in files {
+        let found = texts(&std::fs::read_to_string(&path).unwrap());
+        let named = found.into_iter().filter(|text| names_the_command_line(text));
+        faults.extend(named.map(|text| format!("{}: {text}", path.display())));
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn literals_are_found_outside_of_documentation_and_tests() {
+    let source = r#"
+        //! "--a"
+        /// "--b"
+        #[error("use --c")]
+        fn f() { g!("'grundy run'", x); }
+        #[cfg(test)]
+        mod tests { const D: &str = "--d"; }
+        #[cfg(test)]
+        mod more;
+        const E: &str = "a -- b";
+    "#;
+    let found = texts(source);
+    assert_eq!(found, ["use --c", "'grundy run'", "a -- b"]);
+    assert_eq!(found.iter().filter(|text| names_the_command_line(text)).count(), 2);
 }

@@ -6,7 +6,7 @@
 mod support;
 
 use grundy::checkpoint::testing::forge_run;
-use grundy::error::{Error, Kind};
+use grundy::error::{Damage, Error, Kind};
 use grundy::kernel::Kernel;
 use grundy::run::{Options, Run};
 use grundy::solver::{self, Histogram, Method, SequenceStats, SparseSpace};
@@ -494,8 +494,7 @@ fn kept_values_are_checked_and_wrong_ones_reported() {
         std::os::unix::fs::FileExt::write_all_at(&file, &[good[0] ^ 2], byte).unwrap();
         assert_eq!(heap(level(dir.path(), "recompute", None)), Some(place));
         let digest = level(dir.path(), "digest", None).unwrap_err();
-        let Error::Damage { offset, ref what, .. } = digest else { panic!("{digest}") };
-        let to: u64 = what.split_once("..").unwrap().1.split(' ').next().unwrap().parse().unwrap();
+        let Error::Damage { offset, damage: Damage::Digest { to, .. }, .. } = digest else { panic!("{digest}") };
         assert!((offset..4096 + to).contains(&byte), "{place}: {digest}");
         std::os::unix::fs::FileExt::write_all_at(&file, &good, byte).unwrap();
     }

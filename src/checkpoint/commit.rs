@@ -16,7 +16,7 @@
 
 use crate::checkpoint::journal::{Attached, Checks, CommitPoint, Event, Journal, Record, kept};
 use crate::checkpoint::summary::{self, DiscardSummary, RecordStats};
-use crate::error::{Error, Result};
+use crate::error::{Damage, Error, Result};
 use crate::fault;
 use crate::solver::SparseSpace;
 use crate::storage::Dir;
@@ -249,9 +249,7 @@ impl Ledger {
             return Err(Error::Damage {
                 path: self.table.path().into(),
                 offset: HEADER + from * self.table.width().bytes(),
-                what: format!(
-                    "the values {from}..{to}, which this commit would free, differ from the values that were written"
-                ),
+                damage: Damage::DiscardedValues { from, to },
             });
         }
         summary.digest = digest.to_string();

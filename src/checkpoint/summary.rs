@@ -9,7 +9,7 @@
 //! record and with itself.
 
 use crate::checkpoint::journal::{Attached, Record};
-use crate::error::{Error, Result};
+use crate::error::{Counters, Damage, Error, Result, SummaryDamage};
 use crate::solver::{SequenceStats, SparseSpace};
 use crate::storage::{Dir, Mode};
 use crate::table::digest::Digest;
@@ -56,10 +56,25 @@ impl RecordStats {
         RecordStats { rares: self.rares + later.rares, last_rare, ..largest }
     }
 
+    /// Returns the statistics that a record contains.
+    fn of(record: &Record) -> RecordStats {
+        let Record { rares, last_rare, max_value, max_at, .. } = *record;
+        RecordStats { rares, last_rare, max_value, max_at }
+    }
+
     /// Returns whether a record contains the same statistics.
     pub(crate) fn agrees(&self, record: &Record) -> bool {
-        (self.rares, self.last_rare, self.max_value, self.max_at)
-            == (record.rares, record.last_rare, record.max_value, record.max_at)
+        *self == RecordStats::of(record)
+    }
+
+    /// Returns the damage of a table with these statistics whose last record contains others.
+    pub(crate) fn contradicts(&self, record: &Record) -> Damage {
+        Damage::Counters { counted: self.counters(), stated: RecordStats::of(record).counters() }
+    }
+
+    fn counters(&self) -> Counters {
+        let RecordStats { rares, last_rare, max_value, max_at } = *self;
+        Counters { rares, last_rare, max_value, max_at }
     }
 }
 
@@ -179,44 +194,37 @@ impl DiscardSummary {
         let freed = record.freed().unwrap_or(0..0);
         let Some(attached) = &record.snapshot else { return Ok(None) };
         let path = dir.join(&name(freed.end));
-        let damaged = |what: &str| Error::Damage {
-            path: path.clone(),
-            offset: 0,
-            what: format!(
-                "{what}; 'grundy run --dir {} --rollback' returns to the values before the freed values",
-                dir.path().display()
-            ),
-        };
+        let damaged = |damage| Error::Damage { path: path.clone(), offset: 0, damage: Damage::Summary(damage) };
         if attached.name != name(freed.end) {
-            return Err(damaged("the last record names another file"));
+            return Err(damaged(SummaryDamage::Name));
         }
         // Bound the length and check the hash before reading the whole file into memory.
         let mut hasher = blake3::Hasher::new();
         let file = dir.open(&attached.name, Mode::Read).map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound => damaged("the file is missing, but the journal names it"),
+            std::io::ErrorKind::NotFound => damaged(SummaryDamage::Missing),
             _ => Error::io("reading", &path)(source),
         })?;
         if file.length().map_err(Error::io("reading the state of", &path))? > MAX_BYTES {
-            return Err(damaged("the file is longer than any discard summary can be"));
+            return Err(damaged(SummaryDamage::TooLong));
         }
         hasher.update_reader(file.reader()).map_err(Error::io("reading", &path))?;
         if hasher.finalize().to_hex().as_str() != attached.blake3 {
-            return Err(damaged("the file does not have the hash that the journal states"));
+            return Err(damaged(SummaryDamage::Hash));
         }
         let mut bytes = Vec::new();
         file.reader().take(MAX_BYTES).read_to_end(&mut bytes).map_err(Error::io("reading", &path))?;
         let summary: DiscardSummary =
-            serde_json::from_slice(&bytes).map_err(|_| damaged("the file is not a discard summary"))?;
+            serde_json::from_slice(&bytes).map_err(|_| damaged(SummaryDamage::NotASummary))?;
         let fits = summary.freed() == freed
             && summary.run == record.run
             && (summary.mask, summary.position) == (record.mask, record.position)
             && summary.digest().is_some();
         if !fits {
-            return Err(damaged("the file contradicts the journal"));
+            return Err(damaged(SummaryDamage::Journal));
         }
         match summary.contradiction() {
             None => Ok(Some(summary)),
-            Some(what) => Err(damaged(&format!("the file contradicts itself: {what}"))),
+            Some(what) => Err(damaged(SummaryDamage::Contradiction(what))),
         }
     }
 

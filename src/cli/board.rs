@@ -1,5 +1,6 @@
 //! `grundy board`: search small games exhaustively.
 
+use super::advice::message;
 use super::graph::{edges, outcome};
 use super::input::{called, read_text};
 use super::progress::Meter;
@@ -204,7 +205,7 @@ fn one<P: 'static>(called: &str, position: Result<P>) -> Starts<P> {
 
 /// Puts the name of the position in front of an error.
 fn in_place(called: &str, error: Error) -> Error {
-    Error::Board(format!("{called}: {error}"))
+    Error::Board(format!("{called}: {}", message(&error)))
 }
 
 /// Parses `MxN`, where N may be a range.
@@ -273,6 +274,6 @@ fn graphs(text: &str) -> Result<Starts<SimpleGraph>> {
         }
     }
     let read = Edges::read(Path::new("edges"), &all, Direction::Undirected);
-    let graph = read.and_then(|read| SimpleGraph::new(&read)).map_err(|error| Usage(error.to_string()))?;
+    let graph = read.and_then(|read| SimpleGraph::new(&read)).map_err(|error| Usage(message(&error)))?;
     Ok(one(text, Ok(graph)))
 }

@@ -1,5 +1,5 @@
 //! The command line: clap parses the arguments into plain structs, one function per command does the work, and [`main`]
-//! turns errors into exit statuses.
+//! turns errors into exit statuses. The library names no command and no option in its texts; `advice` adds them.
 //!
 //! Results go to stdout, everything else to stderr. Exit status: 0 success; 1 failure; 2 usage error; 3 damage or a
 //! failed check; 4 expected results are missing (`merge`); 75 another process is using the directory (EX_TEMPFAIL);
@@ -9,6 +9,7 @@
 //! one function that takes the arguments; add a line to [`dispatch`] and an example to `tests/cli.rs`. The function
 //! writes its result with [`output::print`], or with [`output::whole_file`] when the user names a file.
 
+mod advice;
 mod board;
 mod cpu;
 mod export;
@@ -184,7 +185,7 @@ pub(crate) fn main() -> ExitCode {
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             match error.downcast_ref::<grundy::Error>() {
-                Some(whole) => complain!("grundy: error: {whole}"), // its text includes the cause
+                Some(whole) => complain!("grundy: error: {}", advice::message(whole)), // its text includes the cause
                 None => complain!("grundy: error: {error:#}"),
             }
             exit_status(&error)

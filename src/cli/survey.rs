@@ -1,5 +1,6 @@
 //! `grundy survey` and `grundy merge`: find the periods of many games, and combine their records into a table.
 
+use super::advice::message;
 use super::input::{called, read_text};
 use super::number;
 use super::progress::Meter;
@@ -121,7 +122,8 @@ fn games_of(path: &Path) -> Result<Vec<String>> {
         if game.is_empty() {
             continue;
         }
-        let rule: Rule = game.parse().map_err(|e| Usage(format!("{}, line {number}: {e}", path.display())))?;
+        let rule: Rule =
+            game.parse().map_err(|e| Usage(format!("{}, line {number}: {}", path.display(), message(&e))))?;
         if seen.insert(rule.name().to_owned()) {
             games.push(rule.name().to_owned());
         }

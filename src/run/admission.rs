@@ -4,7 +4,7 @@
 use super::Options;
 use crate::checkpoint::commit::{RETAINED_HEAD, RETENTION_SLACK};
 use crate::checkpoint::journal::{self, Record};
-use crate::error::{Error, Result};
+use crate::error::{Error, KeepReason, Result};
 use crate::solver;
 use crate::storage::Dir;
 use crate::table::{self, HEADER, Width};
@@ -32,21 +32,17 @@ pub(super) fn check_unoccupied(dir: &Dir) -> Result<()> {
 /// Refuses a `keep` below the lookback of the solver. The lookback follows from the last rare position: the larger of
 /// `last_rare`, which is that of the run, and the last known one of the game, if the run reaches it.
 pub(super) fn check_keep(dir: &Path, rule: &Rule, options: &Options, keep: u64, last_rare: u64) -> Result<()> {
-    let refuse = |needed, why: String| Err(Error::Keep { path: dir.into(), keep, needed, freed: false, why });
+    let refuse = |needed, why| Err(Error::Keep { path: dir.into(), keep, needed, why });
     if !solver::may_be_sparse(rule, options.method) {
-        return refuse(None, "values are computed by the definition, which needs all of them".into());
+        return refuse(None, KeepReason::Definition);
     }
     let known = rule.known_last_rare().filter(|&n| options.to.is_none_or(|to| to > n));
     let last_rare = known.map_or(last_rare, |known| known.max(last_rare));
     let needed = solver::lookback(rule, last_rare);
     if needed > keep {
-        return refuse(Some(needed), looks_back(last_rare, needed));
+        return refuse(Some(needed), KeepReason::Lookback { last_rare, needed });
     }
     Ok(())
-}
-
-pub(super) fn looks_back(last_rare: u64, needed: u64) -> String {
-    format!("with the last rare position at {last_rare}, the solver needs the last {needed} values")
 }
 
 /// Refuses a run that does not fit the disk, before anything is written. A smaller `--keep` that the error suggests is at

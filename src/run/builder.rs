@@ -133,9 +133,8 @@ impl<'a> Run<'a> {
     /// fails twice in the same way, or if too many checks fail.
     pub fn run(self) -> Result<Outcome> {
         let path = self.dir.path().to_owned();
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.options.threads).build().map_err(|e| {
-            Error::Io { action: "starting threads for".into(), path: path.clone(), source: std::io::Error::other(e) }
-        })?;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.options.threads).build();
+        let pool = pool.map_err(Error::threads(path.display()))?;
         let existed = path.exists();
         let outcome = pool.install(|| self.run_in_pool());
         if !existed && outcome.as_ref().is_ok_and(|outcome| outcome.stopped && outcome.progress.count == 0) {

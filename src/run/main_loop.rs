@@ -1,6 +1,5 @@
 //! The main loop of a run: computes a block, checks, commits.
 
-use super::admission::looks_back;
 use super::commit_clock::CommitClock;
 use super::spot_checks::SpotChecks;
 use super::{Observer, Options, Outcome, Progress, ProofSummary, RunPolicy};
@@ -8,7 +7,7 @@ use crate::checkpoint::commit::{Batch, may_free};
 use crate::checkpoint::journal::{Check, Checks};
 use crate::checkpoint::summary::RecordStats;
 use crate::checkpoint::writer::Writer;
-use crate::error::{Error, Result};
+use crate::error::{Error, KeepReason, Result};
 use crate::solver::{self, Solver, SparseSpace};
 use crate::storage::Dir;
 use crate::table::digest::{DigestChain, SEGMENT};
@@ -143,13 +142,13 @@ impl OpenRun {
         let Some(keep) = self.writer.keep() else { return Ok(()) };
         let needed = self.solver.lookback();
         let why = match needed {
-            Some(needed) if needed > keep => looks_back(self.solver.count_rare_positions(self.count()).1, needed),
-            None if may_free(self.writer.published(), Some(keep)) => {
-                "values are still computed by the definition, which needs all of them".into()
+            Some(needed) if needed > keep => {
+                KeepReason::Lookback { last_rare: self.solver.count_rare_positions(self.count()).1, needed }
             }
+            None if may_free(self.writer.published(), Some(keep)) => KeepReason::StillDefinition,
             _ => return Ok(()),
         };
-        Err(Error::Keep { path: self.dir.path().into(), keep, needed, freed: false, why })
+        Err(Error::Keep { path: self.dir.path().into(), keep, needed, why })
     }
 
     /// Replaces an error about discarded values by one that says why they are needed and which `--keep` suffices.
@@ -159,12 +158,7 @@ impl OpenRun {
                 path: self.dir.path().into(),
                 keep,
                 needed: Some(solver::lookback(&self.rule, n)),
-                freed: true,
-                why: format!(
-                    "heap {n} is a new rare position, or its value is proved by no option near the ends, and so all values \
-                     before it are needed, of which {}..{} are freed",
-                    hole.0, hole.1
-                ),
+                why: KeepReason::AllValues { n, hole },
             },
             (error, _) => error,
         }

@@ -35,7 +35,7 @@ pub use reader::RunReader;
 pub(crate) use reader::space_of;
 
 use crate::checkpoint::journal::{self, Journal, StatedGame};
-use crate::error::{Error, Result};
+use crate::error::{Damage, Error, NoRunReason, Result};
 use crate::solver::{Method, SparseSpace};
 use crate::storage::Dir;
 use crate::table::{self, HEADER, Width};
@@ -193,7 +193,7 @@ fn prepare(rule: Option<&Rule>, context: &mut Context) -> Result<Prepared> {
     // In this order: a process that creates a run creates the journal before the tables.
     let has_data = length(table::VALUES)?.is_some() || length(table::ESCAPES)?.is_some();
     let fresh = length(journal::NAME)?.is_none();
-    let no_run = |why: &str| Error::NoRun { path: dir.path().into(), why: why.into() };
+    let no_run = |why| Error::NoRun { path: dir.path().into(), why };
     if let Some(rule) = rule.filter(|rule| rule.name().len() > LONGEST_NAME) {
         let length = rule.name().len();
         return Err(Error::Rule(format!(
@@ -201,15 +201,10 @@ fn prepare(rule: Option<&Rule>, context: &mut Context) -> Result<Prepared> {
         )));
     }
     if fresh {
-        let Some(rule) = rule else { return Err(no_run("and no game was named")) };
+        let Some(rule) = rule else { return Err(no_run(NoRunReason::NoGame)) };
         if has_data && !options.rollback {
-            return Err(no_run(&format!(
-                "its tables are here, but {} is missing, so nothing says how far they hold; restore it from a copy, choose \
-                 another directory with --dir, or set the tables aside and start again with 'grundy run {rule} --dir {} \
-                 --rollback'",
-                journal::NAME,
-                dir.path().display()
-            )));
+            let game = rule.name().to_owned();
+            return Err(no_run(NoRunReason::LostJournal { journal: journal::NAME, game }));
         }
         check_unoccupied(dir)?;
         if let Some(keep) = options.keep {
@@ -230,21 +225,14 @@ fn prepare(rule: Option<&Rule>, context: &mut Context) -> Result<Prepared> {
             }
             resume(context, journal, contents)
         }
-        (None, None) => Err(no_run(&format!(
-            "its journal holds no good record that names the game; name it: 'grundy run GAME --dir {}'",
-            dir.path().display()
-        ))),
+        (None, None) => Err(no_run(NoRunReason::NoGameRecorded)),
         (None, Some(rule)) => {
             // A kill before the first record leaves empty tables. Values without a record are set aside only on request.
             for name in [table::VALUES, table::ESCAPES] {
                 let path = dir.join(name);
                 if length(name)?.unwrap_or(0) > HEADER && !options.rollback {
-                    let what = format!(
-                        "values are here, but no record of the journal is good; 'grundy run {rule} --dir {} --rollback' \
-                         sets them aside and starts again",
-                        dir.path().display()
-                    );
-                    return Err(Error::Damage { path, offset: HEADER, what });
+                    let damage = Damage::ValuesWithoutRecord { game: rule.name().to_owned() };
+                    return Err(Error::Damage { path, offset: HEADER, damage });
                 }
             }
             create(context, journal, rule)

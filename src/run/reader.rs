@@ -3,7 +3,7 @@
 use super::spot_checks;
 use crate::checkpoint::journal::{self, CommitPoint, Contents, Record};
 use crate::checkpoint::summary::DiscardSummary;
-use crate::error::{Error, Result};
+use crate::error::{Damage, Error, Result};
 use crate::solver::{SequenceStats, SparseSpace};
 use crate::storage::Dir;
 use crate::table::TableReader;
@@ -108,8 +108,8 @@ impl RunReader {
             let ours = |point: &&CommitPoint| point.count == self.table.len();
             let digest = points.iter().find(ours).map(|point| point.digest.to_string());
             if digest.as_ref() != Some(&self.contents.last.digest) {
-                let what = "the run went back while it was read; read it again".into();
-                return Err(Error::Damage { path: self.dir.join(journal::NAME), offset: 0, what });
+                let path = self.dir.join(journal::NAME);
+                return Err(Error::Damage { path, offset: 0, damage: Damage::WentBack });
             }
             *followed = (records, last.freed().unwrap_or(0..0));
         }
@@ -148,7 +148,7 @@ pub(super) fn rule_of(dir: &Path, record: &Record) -> Result<Rule> {
     let rule: Rule = record.game.parse().map_err(|_| Error::Damage {
         path: dir.join(journal::NAME),
         offset: 0,
-        what: format!("'{}' is not a game of this program", record.game.escape_default()),
+        damage: Damage::UnknownGame { game: record.game.escape_default().to_string() },
     })?;
     check_rule(dir, &rule, record)?;
     Ok(rule)

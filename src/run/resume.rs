@@ -9,10 +9,10 @@ use super::spot_checks;
 use super::spot_checks::SpotChecks;
 use super::{Context, Observer, Outcome, Prepared, Progress};
 use crate::checkpoint::commit::{Ledger, fill};
-use crate::checkpoint::journal::{self, Check, CommitPoint, Contents, Event, Journal, Record, kept};
+use crate::checkpoint::journal::{Check, CommitPoint, Contents, Event, Journal, Record, kept};
 use crate::checkpoint::summary::DiscardSummary;
 use crate::checkpoint::writer::Writer;
-use crate::error::{Error, Result};
+use crate::error::{Damage, Error, Result};
 use crate::solver::{self, Solver, SparseSpace};
 use crate::storage::Dir;
 use crate::table::digest::SEGMENT;
@@ -188,11 +188,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
             Err(Error::Differs { value, again, .. }) => Err(Error::Damage {
                 path: table.path().into(),
                 offset: HEADER + n * self.last.width.bytes(),
-                what: format!(
-                    "G({n}) was computed as {value}, but the definition gives {again}: nothing from there on can be \
-                     trusted; 'grundy run --dir {} --rollback' goes back before it",
-                    self.context.dir.path().display()
-                ),
+                damage: Damage::WrongSuspect { n, value, expected: again },
             }),
             Err(other) => Err(other),
         }
@@ -237,11 +233,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
         Error::Damage {
             path: table.path().into(),
             offset: HEADER + count * self.last.width.bytes(),
-            what: format!(
-                "the values {count}..{next} do not have the digest that the journal states; 'grundy run --dir {} --rollback' \
-                 goes back to {count} values",
-                self.context.dir.path().display(),
-            ),
+            damage: Damage::Digest { from: count, to: next, repair_failed: true },
         }
     }
 
@@ -262,8 +254,8 @@ impl<'c, 'a> Recovery<'c, 'a> {
         let table = self.reopen_table()?;
         let Some(verified) = self.verify(&table)? else { return Ok(None) };
         if verified.good < self.points.len() {
-            let what = format!("the {count} values that agreed with the journal no longer agree; check the disk");
-            return Err(Error::Damage { path: table.path().into(), offset: HEADER, what });
+            let damage = Damage::UnstableValues { values: count };
+            return Err(Error::Damage { path: table.path().into(), offset: HEADER, damage });
         }
         let last = &mut self.last;
         last.event = Event::Rollback;
@@ -286,14 +278,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
     fn start(self, table: Table, verified: VerifiedTable) -> Result<Prepared> {
         table.write_headers()?;
         if !verified.counted.agrees(&self.last) {
-            let counted = verified.counted;
-            return Err(Error::Damage {
-                path: self.context.dir.join(journal::NAME),
-                offset: 0,
-                what: format!(
-                    "rares and largest value counted from the table are {counted:?}, not those of the last record"
-                ),
-            });
+            return Err(self.journal.last_record_damaged(verified.counted.contradicts(&self.last)));
         }
         let ended = self.end(false);
         let Recovery { context, rule, mut journal, contents, last, points, summary, .. } = self;

@@ -3,7 +3,7 @@
 use super::contradiction;
 use super::plan::{self, Collection, Plan};
 use super::record::{Order, Record, further, order, printable};
-use crate::error::{Error, Result};
+use crate::error::{Damage, Error, Result, SurveyReason};
 use crate::storage::{Dir, File, Mode};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -58,8 +58,8 @@ fn refuse_foreign(dir: &Dir) -> Result<()> {
         }
     }
     let Some(name) = foreign else { return Ok(()) };
-    let what = format!("the directory has other files ('{}'); choose an empty or a new one", printable(&name));
-    Err(Error::Survey { path: dir.path().into(), what })
+    let why = SurveyReason::Occupied { name: printable(&name) };
+    Err(Error::Survey { path: dir.path().into(), why })
 }
 
 /// Reads the records of the given directories, in the order of a table. Of two records of a game it returns the one
@@ -79,27 +79,18 @@ pub fn read(dirs: &[&Path]) -> Result<BTreeMap<Order, Record>> {
         names.sort_unstable();
         count += names.len();
         if count > MAX_RECORDS {
-            let what = format!("more than {MAX_RECORDS} records; read fewer directories together");
-            return Err(Error::Survey { path: path.into(), what });
+            return Err(Error::Survey { path: path.into(), why: SurveyReason::TooManyRecords { most: MAX_RECORDS } });
         }
         for name in &names {
             let shown = dir.join(&printable(name));
             let bytes = dir.read_at_most(name, MAX_RECORD_BYTES).map_err(Error::io("reading", &shown))?;
-            let damage = |what: String| Error::Damage { path: shown.clone(), offset: 0, what };
-            let record = Record::parse(name, &bytes).map_err(|what| {
-                damage(format!(
-                    "this is not a record of a survey: {what}; if it was one, remove it and repeat the survey's command, \
-                     else move it to another directory"
-                ))
-            })?;
+            let damage = |damage: Damage| Error::Damage { path: shown.clone(), offset: 0, damage };
+            let record = Record::parse(name, &bytes).map_err(|why| damage(Damage::NotARecord { why }))?;
             let others = all.entry(order(&record.game)).or_default();
             for (other, before) in others.iter() {
                 if let Some(why) = contradiction(before, &record) {
                     let other = other.join(name);
-                    return Err(damage(format!(
-                        "it contradicts {}: {why}; examine the game again in a new directory, and remove the wrong record",
-                        other.display()
-                    )));
+                    return Err(damage(Damage::RecordsContradict { other, why }));
                 }
             }
             others.push((path, record));
@@ -130,9 +121,7 @@ pub fn collect(dirs: &[&Path]) -> Result<Collection> {
                 collection.unplanned.push(path.into());
             }
             None => {
-                let what = "no survey here: neither a plan (survey.plan) nor records; name a directory that 'grundy \
-                            survey' wrote";
-                return Err(Error::Survey { path: path.into(), what: what.into() });
+                return Err(Error::Survey { path: path.into(), why: SurveyReason::NoSurvey { plan: plan::NAME } });
             }
         }
     }

@@ -208,7 +208,7 @@ pub fn survey(
         // A pool of one thread per worker, so that no worker starts another game while it waits for parallel work of
         // its own.
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-        let pool = pool.map_err(|e| Error::io("starting threads for", dir.path())(std::io::Error::other(e)))?;
+        let pool = pool.map_err(Error::threads(dir.path().display()))?;
         while let Some(rule) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
             if stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
                 break;

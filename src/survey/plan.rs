@@ -7,7 +7,7 @@
 
 use super::codes;
 use super::record::{Order, Record, is_program, order, printable};
-use crate::error::{Error, Result};
+use crate::error::{Damage, Error, Result, SurveyReason};
 use crate::storage::Dir;
 use crate::theory::rule::Rule;
 use serde::{Deserialize, Serialize};
@@ -102,19 +102,14 @@ impl Plan {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             bytes => bytes.map_err(Error::io("reading", dir.join(NAME)))?,
         };
-        let damage = |what: String| Error::Damage {
-            path: dir.join(NAME),
-            offset: 0,
-            what: format!("this is not the plan of a survey: {what}; remove it and repeat the survey's command"),
-        };
+        let damage = |why| Error::Damage { path: dir.join(NAME), offset: 0, damage: Damage::NotAPlan { why } };
         Plan::parse(&bytes).map(Some).map_err(damage)
     }
 
     pub(super) fn write(&self, dir: &Dir) -> Result<()> {
         let text = serde_json::to_string_pretty(self).expect("numbers and text are JSON") + "\n";
         if text.len() as u64 > MAX_BYTES {
-            let what = format!("the names of the games take more than {MAX_BYTES} bytes; divide the list");
-            return Err(Error::Survey { path: dir.join(NAME), what });
+            return Err(Error::Survey { path: dir.join(NAME), why: SurveyReason::PlanTooLong { most: MAX_BYTES } });
         }
         dir.write_whole(NAME, text.as_bytes()).map_err(Error::io("writing", dir.join(NAME)))
     }
@@ -182,20 +177,14 @@ impl Plan {
     /// [`Error::Survey`] when the stored plan is that of another survey or shard, or has a greater `to`.
     pub(super) fn continues(self, there: Option<&Plan>, dir: &Dir) -> Result<Plan> {
         let Some(there) = there else { return Ok(self) };
-        let refuse = |what: String| Err(Error::Survey { path: dir.path().into(), what });
+        let refuse = |why| Err(Error::Survey { path: dir.path().into(), why });
         if !self.is_of(there) || self.shard != there.shard {
-            return refuse(format!(
-                "this directory belongs to shard {}/{there}; choose another directory for shard {}/{self}",
-                there.shard, self.shard
-            ));
+            let found = format!("{}/{there}", there.shard);
+            let expected = format!("{}/{self}", self.shard);
+            return refuse(SurveyReason::OtherSurvey { found, expected });
         }
         if self.to < there.to {
-            let to = there.to;
-            return refuse(format!(
-                "this survey examines up to {to} values of a game, more than {}; use --to {to} or more, or another \
-                 directory",
-                self.to
-            ));
+            return refuse(SurveyReason::MoreValues { found: there.to, expected: self.to });
         }
         Ok(self)
     }

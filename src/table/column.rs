@@ -1,7 +1,7 @@
 //! One growing file of a table.
 
 use super::npy::{self, HEADER, npy_header};
-use crate::error::{Error, Result};
+use crate::error::{Damage, Error, Result};
 use crate::storage::{Bytes, Dir, File, Mode};
 use crate::theory::nimber::index;
 use std::ops::Range;
@@ -55,15 +55,9 @@ impl Column {
     pub(super) fn open(dir: &Dir, layout: Layout, mode: Mode) -> Result<Column> {
         let path = dir.join(layout.name);
         let file = dir.open(layout.name, mode).map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound => Error::Damage {
-                path: path.clone(),
-                offset: 0,
-                what: format!(
-                    "the file is missing, but the journal describes its contents; restore it from a copy, or return to \
-                     the values that the remaining files support with 'grundy run --dir {} --rollback'",
-                    dir.path().display()
-                ),
-            },
+            std::io::ErrorKind::NotFound => {
+                Error::Damage { path: path.clone(), offset: 0, damage: Damage::MissingFile }
+            }
             _ => Error::io("opening", &path)(source),
         })?;
         let column = Column { dir: dir.clone(), path, file, layout };
@@ -93,8 +87,8 @@ impl Column {
         match self.file.read_exact_at(&mut header, 0) {
             Ok(()) => Ok(header),
             Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
-                let what = "the file is shorter than its header of 4096 bytes".into();
-                Err(Error::Damage { path: self.path.clone(), offset: 0, what })
+                let damage = Damage::ShortHeader { header: HEADER };
+                Err(Error::Damage { path: self.path.clone(), offset: 0, damage })
             }
             Err(e) => Err(Error::io("reading the header of", &self.path)(e)),
         }
@@ -102,13 +96,8 @@ impl Column {
 
     /// The error for a header whose first wrong byte is at offset `at`.
     fn altered_header(&self, at: usize) -> Error {
-        let what = format!(
-            "not the header of a one-dimensional array of {}; 'grundy run --dir {} --rollback' rewrites it and keeps \
-             the values that agree with the journal",
-            self.layout.descr,
-            self.dir.path().display()
-        );
-        Error::Damage { path: self.path.clone(), offset: at as u64, what }
+        let damage = Damage::Header { descr: self.layout.descr };
+        Error::Damage { path: self.path.clone(), offset: at as u64, damage }
     }
 
     /// Reads the shape from the header, every byte of which must be as this program writes it.
@@ -154,16 +143,8 @@ impl Column {
         let bytes = self.layout.unit.checked_mul(length).and_then(|b| b.checked_add(HEADER));
         let available = self.length()?;
         let Some(bytes) = bytes.filter(|&bytes| bytes <= available) else {
-            return Err(Error::Damage {
-                path: self.path.clone(),
-                offset: available,
-                what: format!(
-                    "the file ends here, but the journal says that it has {length} units of {} bytes; restore the file \
-                     from a copy, or return to the values that the files support with 'grundy run --dir {} --rollback'",
-                    self.layout.unit,
-                    self.dir.path().display()
-                ),
-            });
+            let damage = Damage::ShortFile { units: length, unit: self.layout.unit };
+            return Err(Error::Damage { path: self.path.clone(), offset: available, damage });
         };
         if usize::try_from(bytes).is_err() {
             return Err(Error::Memory { what: "the map of the table", bytes });
@@ -233,8 +214,8 @@ impl Column {
         let length = self.length()?;
         let end = self.end_of(units);
         if length > end {
-            let what = format!("{} bytes too many for a run that was stopped cleanly", length - end);
-            return Err(Error::Damage { path: self.path.clone(), offset: end, what });
+            let damage = Damage::LongFile { bytes: length - end };
+            return Err(Error::Damage { path: self.path.clone(), offset: end, damage });
         }
         Ok(())
     }

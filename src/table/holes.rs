@@ -15,7 +15,7 @@ pub(super) fn punch(file: &File, path: &Path, offset: u64, length: u64) -> Resul
 /// Checks on a scratch file that holes can be punched into files of this directory.
 ///
 /// # Errors
-/// [`Error::Io`] if not.
+/// [`Error::NoHoles`] if not; [`Error::Io`].
 pub(crate) fn check_holes(dir: &Dir) -> Result<()> {
     /// Length of the hole, in bytes.
     const PAGE: u64 = 4096;
@@ -38,11 +38,7 @@ pub(crate) fn check_holes(dir: &Dir) -> Result<()> {
 
 /// The error for a file system on which [`check_holes`] fails.
 fn no_holes(dir: &Path, why: &str) -> Error {
-    let text = format!(
-        "this file system cannot free parts of a file, which --keep requires ({why}); omit --keep, or choose a \
-         directory on another file system"
-    );
-    Error::io("checking the file system of", dir)(std::io::Error::new(std::io::ErrorKind::Unsupported, text))
+    Error::NoHoles { path: dir.into(), why: why.into() }
 }
 
 #[cfg(test)]
@@ -58,7 +54,7 @@ mod tests {
         std::fs::write(dir.path().join("file"), [0; 8192]).unwrap();
         let file = Dir::at(dir.path()).open("file", Mode::Read).unwrap();
         let refused = punch(&file, &dir.path().join("file"), 4096, 4096).unwrap_err();
-        let text = no_holes(dir.path(), &refused.to_string()).to_string();
-        assert!(text.contains("--keep") && text.contains("freeing 4096 bytes at offset 4096"), "{text}");
+        let Error::NoHoles { why, .. } = no_holes(dir.path(), &refused.to_string()) else { panic!("{refused}") };
+        assert!(why.contains("freeing 4096 bytes at offset 4096"), "{why}");
     }
 }

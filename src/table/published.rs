@@ -5,7 +5,7 @@ use super::column::Column;
 use super::escapes::{self, ESCAPE_BYTES, ESCAPES, SATURATED, is_escape};
 use super::npy::HEADER;
 use super::width::Width;
-use crate::error::{Error, Result};
+use crate::error::{Damage, Error, Result};
 use crate::storage::Bytes;
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
@@ -91,21 +91,21 @@ impl Published {
             let (n, v) = self.escape(i);
             let Some(at) = n.checked_sub(from).map(index).filter(|&at| at < out.len()) else { break };
             if bytes[at] != SATURATED || !is_escape(v) {
-                return Err(self.bad_escapes(i, format!("the escape ({n}, {v}) contradicts the byte {}", bytes[at])));
+                return Err(self.bad_escapes(i, Damage::Escape { n, value: v, byte: Some(bytes[at]) }));
             }
             out[at] = v;
             i += 1;
         }
         if i - first != saturated as u64 {
             let to = from + out.len() as u64;
-            let what = format!("the values {from}..{to} have {saturated} bytes of 255, but {} escapes", i - first);
-            return Err(self.bad_escapes(i, what));
+            let bytes = saturated as u64;
+            return Err(self.bad_escapes(i, Damage::EscapeCount { from, to, bytes, escapes: i - first }));
         }
         Ok(())
     }
 
-    fn bad_escapes(&self, i: u64, what: String) -> Error {
-        Error::Damage { path: self.escapes_path.to_path_buf(), offset: HEADER + i * ESCAPE_BYTES, what }
+    fn bad_escapes(&self, i: u64, damage: Damage) -> Error {
+        Error::Damage { path: self.escapes_path.to_path_buf(), offset: HEADER + i * ESCAPE_BYTES, damage }
     }
 
     /// Checks that the escapes of a range are ascending in n, that each has a value of 255 or more and belongs to a byte
@@ -115,8 +115,8 @@ impl Published {
             return Ok(());
         }
         if range.start > range.end || range.end > self.extent.escapes {
-            let what = format!("the journal describes the escapes {}..{}, which do not exist", range.start, range.end);
-            return Err(self.bad_escapes(self.extent.escapes, what));
+            let damage = Damage::NoEscapes { from: range.start, to: range.end };
+            return Err(self.bad_escapes(self.extent.escapes, damage));
         }
         let mut least = range.start.checked_sub(1).map_or(0, |before| self.escape(before).0.saturating_add(1));
         for i in range {
@@ -124,8 +124,7 @@ impl Published {
             let byte = usize::try_from(n).ok().and_then(|n| data(&self.values).get(n));
             let fits = self.freed.contains(&n) || byte == Some(&SATURATED);
             if n < least || !is_escape(v) || !fits {
-                let what = format!("the escape ({n}, {v}) contradicts the table or the escape before it");
-                return Err(self.bad_escapes(i, what));
+                return Err(self.bad_escapes(i, Damage::Escape { n, value: v, byte: None }));
             }
             least = n.saturating_add(1);
         }

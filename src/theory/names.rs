@@ -115,7 +115,7 @@ pub const NAMED_GAMES: &[NamedGame] = &[
         space: Some((0x17, 1)),
         last_rare: Some(284),
         period: Some((11_770_282, 197_769_598)),
-        about: "published by A. Flammenkamp, proved by 'grundy period'",
+        about: "published by A. Flammenkamp, proved by this program",
         ..PLAIN
     },
     NamedGame {
@@ -123,7 +123,7 @@ pub const NAMED_GAMES: &[NamedGame] = &[
         space: Some((0x3d, 0)),
         last_rare: Some(796),
         period: Some((10_015_179, 193_235_616)),
-        about: "published by A. Flammenkamp, proved by 'grundy period'",
+        about: "published by A. Flammenkamp, proved by this program",
         ..PLAIN
     },
     NamedGame {
@@ -131,7 +131,7 @@ pub const NAMED_GAMES: &[NamedGame] = &[
         space: Some((0x3d, 0)),
         last_rare: Some(124),
         period: Some((60_620_715, 160_949_019)),
-        about: "published by A. Flammenkamp, proved by 'grundy period'",
+        about: "published by A. Flammenkamp, proved by this program",
         ..PLAIN
     },
 ];

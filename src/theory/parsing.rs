@@ -42,7 +42,7 @@ impl FromStr for Rule {
 }
 
 /// The expected input, for the error of an empty name.
-const NAMES: &str = "'grundy', 'grundy:d=2', an octal code such as '.77' or '4.3', or a name of 'grundy games'";
+const NAMES: &str = "'grundy', 'grundy:d=2', an octal code such as '.77' or '4.3', or the name of a known game";
 
 /// Grundy's game with the parameter `d=N`, the end of `text`.
 fn parse_difference(text: &str, parameter: &str) -> Result<Rule> {

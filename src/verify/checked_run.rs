@@ -3,7 +3,7 @@
 use super::{Report, Target};
 use crate::checkpoint::journal::{self, Contents};
 use crate::checkpoint::summary::DiscardSummary;
-use crate::error::{Error, Result};
+use crate::error::{Damage, Error, Result};
 use crate::run::{RunReader, space_of};
 use crate::solver::{SequenceStats, SparseSpace};
 use crate::table::Extent;
@@ -48,10 +48,12 @@ impl CheckedRun {
             return Err(Error::Damage {
                 path: self.view.table.path().into(),
                 offset: HEADER,
-                what: format!(
-                    "the table has {count} rare positions, the last at n = {last_rare}; the journal states {} and n = {}",
-                    last.rares, last.last_rare
-                ),
+                damage: Damage::RarePositions {
+                    rares: count,
+                    last_rare,
+                    expected_rares: last.rares,
+                    expected_last_rare: last.last_rare,
+                },
             });
         }
         Ok(())
@@ -104,10 +106,12 @@ pub(super) fn open_consistent(dir: &Path) -> Result<RunReader> {
                 return Err(Error::Damage {
                     path: view.table.path().into(),
                     offset: 0,
-                    what: format!(
-                        "the headers state {values} values and {escapes} escapes, the journal states {} and {}",
-                        last.count, last.escapes
-                    ),
+                    damage: Damage::HeaderShapes {
+                        values: *values,
+                        escapes: *escapes,
+                        expected_values: last.count,
+                        expected_escapes: last.escapes,
+                    },
                 });
             }
         }

@@ -4,7 +4,7 @@ use super::Report;
 use super::checked_run::open_consistent;
 use crate::checkpoint::journal::{self, Event};
 use crate::checkpoint::summary::{DiscardSummary, RecordStats};
-use crate::error::{Error, Result};
+use crate::error::{Damage, Error, Result};
 use crate::run::{RunReader, space_of};
 use crate::solver::SparseSpace;
 use crate::table::HEADER;
@@ -88,7 +88,7 @@ fn digest_of_retained(
         return Err(Error::Damage {
             path: view.table.path().with_file_name(journal::NAME),
             offset: 0,
-            what: format!("the snapshot of the freed values ends in another digest than the record at {}", point.count),
+            damage: Damage::SummaryDigest { values: point.count },
         });
     }
     check_counts(view, head_counted.and(summary.recount()).and(tail_counted))?;
@@ -99,15 +99,8 @@ fn digest_of_retained(
 /// Compares the counts of all values with those of the last record.
 fn check_counts(view: &RunReader, recount: RecordStats) -> Result<()> {
     if !recount.agrees(&view.contents.last) {
-        let RecordStats { rares, last_rare, max_value, max_at } = recount;
-        return Err(Error::Damage {
-            path: view.table.path().into(),
-            offset: HEADER,
-            what: format!(
-                "the table has {rares} rare positions, the last at n = {last_rare}, and the largest value {max_value} at \
-                 n = {max_at}; the journal states other numbers"
-            ),
-        });
+        let damage = recount.contradicts(&view.contents.last);
+        return Err(Error::Damage { path: view.table.path().into(), offset: HEADER, damage });
     }
     Ok(())
 }
@@ -130,8 +123,7 @@ fn hash(
     let segments: Vec<u64> = (from / SEGMENT..end.div_ceil(SEGMENT)).collect();
     let mut before = from;
     if points.first().is_some_and(|p| p.count == 0 && p.digest != Digest::default()) {
-        let what = "the journal states a wrong digest of 0 values".into();
-        return Err(Error::Damage { path: view.table.path().into(), offset: HEADER, what });
+        return Err(Error::Damage { path: view.table.path().into(), offset: HEADER, damage: Damage::EmptyDigest });
     }
     // Segments are hashed in parallel and linked in order.
     for wave in segments.chunks(rayon::current_num_threads()) {
@@ -144,11 +136,7 @@ fn hash(
                     return Err(Error::Damage {
                         path: view.table.path().into(),
                         offset: HEADER + before * view.table.width().bytes(),
-                        what: format!(
-                            "the values {before}..{} do not have the digest that the journal states; 'grundy run' \
-                             computes them again, 'grundy run --rollback' goes back",
-                            point.count
-                        ),
+                        damage: Damage::Digest { from: before, to: point.count, repair_failed: false },
                     });
                 }
                 before = point.count;

@@ -129,7 +129,7 @@ impl<S: Sequence + ?Sized> Recomputing<'_, S> {
             let Some(part) = parts.get(i) else { return done };
             let work = match &pool {
                 Ok(pool) => pool.install(|| self.part(i, part.clone(), progress)),
-                Err(e) => Err(Error::io("starting threads for", "recomputing")(std::io::Error::other(e.to_string()))),
+                Err(error) => Err(Error::threads("recomputing")(error)),
             };
             done.push((i, work));
         }

@@ -2,7 +2,7 @@
 
 use super::record::{ZEROS, own_hash};
 use super::{CommitPoint, Event, FORMAT, MAX_TORN_TAIL, NAME, RECORD, RECORD_BYTES, Record};
-use crate::error::{Error, Result};
+use crate::error::{BrokenRecord, Damage, Error, JournalRest, NoRunReason, Result};
 use crate::fault;
 use crate::storage::{Dir, File, Mode};
 use crate::table::{Extent, length_of};
@@ -59,11 +59,7 @@ impl Contents {
     pub fn whole(&self, dir: &Path) -> Result<()> {
         match self.torn {
             None => Ok(()),
-            Some(offset) => Err(Error::Damage {
-                path: dir.join(NAME),
-                offset,
-                what: "the last record is broken or breaks off; 'grundy run --dir' of this directory drops it".into(),
-            }),
+            Some(offset) => Err(Error::Damage { path: dir.join(NAME), offset, damage: Damage::TornTail }),
         }
     }
 }
@@ -103,31 +99,34 @@ pub(crate) fn is_another(dir: &Dir, records: u64) -> Result<bool> {
 pub fn read(dir: impl Into<Dir>) -> Result<Contents> {
     let dir = dir.into();
     let path = dir.join(NAME);
-    let no_run = |why: String| Error::NoRun { path: dir.path().into(), why };
+    let no_run = |why| Error::NoRun { path: dir.path().into(), why };
     let file = dir.open(NAME, Mode::Read).map_err(|source| match source.kind() {
-        ErrorKind::NotFound if !dir.exists().unwrap_or(true) => no_run("no such directory".into()),
-        ErrorKind::NotFound => no_run(format!("no {NAME}")),
+        ErrorKind::NotFound if !dir.exists().unwrap_or(true) => no_run(NoRunReason::NoDirectory),
+        ErrorKind::NotFound => no_run(NoRunReason::NoJournal { journal: NAME }),
         _ => Error::io("opening", &path)(source),
     })?;
     let length = file.length().map_err(Error::io("reading the state of", &path))?;
     scan(dir.path(), &file)?.undamaged(dir.path())?.ok_or_else(|| match length {
-        0..RECORD_BYTES => no_run(format!("{NAME} holds no whole record")),
-        _ => Error::Damage { path, offset: 0, what: "no record is good".into() },
+        0..RECORD_BYTES => no_run(NoRunReason::NoRecord { journal: NAME }),
+        _ => Error::Damage { path, offset: 0, damage: Damage::NoGoodRecord },
     })
 }
 
 /// The result of [`scan`]: the good records of a journal, and the damage after them.
 pub(super) struct Scan {
     contents: Option<Contents>,
-    pub(super) damage: Option<Damage>,
+    pub(super) damage: Option<Altered>,
 }
 
 /// The first place at which a journal is neither a good record nor a torn tail.
 #[derive(Clone, Debug)]
-pub(super) struct Damage {
+pub(super) struct Altered {
     /// The end of the good records, in bytes.
     pub(super) offset: u64,
-    what: String,
+    /// What is wrong with the first record that is not good.
+    record: BrokenRecord,
+    /// Why it is not a torn tail.
+    rest: JournalRest,
     /// The game of the first record with a correct hash from the damage on, if there is one.
     pub(super) game: Option<StatedGame>,
 }
@@ -147,22 +146,11 @@ impl Scan {
     /// # Errors
     /// [`Error::Damage`] if there is damage after them.
     pub(super) fn undamaged(self, dir: &Path) -> Result<Option<Contents>> {
-        let Some(Damage { offset, what, game }) = self.damage else { return Ok(self.contents) };
-        let dir_name = dir.display();
-        let remedy = match self.contents {
-            Some(contents) => format!(
-                "'grundy run --dir {dir_name} --rollback' returns to the last good record before it (at most {} \
-                 values) and moves the rest of the journal to a quarantine file",
-                contents.last.count
-            ),
-            None => format!(
-                "no good record precedes it; 'grundy run {} --dir {dir_name} --rollback' moves the journal and the \
-                 tables to quarantine files and starts again",
-                game.map_or_else(|| "GAME".into(), |game| game.name.escape_default().to_string())
-            ),
-        };
-        let what = format!("{what}; the journal was altered; {remedy}");
-        Err(Error::Damage { path: dir.join(NAME), offset, what })
+        let Some(Altered { offset, record, rest, game }) = self.damage else { return Ok(self.contents) };
+        let values = self.contents.map(|contents| contents.last.count);
+        let game = game.map(|game| game.name.escape_default().to_string());
+        let damage = Damage::Journal { record, rest, values, game };
+        Err(Error::Damage { path: dir.join(NAME), offset, damage })
     }
 }
 
@@ -171,7 +159,7 @@ enum Line {
     /// A good record that follows the one before it.
     Good(Box<Record>, CommitPoint),
     /// Anything else, for this reason.
-    Broken(String),
+    Broken(BrokenRecord),
 }
 
 /// Reads the good records from the start of a journal and decides whether the rest is a torn tail or damage.
@@ -188,7 +176,7 @@ pub(super) fn scan(dir: &Path, file: &File) -> Result<Scan> {
         if line.is_empty() {
             return Ok(Scan { contents, damage: None });
         }
-        let what = match check_line(dir, &line, contents.as_ref().map(|contents| &contents.last))? {
+        let record = match check_line(dir, &line, contents.as_ref().map(|contents| &contents.last))? {
             Line::Good(record, point) => {
                 match &mut contents {
                     Some(contents) => contents.add(*record, point),
@@ -197,12 +185,12 @@ pub(super) fn scan(dir: &Path, file: &File) -> Result<Scan> {
                 offset += RECORD_BYTES;
                 continue;
             }
-            Line::Broken(what) => what,
+            Line::Broken(record) => record,
         };
         let rest = length.saturating_sub(offset);
         let damage = match judge_rest(&mut reader, &path, &line, rest)? {
             Rest::Torn => None,
-            Rest::Damaged { why, game } => Some(Damage { offset, what: what + &why, game }),
+            Rest::Damaged { rest, game } => Some(Altered { offset, record, rest, game }),
         };
         if let (Some(contents), None) = (&mut contents, &damage) {
             contents.torn = Some(offset);
@@ -224,8 +212,8 @@ enum Rest {
     Torn,
     /// Damage.
     Damaged {
-        /// Why it is no torn tail, to follow the reason why its first line is broken.
-        why: String,
+        /// Why it is not a torn tail.
+        rest: JournalRest,
         /// The game of the first record in it with a correct hash.
         game: Option<StatedGame>,
     },
@@ -236,10 +224,10 @@ enum Rest {
 /// whether it is good.
 fn judge_rest(reader: &mut impl Read, path: &Path, line: &[u8], rest: u64) -> Result<Rest> {
     let is_nonzero = |line: &[u8]| line.len() == RECORD && line.iter().any(|&byte| byte != 0);
-    let damaged = |why: String, game| Ok(Rest::Damaged { why, game });
+    let damaged = |rest, game| Ok(Rest::Damaged { rest, game });
     // A torn record has a wrong hash, so a record with a correct hash that does not belong here was put here.
     if own_hash(line).is_some() {
-        return damaged(String::new(), game_of(line));
+        return damaged(JournalRest::Sealed, game_of(line));
     }
     let mut nonzero = u64::from(is_nonzero(line));
     let mut read = line.len() as u64;
@@ -249,17 +237,16 @@ fn judge_rest(reader: &mut impl Read, path: &Path, line: &[u8], rest: u64) -> Re
             break;
         }
         if own_hash(&line).is_some() {
-            return damaged(", and good records follow".into(), game_of(&line));
+            return damaged(JournalRest::GoodRecords, game_of(&line));
         }
         nonzero += u64::from(is_nonzero(&line));
         read += line.len() as u64;
     }
     if rest > MAX_TORN_TAIL {
-        let what = format!(", and {rest} bytes follow the last good record, more than a killed process can leave");
-        return damaged(what, None);
+        return damaged(JournalRest::TooLong { bytes: rest }, None);
     }
     if nonzero > 1 {
-        return damaged(format!(", and {} more broken records follow", nonzero - 1), None);
+        return damaged(JournalRest::BrokenRecords { records: nonzero - 1 }, None);
     }
     Ok(Rest::Torn)
 }
@@ -293,7 +280,7 @@ fn point_of(record: &Record, before: Option<&Record>) -> std::result::Result<Com
 /// # Errors
 /// [`Error::Format`] if the line is a record of another format.
 fn check_line(dir: &Path, line: &[u8], before: Option<&Record>) -> Result<Line> {
-    let broken = |what: &str| Ok(Line::Broken(what.to_owned()));
+    let broken = |record| Ok(Line::Broken(record));
     let other_format = |found: u64| Err(Error::Format { path: dir.into(), found, expected: FORMAT });
     let value = serde_json::from_slice::<serde_json::Value>(line).ok();
     let format = value.as_ref().and_then(|value| value.get("format")?.as_u64());
@@ -302,37 +289,37 @@ fn check_line(dir: &Path, line: &[u8], before: Option<&Record>) -> Result<Line> 
         let is_ours = || value.is_some_and(|record| serde_json::from_value::<Record>(record).is_ok());
         return match format {
             Some(format) if before.is_none() && format != u64::from(FORMAT) && !is_ours() => other_format(format),
-            _ => broken("the record does not match its own hash"),
+            _ => broken(BrokenRecord::Hash),
         };
     };
-    let Some(value) = value else { return broken("the record is not a JSON object") };
+    let Some(value) = value else { return broken(BrokenRecord::NotJson) };
     match format {
         Some(format) if format == u64::from(FORMAT) => {}
         Some(format) => return other_format(format),
-        None => return broken("the record has no format number"),
+        None => return broken(BrokenRecord::NoFormat),
     }
     let record: Record = match serde_json::from_value(value) {
         Ok(record) => record,
         Err(error) => {
             // The error text may quote bytes of the record, so it is escaped.
-            let why = error.to_string();
-            return broken(&format!("the JSON object is not a commit record: {}", why.escape_debug()));
+            let why = error.to_string().escape_debug().to_string();
+            return broken(BrokenRecord::Fields { why });
         }
     };
     let foreign = fault::is("accept-foreign-record"); // deliberate fault, see fault.rs
     let previous = before.map_or(ZEROS, |before| before.blake3.as_str());
     let sequence = before.map_or(0, |before| before.sequence + 1);
     if (record.previous != previous && !foreign) || record.sequence != sequence {
-        return broken("the record does not follow the one before it");
+        return broken(BrokenRecord::Order);
     }
     if !foreign && before.is_some_and(|b| b.run != record.run || b.rule != record.rule || b.width != record.width) {
-        return broken("the record belongs to another run");
+        return broken(BrokenRecord::OtherRun);
     }
     if record.blake3 != hash {
-        return broken("the record's own hash is not its last field");
+        return broken(BrokenRecord::HashField);
     }
     match point_of(&record, before) {
         Ok(point) => Ok(Line::Good(Box::new(record), point)),
-        Err(what) => broken(what),
+        Err(what) => broken(BrokenRecord::Contradiction(what)),
     }
 }

@@ -1,9 +1,9 @@
 //! Writing a journal: the lock, the repair of its end, and the append of a record.
 
-use super::read::{Damage, scan};
+use super::read::{Altered, scan};
 use super::record::{ZEROS, own_hash, seal, unsealed_json};
 use super::{Contents, Event, NAME, RECORD, RECORD_BYTES, Record, StatedGame};
-use crate::error::{Error, Result};
+use crate::error::{Damage, Error, Result};
 use crate::storage::{Dir, File, Mode};
 use crate::table::{Extent, unused_name};
 use crate::theory::nimber::index;
@@ -68,7 +68,7 @@ pub(crate) struct Journal {
     last: Option<Record>,
     high_water_mark: Extent,
     /// The damage after the good records, if there is any; [`Journal::drop_rest`] moves it to a quarantine file.
-    damage: Option<Damage>,
+    damage: Option<Altered>,
 }
 
 impl Journal {
@@ -118,6 +118,11 @@ impl Journal {
             Journal { dir: dir.clone(), path, file, end: records * RECORD_BYTES, last, high_water_mark, damage },
             contents,
         ))
+    }
+
+    /// Returns the error for damage of the last good record.
+    pub(crate) fn last_record_damaged(&self, damage: Damage) -> Error {
+        Error::Damage { path: self.path.clone(), offset: self.end.saturating_sub(RECORD_BYTES), damage }
     }
 
     /// Returns whether the file is longer than its good records.
@@ -188,8 +193,8 @@ impl Journal {
         if json.len() >= RECORD {
             // This program's records fit. A record that another program wrote may have fields so long that the next
             // record, which repeats them, does not fit.
-            let what = format!("the next record needs {} bytes, more than a record can have", json.len());
-            return Err(Error::Damage { path: self.path.clone(), offset: self.end, what });
+            let damage = Damage::RecordTooLong { needed: json.len() as u64 };
+            return Err(Error::Damage { path: self.path.clone(), offset: self.end, damage });
         }
         let (line, hash) = seal(json);
         record.blake3 = hash;

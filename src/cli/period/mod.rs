@@ -9,6 +9,7 @@ pub(super) mod report;
 
 use report::{Object, Report};
 
+use super::advice::quoted;
 use super::number;
 use super::progress::Meter;
 use super::signals::stop_flag;
@@ -105,12 +106,6 @@ impl Args {
         words.extend(self.json.then(|| "--json".to_owned()));
         words.join(" ")
     }
-}
-
-/// A word, quoted for a shell where it needs quotes.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:+,@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 /// How a search ended.

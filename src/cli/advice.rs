@@ -1,0 +1,180 @@
+//! Advice on errors, in the words of the command line: the library states what is wrong and what helps, as data; this
+//! module names the commands and options.
+
+use grundy::error::{Error, Remedy, RollBackTo};
+use std::path::Path;
+
+/// Returns the text of an error, with the advice that belongs to it.
+pub(crate) fn message(error: &Error) -> String {
+    let text = match error {
+        Error::Keep { path, keep, why, .. } => format!("{}: --keep {keep} is too little: {why}", path.display()),
+        other => other.to_string(),
+    };
+    match error.remedy().and_then(|remedy| advice(&remedy)) {
+        Some(advice) => format!("{text}; {advice}"),
+        None => text,
+    }
+}
+
+/// Returns the advice for a remedy; `None` for a remedy of a later library that this command line does not know.
+fn advice(remedy: &Remedy) -> Option<String> {
+    in_the_request(remedy).or_else(|| in_a_run(remedy)).or_else(|| in_a_survey(remedy))
+}
+
+/// Returns the advice for remedies that change the request or its surroundings.
+fn in_the_request(remedy: &Remedy) -> Option<String> {
+    let text = match remedy {
+        Remedy::NameGame => "give an octal code such as '.77' or '4.3', 'grundy:d=2', or a name of 'grundy games'",
+        Remedy::ListGames => "'grundy games' lists the names of games",
+        Remedy::ListKernels => "'grundy cpu' lists the kernels that it can run",
+        Remedy::RaisePositions => "take a smaller position, or raise the bound with --positions",
+        Remedy::BoundPositions => {
+            "take a smaller position, or replace both limits by a number of positions, however large, with --positions"
+        }
+        Remedy::OtherLevel => "'--level recompute' and '--level definition' check any game",
+        Remedy::OtherValues => "choose other values, or compute these again in another directory",
+        Remedy::KeepAll => "compute the run in another directory, without --keep",
+        Remedy::OtherDirectory => "choose another directory with --dir",
+        Remedy::OtherFileSystem => "omit --keep, or choose a directory on another file system",
+        Remedy::Wait => "wait for it or stop it, then try again",
+        Remedy::TestMemory => "the same command resumes from there. If this happens again, test the memory",
+        Remedy::ReadAgain => "read it again",
+        Remedy::CheckDisk => "check the disk",
+        Remedy::KeepMore { keep } => return Some(format!("repeat the same command with --keep {keep} or more")),
+        Remedy::KeepMoreElsewhere { keep } => {
+            return Some(format!(
+                "the committed values are correct, but this run cannot continue; compute it in another directory with \
+                 --keep {keep}"
+            ));
+        }
+        Remedy::NeedLess { to, keep } => {
+            let to = to.map(|to| format!("at most --to {to} fits"));
+            let keep = keep.map(|keep| format!("with --keep {keep} the run would fit"));
+            return Some(to.into_iter().chain(keep).collect::<Vec<_>>().join("; "));
+        }
+        _ => return None,
+    };
+    Some(text.to_owned())
+}
+
+/// Returns the advice for remedies that repair a run directory or leave it.
+fn in_a_run(remedy: &Remedy) -> Option<String> {
+    Some(match remedy {
+        Remedy::Verify => "'grundy verify' checks what is left".into(),
+        Remedy::ExportWithOlderProgram => "export its values with the program that wrote it ('grundy export'), or \
+                                           compute the run again in another directory"
+            .into(),
+        Remedy::ReplaceJournal => {
+            "restore the journal from a copy, or compute the run again in another directory".into()
+        }
+        Remedy::Resume { dir } => format!("'{}' drops it", run(None, dir)),
+        Remedy::ResumeWithGame { dir } => format!("name it: '{}'", run(Some("GAME"), dir)),
+        Remedy::Repair { dir } => {
+            format!("'{}' computes them again, '{}' goes back", run(None, dir), roll_back(None, dir))
+        }
+        Remedy::RollBack { dir, to } => format!("'{}' {}", roll_back(None, dir), rolled_back_to(*to)?),
+        Remedy::RewriteHeader { dir } => {
+            format!("'{}' rewrites it and keeps the values that agree with the journal", roll_back(None, dir))
+        }
+        Remedy::RestoreFile { dir } => format!(
+            "restore the file from a copy, or return to the values that the files support with '{}'",
+            roll_back(None, dir)
+        ),
+        Remedy::RestoreJournal { dir, game } => format!(
+            "restore it from a copy, choose another directory with --dir, or set the tables aside and start again with \
+             '{}'",
+            roll_back(Some(game), dir)
+        ),
+        Remedy::SetAside { dir, game } => {
+            format!("'{}' sets them aside and starts again", roll_back(Some(game), dir))
+        }
+        Remedy::StartAgain { dir, game } => format!(
+            "'{}' moves the journal and the tables to quarantine files and starts again",
+            roll_back(Some(game.as_deref().unwrap_or("GAME")), dir)
+        ),
+        _ => return None,
+    })
+}
+
+/// Returns the advice for remedies of a survey.
+fn in_a_survey(remedy: &Remedy) -> Option<String> {
+    Some(match remedy {
+        Remedy::RemoveRecord => {
+            "if it was one, remove it and repeat the survey's command, else move it to another directory".into()
+        }
+        Remedy::ExamineAgain => "examine the game again in a new directory, and remove the wrong record".into(),
+        Remedy::RemovePlan => "remove it and repeat the survey's command".into(),
+        Remedy::EmptyDirectory => "choose an empty or a new one".into(),
+        Remedy::FewerDirectories => "read fewer directories together".into(),
+        Remedy::SurveyDirectory => "name a directory that 'grundy survey' wrote".into(),
+        Remedy::DivideList => "divide the list".into(),
+        Remedy::DirectoryForShard { shard } => format!("choose another directory for shard {shard}"),
+        Remedy::RaiseTo { to } => format!("use --to {to} or more, or another directory"),
+        _ => return None,
+    })
+}
+
+/// Returns what a rollback to this state does; `None` for a state of a later library.
+fn rolled_back_to(to: RollBackTo) -> Option<String> {
+    Some(match to {
+        RollBackTo::BeforeFreed => "returns to the values before the freed values".into(),
+        RollBackTo::LastGoodRecord { values } => format!(
+            "returns to the last good record before it (at most {values} values) and moves the rest of the journal to \
+             a quarantine file"
+        ),
+        RollBackTo::Before { .. } => "goes back before it".into(),
+        RollBackTo::Values { values } => format!("goes back to {values} values"),
+        _ => return None,
+    })
+}
+
+/// Returns the command that resumes the run in a directory.
+fn run(game: Option<&str>, dir: &Path) -> String {
+    let game = game.map_or_else(String::new, |game| format!(" {}", quoted(game)));
+    format!("grundy run{game} --dir {}", quoted(&dir.to_string_lossy()))
+}
+
+/// Returns the command that rolls the run in a directory back.
+fn roll_back(game: Option<&str>, dir: &Path) -> String {
+    format!("{} --rollback", run(game, dir))
+}
+
+/// Returns a word, quoted for a shell where it needs quotes.
+pub(super) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:+,@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use grundy::error::{Damage, KeepReason};
+
+    #[test]
+    fn advice_names_the_command_with_the_directory_quoted_for_a_shell() {
+        let path = Path::new("my runs/it's").join("values.npy");
+        let damage = Damage::Header { descr: "<u2" };
+        assert_eq!(
+            message(&Error::Damage { path, offset: 7, damage }),
+            "damage: my runs/it's/values.npy at byte 7: not the header of a one-dimensional array of <u2; 'grundy run \
+             --dir 'my runs/it'\\''s' --rollback' rewrites it and keeps the values that agree with the journal"
+        );
+    }
+
+    #[test]
+    fn advice_names_the_options_of_the_command_line() {
+        let why = KeepReason::Lookback { last_rare: 9, needed: 100 };
+        assert_eq!(
+            message(&Error::Keep { path: "runs/x".into(), keep: 5, needed: Some(100), why }),
+            "runs/x: --keep 5 is too little: with the last rare position at 9, the solver needs the last 100 values; \
+             repeat the same command with --keep 100 or more"
+        );
+        let room = |fits, keep| Error::NoRoom { path: "x".into(), needed: 9, available: 4, fits, keep };
+        let text = "x: no room: 9 bytes are still to be written, 4 are free, 5 are missing";
+        assert_eq!(message(&room(None, None)), text);
+        assert_eq!(
+            message(&room(Some(3), Some(2))),
+            format!("{text}; at most --to 3 fits; with --keep 2 the run would fit")
+        );
+    }
+}

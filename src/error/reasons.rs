@@ -1,0 +1,114 @@
+//! Why a run or a survey was refused.
+
+/// Why a run needs more of its last values than it keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeepReason {
+    /// The game or the method computes every value by the definition, which needs all earlier values.
+    #[error("values are computed by the definition, which needs all of them")]
+    Definition,
+    /// The run would discard values before the solver has found a sparse space.
+    #[error("values are still computed by the definition, which needs all of them")]
+    StillDefinition,
+    /// The lookback that follows from the last rare position is larger.
+    #[error("with the last rare position at {last_rare}, the solver needs the last {needed} values")]
+    Lookback {
+        /// The last rare position.
+        last_rare: u64,
+        /// The lookback of the solver: the number of last values that it needs.
+        needed: u64,
+    },
+    /// A single n needs all earlier values.
+    #[error(
+        "heap {n} is a new rare position, or its value is proved by no option near the ends, and so all values before \
+         it are needed, of which {}..{} are freed",
+        hole.0, hole.1
+    )]
+    AllValues {
+        /// The n.
+        n: u64,
+        /// The half-open range of discarded values.
+        hole: (u64, u64),
+    },
+}
+
+/// Why a directory holds no run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoRunReason {
+    /// The directory does not exist.
+    #[error("no such directory")]
+    NoDirectory,
+    /// The directory has no journal.
+    #[error("no {journal}")]
+    NoJournal {
+        /// The name of the missing file.
+        journal: &'static str,
+    },
+    /// The journal is shorter than a record.
+    #[error("{journal} holds no whole record")]
+    NoRecord {
+        /// The name of the journal.
+        journal: &'static str,
+    },
+    /// The directory has no run, and the request does not name the game of a new one.
+    #[error("and no game was named")]
+    NoGame,
+    /// The journal has no good record that names the game, and the request does not name it.
+    #[error("its journal holds no good record that names the game")]
+    NoGameRecorded,
+    /// The directory has tables without a journal.
+    #[error("its tables are here, but {journal} is missing, so nothing says how far they hold")]
+    LostJournal {
+        /// The name of the missing file.
+        journal: &'static str,
+        /// The game of the requested run.
+        game: String,
+    },
+}
+
+/// Why a directory is not that of the requested survey.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SurveyReason {
+    /// The directory has files that no survey writes.
+    #[error("the directory has other files ('{name}')")]
+    Occupied {
+        /// The first of these files, with characters escaped.
+        name: String,
+    },
+    /// The directories have too many records.
+    #[error("more than {most} records")]
+    TooManyRecords {
+        /// Maximum number of records read together.
+        most: usize,
+    },
+    /// The directory has neither a plan nor records.
+    #[error("no survey here: neither a plan ({plan}) nor records")]
+    NoSurvey {
+        /// The name of the file of a plan.
+        plan: &'static str,
+    },
+    /// The names of the games do not fit a plan.
+    #[error("the names of the games take more than {most} bytes")]
+    PlanTooLong {
+        /// Maximum length of a plan, in bytes.
+        most: u64,
+    },
+    /// The directory has another survey, or another shard of it.
+    #[error("this directory belongs to shard {found}")]
+    OtherSurvey {
+        /// The shard and the survey of the directory.
+        found: String,
+        /// The requested shard and survey.
+        expected: String,
+    },
+    /// The survey examines more values of a game than requested.
+    #[error("this survey examines up to {found} values of a game, more than {expected}")]
+    MoreValues {
+        /// Number of values that the survey examines.
+        found: u64,
+        /// The requested number of values.
+        expected: u64,
+    },
+}

@@ -1,0 +1,219 @@
+//! What a user can do about an error.
+
+use super::Damage;
+use super::reasons::{KeepReason, NoRunReason, SurveyReason};
+use std::path::{Path, PathBuf};
+
+/// What to do about an error, as data. A program words it for its own users; the command line names its options.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Remedy {
+    /// Give an octal code, a code of Grundy's game, or the name of a known game.
+    NameGame,
+    /// Choose a name from the list of known games.
+    ListGames,
+    /// Choose a kernel that this processor can run.
+    ListKernels,
+    /// Search a smaller position, or raise the maximum number of positions.
+    RaisePositions,
+    /// Search a smaller position, or replace the limits by a maximum number of positions.
+    BoundPositions,
+    /// Check at a level that needs no sparse space.
+    OtherLevel,
+    /// Choose other values, or compute these again in another directory.
+    OtherValues,
+    /// Repeat the request and keep at least this many last values.
+    KeepMore {
+        /// Number of last values that suffices.
+        keep: u64,
+    },
+    /// Compute the run in another directory and keep at least this many last values: this run cannot continue.
+    KeepMoreElsewhere {
+        /// Number of last values that suffices.
+        keep: u64,
+    },
+    /// Compute the run in another directory and keep all values.
+    KeepAll,
+    /// Compute fewer values, or keep fewer of them.
+    NeedLess {
+        /// The largest total number of values that fits.
+        to: Option<u64>,
+        /// A number of last values to keep with which all values fit.
+        keep: Option<u64>,
+    },
+    /// Choose another directory.
+    OtherDirectory,
+    /// Keep all values, or choose a directory on a file system that supports holes.
+    OtherFileSystem,
+    /// Wait until the other process ends, or stop it; then repeat the request.
+    Wait,
+    /// Repeat the request. If the error returns, test the memory of the machine.
+    TestMemory,
+    /// Open the run again and repeat the request.
+    ReadAgain,
+    /// Check the disk.
+    CheckDisk,
+    /// Export the values with the program that wrote them, or compute the run again in another directory.
+    ExportWithOlderProgram,
+    /// Verify the run, to see what is left of it.
+    Verify,
+    /// Resume the run, which drops the torn tail of the journal.
+    Resume {
+        /// The run directory.
+        dir: PathBuf,
+    },
+    /// Resume the run and name its game.
+    ResumeWithGame {
+        /// The run directory.
+        dir: PathBuf,
+    },
+    /// Resume the run, which recomputes the values that disagree; or roll it back.
+    Repair {
+        /// The run directory.
+        dir: PathBuf,
+    },
+    /// Roll the run back.
+    RollBack {
+        /// The run directory.
+        dir: PathBuf,
+        /// The state to which the run returns.
+        to: RollBackTo,
+    },
+    /// Roll the run back, which rewrites the header and keeps the values that agree with the journal.
+    RewriteHeader {
+        /// The run directory.
+        dir: PathBuf,
+    },
+    /// Restore the file from a copy, or roll the run back to the values that the files support.
+    RestoreFile {
+        /// The run directory.
+        dir: PathBuf,
+    },
+    /// Restore the journal from a copy, or choose another directory, or roll back, which sets the tables aside and
+    /// starts again.
+    RestoreJournal {
+        /// The run directory.
+        dir: PathBuf,
+        /// The game of the run.
+        game: String,
+    },
+    /// Restore the journal from a copy, or compute the run again in another directory. A rollback does not help.
+    ReplaceJournal,
+    /// Roll the run back, which moves the values to quarantine files and starts again.
+    SetAside {
+        /// The run directory.
+        dir: PathBuf,
+        /// The game of the run.
+        game: String,
+    },
+    /// Roll the run back, which moves the journal and the tables to quarantine files and starts again.
+    StartAgain {
+        /// The run directory.
+        dir: PathBuf,
+        /// The game of the run, if the damaged journal names it.
+        game: Option<String>,
+    },
+    /// Remove the file and repeat the survey if the file was a record; otherwise move the file away.
+    RemoveRecord,
+    /// Examine the game again in a new directory, and remove the record that is wrong.
+    ExamineAgain,
+    /// Remove the plan and repeat the survey.
+    RemovePlan,
+    /// Choose an empty or a new directory.
+    EmptyDirectory,
+    /// Read fewer directories together.
+    FewerDirectories,
+    /// Name a directory that a survey wrote.
+    SurveyDirectory,
+    /// Divide the list of games.
+    DivideList,
+    /// Choose another directory for this shard.
+    DirectoryForShard {
+        /// The shard and its survey.
+        shard: String,
+    },
+    /// Examine at least this many values of a game, or choose another directory.
+    RaiseTo {
+        /// Number of values that the survey examines.
+        to: u64,
+    },
+}
+
+/// The state to which a rollback returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RollBackTo {
+    /// The values before the discarded values.
+    BeforeFreed,
+    /// The last good record before the damage of the journal.
+    LastGoodRecord {
+        /// Number of values of that record.
+        values: u64,
+    },
+    /// The last commit before a wrong value.
+    Before {
+        /// The n of the wrong value.
+        n: u64,
+    },
+    /// The last commit that agrees with the journal.
+    Values {
+        /// Number of values of that commit.
+        values: u64,
+    },
+}
+
+/// The remedy of [`super::Error::Damage`], for the file `path`.
+pub(super) fn of_damage(path: &Path, damage: &Damage) -> Option<Remedy> {
+    let dir = path.parent().unwrap_or(Path::new("")).to_owned();
+    let roll_back = |to| Some(Remedy::RollBack { dir: dir.clone(), to });
+    match damage {
+        Damage::TornTail => Some(Remedy::Resume { dir }),
+        Damage::Journal { values: Some(values), .. } => roll_back(RollBackTo::LastGoodRecord { values: *values }),
+        Damage::Journal { values: None, game, .. } => Some(Remedy::StartAgain { dir, game: game.clone() }),
+        Damage::WentBack => Some(Remedy::ReadAgain),
+        Damage::ValuesWithoutRecord { game } => Some(Remedy::SetAside { dir, game: game.clone() }),
+        Damage::MissingFile | Damage::ShortFile { .. } => Some(Remedy::RestoreFile { dir }),
+        Damage::Header { .. } => Some(Remedy::RewriteHeader { dir }),
+        Damage::Digest { repair_failed: false, .. } => Some(Remedy::Repair { dir }),
+        Damage::Digest { from, repair_failed: true, .. } => roll_back(RollBackTo::Values { values: *from }),
+        Damage::UnstableValues { .. } => Some(Remedy::CheckDisk),
+        Damage::Summary(_) => roll_back(RollBackTo::BeforeFreed),
+        Damage::Counters { .. } => Some(Remedy::ReplaceJournal),
+        Damage::WrongSuspect { n, .. } => roll_back(RollBackTo::Before { n: *n }),
+        Damage::NotARecord { .. } => Some(Remedy::RemoveRecord),
+        Damage::RecordsContradict { .. } => Some(Remedy::ExamineAgain),
+        Damage::NotAPlan { .. } => Some(Remedy::RemovePlan),
+        _ => None,
+    }
+}
+
+/// The remedy of [`super::Error::NoRun`].
+pub(super) fn of_no_run(dir: &Path, why: &NoRunReason) -> Option<Remedy> {
+    let dir = dir.to_owned();
+    match why {
+        NoRunReason::NoGameRecorded => Some(Remedy::ResumeWithGame { dir }),
+        NoRunReason::LostJournal { game, .. } => Some(Remedy::RestoreJournal { dir, game: game.clone() }),
+        _ => None,
+    }
+}
+
+/// The remedy of [`super::Error::Survey`].
+pub(super) fn of_survey(why: &SurveyReason) -> Remedy {
+    match why {
+        SurveyReason::Occupied { .. } => Remedy::EmptyDirectory,
+        SurveyReason::TooManyRecords { .. } => Remedy::FewerDirectories,
+        SurveyReason::NoSurvey { .. } => Remedy::SurveyDirectory,
+        SurveyReason::PlanTooLong { .. } => Remedy::DivideList,
+        SurveyReason::OtherSurvey { expected, .. } => Remedy::DirectoryForShard { shard: expected.clone() },
+        SurveyReason::MoreValues { found, .. } => Remedy::RaiseTo { to: *found },
+    }
+}
+
+/// The remedy of [`super::Error::Keep`].
+pub(super) fn of_keep(needed: Option<u64>, why: &KeepReason) -> Remedy {
+    match (needed, why) {
+        (None, _) => Remedy::KeepAll,
+        (Some(keep), KeepReason::AllValues { .. }) => Remedy::KeepMoreElsewhere { keep },
+        (Some(keep), _) => Remedy::KeepMore { keep },
+    }
+}
