@@ -2,6 +2,7 @@
 //! module names the commands and options.
 
 use grundy::error::{Error, Remedy, RollBackTo};
+use grundy::theory::rule::Rule;
 use std::path::Path;
 
 /// Returns the text of an error, with the advice that belongs to it.
@@ -11,6 +12,11 @@ pub(crate) fn message(error: &Error) -> String {
         Some(advice) => format!("{text}; {advice}"),
         None => text,
     }
+}
+
+/// Parses the name of a game in an argument; the error ends with the advice that belongs to it.
+pub(super) fn rule(text: &str) -> Result<Rule, String> {
+    text.parse().map_err(|error| message(&error))
 }
 
 /// Returns what is wrong: the text of the library, except where the user knows the cause as an option.
@@ -176,6 +182,16 @@ mod tests {
             "damage: my runs/it's/values.npy at byte 7: not the header of a one-dimensional array of <u2; 'grundy run \
              --dir 'my runs/it'\\''s' --rollback' rewrites it and keeps the values that agree with the journal"
         );
+    }
+
+    #[test]
+    fn unknown_game_in_an_argument_ends_with_advice() {
+        assert_eq!(
+            rule("xyzzy").unwrap_err(),
+            "'xyzzy' is not a game; give an octal code such as '.77' or '4.3', 'grundy:d=2', or a name of 'grundy games'"
+        );
+        assert!(rule("").unwrap_err().ends_with("; 'grundy games' lists the names of games"));
+        assert_eq!(rule("kayle").unwrap_err(), "'kayle' is not a game; did you mean 'kayles'?");
     }
 
     #[test]
