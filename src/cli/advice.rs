@@ -2,17 +2,40 @@
 //! module names the commands and options.
 
 use grundy::error::{Error, Remedy, RollBackTo};
+use grundy::theory::rule::Rule;
 use std::path::Path;
 
 /// Returns the text of an error, with the advice that belongs to it.
 pub(crate) fn message(error: &Error) -> String {
-    let text = match error {
-        Error::Keep { path, keep, why, .. } => format!("{}: --keep {keep} is too little: {why}", path.display()),
-        other => other.to_string(),
-    };
+    let text = statement(error);
     match error.remedy().and_then(|remedy| advice(&remedy)) {
         Some(advice) => format!("{text}; {advice}"),
         None => text,
+    }
+}
+
+/// Parses the name of a game in an argument; the error ends with the advice that belongs to it.
+pub(super) fn rule(text: &str) -> Result<Rule, String> {
+    text.parse().map_err(|error| message(&error))
+}
+
+/// Returns what is wrong: the text of the library, except where the user knows the cause as an option.
+fn statement(error: &Error) -> String {
+    match error {
+        Error::Keep { path, keep, why, .. } => format!("{}: --keep {keep} is too little: {why}", path.display()),
+        Error::Freed { from, to, hole, heap } => {
+            let purpose = heap.map_or_else(String::new, |n| format!(", needed for the options of n = {n},"));
+            format!(
+                "the values {from}..{to}{purpose} cannot be read: the run was limited by --keep and has freed {}..{}",
+                hole.0, hole.1
+            )
+        }
+        Error::NoHoles { path, why } => format!(
+            "checking the file system of {}: this file system cannot free parts of a file, which --keep requires \
+             ({why})",
+            path.display()
+        ),
+        other => other.to_string(),
     }
 }
 
@@ -162,12 +185,32 @@ mod tests {
     }
 
     #[test]
+    fn unknown_game_in_an_argument_ends_with_advice() {
+        assert_eq!(
+            rule("xyzzy").unwrap_err(),
+            "'xyzzy' is not a game; give an octal code such as '.77' or '4.3', 'grundy:d=2', or a name of 'grundy games'"
+        );
+        assert!(rule("").unwrap_err().ends_with("; 'grundy games' lists the names of games"));
+        assert_eq!(rule("kayle").unwrap_err(), "'kayle' is not a game; did you mean 'kayles'?");
+    }
+
+    #[test]
     fn advice_names_the_options_of_the_command_line() {
         let why = KeepReason::Lookback { last_rare: 9, needed: 100 };
         assert_eq!(
             message(&Error::Keep { path: "runs/x".into(), keep: 5, needed: Some(100), why }),
             "runs/x: --keep 5 is too little: with the last rare position at 9, the solver needs the last 100 values; \
              repeat the same command with --keep 100 or more"
+        );
+        assert_eq!(
+            message(&Error::Freed { from: 5, to: 7, hole: (6, 9), heap: Some(8) }),
+            "the values 5..7, needed for the options of n = 8, cannot be read: the run was limited by --keep and has \
+             freed 6..9; choose other values, or compute these again in another directory"
+        );
+        assert_eq!(
+            message(&Error::NoHoles { path: "x".into(), why: "no".into() }),
+            "checking the file system of x: this file system cannot free parts of a file, which --keep requires (no); \
+             omit --keep, or choose a directory on another file system"
         );
         let room = |fits, keep| Error::NoRoom { path: "x".into(), needed: 9, available: 4, fits, keep };
         let text = "x: no room: 9 bytes are still to be written, 4 are free, 5 are missing";

@@ -1,5 +1,6 @@
 //! `grundy run`: start or resume a run.
 
+use super::advice;
 use super::number;
 use super::progress::Meter;
 use super::{Compute, default_directory};
@@ -20,6 +21,7 @@ use std::process::ExitCode;
                         keeps the first 2^26 values and at least the last 10^9, and frees the others permanently.")]
 pub(crate) struct Args {
     /// Game to compute [default: the directory's game, else Grundy's game].
+    #[arg(value_parser = advice::rule)]
     game: Option<Rule>,
     /// Number of values to compute, G(0) to G(N-1) [default: continue until stopped].
     #[arg(long, value_name = "N", value_parser = number::positive)]

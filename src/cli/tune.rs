@@ -1,5 +1,6 @@
 //! `grundy tune`: write a sequence as a tune, as Guy suggested, to a MIDI file.
 
+use super::advice;
 use super::output::Output;
 use super::{Usage, number};
 use anyhow::Result;
@@ -18,7 +19,7 @@ use std::path::PathBuf;
                         is half open, folded is the number of folded notes.")]
 pub(crate) struct Args {
     /// Game whose values are played.
-    #[arg(value_name = "GAME", default_value = "grundy")]
+    #[arg(value_parser = advice::rule, value_name = "GAME", default_value = "grundy")]
     game: Rule,
     /// Range of n to play [default: 0..301 as by Guy; 1..301 for .6].
     #[arg(long, value_name = "A..B", value_parser = number::range)]
