@@ -244,15 +244,18 @@ pub(crate) fn journal(input: &[u8]) {
         assert_eq!(last.sequence + 1, contents.records);
         let good = contents.records * RECORD as u64;
         assert_eq!(contents.torn, (file.len() as u64 > good).then_some(good));
-        assert!(last.digest().is_some() && last.freed().is_some());
+        assert!(last.digest().is_some() && last.discarded().is_some());
         assert!(file[..good as usize].ends_with(b"\n") && blake3::Hash::from_hex(&last.blake3).is_ok());
-        let _ = value_of(contents.whole(dir.path()));
+        let _ = value_of(contents.require_no_torn_tail(dir.path()));
         let _ = value_of(DiscardSummary::read(&dir, last));
     }
     if let Some(view) = value_of(RunReader::open(&dir)) {
         let contents = contents.as_ref().expect("a view has a journal");
         assert_eq!(view.len(), contents.last.count);
-        assert_eq!((view.rule.name(), view.freed()), (&*contents.last.game, contents.last.freed().unwrap_or_default()));
+        assert_eq!(
+            (view.rule.name(), view.discarded()),
+            (&*contents.last.game, contents.last.discarded().unwrap_or_default())
+        );
         let _ = (
             value_of(view.table.header_shapes()),
             value_of(view.table.check_escapes()),
@@ -447,7 +450,7 @@ pub(crate) fn snapshot(input: &[u8]) {
         assert!(input != b"{}", "the good one is read");
         return;
     };
-    assert_eq!(read.freed(), from..to);
+    assert_eq!(read.discarded(), from..to);
     assert_eq!(read.histogram.iter().map(|&number| u128::from(number)).sum::<u128>(), u128::from(to - from));
     let known = read.known();
     assert_eq!(read.histogram.iter().rposition(|&number| number > 0), Some(usize::from(known.max_value)));

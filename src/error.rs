@@ -89,8 +89,8 @@ pub enum Error {
         count: u64,
     },
     /// A request for values that a run has discarded.
-    #[error("{}", freed(*from, *to, *hole, *heap))]
-    Freed {
+    #[error("{}", discarded(*from, *to, *hole, *heap))]
+    Discarded {
         /// The first n of the request.
         from: u64,
         /// One past the last n of the request.
@@ -398,7 +398,7 @@ impl Error {
         match self {
             Error::Code { text, .. } if text.is_empty() => Some(Remedy::ListGames),
             Error::UnknownGame { suggestions, .. } if suggestions.is_empty() => Some(Remedy::NameGame),
-            Error::Freed { .. } => Some(Remedy::OtherValues),
+            Error::Discarded { .. } => Some(Remedy::OtherValues),
             Error::Keep { needed, why, .. } => Some(remedy::of_keep(*needed, why)),
             Error::Positions { .. } => Some(Remedy::RaisePositions),
             Error::Search { .. } => Some(Remedy::BoundPositions),
@@ -419,10 +419,10 @@ impl Error {
         }
     }
 
-    /// Adds to [`Error::Freed`] the n whose options needed the values; returns other errors unchanged.
+    /// Adds to [`Error::Discarded`] the n whose options needed the values; returns other errors unchanged.
     pub(crate) fn for_heap(self, n: u64) -> Error {
         match self {
-            Error::Freed { from, to, hole, heap: None } => Error::Freed { from, to, hole, heap: Some(n) },
+            Error::Discarded { from, to, hole, heap: None } => Error::Discarded { from, to, hole, heap: Some(n) },
             other => other,
         }
     }
@@ -468,8 +468,8 @@ fn option((a, b): (u64, u64)) -> String {
     }
 }
 
-/// Returns the text of [`Error::Freed`].
-fn freed(from: u64, to: u64, hole: (u64, u64), heap: Option<u64>) -> String {
+/// Returns the text of [`Error::Discarded`].
+fn discarded(from: u64, to: u64, hole: (u64, u64), heap: Option<u64>) -> String {
     let purpose = heap.map_or_else(String::new, |n| format!(", needed for the options of n = {n},"));
     format!(
         "the values {from}..{to}{purpose} cannot be read: the run keeps only a part of its values and has freed \

@@ -146,8 +146,8 @@ fn readers_refuse_freed_values_and_read_the_rest() {
     let view = RunReader::open(dir).unwrap();
     let mut all = vec![7; 10];
     for from in [FREED.start - 9, FREED.start, FREED.end - 1] {
-        assert!(matches!(view.read(from, &mut all), Err(Error::Freed { .. })), "{from}");
-        assert!(matches!(view.table.read(from, &mut all), Err(Error::Freed { .. })), "{from}");
+        assert!(matches!(view.read(from, &mut all), Err(Error::Discarded { .. })), "{from}");
+        assert!(matches!(view.table.read(from, &mut all), Err(Error::Discarded { .. })), "{from}");
     }
     assert_eq!(all, [7; 10], "not even zeros are handed out");
 }
@@ -180,10 +180,10 @@ fn values_freed_during_reading_are_refused() {
     assert!(before * RECORD < records.len());
     std::fs::write(&journal, &records[..before * RECORD]).unwrap();
     let view = RunReader::open(&dir).unwrap();
-    assert!(view.freed().is_empty());
+    assert!(view.discarded().is_empty());
     std::fs::write(&journal, &records).unwrap();
     let mut values = [0; 10];
-    assert!(matches!(view.read(FREED.start, &mut values), Err(Error::Freed { .. })));
+    assert!(matches!(view.read(FREED.start, &mut values), Err(Error::Discarded { .. })));
     view.read(FREED.start - 10, &mut values).unwrap();
 }
 
@@ -358,7 +358,7 @@ impl Sequence for Holed {
         self.values.len() as u64
     }
 
-    fn freed(&self) -> Range<u64> {
+    fn discarded(&self) -> Range<u64> {
         self.hole.clone()
     }
 
@@ -400,7 +400,7 @@ fn rare_position_that_needs_freed_values_stops_with_correct_values() {
             break error;
         }
     };
-    assert!(matches!(error, Error::Freed { heap: Some(n), .. } if n == new), "{error}");
+    assert!(matches!(error, Error::Discarded { heap: Some(n), .. } if n == new), "{error}");
     // The solver has not proved its block to the end.
     assert!(holed.len() <= new && holed.len() > new - 20_000, "{}", holed.len());
     assert!(holed.values == values[..holed.values.len()]);

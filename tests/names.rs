@@ -201,7 +201,7 @@ fn grouped(text: &str) -> u64 {
 }
 
 /// The first number after `label`, with digits that blanks may group.
-fn number_behind(text: &str, label: &str) -> u64 {
+fn number_after(text: &str, label: &str) -> u64 {
     let rest = text.split_once(label).unwrap_or_else(|| panic!("no {label}")).1;
     grouped(rest.split(|c: char| !c.is_ascii_digit() && !c.is_whitespace()).next().unwrap())
 }
@@ -240,7 +240,7 @@ fn periods_of_named_games_equal_those_in_data() {
         }
     }
     let published = results.split_once("Published (A. Flammenkamp)").unwrap().1;
-    periods.insert("0.106".into(), (number_behind(published, "period "), number_behind(published, "preperiod ")));
+    periods.insert("0.106".into(), (number_after(published, "period "), number_after(published, "preperiod ")));
     assert!(periods.len() > 700 && without.len() > 250, "the tables were read");
     for known in NAMED_GAMES.iter().filter(|known| known.game.starts_with(|c: char| c.is_ascii_digit())) {
         assert_eq!(known.period, periods.get(known.game).copied(), "{}", known.game);
@@ -267,7 +267,7 @@ fn last_rare_positions_of_named_games_equal_those_in_data() {
     for cells in rows(&data("results/periods.md")).filter(|cells| cells[0].starts_with('.') && cells.len() > 6) {
         last.insert(canonical(cells[0]), grouped(cells[4].split_once(", ").unwrap().1));
     }
-    last.insert("grundy".into(), number_behind(&data("results/grundy.md"), "\n- last_rare: "));
+    last.insert("grundy".into(), number_after(&data("results/grundy.md"), "\n- last_rare: "));
     // A proved period of even length makes the rare positions periodic too.
     for game in ["kayles", "remove-a-square"] {
         let rule: Rule = game.parse().unwrap();

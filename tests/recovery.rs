@@ -477,7 +477,7 @@ fn a_rollback_of_the_journal_repairs_the_table() {
     flip(&pair.file("values.npy"), 4096 + 500);
     let output = run("kayles", &pair.dir(), &["--to", "1", "--rollback"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert_eq!(count(&pair.dir()), 12_000, "only the records behind the damage are given up");
+    assert_eq!(count(&pair.dir()), 12_000, "only the records after the damage are given up");
     pair.ends_right();
 }
 

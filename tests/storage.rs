@@ -97,7 +97,7 @@ fn histories() -> Vec<(&'static Game, Process, Vec<Moment>)> {
             let process = Process { to, width, ..FREEING };
             let start = after(Game::freeing(), &Memory::new(), Process { to: from, keep, ..process });
             let moments = moments(Game::freeing(), process, &start);
-            let frees = |disk: &Memory| journal::read(dir(on(disk))).unwrap().last.freed().unwrap().end;
+            let frees = |disk: &Memory| journal::read(dir(on(disk))).unwrap().last.discarded().unwrap().end;
             assert!(frees(&start) < frees(&moments[moments.len() - 1].disk), "nothing is freed");
             histories.push((Game::freeing(), process, moments));
         }

@@ -306,23 +306,72 @@ fn commit_subjects_are_short_and_name_a_module() {
     );
 }
 
-/// The paths of files and folders of this repository that a document names in backticks, with their lines. Upper-case
-/// parts stand for names that the reader chooses.
+/// Whether a part of a path stands for a name that the reader chooses: `src/cli/NAME.rs`.
+fn is_pattern(path: &str) -> bool {
+    let is_name = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_uppercase());
+    !path.starts_with("docs/") && path.split(['/', '.']).any(is_name)
+}
+
+/// Whether a word is the path of a file or folder of this repository.
+fn is_path(word: &str) -> bool {
+    let has_path_characters = word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+    let is_ours = word.split_once('/').is_some_and(|(folder, _)| FOLDERS.contains(&folder));
+    has_path_characters && is_ours && !is_pattern(word)
+}
+
+/// The paths that a document names in backticks, with their lines.
 fn named_paths(text: &str) -> Vec<(usize, &str)> {
     let mut paths = Vec::new();
     for (number, line) in text.lines().enumerate() {
-        for word in line.split('`').skip(1).step_by(2) {
-            let is_path = word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
-            let folder = word.split('/').next().unwrap();
-            let is_ours = ["src", "tests", "docs", "scripts", "benches", "fuzz", "data", "examples"].contains(&folder);
-            let is_pattern =
-                word.split(['/', '.']).any(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_uppercase()));
-            if is_path && is_ours && word.contains('/') && !is_pattern {
-                paths.push((number + 1, word));
+        let quoted = line.split('`').skip(1).step_by(2);
+        paths.extend(quoted.filter(|word| is_path(word)).map(|word| (number + 1, word)));
+    }
+    paths
+}
+
+/// The paths, and the names of Rust files, in the comments of a Rust source, with their lines.
+fn paths_in_comments(text: &str) -> Vec<(usize, &str)> {
+    let mut paths = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let Some((_, comment)) = line.split_once("//") else { continue };
+        let words = comment.split(|c: char| !c.is_ascii_alphanumeric() && !"/._-".contains(c));
+        let words = words.map(|word| word.trim_end_matches(['.', '/', '-']));
+        let is_source = |word: &str| word.ends_with(".rs") && !word.starts_with('.') && !is_pattern(word);
+        paths.extend(words.filter(|word| is_path(word) || is_source(word)).map(|word| (number + 1, word)));
+    }
+    paths
+}
+
+/// A comment may leave out the folders at the start of a path: `cost.rs`, `solver/cost.rs`.
+#[test]
+fn comments_name_only_files_that_exist() {
+    let mut files = Vec::new();
+    for folder in FOLDERS {
+        add_files(Path::new(folder), &mut files);
+    }
+    let exists = |path: &str| Path::new(path).exists() || files.iter().any(|file| file.ends_with(path));
+    let mut seen = 0;
+    let mut wrong = Vec::new();
+    let is_source = |path: &&PathBuf| path.extension().is_some_and(|extension| extension == "rs");
+    for source in files.iter().filter(is_source).filter(|path| !path.ends_with("tests/style.rs")) {
+        let text = std::fs::read_to_string(source).unwrap();
+        for (line, path) in paths_in_comments(&text) {
+            seen += 1;
+            if !exists(path) {
+                wrong.push(format!("{}:{line}: {path}", source.display()));
             }
         }
     }
-    paths
+    assert!(seen > 50, "{seen} paths were read");
+    assert!(wrong.is_empty(), "these files do not exist:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn paths_are_found_in_comments() {
+    let source =
+        "let a = 1; // see src/a.rs.\n/// `solver/cost.rs`, docs/FORMAT.md (`b.rs`): data/x/, NAME.rs or a/b\n";
+    let found: Vec<&str> = paths_in_comments(source).into_iter().map(|(_, path)| path).collect();
+    assert_eq!(found, ["src/a.rs", "solver/cost.rs", "docs/FORMAT.md", "b.rs", "data/x"]);
 }
 
 #[test]

@@ -470,7 +470,7 @@ fn kept_values_are_checked_and_wrong_ones_reported() {
     let dir = tempfile::tempdir().unwrap();
     run_well("0.106", dir.path(), &["--to", "85000000", "--keep", "140000"]);
     run_well("0.106", dir.path(), &["--to", "90000000", "--keep", "140000"]);
-    assert_eq!(grundy::run::RunReader::open(dir.path()).unwrap().freed(), FREED);
+    assert_eq!(grundy::run::RunReader::open(dir.path()).unwrap().discarded(), FREED);
     for (name, reach) in [("exclusion", 1103 + 3), ("recompute", 1 << 17)] {
         let report = level(dir.path(), name, None).unwrap();
         let (from, to) = report.unchecked.unwrap();
@@ -478,7 +478,10 @@ fn kept_values_are_checked_and_wrong_ones_reported() {
         assert!((FREED.end + reach..FREED.end + 2 * reach).contains(&to), "{name}: {to}");
         assert_eq!((report.from, report.to, report.checked), (0, TO, TO - (to - from)), "{name}");
         for bad in [0..TO, FREED.start..FREED.start + 1, to - 1..to, FREED.end..TO] {
-            assert!(matches!(level(dir.path(), name, Some(bad.clone())), Err(Error::Freed { .. })), "{name} {bad:?}");
+            assert!(
+                matches!(level(dir.path(), name, Some(bad.clone())), Err(Error::Discarded { .. })),
+                "{name} {bad:?}"
+            );
         }
         for good in [to..to + 1, to + 1000..TO, 1 << 20..FREED.start] {
             level(dir.path(), name, Some(good.clone())).unwrap_or_else(|e| panic!("{name} {good:?}: {e}"));

@@ -5,14 +5,14 @@
 //!
 //! With a limit on retained values (`--keep`), a commit may discard whole segments between the head ([`RETAINED_HEAD`])
 //! and the last values. It hashes them a last time and writes their discard summary ([`crate::checkpoint::summary`]),
-//! which is durable before the record that names it and lists the values as freed. From that record on the table
+//! which is durable before the record that names it and lists the values as discarded. From that record on the table
 //! refuses to read them. Only when a second record lists them as well does the commit punch their hole and remove the
 //! previous summary: if the last record is ever lost, the record before it still describes the files. After a kill
 //! before the hole is punched, the next run punches it.
 //!
 //! While the solver computes values, a thread of its own runs the commits ([`super::writer`]).
 //!
-//! Invariant: every hole lies within the ranges that the last two records both list as freed.
+//! Invariant: every hole lies within the ranges that the last two records both list as discarded.
 
 use crate::checkpoint::journal::{Attached, Checks, CommitPoint, Event, Journal, Record, kept};
 use crate::checkpoint::summary::{self, DiscardSummary, RecordStats};
@@ -37,13 +37,13 @@ pub(crate) const RETENTION_SLACK: u64 = 4 * SEGMENT;
 
 /// Returns the end of the range that may be discarded when the last `keep` of `count` values are kept. The range starts
 /// at the end of the head.
-fn free_end(count: u64, keep: u64) -> u64 {
+fn discardable_end(count: u64, keep: u64) -> u64 {
     count.saturating_sub(keep) / SEGMENT * SEGMENT
 }
 
 /// Returns whether there are values that may be discarded but are not yet.
-pub(crate) fn may_free(published: &Published, keep: Option<u64>) -> bool {
-    keep.is_some_and(|keep| free_end(published.len(), keep) > RETAINED_HEAD.max(published.freed().end))
+pub(crate) fn has_discardable(published: &Published, keep: Option<u64>) -> bool {
+    keep.is_some_and(|keep| discardable_end(published.len(), keep) > RETAINED_HEAD.max(published.discarded().end))
 }
 
 /// The input of one commit.
@@ -73,18 +73,18 @@ pub(crate) struct Ledger {
     /// The fields that are equal in all records of this process.
     template: Record,
     /// The discard summary, with the name and hash by which the last record refers to it.
-    snapshot: Option<(DiscardSummary, Attached)>,
+    summary: Option<(DiscardSummary, Attached)>,
     /// The known digests at segment ends, by n. Discarding values drops the entries below their end.
     ends: BTreeMap<u64, Digest>,
-    /// The freed values below this n are known to be a hole.
+    /// The discarded values below this n are known to be a hole.
     punched: u64,
     /// When this process began to compute. `template.seconds` counts the earlier processes.
     begun: Instant,
 }
 
 impl Ledger {
-    /// Returns the ledger of a new run, whose journal has one record and whose table is empty. `template.keep` is the
-    /// number of last values to keep.
+    /// Returns a ledger without digests and without a discard summary: that of a new run. [`Ledger::resumed`] adds
+    /// those of an existing run. `template.keep` is the minimum number of last values to keep.
     pub(crate) fn new(dir: &Dir, journal: Journal, table: Table, template: Record) -> Ledger {
         Ledger {
             dir: dir.clone(),
@@ -92,25 +92,20 @@ impl Ledger {
             table,
             chain: DigestChain::new(),
             template,
-            snapshot: None,
+            summary: None,
             ends: BTreeMap::new(),
             punched: RETAINED_HEAD,
             begun: Instant::now(),
         }
     }
 
-    /// Returns the ledger of a resumed run, whose files have been verified: `chain` has digested the whole table,
-    /// `points` are its commit points, and `snapshot` is the summary that the template names.
-    pub(crate) fn resumed(
-        self,
-        chain: DigestChain,
-        points: &[CommitPoint],
-        snapshot: Option<DiscardSummary>,
-    ) -> Ledger {
+    /// Adds what is known of a resumed run, whose files have been verified: `chain` has digested all committed values,
+    /// `points` are the commit points, and `summary` is the discard summary that the template names.
+    pub(crate) fn resumed(self, chain: DigestChain, points: &[CommitPoint], summary: Option<DiscardSummary>) -> Ledger {
         let segment_ends = points.iter().filter(|point| point.count.is_multiple_of(SEGMENT));
         let ends = segment_ends.map(|point| (point.count, point.digest)).collect();
-        let snapshot = snapshot.zip(self.template.snapshot.clone());
-        Ledger { chain, snapshot, ends, ..self }
+        let summary = summary.zip(self.template.snapshot.clone());
+        Ledger { chain, summary, ends, ..self }
     }
 
     /// The run directory.
@@ -148,11 +143,11 @@ impl Ledger {
         self.sync_values()?;
         self.note_segment_end();
         if discards {
-            self.archive_and_discard(batch.space)?;
+            self.write_discard_summary(batch.space)?;
         }
         self.append(self.record_of(batch))?;
-        let freed = self.freed();
-        self.table.free(freed);
+        let discarded = self.discarded();
+        self.table.refuse_discarded(discarded);
         self.table.publish()?;
         match before {
             Some(before) => self.punch_confirmed_holes(&before),
@@ -163,7 +158,7 @@ impl Ledger {
     /// Returns whether there are values that may be discarded, none of which the solver needs: `lookback` is the number
     /// of last values that it reads.
     fn may_discard(&self, lookback: Option<u64>) -> bool {
-        may_free(self.table.published(), self.keep()) && lookback.is_some() && lookback <= self.keep()
+        has_discardable(self.table.published(), self.keep()) && lookback.is_some() && lookback <= self.keep()
     }
 
     /// Digests the values of a batch, which must not have changed since they were computed.
@@ -191,9 +186,9 @@ impl Ledger {
         }
     }
 
-    /// Returns the range of values that the next record lists as freed.
-    fn freed(&self) -> Range<u64> {
-        self.snapshot.as_ref().map_or(0..0, |(snapshot, _)| snapshot.freed())
+    /// Returns the range of values that the next record lists as discarded.
+    fn discarded(&self) -> Range<u64> {
+        self.summary.as_ref().map_or(0..0, |(summary, _)| summary.discarded())
     }
 
     /// Returns the record that commits everything written.
@@ -204,8 +199,8 @@ impl Ledger {
             escapes,
             mask: batch.space.mask,
             position: batch.space.position,
-            kept: kept(count, &self.freed()),
-            snapshot: self.snapshot.as_ref().map(|(_, attached)| attached.clone()),
+            kept: kept(count, &self.discarded()),
+            snapshot: self.summary.as_ref().map(|(_, attached)| attached.clone()),
             checks: batch.checks.clone(),
             suspect: batch.suspect,
             seconds: self.seconds(),
@@ -226,15 +221,15 @@ impl Ledger {
         Ok(())
     }
 
-    /// Writes a durable summary of the published values that may be discarded, up to the last segment end with a known
-    /// digest.
+    /// Writes a durable discard summary that also covers the published values which may now be discarded, up to the
+    /// last segment end with a known digest. The next record names it, and so lists these values as discarded.
     ///
     /// # Errors
     /// [`Error::Damage`] if the digest of these values has changed; [`Error::Io`].
-    fn archive_and_discard(&mut self, space: SparseSpace) -> Result<()> {
-        let limit = self.keep().map_or(0, |keep| free_end(self.table.len(), keep));
+    fn write_discard_summary(&mut self, space: SparseSpace) -> Result<()> {
+        let limit = self.keep().map_or(0, |keep| discardable_end(self.table.len(), keep));
         let new = || DiscardSummary::new(&self.template.run, space, RETAINED_HEAD);
-        let mut summary = self.snapshot.as_ref().map_or_else(new, |(summary, _)| summary.clone());
+        let mut summary = self.summary.as_ref().map_or_else(new, |(summary, _)| summary.clone());
         let from = summary.to;
         let last = self.ends.range(..=limit).next_back().filter(|(to, _)| **to > from);
         let Some((&to, &digest)) = last else { return Ok(()) };
@@ -254,18 +249,18 @@ impl Ledger {
         }
         summary.digest = digest.to_string();
         let attached = summary.write(&self.dir)?;
-        self.snapshot = Some((summary, attached));
+        self.summary = Some((summary, attached));
         self.ends = self.ends.split_off(&to);
         Ok(())
     }
 
-    /// Punches holes for the values that the last record and the record `before` it both list as freed, and removes the
-    /// summaries that neither of them names.
+    /// Punches holes for the values that the last record and the record `before` it both list as discarded, and removes
+    /// the summaries that neither of them names.
     fn punch_confirmed_holes(&mut self, before: &Record) -> Result<()> {
         if self.keep().is_none() {
             return Ok(());
         }
-        let confirmed_end = before.freed().map_or(0, |freed| freed.end).min(self.table.freed().end);
+        let confirmed_end = before.discarded().map_or(0, |discarded| discarded.end).min(self.table.discarded().end);
         if confirmed_end > self.punched {
             self.table.punch(self.punched..confirmed_end)?;
             self.punched = confirmed_end;
@@ -275,15 +270,15 @@ impl Ledger {
         summary::remove_others(&self.dir, &named)
     }
 
-    /// Ends the run cleanly: truncates the files to the high-water mark, then appends a `close` record. From that
-    /// record on, the headers and the lengths of the files must agree with the journal.
+    /// Ends the run cleanly: truncates the tables to the high-water mark and syncs them, then appends a `close` record.
+    /// From that record on, the headers and the lengths of the files must agree with the journal.
     pub(crate) fn close(mut self) -> Result<()> {
         self.table.close(self.journal.high_water_mark())?;
         let Some(last) = self.journal.last().cloned() else { return Ok(()) };
         if last.event != Event::Close {
             self.append(Record { event: Event::Close, ..last.clone() })?;
         }
-        // The `close` record repeats the record before it, so the last two records list the same freed values.
+        // The `close` record repeats the record before it, so the last two records list the same discarded values.
         self.punch_confirmed_holes(&last)
     }
 }

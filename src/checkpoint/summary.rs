@@ -144,7 +144,7 @@ impl DiscardSummary {
 
     /// Returns the range of discarded values.
     #[must_use]
-    pub fn freed(&self) -> Range<u64> {
+    pub fn discarded(&self) -> Range<u64> {
         self.from..self.to
     }
 
@@ -191,11 +191,11 @@ impl DiscardSummary {
     /// [`Error::Damage`] if the file is missing or altered, or if it contradicts the record or itself; [`Error::Io`].
     pub fn read(dir: impl Into<Dir>, record: &Record) -> Result<Option<DiscardSummary>> {
         let dir = dir.into();
-        let freed = record.freed().unwrap_or(0..0);
+        let discarded = record.discarded().unwrap_or(0..0);
         let Some(attached) = &record.snapshot else { return Ok(None) };
-        let path = dir.join(&name(freed.end));
+        let path = dir.join(&name(discarded.end));
         let damaged = |damage| Error::Damage { path: path.clone(), offset: 0, damage: Damage::Summary(damage) };
-        if attached.name != name(freed.end) {
+        if attached.name != name(discarded.end) {
             return Err(damaged(SummaryDamage::Name));
         }
         // Bound the length and check the hash before reading the whole file into memory.
@@ -215,7 +215,7 @@ impl DiscardSummary {
         file.reader().take(MAX_BYTES).read_to_end(&mut bytes).map_err(Error::io("reading", &path))?;
         let summary: DiscardSummary =
             serde_json::from_slice(&bytes).map_err(|_| damaged(SummaryDamage::NotASummary))?;
-        let fits = summary.freed() == freed
+        let fits = summary.discarded() == discarded
             && summary.run == record.run
             && (summary.mask, summary.position) == (record.mask, record.position)
             && summary.digest().is_some();
@@ -232,7 +232,7 @@ impl DiscardSummary {
     /// forged.
     fn contradiction(&self) -> Option<&'static str> {
         let among = |positions: &[(u64, u16)]| {
-            positions.iter().all(|(n, _)| self.freed().contains(n)) && positions.is_sorted_by(|a, b| a.0 < b.0)
+            positions.iter().all(|(n, _)| self.discarded().contains(n)) && positions.is_sorted_by(|a, b| a.0 < b.0)
         };
         let occurs = |&(_, v): &(u64, u16)| self.histogram.get(usize::from(v)).is_some_and(|&number| number > 0);
         let sum = self.histogram.iter().try_fold(0u64, |sum, &number| sum.checked_add(number));
@@ -327,11 +327,11 @@ mod tests {
             ("one value too few", |s| s.histogram[1] -= 1),
             ("a histogram of values beyond 16 bits", |s| s.histogram.resize((1 << 16) + 1, 0)),
             ("a rare position before the freed values", |s| s.rares[0].0 = 99),
-            ("a rare position behind the freed values", |s| s.rares.last_mut().unwrap().0 = 2000),
+            ("a rare position after the freed values", |s| s.rares.last_mut().unwrap().0 = 2000),
             ("rare positions out of order", |s| s.rares.swap(0, 1)),
             ("a rare position twice", |s| s.rares[1] = s.rares[0]),
             ("a rare value that never occurs", |s| s.rares[0].1 = 60_000),
-            ("a maximum behind the freed values", |s| s.maxima.last_mut().unwrap().0 = 5000),
+            ("a maximum after the freed values", |s| s.maxima.last_mut().unwrap().0 = 5000),
             ("maxima that do not rise", |s| s.maxima[1].1 = s.maxima[0].1),
             ("no maximum", |s| s.maxima.clear()),
             ("the first maximum missing", |s| _ = s.maxima.remove(0)),

@@ -5,9 +5,7 @@
 //! failed check; 4 expected results are missing (`merge`); 75 another process is using the directory (EX_TEMPFAIL);
 //! 130 stopped by a signal.
 //!
-//! **To add a command**: add a variant of [`Command`]; add a file with its arguments, an example in `after_help`, and
-//! one function that takes the arguments; add a line to [`dispatch`] and an example to `tests/cli.rs`. The function
-//! writes its result with [`output::print`], or with [`output::whole_file`] when the user names a file.
+//! `CONTRIBUTING.md` ("Add a command") lists the steps for a new command.
 
 mod advice;
 mod board;

@@ -232,7 +232,7 @@ fn failed_checks(record: &Record) -> String {
 fn excluded(view: &RunReader) -> Option<Excluded> {
     /// Maximum number of first values searched for zeros: later zeros are scarce, and status must be quick.
     const LOOKED: u64 = 1 << 22;
-    let freed = view.freed();
-    let there = if freed.is_empty() { view.len() } else { freed.start };
+    let discarded = view.discarded();
+    let there = if discarded.is_empty() { view.len() } else { discarded.start };
     exclude::excluded(&view.rule, view, there.min(LOOKED)).ok()
 }

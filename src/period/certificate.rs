@@ -167,7 +167,7 @@ impl Certificate {
         let space = window.map_or(SparseSpace::NONE, |window| window.space);
         let counted = match copies {
             Some(copies) => copies.counted.clone(),
-            None if !subject.values.freed().is_empty() => return Ok(None),
+            None if !subject.values.discarded().is_empty() => return Ok(None),
             None => CertifiedFacts::of(subject.values, length, space, window.map_or(0, |window| window.to))?,
         };
         // The two copies may have found no witness for a prime factor.

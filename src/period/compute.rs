@@ -283,7 +283,7 @@ impl RunSearch<'_> {
 
     /// Searches the values of the run, and takes the period that the watch has found when they do not prove one.
     fn search(&self, view: &RunReader, watching: &mut Watching<'_>, stopped: bool) -> Result<Finding> {
-        let freed = view.freed_known()?;
+        let freed = view.discarded_stats()?;
         let subject =
             Subject { rule: self.rule, method: self.options.method, space: view.space(), values: view, freed: &freed };
         let mut finding = subject.find()?;
@@ -310,7 +310,7 @@ impl RunSearch<'_> {
             return Ok(stopped.then_some(Stopped::Searching));
         }
         let exact = finding.repeat.as_ref().is_some_and(|repeat| repeat.exact);
-        if exact && (!self.certify || view.freed().is_empty()) {
+        if exact && (!self.certify || view.discarded().is_empty()) {
             return Ok(None);
         }
         let is_complete = !stopped && self.compute_again(finding, watching)?;
@@ -339,7 +339,7 @@ impl RunSearch<'_> {
                 *proof = copies.proof.clone();
                 finding.copies = Some(copies);
             }
-            Err(e @ Error::Freed { .. }) => observer.note(&format!("the preperiod is only bounded: {e}")),
+            Err(e @ Error::Discarded { .. }) => observer.note(&format!("the preperiod is only bounded: {e}")),
             Err(e) => return Err(e),
         }
         Ok(true)

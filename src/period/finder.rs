@@ -114,13 +114,13 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
         Ok(finding)
     }
 
-    /// Returns the rare positions and the largest value of the whole sequence; [`Error::Freed`] when no value after the
-    /// discarded ones is retained, because `freed` may then describe values beyond the end.
+    /// Returns the rare positions and the largest value of the whole sequence; [`Error::Discarded`] when no value after
+    /// the discarded ones is retained, because `freed` may then describe values beyond the end.
     fn known(self) -> Result<SequenceStats> {
-        let freed = self.values.freed();
+        let freed = self.values.discarded();
         let count = self.values.len();
         if !freed.is_empty() && freed.end >= count {
-            return Err(Error::Freed { from: 0, to: count, hole: (freed.start, freed.end), heap: None });
+            return Err(Error::Discarded { from: 0, to: count, hole: (freed.start, freed.end), heap: None });
         }
         let none = SequenceStats::default();
         SequenceStats::of(self.values, self.space, if freed.is_empty() { &none } else { self.freed })
@@ -190,7 +190,7 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
         let first = Prefix { of: self.values, count: to };
         let target = Target { rule, space: self.space, values: &first, stats: known };
         let work = match recompute::check(target, self.method, from..to, |_, _| ()) {
-            Err(Error::Freed { .. }) => return Ok(None),
+            Err(Error::Discarded { .. }) => return Ok(None),
             work => work?,
         };
         window.depth = work.depth;
@@ -210,7 +210,7 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
     /// As [`Subject::find`].
     pub fn prove_by_window(self, n0: u64, p: u64) -> Result<Option<Proof>> {
         let known = self.known()?;
-        let freed = self.values.freed();
+        let freed = self.values.discarded();
         self.by_window(&known, if freed.is_empty() { 0 } else { freed.end }, n0, p)
     }
 

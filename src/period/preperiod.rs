@@ -72,7 +72,7 @@ impl ProvedPeriod<'_> {
     /// number to do; the result is `None` when it returned false.
     ///
     /// # Errors
-    /// Errors of the solver, [`Error::Freed`] among them when a copy needs values that it has not retained;
+    /// Errors of the solver, [`Error::Discarded`] among them when a copy needs values that it has not retained;
     /// [`Error::Differs`] when the values before n1 do not belong to the period, so that the run or this computation
     /// was wrong.
     pub(super) fn offset_copies(&self, go_on: impl FnMut(u64, u64) -> bool) -> Result<Option<OffsetCopies>> {

@@ -39,7 +39,7 @@ pub(super) struct Stretch<'a, S: ?Sized> {
 impl<'a, S: Sequence + ?Sized> Stretch<'a, S> {
     /// Borrows the saturated bytes of `values`, or computes them: one byte per value.
     pub(super) fn new(values: &'a S) -> Result<Stretch<'a, S>> {
-        let freed = values.freed();
+        let freed = values.discarded();
         let start = if freed.is_empty() { 0 } else { freed.end };
         let bytes = match values.saturated_bytes() {
             Some(bytes) => Cow::Borrowed(&bytes[index(start)..]),

@@ -85,7 +85,7 @@ impl Watch {
         let mut watch = Watch::new(rule);
         let wide = solver::lookback(rule, view.contents.last.last_rare);
         // Far enough back to find again a period that was found just before the stop.
-        let start = end.saturating_sub(wide.saturating_mul(2).saturating_add(SEEN_AGAIN)).max(view.freed().end);
+        let start = end.saturating_sub(wide.saturating_mul(2).saturating_add(SEEN_AGAIN)).max(view.discarded().end);
         watch.recent = vec![0; index(end - start)];
         view.read(start, &mut watch.recent)?;
         watch.end = end;

@@ -45,8 +45,8 @@ pub(super) fn check_keep(dir: &Path, rule: &Rule, options: &Options, keep: u64, 
     Ok(())
 }
 
-/// Refuses a run that does not fit the disk, before anything is written. A smaller `--keep` that the error suggests is at
-/// least `lookback`.
+/// Refuses a run that does not fit the disk, before anything is written. A smaller `--keep` that the error suggests is
+/// at least `lookback`.
 pub(super) fn check_room(
     dir: &Dir,
     options: &Options,
@@ -60,12 +60,12 @@ pub(super) fn check_room(
     let Some(to) = options.to.filter(|&to| to > count) else { return Ok(()) };
     let available = dir.free_space().map_err(Error::io("reading the free space of", dir.path()))?;
     let held: u64 = last.map_or(0, |last| last.kept.iter().map(|(from, to)| to - from).sum());
-    // A run overwrites the values behind its last commit, so their bytes are available. With discarded values, holes make
-    // the number of such bytes unknown. Tables without a record are set aside, not overwritten.
+    // A run overwrites the values after its last commit, so their bytes are available. With discarded values, holes
+    // make the number of such bytes unknown. Tables without a record are set aside, not overwritten.
     let length = dir.length(table::VALUES).map_err(Error::io("reading the state of", dir.join(table::VALUES)))?;
-    let behind = length.unwrap_or(0).saturating_sub(count.saturating_mul(width.bytes()).saturating_add(HEADER));
+    let uncommitted = length.unwrap_or(0).saturating_sub(count.saturating_mul(width.bytes()).saturating_add(HEADER));
     let is_reused = last.is_some() && held == count;
-    let available = if is_reused { available.saturating_add(behind) } else { available };
+    let available = if is_reused { available.saturating_add(uncommitted) } else { available };
     let most = last
         .map_or(options.keep, |last| last.keep)
         .map_or(u64::MAX, |keep| keep.saturating_add(RETAINED_HEAD + RETENTION_SLACK));

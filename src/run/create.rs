@@ -21,8 +21,8 @@ const WIDTH_SAMPLE: u64 = 1 << 16;
 /// A table of bytes may hold at most one escape (a value of 255 or more) per this number of values in the sample.
 const ESCAPES_WORTH: usize = 256;
 
-/// Decides the width of a new table by its first [`WIDTH_SAMPLE`] values, even if the run ends before them, so that the width
-/// suits every later continuation of the run. Returns the width and the values; `None` if `stop` came first.
+/// Decides the width of a new table by its first [`WIDTH_SAMPLE`] values, even if the run ends before them, so that the
+/// width suits every later continuation of the run. Returns the width and the values; `None` if `stop` came first.
 fn decide_width(solver: &mut Solver, stop: &AtomicBool) -> Result<Option<(Width, Vec<u16>)>> {
     let mut sample = Vec::new();
     if stop.load(Ordering::Relaxed) {
@@ -81,7 +81,7 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
         None if is_torn => context.observer.note("the journal holds no whole record: the run starts again"),
         None => {}
     }
-    for name in Table::put_old_files_aside(dir)? {
+    for name in Table::quarantine_files_without_record(dir)? {
         context.observer.note(&format!("the tables without a good record are kept: {name}"));
     }
     let table = Table::create(dir, width)?;

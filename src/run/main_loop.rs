@@ -3,7 +3,7 @@
 use super::commit_clock::CommitClock;
 use super::spot_checks::SpotChecks;
 use super::{Observer, Options, Outcome, Progress, ProofSummary, RunPolicy};
-use crate::checkpoint::commit::{Batch, may_free};
+use crate::checkpoint::commit::{Batch, has_discardable};
 use crate::checkpoint::journal::{Check, Checks};
 use crate::checkpoint::summary::RecordStats;
 use crate::checkpoint::writer::Writer;
@@ -107,8 +107,8 @@ impl OpenRun {
         }
     }
 
-    /// Compares the memory of the solver and computes due spot checks, so that a commit contains no value that was computed
-    /// from changed memory.
+    /// Compares the memory of the solver and computes due spot checks, so that a commit contains no value that was
+    /// computed from changed memory.
     pub(super) fn check(&mut self) -> Result<()> {
         let given = Appended { first: self.writer.published(), more: self.writer.in_flight() };
         let past = Appended { first: &given, more: &self.pending };
@@ -145,7 +145,7 @@ impl OpenRun {
             Some(needed) if needed > keep => {
                 KeepReason::Lookback { last_rare: self.solver.count_rare_positions(self.count()).1, needed }
             }
-            None if may_free(self.writer.published(), Some(keep)) => KeepReason::StillDefinition,
+            None if has_discardable(self.writer.published(), Some(keep)) => KeepReason::StillDefinition,
             _ => return Ok(()),
         };
         Err(Error::Keep { path: self.dir.path().into(), keep, needed, why })
@@ -154,7 +154,7 @@ impl OpenRun {
     /// Replaces an error about discarded values by one that says why they are needed and which `--keep` suffices.
     fn explain(&self, error: Error) -> Error {
         match (error, self.writer.keep()) {
-            (Error::Freed { hole, heap: Some(n), .. }, Some(keep)) => Error::Keep {
+            (Error::Discarded { hole, heap: Some(n), .. }, Some(keep)) => Error::Keep {
                 path: self.dir.path().into(),
                 keep,
                 needed: Some(solver::lookback(&self.rule, n)),

@@ -1,15 +1,17 @@
 //! The run: computes values, proves them, and commits them to a directory.
 //!
-//! A committed value is never lost and never wrong (`checkpoint::commit`). The first commit comes within a second of the
-//! first block; later ones follow every 2^24 values or every 5 s, and at each end of a segment of the digest. The last
-//! commit can end at any n. Computing waits for a commit only if the previous one is still being written. If a commit
-//! fails, the run ends at the next block.
+//! `checkpoint::commit` states the order of a commit, and docs/DURABILITY.md what is guaranteed of committed values.
+//! The first commit comes 0.7 s after the first block; each later interval is twice as long, up to 5 s. A commit also
+//! comes at each end of a segment of the digest (2^24 values), and at the end of the run, which can be any n. Computing
+//! waits for a commit only if the previous one is still being written. If a commit fails, the run ends when the block
+//! in computation is complete.
 //!
-//! `resume` reads the journal, hashes the whole retained table, compares it with every record that still describes it, and
-//! counts rare positions and the largest value again; for discarded values it takes the counts from their summary. It
-//! recomputes values that disagree with the journal, and restores them if they then agree; the damaged bytes are
-//! quarantined. Otherwise the run stops; with `rollback` it returns to the last record that agrees, and records that before
-//! it overwrites anything. docs/DURABILITY.md has the table of states and actions.
+//! `resume` reads the journal, hashes the whole retained table, compares it with every record that still describes it,
+//! and counts rare positions and the largest value again; for discarded values it takes the counts from their summary.
+//! It recomputes values that disagree with the journal, and restores them if they then agree; the damaged bytes are
+//! quarantined. Otherwise the run ends with an error. With `rollback` it recomputes values only if the journal is
+//! damaged, and otherwise returns to the last record that agrees; it records that before it overwrites anything.
+//! docs/DURABILITY.md has the table of states and actions, and states which damaged bytes are preserved.
 //!
 //! During a run, `solver` compares its memory before every commit, and `solver::audit` and `spot_checks` compute some
 //! values twice. If a check fails, the run is opened again and continues from the last commit ([`Run::run`]).
@@ -70,10 +72,11 @@ pub struct Options {
     pub method: Method,
     /// The width of a new table; `None` to let the first values decide.
     pub width: Option<Width>,
-    /// Retain the first 2^26 values and at least this number of the last ones, and discard the others; `None` to retain what
-    /// the run retained before, and every value of a new run.
+    /// Retain the first 2^26 values and at least this number of the last ones, and discard the others; `None` to retain
+    /// what the run retained before, and every value of a new run.
     pub keep: Option<u64>,
-    /// Return to the last commit that the files support, if the table disagrees with the journal or the journal is damaged.
+    /// Return to the last commit that the files support, if the table disagrees with the journal or the journal is
+    /// damaged.
     pub rollback: bool,
 }
 
@@ -149,7 +152,8 @@ pub trait Observer {
     fn rehashed(&mut self, count: u64, of: u64) {}
     /// A block was computed.
     fn advanced(&mut self, progress: &Progress) {}
-    /// `values`, which begin at n = `from`, were computed and proved. Not called for values that the table already held.
+    /// `values`, which begin at n = `from`, were computed and proved. Not called for values that the table already
+    /// held.
     fn proved(&mut self, from: u64, values: &[u16], proof: &ProofSummary) {}
     /// After a run, `done` of `of` values were computed again, because discarded ones are needed.
     fn recomputed(&mut self, done: u64, of: u64) {}
@@ -214,7 +218,7 @@ fn prepare(rule: Option<&Rule>, context: &mut Context) -> Result<Prepared> {
         dir.make().map_err(Error::io("making", dir.path()))?;
     }
     let (journal, contents) = if options.rollback { Journal::open_to_roll_back(dir)? } else { Journal::open(dir)? };
-    let stated = match (&contents, journal.game_behind_damage()) {
+    let stated = match (&contents, journal.game_after_damage()) {
         (None, Some(game)) => Some(stated_rule(dir.path(), rule, game)?),
         _ => None,
     };
@@ -227,7 +231,8 @@ fn prepare(rule: Option<&Rule>, context: &mut Context) -> Result<Prepared> {
         }
         (None, None) => Err(no_run(NoRunReason::NoGameRecorded)),
         (None, Some(rule)) => {
-            // A kill before the first record leaves empty tables. Values without a record are set aside only on request.
+            // A kill before the first record leaves empty tables. Values without a record are set aside only on
+            // request.
             for name in [table::VALUES, table::ESCAPES] {
                 let path = dir.join(name);
                 if length(name)?.unwrap_or(0) > HEADER && !options.rollback {
@@ -240,7 +245,7 @@ fn prepare(rule: Option<&Rule>, context: &mut Context) -> Result<Prepared> {
     }
 }
 
-/// The rule that a record behind the damage of a journal states, which must be `named` if the user named one.
+/// The rule that a record after the damage of a journal states, which must be `named` if the user named one.
 fn stated_rule(dir: &Path, named: Option<&Rule>, game: &StatedGame) -> Result<Rule> {
     let found = game.name.escape_default().to_string();
     let expected = named.map_or("a game of this program", Rule::name).to_owned();

@@ -16,8 +16,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// A run directory opened for reading: the committed values, without a lock and without write permission.
 ///
-/// It implements [`Sequence`]. The run may continue meanwhile and discard values: a read returns values only if the journal
-/// still lists them as retained afterwards.
+/// It implements [`Sequence`]. The run may continue meanwhile and discard values: a read returns values only if the
+/// journal still lists them as retained afterwards.
 #[derive(Debug)]
 pub struct RunReader {
     /// The game.
@@ -41,17 +41,17 @@ impl RunReader {
         let contents = journal::read(&dir)?;
         let rule = rule_of(dir.path(), &contents.last)?;
         let mut table = TableReader::open(&dir, contents.last.width, contents.last.extent())?;
-        let freed = contents.last.freed().unwrap_or(0..0);
-        table.free(freed.clone());
-        let followed = Mutex::new((contents.records, freed));
+        let discarded = contents.last.discarded().unwrap_or(0..0);
+        table.refuse_discarded(discarded.clone());
+        let followed = Mutex::new((contents.records, discarded));
         Ok(RunReader { rule, contents, table, dir, followed })
     }
 
     /// The values G(n) for n in `range`.
     ///
     /// # Errors
-    /// [`Error::Range`] if the range is not part of the committed values, [`Error::Freed`] if some of them have been
-    /// discarded, [`Error::Memory`] if they do not fit in memory, and any error of reading the files.
+    /// [`Error::Range`] if the range is not part of the committed values, [`Error::Discarded`] if some of them have
+    /// been discarded, [`Error::Memory`] if they do not fit in memory, and any error of reading the files.
     ///
     /// ```
     /// # let home = tempfile::tempdir()?;
@@ -84,18 +84,18 @@ impl RunReader {
     ///
     /// # Errors
     /// The errors of reading the summary.
-    pub fn freed_known(&self) -> Result<SequenceStats> {
-        let snapshot = DiscardSummary::read(&self.dir, &self.contents.last)?;
-        Ok(snapshot.as_ref().map(DiscardSummary::known).unwrap_or_default())
+    pub fn discarded_stats(&self) -> Result<SequenceStats> {
+        let summary = DiscardSummary::read(&self.dir, &self.contents.last)?;
+        Ok(summary.as_ref().map(DiscardSummary::known).unwrap_or_default())
     }
 
-    /// Recomputes the suspect value by the definition, if the run has one and no value is freed.
+    /// Recomputes the suspect value by the definition, if the run has one and no values are discarded.
     ///
     /// # Errors
     /// [`Error::Differs`] if the definition gives another value, and the errors of reading the values.
     pub fn check_suspect(&self) -> Result<()> {
         match self.contents.last.suspect {
-            Some(n) if n < self.len() && self.freed().is_empty() => spot_checks::compare(&self.rule, self, n),
+            Some(n) if n < self.len() && self.discarded().is_empty() => spot_checks::compare(&self.rule, self, n),
             _ => Ok(()),
         }
     }
@@ -111,11 +111,11 @@ impl RunReader {
                 let path = self.dir.join(journal::NAME);
                 return Err(Error::Damage { path, offset: 0, damage: Damage::WentBack });
             }
-            *followed = (records, last.freed().unwrap_or(0..0));
+            *followed = (records, last.discarded().unwrap_or(0..0));
         }
         let hole = &followed.1;
         if from.max(hole.start) < to.min(hole.end) {
-            return Err(Error::Freed { from, to, hole: (hole.start, hole.end), heap: None });
+            return Err(Error::Discarded { from, to, hole: (hole.start, hole.end), heap: None });
         }
         Ok(())
     }
@@ -126,8 +126,8 @@ impl Sequence for RunReader {
         self.table.len()
     }
 
-    fn freed(&self) -> Range<u64> {
-        self.table.freed()
+    fn discarded(&self) -> Range<u64> {
+        self.table.discarded()
     }
 
     fn saturated_bytes(&self) -> Option<&[u8]> {

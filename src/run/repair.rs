@@ -23,8 +23,8 @@ pub(super) struct Damaged<'a> {
 }
 
 impl Damaged<'_> {
-    /// Recomputes the values from the earlier ones and restores them if they then agree with the journal; the damaged bytes
-    /// are quarantined. Returns `false`, and writes nothing, if they disagree or the escapes are damaged too.
+    /// Recomputes the values from the earlier ones and restores them if they then agree with the journal; the damaged
+    /// bytes are quarantined. Returns `false`, and writes nothing, if they disagree or the escapes are damaged too.
     pub(super) fn repair(&self, rule: &Rule, summary: Option<&DiscardSummary>, context: &mut Context) -> Result<bool> {
         let (from, to) = (self.chain.count(), self.wrong.count);
         let escapes = match self.before.last() {
@@ -32,14 +32,14 @@ impl Damaged<'_> {
             Some(point) if from == point.count => point.escapes,
             _ => return Ok(false), // the end of the discarded values, where no record counts the escapes
         };
-        // The discarded values lie either before or behind the recomputed ones.
+        // The discarded values lie either before or after the recomputed ones.
         let summary = summary.filter(|summary| summary.from < from);
         let start = CommitPoint { count: from, escapes, digest: self.chain.digest() };
         let table = open_at(context.dir, self.last, Some(&start), summary)?;
         let space = Some(space_of(rule, self.last)).filter(|&space| space != SparseSpace::NONE);
         let known = summary.map(DiscardSummary::known).unwrap_or_default();
         let mut solver = match Solver::knowing(rule, context.options.method, space, &table, &known) {
-            Err(Error::Freed { .. }) => return Ok(false),
+            Err(Error::Discarded { .. }) => return Ok(false),
             solver => solver?,
         };
         let mut values = Vec::new();
@@ -47,7 +47,7 @@ impl Damaged<'_> {
             return Ok(false);
         }
         match solver.extend_behind(&table, &mut values, to, |_| !context.stop.load(Ordering::Relaxed)) {
-            Err(Error::Freed { .. } | Error::ValueTooLarge { .. }) => return Ok(false),
+            Err(Error::Discarded { .. } | Error::ValueTooLarge { .. }) => return Ok(false),
             Err(error) => return Err(error),
             Ok(_) => {}
         }

@@ -21,11 +21,13 @@ use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
 use std::ops::Range;
 
-/// Resumes the run of a journal: load, verify, repair, recover, start. docs/DURABILITY.md lists what is done in each state of
-/// the journal and the table.
+/// Resumes the run of a journal: load, verify, repair, recover, start. docs/DURABILITY.md lists what is done in each
+/// state of the journal and the table.
 ///
-/// Nothing is written before the table was verified, except for empty files in the place of missing ones. Committed bytes
-/// change only by a repair, which restores what the journal states.
+/// Before the table is verified, only the last record is rewritten (with the same bytes), missing table files are
+/// created empty, and with `rollback` a table file shorter than its header is replaced by an empty one. Committed bytes
+/// change by a repair, which restores what the journal states, and after a rollback, which quarantines the first values
+/// that disagree and is recorded before anything is overwritten.
 pub(super) fn resume(context: &mut Context, journal: Journal, contents: Contents) -> Result<Prepared> {
     let mut recovery = Recovery::load(context, journal, contents)?;
     let table = recovery.open_table()?;
@@ -35,7 +37,7 @@ pub(super) fn resume(context: &mut Context, journal: Journal, contents: Contents
     }
     let Some((table, mut verified)) = recovery.repair(table, verified)? else { return Ok(recovery.end(true)) };
     let wrong = recovery.check_suspect(&table, &mut verified)?;
-    if recovery.is_whole(&verified) {
+    if recovery.agrees_with_journal(&verified) {
         recovery.accept()?;
         return recovery.start(table, verified);
     }
@@ -92,20 +94,21 @@ impl<'c, 'a> Recovery<'c, 'a> {
         Ok(recovery)
     }
 
-    /// Drops the last points to which the run cannot go back, because the solver would need discarded values from there.
+    /// Drops the last points to which the run cannot go back, because the solver would need discarded values from
+    /// there.
     fn drop_unusable_points(&mut self) {
-        let freed = self.contents.last.freed().unwrap_or(0..0);
+        let discarded = self.contents.last.discarded().unwrap_or(0..0);
         let lookback = solver::lookback(&self.rule, self.contents.last.last_rare);
         let has_summary = self.summary.is_some();
         let is_usable = |point: &CommitPoint| {
-            freed.is_empty()
-                || point.count <= freed.start
-                || (has_summary && point.count >= freed.end.saturating_add(lookback))
+            discarded.is_empty()
+                || point.count <= discarded.start
+                || (has_summary && point.count >= discarded.end.saturating_add(lookback))
         };
         while self.points.last().is_some_and(|last| !is_usable(last)) {
             self.points.pop();
         }
-        if self.points.last().is_none_or(|last| last.count <= freed.start) {
+        if self.points.last().is_none_or(|last| last.count <= discarded.start) {
             self.summary = None;
         }
     }
@@ -136,19 +139,20 @@ impl<'c, 'a> Recovery<'c, 'a> {
         rehash.run(self.context.observer, self.context.stop)
     }
 
-    /// Whether the table agrees with every record of the journal.
-    fn is_whole(&self, verified: &VerifiedTable) -> bool {
+    /// Whether the table agrees with every usable commit point, and the last of them is that of the last record.
+    fn agrees_with_journal(&self, verified: &VerifiedTable) -> bool {
         verified.good == self.points.len() && self.points.last().map(|point| point.count) == Some(self.last.count)
     }
 
-    /// Computes values that disagree with the journal again, range by range, for as long as that makes them agree; `None` if
-    /// the run was stopped.
+    /// Recomputes values that disagree with the journal, commit by commit, until all agree or one cannot be repaired;
+    /// `None` if the run was stopped. What was restored before that stays restored, without a record if the run is then
+    /// refused.
     fn repair(&mut self, table: Table, verified: VerifiedTable) -> Result<Option<(Table, VerifiedTable)>> {
-        // A damaged journal needs a rollback, which is no reason to give up values that can be repaired.
+        // A damaged journal needs `rollback`. Values that can be repaired are repaired all the same.
         let may_repair =
             self.context.attempt.policy.repair && (!self.context.options.rollback || self.journal.is_damaged());
         let (mut table, mut verified) = (table, verified);
-        while may_repair && !self.is_whole(&verified) {
+        while may_repair && !self.agrees_with_journal(&verified) {
             let Some(wrong) = self.points.get(verified.good) else { break };
             drop(table);
             let before = &self.points[..verified.good];
@@ -166,12 +170,13 @@ impl<'c, 'a> Recovery<'c, 'a> {
         Ok(Some((table, verified)))
     }
 
-    /// Recomputes a suspect value by the definition. A committed wrong value agrees with the journal, but every value that is
-    /// computed from it may be wrong as well. With `rollback`, `verified` ends before a wrong value, whose n is returned.
+    /// Recomputes a suspect value by the definition. A committed wrong value agrees with the journal, but every value
+    /// that is computed from it may be wrong as well. With `rollback`, `verified` ends before a wrong value, whose n is
+    /// returned.
     fn check_suspect(&mut self, table: &Table, verified: &mut VerifiedTable) -> Result<Option<u64>> {
         let agreed = self.points[..verified.good].last().map_or(0, |point| point.count);
         let Some(n) = self.last.suspect.filter(|&n| n < agreed) else { return Ok(None) };
-        if !table.freed().is_empty() {
+        if !table.discarded().is_empty() {
             let what = format!("G({n}) is suspect, but recomputing it needs all values, and some are freed");
             self.context.observer.note(&what);
             return Ok(None);
@@ -194,7 +199,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
         }
     }
 
-    /// Takes the whole table as it is: drops what follows the last good record, and records repairs.
+    /// Accepts a table that agrees with the journal: drops what follows the last good record, and records repairs.
     fn accept(&mut self) -> Result<()> {
         self.drop_rest()?;
         if self.repaired > 0 {
@@ -224,7 +229,8 @@ impl<'c, 'a> Recovery<'c, 'a> {
         self.points.last().map_or(0, |point| point.count)
     }
 
-    /// Why the run does not go on: values up to `next` disagree with the journal, or the escapes contradict the values.
+    /// Returns the error of a refused run: values up to `next` disagree with the journal, or the escapes contradict the
+    /// values.
     fn refusal(&self, table: &Table, next: u64) -> Error {
         if let Err(error) = table.check_escapes() {
             return error; // which says more
@@ -237,8 +243,9 @@ impl<'c, 'a> Recovery<'c, 'a> {
         }
     }
 
-    /// Goes back to the last remaining point, quarantines the values that disagree, and records the rollback before anything
-    /// is written over; `None` if the run was stopped. `wrong` is the n of a committed wrong value.
+    /// Goes back to the last remaining point, quarantines the units of `disagreement`, and records the rollback before
+    /// anything is overwritten; `None` if the run was stopped. Later values are overwritten without a copy. `wrong` is
+    /// the n of a committed wrong value.
     fn roll_back(
         &mut self,
         table: Table,
@@ -261,12 +268,12 @@ impl<'c, 'a> Recovery<'c, 'a> {
         last.event = Event::Rollback;
         last.count = count;
         last.escapes = table.written().escapes;
-        last.kept = kept(count, &table.freed());
+        last.kept = kept(count, &table.discarded());
         if self.summary.is_none() {
             last.snapshot = None;
         }
         fill(last, &verified.chain, verified.counted);
-        // A wrong value was counted when it was found.
+        // `errors` already counts the failed check of a suspect value.
         last.errors = last.errors.saturating_add(u64::from(wrong.is_none()));
         self.journal.append(last.clone())?;
         let why = wrong.map_or("the table was damaged".into(), |n| format!("heap {n} had a wrong value"));
@@ -274,7 +281,8 @@ impl<'c, 'a> Recovery<'c, 'a> {
         Ok(Some((table, verified)))
     }
 
-    /// Starts the solver behind a verified table, after a record that says so; or ends the run if nothing is left to do.
+    /// Appends an `open` record if one is needed, then starts the solver after the last verified value; or ends the run
+    /// cleanly if nothing is left to do.
     fn start(self, table: Table, verified: VerifiedTable) -> Result<Prepared> {
         table.write_headers()?;
         if !verified.counted.agrees(&self.last) {
@@ -349,7 +357,8 @@ struct Disagreement {
     next: u64,
 }
 
-/// Ends the journal at its last good record, now that the run is certain to go on; what follows was torn off or damaged.
+/// Ends the journal at its last good record, now that the run is certain to go on; what follows was torn off or
+/// damaged.
 fn drop_rest(
     journal: &mut Journal,
     torn: Option<u64>,
@@ -366,8 +375,9 @@ fn drop_rest(
     Ok(())
 }
 
-/// Makes files of the table that are missing, empty: the escapes where no record has any, and with `rollback` any file, also
-/// one that ends within its header. The run then goes back to what the remaining files support.
+/// Creates missing files of the table without data: the escapes where no record has any, and with `rollback` any file.
+/// With `rollback` it also replaces a file that ends within its header. The run then goes back to what the remaining
+/// files support.
 fn make_missing_files(
     dir: &Dir,
     contents: &Contents,
@@ -394,24 +404,25 @@ fn make_missing_files(
     Ok(())
 }
 
-/// Opens the table of a record as far as a point says; what is freed is refused.
+/// Opens the table of the record `last` with the counts of `point`; reads of the values that `summary` covers fail.
 pub(super) fn open_at(
     dir: &Dir,
     last: &Record,
     point: Option<&CommitPoint>,
-    snapshot: Option<&DiscardSummary>,
+    summary: Option<&DiscardSummary>,
 ) -> Result<Table> {
     let committed = point.map_or(Extent::default(), |point| Extent { values: point.count, escapes: point.escapes });
     let mut table = Table::open(dir, last.width, committed)?;
-    table.free(snapshot.map_or(0..0, DiscardSummary::freed));
+    table.refuse_discarded(summary.map_or(0..0, DiscardSummary::discarded));
     Ok(table)
 }
 
-/// The values, and the escapes, between the last point that agrees and the next one.
+/// The values and the escapes between `good`, the last point that agrees, and the next one: the units that a rollback
+/// quarantines.
 fn first_wrong(points: &[CommitPoint], good: Option<&CommitPoint>) -> (Range<u64>, Range<u64>) {
     let (count, escapes) = good.map_or((0, 0), |good| (good.count, good.escapes));
     let next = points.iter().find(|point| point.count > count);
-    // Longer only where a snapshot is damaged, and what it stands for is a hole.
+    // At most one segment: a longer range contains discarded values, which are a hole.
     let end = next.map_or(count, |next| next.count.min(count.saturating_add(SEGMENT)));
     (count..end, escapes..next.map_or(escapes, |next| next.escapes.max(escapes)))
 }

@@ -1,14 +1,14 @@
 //! Values that a run computes a second time by exhaustive search: at the ends of segments, at powers of two and their
 //! neighbours, and at the neighbours of rare positions.
 //!
-//! A mistake of the program would most likely show there: buffers and windows end, lists grow, one more bit is in use. One
-//! value costs n/2 pairs per split, which takes all cores seconds near n = 10^9. So a run spends at most one part in
-//! [`SHARE`] of its time on them, lowest n first, and skips those that would wait too long.
+//! A mistake of the program would most likely show there: buffers and windows end, lists grow, one more bit is in use.
+//! One value costs n/2 pairs per split, which takes all cores seconds near n = 10^9. So a run spends at most one part
+//! in [`SHARE`] of its time on them, lowest n first, and skips those that would wait too long.
 //!
-//! A suspect n, where a check failed, is always computed again, whatever time it takes: this tells a transient fault of the
-//! hardware from a bug.
+//! A suspect n, where a check failed, is always computed again, whatever time it takes: this tells a transient fault of
+//! the hardware from a bug.
 //!
-//! A run that has discarded values has no spot checks behind them, because exhaustive search needs all values.
+//! A run that has discarded values computes no further spot checks, because exhaustive search needs all values.
 
 use crate::error::{Error, Result};
 use crate::table::digest::SEGMENT;
@@ -77,7 +77,7 @@ impl SpotChecks {
     /// [`Error::Differs`] if a value differs, and the errors of reading `past`.
     pub(crate) fn look<S: Sequence + ?Sized>(&mut self, rule: &Rule, past: &S, last_rare: u64) -> Result<()> {
         self.see(past.len(), last_rare);
-        if !past.freed().is_empty() {
+        if !past.discarded().is_empty() {
             self.waiting.clear();
         } else if let Some(n) = self.suspect.filter(|&n| n < past.len()) {
             compare(rule, past, n)?;

@@ -12,6 +12,7 @@ use crate::support::{Random, Tally, cases};
 use crate::table::digest::DigestChain;
 use crate::theory::definition;
 use crate::theory::definition::{Appended, Sequence};
+use crate::theory::nimber::index;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -114,7 +115,7 @@ fn bit_flip_in_the_output_buffer_is_never_committed() {
             run.largest.see_largest(past.len(), &more);
             run.pending.append(&mut more);
         }
-        let at = crate::theory::nimber::index(random.below(run.pending.len() as u64));
+        let at = index(random.below(run.pending.len() as u64));
         run.pending[at] ^= 1 << random.below(16);
         let seen = run.check().and_then(|()| run.commit()).and_then(|()| run.writer.wait());
         assert!(matches!(seen, Err(Error::Flipped { .. })), "round {round}: bit of {at}: {seen:?}");
@@ -124,7 +125,26 @@ fn bit_flip_in_the_output_buffer_is_never_committed() {
     tally.end(rounds, "all noticed before the commit");
 }
 
-/// A table that agrees with its journal and has a wrong value, as a mistake of the program would leave it.
+/// Commits 2500 values of 0.07, of which G(2250) is wrong, as a mistake of the program would leave them. `values` are
+/// the correct values.
+fn commit_wrong_value(dir: &Dir, values: &[u16], policy: RunPolicy) {
+    let (rule, stop) = ("0.07".parse::<Rule>().unwrap(), AtomicBool::new(false));
+    Run::on(Some(&rule), dir).options(options(2000)).policy(policy).run_in_pool().unwrap();
+    let attempt = Attempt { policy, seed: 7, failures: 0 };
+    let mut context = Context { dir, options: &options(5000), attempt, observer: &mut Notes::default(), stop: &stop };
+    let Prepared::Ready(mut run) = prepare(Some(&rule), &mut context).unwrap() else {
+        panic!("there is something to do")
+    };
+    run.pending = values[2000..2500].to_vec();
+    run.pending[250] ^= 1;
+    run.computed_digest.update(&run.pending);
+    run.largest.see_largest(2000, &run.pending);
+    run.commit().unwrap();
+    run.writer.wait().unwrap();
+    run.writer.close().unwrap();
+}
+
+/// A table that agrees with its journal and has a wrong value.
 #[test]
 fn committed_wrong_value_stops_the_run_until_rollback_before_it() {
     let (rule, stop) = ("0.07".parse::<Rule>().unwrap(), AtomicBool::new(false));
@@ -133,8 +153,7 @@ fn committed_wrong_value_stops_the_run_until_rollback_before_it() {
     chain.update(&values);
     let policy = RunPolicy { commit_every: Some(500), repair: true, seed: None };
     let (dir, mut notes) = (Dir::on(Arc::new(Memory::new()), Path::new("run")), Notes::default());
-    Run::on(Some(&rule), &dir).options(options(2000)).policy(policy).observer(&mut notes).run_in_pool().unwrap();
-    let attempt = Attempt { policy, seed: 7, failures: 0 };
+    commit_wrong_value(&dir, &values, policy);
     let prepared = |attempt: Attempt, notes: &mut Notes| match prepare(
         Some(&rule),
         &mut Context { dir: &dir, options: &options(5000), attempt, observer: notes, stop: &stop },
@@ -143,14 +162,6 @@ fn committed_wrong_value_stops_the_run_until_rollback_before_it() {
         Ok(Prepared::Nothing(_)) => panic!("there is something to do"),
         Err(error) => Err(error),
     };
-    let mut run = prepared(attempt, &mut notes).unwrap();
-    run.pending = values[2000..2500].to_vec();
-    run.pending[250] ^= 1;
-    run.computed_digest.update(&run.pending);
-    run.largest.see_largest(2000, &run.pending);
-    run.commit().unwrap();
-    run.writer.wait().unwrap();
-    run.writer.close().unwrap();
 
     let mut attempts = 0;
     let seen = retry_failed_checks(7, policy, &mut notes, |attempt, observer| {
@@ -185,7 +196,54 @@ fn committed_wrong_value_stops_the_run_until_rollback_before_it() {
     assert_eq!(last.digest, chain.digest().to_string());
 }
 
-/// Damage and a suspect at once: the damage is reported or repaired, and the suspect is rechecked in the values that agree.
+/// The journal has the digest of a wrong value, so altered values near it cannot be recomputed to that digest. Values
+/// of an earlier commit are still restored, and stay restored although the run is refused; no record says so.
+#[test]
+fn repair_that_disagrees_with_the_journal_is_refused_until_rollback() {
+    let values = definition::values(&"0.07".parse().unwrap(), 5000).unwrap();
+    let mut chain = DigestChain::new();
+    chain.update(&values);
+    let policy = RunPolicy { commit_every: Some(500), repair: true, seed: None };
+    let memory = Arc::new(Memory::new());
+    let (dir, mut notes) = (Dir::on(memory.clone(), Path::new("run")), Notes::default());
+    commit_wrong_value(&dir, &values, policy);
+    let data = index(HEADER);
+    let flip = |n: usize| {
+        let mut bytes = memory.get(table::VALUES).unwrap();
+        bytes[data + n] ^= 1;
+        memory.put(table::VALUES, bytes);
+    };
+    let files = || -> Vec<_> { dir.names().unwrap().into_iter().map(|name| (memory.get(&name), name)).collect() };
+    let refused = |notes: &mut Notes| {
+        let seen = Run::on(None, &dir).options(options(5000)).policy(policy).observer(notes).run_in_pool();
+        let damage = Damage::Digest { from: 2000, to: 2500, repair_failed: true };
+        assert!(matches!(&seen, Err(Error::Damage { damage: found, .. }) if *found == damage), "{seen:?}");
+    };
+    flip(2300);
+    let before = files();
+    refused(&mut notes);
+    assert!(files() == before, "no byte changes");
+
+    flip(700);
+    let (altered, journal) = (memory.get(table::VALUES).unwrap(), memory.get(journal::NAME));
+    refused(&mut notes);
+    let restored = memory.get(table::VALUES).unwrap();
+    assert!(restored[data + 700] != altered[data + 700] && restored[data + 701..] == altered[data + 701..]);
+    assert!(memory.get(journal::NAME) == journal, "no record");
+    let sequence = last_record(&dir).sequence;
+    let copy = memory.get(&format!("quarantine-{sequence}-{}.bin", data + 500));
+    assert!(copy.unwrap() == altered[data + 500..data + 1000]);
+
+    let back = Options { rollback: true, ..options(5000) };
+    Run::on(None, &dir).options(back).policy(policy).observer(&mut notes).run_in_pool().unwrap();
+    assert!(notes.0.iter().any(|note| note.contains("went back to 2000")), "{:?}", notes.0);
+    let copy = memory.get(&format!("quarantine-{sequence}-{}.bin", data + 2000));
+    assert!(copy.unwrap() == altered[data + 2000..data + 2500]);
+    assert_eq!(last_record(&dir).digest, chain.digest().to_string());
+}
+
+/// Damage and a suspect at once: the damage is reported or repaired, and the suspect is rechecked in the values that
+/// agree.
 #[test]
 fn rollback_because_of_damage_keeps_the_suspect() {
     let rule = "0.07".parse::<Rule>().unwrap();

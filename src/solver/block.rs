@@ -196,11 +196,11 @@ impl Streams {
         let (n, value) = rare;
         let first = out.len();
         out.extend_from_slice(&self.block[..index(n - past.len())]);
-        let freed = past.freed();
+        let freed = past.discarded();
         if !freed.is_empty() {
             // Positions after a new rare position read values from the first on.
             let hole = (freed.start, freed.end);
-            return Err(Error::Freed { from: 0, to: n, hole, heap: Some(n) });
+            return Err(Error::Discarded { from: 0, to: n, hole, heap: Some(n) });
         }
         self.block.clear();
         self.ahead.clear();

@@ -61,7 +61,7 @@ impl Sequence for Ends {
         self.start.max(self.head.len() as u64) + self.last.len() as u64
     }
 
-    fn freed(&self) -> Range<u64> {
+    fn discarded(&self) -> Range<u64> {
         let head = self.head.len() as u64;
         if self.start > head { head..self.start } else { 0..0 }
     }
@@ -93,19 +93,19 @@ mod tests {
             ends.free(20);
             let count = ends.len();
             assert_eq!(count, 1000.min(7 * (i as u64 + 1)));
-            let freed = ends.freed();
+            let freed = ends.discarded();
             assert!(freed.is_empty() || (freed.start == 10 && count - freed.end >= 20 && count - freed.end < 32));
             for (from, to) in [(0, count.min(10)), (freed.end.min(count), count), (0, count), (5, count.min(15))] {
                 let mut out = vec![0; index(to - from)];
                 match ends.read(from, &mut out) {
                     Ok(()) => assert_eq!(out, &values[index(from)..index(to)]),
                     Err(error) => {
-                        let is_freed = matches!(error, Error::Freed { .. });
+                        let is_freed = matches!(error, Error::Discarded { .. });
                         assert!(is_freed && from < freed.end && to > freed.start, "{from}..{to}: {error}");
                     }
                 }
             }
         }
-        assert!(!ends.freed().is_empty());
+        assert!(!ends.discarded().is_empty());
     }
 }

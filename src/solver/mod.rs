@@ -153,7 +153,7 @@ impl Solver {
     /// under `space`.
     ///
     /// # Errors
-    /// [`Error::Freed`] when the solver needs discarded values, and any other error of reading `past`.
+    /// [`Error::Discarded`] when the solver needs discarded values, and any other error of reading `past`.
     pub fn knowing<S: Sequence + ?Sized>(
         rule: &Rule,
         method: Method,
@@ -288,7 +288,7 @@ impl Solver {
     ///
     /// # Errors
     /// [`Error::ValueTooLarge`] at a value above 65535, [`Error::Differs`] and [`Error::Flipped`] when a check fails,
-    /// [`Error::Freed`] when a value depends on discarded values, and any other error of reading `past`. The values
+    /// [`Error::Discarded`] when a value depends on discarded values, and any other error of reading `past`. The values
     /// appended before the error are proved, but the solver cannot continue: create a new one.
     ///
     /// # Panics
@@ -383,7 +383,7 @@ impl Solver {
                 continue;
             }
             self.max_value = value;
-            if past.freed().is_empty() {
+            if past.discarded().is_empty() {
                 let again = definition::value_at(&self.rule, &Appended { first: past, more: &out[before..] }, n)?;
                 if again != value {
                     out.truncate(i);

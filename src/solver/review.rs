@@ -44,7 +44,7 @@ impl Solver {
         let sparse = matches!(self.engine, Engine::Sparse(_));
         let grown = sparse && rare_positions > self.review.rare_positions + self.review.rare_positions / 4 + 64;
         // Once values are discarded the space must stay: the rare positions among them under another space are unknown.
-        let freed = !past.freed().is_empty();
+        let freed = !past.discarded().is_empty();
         let keeps_built_in = self.review.built_in && self.max_value < BUILT_IN_BELOW;
         let keep_space = sparse && (self.review.fixed || freed || keeps_built_in);
         if keep_space || self.method == Method::Definition || (n < self.review.due_at && !grown) {

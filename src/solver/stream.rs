@@ -137,7 +137,7 @@ impl ValueStream {
     fn advance(&mut self) -> Result<()> {
         match self.error.take() {
             None => {}
-            Some(Error::Freed { .. }) => self.restart()?,
+            Some(Error::Discarded { .. }) => self.restart()?,
             Some(error) => return Err(error),
         }
         self.fresh.clear();
@@ -197,7 +197,7 @@ mod tests {
                 whole = stream.whole;
                 most = 0;
             }
-            let freed = stream.past.freed();
+            let freed = stream.past.discarded();
             if count > whole {
                 most = most.max(count - (freed.end - freed.start));
             }

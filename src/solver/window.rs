@@ -113,7 +113,7 @@ impl Window<u16> {
     }
 
     fn agrees_up_to<S: Sequence + ?Sized>(&self, end: u64, past: &S) -> Result<()> {
-        let from = self.start.max(past.freed().end);
+        let from = self.start.max(past.discarded().end);
         for_each_piece(past, from, end.min(past.len()), |n, values| {
             let to = n + values.len() as u64;
             match self.slice(n, to).iter().zip(values).position(|(ours, theirs)| ours != theirs) {

@@ -203,8 +203,8 @@ impl Column {
         Ok(())
     }
 
-    /// Returns the offset at which the first `units` units end. Saturates, because a record that a rollback left behind
-    /// may contain any number.
+    /// Returns the offset at which the first `units` units end. Saturates, because a record that a rollback has made
+    /// obsolete may contain any number.
     fn end_of(&self, units: u64) -> u64 {
         units.saturating_mul(self.layout.unit).saturating_add(HEADER)
     }
@@ -221,7 +221,7 @@ impl Column {
     }
 
     /// Copies the existing bytes of `units` to a quarantine file, durably, and returns the name of that file. Returns
-    /// `None` if there are no such bytes, or if the quarantine file exists already.
+    /// `None` if there are no such bytes, or if the quarantine file exists already, which is not replaced.
     pub(super) fn quarantine(&self, name: &str, units: &Range<u64>) -> Result<Option<String>> {
         let offset = HEADER + units.start * self.layout.unit;
         // `units.end` comes from a record that does not agree with the files, so it may lie beyond their end.

@@ -15,9 +15,10 @@
 //! values are valid.
 //!
 //! **Holes.** A run that discards values punches holes into `values.npy`: whole segments of 2^24 values, which are
-//! whole pages after a header of one page. A hole reads as zeros, and zero is a legal value, so [`Table::free`] makes
-//! the table refuse to read the discarded values before their hole is punched. `escapes.npy` is never punched: it takes
-//! 10 bytes for each value of 255 or more, and it stays ascending, so that it can be searched.
+//! whole pages after a header of one page. A hole reads as zeros, and zero is a legal value, so
+//! [`Table::refuse_discarded`] makes the table refuse to read the discarded values before their hole is punched.
+//! `escapes.npy` is never punched: it takes 10 bytes for each value of 255 or more, and it stays ascending, so that it
+//! can be searched.
 //!
 //! **Quarantine.** Before a repair overwrites bytes that do not agree with the journal, it copies them, durably, to
 //! `quarantine-SEQUENCE-OFFSET.bin` or `quarantine-SEQUENCE-escapes-OFFSET.bin`, so that the damage can be examined

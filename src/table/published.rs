@@ -26,7 +26,7 @@ pub struct Published {
     /// The path of the escape file, for messages.
     escapes_path: Arc<Path>,
     /// The discarded values, which cannot be read, whether their hole is punched or not.
-    freed: Range<u64>,
+    discarded: Range<u64>,
 }
 
 /// Returns the committed bytes after the header.
@@ -35,12 +35,12 @@ fn data(map: &Bytes) -> &[u8] {
 }
 
 impl Published {
-    /// Maps the first `extent` of two open files. The values `freed` cannot be read.
+    /// Maps the first `extent` of two open files. The values `discarded` cannot be read.
     pub(super) fn of(
         values: &Column,
         escapes: Option<&Column>,
         extent: Extent,
-        freed: Range<u64>,
+        discarded: Range<u64>,
     ) -> Result<Published> {
         let value_map = values.map(extent.values)?;
         let escape_map = match escapes {
@@ -53,7 +53,7 @@ impl Published {
             escapes: escape_map,
             extent,
             escapes_path: values.dir.join(ESCAPES).into(),
-            freed,
+            discarded,
         })
     }
 
@@ -68,8 +68,8 @@ impl Published {
     }
 
     /// Refuses to read these values from now on.
-    pub(super) fn free(&mut self, freed: Range<u64>) {
-        self.freed = freed;
+    pub(super) fn refuse_discarded(&mut self, discarded: Range<u64>) {
+        self.discarded = discarded;
     }
 
     /// Returns the i-th escape, (n, G(n)).
@@ -108,8 +108,8 @@ impl Published {
         Error::Damage { path: self.escapes_path.to_path_buf(), offset: HEADER + i * ESCAPE_BYTES, damage }
     }
 
-    /// Checks that the escapes of a range are ascending in n, that each has a value of 255 or more and belongs to a byte
-    /// 255 or a discarded value, and that the first follows the escape before it.
+    /// Checks that the escapes of a range are ascending in n, that each has a value of 255 or more and belongs to a
+    /// byte 255 or a discarded value, and that the first follows the escape before it.
     pub(super) fn check_escapes(&self, range: Range<u64>) -> Result<()> {
         if self.escapes.is_none() {
             return Ok(());
@@ -122,7 +122,7 @@ impl Published {
         for i in range {
             let (n, v) = self.escape(i);
             let byte = usize::try_from(n).ok().and_then(|n| data(&self.values).get(n));
-            let fits = self.freed.contains(&n) || byte == Some(&SATURATED);
+            let fits = self.discarded.contains(&n) || byte == Some(&SATURATED);
             if n < least || !is_escape(v) || !fits {
                 return Err(self.bad_escapes(i, Damage::Escape { n, value: v, byte: None }));
             }
@@ -147,8 +147,8 @@ impl Sequence for Published {
         self.extent.values
     }
 
-    fn freed(&self) -> Range<u64> {
-        self.freed.clone()
+    fn discarded(&self) -> Range<u64> {
+        self.discarded.clone()
     }
 
     fn saturated_bytes(&self) -> Option<&[u8]> {

@@ -111,8 +111,8 @@ impl TableReader {
     }
 
     /// Makes the table refuse to read these values from now on. The range consists of whole segments, or is empty.
-    pub(crate) fn free(&mut self, freed: Range<u64>) {
-        self.published.free(freed);
+    pub(crate) fn refuse_discarded(&mut self, discarded: Range<u64>) {
+        self.published.refuse_discarded(discarded);
     }
 
     /// Returns a view of the committed values.
@@ -139,8 +139,8 @@ impl Sequence for TableReader {
         self.published.len()
     }
 
-    fn freed(&self) -> Range<u64> {
-        self.published.freed()
+    fn discarded(&self) -> Range<u64> {
+        self.published.discarded()
     }
 
     fn saturated_bytes(&self) -> Option<&[u8]> {

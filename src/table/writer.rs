@@ -70,7 +70,7 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn put_old_files_aside(dir: &Dir) -> Result<Vec<String>> {
+    pub(crate) fn quarantine_files_without_record(dir: &Dir) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for (name, stem) in [(VALUES, "quarantine-values"), (ESCAPES, "quarantine-escapes")] {
             // A kill before the first record leaves files with a header and no data.
@@ -171,7 +171,7 @@ impl Table {
     /// [`Error::Io`].
     pub(crate) fn publish(&mut self) -> Result<()> {
         let TableReader { values, escapes, published } = &mut self.reader;
-        *published = Published::of(values, escapes.as_ref(), self.written, published.freed())?;
+        *published = Published::of(values, escapes.as_ref(), self.written, published.discarded())?;
         self.write_headers()
     }
 
@@ -187,7 +187,7 @@ impl Table {
         Ok(())
     }
 
-    /// Punches a hole for values that the table already refuses to read and that the journal lists as freed.
+    /// Punches a hole for values that the table already refuses to read and that the journal lists as discarded.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -195,16 +195,16 @@ impl Table {
     /// # Panics
     /// If the table does not refuse to read all of `range`.
     pub(crate) fn punch(&self, range: Range<u64>) -> Result<()> {
-        let freed = self.freed();
-        assert!(freed.start <= range.start && range.end <= freed.end, "a hole in retained values");
+        let discarded = self.discarded();
+        assert!(discarded.start <= range.start && range.end <= discarded.end, "a hole in retained values");
         let column = &self.reader.values;
         let offset = HEADER + range.start * column.layout.unit;
         let length = (range.end - range.start) * column.layout.unit;
         holes::punch(&column.file, &column.path, offset, length)
     }
 
-    /// Ends a run cleanly: truncates the files to the high-water mark, the largest number of values and of escapes ever
-    /// committed ([`Journal::high_water_mark`]).
+    /// Truncates the files to the high-water mark, the largest number of values and of escapes ever committed
+    /// ([`Journal::high_water_mark`]), and syncs them. The caller then appends the `close` record.
     ///
     /// [`Journal::high_water_mark`]: crate::checkpoint::journal::Journal::high_water_mark
     ///
@@ -217,8 +217,9 @@ impl Table {
         Ok(())
     }
 
-    /// Copies units that do not agree with the journal to quarantine files, durably, and returns the names of these
-    /// files. `sequence` is that of the last record.
+    /// Copies units that do not agree with the journal to quarantine files, durably, and returns the names of the new
+    /// files. `sequence` is that of the last record. Units past the end of a file are left out, and an existing
+    /// quarantine file of the same name is not replaced.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -264,8 +265,8 @@ impl Sequence for Table {
         self.reader.len()
     }
 
-    fn freed(&self) -> Range<u64> {
-        self.reader.freed()
+    fn discarded(&self) -> Range<u64> {
+        self.reader.discarded()
     }
 
     fn saturated_bytes(&self) -> Option<&[u8]> {

@@ -38,14 +38,14 @@ pub trait Sequence: Sync {
     }
 
     /// The positions of the values that have been discarded; an empty range when all values are retained.
-    fn freed(&self) -> Range<u64> {
+    fn discarded(&self) -> Range<u64> {
         0..0
     }
 
     /// Copies the values of `from..from + out.len()` to `out`.
     ///
     /// # Errors
-    /// [`Error::Range`] when the range exceeds the values, [`Error::Freed`] when some of them have been discarded.
+    /// [`Error::Range`] when the range exceeds the values, [`Error::Discarded`] when some of them have been discarded.
     fn read(&self, from: u64, out: &mut [u16]) -> Result<()>;
 
     /// min(G(n), 255) for every n, if these bytes are in memory. The bytes of discarded values are meaningless.
@@ -56,15 +56,15 @@ pub trait Sequence: Sync {
     /// Checks that the values of `from..to` can be read.
     ///
     /// # Errors
-    /// [`Error::Range`] when the range exceeds the values, [`Error::Freed`] when some of them have been discarded.
+    /// [`Error::Range`] when the range exceeds the values, [`Error::Discarded`] when some of them have been discarded.
     fn require(&self, from: u64, to: u64) -> Result<()> {
         let count = self.len();
-        let freed = self.freed();
+        let freed = self.discarded();
         if from > to || to > count {
             return Err(Error::Range { from, to, count });
         }
         if from.max(freed.start) < to.min(freed.end) {
-            return Err(Error::Freed { from, to, hole: (freed.start, freed.end), heap: None });
+            return Err(Error::Discarded { from, to, hole: (freed.start, freed.end), heap: None });
         }
         Ok(())
     }
@@ -98,8 +98,8 @@ impl<S: Sequence + ?Sized> Sequence for Appended<'_, S> {
         self.first.len() + self.more.len() as u64
     }
 
-    fn freed(&self) -> Range<u64> {
-        self.first.freed()
+    fn discarded(&self) -> Range<u64> {
+        self.first.discarded()
     }
 
     fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
@@ -126,8 +126,8 @@ impl<S: Sequence + ?Sized> Sequence for Prefix<'_, S> {
         self.count
     }
 
-    fn freed(&self) -> Range<u64> {
-        let freed = self.of.freed();
+    fn discarded(&self) -> Range<u64> {
+        let freed = self.of.discarded();
         freed.start.min(self.count)..freed.end.min(self.count)
     }
 
@@ -168,7 +168,7 @@ pub fn for_each_piece<S: Sequence + ?Sized>(
 /// # Errors
 /// Any error of reading `past`, and the first error of `see`.
 pub fn for_each_kept<S: Sequence + ?Sized>(past: &S, mut see: impl FnMut(u64, &[u16]) -> Result<()>) -> Result<()> {
-    let freed = past.freed();
+    let freed = past.discarded();
     for_each_piece(past, 0, freed.start, &mut see)?;
     for_each_piece(past, freed.end, past.len(), &mut see)
 }
@@ -218,7 +218,7 @@ const CHUNK: u64 = 1 << 16;
 /// have all values below it. The search runs in the rayon pool of the calling thread.
 ///
 /// # Errors
-/// [`Error::Range`] when `past` does not hold 0..n, [`Error::Freed`] when the search needs discarded values.
+/// [`Error::Range`] when `past` does not hold 0..n, [`Error::Discarded`] when the search needs discarded values.
 pub fn first_missing<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64, below: u32) -> Result<Option<u16>> {
     search_all(rule, past, n, below).map_err(|error| error.for_heap(n))
 }

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 /// The rare positions under one space, and the largest value, of some values of a sequence: of all values, or of the
-/// discarded ones ([`Sequence::freed`]).
+/// discarded ones ([`Sequence::discarded`]).
 ///
 /// Without a sparse space every position is rare, and the list of them would be as long as the sequence; so the list is
 /// empty then. (A commit record states the *number* of rare positions without a space as well. The type that counts
@@ -43,7 +43,7 @@ impl SequenceStats {
     pub fn of<S: Sequence + ?Sized>(past: &S, space: SparseSpace, freed: &SequenceStats) -> Result<SequenceStats> {
         /// Number of values scanned by one task.
         const VALUES_PER_TASK: u64 = 1 << 20;
-        let hole = past.freed();
+        let hole = past.discarded();
         let tasks = |from: u64, to: u64| {
             (from..to).step_by(index(VALUES_PER_TASK)).map(move |n| n..to.min(n + VALUES_PER_TASK))
         };
@@ -117,7 +117,7 @@ mod tests {
             self.values.len() as u64
         }
 
-        fn freed(&self) -> Range<u64> {
+        fn discarded(&self) -> Range<u64> {
             self.hole.clone()
         }
 

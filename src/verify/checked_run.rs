@@ -24,12 +24,12 @@ impl CheckedRun {
     /// Opens the run and counts its rare positions.
     pub(super) fn open(dir: &Path) -> Result<CheckedRun> {
         let view = open_consistent(dir)?;
-        view.contents.whole(dir)?;
+        view.contents.require_no_torn_tail(dir)?;
         let last = &view.contents.last;
         let summary = DiscardSummary::read(dir, last)?;
-        let freed = summary.as_ref().map(DiscardSummary::known).unwrap_or_default();
+        let discarded = summary.as_ref().map(DiscardSummary::known).unwrap_or_default();
         let space = space_of(&view.rule, last);
-        let stats = SequenceStats::of(&view, space, &freed)?;
+        let stats = SequenceStats::of(&view, space, &discarded)?;
         Ok(CheckedRun { view, space, stats })
     }
 
@@ -62,11 +62,14 @@ impl CheckedRun {
     /// Returns the parts of the range that can be checked, before and after the part that cannot, when the options of
     /// n need values from n - `reach` on; without a range, those of the whole run.
     pub(super) fn ranges(&self, range: Option<Range<u64>>, reach: u64) -> Result<([Range<u64>; 2], Report)> {
-        let freed = self.view.freed();
+        let discarded = self.view.discarded();
         let count = self.view.len();
         // Some n after the discarded values have options that need them.
-        let hole =
-            if freed.is_empty() { count..count } else { freed.start..freed.end.saturating_add(reach).min(count) };
+        let hole = if discarded.is_empty() {
+            count..count
+        } else {
+            discarded.start..discarded.end.saturating_add(reach).min(count)
+        };
         let unchecked = (range.is_none() && !hole.is_empty()).then_some((hole.start, hole.end));
         if let Some(range) = &range {
             self.view.require(range.start, range.end)?;
@@ -74,11 +77,11 @@ impl CheckedRun {
         let range = range.unwrap_or(0..count);
         let n = range.start.max(hole.start);
         if unchecked.is_none() && n < range.end.min(hole.end) {
-            return Err(Error::Freed { from: 0, to: n, hole: (freed.start, freed.end), heap: Some(n) });
+            return Err(Error::Discarded { from: 0, to: n, hole: (discarded.start, discarded.end), heap: Some(n) });
         }
         let Range { start: from, end: to } = range;
-        let (before, behind) = unchecked.unwrap_or((to, to));
-        let ranges = [from..before, behind..to];
+        let (before, after) = unchecked.unwrap_or((to, to));
+        let ranges = [from..before, after..to];
         let checked = ranges.iter().map(|range| range.end - range.start).sum();
         let records = self.view.contents.records;
         Ok((ranges, Report { from, to, checked, records, unchecked, kernel: None }))

@@ -45,7 +45,7 @@ fn digest_of(
     range: Option<Range<u64>>,
     go_on: impl FnMut(u64, u64) -> bool,
 ) -> Result<Option<Report>> {
-    view.contents.whole(dir)?;
+    view.contents.require_no_torn_tail(dir)?;
     if view.contents.last.event == Event::Close {
         // A process that writes more appends a journal record first.
         let unchanged = || !journal::read(dir).is_ok_and(|now| now.last.sequence != view.contents.last.sequence);
@@ -75,15 +75,15 @@ fn digest_of_retained(
     summary: &DiscardSummary,
     mut go_on: impl FnMut(u64, u64) -> bool,
 ) -> Result<Option<Report>> {
-    let freed = summary.freed();
+    let discarded = summary.discarded();
     let count = view.len();
-    let all = count - (freed.end - freed.start);
+    let all = count - (discarded.end - discarded.start);
     // The last values come first, because an active run soon discards their beginning.
-    let tail = hash(view, freed.end..count, |done, _| go_on(done, all))?;
+    let tail = hash(view, discarded.end..count, |done, _| go_on(done, all))?;
     let Some((tail, tail_counted)) = tail else { return Ok(None) };
-    let head = hash(view, 0..freed.start, |done, _| go_on(tail.checked + done, all))?;
+    let head = hash(view, 0..discarded.start, |done, _| go_on(tail.checked + done, all))?;
     let Some((head, head_counted)) = head else { return Ok(None) };
-    let differs = |p: &&journal::CommitPoint| p.count == freed.end && Some(p.digest) != summary.digest();
+    let differs = |p: &&journal::CommitPoint| p.count == discarded.end && Some(p.digest) != summary.digest();
     if let Some(point) = view.contents.points.iter().find(differs) {
         return Err(Error::Damage {
             path: view.table.path().with_file_name(journal::NAME),
@@ -93,7 +93,7 @@ fn digest_of_retained(
     }
     check_counts(view, head_counted.and(summary.recount()).and(tail_counted))?;
     let checked = head.checked + tail.checked;
-    Ok(Some(Report { from: 0, checked, unchecked: Some((freed.start, freed.end)), ..tail }))
+    Ok(Some(Report { from: 0, checked, unchecked: Some((discarded.start, discarded.end)), ..tail }))
 }
 
 /// Compares the counts of all values with those of the last record.

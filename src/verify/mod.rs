@@ -109,7 +109,7 @@ fn overall(progress: &mut impl FnMut(u64, u64), before: u64, all: u64) -> impl F
 /// # Errors
 /// [`Error::Excluded`] and [`Error::Wrong`] at the first value that contradicts others; [`Error::NoSpace`] for a game
 /// that has no sparse space; [`Error::Damage`] when rare positions are not those of the journal; [`Error::Range`]
-/// when the range is not committed, [`Error::Freed`] when it has an n whose options need discarded values.
+/// when the range is not committed, [`Error::Discarded`] when it has an n whose options need discarded values.
 pub fn exclusion(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut(u64, u64)) -> Result<Report> {
     let mut run = CheckedRun::open(dir)?;
     if run.space == SparseSpace::NONE {
@@ -133,7 +133,7 @@ pub fn exclusion(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut
 /// Computes every value of the range again, with another kernel than that of the run ([`mod@recompute`]).
 ///
 /// # Errors
-/// [`Error::Wrong`] at the first value that differs; [`Error::Damage`], [`Error::Range`] and [`Error::Freed`] as
+/// [`Error::Wrong`] at the first value that differs; [`Error::Damage`], [`Error::Range`] and [`Error::Discarded`] as
 /// [`exclusion()`].
 pub fn recompute(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut(u64, u64)) -> Result<Report> {
     let run = CheckedRun::open(dir)?;
@@ -171,8 +171,8 @@ fn compare(n: u64, found: u16, expected: u16) -> Result<()> {
 /// chosen at random from `seed`.
 ///
 /// # Errors
-/// [`Error::Wrong`] at the first value that differs; [`Error::Range`] when the range is not committed, [`Error::Freed`]
-/// when it has an n whose options need discarded values.
+/// [`Error::Wrong`] at the first value that differs; [`Error::Range`] when the range is not committed,
+/// [`Error::Discarded`] when it has an n whose options need discarded values.
 pub fn definition(
     dir: &Path,
     range: Option<Range<u64>>,
@@ -181,18 +181,18 @@ pub fn definition(
     progress: impl FnMut(u64, u64),
 ) -> Result<Report> {
     let view = open_consistent(dir)?;
-    view.contents.whole(dir)?;
-    let freed = view.freed();
+    view.contents.require_no_torn_tail(dir)?;
+    let discarded = view.discarded();
     let count = view.len();
     // The options of n need all values before n.
-    let checkable = if freed.is_empty() { count } else { freed.start };
+    let checkable = if discarded.is_empty() { count } else { discarded.start };
     let (range, unchecked) = match range {
         Some(range) => {
             view.require(range.start, range.end)?;
             if range.end > checkable {
                 let n = range.end - 1;
-                let hole = (freed.start, freed.end);
-                return Err(Error::Freed { from: 0, to: n, hole, heap: Some(n) });
+                let hole = (discarded.start, discarded.end);
+                return Err(Error::Discarded { from: 0, to: n, hole, heap: Some(n) });
             }
             (range, None)
         }

@@ -41,7 +41,7 @@ impl<S: Sequence + ?Sized> Sequence for HiddenPrefix<'_, S> {
         self.count
     }
 
-    fn freed(&self) -> Range<u64> {
+    fn discarded(&self) -> Range<u64> {
         self.hidden.clone()
     }
 
@@ -150,7 +150,7 @@ impl<S: Sequence + ?Sized> Recomputing<'_, S> {
             return Ok(Work::default());
         }
         let mut solver = self.solver(part.start)?;
-        let mut past = HiddenPrefix { past: self.target.values, count: part.start, hidden: self.freed(part.start) };
+        let mut past = HiddenPrefix { past: self.target.values, count: part.start, hidden: self.discarded(part.start) };
         let mut computed = Vec::new();
         let mut stored = Vec::new();
         while past.count < part.end && self.wrong.load(Ordering::Relaxed) >= i {
@@ -169,19 +169,20 @@ impl<S: Sequence + ?Sized> Recomputing<'_, S> {
     }
 
     /// Returns the discarded values, if they lie before `start`.
-    fn freed(&self, start: u64) -> Range<u64> {
-        let freed = self.target.values.freed();
-        if freed.end <= start { freed } else { 0..0 }
+    fn discarded(&self, start: u64) -> Range<u64> {
+        let discarded = self.target.values.discarded();
+        if discarded.end <= start { discarded } else { 0..0 }
     }
 
     /// Creates a solver that continues from the values before `start`.
     fn solver(&self, start: u64) -> Result<Solver> {
-        let freed = self.freed(start);
+        let discarded = self.discarded(start);
         let Target { rule, space, values, stats } = self.target;
         let recent = start.saturating_sub(RECENT.max(lookback(rule, stats.last_rare())));
-        let hidden = if freed.is_empty() { HEAD_VALUES..recent } else { freed.start..freed.end.max(recent) };
+        let hidden =
+            if discarded.is_empty() { HEAD_VALUES..recent } else { discarded.start..discarded.end.max(recent) };
         let sparse = space != SparseSpace::NONE;
-        let hidden = if hidden.is_empty() || !sparse { freed } else { hidden };
+        let hidden = if hidden.is_empty() || !sparse { discarded } else { hidden };
         // The largest value of all is an upper bound of the largest hidden one, which is all that the solver needs.
         let known = SequenceStats {
             rare_positions: stats.rare_positions_in(&hidden).to_vec(),

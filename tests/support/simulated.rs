@@ -198,7 +198,7 @@ pub(crate) fn is_right(game: &Game, width: Width, disk: &Memory, what: &dyn std:
 
 /// Accepts any entries of discarded values: no reader uses them, and only their order is checked.
 pub(crate) fn tolerate_freed_escapes(record: &Record, found: &[u8], escapes: &mut [u8]) {
-    let freed = record.freed().unwrap();
+    let freed = record.discarded().unwrap();
     let is_freed = |entry: &[u8]| freed.contains(&u64::from_le_bytes(entry[..8].try_into().unwrap()));
     let entries = |bytes: &[u8]| bytes.len().saturating_sub(HEADER) / 10;
     for i in 0..entries(escapes).min(entries(found)) {
@@ -211,7 +211,7 @@ pub(crate) fn tolerate_freed_escapes(record: &Record, found: &[u8], escapes: &mu
 
 /// The bytes of the table that a record states as discarded.
 pub(crate) fn hole(record: &Record, width: Width) -> Range<usize> {
-    let freed = record.freed().unwrap();
+    let freed = record.discarded().unwrap();
     let [from, to] = [freed.start, freed.end].map(|n| HEADER + (n * width.bytes()) as usize);
     if freed.is_empty() { 0..0 } else { from..to }
 }

@@ -11,7 +11,7 @@ use crate::theory::rule::Rule;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The last record of a run that retains at least 1000 values behind the head.
+/// The last record of a run that retains at least 1000 values after the head.
 fn template(rule: &Rule, space: SparseSpace) -> Record {
     Record {
         event: Event::Commit,
@@ -24,7 +24,7 @@ fn template(rule: &Rule, space: SparseSpace) -> Record {
 
 /// Cuts the power after every operation of the commits that discard a segment. In every image, the values that the
 /// last record lists as kept are in the table, and the summary that it names covers exactly the values that it
-/// lists as freed.
+/// lists as discarded.
 #[test]
 fn power_cut_during_discard_leaves_files_that_match_the_journal() {
     const FREED: Range<u64> = RETAINED_HEAD..RETAINED_HEAD + SEGMENT;
@@ -54,14 +54,14 @@ fn power_cut_during_discard_leaves_files_that_match_the_journal() {
             let image: Arc<dyn Storage> = Arc::new(disk.image(SECTOR, &mut choose));
             let dir = Dir::on(image, Path::new("image"));
             let last = journal::read(&dir).unwrap().last;
-            let freed = last.freed().unwrap();
-            assert_eq!(DiscardSummary::read(&dir, &last).unwrap().map_or(0..0, |s| s.freed()), freed);
+            let discarded = last.discarded().unwrap();
+            assert_eq!(DiscardSummary::read(&dir, &last).unwrap().map_or(0..0, |s| s.discarded()), discarded);
             let file = dir.open(table::VALUES, Mode::Read).unwrap();
             let edges = [FREED.start, FREED.end - 1, FREED.end, last.count - 1];
             for n in (0..last.count).step_by(40_009).chain(edges).filter(|&n| n < last.count) {
                 let mut byte = [0];
                 file.read_exact_at(&mut byte, HEADER + n).unwrap();
-                assert!(freed.contains(&n) || u16::from(byte[0]) == value(n), "G({n}) = {} is kept", byte[0]);
+                assert!(discarded.contains(&n) || u16::from(byte[0]) == value(n), "G({n}) = {} is kept", byte[0]);
             }
             images.fetch_add(1, Ordering::SeqCst);
         }

@@ -15,7 +15,7 @@
 //!
 //! A run that discards values lists in `kept` the ranges that it retains; only its records have the fields `keep` and
 //! `snapshot`. The discarded values are, or become, holes in the table, which read as zeros, so they must not be read
-//! ([`Record::freed`]).
+//! ([`Record::discarded`]).
 //!
 //! The writer locks the journal, and before each record it checks that the path still leads to the locked file.
 

@@ -56,7 +56,7 @@ impl Contents {
     ///
     /// # Errors
     /// [`Error::Damage`] if there is a torn tail.
-    pub fn whole(&self, dir: &Path) -> Result<()> {
+    pub fn require_no_torn_tail(&self, dir: &Path) -> Result<()> {
         match self.torn {
             None => Ok(()),
             Some(offset) => Err(Error::Damage { path: dir.join(NAME), offset, damage: Damage::TornTail }),
@@ -261,7 +261,7 @@ fn game_of(line: &[u8]) -> Option<StatedGame> {
 /// the number of values in the record `before` it.
 fn point_of(record: &Record, before: Option<&Record>) -> std::result::Result<CommitPoint, &'static str> {
     let digest = record.digest().ok_or("the digest of the values is not 64 lowercase hexadecimal digits")?;
-    if record.freed().is_none() {
+    if record.discarded().is_none() {
         return Err("the kept ranges contradict the count or the snapshot");
     }
     let Some(before) = before.map(|before| before.count) else { return Ok(record.point(digest)) };

@@ -221,7 +221,7 @@ impl Record {
     /// Returns the range of discarded values: whole segments between the head and the last values, or an empty range if
     /// none are discarded. Returns `None` if `kept` and `snapshot` are inconsistent.
     #[must_use]
-    pub fn freed(&self) -> Option<Range<u64>> {
+    pub fn discarded(&self) -> Option<Range<u64>> {
         match self.kept[..] {
             [(0, end)] if end == self.count && self.snapshot.is_none() => Some(0..0),
             [(0, from), (to, end)] if end == self.count && self.snapshot.is_some() => {
@@ -243,10 +243,10 @@ fn new_identity() -> String {
     hasher.finalize().to_hex()[..32].to_owned()
 }
 
-/// Returns the retained ranges of `count` values when the range `freed` is discarded.
+/// Returns the retained ranges of `count` values when the range `discarded` is discarded.
 #[must_use]
-pub(crate) fn kept(count: u64, freed: &Range<u64>) -> Vec<(u64, u64)> {
-    if freed.is_empty() { vec![(0, count)] } else { vec![(0, freed.start), (freed.end, count)] }
+pub(crate) fn kept(count: u64, discarded: &Range<u64>) -> Vec<(u64, u64)> {
+    if discarded.is_empty() { vec![(0, count)] } else { vec![(0, discarded.start), (discarded.end, count)] }
 }
 
 /// The table as one commit record describes it.

@@ -140,7 +140,7 @@ impl Journal {
     }
 
     /// Returns the game of the first record with a correct hash from the damage on.
-    pub(crate) fn game_behind_damage(&self) -> Option<&StatedGame> {
+    pub(crate) fn game_after_damage(&self) -> Option<&StatedGame> {
         self.damage.as_ref()?.game.as_ref()
     }
 

@@ -175,7 +175,7 @@ fn on_disk(rule: &Rule, dir: &Path, args: &Args, method: Method, quiet: bool) ->
     match found? {
         Found::Unverified { verified, of } => unverified(rule, verified, of, args),
         Found::Searched { view, finding, stopped } => {
-            let freed = view.freed_known()?;
+            let freed = view.discarded_stats()?;
             let subject = Subject { rule, method, space: view.space(), values: &*view, freed: &freed };
             let ending = stopped.map_or(Ending::Done, |what| Ending::Stopped { what, to });
             conclude(subject, &finding, ending, args)
@@ -197,7 +197,7 @@ fn search_directory(dir: &Path, args: &Args, method: Method, quiet: bool) -> Res
         Ok(view) => view,
         Err((verified, of)) => return unverified(&rule, verified, of, args),
     };
-    let freed = view.freed_known()?;
+    let freed = view.discarded_stats()?;
     let values = &Prefix { of: &view, count: args.to.unwrap_or(u64::MAX).min(view.len()) };
     let subject = Subject { rule: &view.rule, method, space: view.space(), values, freed: &freed };
     meter.begin(&format!("{}: {TASK}", view.rule), values.len(), None);
@@ -274,7 +274,7 @@ fn exceptions<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding) 
         return Ok(copies.exceptions.clone());
     }
     let Some(repeat) = &finding.repeat else { return Ok(None) };
-    if !repeat.exact || repeat.saltus > 0 || !subject.values.freed().is_empty() {
+    if !repeat.exact || repeat.saltus > 0 || !subject.values.discarded().is_empty() {
         return Ok(None);
     }
     Ok(Some(period::exceptions(subject.values, repeat.period, repeat.preperiod, LISTED)?))

@@ -47,7 +47,7 @@ impl Sequence for Ends {
         self.start.max(self.head.len() as u64) + self.last.len() as u64
     }
 
-    fn freed(&self) -> Range<u64> {
+    fn discarded(&self) -> Range<u64> {
         let head = self.head.len() as u64;
         if self.start > head { head..self.start } else { 0..0 }
     }

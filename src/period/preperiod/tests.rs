@@ -62,17 +62,17 @@ fn reads_of_both_ends_succeed_and_reads_of_dropped_values_are_refused() {
         ends.free(20);
         let count = ends.len();
         assert_eq!(count, 1000.min(7 * (i as u64 + 1)));
-        let freed = ends.freed();
+        let freed = ends.discarded();
         assert!(freed.is_empty() || (freed.start == 10 && count - freed.end >= 20 && count - freed.end < 37));
         for (from, to) in [(0, count.min(10)), (freed.end.min(count), count), (0, count), (5, count.min(15))] {
             let mut out = vec![0; index(to - from)];
             match ends.read(from, &mut out) {
                 Ok(()) => assert_eq!(out, &values[index(from)..index(to)]),
                 Err(e) => {
-                    assert!(matches!(e, Error::Freed { .. }) && from < freed.end && to > freed.start, "{from} {to}")
+                    assert!(matches!(e, Error::Discarded { .. }) && from < freed.end && to > freed.start, "{from} {to}")
                 }
             }
         }
     }
-    assert!(!ends.freed().is_empty());
+    assert!(!ends.discarded().is_empty());
 }

@@ -92,7 +92,7 @@ impl Witnesses {
                 if a.abs_diff(b) >= split.min_difference {
                     let mut other = [0];
                     match all.read(a, &mut other) {
-                        Err(Error::Freed { .. }) => continue, // another split may give the target
+                        Err(Error::Discarded { .. }) => continue, // another split may give the target
                         read => read?,
                     }
                     let before = targets.len();
