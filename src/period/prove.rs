@@ -2,7 +2,7 @@
 //!
 //! [`prove`] computes the first values of a game until a theorem of [`super`] proves their period.
 //! [`super::compute_until_proved`] does the same with any method and reports progress;
-//! [`super::compute_until_proved_in`] computes in a run directory.
+//! [`super::RunSearch::compute_until_proved`] computes in a run directory.
 
 use super::certificate::{Certificate, MAX_BYTES};
 use super::{Finding, Repeat, Search, Status, Subject, Theorem, compute_until_proved};
