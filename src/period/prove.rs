@@ -139,8 +139,9 @@ impl Certificate {
         Certificate::parse(&text)
     }
 
-    /// Checks every statement of the certificate. Computes [`Certificate::checked_through`] values in memory, two bytes
-    /// each, from the rule alone; [`Certificate::check`] takes values that are already computed.
+    /// Checks every statement of the certificate. Computes [`Certificate::checked_through`] values from the rule alone
+    /// and holds all of them in memory, two bytes each. [`Certificate::check`] takes values that are already computed,
+    /// also those of a [`RunReader`](crate::run::RunReader).
     ///
     /// # Errors
     /// [`Error::Certificate`] at the first statement that is false; errors of computing the values.

@@ -22,7 +22,7 @@
 //! only as many as the plan reads, and appends the candidates of each piece to the copy. So all threads may read the
 //! codes before the block.
 //!
-//! A producer never waits: neither for marks nor for other threads, and it calls no part of rayon. So the thread that
+//! The producer never waits: neither for marks nor for other threads, and it calls no part of rayon. So the thread that
 //! starts the producer completes it, and the worker, which waits for the producer, terminates. When the worker is gone,
 //! sending a piece fails and the producer stops.
 //!

@@ -47,7 +47,10 @@ const GROWTH: u64 = 4;
 /// ```
 ///
 /// # Memory
-/// Two bytes per retained value, and the solver's own data, which grows with the same windows:
+/// Two bytes per retained value, and the solver's own windows: with a sparse space two or three bytes per value of
+/// [`Solver::lookback`], and up to a third more, because a window drops forgotten items a quarter at a time; without a
+/// sparse space four to five bytes per value, and six to eight once a value exceeds 255 ([`Method::Definition`]: two).
+/// The retained values are:
 ///
 /// - a game with a sparse space: every value up to 2^26 (128 MiB) or the last known rare position of the game
 ///   ([`Rule::known_last_rare`]), then the first 2^16 values and at least the last [`Solver::lookback`] values. For
