@@ -1,4 +1,4 @@
-//! Benchmarks of the candidate stream: Grundy's game, .6 and .106 (which uses the recurrence kernel) behind 2^20 known
+//! Benchmarks of the candidate stream: Grundy's game, .6 and .106 (which uses the recurrence kernel) after 2^20 known
 //! values. Each benchmark first compares the candidates with the values.
 //!
 //! `cargo bench --bench candidates` takes less than half a minute. The criterion group `candidates` measures whole
@@ -7,7 +7,7 @@
 //!
 //! - `CANDIDATE_CODE_PS`: one more considered code, per value, with the lookups that the stream marks;
 //! - `UNRESOLVED_LANE_PS`: a lane without a candidate;
-//! - `ANSWER_BEYOND_PS`: a lane whose answer is among the codes behind those considered;
+//! - `ANSWER_BEYOND_PS`: a lane whose answer is among the codes just above those considered;
 //! - `FALLBACK_COST_VALUES`: a value that the recurrence kernel cannot compute, in values that it can.
 
 mod support;
@@ -27,7 +27,7 @@ const BLOCK: usize = 1 << 14;
 /// Number of values known before the block.
 const KNOWN: usize = 1 << 20;
 
-/// The values of a game, and its stream behind all of them but the last [`BLOCK`].
+/// The values of a game, and its stream after all of them but the last [`BLOCK`].
 fn stream(rule: &Rule, (mask, position): (u16, u8), values: &[u16], kernel: Kernel) -> CandidateBench {
     let (past, block) = values.split_at(values.len() - BLOCK);
     let mut stream = CandidateBench::new(rule, mask, position, kernel, past).expect("a stream");
@@ -64,7 +64,7 @@ fn constants(_: &mut Criterion) {
             let codes = stream.codes();
             println!("{name}: {marked} lookups marked, {checked} checked, {near} near; {codes} codes considered");
         }
-        if stream.chain(BLOCK, BLOCK).is_some() {
+        if stream.recurrence(BLOCK, BLOCK).is_some() {
             fallback(&mut stream, value);
             continue;
         }
@@ -80,7 +80,7 @@ fn constants(_: &mut Criterion) {
             black_box(stream.unresolved());
         });
         report(&format!("UNRESOLVED_LANE_PS, {name}"), lane, UNRESOLVED_LANE_PS, "ps");
-        assert_eq!(stream.beyond(), Some(160), "{name}: no marked lookup hits the first code behind 160");
+        assert_eq!(stream.beyond(), Some(160), "{name}: no marked lookup hits the first code above 159");
         let lane = picoseconds(|| {
             black_box(stream.beyond());
         });
@@ -99,7 +99,7 @@ fn fallback(stream: &mut CandidateBench, value: u16) {
     });
     let [whole, cut] = STEPS.map(|step| {
         picoseconds(|| {
-            black_box(stream.chain(BLOCK, step));
+            black_box(stream.recurrence(BLOCK, step));
         })
     });
     let calls = (BLOCK / STEPS[1] - BLOCK / STEPS[0]) as f64;

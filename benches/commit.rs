@@ -31,7 +31,7 @@ use support::{checked_values, run_to, short};
 /// Number of values in the run before the commits.
 const FIRST: usize = 1 << 16;
 
-/// The next `count` values to commit; the ledger accepts any values.
+/// The next `count` values to commit; the committer accepts any values.
 fn batch(values: &[u16], count: usize) -> Vec<u16> {
     values.iter().copied().cycle().take(count).collect()
 }

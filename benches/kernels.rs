@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench kernels` takes less than a minute. The criterion group `kernel` has one benchmark for each job
 //! and kernel; an element is one lookup in one lane (`mark`, `check`, `near`, `clear`), one pair (`find`), or one value
-//! (`chain`). The group `constant` measures nothing by criterion; it prints a line for each cost constant:
+//! (`recurrence`). The group `constant` measures nothing by criterion; it prints a line for each cost constant:
 //!
 //! - `mark_ps(C)`: one marked lookup with C codes considered, per value;
 //! - `check_ps(K)`: one checked lookup with K candidates kept, per value;
@@ -17,8 +17,8 @@ mod support;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use grundy::bench_support::{
-    CLEAR_PS, CODE_COUNTS, Chain, CheckStages, CodeWindow, ENTERED_TO_COMPARED, KEPT_COUNTS, LANE_COUNT, LookupList,
-    Marks, check_ps, enter, find, find_each, find_value, mark_ps,
+    CLEAR_PS, CODE_COUNTS, CheckStages, CodeWindow, ENTERED_TO_COMPARED, KEPT_COUNTS, LANE_COUNT, LookupList, Marks,
+    RecurrenceList, check_ps, enter, find, find_each, find_value, mark_ps,
 };
 use grundy::kernel::Kernel;
 use std::hint::black_box;
@@ -76,7 +76,7 @@ impl Data {
 
     /// Compares a kernel with plain loops.
     fn check(&self, kernel: Kernel) {
-        // Codes behind those considered that are candidates as well.
+        // Codes just above those considered that are candidates as well.
         let beyond = 16;
         for &codes in CODE_COUNTS {
             let marks = self.marks(kernel, codes);
@@ -180,7 +180,7 @@ fn kernels(c: &mut Criterion) {
 
 /// Measures the recurrence kernel with the lookups of .106. The initial values are arbitrary; they hardly change the
 /// time.
-fn chains(c: &mut Criterion) {
+fn recurrence(c: &mut Criterion) {
     /// Number of values before the first one computed.
     const AT: usize = 4096;
     /// Number of values computed.
@@ -188,11 +188,11 @@ fn chains(c: &mut Criterion) {
     let offsets = [6, 10, 13, 29, 71, 87, 99, 104, 323, 348, 362, 476, 566, 996, 1106];
     let codes = [0, 1, 2, 3, 1, 4, 5, 4, 4, 4, 4, 5, 8, 8, 8];
     let lookups: Vec<(usize, u8)> = offsets.into_iter().zip(codes).collect();
-    let chain = Chain::new(&lookups);
+    let list = RecurrenceList::new(&lookups);
     let known = (0..AT).map(|n| (n * n % 13).to_le_bytes()[0]);
     let window = CodeWindow { codes: known.chain([0; HEAPS]).collect(), at: AT };
     let run = |kernel: Kernel, mut window: CodeWindow| {
-        assert_eq!(window.chain(kernel, &chain, AT + HEAPS), AT + HEAPS);
+        assert_eq!(window.recurrence(kernel, &list, AT + HEAPS), AT + HEAPS);
         window.codes
     };
     let mut expected = window.codes.clone();
@@ -200,7 +200,7 @@ fn chains(c: &mut Criterion) {
         let is_hit = |code: u8| lookups.iter().any(|&(offset, other)| expected[n - offset] ^ other == code);
         expected[n] = (0..32).find(|&code| !is_hit(code)).expect("a code below 32");
     }
-    let mut group = c.benchmark_group("chain");
+    let mut group = c.benchmark_group("recurrence");
     group.throughput(Throughput::Elements(HEAPS as u64));
     for kernel in Kernel::available() {
         assert!(run(kernel, window.clone()) == expected, "{kernel}");
@@ -249,5 +249,5 @@ fn constants(_: &mut Criterion) {
     report("SPEED (solver/exhaustive.rs)", entered / compared, ENTERED_TO_COMPARED, "pairs compared per pair entered");
 }
 
-criterion_group! { name = benches; config = short(); targets = kernels, chains, constants }
+criterion_group! { name = benches; config = short(); targets = kernels, recurrence, constants }
 criterion_main!(benches);

@@ -1,19 +1,20 @@
-//! Benchmarks of the witness search: Grundy's game, .6 and .106 behind 2^20 known values. Each benchmark first checks
+//! Benchmarks of the witness search: Grundy's game, .6 and .106 after 2^20 known values. Each benchmark first checks
 //! the values by the definition, that every target has a witness, and that one is missing at a rare position.
 //!
 //! `cargo bench --bench witnesses` takes less than a minute. The criterion group `witnesses` has four benchmarks
 //! for each game:
 //!
-//! - `learnt`: the search of a block, as the solver calls it: marks of the learnt parts, then the search value by value
-//!   for what they leave; an element is one position;
+//! - `learnt`: the search of a block, as the solver calls it: marks of the learnt parts, then the search position by
+//!   position for what they leave; an element is one position;
 //! - `marks`: its first part alone;
-//! - `unlearnt`: the search value by value for all targets, as before parts are learnt;
+//! - `unlearnt`: the search position by position for all targets, as before parts are learnt;
 //! - `exhaustive`: all pairs of one position; an element is one pair.
 //!
 //! The group `constant` prints a line for each cost constant of the witness search that is no price of a kernel job:
 //!
-//! - `FIND_TARGET_PS`: a target that the learnt parts leave open, searched value by value;
-//! - `UNCONSIDERED_TARGET_PS`: a target that is not considered with one step fewer codes, searched value by value;
+//! - `FIND_TARGET_PS`: a target that the learnt parts leave open, searched position by position;
+//! - `UNCONSIDERED_TARGET_PS`: a target that is not considered with one step fewer codes, searched position by
+//!   position;
 //! - `TARGET_CODE_PS`: one more considered code, per value, with the parts that the search marks.
 
 mod support;
@@ -34,7 +35,7 @@ const BLOCK: usize = 1 << 12;
 /// Number of values known before the block.
 const KNOWN: usize = 1 << 20;
 
-/// The stream of a game behind its first [`KNOWN`] values. Panics unless the stream finds every witness of the others,
+/// The stream of a game after its first [`KNOWN`] values. Panics unless the stream finds every witness of the others,
 /// and finds a witness missing at the last rare position, where no option has the true value.
 fn checked_stream(game: &Game, kernel: Kernel, values: &[u16]) -> WitnessBench {
     let Game { name, rule, space } = game;

@@ -4,7 +4,7 @@
 pub use crate::kernel::bench::*;
 pub use crate::solver::bench::*;
 
-use crate::checkpoint::commit::{Batch, Ledger};
+use crate::checkpoint::commit::{Batch, Committer};
 use crate::checkpoint::journal::{self, Checks, Event, Journal, Record};
 use crate::checkpoint::summary::{DiscardSummary, RecordStats};
 use crate::checkpoint::writer::Writer;
@@ -44,8 +44,8 @@ impl CommitBench {
         };
         journal.append(Record { event: Event::Open, ..last.clone() })?;
         let template = Record { event: Event::Commit, ..last };
-        let ledger = Ledger::new(dir, journal, table, template).resumed(chain.clone(), &contents.points, None);
-        Ok(CommitBench { writer: Writer::new(ledger)?, chain, counted, space: SparseSpace::NONE })
+        let committer = Committer::new(dir, journal, table, template).resumed(chain.clone(), &contents.points, None);
+        Ok(CommitBench { writer: Writer::new(committer)?, chain, counted, space: SparseSpace::NONE })
     }
 
     /// Adds values to the digest that the next commit must confirm. Call it before [`CommitBench::commit`]: a run

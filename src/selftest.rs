@@ -144,9 +144,14 @@ fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
             filled.truncate(at + to);
             kernel.open(&mut planes, &below);
             kernel.clear_hits(&window, at, &list(&far), &mut planes);
-            let mut chained = window.clone();
-            let end = kernel.chain(&mut chained, at, at + LANES, &Recurrence::new([&near[..], &far[..]].concat()));
-            chained.truncate(end);
+            let mut from_recurrence = window.clone();
+            let end = kernel.recurrence(
+                &mut from_recurrence,
+                at,
+                at + LANES,
+                &Recurrence::new([&near[..], &far[..]].concat()),
+            );
+            from_recurrence.truncate(end);
             let (a, b) = (&window[..split], &window[split..]);
             let wide = |list: &[u8]| -> Vec<u16> { list.iter().map(|&v| u16::from(v) * 257).collect() };
             let found = kernel.find(a, b, wanted);
@@ -165,7 +170,7 @@ fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
             items[at + split % HEAPS] |= 128;
             let repeats = kernel.repeats(&items, at, &lookups);
             let repeats_value = kernel.repeats_value(&wide(&items), at, &values);
-            (lanes, filled, planes, chained, found, open, calls, found_value, repeats, repeats_value)
+            (lanes, filled, planes, from_recurrence, found, open, calls, found_value, repeats, repeats_value)
         };
         if jobs(kernel) != jobs(Kernel::scalar()) {
             return Err(format!("the kernel disagrees with the scalar kernel (seed {seed})"));

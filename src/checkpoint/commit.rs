@@ -1,4 +1,4 @@
-//! The files of a run that a process writes ([`Ledger`]), and the order in which a commit writes them.
+//! The files of a run that a process writes ([`Committer`]), and the order in which a commit writes them.
 //!
 //! A commit loses nothing because of its order: it writes the values, makes them durable, writes the record, makes the
 //! record durable, and only then publishes the values.
@@ -65,7 +65,7 @@ pub(crate) struct Batch {
 }
 
 /// The table, the journal and the discard summary of a run that this process writes.
-pub(crate) struct Ledger {
+pub(crate) struct Committer {
     dir: Dir,
     journal: Journal,
     table: Table,
@@ -82,11 +82,11 @@ pub(crate) struct Ledger {
     begun: Instant,
 }
 
-impl Ledger {
-    /// Returns a ledger without digests and without a discard summary: that of a new run. [`Ledger::resumed`] adds
+impl Committer {
+    /// Returns a committer without digests and without a discard summary: that of a new run. [`Committer::resumed`] adds
     /// those of an existing run. `template.keep` is the minimum number of last values to keep.
-    pub(crate) fn new(dir: &Dir, journal: Journal, table: Table, template: Record) -> Ledger {
-        Ledger {
+    pub(crate) fn new(dir: &Dir, journal: Journal, table: Table, template: Record) -> Committer {
+        Committer {
             dir: dir.clone(),
             journal,
             table,
@@ -101,11 +101,16 @@ impl Ledger {
 
     /// Adds what is known of a resumed run, whose files have been verified: `chain` has digested all committed values,
     /// `points` are the commit points, and `summary` is the discard summary that the template names.
-    pub(crate) fn resumed(self, chain: DigestChain, points: &[CommitPoint], summary: Option<DiscardSummary>) -> Ledger {
+    pub(crate) fn resumed(
+        self,
+        chain: DigestChain,
+        points: &[CommitPoint],
+        summary: Option<DiscardSummary>,
+    ) -> Committer {
         let segment_ends = points.iter().filter(|point| point.count.is_multiple_of(SEGMENT));
         let ends = segment_ends.map(|point| (point.count, point.digest)).collect();
         let summary = summary.zip(self.template.snapshot.clone());
-        Ledger { chain, summary, ends, ..self }
+        Committer { chain, summary, ends, ..self }
     }
 
     /// The run directory.

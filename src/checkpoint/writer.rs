@@ -4,14 +4,14 @@
 //! Until a commit ends, its values stay readable in the batch. The view that it publishes is handed back when it ends,
 //! before the next commit starts, and so before a hole is punched into values that an older view would still read.
 
-use super::commit::{Batch, Ledger};
+use super::commit::{Batch, Committer};
 use crate::error::{Error, Result};
 use crate::table::Published;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, channel, sync_channel};
 use std::thread::JoinHandle;
 
-/// A ledger on a thread of its own, with at most one commit in flight.
+/// A committer on a thread of its own, with at most one commit in flight.
 pub(crate) struct Writer {
     keep: Option<u64>,
     published: Published,
@@ -23,30 +23,30 @@ pub(crate) struct Writer {
     /// `None` when the thread shall end.
     orders: Option<SyncSender<Batch>>,
     done: Receiver<Result<Published>>,
-    thread: Option<JoinHandle<Ledger>>,
+    thread: Option<JoinHandle<Committer>>,
 }
 
 impl Writer {
-    /// Moves the ledger to a thread of its own.
+    /// Moves the committer to a thread of its own.
     ///
     /// # Errors
     /// [`Error::Io`] if the system starts no thread.
-    pub(crate) fn new(mut ledger: Ledger) -> Result<Writer> {
-        let dir = ledger.dir().clone();
-        let keep = ledger.keep();
-        let published = ledger.table().published().clone();
+    pub(crate) fn new(mut committer: Committer) -> Result<Writer> {
+        let dir = committer.dir().clone();
+        let keep = committer.keep();
+        let published = committer.table().published().clone();
         let (orders, inbox) = sync_channel::<Batch>(1);
         let (outbox, done) = channel();
         let work = move || {
             for batch in inbox {
-                let result = ledger.commit(&batch).map(|()| ledger.table().published().clone());
+                let result = committer.commit(&batch).map(|()| committer.table().published().clone());
                 let failed = result.is_err();
                 drop(batch); // `take_result` gets the buffer back only if no other reference is left
                 if outbox.send(result).is_err() || failed {
                     break; // nothing is written after an error
                 }
             }
-            ledger
+            committer
         };
         let thread = std::thread::Builder::new().name("commit".into()).spawn(work);
         let thread = Some(thread.map_err(Error::io("starting a thread for", dir.path()))?);
@@ -142,15 +142,15 @@ impl Writer {
         if is_sent { Ok(()) } else { self.resume_panic() }
     }
 
-    /// Waits for the commit in flight, then ends the run cleanly ([`Ledger::close`]).
+    /// Waits for the commit in flight, then ends the run cleanly ([`Committer::close`]).
     ///
     /// # Errors
-    /// The error of the commit, or of [`Ledger::close`].
+    /// The error of the commit, or of [`Committer::close`].
     pub(crate) fn close(mut self) -> Result<()> {
         self.wait()?;
         self.orders = None;
         match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(ledger)) => ledger.close(),
+            Some(Ok(committer)) => committer.close(),
             Some(Err(panic)) => std::panic::resume_unwind(panic),
             None => Ok(()),
         }

@@ -23,7 +23,7 @@ pub(super) fn rule(text: &str) -> Result<Rule, String> {
 fn statement(error: &Error) -> String {
     match error {
         Error::Keep { path, keep, why, .. } => format!("{}: --keep {keep} is too little: {why}", path.display()),
-        Error::Freed { from, to, hole, heap } => {
+        Error::Discarded { from, to, hole, heap } => {
             let purpose = heap.map_or_else(String::new, |n| format!(", needed for the options of n = {n},"));
             format!(
                 "the values {from}..{to}{purpose} cannot be read: the run was limited by --keep and has freed {}..{}",
@@ -140,7 +140,7 @@ fn in_a_survey(remedy: &Remedy) -> Option<String> {
 /// Returns what a rollback to this state does; `None` for a state of a later library.
 fn rolled_back_to(to: RollBackTo) -> Option<String> {
     Some(match to {
-        RollBackTo::BeforeFreed => "returns to the values before the freed values".into(),
+        RollBackTo::BeforeDiscarded => "returns to the values before the freed values".into(),
         RollBackTo::LastGoodRecord { values } => format!(
             "returns to the last good record before it (at most {values} values) and moves the rest of the journal to \
              a quarantine file"
@@ -203,7 +203,7 @@ mod tests {
              repeat the same command with --keep 100 or more"
         );
         assert_eq!(
-            message(&Error::Freed { from: 5, to: 7, hole: (6, 9), heap: Some(8) }),
+            message(&Error::Discarded { from: 5, to: 7, hole: (6, 9), heap: Some(8) }),
             "the values 5..7, needed for the options of n = 8, cannot be read: the run was limited by --keep and has \
              freed 6..9; choose other values, or compute these again in another directory"
         );

@@ -144,7 +144,7 @@ pub enum Remedy {
 #[non_exhaustive]
 pub enum RollBackTo {
     /// The values before the discarded values.
-    BeforeFreed,
+    BeforeDiscarded,
     /// The last good record before the damage of the journal.
     LastGoodRecord {
         /// Number of values of that record.
@@ -177,7 +177,7 @@ pub(super) fn of_damage(path: &Path, damage: &Damage) -> Option<Remedy> {
         Damage::Digest { repair_failed: false, .. } => Some(Remedy::Repair { dir }),
         Damage::Digest { from, repair_failed: true, .. } => roll_back(RollBackTo::Values { values: *from }),
         Damage::UnstableValues { .. } => Some(Remedy::CheckDisk),
-        Damage::Summary(_) => roll_back(RollBackTo::BeforeFreed),
+        Damage::Summary(_) => roll_back(RollBackTo::BeforeDiscarded),
         Damage::Counters { .. } => Some(Remedy::ReplaceJournal),
         Damage::WrongSuspect { n, .. } => roll_back(RollBackTo::Before { n: *n }),
         Damage::NotARecord { .. } => Some(Remedy::RemoveRecord),

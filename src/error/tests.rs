@@ -43,6 +43,6 @@ fn remedy_of_damage_names_the_run_directory() {
         Some(Remedy::RollBack { dir: dir.clone(), to: RollBackTo::Values { values: 5 } })
     );
     let summary = Damage::Summary(SummaryDamage::Missing);
-    assert_eq!(remedy(summary), Some(Remedy::RollBack { dir, to: RollBackTo::BeforeFreed }));
+    assert_eq!(remedy(summary), Some(Remedy::RollBack { dir, to: RollBackTo::BeforeDiscarded }));
     assert_eq!(remedy(Damage::EmptyDigest), None);
 }

@@ -63,13 +63,13 @@ impl CandidateLanes {
 }
 
 /// The lookups of the recurrence kernel.
-pub struct Chain(Recurrence);
+pub struct RecurrenceList(Recurrence);
 
-impl Chain {
+impl RecurrenceList {
     /// All lookups of a sequence, near and far.
     #[must_use]
-    pub fn new(lookups: &[(usize, u8)]) -> Chain {
-        Chain(Recurrence::new(lookups.iter().map(|&(offset, code)| Probe::new(offset, code)).collect()))
+    pub fn new(lookups: &[(usize, u8)]) -> RecurrenceList {
+        RecurrenceList(Recurrence::new(lookups.iter().map(|&(offset, code)| Probe::new(offset, code)).collect()))
     }
 }
 
@@ -115,10 +115,10 @@ impl CodeWindow {
         kernel.near(&mut self.codes, job, &lanes.0)
     }
 
-    /// [`Kernel::chain`] from `at` up to index `to`.
+    /// [`Kernel::recurrence`] from `at` up to index `to`.
     #[inline]
-    pub fn chain(&mut self, kernel: Kernel, chain: &Chain, to: usize) -> usize {
-        kernel.chain(&mut self.codes, self.at, to, &chain.0)
+    pub fn recurrence(&mut self, kernel: Kernel, list: &RecurrenceList, to: usize) -> usize {
+        kernel.recurrence(&mut self.codes, self.at, to, &list.0)
     }
 }
 

@@ -213,7 +213,7 @@ fn every_kernel_rejects_lanes_that_are_reversed_or_outside() {
 }
 
 #[test]
-fn every_kernel_keeps_the_contract_of_chain_for_any_range() {
+fn every_kernel_keeps_the_contract_of_recurrence_for_any_range() {
     let (mut complete, mut stopped) = (0, 0);
     for seed in 0..1000 {
         let random = &mut Random::seeded(seed);
@@ -242,10 +242,10 @@ fn every_kernel_keeps_the_contract_of_chain_for_any_range() {
         };
         let end = (at..to).find(|&n| open(&expected, n).map(|code| expected[n] = code).is_none()).unwrap_or(to);
         (complete, stopped) = (complete + usize::from(end == to), stopped + usize::from(end < to));
-        let chain = Recurrence::new(probes.clone());
+        let recurrence = Recurrence::new(probes.clone());
         for kernel in Kernel::available() {
             let mut found = window.clone();
-            assert_eq!(kernel.chain(&mut found, at, to, &chain), end, "{kernel}, seed {seed}");
+            assert_eq!(kernel.recurrence(&mut found, at, to, &recurrence), end, "{kernel}, seed {seed}");
             assert_eq!(found, expected, "{kernel}, seed {seed}");
         }
     }
@@ -253,14 +253,14 @@ fn every_kernel_keeps_the_contract_of_chain_for_any_range() {
 }
 
 #[test]
-fn every_kernel_rejects_a_chain_outside_the_window() {
+fn every_kernel_rejects_a_recurrence_outside_the_window() {
     for kernel in Kernel::available() {
         for (offset, at, to) in
             [(0, 100, 164), (101, 100, 164), (1, 63, 164), (1, 100, 99), (1, 100, 165), (1, usize::MAX, usize::MAX)]
         {
-            let chain = Recurrence::new(vec![Probe::new(offset, 0)]);
+            let recurrence = Recurrence::new(vec![Probe::new(offset, 0)]);
             let refused = std::panic::catch_unwind(|| {
-                kernel.chain(&mut [0; 164], at, to, &chain);
+                kernel.recurrence(&mut [0; 164], at, to, &recurrence);
             });
             assert!(refused.is_err(), "{kernel}: offset {offset}, {at}..{to}");
         }

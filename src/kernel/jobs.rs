@@ -9,7 +9,7 @@
 //!   other part. In lane i it gives the *option* `window[at + i - offset] ^ code`. It *hits* a code in a lane if its
 //!   option there is this code.
 //! - A probe is *far* if it reads only codes inside the window, for all lanes. It is *near* if its offset is below
-//!   [`LANES`]: it may then read the code of an earlier lane.
+//!   [`LANES`]: it may then read the code of an earlier lane. Probes with offsets of at least [`LANES`] are far.
 //! - The codes below [`BitPlanes::codes`] are *considered*. A considered code is *open* in a lane if no probe marked so
 //!   far hits it there.
 //! - A *candidate* of a lane is a code that no probe checked so far hits; the least code that no probe hits at all is
@@ -22,7 +22,7 @@
 //! | [`Kernel::mark`] | the options of probes in [`BitPlanes`], one bit per code and lane | candidates, witnesses |
 //! | [`Kernel::refine`] | the least open codes of each lane that no further far probe hits | candidates |
 //! | [`Kernel::near`] | the answers of the lanes one after the other, with the near probes | candidates |
-//! | [`Kernel::chain`] | the answers for any number of n, from a short list of near and far probes | candidates |
+//! | [`Kernel::recurrence`] | the answers for any number of n, from a short list of near and far probes | candidates |
 //! | [`Kernel::open`] | the open codes below a bound | witnesses |
 //! | [`Kernel::clear_hits`] | the open codes, without the least of them that further probes hit | witnesses |
 //! | [`Kernel::find_each`] | for each code of a list, pairs whose XOR is the code | witnesses |
@@ -93,7 +93,7 @@ impl Kernel {
     /// Computes the candidates of each lane: the least codes that neither the marked probes nor those of the stages
     /// hit.
     ///
-    /// The open codes of a lane, and the [`BEYOND`](super::BEYOND) codes behind those considered, form an ascending
+    /// The open codes of a lane, and the [`BEYOND`](super::BEYOND) codes just above those considered, form an ascending
     /// list. Each stage cuts the list to its `keep` least codes, and removes those that one of its probes hits. The
     /// result is the list after the last stage.
     ///
@@ -157,14 +157,14 @@ impl Kernel {
     /// # Panics
     /// If the offset of a probe is 0 or above `at`, `at` is below [`LANES`], or `to` is below `at` or outside the
     /// window.
-    pub(crate) fn chain(self, window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
+    pub(crate) fn recurrence(self, window: &mut [u8], at: usize, to: usize, recurrence: &Recurrence) -> usize {
         assert!(at <= to && to <= window.len(), "positions outside the window");
-        assert!(chain.is_inside(at), "a probe outside its window");
+        assert!(recurrence.is_inside(at), "a probe outside its window");
         dispatch!(
             self,
-            recurrence::scalar(window, at, to, chain),
-            recurrence::avx2(window, at, to, chain),
-            avx512::chain(window, at, to, chain)
+            recurrence::scalar(window, at, to, recurrence),
+            recurrence::avx2(window, at, to, recurrence),
+            avx512::recurrence(window, at, to, recurrence)
         )
     }
 }

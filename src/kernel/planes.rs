@@ -13,7 +13,7 @@ pub(crate) const CODES: [usize; 12] = [16, 32, 64, 72, 80, 88, 96, 112, 128, 136
 /// Maximum number of codes that can be considered.
 pub(crate) const MOST_CODES: usize = CODES[CODES.len() - 1];
 
-/// Number of codes behind those considered that are candidates as well, though none of them is ever marked.
+/// Number of codes just above those considered that are candidates as well, though none of them is ever marked.
 pub(crate) const BEYOND: usize = 16;
 
 /// Maximum number of rows of eight codes that can hold candidates.
@@ -65,7 +65,7 @@ pub(super) const fn number(m: usize) -> i8 {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[repr(align(64))]
 pub(crate) struct BitPlanes {
-    /// The rows behind the codes considered are empty.
+    /// The rows above the codes considered are empty.
     rows: [[u8; LANES]; MOST_ROWS],
     /// Number of codes considered: those below it.
     codes: usize,
@@ -114,7 +114,7 @@ impl BitPlanes {
         (0..=u8::MAX).take(self.codes).filter(move |&code| !marked(code))
     }
 
-    /// The rows of the codes considered and of the [`BEYOND`] codes behind them, whose bits are never set.
+    /// The rows of the codes considered and of the [`BEYOND`] codes just above them, whose bits are never set.
     #[inline]
     pub(super) fn candidates(&self) -> &[[u8; LANES]] {
         &self.rows[..(self.codes + BEYOND) / 8]

@@ -1,5 +1,5 @@
-//! The recurrence kernel ([`Kernel::chain`](super::Kernel::chain)): short lists of lookups, near and far together,
-//! value by value.
+//! The recurrence kernel ([`Kernel::recurrence`](super::Kernel::recurrence)): short lists of lookups, near and far
+//! together, position by position.
 //!
 //! Games with a few dozen lookups (.106, Kayles) need neither an order of the lookups nor candidates. The options of n
 //! are entered in one set of [`RECURRENCE_CODES`] bits, and the least code is the number of its trailing ones. Options
@@ -7,8 +7,8 @@
 //! and the caller computes that value by a method that covers all codes.
 //!
 //! The cost is that each value depends on the values just before it. So the kernel computes several values at once with
-//! the lookups that read only values before all of them, and evaluates only the nearer lookups value by value. With
-//! AVX-512 (`avx512/recurrence.rs`)
+//! the lookups that read only values before all of them, and evaluates only the others position by position.
+//! With AVX-512 (`avx512/recurrence.rs`)
 //!
 //! - 16 values are one register of sets. Lookups with offsets below 64 read from a register that holds the last 64
 //!   codes, because a load across two fresh stores would wait for both;
@@ -25,7 +25,7 @@ pub(super) const RECURRENCE_CODES: u8 = 32;
 /// Number of values that the AVX-512 version computes at once.
 pub(super) const VALUES_AT_ONCE: usize = 16;
 
-/// The lookups of [`Kernel::chain`](super::Kernel::chain).
+/// The lookups of [`Kernel::recurrence`](super::Kernel::recurrence).
 #[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct Recurrence {
     /// The lookups, ascending by offset, without duplicates.
@@ -33,10 +33,11 @@ pub(crate) struct Recurrence {
     /// The codes of `probes`, as wide as a set, so that one instruction loads, broadcasts and XORs a code.
     pub(super) codes: Vec<u32>,
     /// Number of lookups with an offset below [`VALUES_AT_ONCE`].
-    pub(super) near: usize,
+    pub(super) in_group: usize,
     /// Number of lookups with an offset below [`LANES`].
-    pub(super) middle: usize,
-    /// For each near lookup, entry `VALUES_AT_ONCE + offset` of some row is its code; the other entries give no option.
+    pub(super) in_register: usize,
+    /// For each lookup with an offset below [`VALUES_AT_ONCE`], entry `VALUES_AT_ONCE + offset` of some row is its
+    /// code; the other entries give no option.
     pub(super) rows: Vec<[u32; 2 * VALUES_AT_ONCE]>,
 }
 
@@ -46,10 +47,11 @@ impl Recurrence {
     pub(crate) fn new(mut probes: Vec<Probe>) -> Recurrence {
         probes.sort_unstable_by_key(|probe| (probe.offset, probe.code()));
         probes.dedup();
-        let nearer = |than| probes.partition_point(|probe| probe.offset < than);
-        let (near, middle) = (nearer(VALUES_AT_ONCE), nearer(LANES));
+        let below = |offset| probes.partition_point(|probe| probe.offset < offset);
+        let in_group = below(VALUES_AT_ONCE);
+        let in_register = below(LANES);
         let mut rows: Vec<[u32; 2 * VALUES_AT_ONCE]> = Vec::new();
-        for probe in &probes[..near] {
+        for probe in &probes[..in_group] {
             let entry = VALUES_AT_ONCE + probe.offset;
             let row = rows.iter().position(|row| row[entry] == u32::MAX).unwrap_or_else(|| {
                 rows.push([u32::MAX; 2 * VALUES_AT_ONCE]);
@@ -58,7 +60,7 @@ impl Recurrence {
             rows[row][entry] = u32::from(probe.code());
         }
         let codes = probes.iter().map(|probe| u32::from(probe.code())).collect();
-        Recurrence { probes, codes, near, middle, rows }
+        Recurrence { probes, codes, in_group, in_register, rows }
     }
 
     /// The number of different lookups.
@@ -75,23 +77,23 @@ impl Recurrence {
 }
 
 /// The portable version: lookups with an offset of at least `BLOCK` are loops over `BLOCK` values, which the compiler
-/// vectorises; nearer lookups are evaluated value by value.
+/// vectorises; the others are evaluated position by position.
 #[inline(always)]
-fn blocks<const BLOCK: usize>(window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
-    let nearer = chain.probes.partition_point(|probe| probe.offset < BLOCK);
-    let (near, far) = chain.probes.split_at(nearer);
+fn blocks<const BLOCK: usize>(window: &mut [u8], at: usize, to: usize, recurrence: &Recurrence) -> usize {
+    let split = recurrence.probes.partition_point(|probe| probe.offset < BLOCK);
+    let (in_block, before_block) = recurrence.probes.split_at(split);
     for from in (at..to).step_by(BLOCK) {
         let mut sets = [0u32; BLOCK];
         let count = BLOCK.min(to - from);
         if count == BLOCK {
-            for probe in far {
+            for probe in before_block {
                 let bytes: &[u8; BLOCK] = window[from - probe.offset..][..BLOCK].try_into().expect("a block");
                 for (set, byte) in sets.iter_mut().zip(bytes) {
                     *set |= 1u32.checked_shl(u32::from(byte ^ probe.code())).unwrap_or(0);
                 }
             }
         }
-        let probes = if count == BLOCK { near } else { &chain.probes };
+        let probes = if count == BLOCK { in_block } else { &recurrence.probes };
         for (n, set) in (from..to).zip(sets) {
             let set =
                 probes.iter().fold(set, |set, probe| set | BIT[usize::from(window[n - probe.offset] ^ probe.code())]);
@@ -116,12 +118,12 @@ static BIT: [u32; 256] = {
     bits
 };
 
-pub(super) fn scalar(window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
-    blocks::<32>(window, at, to, chain)
+pub(super) fn scalar(window: &mut [u8], at: usize, to: usize, recurrence: &Recurrence) -> usize {
+    blocks::<32>(window, at, to, recurrence)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn avx2(window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
-    blocks::<8>(window, at, to, chain)
+pub(super) fn avx2(window: &mut [u8], at: usize, to: usize, recurrence: &Recurrence) -> usize {
+    blocks::<8>(window, at, to, recurrence)
 }

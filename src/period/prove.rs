@@ -2,7 +2,7 @@
 //!
 //! [`prove`] computes the first values of a game until a theorem of [`super`] proves their period.
 //! [`super::compute_until_proved`] does the same with any method and reports progress;
-//! [`super::compute_until_proved_in`] computes in a run directory.
+//! [`super::RunSearch::compute_until_proved`] computes in a run directory.
 
 use super::certificate::{Certificate, MAX_BYTES};
 use super::{Finding, Repeat, Search, Status, Subject, Theorem, compute_until_proved};
@@ -139,8 +139,9 @@ impl Certificate {
         Certificate::parse(&text)
     }
 
-    /// Checks every statement of the certificate. Computes [`Certificate::checked_through`] values in memory, two bytes
-    /// each, from the rule alone; [`Certificate::check`] takes values that are already computed.
+    /// Checks every statement of the certificate. Computes [`Certificate::checked_through`] values from the rule alone
+    /// and holds all of them in memory, two bytes each. [`Certificate::check`] takes values that are already computed,
+    /// also those of a [`RunReader`](crate::run::RunReader).
     ///
     /// # Errors
     /// [`Error::Certificate`] at the first statement that is false; errors of computing the values.

@@ -4,7 +4,7 @@ use super::admission::{check_keep, check_room};
 use super::main_loop::OpenRun;
 use super::spot_checks::SpotChecks;
 use super::{Context, Outcome, Prepared, Progress};
-use crate::checkpoint::commit::Ledger;
+use crate::checkpoint::commit::Committer;
 use crate::checkpoint::journal::{Checks, Event, Journal, Record};
 use crate::checkpoint::summary::RecordStats;
 use crate::checkpoint::writer::Writer;
@@ -101,7 +101,7 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
     Ok(Prepared::Ready(Box::new(OpenRun {
         dir: dir.clone(),
         rule: rule.clone(),
-        writer: Writer::new(Ledger::new(dir, journal, table, template))?,
+        writer: Writer::new(Committer::new(dir, journal, table, template))?,
         solver,
         pending,
         computed_digest,

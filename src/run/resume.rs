@@ -8,7 +8,7 @@ use super::repair::Damaged;
 use super::spot_checks;
 use super::spot_checks::SpotChecks;
 use super::{Context, Observer, Outcome, Prepared, Progress};
-use crate::checkpoint::commit::{Ledger, fill};
+use crate::checkpoint::commit::{Committer, fill};
 use crate::checkpoint::journal::{Check, CommitPoint, Contents, Event, Journal, Record, kept};
 use crate::checkpoint::summary::DiscardSummary;
 use crate::checkpoint::writer::Writer;
@@ -306,21 +306,21 @@ impl<'c, 'a> Recovery<'c, 'a> {
         }
         let known = summary.as_ref().map(DiscardSummary::known).unwrap_or_default();
         let computed_digest = verified.chain.clone();
-        let ledger = Ledger::new(context.dir, journal, table, template).resumed(verified.chain, &points, summary);
+        let committer = Committer::new(context.dir, journal, table, template).resumed(verified.chain, &points, summary);
         if nothing_to_do {
-            ledger.close()?;
+            committer.close()?;
             context.observer.note(&format!("nothing is left to do: {} values are there", last.count));
             return Ok(ended);
         }
         context.observer.started(&rule, last.count, options.to);
         let space = Some(space_of(&rule, &last)).filter(|&space| space != SparseSpace::NONE);
-        let solver = Solver::knowing(&rule, options.method, space, ledger.table(), &known)?;
+        let solver = Solver::knowing(&rule, options.method, space, committer.table(), &known)?;
         let mut checks_before = last.checks;
         checks_before.add(Check::Rehashed, last.kept.iter().map(|(from, to)| to - from).sum());
         Ok(Prepared::Ready(Box::new(OpenRun {
             dir: context.dir.clone(),
             rule,
-            writer: Writer::new(ledger)?,
+            writer: Writer::new(committer)?,
             solver: solver.with_audit(context.attempt.seed),
             pending: Vec::new(),
             computed_digest,

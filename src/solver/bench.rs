@@ -27,7 +27,7 @@ pub const CANDIDATE_CODE_PS: u64 = cost::CANDIDATE_CODE_PS;
 /// Price of an unresolved lane, in picoseconds.
 pub const UNRESOLVED_LANE_PS: u64 = cost::UNRESOLVED_LANE_PS;
 
-/// Price of an answer among the codes behind those considered, in picoseconds.
+/// Price of an answer among the codes just above those considered, in picoseconds.
 pub const ANSWER_BEYOND_PS: u64 = cost::ANSWER_BEYOND_PS;
 
 /// Cost of a value that the recurrence kernel cannot compute, in values that it can.
@@ -36,7 +36,7 @@ pub const FALLBACK_COST_VALUES: u64 = cost::FALLBACK_COST_VALUES;
 /// Price of one more considered code in the witness stream, in picoseconds per value.
 pub const TARGET_CODE_PS: u64 = cost::TARGET_CODE_PS;
 
-/// Price of a target that is searched value by value, in picoseconds.
+/// Price of a target that is searched position by position, in picoseconds.
 pub const FIND_TARGET_PS: u64 = cost::FIND_TARGET_PS;
 
 /// Price of a target that is not considered, in picoseconds.

@@ -3,13 +3,13 @@
 //! [`Streams::step`] computes the candidates of one block and, side by side, searches the witnesses of the block
 //! before. When every value of the earlier block has its witnesses, the block is accepted, and the candidates wait for
 //! the next step. When a value turns out to be rare, the values before it and the rare value are accepted. The streams
-//! then continue behind it, and everything that was computed beyond it is discarded.
+//! then continue after it, and everything that was computed beyond it is discarded.
 //!
 //! Invariant: all values that `step` appends are proved; both streams and the codes end at the same position after each
 //! new rare position.
 
 use super::audit::Audit;
-use super::candidates::{Stop, Stream};
+use super::candidates::{CandidateStream, Stop};
 use super::codes::Codes;
 use super::parallelism::{MarkingThread, Threads};
 use super::pipeline::{MarkWorker, MarkedAhead, Producer, pipeline};
@@ -54,7 +54,7 @@ impl BlockLimits {
 /// The two streams, and the data that they share.
 pub(super) struct Streams {
     pub(super) kernel: Kernel,
-    pub(super) candidates: Stream,
+    pub(super) candidates: CandidateStream,
     pub(super) witnesses: Witnesses,
     /// The last codes, up to the end of `block`.
     pub(super) codes: Codes,
@@ -75,12 +75,12 @@ impl Streams {
     }
 }
 
-/// The candidates of a block, and why the stream stopped.
-type Candidates = Result<(Vec<u16>, Stop)>;
+/// The candidates of a block and where the stream stopped, or the error that ended it.
+type CandidateBlock = Result<(Vec<u16>, Stop)>;
 
 impl Streams {
     /// The streams between two blocks. `codes` holds everything that they read.
-    pub(super) fn new(kernel: Kernel, candidates: Stream, witnesses: Witnesses, codes: Codes) -> Streams {
+    pub(super) fn new(kernel: Kernel, candidates: CandidateStream, witnesses: Witnesses, codes: Codes) -> Streams {
         Streams {
             kernel,
             candidates,
@@ -159,7 +159,7 @@ impl Streams {
         past: &S,
         length: usize,
         limits: BlockLimits,
-    ) -> Result<(Candidates, CheckedGroup)> {
+    ) -> Result<(CandidateBlock, CheckedGroup)> {
         let ahead = std::mem::take(&mut self.ahead);
         let (mut producer, worker) = pipeline(&self.codes, self.kernel, self.candidates.plan(), limits, ahead);
         let candidates = &mut self.candidates;
@@ -198,7 +198,7 @@ impl Streams {
         out.extend_from_slice(&self.block[..index(n - past.len())]);
         let freed = past.discarded();
         if !freed.is_empty() {
-            // Positions after a new rare position read values from the first on.
+            // The lookups of a new rare position read all values from G(1) on.
             let hole = (freed.start, freed.end);
             return Err(Error::Discarded { from: 0, to: n, hole, heap: Some(n) });
         }
@@ -219,7 +219,7 @@ impl Streams {
     /// Accepts the waiting block, and lets the candidates `next` wait in its place.
     fn accept_block<S: Sequence + ?Sized>(
         &mut self,
-        next: Candidates,
+        next: CandidateBlock,
         past: &S,
         limits: BlockLimits,
         out: &mut Vec<u16>,
@@ -238,7 +238,7 @@ impl Streams {
 }
 
 /// The next `length` candidates, which the stream also sends to the other end of the pipeline.
-fn next_candidates(candidates: &mut Stream, length: usize, producer: &mut Producer) -> Candidates {
+fn next_candidates(candidates: &mut CandidateStream, length: usize, producer: &mut Producer) -> CandidateBlock {
     if length == 0 { Ok((Vec::new(), Stop::Done)) } else { candidates.block(length, producer) }
 }
 
@@ -254,8 +254,8 @@ struct WitnessSearch<'a, S: ?Sized> {
 }
 
 impl<S: Sequence + ?Sized> WitnessSearch<'_, S> {
-    /// Searches the witnesses of `block`, which follows `past`, and serves the pipeline until all candidates of the
-    /// next block have arrived. Returns the codes of these candidates as well.
+    /// Searches the witnesses of `block`, which follows `past`, and marks lookups for the producer until it has sent
+    /// the next block. Also returns the worker's copy of the last codes, which ends with those of the next block.
     fn run(mut self, block: &[u16], mut worker: MarkWorker) -> Result<(CheckedGroup, Codes)> {
         self.witnesses.forget(self.past)?;
         self.witnesses.push(block);
@@ -267,10 +267,10 @@ impl<S: Sequence + ?Sized> WitnessSearch<'_, S> {
         Ok((checked, worker.finish()))
     }
 
-    /// Searches witnesses for the values behind `past`, audits some of the witnessed groups, and serves the pipeline
-    /// between groups if there is a `worker`.
+    /// Searches witnesses for the values after `past`, and audits some of the witnessed groups. If there is a `worker`,
+    /// it marks lookups for the producer between the searches.
     fn check(&mut self, mut worker: Option<&mut MarkWorker>) -> Result<CheckedGroup> {
-        /// Number of groups that each thread searches between two services of the pipeline, or the unit of this number.
+        /// Number of groups per thread between two calls of [`MarkWorker::serve`], before `factor` multiplies it.
         const GROUPS: u64 = 2;
         let start = self.past.len();
         let end = self.witnesses.end();
@@ -283,8 +283,8 @@ impl<S: Sequence + ?Sized> WitnessSearch<'_, S> {
         let search = &*self;
         let mut from = start;
         while from < end && checked.missing.is_none() {
-            // The threads meet less often when the producer waits for no marks. They still meet, because the work
-            // behind a new rare position is discarded.
+            // Serve less often when there is nothing to mark. The threads still meet now and then, because the work
+            // after a new rare position is discarded.
             let factor = match worker.as_mut().map(|worker| (worker.serve(), worker.marks())) {
                 Some((true, true)) => 1,
                 Some((true, false)) => 2,

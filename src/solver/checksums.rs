@@ -3,7 +3,7 @@
 //! A flipped bit in such data could make every later value wrong without any other sign. So each piece of data gets a
 //! checksum when it is created, and the solver compares it before each commit and before the data is replaced.
 //!
-//! Invariant: a change of data behind a checksum is reported by the next check, even when the data was replaced in
+//! Invariant: a change of data under a checksum is reported by the next check, even when the data was replaced in
 //! between.
 
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -8,10 +8,10 @@
 //! of what the kernel takes for one lookup in all [`LANES`] lanes.
 //!
 //! The machines are those of `docs/PERFORMANCE.md`, section "Machines". The prices were set on 2026-11-21, before the
-//! records of `benches/record` named the machine of each price. So each constant states which recorded figure it
-//! agrees with, where there is one, and which benchmark measures it again, if any: `kernels` the kernel jobs,
-//! `candidates` and `witnesses` the prices of the streams. `docs/PERFORMANCE.md`, section "Constants, measured",
-//! compares the constants with these measurements. The benchmarks `sequence`, `commit` and `verify` measure no constant.
+//! records of `benches/record` named the machine of each price. So each constant states which recorded figure it agrees
+//! with, where there is one, and which benchmark measures it again, if any: `kernels` the kernel jobs, `candidates` and
+//! `witnesses` the prices of the streams. `docs/PERFORMANCE.md`, section "Constants, measured", compares the constants
+//! with these measurements. The benchmarks `sequence`, `commit` and `verify` measure no constant.
 //!
 //! On another machine the figures differ by a factor of up to two, and the speed of whole runs hardly changes: prices
 //! between half and twice the present ones were tried on Zen 5 and on the Xeon without gain (records 2026-11-22 and
@@ -54,8 +54,8 @@ pub(super) const fn check_ps(keep: usize) -> u64 {
     (CHECK_BASE_PS + CHECK_CANDIDATE_PS * keep as u64) / LANES as u64
 }
 
-/// Price of holding one part against the least open targets ([`Kernel::clear_hits`](crate::kernel::Kernel::clear_hits)),
-/// in picoseconds per value.
+/// Price of holding one part against the least open targets
+/// ([`Kernel::clear_hits`](crate::kernel::Kernel::clear_hits)), in picoseconds per value.
 ///
 /// In all lanes this is 1.2 ns. Its measurement is not recorded. `benches/kernels.rs` measures it again.
 pub(super) const CLEAR_PS: u64 = 19;
@@ -75,8 +75,8 @@ pub(super) const CANDIDATE_CODE_PS: u64 = 300;
 /// 2026-11-21d). 0.6 and 1.5 µs were no faster. `benches/candidates.rs` measures it again.
 pub(super) const UNRESOLVED_LANE_PS: u64 = 1_000_000;
 
-/// Price of an answer among the [`BEYOND`](crate::kernel::BEYOND) codes behind those considered, in picoseconds per such
-/// value: the stream reads only the marked lookups again.
+/// Price of an answer among the [`BEYOND`](crate::kernel::BEYOND) codes just above those considered, in picoseconds per
+/// such value: the stream reads only the marked lookups again.
 ///
 /// Its first measurement is not recorded; 250,000 and 600,000 ps were no faster. `benches/candidates.rs` measures it
 /// again.
@@ -107,15 +107,17 @@ pub(super) const MAX_FALLBACK_COST_VALUES: u64 = 1 << 14;
 /// `benches/witnesses.rs` measures it again with the parts that Grundy's game, .6 and .106 mark.
 pub(super) const TARGET_CODE_PS: u64 = 250;
 
-/// Price of a target that is searched value by value, in picoseconds per target.
+/// Price of a target that is searched position by position, in picoseconds per target.
 ///
 /// Set by trial on whole sequences; its machine is not recorded. Half and twice as much took 2 to 3 % longer; on Zen 5
 /// 30,000 and 100,000 ps were no faster (record 2026-11-22). `benches/witnesses.rs` measures it again, and
 /// `benches/kernels.rs` measures the kernel job `find`.
 pub(super) const FIND_TARGET_PS: u64 = 60_000;
 
-/// Price of a target that is not considered, in picoseconds per target: two thirds of [`FIND_TARGET_PS`], because no
-/// part was marked for it in vain. `benches/witnesses.rs` measures it again.
+/// Price of a target that is not considered, in picoseconds per target.
+///
+/// It was set to two thirds of [`FIND_TARGET_PS`], because no part was marked for it in vain. `benches/witnesses.rs`
+/// measures it again, and found a third: 19,600 of 60,000 ps (`docs/PERFORMANCE.md`, section "Constants, measured").
 pub(super) const UNCONSIDERED_TARGET_PS: u64 = 40_000;
 
 // ---- Clocks of learning ----------------------------------------------------------------------------------------
@@ -128,7 +130,8 @@ pub(super) const UNLEARNT_LOOKUPS: usize = 600;
 /// The least n at which the candidate stream learns an order of the lookups. Below it the order is by offset.
 pub(super) const LEARN_LOOKUPS_FROM_N: u64 = 1 << 16;
 
-/// The least n at which the witness stream learns parts. Below it the stream searches every target value by value.
+/// The least n at which the witness stream learns parts. Below it the stream searches every target position by
+/// position.
 pub(super) const LEARN_PARTS_FROM_N: u64 = 8192;
 
 /// Factor by which the sequence grows before a new order is due, unless [`LEARN_INTERVAL_VALUES`] is less.
@@ -136,8 +139,8 @@ pub(super) const LEARN_GROWTH: u64 = 4;
 
 /// Maximum number of values between two learnings of an order.
 ///
-/// From 10^8 to 7·10^8 an order of Grundy's game that is not learnt again doubles the time of the search value by
-/// value; learning every 2^26 values takes 2 % of the samples of a profile (Zen 4; `docs/PERFORMANCE.md`, section
+/// From 10^8 to 7·10^8 an order of Grundy's game that is not learnt again doubles the time of the search position
+/// by position; learning every 2^26 values takes 2 % of the samples of a profile (Zen 4; `docs/PERFORMANCE.md`, section
 /// "Learning"). `benches/sequence.rs` does not reach it: compare whole runs with `scripts/compare`.
 pub(super) const LEARN_INTERVAL_VALUES: u64 = 1 << 27;
 

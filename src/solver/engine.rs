@@ -5,7 +5,7 @@
 //! largest lookup.
 
 use super::block::Streams;
-use super::candidates::Stream;
+use super::candidates::CandidateStream;
 use super::codes::Codes;
 use super::exhaustive::ExhaustiveSolver;
 use super::window::Window;
@@ -86,7 +86,7 @@ impl Solver {
             max_value: self.max_value,
             ..SequenceStats::default()
         };
-        let candidates = Stream::new(&self.rule, self.space, kernel, stats, past)?;
+        let candidates = CandidateStream::new(&self.rule, self.space, kernel, stats, past)?;
         let witnesses = Witnesses::new(&self.rule, self.space, kernel, seen.large, past)?;
         let start = past.len().saturating_sub(candidates.reach().max(witnesses.lookback()));
         let mut codes = Codes::new(self.space, start);

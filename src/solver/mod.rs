@@ -1,19 +1,19 @@
 //! The sparse-space solver: exact values, each with its witnesses.
 //!
-//! For each n let m* be the least value common at n that is not among the common options. Then G(n) = m* if and only if
-//! every value below m* that is rare at n is an option as well. If some are not, G(n) is the least of them, n is a rare
-//! position, and it joins the list of rare positions. This is exact: it relies on no hypothesis and no conjecture. The
-//! choice of the sparse space decides only the speed.
+//! For each n let m* be the least common value at n that is not an option (`theory::sparse_space` defines rare and
+//! common). Then G(n) = m* if and only if every value below m* that is rare at n is an option as well. If some are not,
+//! G(n) is the least of them, n is a rare position, and it joins the list of rare positions. This is exact: it relies
+//! on no hypothesis and no conjecture. The choice of the sparse space decides only the speed.
 //!
 //! Two streams work side by side in blocks (`block`): the candidates (`candidates`) of one block, and the witnesses
-//! (`witnesses`) of the block before. `pipeline` describes how they communicate during a block. Neither runs farther
-//! ahead. A new rare position takes both back to the position after it. Blocks then start small and double, so that the
-//! many rare positions of a short sequence cost little.
+//! (`witnesses`) of the block before. So the candidates are at most one block ahead of the witnesses. `pipeline`
+//! describes how they communicate during a block. A new rare position takes both back to the position after it. Blocks
+//! then start small and double, so that the many rare positions of a short sequence cost little.
 //!
 //! Before a space is known, and for games that have none, the solver compares all pairs of parts (`exhaustive`). It
 //! finds a space by the Walsh–Hadamard transform of the histogram ([`Histogram::best_space`]), and reviews the space
-//! whenever the sequence has doubled or the number of rare positions has grown by a quarter (`review`). Some named
-//! games have a built-in space.
+//! whenever the sequence has doubled or the number of rare positions has grown by a quarter plus 64 (`review`). Some
+//! named games have a built-in space, which is not reviewed while all values are below 512.
 //!
 //! Some code repeats other code on purpose. The audit (`audit`) and `verify::exclusion` each derive the list of lookups
 //! from the rare positions themselves, and memory holds two copies of the codes, computed independently: a mistake in
@@ -131,8 +131,8 @@ pub struct Solver {
 /// Number of values computed without a sparse space before one is used.
 const BOOTSTRAP: u64 = 4096;
 
-/// Maximum number of tokens that a move may remove in a game for which a sparse space is used, because the windows of
-/// the streams hold no more.
+/// Maximum number of tokens that a move may remove in a game for which a sparse space is used. The streams hold at
+/// least this number of last values in memory, so a larger removal would make their windows too large.
 const LONGEST_REMOVAL: u64 = 1 << 16;
 
 impl Solver {
@@ -311,12 +311,12 @@ impl Solver {
     /// # Panics
     /// If an earlier call returned an error.
     pub fn extend_to(&mut self, values: &mut Vec<u16>, to: u64, go_on: impl FnMut(u64) -> bool) -> Result<bool> {
-        self.extend_behind([].as_slice(), values, to, go_on)
+        self.extend_after([].as_slice(), values, to, go_on)
     }
 
-    /// As [`Solver::extend_to`], where `more` are the values behind those of `first`, and `to` and the argument of
+    /// As [`Solver::extend_to`], where `more` are the values after those of `first`, and `to` and the argument of
     /// `go_on` count the values of both.
-    pub(crate) fn extend_behind<S: Sequence + ?Sized>(
+    pub(crate) fn extend_after<S: Sequence + ?Sized>(
         &mut self,
         first: &S,
         more: &mut Vec<u16>,

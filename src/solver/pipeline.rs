@@ -3,7 +3,7 @@
 //! ```text
 //! Producer    piece 0 ─► piece 1 ─► piece 2 ─► piece 3 ─► piece 4 ─► …     computes candidates, in order
 //!                │ values             ▲ bit planes of the 16 x 64 lanes of piece 4
-//! MarkWorker     └─► codes ─► mark ───┘                                    marks the lookups `LookupPlan::ahead`
+//! MarkWorker     └─► codes ─► mark ───┘                                    marks the lookups of `LookupPlan::ahead`
 //! ```
 //!
 //! `candidates` has a picture of block, piece, group, lane and plane.
@@ -22,7 +22,7 @@
 //! only as many as the plan reads, and appends the candidates of each piece to the copy. So all threads may read the
 //! codes before the block.
 //!
-//! A producer never waits: neither for marks nor for other threads, and it calls no part of rayon. So the thread that
+//! The producer never waits: neither for marks nor for other threads, and it calls no part of rayon. So the thread that
 //! starts the producer completes it, and the worker, which waits for the producer, terminates. When the worker is gone,
 //! sending a piece fails and the producer stops.
 //!
@@ -45,7 +45,7 @@ struct Piece {
     used: Vec<BitPlanes>,
 }
 
-/// The bit planes of a piece in which the lookups `ahead` of a plan are marked.
+/// The bit planes of a piece in which the lookups of [`LookupPlan::ahead`] are marked.
 pub(super) struct MarkedAhead {
     plan: Arc<LookupPlan>,
     start: u64,
@@ -105,7 +105,7 @@ fn copied_codes(plan: &LookupPlan, threads: Threads) -> usize {
     if threads.marking() == MarkingThread::None || plan.is_recurrence() {
         return 0;
     }
-    match plan.ahead[0].max_offset() {
+    match plan.ahead_recent.max_offset() {
         0 => RECENT,
         reach => reach,
     }
@@ -162,7 +162,8 @@ impl MarkWorker<'_> {
         more
     }
 
-    /// Serves until all pieces have arrived, and returns the codes of the pieces behind the copy of the last codes.
+    /// Serves until all pieces have arrived, and returns the copy of the last codes, followed by the codes of the
+    /// pieces.
     /// While pieces follow, this does not mark the next piece, because those marks would be too late. In the end it
     /// marks pieces of the next block.
     pub(super) fn finish(mut self) -> Codes {
@@ -197,7 +198,8 @@ impl MarkWorker<'_> {
         }
     }
 
-    /// Marks the pieces from position `first` on for which all codes that their lookups `ahead` read are known.
+    /// Marks the pieces from position `first` on for which all codes that the lookups of [`LookupPlan::ahead`] read are
+    /// known.
     fn mark(&mut self, first: u64) {
         if !self.marks() {
             return;
@@ -216,10 +218,9 @@ impl MarkWorker<'_> {
 
     /// The two lists of lookups that are marked ahead, with the codes that each reads.
     fn sources(&self) -> [MarkSource<'_>; 2] {
-        let [recent, far] = &self.plan.ahead;
         [
-            MarkSource { codes: &self.recent, probes: recent, min_offset: AHEAD },
-            MarkSource { codes: self.codes, probes: far, min_offset: RECENT },
+            MarkSource { codes: &self.recent, probes: &self.plan.ahead_recent, min_offset: AHEAD },
+            MarkSource { codes: self.codes, probes: &self.plan.ahead_old, min_offset: RECENT },
         ]
     }
 

@@ -3,10 +3,10 @@
 //! A game with a sparse space needs the first [`HEAD`] values and the last [`Solver::lookback`] values, until a rare
 //! position or a value without a near witness appears: then the solver needs every value before it. Such positions are
 //! frequent at first and may appear at any later n. So the stream retains every value at first, and discards values
-//! only beyond [`WHOLE`] values and the last known rare position of the game. If the solver needs discarded values after
-//! that, at n, the stream computes the game again from G(0), and retains every value up to [`GROWTH`] times n before it
-//! discards any. Therefore all restarts together compute less than GROWTH / (GROWTH - 1) times as many values as the
-//! stream has.
+//! only beyond [`WHOLE`] values and the last known rare position of the game. If the solver needs discarded values
+//! after that, at n, the stream computes the game again from G(0), and retains every value up to [`GROWTH`] times n
+//! before it discards any. Therefore all restarts together compute less than GROWTH / (GROWTH - 1) times as many values
+//! as the stream has.
 //!
 //! Invariant: the solver proves every value from values that are retained. Each value is handed out once, in order.
 
@@ -47,7 +47,10 @@ const GROWTH: u64 = 4;
 /// ```
 ///
 /// # Memory
-/// Two bytes per retained value, and the solver's own data, which grows with the same windows:
+/// Two bytes per retained value, and the solver's own windows: with a sparse space two or three bytes per value of
+/// [`Solver::lookback`], and up to a third more, because a window drops forgotten items a quarter at a time; without a
+/// sparse space four to five bytes per value, and six to eight once a value exceeds 255 ([`Method::Definition`]: two).
+/// The retained values are:
 ///
 /// - a game with a sparse space: every value up to 2^26 (128 MiB) or the last known rare position of the game
 ///   ([`Rule::known_last_rare`]), then the first 2^16 values and at least the last [`Solver::lookback`] values. For
@@ -55,8 +58,8 @@ const GROWTH: u64 = 4;
 /// - a game without splits: as many values as its largest removal, and at most half as many again;
 /// - any other game, and [`Method::Definition`]: every value, because each new value depends on all of them.
 ///
-/// If a game needs discarded values, for a rare position at n, the stream computes all values before n again and retains
-/// up to 4 n values from then on (8 n bytes). The values handed out stay the same.
+/// If a game needs discarded values, for a rare position at n, the stream computes all values before n again and
+/// retains up to 4 n values from then on (8 n bytes). The values handed out stay the same.
 ///
 /// # Threads
 /// The stream computes with the threads of the rayon pool in which [`ValueStream::next_chunk`] is called.

@@ -1,7 +1,7 @@
 //! The random numbers of sampling: SplitMix64, the same numbers for a seed on every machine.
 
-/// Returns number `i`, counted from 0, of the SplitMix64 generator with this seed (G. L. Steele, D. Lea and C. H. Flood,
-/// *Fast splittable pseudorandom number generators*, OOPSLA 2014).
+/// Returns number `i`, counted from 0, of the SplitMix64 generator with this seed (G. L. Steele, D. Lea and C. H.
+/// Flood, *Fast splittable pseudorandom number generators*, OOPSLA 2014).
 ///
 /// The state of this generator is a counter, so any of its numbers can be computed without those before it.
 pub(crate) fn split_mix(seed: u64, i: u64) -> u64 {

@@ -69,7 +69,7 @@ fn power_cut_during_discard_leaves_files_that_match_the_journal() {
     let dir = Dir::on(Arc::new(Faults::watched(Arc::new(disk.clone()), watch)), Path::new("run"));
     let journal = Journal::open(&dir).unwrap().0;
     let table = Table::create(&dir, Width::U8).unwrap();
-    let mut ledger = Ledger::new(&dir, journal, table, template(&rule, space));
+    let mut committer = Committer::new(&dir, journal, table, template(&rule, space));
     let mut chain = DigestChain::new();
     for length in [SEGMENT; 5].into_iter().chain([2000; 4]) {
         watching.store(length < SEGMENT, Ordering::SeqCst);
@@ -84,9 +84,9 @@ fn power_cut_during_discard_leaves_files_that_match_the_journal() {
             suspect: None,
             lookback: Some(1000),
         };
-        ledger.commit(&batch).unwrap();
+        committer.commit(&batch).unwrap();
     }
-    ledger.close().unwrap();
+    committer.close().unwrap();
     let mut hole = [7; 4096];
     dir.open(table::VALUES, Mode::Read).unwrap().read_exact_at(&mut hole, HEADER + FREED.start).unwrap();
     assert_eq!(hole, [0; 4096], "the segment was freed");

@@ -19,7 +19,7 @@ pub(super) use find::{find, find_each};
 pub(super) use least::least_codes;
 pub(super) use mark::mark;
 pub(super) use near::near;
-pub(super) use recurrence::chain;
+pub(super) use recurrence::recurrence;
 use std::arch::x86_64::*;
 
 /// Whether this processor has all instructions that the functions of this folder use.

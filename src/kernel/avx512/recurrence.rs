@@ -1,5 +1,5 @@
-//! Short lists of probes: [`chain`] computes 16 values at once. [`recurrence`](crate::kernel::recurrence) describes the
-//! method.
+//! Short lists of probes: [`recurrence()`] computes 16 values at once. The module
+//! [`kernel::recurrence`](crate::kernel::recurrence) describes the method.
 
 use crate::kernel::LANES;
 use crate::kernel::recurrence::{RECURRENCE_CODES, Recurrence, VALUES_AT_ONCE};
@@ -17,31 +17,31 @@ const COUNTING: [u32; LANES + VALUES_AT_ONCE] = {
 };
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vpopcntdq,bmi1,bmi2")]
-pub(in crate::kernel) fn chain(window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
-    match chain.probes.first().map_or(VALUES_AT_ONCE, |probe| probe.offset) {
-        1 => groups::<1>(window, at, to, chain),
-        2 => groups::<2>(window, at, to, chain),
-        3 => groups::<3>(window, at, to, chain),
-        4 => groups::<4>(window, at, to, chain),
-        5 => groups::<5>(window, at, to, chain),
-        6 | 7 => groups::<6>(window, at, to, chain),
-        8..VALUES_AT_ONCE => groups::<8>(window, at, to, chain),
-        _ => groups::<VALUES_AT_ONCE>(window, at, to, chain),
+pub(in crate::kernel) fn recurrence(window: &mut [u8], at: usize, to: usize, recurrence: &Recurrence) -> usize {
+    match recurrence.probes.first().map_or(VALUES_AT_ONCE, |probe| probe.offset) {
+        1 => groups::<1>(window, at, to, recurrence),
+        2 => groups::<2>(window, at, to, recurrence),
+        3 => groups::<3>(window, at, to, recurrence),
+        4 => groups::<4>(window, at, to, recurrence),
+        5 => groups::<5>(window, at, to, recurrence),
+        6 | 7 => groups::<6>(window, at, to, recurrence),
+        8..VALUES_AT_ONCE => groups::<8>(window, at, to, recurrence),
+        _ => groups::<VALUES_AT_ONCE>(window, at, to, recurrence),
     }
 }
 
 /// The AVX-512 version for lookups with offsets of at least `NEAREST`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vpopcntdq,bmi1,bmi2")]
-fn groups<const NEAREST: usize>(window: &mut [u8], at: usize, to: usize, chain: &Recurrence) -> usize {
-    debug_assert!(chain.is_inside(at) && at <= to && to <= window.len());
+fn groups<const NEAREST: usize>(window: &mut [u8], at: usize, to: usize, recurrence: &Recurrence) -> usize {
+    debug_assert!(recurrence.is_inside(at) && at <= to && to <= window.len());
     let one = _mm512_set1_epi32(1);
     // SAFETY: 64 = LANES <= at <= window.len().
     let mut last = unsafe { _mm512_loadu_si512(window.as_ptr().add(at - LANES).cast()) };
-    let (near, rest) = chain.probes.split_at(chain.near);
-    let (middle, far) = rest.split_at(chain.middle - near.len());
-    let (near_codes, rest) = chain.codes.split_at(near.len());
-    let (middle_codes, far_codes) = rest.split_at(middle.len());
+    let (in_group, rest) = recurrence.probes.split_at(recurrence.in_group);
+    let (in_register, far) = rest.split_at(recurrence.in_register - in_group.len());
+    let (in_group_codes, rest) = recurrence.codes.split_at(in_group.len());
+    let (in_register_codes, far_codes) = rest.split_at(in_register.len());
     let mut n = at;
     while n < to {
         let mut set = _mm512_setzero_si512();
@@ -50,7 +50,7 @@ fn groups<const NEAREST: usize>(window: &mut [u8], at: usize, to: usize, chain: 
             let bytes = unsafe { _mm_loadu_si128(window.as_ptr().add(n - probe.offset).cast()) };
             set = enter(set, _mm512_cvtepu8_epi32(bytes), *code);
         }
-        for (probe, code) in near.iter().zip(near_codes) {
+        for (probe, code) in in_group.iter().zip(in_group_codes) {
             // The first `offset` lanes read codes before the group.
             // SAFETY: 1 <= offset <= LANES, so the 16 numbers are in the table.
             let places = unsafe { _mm512_loadu_si512(COUNTING.as_ptr().add(LANES - probe.offset).cast()) };
@@ -59,7 +59,7 @@ fn groups<const NEAREST: usize>(window: &mut [u8], at: usize, to: usize, chain: 
             let hit = _mm512_maskz_sllv_epi32(!(u16::MAX << probe.offset), one, options);
             set = _mm512_or_si512(set, hit);
         }
-        for (probe, code) in middle.iter().zip(middle_codes) {
+        for (probe, code) in in_register.iter().zip(in_register_codes) {
             // SAFETY: as above.
             let places = unsafe { _mm512_loadu_si512(COUNTING.as_ptr().add(LANES - probe.offset).cast()) };
             let bytes = _mm512_maskz_permutexvar_epi8(0x1111_1111_1111_1111, places, last);
@@ -73,7 +73,7 @@ fn groups<const NEAREST: usize>(window: &mut [u8], at: usize, to: usize, chain: 
                 if lane + NEAREST < VALUES_AT_ONCE {
                     let place = _mm512_set1_epi32(i32::try_from(lane).expect("below 16"));
                     let code = _mm512_permutexvar_epi32(place, codes);
-                    for row in &chain.rows {
+                    for row in &recurrence.rows {
                         // SAFETY: 16 numbers from VALUES_AT_ONCE - lane >= 1 on, of 32.
                         let row = unsafe { _mm512_loadu_si512(row.as_ptr().add(VALUES_AT_ONCE - lane).cast()) };
                         let hit = _mm512_sllv_epi32(one, _mm512_xor_si512(code, row));

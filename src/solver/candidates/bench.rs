@@ -1,6 +1,6 @@
 //! Functions through which benchmarks time single steps of the candidate stream.
 
-use super::{Stop, Stream};
+use super::{CandidateStream, Stop};
 use crate::error::Result;
 use crate::kernel::{self, BitPlanes, CODES, Kernel, LANES, Lanes, MOST_CODES, Probe, Probes, Stage};
 use crate::solver::SequenceStats;
@@ -14,12 +14,12 @@ use std::collections::VecDeque;
 
 /// A candidate stream at the end of known values, with a learnt order and the plan of a single thread.
 pub struct CandidateBench {
-    stream: Stream,
-    /// The codes behind the known values: none, because nothing is marked ahead of time.
+    stream: CandidateStream,
+    /// The codes after the known values: none, because nothing is marked ahead of time.
     codes: Codes,
     /// The planes of the next lanes, with every marked lookup.
     planes: BitPlanes,
-    /// Planes in which every code is marked, and the lanes whose only candidates are the codes behind them.
+    /// Planes in which every code is marked, and the lanes whose only candidates are the codes above them.
     all_marked: BitPlanes,
     beyond: Lanes,
     /// Lanes without a candidate.
@@ -39,7 +39,7 @@ impl CandidateBench {
         let space = SparseSpace::new(rule, mask, position).expect("a space of this game");
         let mut stats = SequenceStats::default();
         stats.see(space, 0, past);
-        let stream = Stream::new(rule, space, kernel, stats, past)?;
+        let stream = CandidateStream::new(rule, space, kernel, stats, past)?;
         let every_code: Probes = (0..=u8::MAX).map(|code| Probe::new(LANES, code)).collect();
         let (items, at) = next_lanes(&stream);
         let mut all_marked = BitPlanes::new(MOST_CODES);
@@ -108,7 +108,7 @@ impl CandidateBench {
         self.stream.space.decode(code, n)
     }
 
-    /// The answer in a lane whose first candidate is the first code behind those considered: this code, when no marked
+    /// The answer in a lane whose first candidate is the first code above those considered: this code, when no marked
     /// lookup hits it.
     #[must_use]
     pub fn beyond(&mut self) -> Option<u8> {
@@ -128,7 +128,7 @@ impl CandidateBench {
 
     /// Computes the next `count` codes by the recurrence kernel, `step` per call, and returns the last of them. Returns
     /// `None` where the plan uses other jobs, or where a code is outside the range of the kernel.
-    pub fn chain(&mut self, count: usize, step: usize) -> Option<u8> {
+    pub fn recurrence(&mut self, count: usize, step: usize) -> Option<u8> {
         let plan = self.stream.plan();
         let recurrence = plan.recurrence.as_ref()?;
         let (_, at) = next_lanes(&self.stream);
@@ -137,7 +137,7 @@ impl CandidateBench {
         codes.resize(at + count, 0);
         let is_whole = (at..at + count).step_by(step).all(|from| {
             let to = (at + count).min(from + step);
-            kernel.chain(codes, from, to, recurrence) == to
+            kernel.recurrence(codes, from, to, recurrence) == to
         });
         let last = codes.last().copied();
         codes.truncate(at);
@@ -161,7 +161,7 @@ impl CandidateBench {
 }
 
 /// The codes that the lookups of the next lanes read, and the index of lane 0.
-fn next_lanes(stream: &Stream) -> (&[u8], usize) {
+fn next_lanes(stream: &CandidateStream) -> (&[u8], usize) {
     let codes = stream.windows.codes();
     (codes.items(), codes.at(stream.end()))
 }

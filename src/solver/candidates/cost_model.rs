@@ -53,7 +53,7 @@ impl CostModel<'_> {
         cheapest.expect("there are choices").1
     }
 
-    /// Rank of the first lookup behind the first `step` steps.
+    /// Rank of the first lookup after the first `step` steps.
     fn rank(&self, step: usize) -> usize {
         self.ranks.min(step * LOOKUPS_PER_STEP)
     }
@@ -86,8 +86,8 @@ impl CostModel<'_> {
         Budget { codes: self.codes, marks, stages }
     }
 
-    /// The estimated cost of a budget that marks `step` steps, in picoseconds per value: of marking, of checking, and of
-    /// the answers that the first stage loses.
+    /// The estimated cost of a budget that marks `step` steps, in picoseconds per value: of marking, of checking, and
+    /// of the answers that the first stage loses.
     fn cost_ps(&self, budget: &Budget, step: usize) -> u64 {
         let mut checks = 0;
         for (i, stage) in budget.stages.iter().enumerate() {

@@ -1,11 +1,11 @@
 //! Bit flips for tests; `draw` selects the place.
 
-use super::Stream;
+use super::CandidateStream;
 use crate::kernel::Probe;
 use crate::theory::nimber::index;
 use std::sync::Arc;
 
-impl Stream {
+impl CandidateStream {
     pub(in crate::solver) fn flip_code(&mut self, draw: u64, bit: u8, unproved: usize) {
         // No lookup reads the code of a rare position, and no check covers codes that are not proved yet.
         let start = self.first_code();

@@ -1,6 +1,6 @@
 //! Candidates of 64 positions at a time, and the reading of all lookups for one position.
 
-use super::{Stop, Stream};
+use super::{CandidateStream, Stop};
 use crate::kernel::{self, BitPlanes, LANES, Lanes, NearJob, Probes};
 
 /// The codes that are options of one n: entry `code` is not 0.
@@ -11,7 +11,7 @@ pub(super) fn least(hits: &Hits) -> Option<u8> {
     (0..=u8::MAX).find(|&code| hits[usize::from(code)] == 0)
 }
 
-impl Stream {
+impl CandidateStream {
     /// Computes the next `count` candidates, at most [`LANES`], given the planes that were marked ahead, if any.
     pub(super) fn lanes(&mut self, count: usize, ahead: Option<&mut BitPlanes>) -> Stop {
         let start = self.end();
@@ -23,7 +23,7 @@ impl Stream {
             None => {
                 let mut planes = BitPlanes::new(self.plan.codes);
                 let codes = self.windows.codes();
-                for list in &self.plan.ahead {
+                for list in self.plan.ahead() {
                     self.kernel.mark(codes.items(), codes.at(start), list, &mut planes);
                 }
                 self.lanes_by_kernel(count, &mut planes)
@@ -33,7 +33,8 @@ impl Stream {
         if done == count { Stop::Done } else { Stop::TooWide }
     }
 
-    /// Appends the codes of the next `count` candidates, given planes in which the lookups `ahead` are marked. Returns
+    /// Appends the codes of the next `count` candidates, given planes in which the lookups of [`LookupPlan::ahead`] are
+    /// marked. Returns
     /// their number, which is less than `count` when one has no byte code.
     fn lanes_by_kernel(&mut self, count: usize, planes: &mut BitPlanes) -> usize {
         let start = self.end();

@@ -1,6 +1,6 @@
 //! How the candidate stream learns: the number of codes, the order of the lookups, and the budget.
 
-use super::Stream;
+use super::CandidateStream;
 use super::cost_model::CostModel;
 use crate::kernel::{self, LANES, Probe};
 use crate::solver::cost;
@@ -13,12 +13,12 @@ use crate::theory::nimber::index;
 /// Number of last values from which the number of codes is chosen.
 const CONSIDERED_VALUES: usize = 1 << 13;
 
-/// Price of an answer outside the codes considered, `beyond` ≥ 1 codes behind the last of them, in picoseconds.
+/// Price of an answer outside the codes considered, `beyond` ≥ 1 codes above the last of them, in picoseconds.
 fn loss_ps(beyond: u64) -> u64 {
     if beyond <= kernel::BEYOND as u64 { cost::ANSWER_BEYOND_PS } else { cost::UNRESOLVED_LANE_PS }
 }
 
-impl Stream {
+impl CandidateStream {
     /// Before a block from `start` on: makes the choices that are due. Needs codes.
     pub(super) fn tune(&mut self, start: u64) {
         if !self.plan.is_recurrence() && self.tuning.is_learning_due(start, cost::LEARN_LOOKUPS_FROM_N) {

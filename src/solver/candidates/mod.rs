@@ -13,29 +13,32 @@
 //!
 //!             lane 0     lane 1     …  lane 63
 //!   row 0   [ 01100000 | 11111010 | … | 00110001 ]   bit b of row j: is code 8j + b an option in this lane?
-//!   row 1   [ 00000001 | 00000000 | … | 10000000 ]   the least bit that is 0 is the candidate, once every
-//!   …                                                lookup is marked
+//!   row 1   [ 00000001 | 00000000 | … | 10000000 ]   (bit 0 is on the right.) Once every lookup is marked, the
+//!   …                                                least bit that is 0 is the candidate.
 //! ```
 //!
-//! The stream learns the order of the lookups ([`lookup_order`]), chooses on a sample of other values how many it marks
-//! and how many candidates each stage keeps (the budget), and chooses again as the values change (`learning`,
-//! `cost_model`). Lookups with an offset of at least [`AHEAD`](super::lookups::plan::AHEAD) can be marked ahead of time
-//! by another thread ([`pipeline`](super::pipeline)); with more than two threads, that thread marks all of them. While
-//! there are irregular lookups, the stream computes those and the near ones value by value.
+//! The stream learns the order of the lookups ([`lookup_order`]) on a sample of the last values. On a second sample it
+//! chooses the [`Budget`]: how many lookups are marked, and how many candidates each stage keeps. It chooses the budget
+//! again as the values change (`learning`, `cost_model`). Lookups with an offset of at least
+//! [`AHEAD`](super::lookups::plan::AHEAD) can be marked ahead of time by another thread
+//! ([`pipeline`](super::pipeline)); with more than two threads, that thread marks all of them. While there are
+//! irregular lookups, the stream evaluates those and the near ones one lane at a time.
 //!
 //! Where there are few lookups and all are regular, all of them are one job of the recurrence kernel
 //! ([`Recurrence`](crate::kernel::Recurrence)), and the stream learns no order (`recurrence`). When the values of a
 //! game often have codes outside the range of the recurrence kernel, the stream stops using that kernel for good.
 //!
 //! A lane is **unresolved** when lookups hit all its candidates. The stream then reads every lookup that was not
-//! marked, one byte each. The codes just behind the marked ones are candidates too; when such a code is the least one
-//! left, the stream also reads the marked lookups, which are fewer.
+//! marked, one byte each. The 16 codes ([`BEYOND`](crate::kernel::BEYOND)) just above the considered codes are
+//! candidates too; when such a code is the least one left, the stream also reads the marked lookups, which are fewer.
 //!
-//! Values at or above [`SparseSpace::coded`] (at most 512) have no byte code. When the first one appears, the stream
-//! switches to 16-bit values and a set of them (`wide`). This path is exact and slower, and few games need it (.004 has
-//! values above 6000).
+//! Values at or above [`SparseSpace::coded`] have no byte code. This bound is 512, or 256 if the lowest bit of the mask
+//! is above bit 8. In the first case the stream switches to 16-bit values and a set of them (`wide`) when the first
+//! such value appears; in the second it starts with them. This path is exact and slower, and few games need it (.004
+//! has values above 6000).
 //!
-//! Invariant: after [`Stream::block`] the stream is ahead of the proved values; [`Stream::truncate`] takes it back.
+//! Invariant: after [`CandidateStream::block`] the stream is ahead of the proved values; [`CandidateStream::truncate`]
+//! takes it back.
 
 pub(super) mod bench;
 mod cost_model;
@@ -70,7 +73,7 @@ use recurrence::FallbackPenalty;
 use std::sync::Arc;
 use windows::{Lookback, ValueWindows};
 
-pub(super) struct Stream {
+pub(super) struct CandidateStream {
     rule: Rule,
     space: SparseSpace,
     kernel: Kernel,
@@ -94,11 +97,11 @@ pub(super) struct Stream {
 pub(super) enum Stop {
     /// The block is complete.
     Done,
-    /// The next value has no byte code; [`Stream::widen`] is needed once all before it is proved.
+    /// The next value has no byte code; [`CandidateStream::widen`] is needed once all before it is proved.
     TooWide,
 }
 
-impl Stream {
+impl CandidateStream {
     /// A stream that continues `past`, whose rare positions under `space` and whose largest value are `stats`.
     ///
     /// # Errors
@@ -109,11 +112,11 @@ impl Stream {
         kernel: Kernel,
         stats: SequenceStats,
         past: &S,
-    ) -> Result<Stream> {
-        // A mask without a low bit leaves a byte code for too few values.
+    ) -> Result<CandidateStream> {
+        // If the lowest bit of the mask is above bit 8, only values below 256 have codes: too few to begin with codes.
         let is_wide = stats.max_value >= space.coded() || space.coded() < 512;
         let first_stage = StageBudget { keep: kernel::CANDIDATES, from: cost::UNLEARNT_LOOKUPS };
-        let mut stream = Stream {
+        let mut stream = CandidateStream {
             rule: rule.clone(),
             space,
             kernel,
@@ -161,7 +164,7 @@ impl Stream {
         Lookback { codes: self.rare_positions.last() + values, values }
     }
 
-    /// Enters a rare position, behind all others, and its lookups.
+    /// Enters a rare position, after all others, and its lookups.
     fn enter(&mut self, n: u64, value: u16) {
         let frozen = fault::is("freeze-rares") && n == self.end(); // deliberate fault, see fault.rs
         self.rare_positions.push(n, value);
@@ -189,7 +192,7 @@ impl Stream {
         if value >= self.space.coded() && !self.windows.is_wide() {
             self.widen(past)?;
         } else if self.windows.start() > 0 {
-            // The new lookup reads values from the start of the sequence on.
+            // The lookups of the new rare position read all values from G(1) on.
             self.windows.refill(past, self.lookback())?;
         }
         self.windows.push(value);

@@ -1,15 +1,15 @@
 //! Candidates by the recurrence kernel, for games with few lookups.
 
-use super::{Stop, Stream};
+use super::{CandidateStream, Stop};
 use crate::kernel::Recurrence;
 use crate::solver::cost;
 use std::sync::Arc;
 
-/// Maximum number of values per call of [`Kernel::chain`](crate::kernel::Kernel::chain).
+/// Maximum number of values per call of [`Kernel::recurrence`](crate::kernel::Kernel::recurrence).
 const LINKS: usize = 1024;
 
-/// The penalty for values that the recurrence kernel could not compute. Where it grows too large, the stream stops using
-/// that kernel for good.
+/// The penalty for values that the recurrence kernel could not compute. Where it grows too large, the stream stops
+/// using that kernel for good.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FallbackPenalty {
     /// In values: [`cost::FALLBACK_COST_VALUES`] for each value that the kernel could not compute, less one for each
@@ -41,7 +41,7 @@ impl FallbackPenalty {
     }
 }
 
-impl Stream {
+impl CandidateStream {
     /// Computes the next `count` candidates with the recurrence kernel. Where the least code is outside the range of
     /// the kernel, reads all lookups for that value.
     pub(super) fn recurrence_values(&mut self, count: usize) -> Stop {
@@ -67,7 +67,7 @@ impl Stream {
             let to = at + count.min(done + LINKS);
             let codes = self.windows.codes_mut().items_mut();
             codes.resize(to, 0);
-            let end = self.kernel.chain(codes, at + done, to, recurrence);
+            let end = self.kernel.recurrence(codes, at + done, to, recurrence);
             codes.truncate(end);
             self.fallback.computed(end - at - done);
             done = end - at;

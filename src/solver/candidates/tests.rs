@@ -5,12 +5,18 @@ use crate::solver::{Histogram, Method, values};
 use std::collections::VecDeque;
 
 /// A stream that continues the first values of a game, with the rare positions of its best space.
-fn stream(rule: &Rule, kernel: Kernel, past: &[u16]) -> Stream {
+fn stream(rule: &Rule, kernel: Kernel, past: &[u16]) -> CandidateStream {
     let (space, _) = Histogram::of(past).unwrap().best_space(rule);
     let rare_positions = (0..).zip(past.iter().copied()).filter(|&(n, v)| space.is_rare(v, n)).collect();
     let max_value = past.iter().copied().max().unwrap_or(0);
-    Stream::new(rule, space, kernel, SequenceStats { rare_positions, max_value, ..SequenceStats::default() }, past)
-        .unwrap()
+    CandidateStream::new(
+        rule,
+        space,
+        kernel,
+        SequenceStats { rare_positions, max_value, ..SequenceStats::default() },
+        past,
+    )
+    .unwrap()
 }
 
 /// Compares the recurrence kernel with marking, checking and near lookups, in blocks of many lengths.
@@ -24,25 +30,25 @@ fn the_recurrence_and_the_lanes_give_the_same_candidates() {
         let rule: Rule = game.parse().unwrap();
         let past = values(&rule, Method::Sparse(Kernel::best()), 12_000).unwrap();
         for kernel in Kernel::available() {
-            let (mut chained, mut plain) = (stream(&rule, kernel, &past), stream(&rule, kernel, &past));
+            let (mut from_recurrence, mut plain) = (stream(&rule, kernel, &past), stream(&rule, kernel, &past));
             plain.fallback.forbids_recurrence = true;
             for length in [1, 7, 63, 64, 65, 1000, 1024, 1025, 16384, 3, 16384, 2, 16384, 16384, 16384, 16384] {
-                let proved = chained.end();
-                let [found, expected] = [&mut chained, &mut plain].map(|stream| {
+                let proved = from_recurrence.end();
+                let [found, expected] = [&mut from_recurrence, &mut plain].map(|stream| {
                     let codes = Codes::new(stream.space, stream.end());
                     let (mut producer, _worker) =
                         pipeline(&codes, kernel, stream.plan(), BlockLimits::up_to(u64::MAX), VecDeque::new());
                     stream.block(length, &mut producer).unwrap()
                 });
                 assert!(found == expected, "{rule}, {kernel}, {length} from {proved}");
-                fallbacks += u64::from(chained.fallback.values > 0);
+                fallbacks += u64::from(from_recurrence.fallback.values > 0);
             }
             assert!(!plain.plan.is_recurrence());
             assert_eq!(
-                chained.plan.is_recurrence(),
+                from_recurrence.plan.is_recurrence(),
                 stays,
                 "{rule}, {kernel}, penalty of {} values",
-                chained.fallback.values
+                from_recurrence.fallback.values
             );
         }
     }

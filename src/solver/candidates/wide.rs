@@ -1,10 +1,10 @@
 //! Candidates on 16-bit values, for games with values that have no byte code: exact, and slower.
 
-use super::Stream;
+use super::CandidateStream;
 use crate::error::{Error, Result};
 use crate::theory::nimber::index;
 
-impl Stream {
+impl CandidateStream {
     /// Computes the candidates up to `to` on 16-bit values.
     ///
     /// # Errors

@@ -105,10 +105,10 @@ impl ValueWindows {
     /// Any error of reading `past`.
     pub(super) fn refill<S: Sequence + ?Sized>(&mut self, past: &S, lookback: Lookback) -> Result<()> {
         let end = past.len();
-        let far = end.saturating_sub(lookback.codes);
-        let short = end.saturating_sub(lookback.values);
-        let codes_from = if self.is_wide { end } else { far };
-        let values_from = if self.is_wide { far } else { short };
+        let lookups_from = end.saturating_sub(lookback.codes);
+        let moves_from = end.saturating_sub(lookback.values);
+        let codes_from = if self.is_wide { end } else { lookups_from };
+        let values_from = if self.is_wide { lookups_from } else { moves_from };
         let mut codes = Vec::new();
         let mut values = Vec::new();
         for_each_piece(past, codes_from.min(values_from), end, |from, piece| {

@@ -1,14 +1,14 @@
 //! The lookups of the candidate stream, and the rare positions from which they come.
 //!
 //! Let r be a rare position and (s, c, d) a split of the rule: it removes s tokens, XORs the constant c, and leaves two
-//! parts that differ by at least d. A heap of n has the parts r and n - s - r, hence the option c ^ G(r) ^ G(n - s - r).
-//! So r and the split make one [`Lookup`]: offset s + r, value c ^ G(r).
+//! parts that differ by at least d. A heap of n has the parts r and n - s - r, hence the option c ^ G(r) ^ G(n - s -
+//! r). So r and the split make one [`Lookup`]: offset s + r, value c ^ G(r).
 //!
 //! A lookup is **irregular** at n when the other part n - s - r does not exist, is rare itself (a pair of rare parts
 //! gives a rare value, which the code cannot express), or is too near to r for the difference rule. Beyond twice the
 //! last rare position every lookup is regular.
 //!
-//! [`plan`] sorts the lookups of a block into jobs of the kernel.
+//! [`plan`] sorts the lookups of a range of positions into jobs of the kernel.
 //!
 //! Invariant: [`RarePositions`] and [`LookupList`] change only by appending, or (the list) by a new order.
 
@@ -98,7 +98,7 @@ impl RarePositions {
         self.is_rare.get(index(n)).is_some_and(|bit| *bit)
     }
 
-    /// Appends a rare position `n`, behind all others, with its value.
+    /// Appends a rare position `n`, after all others, with its value.
     pub(super) fn push(&mut self, n: u64, value: u16) {
         self.list.push((n, value));
         self.checksum = hash((self.checksum, n, value));

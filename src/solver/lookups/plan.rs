@@ -1,17 +1,19 @@
-//! The lookups of a block, sorted by the job that evaluates them.
+//! The lookups of the positions `from..until`, sorted by the kernel job that evaluates them.
 //!
 //! ```text
 //!                        offset of the lookup
 //! rank in the order      0 ······ 64 ··········· 4096 ············· 2^18 ·········>
-//! before budget.marks    near     mark           ahead[0]           ahead[1]
+//! before budget.marks    near     mark           ahead_recent       ahead_old
 //! from budget.marks on   near     check, in the stage of the rank
 //! ```
 //!
-//! - *near*: the other part may be in the same 64 lanes, so these lookups are resolved value after value;
-//! - *ahead*: marked up to four pieces ahead of time by another thread, if there is one ([`pipeline`]);
+//! - *near*: the other part may be in the same 64 lanes, so these lookups are resolved one lane after the other; all
+//!   other lookups are *far*;
+//! - *ahead*: marked up to four pieces ahead of time by another thread, if there is one ([`pipeline`]): from its copy
+//!   of the recent codes (`ahead_recent`), or from the codes before the block (`ahead_old`);
 //! - *mark*: marked in the bit planes of the 64 lanes;
 //! - *check*: compared with the few least codes that stay open, in stages that keep fewer and fewer;
-//! - *irregular*: read value by value, whatever their offset.
+//! - *irregular*: read one lane at a time, whatever their offset.
 //!
 //! Where the lookups are few and all regular, all of them are one job of the recurrence kernel instead.
 //!
@@ -41,12 +43,12 @@ pub(in crate::solver) const AHEAD: usize = 4 * PIPELINE_PIECE;
 /// block.
 pub(in crate::solver) const RECENT: usize = 1 << 18;
 
-// A lookup with an offset above RECENT, from anywhere in a block or up to AHEAD behind it, must read codes before the
+// A lookup with an offset above RECENT, from anywhere in a block or up to AHEAD after it, must read codes before the
 // block.
 const _: () = assert!(crate::solver::block::BLOCK + AHEAD <= RECENT);
 
-/// Maximum number of different lookups of a game for which the stream uses [`kernel::Kernel::chain`]. Most games with
-/// more lookups have codes outside the range of the recurrence kernel.
+/// Maximum number of different lookups of a game for which the stream uses [`kernel::Kernel::recurrence`]. Most
+/// games with more lookups have codes outside the range of the recurrence kernel.
 const MAX_RECURRENCE_LOOKUPS: usize = 320;
 
 /// The use of the lookups by rank in the order: those before rank `marks` are marked, the others are checked.
@@ -75,22 +77,23 @@ impl Budget {
     }
 }
 
-/// The lookups of one block, sorted by the job that evaluates them.
+/// The lookups of the positions `from..until`, sorted by the kernel job that evaluates them.
 #[derive(Clone, Debug, Hash)]
 pub(in crate::solver) struct LookupPlan {
-    /// The plan is valid for blocks inside `from..until`.
+    /// The plan is valid for the positions `from..until`.
     from: u64,
     until: u64,
     /// Number of codes considered (those below it); one of [`kernel::CODES`].
     pub(in crate::solver) codes: usize,
-    /// Lookups marked first, perhaps ahead of time: offsets of at least [`AHEAD`], those above [`RECENT`] in the second
-    /// list.
-    pub(in crate::solver) ahead: [Probes; 2],
-    /// Lookups marked after `ahead`.
+    /// Lookups marked first, perhaps ahead of time, that read the recent codes: offsets of [`AHEAD`] to [`RECENT`].
+    pub(in crate::solver) ahead_recent: Probes,
+    /// Lookups marked first, perhaps ahead of time, that read older codes: offsets above [`RECENT`].
+    pub(in crate::solver) ahead_old: Probes,
+    /// Lookups marked after those of `ahead_recent` and `ahead_old`.
     pub(in crate::solver) mark: Probes,
     /// Lookups checked against the candidates that are left, stage by stage.
     pub(in crate::solver) check: Vec<Stage>,
-    /// Lookups with an offset below [`LANES`].
+    /// The near lookups: offsets below [`LANES`].
     pub(in crate::solver) near: Probes,
     pub(in crate::solver) irregular: Vec<Lookup>,
     /// Whether moves that leave one heap may have common options that no lookup represents.
@@ -106,7 +109,8 @@ impl LookupPlan {
             from: 0,
             until: 0,
             codes: kernel::MOST_CODES,
-            ahead: [Probes::new(), Probes::new()],
+            ahead_recent: Probes::new(),
+            ahead_old: Probes::new(),
             mark: Probes::new(),
             check: Vec::new(),
             near: Probes::new(),
@@ -118,8 +122,8 @@ impl LookupPlan {
 
     /// A plan valid for every block, with nothing but lookups to mark ahead.
     #[cfg(test)]
-    pub(in crate::solver) fn marking(ahead: [Probes; 2]) -> LookupPlan {
-        LookupPlan { until: u64::MAX, ahead, single_heap_moves: false, ..LookupPlan::none() }
+    pub(in crate::solver) fn marking(ahead_recent: Probes, ahead_old: Probes) -> LookupPlan {
+        LookupPlan { until: u64::MAX, ahead_recent, ahead_old, single_heap_moves: false, ..LookupPlan::none() }
     }
 
     /// This plan without the recurrence kernel.
@@ -134,7 +138,7 @@ impl LookupPlan {
 
     /// Whether there are lookups to mark ahead of time, and marks made ahead would be used.
     pub(in crate::solver) fn has_ahead(&self) -> bool {
-        self.is_regular() && !self.is_recurrence() && self.ahead.iter().any(|list| !list.list().is_empty())
+        self.is_regular() && !self.is_recurrence() && self.ahead().iter().any(|list| !list.list().is_empty())
     }
 
     /// Whether the plan is valid for the positions `start..end`.
@@ -142,9 +146,14 @@ impl LookupPlan {
         self.from <= start && end <= self.until
     }
 
+    /// The lookups that are marked first, perhaps ahead of time.
+    pub(in crate::solver) fn ahead(&self) -> [&Probes; 2] {
+        [&self.ahead_recent, &self.ahead_old]
+    }
+
     /// The lookups that are marked, now or ahead of time.
     pub(in crate::solver) fn marked(&self) -> impl Iterator<Item = &Probes> {
-        std::iter::once(&self.mark).chain(&self.ahead)
+        std::iter::once(&self.mark).chain(self.ahead())
     }
 
     /// The lookups that are checked.
@@ -152,7 +161,7 @@ impl LookupPlan {
         self.check.iter().map(|stage| &stage.check)
     }
 
-    /// The far lookups: those that are marked and those that are checked.
+    /// The far lookups (offsets of at least [`LANES`]): those that are marked and those that are checked.
     pub(in crate::solver) fn far(&self) -> impl Iterator<Item = &Probes> {
         self.marked().chain(self.checked())
     }
@@ -169,8 +178,10 @@ impl LookupPlan {
             &mut self.near
         } else if rank >= budget.marks {
             &mut self.check[budget.stage_of(rank)].check
+        } else if offset > RECENT {
+            &mut self.ahead_old
         } else if offset >= AHEAD {
-            &mut self.ahead[usize::from(offset > RECENT)]
+            &mut self.ahead_recent
         } else {
             &mut self.mark
         }
@@ -202,7 +213,7 @@ pub(in crate::solver) struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// The plan of the positions `start..end`, valid from `start` until the first position behind `end` at which a
+    /// The plan of the positions `start..end`, valid from `start` until the first position from `end` on at which a
     /// lookup becomes irregular.
     pub(in crate::solver) fn plan(&self, start: u64, end: u64) -> LookupPlan {
         let mut plan = LookupPlan { from: start, until: u64::MAX, codes: self.budget.codes, ..LookupPlan::none() };
@@ -215,7 +226,7 @@ impl Planner<'_> {
             plan.check.push(Stage { keep: stage.keep, check: Probes::new() });
         }
         for (rank, lookup) in self.lookups.iter().enumerate() {
-            // All values have codes, so every option of this lookup is too large to be a candidate, and has no code.
+            // `lookup.value` has no code, so its XOR with a value that has a code has none either, and is no candidate.
             if lookup.value >= self.space.coded() {
                 continue;
             }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::error::Error;
 use crate::kernel::Probe;
-use crate::solver::candidates::Stream;
+use crate::solver::candidates::CandidateStream;
 use crate::solver::{Method, SequenceStats, Solver, SparseSpace, values};
 use crate::support::Random;
 use crate::theory::rule::Rule;
@@ -18,7 +18,7 @@ fn marks_made_ahead_equal_those_of_the_producer() {
     for (threads, kernel) in [1, 2, 16].into_iter().flat_map(|t| Kernel::available().into_iter().map(move |k| (t, k))) {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
-            let mut stream = Stream::new(
+            let mut stream = CandidateStream::new(
                 &rule,
                 space,
                 kernel,
@@ -56,7 +56,7 @@ fn marks_made_ahead_equal_those_of_the_producer() {
                 known.push(&all);
                 for (group, planes) in ahead.planes.iter().enumerate() {
                     let mut own = BitPlanes::new(plan.codes);
-                    for list in &plan.ahead {
+                    for list in plan.ahead() {
                         kernel.mark(known.items(), from + group * LANES, list, &mut own);
                     }
                     assert!(*planes == own, "{kernel}: group {group} of the piece from {}", ahead.start);
@@ -85,11 +85,12 @@ fn lookups_beyond_the_copy_are_marked_in_the_codes_before_the_block() {
     let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
     for kernel in Kernel::available() {
-        let mut ahead = [Probes::new(), Probes::new()];
+        let [mut recent, mut old] = [Probes::new(), Probes::new()];
         for offset in [AHEAD, AHEAD + 1, RECENT - 1, RECENT, RECENT + 1, RECENT + 70_001] {
-            ahead[usize::from(offset > RECENT)].push(Probe::new(offset, random.other_byte(0)));
+            let list = if offset > RECENT { &mut old } else { &mut recent };
+            list.push(Probe::new(offset, random.other_byte(0)));
         }
-        let plan = Arc::new(LookupPlan::marking(ahead));
+        let plan = Arc::new(LookupPlan::marking(recent, old));
         let begin = 3 * RECENT + 2 * PIPELINE_PIECE;
         let all: Vec<u16> = (0..begin + PIPELINE_PIECE).map(|_| random.below(512) as u16).collect();
         let [mut codes, mut known] = [Codes::new(space, 0), Codes::new(space, 0)];
@@ -112,14 +113,14 @@ fn lookups_beyond_the_copy_are_marked_in_the_codes_before_the_block() {
             for (group, planes) in ahead.planes.iter().enumerate() {
                 let mut own = BitPlanes::new(plan.codes);
                 let at = known.at(ahead.start) + group * LANES;
-                plan.ahead.iter().for_each(|list| kernel.mark(known.items(), at, list, &mut own));
+                plan.ahead().iter().for_each(|list| kernel.mark(known.items(), at, list, &mut own));
                 assert!(*planes == own, "{kernel}: group {group} of the piece from {}", ahead.start);
             }
         }
     }
 }
 
-/// The solver discards the candidates behind a new rare position, so the producer stops as soon as it can.
+/// The solver discards the candidates after a new rare position, so the producer stops as soon as it can.
 #[test]
 fn the_producer_stops_when_the_worker_is_gone() {
     for (game, largest) in [("grundy", 255), ("grundy", 60_000)] {
@@ -128,7 +129,7 @@ fn the_producer_stops_when_the_worker_is_gone() {
         let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
         let rare_positions = space.rare_positions(0, &past).collect();
         // A large maximum among the earlier values makes the stream use 16-bit values.
-        let mut stream = Stream::new(
+        let mut stream = CandidateStream::new(
             &rule,
             space,
             Kernel::best(),
@@ -154,7 +155,7 @@ fn the_worker_does_not_wait_for_a_producer_that_is_gone() {
     let solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, past.as_slice()).unwrap();
     let space = solver.space();
     let rare_positions = space.rare_positions(0, &past).collect();
-    let stream = Stream::new(
+    let stream = CandidateStream::new(
         &rule,
         space,
         Kernel::best(),

@@ -8,7 +8,7 @@ use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
 use crate::theory::sparse_space::SparseSpace;
 
-/// The targets of one n that are left to the search value by value, given by their codes.
+/// The targets of one n that are left to the search position by position, given by their codes.
 pub type OpenTargets = Vec<(u64, Vec<u8>)>;
 
 /// A witness stream with a block of values whose witnesses are to be searched.
@@ -88,7 +88,8 @@ impl WitnessBench {
         (self.from..self.to).map(|n| (n, of(n))).collect()
     }
 
-    /// Searches these targets value by value, all targets of one n in one pass. Returns the number of targets left.
+    /// Searches these targets position by position, all targets of one n in one pass. Returns the number of targets
+    /// left.
     #[must_use]
     pub fn find(&self, targets: &OpenTargets) -> usize {
         let mut left = 0;

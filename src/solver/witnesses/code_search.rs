@@ -1,4 +1,4 @@
-//! The search on codes: 64 values at a time by marks, then all targets of one n in one pass.
+//! The search on codes: 64 positions at a time by marks, then all targets of one n in one pass.
 //!
 //! A pair of common parts gives a rare value, and most options are such pairs. The code of a target is the XOR of the
 //! codes of the two parts and of the constant of the split.

@@ -8,10 +8,10 @@ use crate::solver::lookup_order::{self, Left, LookupRun};
 use crate::solver::tuning::Tuning;
 use crate::theory::nimber::index;
 
-/// The largest smaller part that is marked.
+/// The largest smaller part that is marked. No benchmark measures it.
 pub(super) const DEPTH: u64 = 16_384;
 
-/// Maximum number of parts that are marked or held against the least open targets.
+/// Maximum number of parts that are marked or held against the least open targets. No benchmark measures it.
 const MOST_PARTS: usize = 900;
 
 /// Common parts in learnt order, and their use.

@@ -7,12 +7,12 @@
 //! **Marks.** A pair of common parts gives a rare value, and most options are such pairs. The kernel that marks the
 //! options of rare parts for the candidates marks here the options of some hundred common parts, 64 values at a time.
 //! It then holds some hundred more parts against the least targets that stay open below the candidate (`code_search`).
-//! The stream searches the rest value by value from the smallest parts on, all targets of one n in one pass
-//! ([`Kernel::find_each`]) and, where codes do not suffice, on values (`value_search`). A search that fails ends in the
-//! exhaustive search over all pairs ([`first_missing`](crate::theory::definition::first_missing)). A value is called
-//! rare only after all pairs were compared: by the exhaustive search, or by the search value by value where its parts
-//! are all the parts of n. The stream learns which parts to mark ([`lookup_order`]) and chooses on a sample how many
-//! (`learning`).
+//! The stream searches the remaining targets position by position, from the smallest parts on: first on codes, all
+//! targets of one n in one pass ([`Kernel::find_each`]), then, where codes do not suffice, on values (`value_search`).
+//! A search that fails ends in the exhaustive search over all pairs
+//! ([`first_missing`](crate::theory::definition::first_missing)). A value is called rare only after all pairs were
+//! compared: by the exhaustive search, or by the search on values where its parts are all the parts of n. The stream
+//! learns which parts to mark ([`lookup_order`]) and chooses on a sample how many (`learning`).
 //!
 //! **Values of 256 and more** are targets like all others. Their witnesses need a part whose value is itself above 255
 //! (or a constant with such a bit). Such values are rare, one in thousands, so the stream keeps a list of their
@@ -89,8 +89,8 @@ pub(super) struct Witnesses {
     /// The last values, back by at least [`HEAD_PARTS`] and the largest removal.
     recent: Window<u16>,
     large: LargeValues,
-    /// For even and odd n, the number of rare values below each value. The codes of these rare values are exactly those
-    /// below this number.
+    /// For even and odd n, the number of rare values below each value. The k rare values below v have the codes
+    /// 0, ..., k - 1.
     rare_below: [Vec<u16>; 2],
     parts: Checked<Parts>,
     learning: Learning,
@@ -234,7 +234,7 @@ struct GroupSearch<'a> {
 }
 
 impl GroupSearch<'_> {
-    /// Searches the witnesses of `range` value by value.
+    /// Searches the witnesses of `range` position by position, on values.
     fn without_marks<S: Sequence + ?Sized>(&self, range: Range<u64>, past: &S) -> Result<CheckedGroup> {
         let mut checked = CheckedGroup::default();
         for n in range {
@@ -247,7 +247,8 @@ impl GroupSearch<'_> {
         Ok(checked)
     }
 
-    /// Searches the witnesses of `range` by marks, then on codes, and the rest value by value.
+    /// Searches the witnesses of `range` by marks, and the remaining targets position by position: on codes, then
+    /// on values.
     fn with_marks<S: Sequence + ?Sized>(&self, range: Range<u64>, past: &S) -> Result<CheckedGroup> {
         let mut checked = CheckedGroup { depth: self.stream.learning.depth, ..CheckedGroup::default() };
         let mut hard = Vec::new();

@@ -1,4 +1,4 @@
-//! The search value by value: small parts, then parts with large values, then all pairs.
+//! The search on values, position by position: small parts, then parts with large values, then all pairs.
 
 use super::head::HEAD_PARTS;
 use super::joined::Joined;
