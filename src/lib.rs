@@ -9,6 +9,8 @@ pub mod kernel;
 
 pub mod solver;
 
+// Public for tests and benchmarks alone; users name directories by paths.
+#[doc(hidden)]
 pub mod storage;
 
 pub mod table;
@@ -56,13 +58,6 @@ pub type Value = u16;
 /// ```
 pub fn values(rule: &Rule, count: usize) -> Result<Vec<Value>> {
     solver::values(rule, Method::default(), count)
-}
-
-impl Default for Method {
-    /// A sparse space, and the best kernel that this processor can run.
-    fn default() -> Method {
-        Method::Sparse(Kernel::best())
-    }
 }
 
 /// The name and version of this program, the commit that it was built from, if known, and the target. Commit records,

@@ -64,6 +64,13 @@ pub enum Method {
     Definition,
 }
 
+impl Default for Method {
+    /// A sparse space, and the best kernel that this processor can run.
+    fn default() -> Method {
+        Method::Sparse(Kernel::best())
+    }
+}
+
 impl Method {
     /// The name of the method, as the option `--kernel` takes it.
     #[must_use]

@@ -16,7 +16,7 @@
 //!
 //! **Holes.** A run that discards values punches holes into `values.npy`: whole segments of 2^24 values, which are
 //! whole pages after a header of one page. A hole reads as zeros, and zero is a legal value, so
-//! [`Table::refuse_discarded`] makes the table refuse to read the discarded values before their hole is punched.
+//! `Table::refuse_discarded` makes the table refuse to read the discarded values before their hole is punched.
 //! `escapes.npy` is never punched: it takes 10 bytes for each value of 255 or more, and it stays ascending, so that it
 //! can be searched.
 //!
@@ -24,7 +24,7 @@
 //! `quarantine-SEQUENCE-OFFSET.bin` or `quarantine-SEQUENCE-escapes-OFFSET.bin`, so that the damage can be examined
 //! later. SEQUENCE is that of the last record at that time, OFFSET the position of the bytes in the damaged file.
 //!
-//! **Who may write.** A [`TableReader`] opens the files for reading only, without a lock. A [`Table`], which only this
+//! **Who may write.** A [`TableReader`] opens the files for reading only, without a lock. A `Table`, which only this
 //! crate can use, locks both files and is the one that writes.
 //!
 //! Invariant: `Table::len` values are durable, and the journal has a record that commits them. A commit

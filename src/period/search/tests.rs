@@ -1,0 +1,70 @@
+use super::*;
+use crate::support::Random;
+
+/// Finds the least shift by comparing at every shift.
+fn plainly(values: &[u16], h: usize, least: usize) -> Option<u64> {
+    let n = values.len();
+    (least.max(1)..=n.saturating_sub(h)).find(|p| values[n - h..] == values[n - h - p..n - p]).map(|p| p as u64)
+}
+
+#[test]
+fn the_least_shift_is_the_one_of_the_definition() {
+    let mut random = Random::new("shifts");
+    for _ in 0..3000 {
+        let (length, letters) = (1 + random.below(80), 1 + random.below(3));
+        let period = 1 + random.below(20);
+        let mut values: Vec<u16> = Vec::new();
+        for i in 0..length {
+            let again = i >= period && random.below(12) > 0;
+            let fresh = random.below(letters) + if random.below(4) == 0 { 300 } else { 0 };
+            values.push(if again { values[index(i - period)] } else { u16::try_from(fresh).unwrap() });
+        }
+        let stretch = Stretch::new(values.as_slice()).unwrap();
+        for h in 1..=values.len() {
+            for least in [0, 1, 2, 7] {
+                let found = stretch.shift(h as u64, least).unwrap();
+                assert_eq!(found, plainly(&values, h, index(least)), "{values:?}, {h}, {least}");
+            }
+        }
+    }
+}
+
+/// The bytes repeat at every shift; the values repeat only at one that comes after [`TRIES`] others.
+#[test]
+fn whole_values_are_searched_when_saturated_bytes_repeat_everywhere() {
+    for period in [1000u64, 1025, 1500] {
+        let values: Vec<u16> = (0..3 * period + 10).map(|i| if i % period == 0 { 256 } else { 300 }).collect();
+        let stretch = Stretch::new(values.as_slice()).unwrap();
+        assert_eq!(stretch.shift(2 * period, 1).unwrap(), Some(period));
+        assert_eq!(stretch.shift(3 * period, 1).unwrap(), None);
+    }
+}
+
+#[test]
+fn the_last_difference_is_found_across_pieces() {
+    let p = 3;
+    let mut values: Vec<u16> = (0..300_000).map(|n| [5, 6, 300][n % 3]).collect();
+    assert_eq!(last_difference(values.as_slice(), p, 0, 300_000 - p).unwrap(), None);
+    for at in [299_999, 299_000, 65_536, 65_535, 100, 2] {
+        values[at] ^= 256;
+        assert_eq!(last_difference(values.as_slice(), p, 0, 300_000 - p).unwrap(), {
+            let at = at as u64;
+            Some(if at + p < 300_000 { at } else { at - p })
+        });
+        values[at] ^= 256;
+    }
+    assert_eq!(last_difference(values.as_slice(), p, 7, 7).unwrap(), None);
+}
+
+#[test]
+fn exceptions_differ_from_the_period_continued_backwards() {
+    let mut random = Random::new("exceptions");
+    for _ in 0..200 {
+        let (p, n0) = (1 + random.below(30), random.below(100));
+        let pattern = |n: u64| u16::try_from(n % p).unwrap();
+        let chosen: Vec<u64> = (0..n0).filter(|_| random.below(5) == 0).collect();
+        let values: Vec<u16> = (0..n0 + p).map(|n| pattern(n) + 1000 * u16::from(chosen.contains(&n))).collect();
+        let (count, first) = exceptions(values.as_slice(), p, n0, 4).unwrap();
+        assert_eq!((count, first.as_slice()), (chosen.len() as u64, &chosen[..chosen.len().min(4)]), "{p}, {n0}");
+    }
+}

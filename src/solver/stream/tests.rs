@@ -1,0 +1,83 @@
+use super::*;
+use crate::solver::values;
+
+/// Compares a stream that retains every value up to `whole` with [`values`]; returns the number of restarts, and
+/// the largest number of retained values after the stream had `whole` of them.
+fn streamed(rule: &Rule, method: Method, to: usize, whole: u64) -> (u64, u64) {
+    let all = values(rule, method, to).unwrap();
+    let mut stream = ValueStream::retaining(rule, method, to as u64, whole).unwrap();
+    let mut count = 0;
+    let (mut restarts, mut whole, mut most) = (0, stream.whole, 0);
+    while let Some((from, chunk)) = stream.next_chunk().unwrap() {
+        assert_eq!(from, count, "{rule}");
+        assert_eq!(chunk, &all[index(from)..][..chunk.len()], "{rule} from {from}");
+        count += chunk.len() as u64;
+        if stream.whole != whole {
+            restarts += 1;
+            whole = stream.whole;
+            most = 0;
+        }
+        let freed = stream.past.discarded();
+        if count > whole {
+            most = most.max(count - (freed.end - freed.start));
+        }
+    }
+    assert_eq!(count, to as u64, "{rule}");
+    assert_eq!(stream.next_chunk().unwrap(), None);
+    (restarts, most)
+}
+
+/// .034 has 1079 rare positions up to 71722, and one more, 374473, which needs all values before it.
+#[test]
+fn late_rare_position_restarts_the_stream_and_changes_no_value() {
+    let rule: Rule = ".034".parse().unwrap();
+    let (restarts, most) = streamed(&rule, Method::default(), 1_000_000, 100_000);
+    assert_eq!((restarts, most), (1, 0), "the second time every value is retained");
+    assert!(streamed(&rule, Method::default(), 2_000_000, 100_000).0 >= 1, "the second time some are discarded again");
+}
+
+#[test]
+fn game_with_a_window_retains_only_that() {
+    for game in ["grundy", "kayles", ".106", "remove-a-square", ".16"] {
+        let rule: Rule = game.parse().unwrap();
+        let (restarts, most) = streamed(&rule, Method::default(), 1_000_000, 100_000);
+        assert_eq!(restarts, 0, "{game}");
+        assert!(most > 0 && most < 600_000, "{game}: {most} values are retained");
+    }
+}
+
+#[test]
+fn game_without_a_window_retains_all_values() {
+    let dawson: Rule = "0.07".parse().unwrap();
+    assert_eq!(streamed(&dawson, Method::default(), 20_000, 1000), (0, 20_000));
+    let grundy: Rule = "grundy".parse().unwrap();
+    assert_eq!(streamed(&grundy, Method::Definition, 3000, 1000), (0, 3000));
+}
+
+#[test]
+fn game_without_splits_retains_its_largest_removal() {
+    let rule: Rule = "0.333".parse().unwrap();
+    let (restarts, most) = streamed(&rule, Method::default(), 100_000, 1);
+    assert_eq!(restarts, 0);
+    assert!(most < 100_000, "{most} values are retained");
+    assert_eq!(ValueStream::new(&rule, Method::default(), 0).unwrap().next_chunk().unwrap(), None);
+}
+
+#[test]
+fn values_before_one_that_is_too_large_are_handed_out() {
+    let mut stream = ValueStream::new(&Rule::nim(), Method::default(), 100_000).unwrap();
+    let mut count = 0;
+    let error = loop {
+        match stream.next_chunk() {
+            Ok(Some((from, chunk))) => {
+                assert!((from..).zip(chunk).all(|(n, &value)| n == u64::from(value)));
+                count += chunk.len();
+            }
+            Ok(None) => panic!("Nim has values above 65535"),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::ValueTooLarge { n: 65_536 }), "{error}");
+    assert_eq!(count, 65_536);
+    assert_eq!(stream.next_chunk().unwrap(), None);
+}
