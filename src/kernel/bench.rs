@@ -83,60 +83,60 @@ pub struct CodeWindow {
 }
 
 impl CodeWindow {
-    /// [`Kernel::mark`].
+    /// Calls `Kernel::mark`.
     #[inline]
     pub fn mark(&self, kernel: Kernel, lookups: &LookupList, marks: &mut Marks) {
         kernel.mark(&self.codes, self.at, &lookups.0, &mut marks.0);
     }
 
-    /// [`Kernel::refine`].
+    /// Calls `Kernel::refine`.
     #[inline]
     #[must_use]
     pub fn check(&self, kernel: Kernel, marks: &Marks, stages: &CheckStages) -> CandidateLanes {
         CandidateLanes(kernel.refine(&self.codes, self.at, &marks.0, &stages.0))
     }
 
-    /// [`Kernel::open`].
+    /// Calls `Kernel::open`.
     #[inline]
     pub fn open(&self, kernel: Kernel, marks: &mut Marks, below: &[u8; LANE_COUNT]) {
         kernel.open(&mut marks.0, below);
     }
 
-    /// [`Kernel::clear_hits`].
+    /// Calls `Kernel::clear_hits`.
     #[inline]
     pub fn clear_hits(&self, kernel: Kernel, lookups: &LookupList, marks: &mut Marks) {
         kernel.clear_hits(&self.codes, self.at, &lookups.0, &mut marks.0);
     }
 
-    /// [`Kernel::near`] for all lanes.
+    /// Calls `Kernel::near` for all lanes.
     #[inline]
     pub fn near(&mut self, kernel: Kernel, near: &LookupList, lanes: &CandidateLanes) -> usize {
         let job = NearJob { at: self.at, probes: &near.0, from: 0, to: LANES };
         kernel.near(&mut self.codes, job, &lanes.0)
     }
 
-    /// [`Kernel::recurrence`] from `at` up to index `to`.
+    /// Calls `Kernel::recurrence` from `at` up to index `to`.
     #[inline]
     pub fn recurrence(&mut self, kernel: Kernel, list: &RecurrenceList, to: usize) -> usize {
         kernel.recurrence(&mut self.codes, self.at, to, &list.0)
     }
 }
 
-/// [`Kernel::find`].
+/// Calls `Kernel::find`.
 #[inline]
 #[must_use]
 pub fn find(kernel: Kernel, a: &[u8], b: &[u8], wanted: u8) -> Option<usize> {
     kernel.find(a, b, wanted)
 }
 
-/// [`Kernel::find_value`].
+/// Calls `Kernel::find_value`.
 #[inline]
 #[must_use]
 pub fn find_value(kernel: Kernel, a: &[u16], b: &[u16], wanted: u16) -> Option<usize> {
     kernel.find_value(a, b, wanted)
 }
 
-/// [`Kernel::find_each`] that accepts every pair.
+/// Calls `Kernel::find_each`, which accepts every pair.
 #[inline]
 pub fn find_each(kernel: Kernel, a: &[u8], b: &[u8], wanted: &mut Vec<u8>) {
     kernel.find_each(a, b, wanted, |_, _| true);

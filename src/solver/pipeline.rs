@@ -163,9 +163,8 @@ impl MarkWorker<'_> {
     }
 
     /// Serves until all pieces have arrived, and returns the copy of the last codes, followed by the codes of the
-    /// pieces.
-    /// While pieces follow, this does not mark the next piece, because those marks would be too late. In the end it
-    /// marks pieces of the next block.
+    /// pieces. While pieces follow, this does not mark the next piece, because those marks would be too late. In the end
+    /// it marks pieces of the next block.
     pub(super) fn finish(mut self) -> Codes {
         while self.listen() {
             self.mark(self.recent.end() + PIPELINE_PIECE as u64);

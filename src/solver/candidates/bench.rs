@@ -28,7 +28,7 @@ pub struct CandidateBench {
 
 impl CandidateBench {
     /// A stream that continues `past` in the sparse space of this mask and position term. The number of values in
-    /// `past` must be a multiple of [`LANES`].
+    /// `past` must be a multiple of `LANES`.
     ///
     /// # Errors
     /// Any error of the solver.

@@ -33,9 +33,8 @@ impl CandidateStream {
         if done == count { Stop::Done } else { Stop::TooWide }
     }
 
-    /// Appends the codes of the next `count` candidates, given planes in which the lookups of [`LookupPlan::ahead`] are
-    /// marked. Returns
-    /// their number, which is less than `count` when one has no byte code.
+    /// Appends the codes of the next `count` candidates, given planes in which the lookups of `LookupPlan::ahead` are
+    /// marked. Returns their number, which is less than `count` when one has no byte code.
     fn lanes_by_kernel(&mut self, count: usize, planes: &mut BitPlanes) -> usize {
         let start = self.end();
         let at = self.windows.codes().at(start);

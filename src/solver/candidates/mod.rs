@@ -1,8 +1,9 @@
 //! The candidate stream: for each n the least common value that is not an option.
 //!
 //! Only options with exactly one rare part can be common (`theory::sparse_space`), so one lookup per rare position and
-//! split finds all common options ([`lookups`]). Lookups with an offset of at least [`LANES`] (far) and nearer ones
-//! (near) are separate kernel jobs, 64 values at a time (`lanes`). Far lookups are marked, or checked in stages.
+//! split finds all common options ([`lookups`](super::lookups)). Lookups with an offset of at least [`LANES`] (far) and
+//! nearer ones (near) are separate kernel jobs, 64 values at a time (`lanes`). Far lookups are marked, or checked in
+//! stages.
 //!
 //! ```text
 //! block   131,072 positions   one step of the solver; the threads meet at its end
