@@ -18,7 +18,7 @@
 //! preperiod n0 state: G(n+p) = G(n) + saltus for n0 <= n < N - p; n0 is 0 or the last exception + 1; and with saltus
 //! 0 no proper divisor of p is a period on the same stretch. When the period is proved, the same holds with
 //! N = infinity, and p is the least period; the saltus is then 0, except in Nim, where G(n) = n proves saltus 1 with
-//! p = 1 and n0 = 0. [`contradiction`] refuses two records in these cases, and in no other:
+//! p = 1 and n0 = 0. [`contradiction()`] refuses two records in these cases, and in no other:
 //!
 //! - **C1** N1 = N2, and the digests differ. *The values are the same.*
 //! - **C2** The pairs (max_value, max_at) differ, unless the second record has the greater max_value and its

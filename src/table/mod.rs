@@ -28,8 +28,8 @@
 //! crate can use, locks both files and is the one that writes.
 //!
 //! Invariant: `Table::len` values are durable, and the journal has a record that commits them. A commit
-//! ([`crate::checkpoint`]) keeps this order: [`Table::write`], [`Table::sync`], a record in the journal,
-//! [`Table::publish`].
+//! ([`crate::checkpoint`]) keeps this order: `Table::write`, `Table::sync`, a record in the journal,
+//! `Table::publish`.
 
 mod column;
 pub mod digest;

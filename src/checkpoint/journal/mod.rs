@@ -7,7 +7,7 @@
 //!
 //! What follows the last good record is a torn tail, which the next run drops, or damage. docs/FORMAT.md ("Torn tail
 //! and damage") states the rule, and [`read()`] applies it. A run stops at damage, unless it may roll back
-//! ([`Journal::open_to_roll_back`]): then it moves everything from the damage on to a separate file and returns to the
+//! (`Journal::open_to_roll_back`): then it moves everything from the damage on to a separate file and returns to the
 //! last record before the damage.
 //!
 //! A record of kind `rollback` returns the run to a smaller count. Earlier records with larger counts no longer

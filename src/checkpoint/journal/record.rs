@@ -85,7 +85,7 @@ pub struct Record {
     pub kernel: String,
     /// Program, version, commit and target that wrote the record ([`crate::PROGRAM`]).
     pub program: String,
-    /// When the record was written: UTC, RFC 3339, in seconds. [`Journal::append`] sets it.
+    /// When the record was written: UTC, RFC 3339, in seconds. `Journal::append` sets it.
     pub time: String,
     /// Computing time of the run up to this record, over all processes, in seconds.
     pub seconds: u64,
@@ -166,7 +166,7 @@ pub struct Attached {
 
 impl Record {
     /// Returns the first record of a new run: no values, and a random identity. The caller fills in what else is known,
-    /// and [`Journal::append`] the fields that link records.
+    /// and `Journal::append` the fields that link records.
     #[must_use]
     pub fn first(rule: &Rule, width: Width) -> Record {
         Record {

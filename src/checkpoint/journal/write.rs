@@ -76,7 +76,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`Error::Locked`] if another process holds the lock; [`Error::Damage`] and [`Error::Format`] as for
-    /// [`read`](super::read); [`Error::Io`].
+    /// [`read`](super::read()); [`Error::Io`].
     pub(crate) fn open(dir: &Dir) -> Result<(Journal, Option<Contents>)> {
         Journal::open_with(dir, false)
     }
