@@ -357,7 +357,7 @@ struct Disagreement {
     next: u64,
 }
 
-/// Ends the journal at its last good record, now that the run is certain to go on; what follows was torn off or
+/// Ends the journal at its last good record, after the table was found to agree with it; what follows was torn off or
 /// damaged.
 fn drop_rest(
     journal: &mut Journal,

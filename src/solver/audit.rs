@@ -3,7 +3,7 @@
 //! The streams are fast because they read little: lookups in a learnt order, fewer and fewer candidates, marks made
 //! ahead of time, only the targets that matter. A mistake in that choice, or a processor that computes wrongly, would
 //! make all later values wrong, and they would stay consistent with each other. So for one group of [`GROUP_VALUES`]
-//! values in 50 the audit derives all lookups from the list of rare positions itself, marks all of them by another
+//! values in 50, or in 200 where lookups are few, the audit derives all lookups from the list of rare positions itself, marks all of them by another
 //! kernel in the order of the list, and requires that the answer is the value of the candidate stream: no smaller
 //! common value is open, and that value is. The same other kernel searches the witnesses again.
 //!

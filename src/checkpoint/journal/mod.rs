@@ -10,7 +10,7 @@
 //! (`Journal::open_to_roll_back`): then it moves everything from the damage on to a separate file and returns to the
 //! last record before the damage.
 //!
-//! A record of kind `rollback` returns the run to a smaller count. Earlier records with larger counts no longer
+//! A record whose event is `rollback` returns the run to an equal or smaller count. Earlier records with larger counts no longer
 //! describe the table.
 //!
 //! A run that discards values lists in `kept` the ranges that it retains; only its records have the fields `keep` and

@@ -100,9 +100,9 @@ pub struct Record {
 pub(crate) enum Check {
     /// Values proved by witnesses.
     Witnessed,
-    /// Values computed by the definition.
+    /// Values computed from all pairs, because no sparse space was in use.
     Definition,
-    /// Anomalies checked by exhaustive search.
+    /// Exhaustive searches after a witness search that found nothing.
     ExhaustiveSearches,
     /// Values computed again by another kernel.
     Audited,
