@@ -1,10 +1,10 @@
-//! What the work of the two streams costs, and how often they choose their plans again.
+//! What the work of the solver costs, and how often the two streams choose their plans again.
 //!
 //! The streams choose by these constants how many lookups they mark and how many they check, how many codes they
 //! consider, and when a choice is due again. No constant changes a value: wrong prices only cost time.
 //!
-//! Each constant has its unit in its name: `_PS` are picoseconds, `_VALUES`, `_LOOKUPS` and `_LANES` are numbers of
-//! these, `_N` is a position. "Per value" means per position of the sequence, so a price per lookup and value is 1/64
+//! Each constant has its unit in its name: `_PS` are picoseconds, `_VALUES`, `_LOOKUPS`, `_LANES` and `_PAIRS` are numbers
+//! of these, `_N` is a position. "Per value" means per position of the sequence, so a price per lookup and value is 1/64
 //! of what the kernel takes for one lookup in all [`LANES`] lanes.
 //!
 //! The machines are those of `docs/PERFORMANCE.md`, section "Machines". The prices were set on 2026-11-21, before the
@@ -155,3 +155,10 @@ pub(super) const RECONSIDER_INTERVAL_VALUES: u64 = 1 << 17;
 /// Number of unresolved lanes since the last choice above which a stream chooses its budget early. Resolving that many
 /// lanes costs several times as much as a choice. No measurement is recorded.
 pub(super) const MAX_UNRESOLVED_LANES: u64 = 1 << 13;
+
+// ---- All pairs -------------------------------------------------------------------------------------------------
+
+/// Cost of entering one pair of parts in the set of options, in pairs compared.
+///
+/// The Xeon took 31 to 35 (`docs/PERFORMANCE.md`, "Constants, measured"). `benches/kernels.rs` measures it again.
+pub(super) const ENTER_PAIRS: u64 = 24;

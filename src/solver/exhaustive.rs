@@ -13,6 +13,7 @@ pub(super) mod bench;
 
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
+use crate::solver::cost::ENTER_PAIRS;
 use crate::solver::window::Window;
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
@@ -21,10 +22,6 @@ use rayon::prelude::*;
 
 /// Minimum number of small parts per split whose options are entered in the set.
 const MARKED: u64 = 256;
-
-/// Number of pairs assumed to be compared in the time in which one pair is entered. It affects only the speed.
-/// `benches/kernels.rs` measures it again.
-const SPEED: u64 = 24;
 
 /// Number of pairs that one task compares; fewer are not worth a second thread.
 const TASK: u64 = 1 << 17;
@@ -97,7 +94,7 @@ pub(super) struct ExhaustiveSolver {
     mask: u16,
     /// Number of small parts per split whose options are entered in the set before others are compared.
     marked: u64,
-    /// Number of pairs compared plus [`SPEED`] times the number entered, since the start.
+    /// Number of pairs compared plus [`ENTER_PAIRS`] times the number entered, since the start.
     work: u64,
 }
 
@@ -195,13 +192,13 @@ impl ExhaustiveSolver {
                 // Entering twice as many pairs would find about half of the late values early. A late value costs about
                 // half of the remaining pairs.
                 let saved = late * pairs / 4;
-                let cost = self.marked * SPEED;
+                let cost = self.marked * ENTER_PAIRS;
                 if saved > cost {
                     self.marked *= 2;
                 } else if saved < cost / 8 && pairs > 0 {
                     self.marked = (self.marked / 2).max(MARKED);
                 }
-                self.work += entered * SPEED + (late + 1) * pairs + seen.len() as u64;
+                self.work += entered * ENTER_PAIRS + (late + 1) * pairs + seen.len() as u64;
                 return Ok(least);
             }
             seen[usize::from(least)] = true;
