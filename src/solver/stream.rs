@@ -1,8 +1,8 @@
 //! Computes values in chunks, and retains only those that later values depend on.
 //!
-//! A game with a sparse space needs the first [`HEAD`] values and the last [`Solver::lookback`] values, until a rare
-//! position or a value without a near witness appears: then the solver needs every value before it. Such positions are
-//! frequent at first and may appear at any later n. So the stream retains every value at first, and discards values
+//! A game with a sparse space needs its first values and the last [`Solver::lookback`] values, until a rare position or
+//! a value without a near witness appears: then the solver needs every value before it. Such positions are frequent at
+//! first and may appear at any later n. So the stream retains every value at first, and discards values
 //! only beyond [`WHOLE`] values and the last known rare position of the game. If the solver needs discarded values
 //! after that, at n, the stream computes the game again from G(0), and retains every value up to [`GROWTH`] times n
 //! before it discards any. Therefore all restarts together compute less than GROWTH / (GROWTH - 1) times as many values
@@ -18,10 +18,8 @@ use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
 use std::fmt;
 
-/// Number of first values that are never discarded: those that the witness search always reads.
-const HEAD: u64 = 1 << 16;
-
-/// Minimum number of values that are computed before any is discarded.
+/// Minimum number of values that are computed before any is discarded, and of first values that are never discarded: a
+/// witness may lie in any of the first values, though most lie in the first 2^16.
 const WHOLE: u64 = 1 << 26;
 
 /// Ratio of the number of values that a restart retains to the n that needed discarded values.
@@ -53,8 +51,8 @@ const GROWTH: u64 = 4;
 /// The retained values are:
 ///
 /// - a game with a sparse space: every value up to 2^26 (128 MiB) or the last known rare position of the game
-///   ([`Rule::known_last_rare`]), then the first 2^16 values and at least the last [`Solver::lookback`] values. For
-///   Grundy's game to 10^9, that is 48.5 to 60.6 million values;
+///   ([`Rule::known_last_rare`]), then these and at least the last [`Solver::lookback`] values. For Grundy's
+///   game to 2·10^8, that is 67.1 million values and at most 60.6 million more;
 /// - a game without splits: as many values as its largest removal, and at most half as many again;
 /// - any other game, and [`Method::Definition`]: every value, because each new value depends on all of them.
 ///
@@ -69,7 +67,7 @@ pub struct ValueStream {
     to: u64,
     solver: Solver,
     past: Ends,
-    /// Number of values that are computed before any is discarded.
+    /// Number of values that are computed before any is discarded; these are never discarded.
     whole: u64,
     /// The values of the last batch; `past` ends with them.
     fresh: Vec<u16>,
@@ -96,7 +94,7 @@ impl ValueStream {
         let has_splits = rule.splits().next().is_some();
         // Without splits the methods compute the same way, but only the definition never reads all earlier values.
         let method = if has_splits { method } else { Method::Definition };
-        let past = Ends::new(if has_splits { HEAD } else { 0 });
+        let past = Ends::new(if has_splits { whole } else { 0 });
         let solver = Solver::new(rule, method, None, &past)?;
         Ok(ValueStream {
             rule: rule.clone(),
@@ -154,7 +152,7 @@ impl ValueStream {
         Ok(())
     }
 
-    /// Number of last values that the solver needs besides the first [`HEAD`]; `None` for all values.
+    /// Number of last values that the solver needs besides the first; `None` for all values.
     fn needed(&self) -> Option<u64> {
         if self.rule.splits().next().is_none() {
             return Some(self.rule.max_remove());
@@ -165,7 +163,7 @@ impl ValueStream {
     /// Begins again at G(0), and retains more values than before.
     fn restart(&mut self) -> Result<()> {
         self.whole = self.past.len().saturating_mul(GROWTH);
-        self.past = Ends::new(HEAD);
+        self.past = Ends::new(self.whole);
         self.solver = Solver::new(&self.rule, self.method, None, &self.past)?;
         Ok(())
     }
