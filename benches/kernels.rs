@@ -31,6 +31,11 @@ const SPREAD: usize = 72;
 const MARKED: usize = 440;
 const CHECKED: usize = 400;
 
+/// A random code below `bound`, which is at most 256.
+fn byte(random: &mut Random, bound: usize) -> u8 {
+    u8::try_from(random.below(bound as u64)).expect("below 256")
+}
+
 /// A window of codes, lookups into it, and the codes that the marked ones leave open.
 struct Data {
     window: CodeWindow,
@@ -41,11 +46,11 @@ struct Data {
 
 impl Data {
     fn new() -> Data {
-        let mut random = Random(1);
-        let codes: Vec<u8> = (0..100_000 + LANE_COUNT).map(|_| random.byte(SPREAD)).collect();
+        let mut random = Random::seeded(1);
+        let codes: Vec<u8> = (0..100_000 + LANE_COUNT).map(|_| byte(&mut random, SPREAD)).collect();
         let window = CodeWindow { codes, at: 100_000 };
         let mut lookups = |count: usize, from: usize, to: usize| -> Vec<(usize, u8)> {
-            (0..count).map(|_| (from + random.below(to - from), random.byte(SPREAD))).collect()
+            (0..count).map(|_| (from + random.below((to - from) as u64) as usize, byte(&mut random, SPREAD))).collect()
         };
         let marked = lookups(MARKED, LANE_COUNT, 82_000);
         let checked = lookups(CHECKED, LANE_COUNT, 82_000);
@@ -126,8 +131,8 @@ impl Data {
 fn pairs() -> ([Vec<u8>; 2], [Vec<u16>; 2]) {
     /// Number of pairs.
     const PAIRS: usize = 1 << 14;
-    let mut random = Random(2);
-    let rows = [0, 1].map(|_| (0..PAIRS).map(|_| random.byte(128)).collect::<Vec<u8>>());
+    let mut random = Random::seeded(2);
+    let rows = [0, 1].map(|_| (0..PAIRS).map(|_| byte(&mut random, 128)).collect::<Vec<u8>>());
     let wide = [0, 1].map(|i: usize| rows[i].iter().map(|&v| u16::from(v) * 257).collect());
     (rows, wide)
 }

@@ -390,7 +390,7 @@ impl Error {
     ///
     /// let home = tempfile::tempdir()?;
     /// let error = Run::builder(&"grundy".parse()?, home.path()).to(1000).keep(65_536).run().unwrap_err();
-    /// assert_eq!(error.remedy(), Some(Remedy::KeepMore { keep: 131_328 }));
+    /// assert_eq!(error.remedy(), Some(Remedy::KeepMore { keep: 262_656 }));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]

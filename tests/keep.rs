@@ -325,11 +325,11 @@ fn damage_in_first_or_last_values_is_reported_and_rolled_back() {
 fn keep_below_the_lookback_is_refused_with_the_size_needed() {
     let dirs = tempfile::tempdir().unwrap();
     let dir = dirs.path().join("run");
-    // 65536 positions of the witness search, and the sample that it learns from.
+    // Twice the lookback: 65536 positions of the witness search, and the sample that it learns from.
     fails(
         1,
         &run("grundy", &dir, &["--to", "1000", "--keep", "65536"]),
-        &["--keep 65536 is too little", "--keep 131328"],
+        &["--keep 65536 is too little", "--keep 262656"],
     );
     fails(1, &run("grundy", &dir, &["--to", "1000", "--keep", "1M", "--kernel", "definition"]), &["definition"]);
     fails(1, &run(".3", &dir, &["--to", "1000", "--keep", "1M"]), &["definition"]);
@@ -337,13 +337,13 @@ fn keep_below_the_lookback_is_refused_with_the_size_needed() {
     assert_eq!(run("grundy", &dir, &["--keep", "0"]).status.code(), Some(2));
     // The rare position 82860 comes in the first second. The known ones at 47 million are beyond `--to`.
     let begun = Instant::now();
-    fails(1, &run("grundy", &dir, &["--to", "47e6", "--keep", "140000"]), &["82860", "--keep 148396"]);
+    fails(1, &run("grundy", &dir, &["--to", "47e6", "--keep", "140000"]), &["82860", "--keep 296792"]);
     assert!(begun.elapsed() < Duration::from_secs(30));
     let count = status(&dir).unwrap()["count"].as_u64().unwrap();
     assert!(count > 82_860, "what was computed is committed");
     assert_eq!(output_on(&["verify"], &dir, &[]).status.code(), Some(0));
     let more = (count + 1000).to_string();
-    fails(1, &run("grundy", &dir, &["--to", &more]), &["--keep 148396"]);
+    fails(1, &run("grundy", &dir, &["--to", &more]), &["--keep 296792"]);
     run_well("grundy", &dir, &["--to", &more, "--keep", "148396"]);
 }
 

@@ -11,30 +11,11 @@ use grundy::theory::definition;
 use grundy::theory::rule::Rule;
 use std::time::{Duration, Instant};
 
-/// SplitMix64 (G. L. Steele, D. Lea and C. H. Flood, *Fast splittable pseudorandom number generators*, 2014), so that
-/// the work is the same on every machine.
-pub(crate) struct Random(pub(crate) u64);
+#[path = "../../tests/support/hazard.rs"]
+mod hazard;
 
-impl Random {
-    /// The next 64 bits.
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `bound`.
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next() % bound as u64).expect("below a bound of this type")
-    }
-
-    /// A byte below `bound`, which is at most 256.
-    pub(crate) fn byte(&mut self, bound: usize) -> u8 {
-        u8::try_from(self.below(bound)).expect("below 256")
-    }
-}
+/// Random numbers that are the same on every machine.
+pub(crate) use hazard::Random;
 
 /// A game with a sparse space.
 pub(crate) struct Game {
@@ -60,9 +41,9 @@ pub(crate) fn checked_values(rule: &Rule, count: usize) -> Vec<u16> {
     let values = solver::values(rule, Method::Sparse(Kernel::best()), count).expect("values below 65536");
     let first = definition::values(rule, 2000.min(count)).expect("values below 65536");
     assert!(values.starts_with(&first), "{rule}: the first values are not those of the definition");
-    let mut random = Random(1);
+    let mut random = Random::seeded(1);
     for _ in 0..16 {
-        let n = count - 1 - random.below(count.min(1 << 14));
+        let n = count - 1 - random.below(count.min(1 << 14) as u64) as usize;
         let value = definition::value_at(rule, values.as_slice(), n as u64).expect("a value below 65536");
         assert_eq!(values[n], value, "{rule}: G({n}) by the definition");
     }

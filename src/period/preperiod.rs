@@ -36,8 +36,11 @@ use crate::solver::Method;
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
-use copy::{Copy, MIN_DROPPED};
+use copy::Copy;
 use shown::Shown;
+
+/// Maximum number of values by which the distance of the copies exceeds the period.
+const MAX_LEAD: u64 = 1 << 22;
 
 /// The result of computing two copies of a sequence side by side, one period apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,8 +89,7 @@ impl ProvedPeriod<'_> {
         mut go_on: impl FnMut(u64, u64) -> bool,
     ) -> Result<Option<OffsetCopies>> {
         let p = self.period;
-        // Maximum number of values by which the distance of the copies exceeds p.
-        let lead = MIN_DROPPED.min(head);
+        let lead = MAX_LEAD.min(head);
         let mut front = Copy::new(self.rule, self.method, head)?;
         let mut back = Copy::new(self.rule, self.method, head)?;
         let mut ahead = Ahead::new(self);

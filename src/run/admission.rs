@@ -6,6 +6,7 @@ use crate::checkpoint::commit::{RETAINED_HEAD, RETENTION_SLACK};
 use crate::checkpoint::journal::{self, Record};
 use crate::error::{Error, KeepReason, Result};
 use crate::solver;
+use crate::solver::ends::LOOKBACKS;
 use crate::storage::Dir;
 use crate::table::{self, HEADER, Width};
 use crate::theory::rule::Rule;
@@ -40,7 +41,7 @@ pub(super) fn check_keep(dir: &Path, rule: &Rule, options: &Options, keep: u64, 
     let last_rare = known.map_or(last_rare, |known| known.max(last_rare));
     let needed = solver::lookback(rule, last_rare);
     if needed > keep {
-        return refuse(Some(needed), KeepReason::Lookback { last_rare, needed });
+        return refuse(Some(needed.saturating_mul(LOOKBACKS)), KeepReason::Lookback { last_rare, needed });
     }
     Ok(())
 }

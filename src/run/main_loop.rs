@@ -8,6 +8,7 @@ use crate::checkpoint::journal::{Check, Checks};
 use crate::checkpoint::summary::RecordStats;
 use crate::checkpoint::writer::Writer;
 use crate::error::{Error, KeepReason, Result};
+use crate::solver::ends::LOOKBACKS;
 use crate::solver::{self, Solver, SparseSpace};
 use crate::storage::Dir;
 use crate::table::digest::{DigestChain, SEGMENT};
@@ -140,14 +141,15 @@ impl OpenRun {
     /// Ends a run whose lookback exceeds `--keep`, before it discards values that it needs.
     fn check_keep(&self) -> Result<()> {
         let Some(keep) = self.writer.keep() else { return Ok(()) };
-        let needed = self.solver.lookback();
-        let why = match needed {
+        let lookback = self.solver.lookback();
+        let why = match lookback {
             Some(needed) if needed > keep => {
                 KeepReason::Lookback { last_rare: self.solver.count_rare_positions(self.count()).1, needed }
             }
             None if has_discardable(self.writer.published(), Some(keep)) => KeepReason::StillDefinition,
             _ => return Ok(()),
         };
+        let needed = lookback.map(|values| values.saturating_mul(LOOKBACKS));
         Err(Error::Keep { path: self.dir.path().into(), keep, needed, why })
     }
 

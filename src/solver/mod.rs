@@ -28,7 +28,7 @@ mod candidates;
 mod checksums;
 mod codes;
 mod cost;
-mod ends;
+pub(crate) mod ends;
 mod engine;
 mod exhaustive;
 mod lookup_order;

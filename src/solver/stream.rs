@@ -10,7 +10,7 @@
 //!
 //! Invariant: the solver proves every value from values that are retained. Each value is handed out once, in order.
 
-use super::ends::Ends;
+use super::ends::{Ends, LOOKBACKS};
 use super::{Method, Solver};
 use crate::error::{Error, Result};
 use crate::theory::definition::Sequence;
@@ -18,8 +18,8 @@ use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
 use std::fmt;
 
-/// Minimum number of values that are computed before any is discarded, and of first values that are never discarded: a
-/// witness may lie in any of the first values, though most lie in the first 2^16.
+/// Minimum number of values that are computed before any is discarded, and of first values that are never discarded. A
+/// run retains as many.
 const WHOLE: u64 = 1 << 26;
 
 /// Ratio of the number of values that a restart retains to the n that needed discarded values.
@@ -51,8 +51,8 @@ const GROWTH: u64 = 4;
 /// The retained values are:
 ///
 /// - a game with a sparse space: every value up to 2^26 (128 MiB) or the last known rare position of the game
-///   ([`Rule::known_last_rare`]), then these and at least the last [`Solver::lookback`] values. For Grundy's
-///   game to 2·10^8, that is 67.1 million values and at most 60.6 million more;
+///   ([`Rule::known_last_rare`]), then these and at least twice [`Solver::lookback`] last values. Grundy's
+///   game to 10^9 needs 520 MB in all;
 /// - a game without splits: as many values as its largest removal, and at most half as many again;
 /// - any other game, and [`Method::Definition`]: every value, because each new value depends on all of them.
 ///
@@ -89,7 +89,7 @@ impl ValueStream {
         ValueStream::retaining(rule, method, to, WHOLE.max(known))
     }
 
-    /// A stream that retains every value until it has `whole` of them.
+    /// A stream that retains every value until it has `whole` of them, and never discards these.
     fn retaining(rule: &Rule, method: Method, to: u64, whole: u64) -> Result<ValueStream> {
         let has_splits = rule.splits().next().is_some();
         // Without splits the methods compute the same way, but only the definition never reads all earlier values.
@@ -152,12 +152,12 @@ impl ValueStream {
         Ok(())
     }
 
-    /// Number of last values that the solver needs besides the first; `None` for all values.
+    /// Number of last values to retain besides the first; `None` for all values.
     fn needed(&self) -> Option<u64> {
         if self.rule.splits().next().is_none() {
             return Some(self.rule.max_remove());
         }
-        self.solver.lookback()
+        self.solver.lookback().map(|values| values.saturating_mul(LOOKBACKS))
     }
 
     /// Begins again at G(0), and retains more values than before.

@@ -1,6 +1,5 @@
 use super::*;
 use crate::kernel::Kernel;
-use crate::period::preperiod::copy::Ends;
 use crate::period::primes::prime_factors;
 use crate::period::{Subject, exceptions};
 use crate::solver::{Histogram, SequenceStats, values};
@@ -51,28 +50,4 @@ fn two_copies_show_the_same_facts_as_the_whole_table() {
         let wrong = ProvedPeriod { period: p + 2, ..proved }.offset_copies_retaining(1 << 17, |_, _| true);
         assert!(matches!(wrong, Err(Error::Differs { .. })), "{game}: {wrong:?}");
     }
-}
-
-#[test]
-fn reads_of_both_ends_succeed_and_reads_of_dropped_values_are_refused() {
-    let mut ends = Ends { head: Vec::new(), start: 0, last: Vec::new(), most: 10 };
-    let values: Vec<u16> = (0..1000).collect();
-    for (i, piece) in values.chunks(7).enumerate() {
-        ends.push(piece);
-        ends.free(20);
-        let count = ends.len();
-        assert_eq!(count, 1000.min(7 * (i as u64 + 1)));
-        let freed = ends.discarded();
-        assert!(freed.is_empty() || (freed.start == 10 && count - freed.end >= 20 && count - freed.end < 37));
-        for (from, to) in [(0, count.min(10)), (freed.end.min(count), count), (0, count), (5, count.min(15))] {
-            let mut out = vec![0; index(to - from)];
-            match ends.read(from, &mut out) {
-                Ok(()) => assert_eq!(out, &values[index(from)..index(to)]),
-                Err(e) => {
-                    assert!(matches!(e, Error::Discarded { .. }) && from < freed.end && to > freed.start, "{from} {to}")
-                }
-            }
-        }
-    }
-    assert!(!ends.discarded().is_empty());
 }

@@ -120,6 +120,16 @@ fn lookups_beyond_the_copy_are_marked_in_the_codes_before_the_block() {
     }
 }
 
+/// The candidates of the n after these values, the largest of which is stated as `max_value`, and their codes.
+fn stream_after(rule: &Rule, space: SparseSpace, past: &[u16], max_value: u16) -> (CandidateStream, Codes) {
+    let rare_positions = space.rare_positions(0, past).collect();
+    let stats = SequenceStats { rare_positions, max_value, ..SequenceStats::default() };
+    let stream = CandidateStream::new(rule, space, Kernel::best(), stats, past).unwrap();
+    let mut codes = Codes::new(space, 0);
+    codes.push(past);
+    (stream, codes)
+}
+
 /// The solver discards the candidates after a new rare position, so the producer stops as soon as it can.
 #[test]
 fn the_producer_stops_when_the_worker_is_gone() {
@@ -127,18 +137,8 @@ fn the_producer_stops_when_the_worker_is_gone() {
         let rule: Rule = game.parse().unwrap();
         let past = values(&rule, Method::Sparse(Kernel::best()), 200_000).unwrap();
         let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
-        let rare_positions = space.rare_positions(0, &past).collect();
         // A large maximum among the earlier values makes the stream use 16-bit values.
-        let mut stream = CandidateStream::new(
-            &rule,
-            space,
-            Kernel::best(),
-            SequenceStats { rare_positions, max_value: largest, ..SequenceStats::default() },
-            past.as_slice(),
-        )
-        .unwrap();
-        let mut codes = Codes::new(space, 0);
-        codes.push(&past);
+        let (mut stream, codes) = stream_after(&rule, space, &past, largest);
         let (mut producer, worker) =
             pipeline(&codes, Kernel::best(), stream.plan(), BlockLimits::up_to(u64::MAX), VecDeque::new());
         drop(worker);
@@ -154,17 +154,7 @@ fn the_worker_does_not_wait_for_a_producer_that_is_gone() {
     let past = values(&rule, Method::Sparse(Kernel::best()), 100_000).unwrap();
     let solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, past.as_slice()).unwrap();
     let space = solver.space();
-    let rare_positions = space.rare_positions(0, &past).collect();
-    let stream = CandidateStream::new(
-        &rule,
-        space,
-        Kernel::best(),
-        SequenceStats { rare_positions, max_value: 255, ..SequenceStats::default() },
-        past.as_slice(),
-    )
-    .unwrap();
-    let mut codes = Codes::new(space, 0);
-    codes.push(&past);
+    let (stream, codes) = stream_after(&rule, space, &past, 255);
     let (mut producer, worker) =
         pipeline(&codes, Kernel::best(), stream.plan(), BlockLimits::up_to(u64::MAX), VecDeque::new());
     assert!(producer.send(&[1, 2, 3], &stream.plan(), Vec::new()));
