@@ -10,7 +10,7 @@
 
 use super::planes::{MOST_ROWS, first_code, for_kept, number};
 use super::probes::FarProbes;
-use super::{BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, NONE, Probe, scalar};
+use super::{BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, NONE, Probe};
 use std::arch::x86_64::*;
 
 /// Whether this processor has all instructions that the functions of this file use.
@@ -205,6 +205,8 @@ fn distances<const N: usize>(far: FarProbes<'_>, lane: usize, candidates: &[__m2
     distance
 }
 
+/// Compares as `avx512::find_each` does. What follows a hit stands in both functions: shared by a function of its own,
+/// it is slower (docs/PERFORMANCE.md).
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
 pub(super) fn find_each(a: &[u8], b: &[u8], wanted: &mut Vec<u8>, mut good: impl FnMut(u8, usize) -> bool) {
     let count = a.len().min(b.len());
@@ -212,7 +214,6 @@ pub(super) fn find_each(a: &[u8], b: &[u8], wanted: &mut Vec<u8>, mut good: impl
     let mut left = count;
     while left >= 4 * HALF && !wanted.is_empty() {
         left -= 4 * HALF;
-        let rows = [a, b].map(|row| &row[left..left + 4 * HALF]);
         let options =
             [pairs(a, b, left), pairs(a, b, left + HALF), pairs(a, b, left + 2 * HALF), pairs(a, b, left + 3 * HALF)];
         let mut k = 0;
@@ -233,14 +234,19 @@ pub(super) fn find_each(a: &[u8], b: &[u8], wanted: &mut Vec<u8>, mut good: impl
             for i in 0..4 {
                 hits[i] = _mm256_movemask_epi8(equal[i]).cast_unsigned();
             }
-            if scalar::accepts_hit(rows, code, hits.map(u64::from), |at| good(code, count - left - at)) {
+            // One past the last hit, which `good` sees first; computed without a branch.
+            let ends =
+                [0, 1, 2, 3].map(|i| if hits[i] == 0 { 0 } else { (i + 1) * HALF - hits[i].leading_zeros() as usize });
+            let last = left + ends.into_iter().fold(0, usize::max) - 1;
+            let mut others = (left..last).rev().filter(|&at| a[at] ^ b[at] == code);
+            if good(code, count - last) || others.any(|at| good(code, count - at)) {
                 wanted.swap_remove(k);
             } else {
                 k += 1;
             }
         }
     }
-    scalar::find_each(&a[..left], &b[..left], wanted, |code, pairs| good(code, count - left + pairs));
+    super::scalar::find_each(&a[..left], &b[..left], wanted, |code, pairs| good(code, count - left + pairs));
 }
 
 /// The XORs of the 32 pairs from `from` on.

@@ -148,17 +148,3 @@ pub(super) fn find_each(a: &[u8], b: &[u8], wanted: &mut Vec<u8>, mut good: impl
         }
     }
 }
-
-/// Whether `good` accepts a position at which the XOR of the two rows is `code`: the last position first, then the
-/// others backwards. Each row has four registers; bit j of `hits[i]` is set if the XOR at lane j of register i is
-/// `code`, and at least one bit is set.
-#[inline]
-pub(super) fn accepts_hit([a, b]: [&[u8]; 2], code: u8, hits: [u64; 4], mut good: impl FnMut(usize) -> bool) -> bool {
-    // One past the last hit of each register, computed without a branch.
-    let ends = [0, 1, 2, 3].map(|i| {
-        let lanes = (u64::BITS - hits[i].leading_zeros()) as usize;
-        if lanes == 0 { 0 } else { i * (a.len() / 4) + lanes }
-    });
-    let last = ends.into_iter().fold(0, usize::max) - 1;
-    good(last) || (0..last).rev().any(|at| a[at] ^ b[at] == code && good(at))
-}

@@ -38,7 +38,6 @@ pub(in crate::kernel) fn find_each(a: &[u8], b: &[u8], wanted: &mut Vec<u8>, mut
     let mut left = count;
     while left >= 4 * LANES && !wanted.is_empty() {
         left -= 4 * LANES;
-        let rows = [a, b].map(|row| &row[left..left + 4 * LANES]);
         let options = [
             pairs(a, b, left),
             pairs(a, b, left + LANES),
@@ -58,7 +57,12 @@ pub(in crate::kernel) fn find_each(a: &[u8], b: &[u8], wanted: &mut Vec<u8>, mut
                 k += 1;
                 continue;
             }
-            if scalar::accepts_hit(rows, code, hits, |at| good(code, count - left - at)) {
+            // One past the last hit, which `good` sees first; computed without a branch.
+            let ends =
+                [0, 1, 2, 3].map(|i| if hits[i] == 0 { 0 } else { (i + 1) * LANES - hits[i].leading_zeros() as usize });
+            let last = left + ends.into_iter().fold(0, usize::max) - 1;
+            let mut others = (left..last).rev().filter(|&at| a[at] ^ b[at] == code);
+            if good(code, count - last) || others.any(|at| good(code, count - at)) {
                 wanted.swap_remove(k);
             } else {
                 k += 1;
