@@ -10,6 +10,7 @@
 
 use super::planes::{MOST_ROWS, first_code, for_kept, number};
 use super::probes::FarProbes;
+use super::wide::{PAIRS_PER_STEP, WIDE_LANES, WideParts};
 use super::{BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, NONE, Probe};
 use std::arch::x86_64::*;
 
@@ -256,4 +257,37 @@ fn pairs(a: &[u8], b: &[u8], from: usize) -> __m256i {
     let (a, b) = (&a[from..from + HALF], &b[from..from + HALF]);
     // SAFETY: both slices have as many bytes as a register.
     unsafe { _mm256_xor_si256(_mm256_loadu_si256(a.as_ptr().cast()), _mm256_loadu_si256(b.as_ptr().cast())) }
+}
+
+/// As `avx512::wide_hits`, in two halves of 16 lanes.
+#[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
+pub(super) fn wide_hits<const K: usize>(parts: WideParts<'_>, rows: &[[u16; WIDE_LANES]; K]) -> [u32; K] {
+    let load = |values: &[u16; WIDE_LANES], half: usize| {
+        // SAFETY: each half of the lanes has as many bytes as a register.
+        unsafe { _mm256_loadu_si256(values.as_ptr().add(half * WIDE_LANES / 2).cast()) }
+    };
+    let mut hits = [0; K];
+    for half in 0..2 {
+        let candidates = rows.each_ref().map(|row| load(row, half));
+        let mut least = [_mm256_set1_epi16(-1); K];
+        for part in parts.list {
+            let value = _mm256_set1_epi16(part.value.cast_signed());
+            let option = _mm256_xor_si256(load(parts.others(part), half), value);
+            for k in 0..K {
+                least[k] = _mm256_min_epu16(least[k], _mm256_xor_si256(option, candidates[k]));
+            }
+        }
+        for k in 0..K {
+            let zero = _mm256_cmpeq_epi16(least[k], _mm256_setzero_si256());
+            // Two equal bits per lane; every second one is kept.
+            let bits = _pext_u32(_mm256_movemask_epi8(zero).cast_unsigned(), 0x5555_5555);
+            hits[k] |= bits << (half * WIDE_LANES / 2);
+        }
+    }
+    hits
+}
+
+#[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
+pub(super) fn find_values(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], wanted: &mut Vec<u16>) {
+    super::wide::find_values(a, b, wanted);
 }

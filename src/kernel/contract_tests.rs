@@ -367,3 +367,45 @@ fn every_kernel_finds_the_first_good_pair_of_each_code() {
     let counts = [found, missed, refused];
     assert!(counts.iter().all(|&count| count > 1000), "{counts:?}: not the intended cases");
 }
+
+/// Values of 9 to 16 bits, parts anywhere in the window, and candidates that some parts hit.
+#[test]
+fn wide_jobs_give_the_options_of_their_parts() {
+    let random = &mut Random::new("wide jobs");
+    for _ in 0..200 {
+        let values = 1usize << (9 + random.index(8));
+        let at = 1 + random.index(3000);
+        let window: Vec<u16> = (0..at + WIDE_LANES).map(|_| random.index(values) as u16).collect();
+        let count = [0, 1, 2, 3, 60, 500][random.index(6)];
+        let parts: Vec<WidePart> =
+            (0..count).map(|_| WidePart { offset: random.index(at + 1), value: random.index(values) as u16 }).collect();
+        let option = |lane: usize, part: &WidePart| window[at + lane - part.offset] ^ part.value;
+        let mut candidates = WideCandidates::new();
+        let most = 1 + random.index(WIDE_CANDIDATES);
+        for lane in 0..WIDE_LANES {
+            let mut list: Vec<u16> = (0..random.index(most + 1)).map(|_| random.index(values) as u16).collect();
+            if let (Some(first), Some(part)) = (list.first_mut(), parts.first()) {
+                *first = option(lane, part);
+            }
+            list.sort_unstable();
+            assert!(list.into_iter().all(|candidate| candidates.push(lane, candidate)));
+        }
+        for kernel in Kernel::available() {
+            let mut left = candidates.clone();
+            kernel.drop_hits(&window, at, &parts, &mut left);
+            for lane in 0..WIDE_LANES {
+                let is_open = |candidate: &u16| parts.iter().all(|part| option(lane, part) != *candidate);
+                let expected: Vec<u16> = candidates.of(lane).filter(is_open).collect();
+                assert_eq!(left.of(lane).collect::<Vec<u16>>(), expected, "{kernel}, lane {lane}");
+            }
+            let mut seen = vec![0; MARK_LANES * values];
+            kernel.mark_values(&window, at, &parts, &mut seen);
+            for (lane, seen) in seen.chunks(values).enumerate() {
+                for (v, &seen) in (0..=u16::MAX).zip(seen) {
+                    let expected = parts.iter().any(|part| option(lane, part) == v);
+                    assert_eq!(seen == 1, expected, "{kernel}, lane {lane}, value {v}");
+                }
+            }
+        }
+    }
+}

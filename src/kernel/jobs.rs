@@ -77,6 +77,7 @@ macro_rules! dispatch {
         }
     };
 }
+pub(super) use dispatch;
 
 /// The jobs of the candidate stream.
 impl Kernel {

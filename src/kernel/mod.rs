@@ -30,6 +30,7 @@ mod portable;
 mod probes;
 mod recurrence;
 mod scalar;
+mod wide;
 
 use crate::error::{Error, Result};
 use jobs::PAIRS_BETWEEN_TESTS;
@@ -39,6 +40,7 @@ pub(crate) use probes::{Probe, Probes};
 pub(crate) use recurrence::Recurrence;
 use std::fmt;
 use std::str::FromStr;
+pub(crate) use wide::{MARK_LANES, WIDE_CANDIDATES, WIDE_LANES, WideCandidates, WidePart};
 
 /// A kernel that this processor supports.
 ///

@@ -36,7 +36,7 @@ const fn one_in(lookups: usize) -> u64 {
 
 /// 64 pseudorandom bits that decide whether a group is audited: output number `group` of the generator SplitMix64 with
 /// this seed.
-fn choice(seed: u64, group: u64) -> u64 {
+pub(super) fn choice(seed: u64, group: u64) -> u64 {
     split_mix(seed, group)
 }
 

@@ -65,6 +65,8 @@ pub(super) struct Streams {
     pub(super) block: Vec<u16>,
     /// Length of the next block.
     next_length: usize,
+    /// Whether the next value has no byte code, or the last value has none.
+    needs_wide: bool,
 }
 
 #[cfg(test)]
@@ -75,8 +77,8 @@ impl Streams {
     }
 }
 
-/// The candidates of a block and where the stream stopped, or the error that ended it.
-type CandidateBlock = Result<(Vec<u16>, Stop)>;
+/// The candidates of a block, and where the stream stopped.
+type CandidateBlock = (Vec<u16>, Stop);
 
 impl Streams {
     /// The streams between two blocks. `codes` holds everything that they read.
@@ -90,7 +92,13 @@ impl Streams {
             audit: None,
             block: Vec::new(),
             next_length: SMALLEST_BLOCK,
+            needs_wide: false,
         }
+    }
+
+    /// Whether the streams cannot continue, because a value has no byte code. Every value before it was returned.
+    pub(super) fn needs_wide(&self) -> bool {
+        self.needs_wide
     }
 
     /// Compares the data of both streams with its state at creation. `past` holds all proved values.
@@ -120,14 +128,17 @@ impl Streams {
         out: &mut Vec<u16>,
     ) -> Result<()> {
         let length = self.schedule(limits.end);
-        self.forget(past)?;
+        self.forget(past.len())?;
         let (next, checked) = self.join_streams(past, length, limits)?;
         work.exhaustive_searches += checked.exhaustive_searches;
         work.depth = work.depth.max(checked.depth);
         let before = out.len();
         let accepted = match checked.missing {
             Some(rare) => self.accept_rare(rare, past, limits, out),
-            None => self.accept_block(next, past, limits, out),
+            None => {
+                self.accept_block(next, limits, out);
+                Ok(())
+            }
         };
         work.witnessed += (out.len() - before) as u64;
         match checked.missing {
@@ -146,10 +157,9 @@ impl Streams {
     }
 
     /// Forgets the codes that no stream reads from now on.
-    fn forget<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
-        let start = past.len();
+    fn forget(&mut self, start: u64) -> Result<()> {
         let horizon = start.saturating_sub(self.candidates.reach().max(self.witnesses.lookback()));
-        self.candidates.forget(start, horizon, &mut self.codes, past)
+        self.candidates.forget(start, horizon, &mut self.codes)
     }
 
     /// Runs both streams side by side: the next `length` candidates, and the witnesses of the waiting block. Appends
@@ -202,6 +212,11 @@ impl Streams {
             let hole = (freed.start, freed.end);
             return Err(Error::Discarded { from: 0, to: n, hole, heap: Some(n) });
         }
+        if value >= self.candidates.space().coded() {
+            out.push(value);
+            self.needs_wide = true;
+            return Ok(());
+        }
         self.block.clear();
         self.ahead.clear();
         self.candidates.truncate(n);
@@ -217,29 +232,19 @@ impl Streams {
     }
 
     /// Accepts the waiting block, and lets the candidates `next` wait in its place.
-    fn accept_block<S: Sequence + ?Sized>(
-        &mut self,
-        next: CandidateBlock,
-        past: &S,
-        limits: BlockLimits,
-        out: &mut Vec<u16>,
-    ) -> Result<()> {
+    fn accept_block(&mut self, next: CandidateBlock, limits: BlockLimits, out: &mut Vec<u16>) {
         out.append(&mut self.block);
-        let (next, stop) = next?;
+        let (next, stop) = next;
         let nothing_waits = next.is_empty();
         self.block = next;
         self.next_length = (self.next_length * 2).min(limits.longest).min(self.candidates.longest_block());
-        if stop == Stop::TooWide && nothing_waits {
-            let first = out.len() - index(self.candidates.end() - past.len());
-            self.candidates.widen(&Appended { first: past, more: &out[first..] })?;
-        }
-        Ok(())
+        self.needs_wide = stop == Stop::TooWide && nothing_waits;
     }
 }
 
 /// The next `length` candidates, which the stream also sends to the other end of the pipeline.
 fn next_candidates(candidates: &mut CandidateStream, length: usize, producer: &mut Producer) -> CandidateBlock {
-    if length == 0 { Ok((Vec::new(), Stop::Done)) } else { candidates.block(length, producer) }
+    if length == 0 { (Vec::new(), Stop::Done) } else { candidates.block(length, producer) }
 }
 
 /// The search for the witnesses of one block.

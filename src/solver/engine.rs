@@ -1,4 +1,5 @@
-//! The three ways to compute values: by the definition, by comparing all pairs of parts, and with a sparse space.
+//! The four ways to compute values: by the definition, by comparing all pairs of parts, and with a sparse space, on byte
+//! codes or on values of any size.
 //!
 //! The engine that continues a sequence is created from the earlier values. Without a space it needs all of them. With
 //! a space it needs the rare positions, the last values above 255, the largest value and the last values up to the
@@ -8,6 +9,7 @@ use super::block::Streams;
 use super::candidates::CandidateStream;
 use super::codes::Codes;
 use super::exhaustive::ExhaustiveSolver;
+use super::wide::WideSolver;
 use super::window::Window;
 use super::witnesses::{self, Witnesses};
 use super::{Method, SequenceStats, Solver, SparseSpace, may_be_sparse};
@@ -58,8 +60,21 @@ pub(super) enum Engine {
     Definition(Window<u16>),
     /// All pairs, many at once.
     Exhaustive(ExhaustiveSolver),
-    /// Candidates and witnesses in a sparse space.
+    /// Candidates and witnesses in a sparse space, on byte codes.
     Sparse(Box<Streams>),
+    /// A sparse space on values of any size.
+    Wide(Box<WideSolver>),
+}
+
+impl Engine {
+    /// The rare positions, ascending, with their values; `None` without a sparse space.
+    pub(super) fn rare_positions(&self) -> Option<&[(u64, u16)]> {
+        match self {
+            Engine::Definition(_) | Engine::Exhaustive(_) => None,
+            Engine::Sparse(streams) => Some(streams.candidates.rare_positions()),
+            Engine::Wide(solver) => Some(solver.rare_positions()),
+        }
+    }
 }
 
 impl Solver {
@@ -86,6 +101,10 @@ impl Solver {
             max_value: self.max_value,
             ..SequenceStats::default()
         };
+        // If the lowest bit of the mask is above bit 8, only values below 256 have codes: too few to begin with codes.
+        if self.max_value >= self.space.coded() || self.space.coded() < 512 || self.prefers_wide {
+            return Ok(Engine::Wide(Box::new(WideSolver::new(&self.rule, self.space, kernel, stats, past)?)));
+        }
         let candidates = CandidateStream::new(&self.rule, self.space, kernel, stats, past)?;
         let witnesses = Witnesses::new(&self.rule, self.space, kernel, seen.large, past)?;
         let start = past.len().saturating_sub(candidates.reach().max(witnesses.lookback()));

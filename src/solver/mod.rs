@@ -38,6 +38,7 @@ mod pipeline;
 mod review;
 mod stream;
 mod tuning;
+mod wide;
 mod window;
 mod witnesses;
 
@@ -131,6 +132,8 @@ pub struct Solver {
     parallelism: Parallelism,
     /// Seed that selects the audited groups; `None` without an audit.
     audit: Option<u64>,
+    /// Whether the wide solver computes values that have byte codes.
+    prefers_wide: bool,
     /// Whether an error occurred, which may have left the streams at different positions.
     failed: bool,
 }
@@ -179,6 +182,8 @@ impl Solver {
             review: SpaceReview {
                 built_in: built_in.is_some() && (space.is_none() || space == built_in),
                 fixed: false,
+                searches: 0,
+                reviewed_at: past.len(),
                 due_at: past.len().max(BOOTSTRAP),
                 rare_positions: 0,
             },
@@ -188,6 +193,7 @@ impl Solver {
             largest_block: BLOCK,
             parallelism: Parallelism::of_pool(),
             audit: None,
+            prefers_wide: false,
             failed: false,
         };
         if past.len() >= BOOTSTRAP && solver.space != SparseSpace::NONE && method != Method::Definition {
@@ -236,10 +242,7 @@ impl Solver {
     /// The space in use; [`SparseSpace::NONE`] before one is found.
     #[must_use]
     pub fn space(&self) -> SparseSpace {
-        match self.engine {
-            Engine::Definition(_) | Engine::Exhaustive(_) => SparseSpace::NONE,
-            Engine::Sparse(_) => self.space,
-        }
+        if self.engine.rare_positions().is_some() { self.space } else { SparseSpace::NONE }
     }
 
     /// The number of rare positions among the values computed so far, and the last of them. n = 0 is a rare position.
@@ -247,12 +250,9 @@ impl Solver {
     /// returned.
     #[must_use]
     pub fn count_rare_positions(&self, handed_out: u64) -> (u64, u64) {
-        match &self.engine {
-            Engine::Definition(_) | Engine::Exhaustive(_) => (handed_out, handed_out.saturating_sub(1)),
-            Engine::Sparse(streams) => {
-                let rare_positions = streams.candidates.rare_positions();
-                (rare_positions.len() as u64, rare_positions.last().map_or(0, |rare| rare.0))
-            }
+        match self.engine.rare_positions() {
+            None => (handed_out, handed_out.saturating_sub(1)),
+            Some(rare) => (rare.len() as u64, rare.last().map_or(0, |rare| rare.0)),
         }
     }
 
@@ -260,10 +260,8 @@ impl Solver {
     /// space is in use. A new rare position or an exhaustive search may still need other values.
     #[must_use]
     pub fn lookback(&self) -> Option<u64> {
-        match &self.engine {
-            Engine::Definition(_) | Engine::Exhaustive(_) => None,
-            Engine::Sparse(_) => Some(lookback(&self.rule, self.count_rare_positions(0).1)),
-        }
+        let last_rare = self.engine.rare_positions()?.last().map_or(0, |rare| rare.0);
+        Some(lookback(&self.rule, last_rare))
     }
 
     /// Compares the data in memory that later values depend on with its state at creation, because a single flipped bit
@@ -276,6 +274,7 @@ impl Solver {
             Engine::Definition(values) => values.agrees_with(past),
             Engine::Exhaustive(solver) => solver.check_memory(past),
             Engine::Sparse(streams) => streams.check_memory(past),
+            Engine::Wide(solver) => solver.check_memory(past),
         }
     }
 
@@ -367,6 +366,15 @@ impl Solver {
                     let threads = self.parallelism.in_pool();
                     let limits = BlockLimits { end: limit, longest: self.largest_block, threads };
                     streams.step(past, limits, &mut self.work, out)?;
+                    let needs_wide = streams.needs_wide();
+                    self.prove_largest(past, before, out)?;
+                    self.widen(&Appended { first: past, more: &out[before..] }, needs_wide)?;
+                }
+                Engine::Wide(solver) => {
+                    solver.set_audit(self.audit);
+                    let threads = self.parallelism.in_pool();
+                    let limits = BlockLimits { end: before_review, longest: self.largest_block, threads };
+                    solver.step(past, limits, &mut self.work, out)?;
                     self.prove_largest(past, before, out)?;
                 }
             }

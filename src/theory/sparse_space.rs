@@ -160,18 +160,36 @@ impl Histogram {
     /// Any error of reading `past`.
     pub fn of<S: Sequence + ?Sized>(past: &S) -> Result<Histogram> {
         let mut histogram = Histogram { counts: [vec![0; 1], vec![0; 1]] };
-        for_each_piece(past, 1, past.len(), |from, values| {
+        histogram.add(past, 1, 1)?;
+        Ok(histogram)
+    }
+
+    /// Counts each of the values from n = `from` ≥ 1 on as `weight` values more.
+    ///
+    /// # Errors
+    /// Any error of reading `past`.
+    pub(crate) fn add<S: Sequence + ?Sized>(&mut self, past: &S, from: u64, weight: i64) -> Result<()> {
+        for_each_piece(past, from, past.len(), |from, values| {
             for (n, &v) in (from..).zip(values) {
                 let v = usize::from(v);
                 let length = (v + 1).next_power_of_two();
-                if length > histogram.counts[0].len() {
-                    histogram.counts.iter_mut().for_each(|counts| counts.resize(length, 0));
+                if length > self.counts[0].len() {
+                    self.counts.iter_mut().for_each(|counts| counts.resize(length, 0));
                 }
-                histogram.counts[usize::from(n & 1 == 1)][v] += 1;
+                self.counts[usize::from(n & 1 == 1)][v] += weight;
             }
             Ok(())
-        })?;
-        Ok(histogram)
+        })
+    }
+
+    /// The number of rare positions under a space, n = 0 included.
+    #[must_use]
+    pub(crate) fn rare_positions(&self, space: SparseSpace) -> u64 {
+        let rare = |odd: usize| {
+            let counts = (0..=u16::MAX).zip(&self.counts[odd]);
+            counts.filter(|&(v, _)| space.class(v, odd == 1) == 0).map(|(_, &count)| count).sum::<i64>()
+        };
+        u64::try_from(1 + rare(0) + rare(1)).expect("a count")
     }
 
     /// The admissible space with the fewest rare positions, and their number (n = 0 included).

@@ -11,6 +11,7 @@ mod least;
 mod mark;
 mod near;
 mod recurrence;
+mod wide;
 
 use super::probes::FarProbes;
 use super::{LANES, Lanes, Probe};
@@ -21,6 +22,7 @@ pub(super) use mark::mark;
 pub(super) use near::near;
 pub(super) use recurrence::recurrence;
 use std::arch::x86_64::*;
+pub(super) use wide::{find_values, wide_hits};
 
 /// Whether this processor has all instructions that the functions of this folder use.
 pub(super) fn is_available() -> bool {

@@ -70,7 +70,7 @@ impl CandidateBench {
         let limits = BlockLimits { end: u64::MAX, longest: BLOCK, threads: Threads::ONE };
         let (mut producer, _worker) =
             pipeline(&self.codes, self.stream.kernel, self.stream.plan(), limits, VecDeque::new());
-        let (candidates, stop) = self.stream.block(length, &mut producer)?;
+        let (candidates, stop) = self.stream.block(length, &mut producer);
         assert!(stop == Stop::Done, "a candidate without a byte code");
         self.stream.truncate(start);
         Ok(candidates)

@@ -33,10 +33,8 @@
 //! marked, one byte each. The 16 codes ([`BEYOND`](crate::kernel::BEYOND)) just above the considered codes are
 //! candidates too; when such a code is the least one left, the stream also reads the marked lookups, which are fewer.
 //!
-//! Values at or above [`SparseSpace::coded`] have no byte code. This bound is 512, or 256 if the lowest bit of the mask
-//! is above bit 8. In the first case the stream switches to 16-bit values and a set of them (`wide`) when the first
-//! such value appears; in the second it starts with them. This path is exact and slower, and few games need it (.004
-//! has values above 6000).
+//! Values at or above [`SparseSpace::coded`] have no byte code. The stream stops before the first of them
+//! ([`Stop::TooWide`]), and the wide solver ([`wide`](super::wide)) continues.
 //!
 //! Invariant: after [`CandidateStream::block`] the stream is ahead of the proved values; [`CandidateStream::truncate`]
 //! takes it back.
@@ -50,7 +48,6 @@ mod learning;
 mod recurrence;
 #[cfg(test)]
 mod tests;
-mod wide;
 mod windows;
 
 use super::SequenceStats;
@@ -98,7 +95,7 @@ pub(super) struct CandidateStream {
 pub(super) enum Stop {
     /// The block is complete.
     Done,
-    /// The next value has no byte code; [`CandidateStream::widen`] is needed once all before it is proved.
+    /// The next value has no byte code.
     TooWide,
 }
 
@@ -114,8 +111,6 @@ impl CandidateStream {
         stats: SequenceStats,
         past: &S,
     ) -> Result<CandidateStream> {
-        // If the lowest bit of the mask is above bit 8, only values below 256 have codes: too few to begin with codes.
-        let is_wide = stats.max_value >= space.coded() || space.coded() < 512;
         let first_stage = StageBudget { keep: kernel::CANDIDATES, from: cost::UNLEARNT_LOOKUPS };
         let mut stream = CandidateStream {
             rule: rule.clone(),
@@ -128,7 +123,7 @@ impl CandidateStream {
             tuning: Tuning::default(),
             unresolved: 0,
             fallback: FallbackPenalty::default(),
-            windows: ValueWindows::new(space, past.len(), is_wide),
+            windows: ValueWindows::new(space, past.len()),
             threads: Threads::ONE,
         };
         for m in rule.moves().iter().filter(|m| m.leaves == Leaves::One && space.keeps_class(m.remove, m.constant)) {
@@ -186,13 +181,14 @@ impl CandidateStream {
     ///
     /// # Errors
     /// Any error of reading `past`.
+    ///
+    /// # Panics
+    /// If the value has no byte code.
     pub(super) fn push_rare<S: Sequence + ?Sized>(&mut self, value: u16, past: &S) -> Result<()> {
         let n = past.len();
         assert_eq!(n, self.end(), "a rare value must follow the last proved value");
         self.enter(n, value);
-        if value >= self.space.coded() && !self.windows.is_wide() {
-            self.widen(past)?;
-        } else if self.windows.start() > 0 {
+        if self.windows.start() > 0 {
             // The lookups of the new rare position read all values from G(1) on.
             self.windows.refill(past, self.lookback())?;
         }
@@ -200,13 +196,9 @@ impl CandidateStream {
         Ok(())
     }
 
-    /// Switches to 16-bit values. `past` holds every value up to the end of the stream.
-    ///
-    /// # Errors
-    /// Any error of reading `past`.
-    pub(super) fn widen<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
-        self.windows.widen();
-        self.windows.refill(past, self.lookback())
+    /// The space of the stream.
+    pub(super) fn space(&self) -> SparseSpace {
+        self.space
     }
 
     /// Takes the stream back to `end` and keeps everything before it.
@@ -216,52 +208,35 @@ impl CandidateStream {
     }
 
     /// Forgets the values that positions from `proved` on do not read, and the codes before `horizon`, which the shared
-    /// `codes` forget as well. No later check would notice a change in forgotten data, so this compares the data first:
-    /// the codes with the other copy and, on the 16-bit path, the values with `past`.
+    /// `codes` forget as well. No later check would notice a change in forgotten codes, so this first compares them with
+    /// the other copy.
     ///
     /// # Errors
-    /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
-    pub(super) fn forget<S: Sequence + ?Sized>(
-        &mut self,
-        proved: u64,
-        horizon: u64,
-        codes: &mut Codes,
-        past: &S,
-    ) -> Result<()> {
-        let lookback = self.lookback();
-        let values_from = proved.saturating_sub(if self.windows.is_wide() { lookback.codes } else { lookback.values });
-        self.windows.forget_values(values_from, past)?;
+    /// [`Error::Flipped`] at the first difference.
+    pub(super) fn forget(&mut self, proved: u64, horizon: u64, codes: &mut Codes) -> Result<()> {
+        self.windows.forget_values(proved.saturating_sub(self.lookback().values));
         self.windows.forget_codes(horizon, codes, |n| self.rare_positions.contains(n))
     }
 
     /// Computes the next `length` candidates and sends them to the other end of the pipeline piece by piece. Computes
     /// fewer when one has no byte code, or when the other end is gone.
-    ///
-    /// # Errors
-    /// [`Error::ValueTooLarge`] on the 16-bit path.
-    pub(super) fn block(&mut self, length: usize, producer: &mut Producer) -> Result<(Vec<u16>, Stop)> {
+    pub(super) fn block(&mut self, length: usize, producer: &mut Producer) -> (Vec<u16>, Stop) {
         self.threads = producer.threads();
         let start = self.end();
         let end = start + length as u64;
         let mut stop = Stop::Done;
-        if !self.windows.is_wide() {
-            self.tune(start);
-        }
+        self.tune(start);
         while self.end() < end && stop == Stop::Done {
             let from = self.end();
             let piece = if self.plan.is_recurrence() { LONG_PIECE } else { PIPELINE_PIECE };
             let to = end.min((from + 1).next_multiple_of(piece as u64));
-            let mut used = Vec::new();
-            if self.windows.is_wide() {
-                self.wide_piece(to)?;
-            } else {
-                (stop, used) = self.piece(to, producer);
-            }
+            let (stopped, used) = self.piece(to, producer);
+            stop = stopped;
             if !producer.send(self.windows.values(from, self.end()), &self.plan, used) {
                 break;
             }
         }
-        Ok((self.windows.values(start, self.end()).to_vec(), stop))
+        (self.windows.values(start, self.end()).to_vec(), stop)
     }
 
     /// The candidates up to `to`, and the planes that were marked ahead for them.

@@ -16,29 +16,24 @@ pub(super) struct Lookback {
 }
 
 /// The last values of a sequence: byte codes for the lookups, and values for the moves that leave one heap.
-///
-/// On the 16-bit path there are no codes, and the lookups read the values.
 pub(super) struct ValueWindows {
     space: SparseSpace,
     /// The value of each code at even and at odd n.
     decoded: [[u16; 256]; 2],
-    /// Byte codes, back to the largest offset of a lookup; empty on the 16-bit path.
+    /// Byte codes, back to the largest offset of a lookup.
     codes: Window<u8>,
-    /// Values: on the 16-bit path back to the largest offset of a lookup, otherwise back to the largest removal.
+    /// Values, back to the largest removal.
     values: Window<u16>,
-    /// Whether the stream uses 16-bit values instead of codes.
-    is_wide: bool,
 }
 
 impl ValueWindows {
     /// Empty windows at the end of a sequence of `end` values.
-    pub(super) fn new(space: SparseSpace, end: u64, is_wide: bool) -> ValueWindows {
+    pub(super) fn new(space: SparseSpace, end: u64) -> ValueWindows {
         ValueWindows {
             space,
             decoded: [0, 1].map(|n| std::array::from_fn(|code| space.decode(code.to_le_bytes()[0], n))),
             codes: Window::new(end, Vec::new()),
             values: Window::new(end, Vec::new()),
-            is_wide,
         }
     }
 
@@ -51,17 +46,6 @@ impl ValueWindows {
     #[inline]
     pub(super) fn end(&self) -> u64 {
         self.values.end()
-    }
-
-    /// Whether the stream uses 16-bit values instead of codes.
-    #[inline]
-    pub(super) fn is_wide(&self) -> bool {
-        self.is_wide
-    }
-
-    /// Switches to 16-bit values; [`ValueWindows::refill`] must follow.
-    pub(super) fn widen(&mut self) {
-        self.is_wide = true;
     }
 
     /// The byte codes.
@@ -79,12 +63,6 @@ impl ValueWindows {
     /// The values at the positions `from..to`.
     pub(super) fn values(&self, from: u64, to: u64) -> &[u16] {
         self.values.slice(from, to)
-    }
-
-    /// The value window; on the 16-bit path the lookups read it.
-    #[inline]
-    pub(super) fn wide_values(&self) -> &Window<u16> {
-        &self.values
     }
 
     /// G(m) for a single heap that a move may leave: from the values, or from the codes that are not decoded yet.
@@ -105,10 +83,8 @@ impl ValueWindows {
     /// Any error of reading `past`.
     pub(super) fn refill<S: Sequence + ?Sized>(&mut self, past: &S, lookback: Lookback) -> Result<()> {
         let end = past.len();
-        let lookups_from = end.saturating_sub(lookback.codes);
-        let moves_from = end.saturating_sub(lookback.values);
-        let codes_from = if self.is_wide { end } else { lookups_from };
-        let values_from = if self.is_wide { lookups_from } else { moves_from };
+        let codes_from = end.saturating_sub(lookback.codes);
+        let values_from = end.saturating_sub(lookback.values);
         let mut codes = Vec::new();
         let mut values = Vec::new();
         for_each_piece(past, codes_from.min(values_from), end, |from, piece| {
@@ -129,9 +105,7 @@ impl ValueWindows {
 
     /// Appends the next value.
     pub(super) fn push(&mut self, value: u16) {
-        if !self.is_wide {
-            self.codes.push(self.space.code(value));
-        }
+        self.codes.push(self.space.code(value));
         self.values.push(value);
     }
 
@@ -149,16 +123,9 @@ impl ValueWindows {
         self.values.truncate(end);
     }
 
-    /// Allows the values before `from` to be dropped. On the 16-bit path this compares them with `past` first.
-    ///
-    /// # Errors
-    /// [`Error::Flipped`](crate::error::Error::Flipped) at the first difference, and any error of reading `past`.
-    pub(super) fn forget_values<S: Sequence + ?Sized>(&mut self, from: u64, past: &S) -> Result<()> {
-        if self.is_wide {
-            self.values.evictable_agrees_with(from, past)?;
-        }
+    /// Allows the values before `from` to be dropped.
+    pub(super) fn forget_values(&mut self, from: u64) {
         self.values.forget_before(from);
-        Ok(())
     }
 
     /// Allows the codes before `horizon` to be dropped, here and in the other copy, after comparing those that either
@@ -189,14 +156,11 @@ impl ValueWindows {
         self.values.agrees_with(past)
     }
 
-    /// Compares the codes with the other copy. There are none on the 16-bit path.
+    /// Compares the codes with the other copy.
     ///
     /// # Errors
     /// [`Error::Flipped`](crate::error::Error::Flipped) at the first difference.
     pub(super) fn codes_agree_with(&self, other: &Codes, is_rare: impl Fn(u64) -> bool + Sync) -> Result<()> {
-        if self.is_wide {
-            return Ok(());
-        }
         other.compare(self.codes.start(), self.codes.items(), is_rare)
     }
 }

@@ -34,7 +34,7 @@ fn marks_made_ahead_equal_those_of_the_producer() {
             let (plan, waiting) = none();
             let (mut producer, worker) = pipeline(&codes, kernel, plan, limits, waiting);
             // The first piece makes the plan and carries it to the worker.
-            let (found, _) = stream.block(PIPELINE_PIECE, &mut producer).unwrap();
+            let (found, _) = stream.block(PIPELINE_PIECE, &mut producer);
             assert!(found == later[..PIPELINE_PIECE], "{kernel}");
             let rest = producer.close();
             let recent = worker.finish();
@@ -120,10 +120,10 @@ fn lookups_beyond_the_copy_are_marked_in_the_codes_before_the_block() {
     }
 }
 
-/// The candidates of the n after these values, the largest of which is stated as `max_value`, and their codes.
-fn stream_after(rule: &Rule, space: SparseSpace, past: &[u16], max_value: u16) -> (CandidateStream, Codes) {
+/// The candidates of the n after these values, and their codes.
+fn stream_after(rule: &Rule, space: SparseSpace, past: &[u16]) -> (CandidateStream, Codes) {
     let rare_positions = space.rare_positions(0, past).collect();
-    let stats = SequenceStats { rare_positions, max_value, ..SequenceStats::default() };
+    let stats = SequenceStats { rare_positions, ..SequenceStats::default() };
     let stream = CandidateStream::new(rule, space, Kernel::best(), stats, past).unwrap();
     let mut codes = Codes::new(space, 0);
     codes.push(past);
@@ -133,18 +133,15 @@ fn stream_after(rule: &Rule, space: SparseSpace, past: &[u16], max_value: u16) -
 /// The solver discards the candidates after a new rare position, so the producer stops as soon as it can.
 #[test]
 fn the_producer_stops_when_the_worker_is_gone() {
-    for (game, largest) in [("grundy", 255), ("grundy", 60_000)] {
-        let rule: Rule = game.parse().unwrap();
-        let past = values(&rule, Method::Sparse(Kernel::best()), 200_000).unwrap();
-        let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
-        // A large maximum among the earlier values makes the stream use 16-bit values.
-        let (mut stream, codes) = stream_after(&rule, space, &past, largest);
-        let (mut producer, worker) =
-            pipeline(&codes, Kernel::best(), stream.plan(), BlockLimits::up_to(u64::MAX), VecDeque::new());
-        drop(worker);
-        let (found, _) = stream.block(1 << 17, &mut producer).unwrap();
-        assert!(found.len() <= PIPELINE_PIECE, "{} candidates that no worker takes", found.len());
-    }
+    let rule: Rule = "grundy".parse().unwrap();
+    let past = values(&rule, Method::Sparse(Kernel::best()), 200_000).unwrap();
+    let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
+    let (mut stream, codes) = stream_after(&rule, space, &past);
+    let (mut producer, worker) =
+        pipeline(&codes, Kernel::best(), stream.plan(), BlockLimits::up_to(u64::MAX), VecDeque::new());
+    drop(worker);
+    let (found, _) = stream.block(1 << 17, &mut producer);
+    assert!(found.len() <= PIPELINE_PIECE, "{} candidates that no worker takes", found.len());
 }
 
 /// A producer that fails or panics closes the pipeline, so a worker that waits for the next piece returns.
@@ -154,7 +151,7 @@ fn the_worker_does_not_wait_for_a_producer_that_is_gone() {
     let past = values(&rule, Method::Sparse(Kernel::best()), 100_000).unwrap();
     let solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, past.as_slice()).unwrap();
     let space = solver.space();
-    let (stream, codes) = stream_after(&rule, space, &past, 255);
+    let (stream, codes) = stream_after(&rule, space, &past);
     let (mut producer, worker) =
         pipeline(&codes, Kernel::best(), stream.plan(), BlockLimits::up_to(u64::MAX), VecDeque::new());
     assert!(producer.send(&[1, 2, 3], &stream.plan(), Vec::new()));

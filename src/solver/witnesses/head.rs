@@ -2,15 +2,16 @@
 
 use crate::error::{Error, Result};
 use crate::solver::checksums::hash;
+use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::sparse_space::SparseSpace;
 
 /// Number of parts 0, 1, … that the search position by position covers as smaller parts. No benchmark measures it.
-pub(super) const HEAD_PARTS: u64 = 1 << 16;
+pub(in crate::solver) const HEAD_PARTS: u64 = 1 << 16;
 
 /// The values of the parts below [`HEAD_PARTS`] and their codes. Both lists are reversed, so that the two parts of a
 /// split run side by side.
-pub(super) struct Head {
+pub(in crate::solver) struct Head {
     space: SparseSpace,
     /// G(a) at index [`HEAD_PARTS`] - 1 - a.
     values: Vec<u16>,
@@ -21,17 +22,20 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// The head of a sequence that begins with `first`, at most [`HEAD_PARTS`] values.
-    pub(super) fn new(space: SparseSpace, first: &[u16]) -> Head {
-        let mut values = first.to_vec();
-        values.resize(index(HEAD_PARTS), 0);
+    /// The head of the sequence `past`.
+    ///
+    /// # Errors
+    /// Any error of reading `past`.
+    pub(in crate::solver) fn reading<S: Sequence + ?Sized>(space: SparseSpace, past: &S) -> Result<Head> {
+        let mut values = vec![0; index(HEAD_PARTS)];
+        past.read(0, &mut values[..index(past.len().min(HEAD_PARTS))])?;
         values.reverse();
         let codes = (0..HEAD_PARTS).rev().zip(&values).map(|(a, &v)| code_of(space, a, v)).collect();
-        Head { space, values, codes, checksum: None }
+        Ok(Head { space, values, codes, checksum: None })
     }
 
     /// Enters the values from position `end` on, as many as the head holds.
-    pub(super) fn push(&mut self, end: u64, values: &[u16]) {
+    pub(in crate::solver) fn push(&mut self, end: u64, values: &[u16]) {
         for (n, &value) in (end..HEAD_PARTS).zip(values) {
             self.values[index(HEAD_PARTS - 1 - n)] = value;
             self.codes[index(HEAD_PARTS - 1 - n)] = code_of(self.space, n, value);
@@ -45,7 +49,7 @@ impl Head {
     ///
     /// # Errors
     /// [`Error::Flipped`] when they differ.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(in crate::solver) fn check(&self) -> Result<()> {
         if self.checksum.is_some_and(|checksum| self.hash() != checksum) {
             return Err(Error::Flipped { what: "the head of the table", from: 0, to: HEAD_PARTS });
         }
@@ -57,25 +61,25 @@ impl Head {
     }
 
     /// G(a) for a below [`HEAD_PARTS`].
-    pub(super) fn value(&self, a: u64) -> u16 {
+    pub(in crate::solver) fn value(&self, a: u64) -> u16 {
         self.values[index(HEAD_PARTS - 1 - a)]
     }
 
     /// The values of the parts `from..to`, descending.
     #[inline]
-    pub(super) fn values(&self, from: u64, to: u64) -> &[u16] {
+    pub(in crate::solver) fn values(&self, from: u64, to: u64) -> &[u16] {
         &self.values[index(HEAD_PARTS - to)..index(HEAD_PARTS - from)]
     }
 
     /// The codes of the parts `from..to`, descending. Rare parts have the placeholder [`u8::MAX`].
     #[inline]
-    pub(super) fn codes(&self, from: u64, to: u64) -> &[u8] {
+    pub(in crate::solver) fn codes(&self, from: u64, to: u64) -> &[u8] {
         &self.codes[index(HEAD_PARTS - to)..index(HEAD_PARTS - from)]
     }
 
     /// Flips a bit; returns whether a check would find it.
     #[cfg(test)]
-    pub(super) fn flip(&mut self, draw: u64, bit: u8) -> bool {
+    pub(in crate::solver) fn flip(&mut self, draw: u64, bit: u8) -> bool {
         let i = index(draw) % self.values.len();
         if draw.is_multiple_of(2) {
             self.values[i] ^= u16::from(bit);

@@ -6,10 +6,10 @@ use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 
 /// The values before `end`: the last ones from a window, the earlier ones from `past`.
-pub(super) struct Joined<'a, S: ?Sized> {
-    pub(super) past: &'a S,
-    pub(super) recent: &'a Window<u16>,
-    pub(super) end: u64,
+pub(in crate::solver) struct Joined<'a, S: ?Sized> {
+    pub(in crate::solver) past: &'a S,
+    pub(in crate::solver) recent: &'a Window<u16>,
+    pub(in crate::solver) end: u64,
 }
 
 impl<S: Sequence + ?Sized> Sequence for Joined<'_, S> {

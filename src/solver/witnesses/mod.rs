@@ -32,6 +32,7 @@ mod learning;
 mod tests;
 mod value_search;
 
+pub(super) use joined::Joined;
 pub(super) use large::many_first;
 
 use super::checksums::Checked;
@@ -44,7 +45,7 @@ use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Rule, Split};
 use crate::theory::sparse_space::SparseSpace;
-use head::{HEAD_PARTS, Head};
+pub(super) use head::{HEAD_PARTS, Head};
 use large::LargeValues;
 use learning::{DEPTH, Learning, Parts};
 use std::ops::Range;
@@ -109,8 +110,6 @@ impl Witnesses {
         past: &S,
     ) -> Result<Witnesses> {
         let end = past.len();
-        let mut first = vec![0; index(end.min(HEAD_PARTS))];
-        past.read(0, &mut first)?;
         let start = end.saturating_sub(LOOKBACK + rule.max_remove());
         let mut recent = vec![0; index(end - start)];
         past.read(start, &mut recent)?;
@@ -119,7 +118,7 @@ impl Witnesses {
             kernel,
             space,
             splits: rule.splits().collect(),
-            head: Head::new(space, &first),
+            head: Head::reading(space, past)?,
             recent: Window::new(start, recent),
             large: LargeValues::new(large),
             rare_below: rare_below(space),

@@ -1,0 +1,146 @@
+//! The search for pairs of any parts that give a value.
+//!
+//! Where few pairs give a value, consecutive positions often have pairs that share a part, whose value is infrequent: in
+//! .143, one in six positions has a value that only pairs with one of some dozen parts far from both ends give. So the
+//! search first tries the parts of the last pairs found.
+
+use super::WideSolver;
+use crate::error::Result;
+use crate::fault;
+use crate::solver::Work;
+use crate::solver::witnesses::{HEAD_PARTS, Joined};
+use crate::theory::definition::Sequence;
+use crate::theory::nimber::index;
+use crate::theory::rule::Split;
+use rayon::prelude::*;
+
+/// Maximum number of parts that are tried first.
+const RECENT_PARTS: usize = 512;
+
+/// Maximum number of pairs that [`Kernel::find_value`](crate::kernel::Kernel::find_value) tests after the first that
+/// gives the value, with that one.
+const LAST_TESTED: usize = 128;
+
+/// Number of pairs that one task compares.
+const TASK: u64 = 1 << 16;
+
+/// The parts of the last pairs found, the last one first. They change no value, so they need no checksum.
+#[derive(Debug, Default)]
+pub(super) struct DeepParts {
+    recent: Vec<u64>,
+}
+
+impl DeepParts {
+    /// Moves a part to the front.
+    fn note(&mut self, part: u64) {
+        match self.recent.iter().position(|&recent| recent == part) {
+            // A part that is already near the front stays: moving it would cost more than it saves.
+            Some(place) => self.recent.swap(place, place / 2),
+            None => {
+                self.recent.truncate(RECENT_PARTS - 1);
+                self.recent.push(part);
+            }
+        }
+    }
+}
+
+impl WideSolver {
+    /// The least of the values `open`, ascending, that no pair of parts of the next position n gives; `None` if pairs give all of them.
+    ///
+    /// # Errors
+    /// Any error of reading `past`.
+    pub(super) fn least_missing<S: Sequence + ?Sized>(
+        &mut self,
+        open: &[u16],
+        past: &S,
+        work: &mut Work,
+    ) -> Result<Option<u16>> {
+        let n = self.end();
+        for &target in open {
+            // Two deliberate faults, see fault.rs.
+            if fault::is("use-unproved") || (fault::is("skip-large-targets") && target > 255) {
+                continue;
+            }
+            if let Some(part) = self.recent_pair(n, target) {
+                work.depth = work.depth.max(part.min(n - part));
+                self.deep.note(part);
+                continue;
+            }
+            work.exhaustive_searches += 1;
+            let pair = self.find_pair(n, target, past).map_err(|error| error.for_heap(n))?;
+            let Some((part, other)) = pair else { return Ok(Some(target)) };
+            work.depth = work.depth.max(part);
+            // Nothing tells which of the two parts the next pairs will share.
+            self.deep.note(part);
+            self.deep.note(other);
+        }
+        Ok(None)
+    }
+
+    /// A recent part that gives the target with some split.
+    fn recent_pair(&self, n: u64, target: u16) -> Option<u64> {
+        let value = |m: u64| if m < HEAD_PARTS { Some(self.head.value(m)) } else { self.held(m) };
+        let gives = |part: &&u64| {
+            self.rule.splits().any(|split| {
+                let other = n.saturating_sub(split.remove).saturating_sub(**part);
+                let exists = other > 0 && **part > 0 && other.abs_diff(**part) >= split.min_difference;
+                exists && value(**part).zip(value(other)).is_some_and(|(a, b)| a ^ b ^ split.constant == target)
+            })
+        };
+        self.deep.recent.iter().find(gives).copied()
+    }
+
+    /// G(m) if memory holds it.
+    fn held(&self, m: u64) -> Option<u16> {
+        (self.values.start() <= m && m < self.values.end()).then(|| self.values.get(m))
+    }
+
+    /// The parts of a pair that gives the target, the smaller one first, or `None` if no pair does. Compares all pairs.
+    fn find_pair<S: Sequence + ?Sized>(&self, n: u64, target: u16, past: &S) -> Result<Option<(u64, u64)>> {
+        let all = Joined { past, recent: &self.values, end: n };
+        let tasks: Vec<(Split, u64, u64)> = self
+            .rule
+            .splits()
+            .flat_map(|split| {
+                let last = split.largest_small_part(n);
+                (1..=last).step_by(index(TASK)).map(move |from| (split, from, last.min(from + TASK - 1)))
+            })
+            .collect();
+        let find = |&(split, from, last): &(Split, u64, u64)| self.pair_between(n, (split, from, last), target, &all);
+        let found = if tasks.len() > 4 {
+            tasks.par_iter().map(find).find_map_any(Result::transpose)
+        } else {
+            tasks.iter().map(find).find_map(Result::transpose)
+        };
+        found.transpose()
+    }
+
+    /// A pair that gives the target, with the smaller part, which comes first, in `from..=last`.
+    fn pair_between<S: Sequence + ?Sized>(
+        &self,
+        n: u64,
+        (split, from, last): (Split, u64, u64),
+        target: u16,
+        all: &Joined<'_, S>,
+    ) -> Result<Option<(u64, u64)>> {
+        let length = index(last + 1 - from);
+        let others = n - split.remove - last;
+        let wanted = target ^ split.constant;
+        let mut small = vec![0; length];
+        all.read(from, &mut small)?;
+        small.reverse();
+        let mut read = Vec::new();
+        let large = if others >= self.values.start() {
+            self.values.slice(others, others + length as u64)
+        } else {
+            read.resize(length, 0);
+            all.read(others, &mut read)?;
+            &read[..]
+        };
+        let Some(pairs) = self.kernel.find_value(&small, large, wanted) else { return Ok(None) };
+        // The first pair that gives the value is among the last ones tested.
+        let tested = (from..).zip(small.iter().zip(large).rev().take(pairs)).skip(pairs.saturating_sub(LAST_TESTED));
+        let mut giving = tested.filter(|(_, (a, b))| *a ^ *b == wanted);
+        Ok(giving.next().map(|(part, _)| (part, n - split.remove - part)))
+    }
+}

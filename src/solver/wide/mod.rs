@@ -1,0 +1,330 @@
+//! The wide solver: a sparse space with values of any size, a batch of positions at a time.
+//!
+//! Let n be a position, and let the batch be the positions `start..end` around it. The options of n with a part in the
+//! batch, or with a part of at most the length of the batch, are *near*; all others are *far*, and depend only on
+//! values before the batch.
+//!
+//! 1. **Far** (`far`), for all positions of the batch in parallel: enter the options of some thousand pairs of parts
+//!    in a set. Hold the least common values that stay open (the *candidates*) against the options of all other rare
+//!    parts. Search a far pair for each rare value below the least candidate that stays open.
+//! 2. **Near** (`near`), one position after the other: drop the candidates and the rare values that near options have.
+//!    The least candidate left is the least common value m* that is no option. Each rare value below m* that is still
+//!    open is searched among all pairs (`deep`), least first. If no pair gives it, it is G(n), and n joins the list of
+//!    rare positions; otherwise G(n) = m*.
+//!
+//! The set of the first step decides only the speed. `learning` chooses the parts that hit most open values.
+//!
+//! A new rare position costs one comparison of all pairs, and nothing that was computed before is discarded: no far
+//! option depends on the batch. So this solver suits games with many rare positions. The byte streams
+//! ([`block`](super::block)) compute a position an order of magnitude faster where new rare positions are very few and
+//! all values have byte codes.
+//!
+//! Invariant: every value appended to `values` is proved: m* is no option, every smaller common value is an option, and
+//! so is every smaller rare value; or all pairs were compared with the least rare value that is no option.
+
+mod deep;
+mod far;
+mod learning;
+mod near;
+#[cfg(test)]
+mod tests;
+
+use super::audit;
+use super::block::BlockLimits;
+use super::checksums::{Checked, EntrySum};
+use super::lookups::RarePositions;
+use super::window::Window;
+use super::witnesses::Head;
+use super::{SparseSpace, Work};
+use crate::error::{Error, Result};
+use crate::fault;
+use crate::kernel::{Kernel, WIDE_LANES, WidePart};
+use crate::theory::definition::Sequence;
+use crate::theory::nimber::index;
+use crate::theory::rule::{Rule, Split};
+use deep::DeepParts;
+use far::FarLane;
+use rayon::prelude::*;
+
+/// Maximum number of positions in a batch.
+const LONGEST_BATCH: usize = 512;
+
+/// Number of positions in a batch, per thread.
+const BATCH_PER_THREAD: usize = 64;
+
+/// Maximum number of positions between two returns to the caller.
+const STEP: u64 = 1 << 13;
+
+/// Maximum number of lookups between two returns to the caller: a fraction of a second.
+const STEP_LOOKUPS: u64 = 1 << 30;
+
+/// Number of runs of [`WIDE_LANES`] positions per audited run.
+const AUDITED_ONE_IN: u64 = 50;
+
+/// The values below a bound, sorted by class.
+#[derive(Clone, Debug, Default, Hash)]
+struct Classes {
+    /// Bit v % 64 of word v / 64: whether v is rare at even and at odd n.
+    rare: [Vec<u64>; 2],
+}
+
+impl Classes {
+    /// The values below `bound`, a multiple of 64.
+    fn new(space: SparseSpace, bound: usize) -> Classes {
+        let word = |first: usize, n: u64| {
+            let is_rare = |bit: &usize| u16::try_from(first + bit).is_ok_and(|v| space.is_rare(v, n));
+            (0..64).filter(is_rare).fold(0, |bits, bit| bits | 1u64 << bit)
+        };
+        Classes { rare: [2, 1].map(|n| (0..bound).step_by(64).map(|first| word(first, n)).collect()) }
+    }
+
+    /// Number of values.
+    fn bound(&self) -> usize {
+        64 * self.rare[0].len()
+    }
+}
+
+/// The lookups of one split: for each rare position r its offset, and the value c ^ G(r).
+struct SplitLookups {
+    split: Split,
+    /// Ascending by offset.
+    parts: Vec<WidePart>,
+    sum: EntrySum,
+}
+
+/// A sparse-space solver on 16-bit values.
+pub(super) struct WideSolver {
+    rule: Rule,
+    space: SparseSpace,
+    kernel: Kernel,
+    rare_positions: RarePositions,
+    lookups: Vec<SplitLookups>,
+    /// The last values: back to the largest offset of a lookup.
+    values: Window<u16>,
+    head: Head,
+    /// Pairs whose options are entered first, best first.
+    marks: Checked<Vec<WidePart>>,
+    classes: Checked<Classes>,
+    deep: DeepParts,
+    /// The number of values at which `marks` were learnt.
+    learnt_at: u64,
+    /// Seed of the audit; `None` without an audit.
+    audit: Option<u64>,
+}
+
+impl WideSolver {
+    /// A solver that continues `past`, whose rare positions under `space` and whose largest value are given.
+    ///
+    /// # Errors
+    /// Any error of reading `past`.
+    pub(super) fn new<S: Sequence + ?Sized>(
+        rule: &Rule,
+        space: SparseSpace,
+        kernel: Kernel,
+        stats: super::SequenceStats,
+        past: &S,
+    ) -> Result<WideSolver> {
+        let head = Head::reading(space, past)?;
+        let lookups = rule.splits().map(|split| SplitLookups { split, parts: Vec::new(), sum: EntrySum::default() });
+        let mut solver = WideSolver {
+            rule: rule.clone(),
+            space,
+            kernel,
+            rare_positions: RarePositions::default(),
+            lookups: lookups.collect(),
+            values: Window::new(past.len(), Vec::new()),
+            head,
+            marks: Checked::new(Vec::new()),
+            classes: Checked::new(Classes::default()),
+            deep: DeepParts::default(),
+            learnt_at: 0,
+            audit: None,
+        };
+        for (n, value) in stats.rare_positions {
+            solver.enter(n, value);
+        }
+        solver.fit_classes(stats.max_value);
+        solver.refill(past)?;
+        Ok(solver)
+    }
+
+    /// Audits a sample of the positions, which `seed` selects.
+    pub(super) fn set_audit(&mut self, seed: Option<u64>) {
+        self.audit = seed;
+    }
+
+    /// One past the position of the last value.
+    fn end(&self) -> u64 {
+        self.values.end()
+    }
+
+    pub(super) fn rare_positions(&self) -> &[(u64, u16)] {
+        self.rare_positions.list()
+    }
+
+    /// Number of last values that lookups, moves and the search for pairs read.
+    fn lookback(&self) -> u64 {
+        super::lookback(&self.rule, self.rare_positions.last())
+    }
+
+    /// Enters a rare position, after all others, and its lookups.
+    fn enter(&mut self, n: u64, value: u16) {
+        let frozen = fault::is("freeze-rares") && n == self.end(); // deliberate fault, see fault.rs
+        self.rare_positions.push(n, value);
+        if n > 0 && !frozen {
+            for SplitLookups { split, parts, sum } in &mut self.lookups {
+                let part = WidePart { offset: index(split.remove + n), value: split.constant ^ value };
+                sum.add(part);
+                parts.push(part);
+            }
+        }
+    }
+
+    /// Makes the classes cover every option of values up to `max_value`.
+    fn fit_classes(&mut self, max_value: u16) {
+        let all = self.rule.moves().iter().fold(max_value, |all, m| all | m.constant);
+        let bound = (usize::from(all) + 1).next_power_of_two().max(64);
+        if bound > self.classes.bound() {
+            self.classes.replace(Classes::new(self.space, bound));
+        }
+    }
+
+    /// Reads the window again from `past`, which holds every value up to the end.
+    fn refill<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
+        let start = past.len().saturating_sub(self.lookback());
+        let mut values = vec![0; index(past.len() - start)];
+        past.read(start, &mut values)?;
+        self.values = Window::new(start, values);
+        Ok(())
+    }
+
+    /// Compares everything that later values depend on with its state at creation.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
+    pub(super) fn check_memory<S: Sequence + ?Sized>(&self, past: &S) -> Result<()> {
+        self.values.agrees_with(past)?;
+        self.head.check()?;
+        let flipped = |what| Err(Error::Flipped { what, from: 0, to: self.end() });
+        if !self.rare_positions.is_intact() {
+            return flipped("the list of rare positions");
+        }
+        if !self.lookups.iter().all(|lookups| EntrySum::of(&lookups.parts) == lookups.sum) {
+            return flipped("the list of lookups");
+        }
+        if !self.marks.is_intact() || !self.classes.is_intact() {
+            return flipped("the list of parts");
+        }
+        Ok(())
+    }
+
+    /// Appends the next values to `out`, at least one and none from position `limits.end` on. `past` holds all values
+    /// before.
+    ///
+    /// # Errors
+    /// [`Error::ValueTooLarge`], [`Error::Differs`] when the audit does not confirm a value, [`Error::Flipped`], and
+    /// any error of reading `past`. The values appended before the error are proved.
+    pub(super) fn step<S: Sequence + ?Sized>(
+        &mut self,
+        past: &S,
+        limits: BlockLimits,
+        work: &mut Work,
+        out: &mut Vec<u16>,
+    ) -> Result<()> {
+        let horizon = self.end().saturating_sub(self.lookback());
+        self.values.evictable_agrees_with(horizon, past)?;
+        self.values.forget_before(horizon);
+        let from = self.end();
+        let lookups: u64 = self.lookups.iter().map(|lookups| lookups.parts.len() as u64).sum();
+        let longest = (STEP_LOOKUPS / (lookups + 1)).clamp(1, STEP).min(limits.longest as u64);
+        let until = limits.end.min(from + longest);
+        while self.end() < until {
+            let first = self.end();
+            let batch = self.batch(past, limits.threads.count(), until, work);
+            let values = self.values.slice(first, self.end());
+            out.extend_from_slice(values);
+            work.witnessed += values.len() as u64;
+            let largest = values.iter().copied().max().unwrap_or(0);
+            self.fit_classes(largest);
+            batch?;
+        }
+        Ok(())
+    }
+
+    /// Computes the next batch, none of it from position `until` on.
+    fn batch<S: Sequence + ?Sized>(&mut self, past: &S, threads: usize, until: u64, work: &mut Work) -> Result<()> {
+        self.learn_when_due();
+        let start = self.end();
+        let length = (BATCH_PER_THREAD * threads).min(LONGEST_BATCH);
+        let end = until.min(start + length as u64);
+        let runs: Vec<u64> = (start..end).step_by(WIDE_LANES).collect();
+        let far = |first: &u64| self.far_lanes(self.kernel, *first, length);
+        let lanes: Vec<Vec<FarLane>> =
+            if threads > 1 { runs.par_iter().map(far).collect() } else { runs.iter().map(far).collect() };
+        for (&first, run) in runs.iter().zip(&lanes) {
+            self.audit_run(first, length, run, work)?;
+        }
+        for lane in lanes.iter().flatten().take(index(end - start)) {
+            let value = self.near_value(lane, length, past, work)?;
+            self.head.push(self.end(), &[value]);
+            self.values.push(value);
+        }
+        Ok(())
+    }
+
+    /// Computes an audited run again by another kernel.
+    ///
+    /// # Errors
+    /// [`Error::Differs`] when the results differ.
+    fn audit_run(&self, first: u64, length: usize, run: &[FarLane], work: &mut Work) -> Result<()> {
+        let is_chosen = |seed| audit::choice(seed, first / WIDE_LANES as u64).is_multiple_of(AUDITED_ONE_IN);
+        if !self.audit.is_some_and(is_chosen) {
+            return Ok(());
+        }
+        let kernel = self.kernel.other();
+        let again = self.far_lanes(kernel, first, length);
+        let wrong = (first..).zip(run.iter().zip(&again)).find(|(_, (lane, again))| lane != again);
+        if let Some((n, (lane, again))) = wrong {
+            let least = |lane: &FarLane| lane.candidates.first().copied().unwrap_or(u16::MAX).into();
+            let how = format!("kernel {kernel}");
+            return Err(Error::Differs { n, value: least(lane), again: least(again), how });
+        }
+        work.audited += WIDE_LANES as u64;
+        Ok(())
+    }
+}
+
+/// Bit flips for tests; `draw` selects the place.
+#[cfg(test)]
+impl WideSolver {
+    /// Returns false when there is no data of this kind, or no check would find the flip.
+    pub(super) fn flip(&mut self, what: usize, draw: u64, bit: u8) -> bool {
+        let flip_part = |parts: &mut [WidePart]| {
+            let place = index(draw) % parts.len().max(1);
+            parts.get_mut(place).map(|part| part.value ^= u16::from(bit)).is_some()
+        };
+        match what {
+            0 => flip_part(&mut self.lookups[0].parts),
+            1 => flip_part(self.marks.value_mut()),
+            2 => {
+                let values = self.values.items_mut();
+                let place = index(draw) % values.len();
+                values[place] ^= u16::from(bit) << (draw % 8);
+                true
+            }
+            3 => {
+                let list = self.rare_positions.list_mut();
+                let place = index(draw) % list.len();
+                list[place].1 ^= u16::from(bit);
+                true
+            }
+            4 => {
+                let words = &mut self.classes.value_mut().rare[index(draw % 2)];
+                let place = index(draw / 2) % words.len();
+                words[place] ^= u64::from(bit);
+                true
+            }
+            _ => self.head.flip(draw, bit),
+        }
+    }
+}

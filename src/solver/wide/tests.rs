@@ -1,0 +1,81 @@
+use crate::kernel::Kernel;
+use crate::solver::{Engine, Method, Solver};
+use crate::support::Random;
+use crate::theory::definition;
+use crate::theory::rule::{Leaves, Move, Rule};
+
+/// Compares the wide solver with the definition: a random kernel and number of threads, resumed at random lengths.
+/// Returns whether the wide solver computed a value.
+fn agrees(random: &mut Random, rule: &Rule, expected: &[u16]) -> bool {
+    let mut found = expected[..4096 + random.below(500) as usize].to_vec();
+    let mut witnessed = 0;
+    while found.len() < expected.len() {
+        let kernel = random.pick(&Kernel::available());
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(random.pick(&[1, 2, 5])).build().unwrap();
+        let to = expected.len().min(found.len() + 1 + random.below(2000) as usize);
+        witnessed += pool.install(|| {
+            let mut solver = Solver::new(rule, Method::Sparse(kernel), None, found.as_slice()).unwrap().with_audit(1);
+            solver.prefers_wide = true;
+            if matches!(solver.engine, Engine::Sparse(_)) {
+                solver.engine = solver.enter_space(found.as_slice()).unwrap();
+            }
+            solver.extend_to(&mut found, to as u64, |_| true).unwrap();
+            let is_wide = matches!(solver.engine, Engine::Wide(_));
+            if is_wide { solver.work().witnessed } else { 0 }
+        });
+        assert_eq!(found, expected[..found.len()], "{rule}, {kernel}, up to {to}");
+    }
+    witnessed > 0
+}
+
+/// Games with byte codes, on the wide solver: pairs that are too near to each other among them.
+#[test]
+fn games_with_byte_codes_agree_with_the_definition() {
+    let random = &mut Random::new("wide solver, bytes");
+    for game in ["0.77", ".106", ".143", ".6", "remove-a-square", "grundy", "grundy:d=2", "grundy:d=7", ".644"] {
+        let rule: Rule = game.parse().unwrap();
+        let expected = definition::values(&rule, 9000).unwrap();
+        let named = rule.known().is_some_and(|known| known.space.is_some());
+        assert!(agrees(random, &rule, &expected) || !named, "{game} is not computed by the wide solver");
+    }
+}
+
+/// A random rule with values above 511: Nim with at most `top` tokens taken, or constants of that size, and splits.
+fn large_rule(random: &mut Random) -> Rule {
+    let single = |remove, constant, leaves| Move { remove, constant, leaves };
+    let mut moves = Vec::new();
+    if random.below(2) == 0 {
+        for s in 1..=520 + random.below(600) {
+            moves.extend([single(s, 0, Leaves::One), single(s, 0, Leaves::Nothing)]);
+        }
+    } else {
+        for _ in 0..520 + random.below(600) {
+            moves.push(single(1 + random.below(3), random.below(2048) as u16, Leaves::One));
+        }
+    }
+    for _ in 0..1 + random.below(2) {
+        let leaves = Leaves::Two { min_difference: random.pick(&[0, 0, 1, 2, 5]) };
+        moves.push(single(random.below(5), random.pick(&[0, 0, 1, 6, 513]), leaves));
+    }
+    Rule::from_moves("large", moves).unwrap()
+}
+
+#[test]
+fn random_rules_with_values_above_511_agree_with_the_definition() {
+    let random = &mut Random::new("wide solver, large values");
+    let (mut wide, mut tried) = (0, 0);
+    let wanted = crate::support::cases(25, 200);
+    while wide < wanted {
+        tried += 1;
+        assert!(tried < 40 * wanted, "{wide} of {tried} rules had a space");
+        let random = &mut random.fork();
+        let rule = large_rule(random);
+        let first = definition::values(&rule, 4096).unwrap();
+        let (_, rare) = crate::solver::Histogram::of(first.as_slice()).unwrap().best_space(&rule);
+        if rare * 6 > 4096 || first.iter().all(|&v| v < 512) {
+            continue;
+        }
+        let expected = definition::values(&rule, 5500).unwrap();
+        wide += u64::from(agrees(random, &rule, &expected));
+    }
+}
