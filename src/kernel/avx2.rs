@@ -291,3 +291,8 @@ pub(super) fn wide_hits<const K: usize>(parts: WideParts<'_>, rows: &[[u16; WIDE
 pub(super) fn find_values(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], wanted: &mut Vec<u16>) {
     super::wide::find_values(a, b, wanted);
 }
+
+#[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
+pub(super) fn is_mirrored(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], wanted: u16) -> bool {
+    super::wide::is_mirrored(a, b, wanted)
+}

@@ -409,3 +409,32 @@ fn wide_jobs_give_the_options_of_their_parts() {
         }
     }
 }
+
+/// Rows of many lengths, and wanted values that some pairs give.
+#[test]
+fn wide_searches_find_exactly_the_values_of_pairs() {
+    let random = &mut Random::new("wide searches");
+    for _ in 0..300 {
+        let values = 1 << (9 + random.index(8));
+        let mut row = || -> Vec<u16> {
+            let length = [0, 1, 2, 31, 32, 33, 255, 256, 257, 700][random.index(10)];
+            (0..length).map(|_| random.index(values) as u16).collect()
+        };
+        let (a, b) = (row(), row());
+        let mut wanted: Vec<u16> = (0..random.index(20)).map(|_| random.index(values) as u16).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let aligned = |value: &u16| a.iter().rev().zip(b.iter().rev()).any(|(x, y)| x ^ y == *value);
+        let open: Vec<u16> = wanted.iter().copied().filter(|value| !aligned(value)).collect();
+        for kernel in Kernel::available() {
+            let mut left = wanted.clone();
+            kernel.find_values(&a, &b, &mut left);
+            left.sort_unstable();
+            assert_eq!(left, open, "{kernel}");
+            for &value in &wanted {
+                let expected = a.iter().zip(b.iter().rev()).position(|(x, y)| x ^ y == value);
+                assert_eq!(kernel.find_mirrored(&a, &b, value), expected, "{kernel}");
+            }
+        }
+    }
+}

@@ -12,6 +12,7 @@
 //! |---|---|
 //! | [`Kernel::mark_values`] | the options of parts, one byte per value and lane |
 //! | [`Kernel::drop_hits`] | the candidates of each lane that are no option of further parts |
+//! | [`Kernel::find_mirrored`] | a pair that gives a value, one row backwards |
 //! | [`Kernel::find_values`] | the values of a list that are no XOR of some pair |
 //!
 //! Entering an option in a set takes three instructions per lane, so the callers enter the options of some thousand
@@ -118,17 +119,7 @@ impl Kernel {
     pub(crate) fn mark_values(self, window: &[u16], at: usize, parts: &[WidePart], seen: &mut [u8]) {
         let values = seen.len() / MARK_LANES;
         assert!(values.is_power_of_two() && seen.len() == MARK_LANES * values, "a power of two values per lane");
-        let mask = values - 1;
-        for part in parts {
-            let from = at - part.offset;
-            let others: &[u16; MARK_LANES] = window[from..from + MARK_LANES].try_into().expect("MARK_LANES values");
-            for (lane, other) in others.iter().enumerate() {
-                let option = usize::from(other ^ part.value) & mask;
-                // SAFETY: `lane` is below MARK_LANES and `option` at most `values - 1`, and `seen` holds MARK_LANES
-                // times `values` bytes.
-                unsafe { *seen.get_unchecked_mut(lane * values + option) = 1 };
-            }
-        }
+        mark_values(window, at, parts, seen);
     }
 
     /// Removes the candidates that are options of the parts, in the [`WIDE_LANES`] lanes from index `at` of the window
@@ -149,6 +140,29 @@ impl Kernel {
             9..=12 => candidates.drop(&self.hits::<12>(parts, rows)),
             _ => candidates.drop(&self.hits::<WIDE_CANDIDATES>(parts, rows)),
         }
+    }
+
+    /// Searches a pair whose XOR is `wanted`: pair k, counted from 0, consists of item k of `a` and item k from the end of
+    /// `b`. Returns the least k of such a pair. The longer slice has items without a partner.
+    #[must_use]
+    pub(crate) fn find_mirrored(self, a: &[u16], b: &[u16], wanted: u16) -> Option<usize> {
+        let pairs = a.len().min(b.len());
+        let (a, b) = (&a[..pairs], &b[b.len() - pairs..]);
+        for (i, (x, y)) in a.chunks(PAIRS_PER_STEP).zip(b.rchunks(PAIRS_PER_STEP)).enumerate() {
+            let is_among = match (<&[u16; PAIRS_PER_STEP]>::try_from(x), <&[u16; PAIRS_PER_STEP]>::try_from(y)) {
+                (Ok(x), Ok(y)) => dispatch!(
+                    self,
+                    is_mirrored(x, y, wanted),
+                    avx2::is_mirrored(x, y, wanted),
+                    avx512::is_mirrored(x, y, wanted)
+                ),
+                _ => true,
+            };
+            if is_among && let Some(k) = x.iter().zip(y.iter().rev()).position(|(x, y)| x ^ y == wanted) {
+                return Some(i * PAIRS_PER_STEP + k);
+            }
+        }
+        None
     }
 
     /// Removes from `wanted` the values that are XORs of pairs from `a` and `b`, numbered as in [`Kernel::find`]. The
@@ -179,6 +193,28 @@ impl Kernel {
     }
 }
 
+/// [`Kernel::mark_values`]. A function of its own, so that its loop keeps everything in registers.
+#[inline(never)]
+fn mark_values(window: &[u16], at: usize, parts: &[WidePart], seen: &mut [u8]) {
+    /// One in each of four lanes of 16 bits.
+    const ONES: u64 = 0x0001_0001_0001_0001;
+    let values = seen.len() / MARK_LANES;
+    let mask = (values - 1) as u64 * ONES;
+    for part in parts {
+        let from = at - part.offset;
+        let others: &[u16; MARK_LANES] = window[from..from + MARK_LANES].try_into().expect("MARK_LANES values");
+        let [a, b, c, d] = others.map(u64::from);
+        let options = (a | b << 16 | c << 32 | d << 48) ^ (u64::from(part.value) * ONES);
+        let options = options & mask;
+        for lane in 0..MARK_LANES {
+            let option = (options >> (16 * lane) & 0xffff) as usize;
+            // SAFETY: `lane` is below MARK_LANES and `option`, masked, at most `values - 1`, and `seen` holds
+            // MARK_LANES times `values` bytes.
+            unsafe { *seen.get_unchecked_mut(lane * values + option) = 1 };
+        }
+    }
+}
+
 /// Number of pairs whose XORs an implementation of [`Kernel::find_values`] holds in registers.
 pub(super) const PAIRS_PER_STEP: usize = 256;
 
@@ -190,6 +226,13 @@ pub(super) fn find_values(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], 
         *option = x ^ y;
     }
     wanted.retain(|value| options.iter().fold(true, |none, option| none & (option != value)));
+}
+
+/// Whether a pair of items, those of `b` taken backwards, has this XOR. The compiler vectorises it for each instruction
+/// set.
+#[inline(always)]
+pub(super) fn is_mirrored(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], wanted: u16) -> bool {
+    (0..PAIRS_PER_STEP).fold(false, |any, k| any | (a[k] ^ b[PAIRS_PER_STEP - 1 - k] == wanted))
 }
 
 /// The reference for the vector implementations.

@@ -37,3 +37,28 @@ pub(in crate::kernel) fn find_values(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_
         options.iter().fold(0, |any, option| any | _mm512_cmpeq_epi16_mask(*option, key)) == 0
     });
 }
+
+/// Whether a pair of items, those of `b` taken backwards, has this XOR: each register of `b` is reversed.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+pub(in crate::kernel) fn is_mirrored(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], wanted: u16) -> bool {
+    const REVERSED: [u16; WIDE_LANES] = {
+        let mut order = [0; WIDE_LANES];
+        let mut lane = 0;
+        while lane < 32 {
+            order[lane as usize] = 31 - lane;
+            lane += 1;
+        }
+        order
+    };
+    // SAFETY: the order has as many bytes as a register.
+    let order = unsafe { _mm512_loadu_si512(REVERSED.as_ptr().cast()) };
+    let key = _mm512_set1_epi16(wanted.cast_signed());
+    let mut any = 0;
+    for (x, y) in a.as_chunks::<WIDE_LANES>().0.iter().zip(b.as_chunks::<WIDE_LANES>().0.iter().rev()) {
+        // SAFETY: each chunk has as many bytes as a register.
+        let (x, y) = unsafe { (_mm512_loadu_si512(x.as_ptr().cast()), _mm512_loadu_si512(y.as_ptr().cast())) };
+        let option = _mm512_xor_si512(x, _mm512_permutexvar_epi16(order, y));
+        any |= _mm512_cmpeq_epi16_mask(option, key);
+    }
+    any != 0
+}

@@ -17,10 +17,6 @@ use rayon::prelude::*;
 /// Maximum number of parts that are tried first.
 const RECENT_PARTS: usize = 512;
 
-/// Maximum number of pairs that [`Kernel::find_value`](crate::kernel::Kernel::find_value) tests after the first that
-/// gives the value, with that one.
-const LAST_TESTED: usize = 128;
-
 /// Number of pairs that one task compares.
 const TASK: u64 = 1 << 16;
 
@@ -123,24 +119,27 @@ impl WideSolver {
         target: u16,
         all: &Joined<'_, S>,
     ) -> Result<Option<(u64, u64)>> {
-        let length = index(last + 1 - from);
-        let others = n - split.remove - last;
-        let wanted = target ^ split.constant;
-        let mut small = vec![0; length];
-        all.read(from, &mut small)?;
-        small.reverse();
-        let mut read = Vec::new();
-        let large = if others >= self.values.start() {
-            self.values.slice(others, others + length as u64)
-        } else {
-            read.resize(length, 0);
-            all.read(others, &mut read)?;
-            &read[..]
-        };
-        let Some(pairs) = self.kernel.find_value(&small, large, wanted) else { return Ok(None) };
-        // The first pair that gives the value is among the last ones tested.
-        let tested = (from..).zip(small.iter().zip(large).rev().take(pairs)).skip(pairs.saturating_sub(LAST_TESTED));
-        let mut giving = tested.filter(|(_, (a, b))| *a ^ *b == wanted);
-        Ok(giving.next().map(|(part, _)| (part, n - split.remove - part)))
+        let (length, other) = (index(last + 1 - from), n - split.remove - last);
+        let (mut small, mut large) = (Vec::new(), Vec::new());
+        let small = self.held_or_read(from, length, all, &mut small)?;
+        let large = self.held_or_read(other, length, all, &mut large)?;
+        let place = self.kernel.find_mirrored(small, large, target ^ split.constant);
+        Ok(place.map(|place| (from + place as u64, n - split.remove - from - place as u64)))
+    }
+
+    /// The `length` values from position `from` on: those in memory, or read into `buffer`.
+    fn held_or_read<'a, S: Sequence + ?Sized>(
+        &'a self,
+        from: u64,
+        length: usize,
+        all: &Joined<'_, S>,
+        buffer: &'a mut Vec<u16>,
+    ) -> Result<&'a [u16]> {
+        if from >= self.values.start() {
+            return Ok(self.values.slice(from, from + length as u64));
+        }
+        buffer.resize(length, 0);
+        all.read(from, buffer)?;
+        Ok(buffer)
     }
 }

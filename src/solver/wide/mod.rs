@@ -52,6 +52,9 @@ const LONGEST_BATCH: usize = 512;
 /// Number of positions in a batch, per thread.
 const BATCH_PER_THREAD: usize = 64;
 
+/// Minimum number of last values that memory holds, unless they have been discarded: 32 MiB.
+const HELD: u64 = 1 << 24;
+
 /// Maximum number of positions between two returns to the caller.
 const STEP: u64 = 1 << 13;
 
@@ -99,7 +102,7 @@ pub(super) struct WideSolver {
     kernel: Kernel,
     rare_positions: RarePositions,
     lookups: Vec<SplitLookups>,
-    /// The last values: back to the largest offset of a lookup.
+    /// The last values: back to the largest offset of a lookup, and at least [`HELD`] of those that are not discarded.
     values: Window<u16>,
     head: Head,
     /// Pairs whose options are entered first, best first.
@@ -162,9 +165,11 @@ impl WideSolver {
         self.rare_positions.list()
     }
 
-    /// Number of last values that lookups, moves and the search for pairs read.
-    fn lookback(&self) -> u64 {
-        super::lookback(&self.rule, self.rare_positions.last())
+    /// The first position that memory holds: lookups, moves and marks read no earlier ones. Up to [`HELD`] values more
+    /// make the search for pairs fast.
+    fn horizon<S: Sequence + ?Sized>(&self, past: &S) -> u64 {
+        let needed = past.len().saturating_sub(super::lookback(&self.rule, self.rare_positions.last()));
+        needed.min(past.len().saturating_sub(HELD).max(past.discarded().end))
     }
 
     /// Enters a rare position, after all others, and its lookups.
@@ -191,7 +196,7 @@ impl WideSolver {
 
     /// Reads the window again from `past`, which holds every value up to the end.
     fn refill<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
-        let start = past.len().saturating_sub(self.lookback());
+        let start = self.horizon(past);
         let mut values = vec![0; index(past.len() - start)];
         past.read(start, &mut values)?;
         self.values = Window::new(start, values);
@@ -231,7 +236,7 @@ impl WideSolver {
         work: &mut Work,
         out: &mut Vec<u16>,
     ) -> Result<()> {
-        let horizon = self.end().saturating_sub(self.lookback());
+        let horizon = self.horizon(past);
         self.values.evictable_agrees_with(horizon, past)?;
         self.values.forget_before(horizon);
         let from = self.end();
