@@ -10,10 +10,13 @@
 //! describes how they communicate during a block. A new rare position takes both back to the position after it. Blocks
 //! then start small and double, so that the many rare positions of a short sequence cost little.
 //!
+//! The streams compute with one byte per value. Where values exceed a byte code, or new rare positions are frequent, the
+//! wide solver (`wide`) computes the values instead, a batch of positions at a time.
+//!
 //! Before a space is known, and for games that have none, the solver compares all pairs of parts (`exhaustive`). It
-//! finds a space by the Walsh–Hadamard transform of the histogram ([`Histogram::best_space`]), and reviews the space
-//! whenever the sequence has doubled or the number of rare positions has grown by a quarter plus 64 (`review`). Some
-//! named games have a built-in space, which is not reviewed while all values are below 512.
+//! finds a space by the Walsh–Hadamard transform of the histogram ([`Histogram::best_space`]), and reviews it as the
+//! sequence grows (`review`). Some named games have a built-in space, which is not reviewed while all values are below
+//! 512.
 //!
 //! Some code repeats other code on purpose. The audit (`audit`) and `verify::exclusion` each derive the list of lookups
 //! from the rare positions themselves, and memory holds two copies of the codes, computed independently: a mistake in

@@ -13,9 +13,13 @@ use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::Split;
 use rayon::prelude::*;
+use std::sync::OnceLock;
 
 /// Maximum number of parts that are tried first.
 const RECENT_PARTS: usize = 512;
+
+/// Maximum number of tasks that one thread does by itself.
+const FEW_TASKS: usize = 4;
 
 /// Number of pairs that one task compares.
 const TASK: u64 = 1 << 16;
@@ -102,13 +106,21 @@ impl WideSolver {
                 (1..=last).step_by(index(TASK)).map(move |from| (split, from, last.min(from + TASK - 1)))
             })
             .collect();
-        let find = |&(split, from, last): &(Split, u64, u64)| self.pair_between(n, (split, from, last), target, &all);
-        let found = if tasks.len() > 4 {
-            tasks.par_iter().map(find).find_map_any(Result::transpose)
-        } else {
-            tasks.iter().map(find).find_map(Result::transpose)
+        // A pair that is found outweighs an error of reading values that another task needs.
+        let error = OnceLock::new();
+        let find = |&range: &(Split, u64, u64)| match self.pair_between(n, range, target, &all) {
+            Ok(pair) => pair,
+            Err(failed) => {
+                let _ = error.set(failed); // the first error is as good as any other
+                None
+            }
         };
-        found.transpose()
+        let found =
+            if tasks.len() > FEW_TASKS { tasks.par_iter().find_map_any(find) } else { tasks.iter().find_map(find) };
+        match (found, error.into_inner()) {
+            (None, Some(error)) => Err(error),
+            (found, _) => Ok(found),
+        }
     }
 
     /// A pair that gives the target, with the smaller part, which comes first, in `from..=last`.

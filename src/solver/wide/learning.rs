@@ -41,6 +41,7 @@ impl WideSolver {
         if end >= self.learnt_at + self.learnt_at / 2 {
             self.learnt_at = end;
             let marks = self.learn();
+            self.marked_depth = marks.iter().map(|mark| mark.offset as u64).max().unwrap_or(0);
             self.marks.replace(marks);
         }
     }

@@ -109,6 +109,8 @@ pub(super) struct WideSolver {
     marks: Checked<Vec<WidePart>>,
     classes: Checked<Classes>,
     deep: DeepParts,
+    /// An upper bound of the smaller parts of the marked pairs.
+    marked_depth: u64,
     /// The number of values at which `marks` were learnt.
     learnt_at: u64,
     /// Seed of the audit; `None` without an audit.
@@ -140,6 +142,7 @@ impl WideSolver {
             marks: Checked::new(Vec::new()),
             classes: Checked::new(Classes::default()),
             deep: DeepParts::default(),
+            marked_depth: 0,
             learnt_at: 0,
             audit: None,
         };
