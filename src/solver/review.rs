@@ -84,7 +84,10 @@ impl Solver {
         let freed = !past.discarded().is_empty();
         let keeps_built_in = self.review.built_in && self.max_value < BUILT_IN_BELOW;
         let keep_space = sparse && (self.review.fixed || freed || keeps_built_in);
-        if keep_space || self.method == Method::Definition || (n < self.review.due_at && !grown) {
+        if self.method == Method::Definition || (n < self.review.due_at && !grown) {
+            return Ok(());
+        }
+        if keep_space && !matches!(self.engine, Engine::Wide(_)) {
             return Ok(());
         }
         // The streams are fast, and a review reads the whole table.
@@ -95,15 +98,19 @@ impl Solver {
             self.engine = self.enter_space(past)?;
             return Ok(());
         }
-        self.adopt_better(past)
-    }
-
-    /// Adopts the best space if it is better than the one in use, and otherwise the byte streams if they are faster
-    /// than the wide solver.
-    fn adopt_better<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
-        let n = past.len();
         let is_calm = self.review.is_calm(n, &self.work);
         self.review.note(n, &self.work);
+        let is_adopted = !keep_space && self.adopt_better(past)?;
+        if !is_adopted && is_calm && self.prefers_wide && matches!(self.engine, Engine::Wide(_)) {
+            self.prefers_wide = false;
+            self.engine = self.same_space(past)?;
+        }
+        Ok(())
+    }
+
+    /// Adopts the best space if it is better than the one in use. Returns whether it is.
+    fn adopt_better<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<bool> {
+        let n = past.len();
         let mut histogram = Histogram::of(past)?;
         let counted = histogram.clone();
         histogram.add(past, n - n / 4, 4)?;
@@ -112,17 +119,15 @@ impl Solver {
             Some(_) => expected * 5 < histogram.rare_positions(self.space) * 4,
             None => expected * WORTH <= 2 * n,
         };
-        if is_better && best != SparseSpace::NONE {
+        let is_better = is_better && best != SparseSpace::NONE;
+        if is_better {
             let new = expected - counted.rare_positions(best);
             self.prefers_wide = new * VALUES_PER_SEARCH > n;
             self.space = best;
             self.engine = self.enter_space(past)?;
             self.review.rare_positions = self.engine.rare_positions().map_or(0, |rare| rare.len() as u64);
-        } else if is_calm && self.prefers_wide && matches!(self.engine, Engine::Wide(_)) {
-            self.prefers_wide = false;
-            self.engine = self.enter_space(past)?;
         }
-        Ok(())
+        Ok(is_better)
     }
 
     /// Continues with the wide solver when the streams meet a value without a byte code, or search too often. `past`
@@ -135,13 +140,20 @@ impl Solver {
         }
         self.prefers_wide = true;
         self.review.note(n, &self.work);
+        self.review.due_at = n + n / 4;
+        self.engine = self.same_space(past)?;
+        Ok(())
+    }
+
+    /// The engine that continues `past` in the space in use. The engine in use knows the rare positions among the
+    /// discarded values.
+    fn same_space<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<Engine> {
         let hole = past.discarded();
         let known = self.engine.rare_positions().unwrap_or_default();
         let rare_positions = known.iter().copied().filter(|(n, _)| hole.contains(n)).collect();
         let known = SequenceStats { rare_positions, max_value: self.max_value, ..SequenceStats::default() };
         let seen = EarlierValues::of(past, self.space, &known)?;
         self.max_value = seen.max_value;
-        self.engine = self.sparse_engine(past, seen)?;
-        Ok(())
+        self.sparse_engine(past, seen)
     }
 }

@@ -24,17 +24,16 @@ const FEW_TASKS: usize = 4;
 /// Number of pairs that one task compares.
 const TASK: u64 = 1 << 16;
 
-/// The parts of the last pairs found, the last one first. They change no value, so they need no checksum.
+/// Parts of pairs that were found, those that gave most values first. They change no value, so they need no checksum.
 #[derive(Debug, Default)]
 pub(super) struct DeepParts {
     recent: Vec<u64>,
 }
 
 impl DeepParts {
-    /// Moves a part to the front.
+    /// Moves a part towards the front, or enters it.
     fn note(&mut self, part: u64) {
         match self.recent.iter().position(|&recent| recent == part) {
-            // A part that is already near the front stays: moving it would cost more than it saves.
             Some(place) => self.recent.swap(place, place / 2),
             None => {
                 self.recent.truncate(RECENT_PARTS - 1);
@@ -45,7 +44,8 @@ impl DeepParts {
 }
 
 impl WideSolver {
-    /// The least of the values `open`, ascending, that no pair of parts of the next position n gives; `None` if pairs give all of them.
+    /// The least of the values `open`, ascending, that no pair of parts of the next position gives; `None` if pairs
+    /// give all of them.
     ///
     /// # Errors
     /// Any error of reading `past`.

@@ -32,11 +32,11 @@ impl WideSolver {
         let mut common = vec![Vec::new(); WIDE_LANES];
         let bound = self.classes.bound();
         let mut seen = vec![0u8; MARK_LANES * bound];
-        for from in (0..WIDE_LANES).step_by(MARK_LANES) {
+        for first_lane in (0..WIDE_LANES).step_by(MARK_LANES) {
             seen.fill(0);
-            let at = self.values.at(first) + from;
+            let at = self.values.at(first) + first_lane;
             kernel.mark_values(self.values.items(), at, &self.marks, &mut seen);
-            for (lane, seen) in (from..).zip(seen.chunks(bound)) {
+            for (lane, seen) in (first_lane..).zip(seen.chunks(bound)) {
                 (common[lane], lanes[lane].later) = self.open_values(first + lane as u64, seen);
             }
         }
