@@ -11,7 +11,8 @@
 //! review.
 //!
 //! The byte streams compute the values in a space where exhaustive searches are infrequent, and the wide solver where
-//! they are frequent: the streams discard what they have computed after a new rare position.
+//! they are frequent: the streams discard what they have computed after a new rare position. At small n many parts are
+//! rare, so even games with few rare positions begin on the wide solver.
 //!
 //! Invariant: the space never changes while candidates wait for their witnesses, nor once values are discarded.
 
@@ -24,9 +25,6 @@ use crate::theory::definition::Sequence;
 /// wide solver takes half the time of the comparison of all pairs for .114, where it is 6.5, as long for .244 (5 to 6),
 /// and four times as long for .004 (3.5).
 const WORTH: u64 = 6;
-
-/// Number of exhaustive searches since the last review that are never too many for the streams.
-const MANY_SEARCHES: u64 = 2048;
 
 /// Number of values per exhaustive search below which the wide solver is faster than the streams.
 const VALUES_PER_SEARCH: u64 = 256;
@@ -59,14 +57,37 @@ impl SpaceReview {
         self.searches = work.exhaustive_searches;
     }
 
-    /// Whether exhaustive searches were frequent since the last review, so that the wide solver is faster.
+    /// Whether exhaustive searches were frequent since the last review, so that the wide solver is faster. It pays only
+    /// if it computes at least the next quarter of the sequence.
     pub(super) fn is_laborious(&self, n: u64, work: &Work) -> bool {
-        work.exhaustive_searches - self.searches > MANY_SEARCHES + (n - self.reviewed_at) / VALUES_PER_SEARCH
+        let values = (n - self.reviewed_at).max(n / 4);
+        (work.exhaustive_searches - self.searches) * VALUES_PER_SEARCH > values
     }
 
     /// Whether exhaustive searches were rare since the last review, so that the byte streams are faster.
     fn is_calm(&self, n: u64, work: &Work) -> bool {
         (work.exhaustive_searches - self.searches) * 16 * VALUES_PER_SEARCH < n - self.reviewed_at
+    }
+}
+
+/// The values so far, and those expected when the sequence has doubled.
+struct Forecast {
+    now: Histogram,
+    doubled: Histogram,
+}
+
+impl Forecast {
+    /// The forecast that the values after `past` resemble its last quarter.
+    fn of<S: Sequence + ?Sized>(past: &S) -> Result<Forecast> {
+        let now = Histogram::of(past)?;
+        let mut doubled = now.clone();
+        doubled.add(past, past.len() - past.len() / 4, 4)?;
+        Ok(Forecast { now, doubled })
+    }
+
+    /// The number of new rare positions before the sequence has doubled.
+    fn new_rare_positions(&self, space: SparseSpace) -> u64 {
+        self.doubled.rare_positions(space) - self.now.rare_positions(space)
     }
 }
 
@@ -95,8 +116,8 @@ impl Solver {
         self.review.due_at = if is_fast { 2 * n } else { n + n / 4 }.max(BOOTSTRAP);
         self.review.rare_positions = rare_positions;
         if self.review.built_in && !sparse {
-            self.engine = self.enter_space(past)?;
-            return Ok(());
+            self.review.note(n, &self.work);
+            return self.adopt(past, self.space, &Forecast::of(past)?);
         }
         let is_calm = self.review.is_calm(n, &self.work);
         self.review.note(n, &self.work);
@@ -110,24 +131,26 @@ impl Solver {
 
     /// Adopts the best space if it is better than the one in use. Returns whether it is.
     fn adopt_better<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<bool> {
-        let n = past.len();
-        let mut histogram = Histogram::of(past)?;
-        let counted = histogram.clone();
-        histogram.add(past, n - n / 4, 4)?;
-        let (best, expected) = histogram.best_space(&self.rule);
+        let forecast = Forecast::of(past)?;
+        let (best, expected) = forecast.doubled.best_space(&self.rule);
         let is_better = match self.engine.rare_positions() {
-            Some(_) => expected * 5 < histogram.rare_positions(self.space) * 4,
-            None => expected * WORTH <= 2 * n,
+            Some(_) => expected * 5 < forecast.doubled.rare_positions(self.space) * 4,
+            None => expected * WORTH <= 2 * past.len(),
         };
         let is_better = is_better && best != SparseSpace::NONE;
         if is_better {
-            let new = expected - counted.rare_positions(best);
-            self.prefers_wide = new * VALUES_PER_SEARCH > n;
-            self.space = best;
-            self.engine = self.enter_space(past)?;
-            self.review.rare_positions = self.engine.rare_positions().map_or(0, |rare| rare.len() as u64);
+            self.adopt(past, best, &forecast)?;
         }
         Ok(is_better)
+    }
+
+    /// Continues `past` in `space`, with the solver that is faster if the forecast is right.
+    fn adopt<S: Sequence + ?Sized>(&mut self, past: &S, space: SparseSpace, forecast: &Forecast) -> Result<()> {
+        self.prefers_wide = forecast.new_rare_positions(space) * VALUES_PER_SEARCH > past.len();
+        self.space = space;
+        self.engine = self.enter_space(past)?;
+        self.review.rare_positions = self.engine.rare_positions().map_or(0, |rare| rare.len() as u64);
+        Ok(())
     }
 
     /// Continues with the wide solver when the streams meet a value without a byte code, or search too often. `past`
