@@ -84,7 +84,7 @@ impl Published {
     /// # Errors
     /// [`Error::Damage`] unless exactly the saturated bytes have an escape of 255 or more.
     fn replace_saturated(&self, from: u64, bytes: &[u8], out: &mut [u16]) -> Result<()> {
-        let saturated = bytes.iter().filter(|&&byte| byte == SATURATED).count();
+        let saturated = memchr::memchr_iter(SATURATED, bytes).count();
         let first = self.escapes_from(from);
         let mut i = first;
         while i < self.extent.escapes {
