@@ -259,6 +259,19 @@ fn pairs(a: &[u8], b: &[u8], from: usize) -> __m256i {
     unsafe { _mm256_xor_si256(_mm256_loadu_si256(a.as_ptr().cast()), _mm256_loadu_si256(b.as_ptr().cast())) }
 }
 
+#[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
+pub(super) fn unmarked(seen: &[[u8; 64]], open: &mut [u64]) {
+    for (seen, open) in seen.iter().zip(open) {
+        let half = |i: usize| {
+            // SAFETY: each half of an item of `seen` has as many bytes as a register.
+            let bytes = unsafe { _mm256_loadu_si256(seen.as_ptr().add(32 * i).cast()) };
+            let zero = _mm256_cmpeq_epi8(bytes, _mm256_setzero_si256());
+            u64::from(_mm256_movemask_epi8(zero).cast_unsigned())
+        };
+        *open = half(0) | half(1) << 32;
+    }
+}
+
 /// As `avx512::wide_hits`, in two halves of 16 lanes.
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
 pub(super) fn wide_hits<const K: usize>(parts: WideParts<'_>, rows: &[[u16; WIDE_LANES]; K]) -> [u32; K] {

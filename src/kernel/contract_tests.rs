@@ -388,7 +388,7 @@ fn wide_jobs_give_the_options_of_their_parts() {
                 *first = option(lane, part);
             }
             list.sort_unstable();
-            assert!(list.into_iter().all(|candidate| candidates.push(lane, candidate)));
+            list.into_iter().for_each(|candidate| candidates.push(lane, candidate));
         }
         for kernel in Kernel::available() {
             let mut left = candidates.clone();
@@ -400,10 +400,14 @@ fn wide_jobs_give_the_options_of_their_parts() {
             }
             let mut seen = vec![0; MARK_LANES * values];
             kernel.mark_values(&window, at, &parts, &mut seen);
-            for (lane, seen) in seen.chunks(values).enumerate() {
+            let mut open = vec![0; seen.len() / 64];
+            kernel.unmarked(&seen, &mut open);
+            for (lane, (seen, open)) in seen.chunks(values).zip(open.chunks(values / 64)).enumerate() {
                 for (v, &seen) in (0..=u16::MAX).zip(seen) {
                     let expected = parts.iter().any(|part| option(lane, part) == v);
                     assert_eq!(seen == 1, expected, "{kernel}, lane {lane}, value {v}");
+                    let bit = open[usize::from(v) / 64] >> (v % 64) & 1;
+                    assert_eq!(bit == 0, expected, "{kernel}, lane {lane}, value {v}");
                 }
             }
         }

@@ -11,6 +11,7 @@
 //! | job | result |
 //! |---|---|
 //! | [`Kernel::mark_values`] | the options of parts, one byte per value and lane |
+//! | [`Kernel::unmarked`] | the values without a mark, one bit per value |
 //! | [`Kernel::drop_hits`] | the candidates of each lane that are no option of further parts |
 //! | [`Kernel::find_mirrored`] | a pair that gives a value, one row backwards |
 //! | [`Kernel::find_values`] | the values of a list that are no XOR of some pair |
@@ -30,7 +31,7 @@ pub(crate) const WIDE_LANES: usize = 32;
 pub(crate) const MARK_LANES: usize = 4;
 
 /// Maximum number of candidates per lane.
-pub(crate) const WIDE_CANDIDATES: usize = 16;
+pub(crate) const WIDE_CANDIDATES: usize = 12;
 
 /// One part of a split: in each lane it gives the option `window[at + lane - offset] ^ value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,12 +57,13 @@ impl WideCandidates {
         WideCandidates { rows: [[0; WIDE_LANES]; WIDE_CANDIDATES], counts: [0; WIDE_LANES] }
     }
 
-    /// Appends a candidate to a lane; returns false, and does nothing, if the lane has [`WIDE_CANDIDATES`] of them.
-    pub(crate) fn push(&mut self, lane: usize, candidate: u16) -> bool {
-        let Some(row) = self.rows.get_mut(self.counts[lane]) else { return false };
-        row[lane] = candidate;
+    /// Appends a candidate to a lane.
+    ///
+    /// # Panics
+    /// If the lane has [`WIDE_CANDIDATES`] of them.
+    pub(crate) fn push(&mut self, lane: usize, candidate: u16) {
+        self.rows[self.counts[lane]][lane] = candidate;
         self.counts[lane] += 1;
-        true
     }
 
     /// The candidates of a lane, ascending.
@@ -122,6 +124,16 @@ impl Kernel {
         mark_values(window, at, parts, seen);
     }
 
+    /// Sets bit v % 64 of `open[v / 64]` to whether byte v of `seen` is 0.
+    ///
+    /// # Panics
+    /// If `seen` does not have 64 bytes for each item of `open`.
+    pub(crate) fn unmarked(self, seen: &[u8], open: &mut [u64]) {
+        let (seen, rest) = seen.as_chunks::<64>();
+        assert!(rest.is_empty() && seen.len() == open.len(), "64 bytes for each word");
+        dispatch!(self, unmarked(seen, open), avx2::unmarked(seen, open), avx512::unmarked(seen, open));
+    }
+
     /// Removes the candidates that are options of the parts, in the [`WIDE_LANES`] lanes from index `at` of the window
     /// on.
     ///
@@ -137,7 +149,7 @@ impl Kernel {
             3 | 4 => candidates.drop(&self.hits::<4>(parts, rows)),
             5 | 6 => candidates.drop(&self.hits::<6>(parts, rows)),
             7 | 8 => candidates.drop(&self.hits::<8>(parts, rows)),
-            9..=12 => candidates.drop(&self.hits::<12>(parts, rows)),
+            9 | 10 => candidates.drop(&self.hits::<10>(parts, rows)),
             _ => candidates.drop(&self.hits::<WIDE_CANDIDATES>(parts, rows)),
         }
     }
@@ -212,6 +224,13 @@ fn mark_values(window: &[u16], at: usize, parts: &[WidePart], seen: &mut [u8]) {
             // MARK_LANES times `values` bytes.
             unsafe { *seen.get_unchecked_mut(lane * values + option) = 1 };
         }
+    }
+}
+
+/// The reference for the vector implementations.
+fn unmarked(seen: &[[u8; 64]], open: &mut [u64]) {
+    for (seen, open) in seen.iter().zip(open) {
+        *open = seen.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(byte == 0));
     }
 }
 

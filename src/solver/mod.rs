@@ -200,8 +200,9 @@ impl Solver {
             failed: false,
         };
         if past.len() >= BOOTSTRAP && solver.space != SparseSpace::NONE && method != Method::Definition {
+            solver.prefers_wide = review::are_frequent(&seen.rare_positions, past.len());
             solver.engine = solver.sparse_engine(past, seen)?;
-            solver.review.due_at = past.len() * 2;
+            solver.review.due_at = solver.next_review(past.len());
         } else {
             solver.engine = solver.definition_engine(past)?;
         }

@@ -70,6 +70,12 @@ impl SpaceReview {
     }
 }
 
+/// Whether rare positions were so frequent in the last quarter of `n` values that the wide solver is faster.
+pub(super) fn are_frequent(rare_positions: &[(u64, u16)], n: u64) -> bool {
+    let before = rare_positions.partition_point(|rare| rare.0 < n - n / 4);
+    (rare_positions.len() - before) as u64 * VALUES_PER_SEARCH > n / 4
+}
+
 /// The values so far, and those expected when the sequence has doubled.
 struct Forecast {
     now: Histogram,
@@ -111,9 +117,7 @@ impl Solver {
         if keep_space && !matches!(self.engine, Engine::Wide(_)) {
             return Ok(());
         }
-        // The streams are fast, and a review reads the whole table.
-        let is_fast = matches!(self.engine, Engine::Sparse(_));
-        self.review.due_at = if is_fast { 2 * n } else { n + n / 4 }.max(BOOTSTRAP);
+        self.review.due_at = self.next_review(n);
         self.review.rare_positions = rare_positions;
         if self.review.built_in && !sparse {
             self.review.note(n, &self.work);
@@ -127,6 +131,13 @@ impl Solver {
             self.engine = self.same_space(past)?;
         }
         Ok(())
+    }
+
+    /// The length of the sequence at which the next review is due if there was one at `n`.
+    pub(super) fn next_review(&self, n: u64) -> u64 {
+        // The streams are fast, and a review reads the whole table.
+        let is_fast = matches!(self.engine, Engine::Sparse(_));
+        if is_fast { 2 * n } else { n + n / 4 }.max(BOOTSTRAP)
     }
 
     /// Adopts the best space if it is better than the one in use. Returns whether it is.

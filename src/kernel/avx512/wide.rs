@@ -1,7 +1,16 @@
-//! Comparing options with candidates on 16-bit values.
+//! The jobs on 16-bit values.
 
 use crate::kernel::wide::{PAIRS_PER_STEP, WIDE_LANES, WideParts};
 use std::arch::x86_64::*;
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+pub(in crate::kernel) fn unmarked(seen: &[[u8; 64]], open: &mut [u64]) {
+    for (seen, open) in seen.iter().zip(open) {
+        // SAFETY: an item of `seen` has as many bytes as a register.
+        let seen = unsafe { _mm512_loadu_si512(seen.as_ptr().cast()) };
+        *open = _mm512_testn_epi8_mask(seen, seen);
+    }
+}
 
 /// The least XOR of an option and a candidate is 0 exactly where one of the options is the candidate. This takes two
 /// instructions per candidate.

@@ -18,67 +18,107 @@ pub(super) struct FarLane {
     pub(super) later: Vec<u16>,
 }
 
-/// Maximum number of common values of one position that are held against the lookups.
-const MOST_OPEN: usize = 8 * WIDE_CANDIDATES;
+/// Maximum number of times that a position gets new candidates because the lookups hit all it has.
+const ROUNDS: usize = 10;
 
 /// Number of lookups after which the candidates that are options are dropped.
 const LOOKUPS_PER_STAGE: usize = 256;
 
+/// The values that no marked part gives at one position.
+struct OpenValues<'a> {
+    /// Bit v % 64 of word v / 64: whether v is open.
+    open: &'a [u64],
+    /// Bit v % 64 of word v / 64: whether v is rare.
+    rare: &'a [u64],
+}
+
+impl OpenValues<'_> {
+    /// The common values, ascending.
+    fn common(&self) -> impl Iterator<Item = u16> {
+        values_of(self.open.iter().zip(self.rare).map(|(open, rare)| open & !rare))
+    }
+
+    /// The `candidates` and the rare values below the last of them.
+    fn below(&self, candidates: Vec<u16>) -> FarLane {
+        let (Some(&least), Some(&last)) = (candidates.first(), candidates.last()) else { return FarLane::default() };
+        let mut open: Vec<u16> = self.rare().take_while(|&t| t < last).collect();
+        let later = open.split_off(open.partition_point(|&t| t < least));
+        FarLane { candidates, open, later }
+    }
+
+    /// The rare values, ascending.
+    fn rare(&self) -> impl Iterator<Item = u16> {
+        values_of(self.open.iter().zip(self.rare).map(|(open, rare)| open & rare))
+    }
+}
+
+/// The numbers of the bits that are set, ascending.
+fn values_of(words: impl Iterator<Item = u64>) -> impl Iterator<Item = u16> {
+    (0..=u16::MAX).step_by(64).zip(words).flat_map(|(first, mut bits)| {
+        std::iter::from_fn(move || {
+            let bit = (bits != 0).then(|| bits.trailing_zeros())?;
+            bits &= bits - 1;
+            Some(first | u16::from(bit.to_le_bytes()[0]))
+        })
+    })
+}
+
 impl WideSolver {
     /// The far options of the run from `first` on, in a batch of at most `length` positions that contains the run.
     pub(super) fn far_lanes(&self, kernel: Kernel, first: u64, length: usize) -> Vec<FarLane> {
-        let mut lanes = vec![FarLane::default(); WIDE_LANES];
-        let mut candidates = WideCandidates::new();
-        let mut common = vec![Vec::new(); WIDE_LANES];
-        let bound = self.classes.bound();
-        let mut seen = vec![0u8; MARK_LANES * bound];
-        for first_lane in (0..WIDE_LANES).step_by(MARK_LANES) {
-            seen.fill(0);
-            let at = self.values.at(first) + first_lane;
-            kernel.mark_values(self.values.items(), at, &self.marks, &mut seen);
-            for (lane, seen) in (first_lane..).zip(seen.chunks(bound)) {
-                (common[lane], lanes[lane].later) = self.open_values(first + lane as u64, seen);
-            }
+        let open = self.unmarked_values(kernel, first);
+        let open: Vec<OpenValues<'_>> = (first..)
+            .zip(open.chunks(self.classes.bound() / 64))
+            .map(|(n, open)| OpenValues { open, rare: &self.classes.rare[usize::from(n % 2 == 1)] })
+            .collect();
+        let candidates = self.least_candidates(kernel, first, length, &open);
+        let lanes = open.iter().enumerate().map(|(lane, open)| open.below(candidates.of(lane).collect()));
+        let mut lanes: Vec<FarLane> = lanes.collect();
+        for (n, lane) in (first..).zip(&mut lanes) {
+            self.search_far(kernel, n, length, &mut lane.open);
         }
-        for round in 0..MOST_OPEN / WIDE_CANDIDATES {
+        lanes
+    }
+
+    /// The values that no marked part gives, for each lane one bit per value below the bound of the classes.
+    fn unmarked_values(&self, kernel: Kernel, first: u64) -> Vec<u64> {
+        let bound = self.classes.bound();
+        let mut open = vec![0; WIDE_LANES * bound / 64];
+        let mut seen = vec![0u8; MARK_LANES * bound];
+        let at = self.values.at(first);
+        for (first_lane, open) in (0..).step_by(MARK_LANES).zip(open.chunks_mut(seen.len() / 64)) {
+            seen.fill(0);
+            kernel.mark_values(self.values.items(), at + first_lane, &self.marks, &mut seen);
+            kernel.unmarked(&seen, open);
+        }
+        open
+    }
+
+    /// The least common values that are no far options. A lane stays without candidates if those of [`ROUNDS`] rounds
+    /// are all options.
+    fn least_candidates(
+        &self,
+        kernel: Kernel,
+        first: u64,
+        length: usize,
+        open: &[OpenValues<'_>],
+    ) -> WideCandidates {
+        let mut candidates = WideCandidates::new();
+        for round in 0..ROUNDS {
             let mut is_done = true;
-            for (lane, common) in common.iter().enumerate() {
-                if candidates.of(lane).next().is_some() {
-                    continue;
+            for (lane, open) in open.iter().enumerate() {
+                if candidates.of(lane).next().is_none() {
+                    let next = open.common().skip(round * WIDE_CANDIDATES).take(WIDE_CANDIDATES);
+                    next.for_each(|value| candidates.push(lane, value));
+                    is_done &= candidates.of(lane).next().is_none();
                 }
-                let next = common.iter().skip(round * WIDE_CANDIDATES).take(WIDE_CANDIDATES);
-                next.for_each(|&value| is_done &= !candidates.push(lane, value));
             }
             if is_done {
                 break;
             }
             self.check_candidates(kernel, first, length, &mut candidates);
         }
-        for (n, (i, lane)) in (first..).zip(lanes.iter_mut().enumerate()) {
-            lane.candidates = candidates.of(i).collect();
-            let Some(&least) = lane.candidates.first() else { continue };
-            let later = lane.later.split_off(lane.later.partition_point(|&t| t < least));
-            lane.open = std::mem::replace(&mut lane.later, later);
-            self.search_far(kernel, n, length, &mut lane.open);
-        }
-        lanes
-    }
-
-    /// The least common values at `n` that are not in the set `seen`, ascending, at most [`MOST_OPEN`], and the rare
-    /// values below the last of them that are not in the set.
-    fn open_values(&self, n: u64, seen: &[u8]) -> (Vec<u16>, Vec<u16>) {
-        let rare = &self.classes.rare[usize::from(n % 2 == 1)];
-        let (mut common, mut open_rare) = (Vec::new(), Vec::new());
-        for (first, (seen, &rare)) in (0..=u16::MAX).step_by(64).zip(seen.as_chunks::<64>().0.iter().zip(rare)) {
-            let open = !bits_of(seen);
-            push_bits(first, open & !rare, &mut common);
-            push_bits(first, open & rare, &mut open_rare);
-            if common.len() >= MOST_OPEN {
-                break;
-            }
-        }
-        common.truncate(MOST_OPEN);
-        (common, open_rare)
+        candidates
     }
 
     /// Drops the candidates that a far option with a rare part has.
@@ -147,25 +187,6 @@ impl SplitLookups {
         let end = self.parts.partition_point(|part| twice(part) < last + remove + d);
         if d == 0 { start..start } else { start..end.max(start) }
     }
-}
-
-/// Appends the numbers of the bits that are set, counted from `first`.
-fn push_bits(first: u16, mut bits: u64, list: &mut Vec<u16>) {
-    while bits != 0 {
-        list.push(first + u16::from(bits.trailing_zeros().to_le_bytes()[0]));
-        bits &= bits - 1;
-    }
-}
-
-/// Bit i: whether byte i, which is 0 or 1, is 1.
-fn bits_of(bytes: &[u8; 64]) -> u64 {
-    let mut bits = 0;
-    for (i, chunk) in bytes.as_chunks::<8>().0.iter().enumerate() {
-        // The product moves bit 8j to bit 56 + j; no two terms meet below.
-        let eight = u64::from_le_bytes(*chunk).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-        bits |= eight << (8 * i);
-    }
-    bits
 }
 
 const _: () = assert!(WIDE_CANDIDATES > 0 && WIDE_LANES.is_multiple_of(MARK_LANES));

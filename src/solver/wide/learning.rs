@@ -35,10 +35,10 @@ const RARE_PER_MARK: u64 = 60;
 const MOST_MARKS: usize = 1 << 15;
 
 impl WideSolver {
-    /// Learns the marks again when the sequence has grown by a half.
+    /// Learns the marks again when the sequence has doubled.
     pub(super) fn learn_when_due(&mut self) {
         let end = self.end();
-        if end >= self.learnt_at + self.learnt_at / 2 {
+        if end >= 2 * self.learnt_at {
             self.learnt_at = end;
             let marks = self.learn();
             self.marked_depth = marks.iter().map(|mark| mark.offset as u64).max().unwrap_or(0);
@@ -78,9 +78,13 @@ impl WideSolver {
         let count = SAMPLE.min(span / 4).max(1);
         let step = (span / count).saturating_sub(1) | 1;
         let sample: Vec<u64> = (0..count).map(|i| end - 1 - i * step % span).collect();
-        let rare = self.parts(true);
-        let mut marks = self.best_parts(&rare, &sample, COMMON_PER_MARK.max(rare.len() as u64 / RARE_PARTS_PER_MARK));
-        marks.extend(self.best_parts(&self.parts(false), &sample, RARE_PER_MARK));
+        let (rare, common) = (self.parts(true), self.parts(false));
+        let common_per_mark = COMMON_PER_MARK.max(rare.len() as u64 / RARE_PARTS_PER_MARK);
+        let (mut marks, more) = rayon::join(
+            || self.best_parts(&rare, &sample, common_per_mark),
+            || self.best_parts(&common, &sample, RARE_PER_MARK),
+        );
+        marks.extend(more);
         marks
     }
 
@@ -106,7 +110,7 @@ impl WideSolver {
             let part = parts[i];
             let now = gain(&weight, part);
             let next = queue.peek().map_or(0, |next| next.0);
-            if now < most && now * 16 < next * 15 {
+            if now < most && now * 4 < next * 3 {
                 queue.push((now, i));
                 continue;
             }

@@ -266,12 +266,11 @@ impl WideSolver {
         let length = (BATCH_PER_THREAD * threads).min(LONGEST_BATCH);
         let end = until.min(start + length as u64);
         let runs: Vec<u64> = (start..end).step_by(WIDE_LANES).collect();
-        let far = |first: &u64| self.far_lanes(self.kernel, *first, length);
-        let lanes: Vec<Vec<FarLane>> =
+        let far = |&first: &u64| self.audited_run(first, length);
+        let checked: Result<Vec<(Vec<FarLane>, u64)>> =
             if threads > 1 { runs.par_iter().map(far).collect() } else { runs.iter().map(far).collect() };
-        for (&first, run) in runs.iter().zip(&lanes) {
-            self.audit_run(first, length, run, work)?;
-        }
+        let (lanes, audited): (Vec<Vec<FarLane>>, Vec<u64>) = checked?.into_iter().unzip();
+        work.audited += audited.iter().sum::<u64>();
         for lane in lanes.iter().flatten().take(index(end - start)) {
             let value = self.near_value(lane, length, past, work)?;
             self.head.push(self.end(), &[value]);
@@ -280,14 +279,16 @@ impl WideSolver {
         Ok(())
     }
 
-    /// Computes an audited run again by another kernel.
+    /// The far options of the run from `first` on, in a batch of at most `length` positions, and the number of
+    /// audited positions: another kernel computes some runs again.
     ///
     /// # Errors
     /// [`Error::Differs`] when the results differ.
-    fn audit_run(&self, first: u64, length: usize, run: &[FarLane], work: &mut Work) -> Result<()> {
+    fn audited_run(&self, first: u64, length: usize) -> Result<(Vec<FarLane>, u64)> {
+        let run = self.far_lanes(self.kernel, first, length);
         let is_chosen = |seed| audit::choice(seed, first / WIDE_LANES as u64).is_multiple_of(AUDITED_ONE_IN);
         if !self.audit.is_some_and(is_chosen) {
-            return Ok(());
+            return Ok((run, 0));
         }
         let kernel = self.kernel.other();
         let again = self.far_lanes(kernel, first, length);
@@ -297,8 +298,7 @@ impl WideSolver {
             let how = format!("kernel {kernel}");
             return Err(Error::Differs { n, value: least(lane), again: least(again), how });
         }
-        work.audited += WIDE_LANES as u64;
-        Ok(())
+        Ok((run, WIDE_LANES as u64))
     }
 }
 

@@ -58,7 +58,8 @@ impl WideSolver {
     fn near_options(&self, n: u64, length: u64) -> Vec<u16> {
         // The far step left out every lookup that is too near at some position of the run of n.
         let run = WIDE_LANES as u64 - 1;
-        let mut near: Vec<u16> = self.rule.single_options(n, |m| self.values.get(m)).collect();
+        let mut near = Vec::with_capacity(index(length + 64) * self.lookups.len());
+        near.extend(self.rule.single_options(n, |m| self.values.get(m)));
         for lookups in &self.lookups {
             let split = lookups.split;
             let last = length.min(self.far_reach(n, &split));
