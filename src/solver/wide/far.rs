@@ -88,7 +88,7 @@ impl WideSolver {
         let at = self.values.at(first);
         for (first_lane, open) in (0..).step_by(MARK_LANES).zip(open.chunks_mut(seen.len() / 64)) {
             seen.fill(0);
-            kernel.mark_values(self.values.items(), at + first_lane, &self.marks, &mut seen);
+            kernel.mark_values(self.values.items(), at + first_lane, &self.marks.parts, &mut seen);
             kernel.unmarked(&seen, open);
         }
         open
@@ -96,13 +96,7 @@ impl WideSolver {
 
     /// The least common values that are no far options. A lane stays without candidates if those of [`ROUNDS`] rounds
     /// are all options.
-    fn least_candidates(
-        &self,
-        kernel: Kernel,
-        first: u64,
-        length: usize,
-        open: &[OpenValues<'_>],
-    ) -> WideCandidates {
+    fn least_candidates(&self, kernel: Kernel, first: u64, length: usize, open: &[OpenValues<'_>]) -> WideCandidates {
         let mut candidates = WideCandidates::new();
         for round in 0..ROUNDS {
             let mut is_done = true;

@@ -38,11 +38,11 @@ impl WideSolver {
     /// Learns the marks again when the sequence has doubled.
     pub(super) fn learn_when_due(&mut self) {
         let end = self.end();
-        if end >= 2 * self.learnt_at {
-            self.learnt_at = end;
+        if end >= 2 * self.marks.learnt_at {
+            self.marks.learnt_at = end;
             let marks = self.learn();
-            self.marked_depth = marks.iter().map(|mark| mark.offset as u64).max().unwrap_or(0);
-            self.marks.replace(marks);
+            self.marks.depth = marks.iter().map(|mark| mark.offset as u64).max().unwrap_or(0);
+            self.marks.parts.replace(marks);
         }
     }
 

@@ -95,6 +95,16 @@ struct SplitLookups {
     sum: EntrySum,
 }
 
+/// The pairs whose options are entered first.
+struct Marks {
+    /// Best first.
+    parts: Checked<Vec<WidePart>>,
+    /// An upper bound of the smaller parts of the pairs.
+    depth: u64,
+    /// The number of values at which the pairs were learnt.
+    learnt_at: u64,
+}
+
 /// A sparse-space solver on 16-bit values.
 pub(super) struct WideSolver {
     rule: Rule,
@@ -105,14 +115,9 @@ pub(super) struct WideSolver {
     /// The last values: back to the largest offset of a lookup, and at least [`HELD`] of those that are not discarded.
     values: Window<u16>,
     head: Head,
-    /// Pairs whose options are entered first, best first.
-    marks: Checked<Vec<WidePart>>,
+    marks: Marks,
     classes: Checked<Classes>,
     deep: DeepParts,
-    /// An upper bound of the smaller parts of the marked pairs.
-    marked_depth: u64,
-    /// The number of values at which `marks` were learnt.
-    learnt_at: u64,
     /// Seed of the audit; `None` without an audit.
     audit: Option<u64>,
 }
@@ -139,11 +144,9 @@ impl WideSolver {
             lookups: lookups.collect(),
             values: Window::new(past.len(), Vec::new()),
             head,
-            marks: Checked::new(Vec::new()),
+            marks: Marks { parts: Checked::new(Vec::new()), depth: 0, learnt_at: 0 },
             classes: Checked::new(Classes::default()),
             deep: DeepParts::default(),
-            marked_depth: 0,
-            learnt_at: 0,
             audit: None,
         };
         for (n, value) in stats.rare_positions {
@@ -220,7 +223,7 @@ impl WideSolver {
         if !self.lookups.iter().all(|lookups| EntrySum::of(&lookups.parts) == lookups.sum) {
             return flipped("the list of lookups");
         }
-        if !self.marks.is_intact() || !self.classes.is_intact() {
+        if !self.marks.parts.is_intact() || !self.classes.is_intact() {
             return flipped("the list of parts");
         }
         Ok(())
@@ -313,7 +316,7 @@ impl WideSolver {
         };
         match what {
             0 => flip_part(&mut self.lookups[0].parts),
-            1 => flip_part(self.marks.value_mut()),
+            1 => flip_part(self.marks.parts.value_mut()),
             2 => {
                 let values = self.values.items_mut();
                 let place = index(draw) % values.len();

@@ -39,7 +39,7 @@ impl WideSolver {
     /// values that no compared pair gives, ascending. Enters the position if it is rare.
     fn decide<S: Sequence + ?Sized>(&mut self, candidate: u16, open: &[u16], past: &S, work: &mut Work) -> Result<u16> {
         let n = self.end();
-        work.depth = work.depth.max(HEAD_PARTS.max(self.marked_depth).min(n / 2));
+        work.depth = work.depth.max(HEAD_PARTS.max(self.marks.depth).min(n / 2));
         let Some(rare) = self.least_missing(open, past, work)? else { return Ok(candidate) };
         if self.values.start() > 0 {
             // The lookups of the new rare position read all values from G(1) on.
