@@ -101,7 +101,8 @@ pub struct Work {
     pub audited: u64,
     /// Number of new largest values proved by comparing all pairs of parts.
     pub proved_maxima: u64,
-    /// The largest smaller part of any witness since [`Solver::take_depth`]; 0 where no witness was searched.
+    /// The largest smaller part of any witness since [`Solver::take_depth`], pairs with a rare part aside; 0 where no
+    /// witness was searched.
     pub depth: u64,
 }
 
@@ -201,6 +202,7 @@ impl Solver {
         };
         if past.len() >= BOOTSTRAP && solver.space != SparseSpace::NONE && method != Method::Definition {
             solver.prefers_wide = review::are_frequent(&seen.rare_positions, past.len());
+            solver.review.rare_positions = seen.rare_positions.len() as u64;
             solver.engine = solver.sparse_engine(past, seen)?;
             solver.review.due_at = solver.next_review(past.len());
         } else {
@@ -449,8 +451,11 @@ pub fn extend(
 #[cfg(test)]
 impl Solver {
     pub(crate) fn flip(&mut self) {
-        let Engine::Sparse(streams) = &mut self.engine else { panic!("the solver has no sparse space") };
-        streams.candidates.flip_rare(1, 1);
+        match &mut self.engine {
+            Engine::Sparse(streams) => streams.candidates.flip_rare(1, 1),
+            Engine::Wide(solver) => assert!(solver.flip(3, 1, 1), "a rare position"),
+            Engine::Definition(_) | Engine::Exhaustive(_) => panic!("the solver has no sparse space"),
+        }
     }
 }
 

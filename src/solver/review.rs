@@ -11,7 +11,10 @@
 //! review.
 //!
 //! The byte streams compute the values in a space where exhaustive searches are infrequent, and the wide solver where
-//! they are frequent: the streams discard what they have computed after a new rare position. At small n many parts are
+//! they are frequent: the streams discard what they have computed after a new rare position. The streams hand over when
+//! one value in 256 needed a search since the last review, and take over again at a review before which fewer than one
+//! in 4096 did. A new space, and a resumed run, begins on the wide solver if one position in 256 is expected to be a new
+//! rare position, or was one in the last quarter. At small n many parts are
 //! rare, so even games with few rare positions begin on the wide solver.
 //!
 //! Invariant: the space never changes while candidates wait for their witnesses, nor once values are discarded.
@@ -64,7 +67,8 @@ impl SpaceReview {
         (work.exhaustive_searches - self.searches) * VALUES_PER_SEARCH > values
     }
 
-    /// Whether exhaustive searches were rare since the last review, so that the byte streams are faster.
+    /// Whether exhaustive searches were so infrequent since the last review that the byte streams are faster: at most one
+    /// in 16 times as many values as where the wide solver is.
     fn is_calm(&self, n: u64, work: &Work) -> bool {
         (work.exhaustive_searches - self.searches) * 16 * VALUES_PER_SEARCH < n - self.reviewed_at
     }
@@ -117,19 +121,22 @@ impl Solver {
         if keep_space && !matches!(self.engine, Engine::Wide(_)) {
             return Ok(());
         }
-        self.review.due_at = self.next_review(n);
         self.review.rare_positions = rare_positions;
         if self.review.built_in && !sparse {
             self.review.note(n, &self.work);
-            return self.adopt(past, self.space, &Forecast::of(past)?);
+            self.adopt(past, self.space, &Forecast::of(past)?)?;
+            self.review.due_at = self.next_review(n);
+            return Ok(());
         }
         let is_calm = self.review.is_calm(n, &self.work);
         self.review.note(n, &self.work);
         let is_adopted = !keep_space && self.adopt_better(past)?;
-        if !is_adopted && is_calm && self.prefers_wide && matches!(self.engine, Engine::Wide(_)) {
+        let has_codes = self.max_value < self.space.coded();
+        if !is_adopted && is_calm && has_codes && self.prefers_wide && matches!(self.engine, Engine::Wide(_)) {
             self.prefers_wide = false;
             self.engine = self.same_space(past)?;
         }
+        self.review.due_at = self.next_review(n);
         Ok(())
     }
 

@@ -1,14 +1,15 @@
-//! Which pairs to mark: those that hit most values below the answers, learnt on the last values.
+//! Which pairs to mark: those that hit most values below G(n), learnt on the last values.
 //!
-//! The order is greedy, as in [`lookup_order`](crate::solver::lookup_order): each next part is the one that hits most
-//! of the values below the answers that no part has hit yet.
+//! The order is greedy, as in [`lookup_order`](crate::solver::lookup_order): each next part is one that hits most
+//! of the values below G(n), where each hit lowers the weight of a value to 3/8. A part at most a quarter worse than the
+//! best is good enough.
 
 use super::{LONGEST_BATCH, WideSolver};
 use crate::kernel::WidePart;
 use crate::theory::nimber::index;
 use std::collections::BinaryHeap;
 
-/// The largest smaller part that is marked.
+/// Bound, exclusive, of the common parts that are marked.
 const DEPTH: u64 = 1 << 14;
 
 /// Maximum number of positions in a sample.

@@ -32,18 +32,29 @@ impl WideSolver {
         self.search_far(self.kernel, n, length, &mut later);
         let mut open: Vec<u16> = lane.open.iter().copied().filter(is_open).collect();
         open.append(&mut later);
-        self.decide(candidate, &open, past, work)
+        self.decide(Some(candidate), &open, past, work)
     }
 
-    /// The next value, where `candidate` is the least common value that is no option, and `open` are the smaller rare
+    /// The next value, where `candidate` is the least common value that is no option, if there is one, and `open` are the smaller rare
     /// values that no compared pair gives, ascending. Enters the position if it is rare.
-    fn decide<S: Sequence + ?Sized>(&mut self, candidate: u16, open: &[u16], past: &S, work: &mut Work) -> Result<u16> {
+    fn decide<S: Sequence + ?Sized>(
+        &mut self,
+        candidate: Option<u16>,
+        open: &[u16],
+        past: &S,
+        work: &mut Work,
+    ) -> Result<u16> {
         let n = self.end();
         work.depth = work.depth.max(HEAD_PARTS.max(self.marks.depth).min(n / 2));
-        let Some(rare) = self.least_missing(open, past, work)? else { return Ok(candidate) };
+        let Some(rare) = self.least_missing(open, past, work)? else {
+            return candidate.ok_or(Error::ValueTooLarge { n });
+        };
         if self.values.start() > 0 {
             // The lookups of the new rare position read all values from G(1) on.
-            let mut values = vec![0; index(n)];
+            let mut values = Vec::new();
+            let memory = Error::Memory { what: "the sequence", bytes: 2 * n };
+            values.try_reserve_exact(index(n)).map_err(|_| memory)?;
+            values.resize(index(n), 0);
             let all = Joined { past, recent: &self.values, end: n };
             all.read(0, &mut values).map_err(|error| error.for_heap(n))?;
             self.values = Window::new(0, values);
@@ -96,9 +107,9 @@ impl WideSolver {
             }
         }
         let is_open = |&v: &u16| !self.space.is_rare(v, n) && !seen[usize::from(v)];
-        let candidate = (0..=u16::MAX).find(is_open).ok_or(Error::ValueTooLarge { n })?;
+        let candidate = (0..=u16::MAX).find(is_open);
         let is_target = |&t: &u16| self.space.is_rare(t, n) && !seen[usize::from(t)];
-        let mut open: Vec<u16> = (0..candidate).filter(is_target).collect();
+        let mut open: Vec<u16> = (0..=candidate.unwrap_or(u16::MAX)).filter(is_target).collect();
         self.search_far(self.kernel, n, super::LONGEST_BATCH, &mut open);
         self.decide(candidate, &open, past, work)
     }
