@@ -12,7 +12,8 @@ pub(super) struct FarLane {
     /// The least common values that are no far option, ascending: at most [`WIDE_CANDIDATES`]. Empty if all values that
     /// were held against the lookups are options.
     pub(super) candidates: Vec<u16>,
-    /// Rare values below the first candidate, ascending. No far pair with a part below [`HEAD_PARTS`] gives them.
+    /// Rare values below the first candidate, ascending. No far pair with a part below [`HEAD_PARTS`], both values
+    /// of which memory holds, gives them.
     pub(super) open: Vec<u16>,
     /// Rare values between the first and the last candidate, ascending. No marked pair gives them.
     pub(super) later: Vec<u16>,

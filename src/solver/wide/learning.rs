@@ -21,15 +21,16 @@ const SPAN: u64 = 1 << 16;
 /// Weight of a value that no chosen part hits yet.
 const FULL_WEIGHT: u32 = 1 << 12;
 
-/// Number of positions per common value that the last marked rare part hits first, where there are few rare parts: a
-/// mark costs 0.3 ns per position, and a candidate that it saves 0.1 µs.
+/// Maximum number of positions per new hit of a marked rare part. Learning ends with the first part that needs more
+/// positions to hit one more common value. A mark costs 0.3 ns per position, and a candidate that it saves 0.1 µs.
 const COMMON_PER_MARK: u64 = 300;
 
-/// Number of rare parts per unit of the same number, where there are many: each candidate is held against all of them,
-/// at 0.02 ns each.
+/// Where there are many rare parts, the maximum is their number divided by this one instead, if that is larger: each
+/// candidate is held against all of them, at 0.02 ns each.
 const RARE_PARTS_PER_MARK: u64 = 17;
 
-/// Number of positions per rare value that the last marked common part hits first: the search for a pair takes 20 ns.
+/// Maximum number of positions per new hit of a marked common part, which gives rare values: the search for a pair takes
+/// 20 ns.
 const RARE_PER_MARK: u64 = 60;
 
 /// Maximum number of marked parts of one class.
