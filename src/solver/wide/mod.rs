@@ -1,8 +1,9 @@
 //! The wide solver: a sparse space with values of any size, a batch of positions at a time.
 //!
 //! Let n be a position, and let the batch be the positions `start..end` around it. The options of n with a part in the
-//! batch, or with a part of at most the length of the batch, are *near*; so are pairs whose parts
-//! differ by less than the split requires at some position of the same run of 32. All others are *far*, and depend only on values before the batch.
+//! batch, or with a part of at most the length of the batch, are *near*; so are pairs whose parts differ by less than
+//! the split requires at some position of the same run of 32. All others are *far*, and depend only on values before
+//! the batch.
 //!
 //! 1. **Far** (`far`), for all positions of the batch in parallel: enter the options of some thousand pairs of parts
 //!    in a set. Hold the least common values that stay open (the *candidates*) against the options of all other rare
