@@ -13,10 +13,9 @@
 //! The byte streams compute the values in a space where exhaustive searches are infrequent, and the wide solver where
 //! they are frequent: the streams discard what they have computed after a new rare position. The streams hand over when
 //! a value has no byte code, or when one value in 256 needed a search since the last review (each new rare position
-//! needs one). They take over again at a review before which fewer than one
-//! in 4096 did. A new space, and a resumed run, begins on the wide solver if one position in 256 is expected to be a new
-//! rare position, or was one in the last quarter. At small n many parts are
-//! rare, so even games with few rare positions begin on the wide solver.
+//! needs one). They take over again at a review before which fewer than one in 4096 did. A new space, and a resumed
+//! run, begins on the wide solver if one position in 256 is expected to be a new rare position, or was one in the last
+//! quarter. At small n many parts are rare, so even games with few rare positions begin on the wide solver.
 //!
 //! Invariant: the space never changes while candidates wait for their witnesses, nor once values are discarded.
 
