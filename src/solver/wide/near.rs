@@ -35,8 +35,8 @@ impl WideSolver {
         self.decide(Some(candidate), &open, past, work)
     }
 
-    /// The next value, where `candidate` is the least common value that is no option, if there is one, and `open` are the smaller rare
-    /// values that no compared pair gives, ascending. Enters the position if it is rare.
+    /// The next value, where `candidate` is the least common value that is no option, if there is one, and `open` are the
+    /// smaller rare values that no compared pair gives, ascending. Enters the position if it is rare.
     fn decide<S: Sequence + ?Sized>(
         &mut self,
         candidate: Option<u16>,
