@@ -10,7 +10,7 @@
 
 use super::planes::{MOST_ROWS, first_code, for_kept, number};
 use super::probes::FarProbes;
-use super::wide::{PAIRS_PER_STEP, WIDE_LANES, WideParts};
+use super::wide::{PAIRS_PER_STEP, WIDE_LANES, WidePart, WideParts, WideRow, others};
 use super::{BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, NONE, Probe};
 use std::arch::x86_64::*;
 
@@ -272,29 +272,37 @@ pub(super) fn unmarked(seen: &[[u8; 64]], open: &mut [u64]) {
     }
 }
 
-/// As `avx512::wide_hits`, in two halves of 16 lanes.
+/// As `avx512::wide_hits`, in four quarters of 16 lanes.
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn wide_hits<const K: usize>(parts: WideParts<'_>, rows: &[[u16; WIDE_LANES]; K]) -> [u32; K] {
-    let load = |values: &[u16; WIDE_LANES], half: usize| {
-        // SAFETY: each half of the lanes has as many bytes as a register.
-        unsafe { _mm256_loadu_si256(values.as_ptr().add(half * WIDE_LANES / 2).cast()) }
+pub(super) fn wide_hits<const K: usize>(
+    parts: WideParts<'_, impl Iterator<Item = WidePart> + Clone>,
+    candidates: &[WideRow; K],
+) -> [u64; K] {
+    let load = |values: &[u16; WIDE_LANES], quarter: usize| {
+        // SAFETY: each quarter of the lanes has as many bytes as a register.
+        unsafe { _mm256_loadu_si256(values.as_ptr().add(quarter * WIDE_LANES / 4).cast()) }
     };
     let mut hits = [0; K];
-    for half in 0..2 {
-        let candidates = rows.each_ref().map(|row| load(row, half));
-        let mut least = [_mm256_set1_epi16(-1); K];
-        for part in parts.list {
+    for half in [0, 2] {
+        let candidates = candidates.each_ref().map(|row| [load(row, half), load(row, half + 1)]);
+        let mut least = [[_mm256_set1_epi16(-1); 2]; K];
+        for part in parts.list.clone() {
+            let others = others(parts.window, parts.at, part);
             let value = _mm256_set1_epi16(part.value.cast_signed());
-            let option = _mm256_xor_si256(load(parts.others(part), half), value);
-            for k in 0..K {
-                least[k] = _mm256_min_epu16(least[k], _mm256_xor_si256(option, candidates[k]));
+            for i in 0..2 {
+                let option = _mm256_xor_si256(load(others, half + i), value);
+                for k in 0..K {
+                    least[k][i] = _mm256_min_epu16(least[k][i], _mm256_xor_si256(option, candidates[k][i]));
+                }
             }
         }
         for k in 0..K {
-            let zero = _mm256_cmpeq_epi16(least[k], _mm256_setzero_si256());
-            // Two equal bits per lane; every second one is kept.
-            let bits = _pext_u32(_mm256_movemask_epi8(zero).cast_unsigned(), 0x5555_5555);
-            hits[k] |= bits << (half * WIDE_LANES / 2);
+            for (i, least) in least[k].into_iter().enumerate() {
+                let zero = _mm256_cmpeq_epi16(least, _mm256_setzero_si256());
+                // Two equal bits per lane; every second one is kept.
+                let bits = _pext_u32(_mm256_movemask_epi8(zero).cast_unsigned(), 0x5555_5555);
+                hits[k] |= u64::from(bits) << ((half + i) * WIDE_LANES / 4);
+            }
         }
     }
     hits
@@ -308,4 +316,9 @@ pub(super) fn find_values(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
 pub(super) fn is_mirrored(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], wanted: u16) -> bool {
     super::wide::is_mirrored(a, b, wanted)
+}
+
+#[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
+pub(super) fn mirrored_values(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], wanted: &[u16]) -> bool {
+    super::wide::mirrored_values(a, b, wanted)
 }

@@ -380,23 +380,21 @@ fn wide_jobs_give_the_options_of_their_parts() {
         let parts: Vec<WidePart> =
             (0..count).map(|_| WidePart { offset: random.index(at + 1), value: random.index(values) as u16 }).collect();
         let option = |lane: usize, part: &WidePart| window[at + lane - part.offset] ^ part.value;
-        let mut candidates = WideCandidates::new();
-        let most = 1 + random.index(WIDE_CANDIDATES);
-        for lane in 0..WIDE_LANES {
-            let mut list: Vec<u16> = (0..random.index(most + 1)).map(|_| random.index(values) as u16).collect();
-            if let (Some(first), Some(part)) = (list.first_mut(), parts.first()) {
-                *first = option(lane, part);
-            }
-            list.sort_unstable();
-            list.into_iter().for_each(|candidate| candidates.push(lane, candidate));
+        let mut candidates: [WideRow; WIDE_ROWS] = [[0; WIDE_LANES]; WIDE_ROWS];
+        candidates.as_flattened_mut().fill_with(|| random.index(values) as u16);
+        for (lane, candidate) in candidates[0].iter_mut().enumerate() {
+            *candidate = parts.last().map_or(*candidate, |part| option(lane, part));
         }
+        let is_hit = |lane: usize, candidate: u16| parts.iter().any(|part| option(lane, part) == candidate);
         for kernel in Kernel::available() {
-            let mut left = candidates.clone();
-            kernel.drop_hits(&window, at, &parts, &mut left);
-            for lane in 0..WIDE_LANES {
-                let is_open = |candidate: &u16| parts.iter().all(|part| option(lane, part) != *candidate);
-                let expected: Vec<u16> = candidates.of(lane).filter(is_open).collect();
-                assert_eq!(left.of(lane).collect::<Vec<u16>>(), expected, "{kernel}, lane {lane}");
+            let count = random.index(WIDE_ROWS + 1);
+            let wide = WideParts { window: &window, at, list: parts.iter().copied() };
+            let hits = kernel.wide_hits(wide, &candidates[..count]);
+            for (k, (hits, row)) in hits.into_iter().zip(&candidates).enumerate() {
+                for (lane, &candidate) in row.iter().enumerate() {
+                    let expected = k < count && is_hit(lane, candidate);
+                    assert_eq!(hits >> lane & 1 == 1, expected, "{kernel}, row {k}, lane {lane}");
+                }
             }
             let mut seen = vec![0; MARK_LANES * values];
             kernel.mark_values(&window, at, &parts, &mut seen);
@@ -439,6 +437,14 @@ fn wide_searches_find_exactly_the_values_of_pairs() {
                 let expected = a.iter().zip(b.iter().rev()).position(|(x, y)| x ^ y == value);
                 assert_eq!(kernel.find_mirrored(&a, &b, value), expected, "{kernel}");
             }
+            let mirrored = |k: usize| a[k] ^ b[b.len() - 1 - k];
+            let (mut left, mut found) = (wanted.clone(), Vec::new());
+            kernel.find_mirrored_values(&a, &b, &mut left, |k| found.push(mirrored(k)));
+            let pairs = a.len().min(b.len());
+            assert!(left.iter().all(|value| (0..pairs).all(|k| mirrored(k) != *value)), "{kernel}");
+            found.append(&mut left);
+            found.sort_unstable();
+            assert_eq!(found, wanted, "{kernel}");
         }
     }
 }

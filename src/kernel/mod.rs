@@ -40,7 +40,7 @@ pub(crate) use probes::{Probe, Probes};
 pub(crate) use recurrence::Recurrence;
 use std::fmt;
 use std::str::FromStr;
-pub(crate) use wide::{MARK_LANES, WIDE_CANDIDATES, WIDE_LANES, WideCandidates, WidePart};
+pub(crate) use wide::{MARK_LANES, WIDE_LANES, WIDE_ROWS, WidePart, WideParts, WideRow};
 
 /// A kernel that this processor supports.
 ///

@@ -12,7 +12,7 @@
 //! |---|---|
 //! | [`Kernel::mark_values`] | the options of parts, one byte per value and lane |
 //! | [`Kernel::unmarked`] | the values without a mark, one bit per value |
-//! | [`Kernel::drop_hits`] | the candidates of each lane that are no option of further parts |
+//! | [`Kernel::wide_hits`] | the lanes whose candidate is an option of some part |
 //! | [`Kernel::find_mirrored`] | a pair that gives a value, one row backwards |
 //! | [`Kernel::find_values`] | the values of a list that are no XOR of some pair |
 //!
@@ -24,14 +24,11 @@ use super::{Kernel, Platform, jobs::dispatch};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 
-/// Number of consecutive n for which [`Kernel::drop_hits`] compares options at once.
-pub(crate) const WIDE_LANES: usize = 32;
+/// Number of consecutive n for which [`Kernel::wide_hits`] compares options at once.
+pub(crate) const WIDE_LANES: usize = 64;
 
 /// Number of consecutive n for which [`Kernel::mark_values`] enters options at once.
 pub(crate) const MARK_LANES: usize = 4;
-
-/// Maximum number of candidates per lane.
-pub(crate) const WIDE_CANDIDATES: usize = 12;
 
 /// One part of a split: in each lane it gives the option `window[at + lane - offset] ^ value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,73 +39,25 @@ pub(crate) struct WidePart {
     pub(crate) value: u16,
 }
 
-/// The candidates of [`WIDE_LANES`] lanes, ascending in each lane.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct WideCandidates {
-    /// `rows[k][lane]` is candidate k of the lane, if there is one.
-    rows: [[u16; WIDE_LANES]; WIDE_CANDIDATES],
-    /// Number of candidates of each lane.
-    counts: [usize; WIDE_LANES],
-}
+/// Maximum number of rows of candidates that one job holds against the options.
+pub(crate) const WIDE_ROWS: usize = 4;
 
-impl WideCandidates {
-    /// No candidates.
-    pub(crate) fn new() -> WideCandidates {
-        WideCandidates { rows: [[0; WIDE_LANES]; WIDE_CANDIDATES], counts: [0; WIDE_LANES] }
-    }
-
-    /// Appends a candidate to a lane.
-    ///
-    /// # Panics
-    /// If the lane has [`WIDE_CANDIDATES`] of them.
-    pub(crate) fn push(&mut self, lane: usize, candidate: u16) {
-        self.rows[self.counts[lane]][lane] = candidate;
-        self.counts[lane] += 1;
-    }
-
-    /// The candidates of a lane, ascending.
-    pub(crate) fn of(&self, lane: usize) -> impl Iterator<Item = u16> + '_ {
-        self.rows.iter().take(self.counts[lane]).map(move |row| row[lane])
-    }
-
-    /// The greatest number of candidates of a lane.
-    pub(crate) fn most(&self) -> usize {
-        self.counts.into_iter().max().unwrap_or(0)
-    }
-
-    /// Removes the candidates whose bits are set: bit `lane` of `hits[k]` for candidate k of the lane.
-    fn drop(&mut self, hits: &[u32]) {
-        let mut lanes = hits.iter().fold(0, |any, hit| any | hit);
-        while lanes != 0 {
-            let lane = lanes.trailing_zeros() as usize;
-            lanes &= lanes - 1;
-            let mut kept = 0;
-            for k in 0..self.counts[lane] {
-                if hits.get(k).is_none_or(|hit| hit >> lane & 1 == 0) {
-                    self.rows[kept][lane] = self.rows[k][lane];
-                    kept += 1;
-                }
-            }
-            self.counts[lane] = kept;
-        }
-    }
-}
+/// One candidate per lane.
+pub(crate) type WideRow = [u16; WIDE_LANES];
 
 /// Parts whose options lie inside the window in all lanes.
-#[derive(Clone, Copy)]
-pub(super) struct WideParts<'a> {
-    pub(super) window: &'a [u16],
-    pub(super) at: usize,
-    pub(super) list: &'a [WidePart],
+pub(crate) struct WideParts<'a, I> {
+    pub(crate) window: &'a [u16],
+    /// The index of lane 0 in the window.
+    pub(crate) at: usize,
+    pub(crate) list: I,
 }
 
-impl<'a> WideParts<'a> {
-    /// The values that a part reads in lanes 0, 1, …
-    #[inline(always)]
-    pub(super) fn others(&self, part: &WidePart) -> &'a [u16; WIDE_LANES] {
-        let from = self.at.wrapping_sub(part.offset);
-        self.window[from..from.wrapping_add(WIDE_LANES)].try_into().expect("WIDE_LANES values")
-    }
+/// The values that a part reads in lanes 0, 1, …
+#[inline(always)]
+pub(super) fn others(window: &[u16], at: usize, part: WidePart) -> &[u16; WIDE_LANES] {
+    let from = at.wrapping_sub(part.offset);
+    window[from..from.wrapping_add(WIDE_LANES)].try_into().expect("WIDE_LANES values")
 }
 
 impl Kernel {
@@ -134,24 +83,25 @@ impl Kernel {
         dispatch!(self, unmarked(seen, open), avx2::unmarked(seen, open), avx512::unmarked(seen, open));
     }
 
-    /// Removes the candidates that are options of the parts, in the [`WIDE_LANES`] lanes from index `at` of the window
-    /// on.
+    /// Bit `lane` of entry k: whether `rows[k][lane]` is an option of a part, in the lanes from index `at` of the window
+    /// on. Entries without a row are 0.
     ///
     /// # Panics
-    /// If a part reads values outside the window.
-    pub(crate) fn drop_hits(self, window: &[u16], at: usize, parts: &[WidePart], candidates: &mut WideCandidates) {
-        let parts = WideParts { window, at, list: parts };
-        let rows = &candidates.rows;
-        match candidates.most() {
+    /// If a part reads values outside the window, or there are more than [`WIDE_ROWS`] rows.
+    pub(crate) fn wide_hits(
+        self,
+        parts: WideParts<'_, impl Iterator<Item = WidePart> + Clone>,
+        rows: &[WideRow],
+    ) -> [u64; WIDE_ROWS] {
+        let mut hits = [0; WIDE_ROWS];
+        match rows.len() {
             0 => {}
-            1 => candidates.drop(&self.hits::<1>(parts, rows)),
-            2 => candidates.drop(&self.hits::<2>(parts, rows)),
-            3 | 4 => candidates.drop(&self.hits::<4>(parts, rows)),
-            5 | 6 => candidates.drop(&self.hits::<6>(parts, rows)),
-            7 | 8 => candidates.drop(&self.hits::<8>(parts, rows)),
-            9 | 10 => candidates.drop(&self.hits::<10>(parts, rows)),
-            _ => candidates.drop(&self.hits::<WIDE_CANDIDATES>(parts, rows)),
+            1 => hits[..1].copy_from_slice(&self.row_hits::<1, _>(parts, rows)),
+            2 => hits[..2].copy_from_slice(&self.row_hits::<2, _>(parts, rows)),
+            3 => hits[..3].copy_from_slice(&self.row_hits::<3, _>(parts, rows)),
+            _ => hits = self.row_hits(parts, rows),
         }
+        hits
     }
 
     /// Searches a pair whose XOR is `wanted`: pair k, counted from 0, consists of item k of `a` and item k from the end of
@@ -177,6 +127,40 @@ impl Kernel {
         None
     }
 
+    /// Removes from `wanted` the values that are XORs of pairs, numbered as in [`Kernel::find_mirrored`]. Calls `found`
+    /// with the number of one pair for each of them. The order of the values left is unspecified.
+    pub(crate) fn find_mirrored_values(
+        self,
+        a: &[u16],
+        b: &[u16],
+        wanted: &mut Vec<u16>,
+        mut found: impl FnMut(usize),
+    ) {
+        let pairs = a.len().min(b.len());
+        let (a, b) = (&a[..pairs], &b[b.len() - pairs..]);
+        for (i, (x, y)) in a.chunks(PAIRS_PER_STEP).zip(b.rchunks(PAIRS_PER_STEP)).enumerate() {
+            let is_among = match (<&[u16; PAIRS_PER_STEP]>::try_from(x), <&[u16; PAIRS_PER_STEP]>::try_from(y)) {
+                (Ok(x), Ok(y)) => dispatch!(
+                    self,
+                    mirrored_values(x, y, wanted),
+                    avx2::mirrored_values(x, y, wanted),
+                    avx512::mirrored_values(x, y, wanted)
+                ),
+                _ => true,
+            };
+            if is_among {
+                wanted.retain(|&value| {
+                    let k = x.iter().zip(y.iter().rev()).position(|(x, y)| x ^ y == value);
+                    k.into_iter().for_each(|k| found(i * PAIRS_PER_STEP + k));
+                    k.is_none()
+                });
+                if wanted.is_empty() {
+                    return;
+                }
+            }
+        }
+    }
+
     /// Removes from `wanted` the values that are XORs of pairs from `a` and `b`, numbered as in [`Kernel::find`]. The
     /// order of the values left is unspecified.
     pub(crate) fn find_values(self, a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
@@ -197,11 +181,17 @@ impl Kernel {
             }
         }
     }
+}
 
-    /// Bit `lane` of entry k: whether `rows[k][lane]` is an option of a part.
-    fn hits<const K: usize>(self, parts: WideParts<'_>, rows: &[[u16; WIDE_LANES]; WIDE_CANDIDATES]) -> [u32; K] {
-        let rows: &[[u16; WIDE_LANES]; K] = rows[..K].try_into().expect("K rows");
-        dispatch!(self, hits(parts, rows), avx2::wide_hits(parts, rows), avx512::wide_hits(parts, rows))
+impl Kernel {
+    /// [`Kernel::wide_hits`] for the first rows.
+    fn row_hits<const K: usize, I: Iterator<Item = WidePart> + Clone>(
+        self,
+        parts: WideParts<'_, I>,
+        rows: &[WideRow],
+    ) -> [u64; K] {
+        let rows: &[WideRow; K] = rows.try_into().expect("K rows");
+        dispatch!(self, wide_hits(parts, rows), avx2::wide_hits(parts, rows), avx512::wide_hits(parts, rows))
     }
 }
 
@@ -247,6 +237,14 @@ pub(super) fn find_values(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], 
     wanted.retain(|value| options.iter().fold(true, |none, option| none & (option != value)));
 }
 
+/// Whether a pair of items, those of `b` taken backwards, has one of these XORs. The compiler vectorises it for each
+/// instruction set.
+#[inline(always)]
+pub(super) fn mirrored_values(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], wanted: &[u16]) -> bool {
+    let options: [u16; PAIRS_PER_STEP] = std::array::from_fn(|k| a[k] ^ b[PAIRS_PER_STEP - 1 - k]);
+    wanted.iter().any(|value| options.iter().fold(false, |any, option| any | (option == value)))
+}
+
 /// Whether a pair of items, those of `b` taken backwards, has this XOR. The compiler vectorises it for each instruction
 /// set.
 #[inline(always)]
@@ -255,13 +253,16 @@ pub(super) fn is_mirrored(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], 
 }
 
 /// The reference for the vector implementations.
-fn hits<const K: usize>(parts: WideParts<'_>, rows: &[[u16; WIDE_LANES]; K]) -> [u32; K] {
+fn wide_hits<const K: usize>(
+    parts: WideParts<'_, impl Iterator<Item = WidePart>>,
+    candidates: &[WideRow; K],
+) -> [u64; K] {
     let mut hits = [0; K];
     for part in parts.list {
-        let others = parts.others(part);
-        for (hit, row) in hits.iter_mut().zip(rows) {
+        let others = others(parts.window, parts.at, part);
+        for (hit, row) in hits.iter_mut().zip(candidates) {
             for (lane, (other, candidate)) in others.iter().zip(row).enumerate() {
-                *hit |= u32::from(other ^ part.value == *candidate) << lane;
+                *hit |= u64::from(other ^ part.value == *candidate) << lane;
             }
         }
     }

@@ -1,5 +1,5 @@
-//! The four ways to compute values: by the definition, by comparing all pairs of parts, and with a sparse space, on byte
-//! codes or on values of any size.
+//! The four ways to compute values: by the definition, by comparing all pairs of bytes, on byte codes in a sparse space,
+//! and on values of any size, with or without a space.
 //!
 //! The engine that continues a sequence is created from the earlier values. Without a space it needs all of them. With
 //! a space it needs the rare positions, the last values above 255, the largest value and the last values up to the
@@ -58,11 +58,11 @@ impl EarlierValues {
 pub(super) enum Engine {
     /// By the definition, one pair after the other.
     Definition(Window<u16>),
-    /// All pairs, many at once.
+    /// All pairs of bytes, many at once.
     Exhaustive(ExhaustiveSolver),
     /// Candidates and witnesses in a sparse space, on byte codes.
     Sparse(Box<Streams>),
-    /// A sparse space on values of any size.
+    /// Values of any size, with or without a sparse space.
     Wide(Box<WideSolver>),
 }
 
@@ -72,18 +72,26 @@ impl Engine {
         match self {
             Engine::Definition(_) | Engine::Exhaustive(_) => None,
             Engine::Sparse(streams) => Some(streams.candidates.rare_positions()),
-            Engine::Wide(solver) => Some(solver.rare_positions()),
+            Engine::Wide(solver) => solver.rare_positions(),
         }
     }
 }
 
+/// Without a space: the largest value, exclusive, up to which pairs of bytes are compared, twice as many per instruction
+/// as the wide solver compares.
+pub(super) const WIDE_FROM: u16 = 256;
+
 impl Solver {
-    /// The engine without a sparse space: all pairs, or the definition as it is written where the method is
+    /// The engine without a sparse space: all pairs of bytes, the wide solver, or the definition as it is written where the method is
     /// [`Method::Definition`] or the rule has no splits.
     pub(super) fn definition_engine<S: Sequence + ?Sized>(&self, past: &S) -> Result<Engine> {
         let has_splits = self.rule.splits().next().is_some();
         if let (Method::Sparse(kernel), true) = (self.method, has_splits) {
-            return Ok(Engine::Exhaustive(ExhaustiveSolver::new(kernel, past)?));
+            if self.max_value < WIDE_FROM {
+                return Ok(Engine::Exhaustive(ExhaustiveSolver::new(kernel, past)?));
+            }
+            let stats = SequenceStats { max_value: self.max_value, ..SequenceStats::default() };
+            return Ok(Engine::Wide(Box::new(WideSolver::new(&self.rule, SparseSpace::NONE, kernel, stats, past)?)));
         }
         let start = if has_splits { 0 } else { past.len().saturating_sub(self.rule.max_remove()) };
         let mut values = vec![0; index(past.len() - start)];

@@ -1,4 +1,4 @@
-//! Games without a good sparse space: all pairs of parts, many at once.
+//! Games without a good sparse space, while their values are small: all pairs of parts, many at once.
 //!
 //! G(n) is the mex over all options. The values of the options with the smallest parts are entered in a set. In most
 //! cases the least value missing from the set is then G(n), or G(n) is one of a few larger ones. The search then tests

@@ -13,8 +13,8 @@
 //! The streams compute with one byte per value. Where values exceed a byte code, or new rare positions are frequent, the
 //! wide solver (`wide`) computes the values instead, a batch of positions at a time.
 //!
-//! Before a space is known, and for games that have none, the solver compares all pairs of parts (`exhaustive`). It
-//! finds a space by the Walsh–Hadamard transform of the histogram ([`Histogram::best_space`]), and reviews it as the
+//! Before a space is known, and for games that have none, the solver compares all pairs of parts: while all values are
+//! bytes in `exhaustive`, later in `wide`, where then every position is rare. It finds a space by the Walsh–Hadamard transform of the histogram ([`Histogram::best_space`]), and reviews it as the
 //! sequence grows (`review`). Some named games have a built-in space, which is not reviewed while all values are below
 //! 512.
 //!
@@ -364,6 +364,10 @@ impl Solver {
                     self.work.defined += (out.len() - before) as u64;
                 }
                 Engine::Exhaustive(solver) => {
+                    if self.max_value >= engine::WIDE_FROM {
+                        self.engine = self.definition_engine(past)?;
+                        continue;
+                    }
                     engine::compare_pairs(&self.rule, solver, before_review, out)?;
                     self.work.defined += (out.len() - before) as u64;
                 }

@@ -24,9 +24,8 @@ use super::{BOOTSTRAP, Histogram, Method, SequenceStats, Solver, SparseSpace, Wo
 use crate::error::Result;
 use crate::theory::definition::Sequence;
 
-/// Minimum number of values per expected rare position in a space that is worth using. Between n = 2^17 and 2^18 the
-/// wide solver takes half the time of the comparison of all pairs for .114, where it is 6.5, as long for .244 (5 to 6),
-/// and four times as long for .004 (3.5).
+/// Minimum number of values per expected rare position in a space that is worth using. From 2^18 to 2^20 a minimum of 2
+/// takes a quarter more time for .004 and as much for .244; no space at all takes a quarter more for .004.
 const WORTH: u64 = 6;
 
 /// Number of values per exhaustive search below which the wide solver is faster than the streams.
@@ -132,7 +131,8 @@ impl Solver {
         self.review.note(n, &self.work);
         let is_adopted = !keep_space && self.adopt_better(past)?;
         let has_codes = self.max_value < self.space.coded();
-        if !is_adopted && is_calm && has_codes && self.prefers_wide && matches!(self.engine, Engine::Wide(_)) {
+        if !is_adopted && sparse && is_calm && has_codes && self.prefers_wide && matches!(self.engine, Engine::Wide(_))
+        {
             self.prefers_wide = false;
             self.engine = self.same_space(past)?;
         }

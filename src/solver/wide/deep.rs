@@ -32,7 +32,7 @@ pub(super) struct DeepParts {
 
 impl DeepParts {
     /// Moves a part towards the front, or enters it.
-    fn note(&mut self, part: u64) {
+    pub(super) fn note(&mut self, part: u64) {
         match self.recent.iter().position(|&recent| recent == part) {
             Some(place) => self.recent.swap(place, place / 2),
             None => {
@@ -43,7 +43,17 @@ impl DeepParts {
     }
 }
 
+/// Two deliberate faults, see fault.rs.
+fn is_skipped(target: u16) -> bool {
+    fault::is("use-unproved") || (fault::is("skip-large-targets") && target > 255)
+}
+
 impl WideSolver {
+    /// The least of the values `open`, ascending, none of which a pair gives.
+    pub(super) fn least_open(&self, open: &[u16]) -> Option<u16> {
+        open.iter().copied().find(|&target| !is_skipped(target))
+    }
+
     /// The least of the values `open`, ascending, that no pair of parts of the next position gives; `None` if pairs
     /// give all of them.
     ///
@@ -57,8 +67,7 @@ impl WideSolver {
     ) -> Result<Option<u16>> {
         let n = self.end();
         for &target in open {
-            // Two deliberate faults, see fault.rs.
-            if fault::is("use-unproved") || (fault::is("skip-large-targets") && target > 255) {
+            if is_skipped(target) {
                 continue;
             }
             if let Some(part) = self.recent_pair(n, target) {
@@ -78,7 +87,7 @@ impl WideSolver {
     }
 
     /// A recent part that gives the target with some split.
-    fn recent_pair(&self, n: u64, target: u16) -> Option<u64> {
+    pub(super) fn recent_pair(&self, n: u64, target: u16) -> Option<u64> {
         let value = |m: u64| if m < HEAD_PARTS { Some(self.head.value(m)) } else { self.held(m) };
         let gives = |part: &&u64| {
             self.rule.splits().any(|split| {

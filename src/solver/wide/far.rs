@@ -1,29 +1,75 @@
 //! The far options of a run of [`WIDE_LANES`] positions: what they leave open.
 
+use super::candidates::{Found, Search};
 use super::{SplitLookups, WideSolver};
-use crate::kernel::{Kernel, MARK_LANES, WIDE_CANDIDATES, WIDE_LANES, WideCandidates, WidePart};
+use crate::kernel::{Kernel, MARK_LANES, WIDE_LANES, WIDE_ROWS, WidePart, WideParts, WideRow};
 use crate::solver::witnesses::HEAD_PARTS;
+use crate::theory::nimber::index;
 use crate::theory::rule::Split;
 use std::ops::Range;
 
 /// What the far options of one position leave open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FarLane {
-    /// The least common values that are no far option, ascending: at most [`WIDE_CANDIDATES`]. Empty if all values that
-    /// were held against the lookups are options.
+    /// The least common values that are no far option, ascending: at most [`WIDE_ROWS`]. Empty if all values that were held
+    /// against the lookups are options.
     pub(super) candidates: Vec<u16>,
-    /// Rare values below the first candidate, ascending. No far pair with a part below [`HEAD_PARTS`], both values
-    /// of which memory holds, gives them.
+    /// Rare values below the first candidate, ascending, that the search left open.
     pub(super) open: Vec<u16>,
     /// Rare values between the first and the last candidate, ascending. No marked pair gives them.
     pub(super) later: Vec<u16>,
+    /// What the search for pairs met.
+    pub(super) searched: Searched,
 }
 
-/// Maximum number of times that a position gets new candidates because the lookups hit all it has.
-const ROUNDS: usize = 10;
+/// What a search for the pairs of one position met.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Searched {
+    /// Number of candidates that are options.
+    pub(super) hit: u64,
+    /// Number of rare values searched.
+    pub(super) targets: u64,
+    /// Number of these that no pair with a part below [`HEAD_PARTS`] gives.
+    pub(super) deep: u64,
+    /// Parts of the other pairs found.
+    pub(super) parts: Vec<u64>,
+}
 
-/// Number of lookups after which the candidates that are options are dropped.
-const LOOKUPS_PER_STAGE: usize = 256;
+/// Number of lookups after which candidates that are options are replaced.
+pub(super) const STAGE: usize = 256;
+
+/// Number of stages from which on one candidate per lane is enough.
+const MANY_STAGES: usize = 128;
+
+/// Number of pairs of a split that one deep search compares before it turns to the next split.
+const PAIRS_PER_SEARCH: usize = 1 << 14;
+
+/// [`WIDE_LANES`] consecutive positions of a batch.
+#[derive(Clone, Copy)]
+pub(super) struct Run {
+    /// The first position of the batch.
+    pub(super) batch: u64,
+    /// The first position of the run.
+    pub(super) first: u64,
+}
+
+impl Run {
+    /// The positions.
+    pub(super) fn positions(self) -> Range<u64> {
+        self.first..self.first + WIDE_LANES as u64
+    }
+
+    /// The least offset at which every position of the run reads a value before the batch.
+    pub(super) fn far(self) -> usize {
+        index(self.first - self.batch) + WIDE_LANES
+    }
+}
+
+/// Lookups of one split, by their indices.
+struct Stage<'a> {
+    lookups: &'a SplitLookups,
+    range: Range<usize>,
+}
 
 /// The values that no marked part gives at one position.
 struct OpenValues<'a> {
@@ -44,7 +90,7 @@ impl OpenValues<'_> {
         let (Some(&least), Some(&last)) = (candidates.first(), candidates.last()) else { return FarLane::default() };
         let mut open: Vec<u16> = self.rare().take_while(|&t| t < last).collect();
         let later = open.split_off(open.partition_point(|&t| t < least));
-        FarLane { candidates, open, later }
+        FarLane { candidates, open, later, searched: Searched::default() }
     }
 
     /// The rare values, ascending.
@@ -65,74 +111,102 @@ fn values_of(words: impl Iterator<Item = u64>) -> impl Iterator<Item = u16> {
 }
 
 impl WideSolver {
-    /// The far options of the run from `first` on, in a batch of at most `length` positions that contains the run.
-    pub(super) fn far_lanes(&self, kernel: Kernel, first: u64, length: usize) -> Vec<FarLane> {
-        let open = self.unmarked_values(kernel, first);
-        let open: Vec<OpenValues<'_>> = (first..)
+    /// The far options of a run.
+    pub(super) fn far_lanes(&self, kernel: Kernel, run: Run) -> Vec<FarLane> {
+        let open = self.unmarked_values(kernel, run);
+        let open: Vec<OpenValues<'_>> = run
+            .positions()
             .zip(open.chunks(self.classes.bound() / 64))
             .map(|(n, open)| OpenValues { open, rare: &self.classes.rare[usize::from(n % 2 == 1)] })
             .collect();
-        let candidates = self.least_candidates(kernel, first, length, &open);
-        let lanes = open.iter().enumerate().map(|(lane, open)| open.below(candidates.of(lane).collect()));
-        let mut lanes: Vec<FarLane> = lanes.collect();
-        for (n, lane) in (first..).zip(&mut lanes) {
-            self.search_far(kernel, n, length, &mut lane.open);
-        }
-        lanes
+        let candidates = self.least_candidates(kernel, run, &open);
+        let lane = |(n, (found, open)): (u64, (Found, &OpenValues<'_>))| {
+            let mut lane = open.below(found.proved);
+            lane.searched = self.search_far(kernel, n, run, &mut lane.open);
+            lane.searched.hit = found.hit;
+            lane
+        };
+        run.positions().zip(candidates.into_iter().zip(&open)).map(lane).collect()
     }
 
-    /// The values that no marked part gives, for each lane one bit per value below the bound of the classes.
-    fn unmarked_values(&self, kernel: Kernel, first: u64) -> Vec<u64> {
+    /// The values that neither a marked part nor a far pair with a small part gives, for each lane one bit per value
+    /// below the bound of the classes.
+    fn unmarked_values(&self, kernel: Kernel, run: Run) -> Vec<u64> {
         let bound = self.classes.bound();
         let mut open = vec![0; WIDE_LANES * bound / 64];
         let mut seen = vec![0u8; MARK_LANES * bound];
-        let at = self.values.at(first);
+        let at = self.values.at(run.first);
         for (first_lane, open) in (0..).step_by(MARK_LANES).zip(open.chunks_mut(seen.len() / 64)) {
             seen.fill(0);
             kernel.mark_values(self.values.items(), at + first_lane, &self.marks.parts, &mut seen);
             kernel.unmarked(&seen, open);
         }
+        for (n, open) in run.positions().zip(open.chunks_mut(bound / 64)) {
+            for lookups in &self.lookups {
+                let split = lookups.split;
+                let nearest = (n - run.batch + 1).saturating_sub(split.remove).max(1);
+                self.small_part_options(n, &split, nearest..run.far() as u64, |option| {
+                    open[usize::from(option) / 64] &= !(1 << (option % 64));
+                });
+            }
+        }
         open
     }
 
-    /// The least common values that are no far options. A lane stays without candidates if those of [`ROUNDS`] rounds
-    /// are all options.
-    fn least_candidates(&self, kernel: Kernel, first: u64, length: usize, open: &[OpenValues<'_>]) -> WideCandidates {
-        let mut candidates = WideCandidates::new();
-        for round in 0..ROUNDS {
-            let mut is_done = true;
-            for (lane, open) in open.iter().enumerate() {
-                if candidates.of(lane).next().is_none() {
-                    let next = open.common().skip(round * WIDE_CANDIDATES).take(WIDE_CANDIDATES);
-                    next.for_each(|value| candidates.push(lane, value));
-                    is_done &= candidates.of(lane).next().is_none();
-                }
-            }
-            if is_done {
-                break;
-            }
-            self.check_candidates(kernel, first, length, &mut candidates);
-        }
-        candidates
+    /// The least common values that are no far options. A lane may stay without candidates although not all values are
+    /// options.
+    fn least_candidates(&self, kernel: Kernel, run: Run, open: &[OpenValues<'_>]) -> Vec<Found> {
+        let at = self.values.at(run.first);
+        let stages: Vec<Stage<'_>> = self.lookups.iter().flat_map(|lookups| self.stages(lookups, run)).collect();
+        // Near options seldom have a value that none of many far options has.
+        let wanted = if self.has_space() || stages.len() < MANY_STAGES { 2 } else { 1 };
+        let search =
+            Search::new(stages.len(), wanted, self.marks.candidates, open.iter().map(OpenValues::common).collect());
+        search.run(|stage, rows| self.hits(kernel, at, &stages[stage], rows))
     }
 
-    /// Drops the candidates that a far option with a rare part has.
-    fn check_candidates(&self, kernel: Kernel, first: u64, length: usize, candidates: &mut WideCandidates) {
-        let at = self.values.at(first);
-        for lookups in &self.lookups {
-            for range in lookups.far(first, length) {
-                for parts in lookups.parts[range].chunks(LOOKUPS_PER_STAGE) {
-                    kernel.drop_hits(self.values.items(), at, parts, candidates);
-                }
-            }
+    /// The far lookups of a run, apart from those of marked stages.
+    fn stages<'a>(&self, lookups: &'a SplitLookups, run: Run) -> Vec<Stage<'a>> {
+        let stage = |range: Range<usize>| Stage { lookups, range };
+        if self.has_space() {
+            let cut = |range: Range<usize>| {
+                let end = range.end;
+                range.step_by(STAGE).map(move |from| from..end.min(from + STAGE))
+            };
+            return lookups.far(run).into_iter().flat_map(cut).map(stage).collect();
         }
+        let pairs = lookups.far_pairs(run);
+        (pairs.start / STAGE * STAGE..pairs.end)
+            .step_by(STAGE)
+            .filter(|&from| !self.marks.has_stage(from))
+            .map(|from| from.max(pairs.start)..pairs.end.min(from + STAGE))
+            .filter(|range| !range.is_empty())
+            .map(stage)
+            .collect()
     }
 
-    /// Removes the targets, ascending, that a far pair of n with a part below [`HEAD_PARTS`] gives.
-    pub(super) fn search_far(&self, kernel: Kernel, n: u64, length: usize, targets: &mut Vec<u16>) {
+    /// The lanes whose candidates, one row of them per entry, are options of a stage. `at` is the index of lane 0 in
+    /// memory.
+    fn hits(&self, kernel: Kernel, at: usize, stage: &Stage<'_>, rows: &[WideRow]) -> [u64; WIDE_ROWS] {
+        let (window, Stage { lookups, range }) = (self.values.items(), stage);
+        if self.has_space() {
+            let list = lookups.parts[range.clone()].iter().copied();
+            return kernel.wide_hits(WideParts { window, at, list }, rows);
+        }
+        let Split { remove, constant, .. } = lookups.split;
+        let first = range.start + index(remove);
+        let part = |(i, &value): (usize, &u16)| WidePart { offset: first + i, value: value ^ constant };
+        let list = window[range.clone()].iter().enumerate().map(part);
+        kernel.wide_hits(WideParts { window, at, list }, rows)
+    }
+
+    /// Removes the targets, ascending, that a far pair of n gives: a pair with a part below [`HEAD_PARTS`], both values
+    /// of which memory holds, or any pair where memory holds all values ([`WideSolver::holds_all`]).
+    pub(super) fn search_far(&self, kernel: Kernel, n: u64, run: Run, targets: &mut Vec<u16>) -> Searched {
         /// Ends of the ranges of smaller parts, searched one after the other for all splits.
         const ENDS: [u64; 4] = [1 << 9, 1 << 11, 1 << 13, HEAD_PARTS];
-        let mut from = length as u64;
+        let mut searched = Searched { targets: targets.len() as u64, ..Searched::default() };
+        let mut from = run.far() as u64;
         for to in ENDS {
             for split in self.rule.splits() {
                 let to = to.min(self.far_reach(n, &split) + 1);
@@ -146,7 +220,45 @@ impl WideSolver {
             }
             from = to.max(from);
         }
+        if self.holds_all() {
+            self.search_deep(kernel, n, targets, &mut searched);
+        }
         targets.sort_unstable();
+        searched
+    }
+
+    /// Removes the targets that a pair with parts of at least [`HEAD_PARTS`] gives, where memory holds all values.
+    fn search_deep(&self, kernel: Kernel, n: u64, targets: &mut Vec<u16>, searched: &mut Searched) {
+        targets.retain(|&target| {
+            let part = self.recent_pair(n, target);
+            searched.parts.extend(part);
+            part.is_none()
+        });
+        searched.deep = targets.len() as u64;
+        for from in (HEAD_PARTS..n / 2 + 1).step_by(PAIRS_PER_SEARCH) {
+            for split in self.rule.splits() {
+                let to = (from + PAIRS_PER_SEARCH as u64).min(split.largest_small_part(n) + 1);
+                if targets.is_empty() || to <= from {
+                    continue;
+                }
+                let rest = n - split.remove;
+                let (small, large) = (self.values.slice(from, to), self.values.slice(rest + 1 - to, rest + 1 - from));
+                targets.iter_mut().for_each(|target| *target ^= split.constant);
+                kernel.find_mirrored_values(small, large, targets, |k| {
+                    searched.parts.extend([from + k as u64, rest - from - k as u64]);
+                });
+                targets.iter_mut().for_each(|target| *target ^= split.constant);
+            }
+        }
+    }
+
+    /// Calls `enter` with the options of pairs whose smaller parts are in `parts`, as far as memory holds the values.
+    pub(super) fn small_part_options(&self, n: u64, split: &Split, parts: Range<u64>, mut enter: impl FnMut(u16)) {
+        let end = parts.end.min(self.far_reach(n, split) + 1);
+        if parts.start < end {
+            let (small, large) = self.part_values(n, split, parts.start..end);
+            small.iter().zip(large).for_each(|(a, b)| enter(split.constant ^ a ^ b));
+        }
     }
 
     /// The largest smaller part below [`HEAD_PARTS`] for which memory holds the values of both parts.
@@ -163,25 +275,30 @@ impl WideSolver {
 }
 
 impl SplitLookups {
-    /// The indices of the far lookups of the run from `first` on: two ranges, between which the parts are too near to
-    /// each other for some position of the run ([`SplitLookups::too_near`]).
-    fn far(&self, first: u64, length: usize) -> [Range<usize>; 2] {
-        let far = self.parts.partition_point(|part| part.offset < length);
-        let exist = self.parts.partition_point(|part| (part.offset as u64) < first);
-        let too_near = self.too_near(first, first + WIDE_LANES as u64 - 1);
+    /// The indices of the far lookups of a run: two ranges, between which the parts are too near to each other for some
+    /// position of the run ([`SplitLookups::too_near`]).
+    fn far(&self, run: Run) -> [Range<usize>; 2] {
+        let far = self.parts.partition_point(|part| part.offset < run.far());
+        let exist = self.parts.partition_point(|part| (part.offset as u64) < run.first);
+        let too_near = self.too_near(run.positions());
         [far..too_near.start.clamp(far, exist.max(far)), too_near.end.clamp(far, exist.max(far))..exist.max(far)]
     }
 
-    /// The indices of the lookups whose parts may differ by less than the split requires, at some position of
-    /// `first..=last`.
-    pub(super) fn too_near(&self, first: u64, last: u64) -> Range<usize> {
+    /// Where all positions are rare: the smaller parts of the far pairs that exist at all positions of a run.
+    pub(super) fn far_pairs(&self, run: Run) -> Range<usize> {
+        let far = run.far();
+        far..index(self.split.largest_small_part(run.first) + 1).max(far)
+    }
+
+    /// The indices of the lookups whose parts may differ by less than the split requires, at some of the positions.
+    pub(super) fn too_near(&self, positions: Range<u64>) -> Range<usize> {
         // With r = offset - s the parts n - s - r and r differ by less than d where |n + s - 2 offset| < d.
         let Split { min_difference: d, remove, .. } = self.split;
         let twice = |part: &WidePart| 2 * part.offset as u64;
-        let start = self.parts.partition_point(|part| twice(part) + d <= first + remove);
-        let end = self.parts.partition_point(|part| twice(part) < last + remove + d);
+        let start = self.parts.partition_point(|part| twice(part) + d <= positions.start + remove);
+        let end = self.parts.partition_point(|part| twice(part) < positions.end + remove + d);
         if d == 0 { start..start } else { start..end.max(start) }
     }
 }
 
-const _: () = assert!(WIDE_CANDIDATES > 0 && WIDE_LANES.is_multiple_of(MARK_LANES));
+const _: () = assert!(WIDE_LANES.is_multiple_of(MARK_LANES));

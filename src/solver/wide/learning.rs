@@ -1,16 +1,35 @@
 //! Which pairs to mark: those that hit most values below G(n), learnt on the last values.
 //!
+//! Without a space no part hits many more values than the others. There one stage of lookups in three or more is marked
+//! as a whole, spread over all parts, and not compared with the candidates.
+//!
 //! The order is greedy, as in [`lookup_order`](crate::solver::lookup_order): each next part is one that hits most
 //! of the values below G(n), where each hit lowers the weight of a value to 3/8. A part at most a quarter worse than the
 //! best is good enough.
 
+use super::far::STAGE;
 use super::{LONGEST_BATCH, WideSolver};
-use crate::kernel::WidePart;
+use crate::kernel::{WIDE_ROWS, WidePart};
+use crate::solver::checksums::Checked;
+use crate::solver::witnesses::HEAD_PARTS;
 use crate::theory::nimber::index;
+use crate::theory::rule::Split;
 use std::collections::BinaryHeap;
+
+/// The least part that may be marked: the other part is then before the batch.
+const LEAST: u64 = LONGEST_BATCH as u64;
 
 /// Bound, exclusive, of the common parts that are marked.
 const DEPTH: u64 = 1 << 14;
+
+/// Number of pairs that a deep search compares in the time of a mark, doubled: it finds most values half way.
+const PAIRS_PER_MARK: u64 = 16;
+
+/// Number of rare values per deep search below which parts of all sizes may be marked.
+const TARGETS_PER_DEEP: u64 = 64;
+
+/// Number of parts of one split and class, spread evenly, among which the marks are chosen.
+const MOST_PARTS: usize = 1 << 15;
 
 /// Maximum number of positions in a sample.
 const SAMPLE: u64 = 256;
@@ -36,41 +55,137 @@ const RARE_PER_MARK: u64 = 60;
 /// Maximum number of marked parts of one class.
 const MOST_MARKS: usize = 1 << 15;
 
+/// Where all positions are rare: the least number of stages of which one is marked.
+const DENSEST: usize = 3;
+
+/// Where all positions are rare: the greatest number of stages of which one is marked.
+const SPARSEST: usize = 1 << 16;
+
+/// Where all positions are rare: maximum number of values between two choices of the marked stages.
+const REBALANCE: u64 = 2048;
+
+/// The number of candidates per position that are options at which marks and comparisons together take least time: with
+/// half as many a mark hits too few open values, with twice as many too few values are marked.
+const BEST_HIT: u64 = 40;
+
+/// The pairs whose options are entered first, and what happened since they were learnt.
+pub(super) struct Marks {
+    /// Best first.
+    pub(super) parts: Checked<Vec<WidePart>>,
+    /// An upper bound of the smaller parts of the pairs.
+    pub(super) depth: u64,
+    /// The number of values at which the pairs were learnt.
+    learnt_at: u64,
+    /// Where all positions are rare: the number of stages of which one is marked.
+    pub(super) every: usize,
+    /// Where all positions are rare: the bound, exclusive, of the parts that are marked.
+    until: usize,
+    /// Number of candidates per position at a time.
+    pub(super) candidates: usize,
+    /// Number of candidates that were options.
+    pub(super) hit: u64,
+    /// Number of rare values that no mark gave.
+    pub(super) targets: u64,
+    /// Number of these that no pair with a part below [`HEAD_PARTS`] gave.
+    pub(super) deep: u64,
+}
+
+impl Marks {
+    /// No marks.
+    pub(super) fn new() -> Marks {
+        let parts = Checked::new(Vec::new());
+        let (depth, learnt_at, every, until, candidates) = (0, 0, 4 * DENSEST, 0, WIDE_ROWS);
+        Marks { parts, depth, learnt_at, every, until, candidates, hit: 0, targets: 0, deep: 0 }
+    }
+
+    /// Where all positions are rare: whether the parts from `from` on, as many as a stage has, are marked.
+    pub(super) fn has_stage(&self, from: usize) -> bool {
+        from >= LONGEST_BATCH && from + STAGE <= self.until && (from / STAGE).is_multiple_of(self.every)
+    }
+
+    /// Where all positions are rare: marks fewer stages, or more, after `values` values.
+    fn balance(&mut self, values: u64) {
+        let hit = self.hit / values.max(1);
+        if hit > 2 * BEST_HIT {
+            self.every = (self.every / 2).max(DENSEST);
+        } else if hit < BEST_HIT / 2 && values > 0 {
+            self.every = (2 * self.every).min(SPARSEST);
+        }
+        self.candidates = if hit < BEST_HIT / 8 { 2 } else { WIDE_ROWS };
+    }
+}
+
+/// The part a of a split, with its value.
+fn mark(split: Split, a: u64, value: u16) -> WidePart {
+    WidePart { offset: index(a + split.remove), value: value ^ split.constant }
+}
+
 impl WideSolver {
-    /// Learns the marks again when the sequence has doubled.
+    /// Learns the marks again when the sequence has doubled, and chooses the marked stages again where all positions are
+    /// rare, which is cheap.
     pub(super) fn learn_when_due(&mut self) {
         let end = self.end();
-        if end >= 2 * self.marks.learnt_at {
+        let longest = if self.has_space() { u64::MAX } else { REBALANCE };
+        if end >= self.marks.learnt_at.saturating_add(longest.min(self.marks.learnt_at)) {
+            let values = if self.marks.learnt_at == 0 { 0 } else { end - self.marks.learnt_at };
             self.marks.learnt_at = end;
-            let marks = self.learn();
+            let marks = if self.has_space() {
+                self.learn()
+            } else {
+                self.marks.balance(values);
+                self.marks.until = self.marked_until();
+                self.marked_stages()
+            };
+            (self.marks.hit, self.marks.targets, self.marks.deep) = (0, 0, 0);
             self.marks.depth = marks.iter().map(|mark| mark.offset as u64).max().unwrap_or(0);
             self.marks.parts.replace(marks);
         }
     }
 
-    /// The parts of one class that may be marked: they exist for all positions from now on, and are far enough apart.
-    fn parts(&self, rare: bool) -> Vec<WidePart> {
-        let end = self.end();
-        let least = LONGEST_BATCH as u64;
-        let mut parts = Vec::new();
-        for split in self.rule.splits() {
-            let most = (end / 4).min(split.largest_small_part(end - SPAN.min(end / 4)) / 2);
-            let mut push = |a: u64, value: u16| {
-                parts.push(WidePart { offset: index(a + split.remove), value: value ^ split.constant });
-            };
-            if rare {
-                let rare = self.rare_positions.list().iter().filter(|(r, _)| (least..most).contains(r));
-                rare.for_each(|&(r, value)| push(r, value));
-                continue;
-            }
-            for a in least..DEPTH.min(most) {
-                let value = self.head.value(a);
-                if !self.space.is_rare(value, a) {
-                    push(a, value);
-                }
-            }
-        }
-        parts
+    /// The rare parts that may be marked, at most about [`MOST_PARTS`] of each split.
+    fn rare_parts(&self) -> Vec<WidePart> {
+        let step = (self.rare_positions.list().len() / MOST_PARTS).max(1);
+        let of = |split: Split| {
+            let may_be_marked = LEAST..self.deepest_mark(&split);
+            let rare = self.rare_positions.list().iter().step_by(step);
+            rare.filter(move |(r, _)| may_be_marked.contains(r)).map(move |&(r, value)| mark(split, r, value))
+        };
+        self.rule.splits().flat_map(of).collect()
+    }
+
+    /// The common parts that may be marked: those below [`DEPTH`], and, where the search for pairs often goes deeper,
+    /// about [`MOST_PARTS`] parts of all sizes.
+    fn common_parts(&self) -> Vec<WidePart> {
+        let is_long = self.holds_all() && self.rare_positions.last() > 2 * HEAD_PARTS;
+        let goes_deep = is_long && self.marks.deep * TARGETS_PER_DEEP >= self.marks.targets;
+        // A larger part than the last rare position could need values that a resumed solver does not hold.
+        let deepest = if goes_deep { self.rare_positions.last() } else { DEPTH };
+        let step = (index(deepest) / MOST_PARTS) | 1;
+        let of = |split: Split| {
+            let most = self.deepest_mark(&split);
+            let value = |a: u64| if a < HEAD_PARTS { self.head.value(a) } else { self.values.get(a) };
+            let deep = (DEPTH..deepest.min(most)).step_by(step);
+            let parts = (LEAST..DEPTH.min(most / 2)).chain(deep).map(move |a| (a, value(a)));
+            parts.filter(|&(a, value)| !self.is_rare(value, a)).map(move |(a, value)| mark(split, a, value))
+        };
+        self.rule.splits().flat_map(of).collect()
+    }
+
+    /// Bound, exclusive, of the smaller parts that all positions from now on have.
+    fn deepest_mark(&self, split: &Split) -> u64 {
+        split.largest_small_part(self.end() - SPAN.min(self.end() / 4))
+    }
+
+    /// Where all positions are rare: the bound, exclusive, of the parts that are marked.
+    fn marked_until(&self) -> usize {
+        index(self.rule.splits().map(|split| self.deepest_mark(&split)).min().unwrap_or(0))
+    }
+
+    /// Where all positions are rare: the parts of the marked stages.
+    pub(super) fn marked_stages(&self) -> Vec<WidePart> {
+        let stages = (0..self.marks.until).step_by(STAGE).filter(|&from| self.marks.has_stage(from));
+        let parts = stages.flat_map(|from| from as u64..(from + STAGE) as u64);
+        parts.flat_map(|a| self.rule.splits().map(move |split| mark(split, a, self.values.get(a)))).collect()
     }
 
     /// The parts to mark: rare parts, which give common values, then common parts, which give rare values.
@@ -80,11 +195,14 @@ impl WideSolver {
         let count = SAMPLE.min(span / 4).max(1);
         let step = (span / count).saturating_sub(1) | 1;
         let sample: Vec<u64> = (0..count).map(|i| end - 1 - i * step % span).collect();
-        let (rare, common) = (self.parts(true), self.parts(false));
-        let common_per_mark = COMMON_PER_MARK.max(rare.len() as u64 / RARE_PARTS_PER_MARK);
+        let (rare, common) = (self.rare_parts(), self.common_parts());
+        let common_per_mark = COMMON_PER_MARK.max(self.count_lookups() / RARE_PARTS_PER_MARK);
+        let pairs = self.lookups.len() as u64 * (end / 2).saturating_sub(HEAD_PARTS);
+        let deep = self.marks.deep * pairs / (PAIRS_PER_MARK * self.marks.targets.max(1));
+        let rare_per_mark = RARE_PER_MARK + deep;
         let (mut marks, more) = rayon::join(
             || self.best_parts(&rare, &sample, common_per_mark),
-            || self.best_parts(&common, &sample, RARE_PER_MARK),
+            || self.best_parts(&common, &sample, rare_per_mark),
         );
         marks.extend(more);
         marks

@@ -1,19 +1,23 @@
-//! The wide solver: a sparse space with values of any size, a batch of positions at a time.
+//! The wide solver: values of any size, a batch of positions at a time, with a sparse space or without one.
 //!
-//! Let n be a position, and let the batch be the positions `start..end` around it. The options of n with a part in the
-//! batch, or with a part of at most the length of the batch, are *near*; so are pairs whose parts differ by less than
-//! the split requires at some position of the same run of 32. All others are *far*, and depend only on values before
-//! the batch.
+//! Let n be a position of the batch. The options of n with a part in the batch are *near*; so are pairs whose parts
+//! differ by less than the split requires at some position of the same run of 64. All others are *far*, and depend only
+//! on values before the batch.
 //!
 //! 1. **Far** (`far`), for all positions of the batch in parallel: enter the options of some thousand pairs of parts
 //!    in a set. Hold the least common values that stay open (the *candidates*) against the options of all other rare
-//!    parts. Search a far pair for each rare value below the least candidate that stays open.
+//!    parts (`candidates`). Search a far pair for each rare value below the least candidate that stays open, among all
+//!    pairs if memory holds all values.
 //! 2. **Near** (`near`), one position after the other: drop the candidates and the rare values that near options have.
-//!    The least candidate left is the least common value m* that is no option. Each rare value below m* that is still
-//!    open is searched among all pairs (`deep`), least first. If no pair gives it, it is G(n), and n joins the list of
-//!    rare positions; otherwise G(n) = m*.
+//!    The least candidate left is the least common value m* that is no option. If memory does not hold all values, each
+//!    rare value below m* that is still open is searched among all pairs (`deep`), least first. If no pair gives it, it
+//!    is G(n), and n joins the list of rare positions; otherwise G(n) = m*.
 //!
-//! The set of the first step decides only the speed. `learning` chooses the parts that hit most open values.
+//! Without a space ([`SparseSpace::NONE`]) every position counts as rare, so no list holds them, and no value needs a
+//! witness: the candidates are held against all pairs. The byte by byte comparison of `exhaustive` is faster while all
+//! values are below 256.
+//!
+//! The marks (`learning`) decide only the speed.
 //!
 //! A new rare position costs one comparison of all pairs, and nothing that was computed before is discarded: no far
 //! option depends on the batch. So this solver suits games with many rare positions. The byte streams
@@ -23,6 +27,7 @@
 //! Invariant: every value appended to `values` is proved: m* is no option, every smaller common value is an option, and
 //! so is every smaller rare value; or all pairs were compared with the least rare value that is no option.
 
+mod candidates;
 mod deep;
 mod far;
 mod learning;
@@ -44,7 +49,8 @@ use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Rule, Split};
 use deep::DeepParts;
-use far::FarLane;
+use far::{FarLane, Run};
+use learning::Marks;
 use rayon::prelude::*;
 
 /// Maximum number of positions in a batch.
@@ -76,7 +82,7 @@ impl Classes {
     /// The values below `bound`, a multiple of 64.
     fn new(space: SparseSpace, bound: usize) -> Classes {
         let word = |first: usize, n: u64| {
-            let is_rare = |bit: &usize| u16::try_from(first + bit).is_ok_and(|v| space.is_rare(v, n));
+            let is_rare = |bit: &usize| u16::try_from(first + bit).is_ok_and(|v| is_rare(space, v, n));
             (0..64).filter(is_rare).fold(0, |bits, bit| bits | 1u64 << bit)
         };
         Classes { rare: [2, 1].map(|n| (0..bound).step_by(64).map(|first| word(first, n)).collect()) }
@@ -88,22 +94,18 @@ impl Classes {
     }
 }
 
+/// Whether the value v at n needs a witness. Without a space none does, because the candidates are held against all
+/// pairs.
+fn is_rare(space: SparseSpace, v: u16, n: u64) -> bool {
+    space != SparseSpace::NONE && space.is_rare(v, n)
+}
+
 /// The lookups of one split: for each rare position r its offset, and the value c ^ G(r).
 struct SplitLookups {
     split: Split,
     /// Ascending by offset.
     parts: Vec<WidePart>,
     sum: EntrySum,
-}
-
-/// The pairs whose options are entered first.
-struct Marks {
-    /// Best first.
-    parts: Checked<Vec<WidePart>>,
-    /// An upper bound of the smaller parts of the pairs.
-    depth: u64,
-    /// The number of values at which the pairs were learnt.
-    learnt_at: u64,
 }
 
 /// A sparse-space solver on 16-bit values.
@@ -145,7 +147,7 @@ impl WideSolver {
             lookups: lookups.collect(),
             values: Window::new(past.len(), Vec::new()),
             head,
-            marks: Marks { parts: Checked::new(Vec::new()), depth: 0, learnt_at: 0 },
+            marks: Marks::new(),
             classes: Checked::new(Classes::default()),
             deep: DeepParts::default(),
             audit: None,
@@ -168,15 +170,40 @@ impl WideSolver {
         self.values.end()
     }
 
-    pub(super) fn rare_positions(&self) -> &[(u64, u16)] {
-        self.rare_positions.list()
+    /// The rare positions, ascending, with their values; `None` without a sparse space.
+    pub(super) fn rare_positions(&self) -> Option<&[(u64, u16)]> {
+        self.has_space().then(|| self.rare_positions.list())
     }
 
     /// The first position that memory holds: lookups, moves and marks read no earlier ones. Up to [`HELD`] values more
     /// make the search for pairs fast.
     fn horizon<S: Sequence + ?Sized>(&self, past: &S) -> u64 {
+        if !self.has_space() {
+            return 0;
+        }
         let needed = past.len().saturating_sub(super::lookback(&self.rule, self.rare_positions.last()));
         needed.min(past.len().saturating_sub(HELD).max(past.discarded().end))
+    }
+
+    /// Whether there is a sparse space; otherwise all positions are rare, and no list holds them.
+    fn has_space(&self) -> bool {
+        self.space != SparseSpace::NONE
+    }
+
+    /// Whether v is rare at n in a space.
+    fn is_rare(&self, v: u16, n: u64) -> bool {
+        is_rare(self.space, v, n)
+    }
+
+    /// Whether memory holds all values, so that the far step searches all far pairs.
+    fn holds_all(&self) -> bool {
+        self.values.start() == 0
+    }
+
+    /// Number of lookups of the next position.
+    fn count_lookups(&self) -> u64 {
+        let pairs = if self.has_space() { 0 } else { self.end() / 2 };
+        self.lookups.iter().map(|lookups| lookups.parts.len() as u64 + pairs).sum()
     }
 
     /// Enters a rare position, after all others, and its lookups.
@@ -224,7 +251,9 @@ impl WideSolver {
         if !self.lookups.iter().all(|lookups| EntrySum::of(&lookups.parts) == lookups.sum) {
             return flipped("the list of lookups");
         }
-        if !self.marks.parts.is_intact() || !self.classes.is_intact() {
+        // No lookup of a marked stage is compared, so the marks must be those of exactly these stages.
+        let marks_agree = self.has_space() || *self.marks.parts == self.marked_stages();
+        if !self.marks.parts.is_intact() || !marks_agree || !self.classes.is_intact() {
             return flipped("the list of parts");
         }
         Ok(())
@@ -247,15 +276,15 @@ impl WideSolver {
         self.values.evictable_agrees_with(horizon, past)?;
         self.values.forget_before(horizon);
         let from = self.end();
-        let lookups: u64 = self.lookups.iter().map(|lookups| lookups.parts.len() as u64).sum();
-        let longest = (STEP_LOOKUPS / (lookups + 1)).clamp(1, STEP).min(limits.longest as u64);
+        let longest = (STEP_LOOKUPS / (self.count_lookups() + 1)).clamp(1, STEP).min(limits.longest as u64);
         let until = limits.end.min(from + longest);
         while self.end() < until {
             let first = self.end();
             let batch = self.batch(past, limits.threads.count(), until, work);
             let values = self.values.slice(first, self.end());
             out.extend_from_slice(values);
-            work.witnessed += values.len() as u64;
+            let count = if self.space == SparseSpace::NONE { &mut work.defined } else { &mut work.witnessed };
+            *count += values.len() as u64;
             let largest = values.iter().copied().max().unwrap_or(0);
             self.fit_classes(largest);
             batch?;
@@ -266,43 +295,42 @@ impl WideSolver {
     /// Computes the next batch, none of it from position `until` on.
     fn batch<S: Sequence + ?Sized>(&mut self, past: &S, threads: usize, until: u64, work: &mut Work) -> Result<()> {
         self.learn_when_due();
-        let start = self.end();
-        let length = (BATCH_PER_THREAD * threads).min(LONGEST_BATCH);
-        let end = until.min(start + length as u64);
-        let runs: Vec<u64> = (start..end).step_by(WIDE_LANES).collect();
-        let far = |&first: &u64| self.audited_run(first, length);
+        let batch = self.end();
+        let end = until.min(batch + (BATCH_PER_THREAD * threads).min(LONGEST_BATCH) as u64);
+        let runs: Vec<Run> = (batch..end).step_by(WIDE_LANES).map(|first| Run { batch, first }).collect();
+        let far = |&run: &Run| self.audited_run(run);
         let checked: Result<Vec<(Vec<FarLane>, u64)>> =
             if threads > 1 { runs.par_iter().map(far).collect() } else { runs.iter().map(far).collect() };
-        let (lanes, audited): (Vec<Vec<FarLane>>, Vec<u64>) = checked?.into_iter().unzip();
-        work.audited += audited.iter().sum::<u64>();
-        for lane in lanes.iter().flatten().take(index(end - start)) {
-            let value = self.near_value(lane, length, past, work)?;
-            self.head.push(self.end(), &[value]);
-            self.values.push(value);
+        for (&run, (lanes, audited)) in runs.iter().zip(checked?) {
+            work.audited += audited;
+            for lane in lanes.iter().take(index(end - run.first)) {
+                let value = self.near_value(lane, run, past, work)?;
+                self.head.push(self.end(), &[value]);
+                self.values.push(value);
+            }
         }
         Ok(())
     }
 
-    /// The far options of the run from `first` on, in a batch of at most `length` positions, and the number of
-    /// audited positions: another kernel computes some runs again.
+    /// The far options of a run, and the number of audited positions: another kernel computes some runs again.
     ///
     /// # Errors
     /// [`Error::Differs`] when the results differ.
-    fn audited_run(&self, first: u64, length: usize) -> Result<(Vec<FarLane>, u64)> {
-        let run = self.far_lanes(self.kernel, first, length);
-        let is_chosen = |seed| audit::choice(seed, first / WIDE_LANES as u64).is_multiple_of(AUDITED_ONE_IN);
+    fn audited_run(&self, run: Run) -> Result<(Vec<FarLane>, u64)> {
+        let lanes = self.far_lanes(self.kernel, run);
+        let is_chosen = |seed| audit::choice(seed, run.first / WIDE_LANES as u64).is_multiple_of(AUDITED_ONE_IN);
         if !self.audit.is_some_and(is_chosen) {
-            return Ok((run, 0));
+            return Ok((lanes, 0));
         }
         let kernel = self.kernel.other();
-        let again = self.far_lanes(kernel, first, length);
-        let wrong = (first..).zip(run.iter().zip(&again)).find(|(_, (lane, again))| lane != again);
+        let again = self.far_lanes(kernel, run);
+        let wrong = run.positions().zip(lanes.iter().zip(&again)).find(|(_, (lane, again))| lane != again);
         if let Some((n, (lane, again))) = wrong {
             let least = |lane: &FarLane| lane.candidates.first().copied().unwrap_or(u16::MAX).into();
             let how = format!("kernel {kernel}");
             return Err(Error::Differs { n, value: least(lane), again: least(again), how });
         }
-        Ok((run, WIDE_LANES as u64))
+        Ok((lanes, WIDE_LANES as u64))
     }
 }
 

@@ -1,35 +1,37 @@
 //! The near options of one position, and its value.
 
 use super::WideSolver;
-use super::far::FarLane;
+use super::far::{FarLane, Run, Searched};
 use crate::error::{Error, Result};
-use crate::kernel::WIDE_LANES;
+use crate::kernel::WidePart;
 use crate::solver::Work;
 use crate::solver::window::Window;
 use crate::solver::witnesses::{HEAD_PARTS, Joined};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
+use crate::theory::rule::Split;
 
 impl WideSolver {
-    /// The next value, where the far options leave `lane` open. Enters the position if it is rare. The batch has at most
-    /// `length` positions.
+    /// The next value, a position of `run`, where the far options leave `lane` open. Enters the position if it is rare.
     ///
     /// # Errors
     /// [`Error::ValueTooLarge`], and any error of reading `past`.
     pub(super) fn near_value<S: Sequence + ?Sized>(
         &mut self,
         lane: &FarLane,
-        length: usize,
+        run: Run,
         past: &S,
         work: &mut Work,
     ) -> Result<u16> {
         let n = self.end();
-        let near = self.near_options(n, length as u64);
+        self.note(&lane.searched, work);
+        let near = self.near_options(n, run);
         let candidate = lane.candidates.iter().copied().find(|value| !near.contains(value));
-        let Some(candidate) = candidate else { return self.plain_value(past, work) };
+        let Some(candidate) = candidate else { return self.plain_value(run, past, work) };
         let is_open = |t: &u16| !near.contains(t);
         let mut later: Vec<u16> = lane.later.iter().copied().take_while(|&t| t < candidate).filter(is_open).collect();
-        self.search_far(self.kernel, n, length, &mut later);
+        let searched = self.search_far(self.kernel, n, run, &mut later);
+        self.note(&searched, work);
         let mut open: Vec<u16> = lane.open.iter().copied().filter(is_open).collect();
         open.append(&mut later);
         self.decide(Some(candidate), &open, past, work)
@@ -46,7 +48,9 @@ impl WideSolver {
     ) -> Result<u16> {
         let n = self.end();
         work.depth = work.depth.max(HEAD_PARTS.max(self.marks.depth).min(n / 2));
-        let Some(rare) = self.least_missing(open, past, work)? else {
+        // Where memory holds all values, all pairs were compared.
+        let least = if self.holds_all() { self.least_open(open) } else { self.least_missing(open, past, work)? };
+        let Some(rare) = least else {
             return candidate.ok_or(Error::ValueTooLarge { n });
         };
         if self.values.start() > 0 {
@@ -64,53 +68,71 @@ impl WideSolver {
         Ok(rare)
     }
 
-    /// The near options: those of moves that leave one heap or none, all pairs with a part of at most `length`, and the
-    /// pairs of too near lookups that are far enough apart at this n.
-    fn near_options(&self, n: u64, length: u64) -> Vec<u16> {
-        // The far step left out every lookup that is too near at some position of the run of n.
-        let run = WIDE_LANES as u64 - 1;
-        let mut near = Vec::with_capacity(index(length + 64) * self.lookups.len());
+    /// Counts what a search met, and remembers the parts of the pairs that it found.
+    fn note(&mut self, searched: &Searched, work: &mut Work) {
+        let n = self.end();
+        work.exhaustive_searches += searched.deep;
+        self.marks.hit += searched.hit;
+        self.marks.targets += searched.targets;
+        self.marks.deep += searched.deep;
+        for &part in &searched.parts {
+            work.depth = work.depth.max(part.min(n - part));
+            self.deep.note(part);
+        }
+    }
+
+    /// The near options: those of moves that leave one heap or none, all pairs with a part in the batch, and the pairs
+    /// of parts so near to each other that the far step left them out.
+    fn near_options(&self, n: u64, run: Run) -> Vec<u16> {
+        let mut near = Vec::with_capacity(index(n - run.batch + 64) * self.lookups.len());
         near.extend(self.rule.single_options(n, |m| self.values.get(m)));
         for lookups in &self.lookups {
             let split = lookups.split;
-            let last = length.min(self.far_reach(n, &split));
-            if last > 0 {
-                let (small, large) = self.part_values(n, &split, 1..last + 1);
-                near.extend(small.iter().zip(large).map(|(a, b)| split.constant ^ a ^ b));
-            }
-            for part in &lookups.parts[lookups.too_near(n.saturating_sub(run), n + run)] {
-                let (offset, r) = (part.offset as u64, part.offset as u64 - split.remove);
-                let other = n.saturating_sub(offset);
-                if other > 0 && other.abs_diff(r) >= split.min_difference {
-                    near.push(part.value ^ self.values.get(other));
-                }
+            let nearest = (n - run.batch + 1).saturating_sub(split.remove);
+            self.small_part_options(n, &split, 1..nearest, |option| near.push(option));
+            if self.has_space() {
+                let too_near = &lookups.parts[lookups.too_near(run.positions())];
+                near.extend(too_near.iter().filter_map(|part| self.option(n, &split, part)));
+            } else {
+                let parts = lookups.far_pairs(run).end as u64..=split.largest_small_part(n);
+                near.extend(parts.map(|a| self.pair_option(n, &split, a)));
             }
         }
         near
     }
 
-    /// The next value, where no candidate is left: all lookups enter their options in a set.
-    fn plain_value<S: Sequence + ?Sized>(&mut self, past: &S, work: &mut Work) -> Result<u16> {
+    /// The option of a lookup, if its two parts exist and are far enough apart.
+    fn option(&self, n: u64, split: &Split, part: &WidePart) -> Option<u16> {
+        let (offset, r) = (part.offset as u64, part.offset as u64 - split.remove);
+        let other = n.checked_sub(offset)?;
+        (other > 0 && other.abs_diff(r) >= split.min_difference).then(|| part.value ^ self.values.get(other))
+    }
+
+    /// The option of a pair with smaller part `a`, where memory holds all values.
+    fn pair_option(&self, n: u64, split: &Split, a: u64) -> u16 {
+        split.constant ^ self.values.get(a) ^ self.values.get(n - split.remove - a)
+    }
+
+    /// The next value, a position of `run`, where no candidate is left: all options with a rare part enter a set.
+    fn plain_value<S: Sequence + ?Sized>(&mut self, run: Run, past: &S, work: &mut Work) -> Result<u16> {
         let n = self.end();
         let mut seen = vec![false; 1 << 16];
-        for option in self.near_options(n, super::LONGEST_BATCH as u64) {
-            seen[usize::from(option)] = true;
-        }
+        let mut enter = |option: u16| seen[usize::from(option)] = true;
+        self.near_options(n, run).into_iter().for_each(&mut enter);
         for lookups in &self.lookups {
             let split = lookups.split;
-            for part in &lookups.parts {
-                let (offset, r) = (part.offset as u64, part.offset as u64 - split.remove);
-                let other = n.saturating_sub(offset);
-                if other > 0 && other.abs_diff(r) >= split.min_difference {
-                    seen[usize::from(part.value ^ self.values.get(other))] = true;
-                }
+            self.small_part_options(n, &split, 1..run.far() as u64, &mut enter);
+            lookups.parts.iter().filter_map(|part| self.option(n, &split, part)).for_each(&mut enter);
+            if !self.has_space() {
+                lookups.far_pairs(run).for_each(|a| enter(self.pair_option(n, &split, a as u64)));
             }
         }
-        let is_open = |&v: &u16| !self.space.is_rare(v, n) && !seen[usize::from(v)];
+        let is_open = |&v: &u16| !self.is_rare(v, n) && !seen[usize::from(v)];
         let candidate = (0..=u16::MAX).find(is_open);
-        let is_target = |&t: &u16| self.space.is_rare(t, n) && !seen[usize::from(t)];
+        let is_target = |&t: &u16| self.is_rare(t, n) && !seen[usize::from(t)];
         let mut open: Vec<u16> = (0..=candidate.unwrap_or(u16::MAX)).filter(is_target).collect();
-        self.search_far(self.kernel, n, super::LONGEST_BATCH, &mut open);
+        let searched = self.search_far(self.kernel, n, run, &mut open);
+        self.note(&searched, work);
         self.decide(candidate, &open, past, work)
     }
 }

@@ -1,5 +1,7 @@
+use super::WideSolver;
 use crate::kernel::Kernel;
-use crate::solver::{Engine, Method, Solver};
+use crate::solver::block::BlockLimits;
+use crate::solver::{Engine, Method, Parallelism, SequenceStats, Solver, SparseSpace, Work};
 use crate::support::Random;
 use crate::theory::definition;
 use crate::theory::rule::{Leaves, Move, Rule};
@@ -58,6 +60,50 @@ fn large_rule(random: &mut Random) -> Rule {
         moves.push(single(random.below(5), random.pick(&[0, 0, 1, 6, 513]), leaves));
     }
     Rule::from_moves("large", moves).unwrap()
+}
+
+/// Every position is rare: short and long sequences, resumed at any length, and marked stages.
+#[test]
+fn games_without_a_space_agree_with_the_definition() {
+    let random = &mut Random::new("wide solver, no space");
+    let named = ["0.4", ".07", ".244", ".644", "4.3", "grundy", "grundy:d=3", "remove-a-square"];
+    let mut rules: Vec<Rule> = named.iter().map(|game| game.parse().unwrap()).collect();
+    rules.extend((0..crate::support::cases(8, 100)).map(|_| large_rule(random)));
+    for rule in rules {
+        let expected = definition::values(&rule, 7000).unwrap();
+        let mut found = expected[..random.pick(&[1, 2, 30, 300, 1200, 4000])].to_vec();
+        while found.len() < expected.len() {
+            let kernel = random.pick(&Kernel::available());
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(random.pick(&[1, 2, 5])).build().unwrap();
+            let to = expected.len().min(found.len() + 1 + random.below(4000) as usize);
+            pool.install(|| {
+                let mut solver = Solver::new(&rule, Method::Sparse(kernel), None, found.as_slice()).unwrap();
+                let stats = SequenceStats { max_value: solver.max_value, ..SequenceStats::default() };
+                let wide = WideSolver::new(&rule, SparseSpace::NONE, kernel, stats, found.as_slice()).unwrap();
+                solver.engine = Engine::Wide(Box::new(wide));
+                solver.review.due_at = u64::MAX;
+                solver.with_audit(1).extend_to(&mut found, to as u64, |_| true).unwrap();
+            });
+            assert_eq!(found, expected[..found.len()], "{rule}, {kernel}, up to {to}");
+        }
+    }
+}
+
+/// A marked stage is not compared, so a change of their choice must not pass.
+#[test]
+fn a_change_of_the_marked_stages_is_noticed() {
+    let rule: Rule = ".244".parse().unwrap();
+    let mut values = definition::values(&rule, 6000).unwrap();
+    let max_value = *values.iter().max().unwrap();
+    let stats = SequenceStats { max_value, ..SequenceStats::default() };
+    let mut wide = WideSolver::new(&rule, SparseSpace::NONE, Kernel::best(), stats, values.as_slice()).unwrap();
+    let limits = BlockLimits { end: 6400, longest: 1 << 12, threads: Parallelism::of_pool().in_pool() };
+    let mut more = Vec::new();
+    wide.step(values.as_slice(), limits, &mut Work::default(), &mut more).unwrap();
+    values.extend(more);
+    wide.check_memory(values.as_slice()).unwrap();
+    wide.marks.every = 3;
+    assert!(wide.check_memory(values.as_slice()).is_err());
 }
 
 #[test]

@@ -1,0 +1,129 @@
+//! The search for the least common values that are no far options, in all lanes of a run at once.
+//!
+//! Each lane holds a few open values, its candidates, against the stages of lookups, one after the other in a circle.
+//! The next open value of the lane replaces a candidate that a stage hits. A candidate that has met all stages since it
+//! was placed, whichever was first, is no far option: it is *proved*. A lane is done when it has as many
+//! of these as it needs.
+//!
+//! Invariant: each lane places its values in ascending order, so every open value below a proved candidate was placed
+//! no later, and is proved or was hit.
+
+use crate::kernel::{WIDE_LANES, WIDE_ROWS, WideRow};
+
+/// Number of circles after which a candidate that is hit is not replaced, so that a lane may stay without candidates.
+const CIRCLES: usize = 6;
+
+/// The candidates of all lanes.
+pub(super) struct Search<I> {
+    /// Number of stages in a circle.
+    circle: usize,
+    /// Number of proved candidates that each lane needs.
+    wanted: usize,
+    /// The open values of each lane that were not placed yet, ascending.
+    further: Vec<I>,
+    /// The candidates: `rows[k][lane]` is one of the lane, if `placed` says so.
+    rows: [WideRow; WIDE_ROWS],
+    /// The number of stages met before each candidate was placed; `None` where there is no candidate.
+    placed: [[Option<usize>; WIDE_ROWS]; WIDE_LANES],
+    /// The number of stages met.
+    met: usize,
+    /// The number of candidates of each lane that stages have hit.
+    hit: [u64; WIDE_LANES],
+}
+
+/// What a search found in one lane.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Found {
+    /// The proved candidates, ascending.
+    pub(super) proved: Vec<u16>,
+    /// Number of candidates that are options.
+    pub(super) hit: u64,
+}
+
+impl<I: Iterator<Item = u16>> Search<I> {
+    /// The search in a circle of that many stages for `wanted` candidates per lane, where `open` are the open values of
+    /// each lane, ascending. Each lane has `most` candidates at a time, at most [`WIDE_ROWS`].
+    pub(super) fn new(circle: usize, wanted: usize, most: usize, open: Vec<I>) -> Search<I> {
+        let (rows, placed) = ([[0; WIDE_LANES]; WIDE_ROWS], [[None; WIDE_ROWS]; WIDE_LANES]);
+        let mut search = Search { circle, wanted, further: open, rows, placed, met: 0, hit: [0; WIDE_LANES] };
+        for lane in 0..WIDE_LANES {
+            (0..most).for_each(|row| search.place(lane, row));
+        }
+        search
+    }
+
+    /// What the search finds in each lane. Bit `lane` of entry k of `hits(stage, rows)` tells whether the stage hits
+    /// `rows[k][lane]`.
+    pub(super) fn run(mut self, hits: impl Fn(usize, &[WideRow]) -> [u64; WIDE_ROWS]) -> Vec<Found> {
+        loop {
+            let (count, until) = self.advance_to();
+            if count == 0 {
+                break;
+            }
+            while self.met < until {
+                let hits = hits(self.met % self.circle, &self.rows[..count]);
+                self.met += 1;
+                hits.iter().take(count).enumerate().for_each(|(row, &lanes)| self.replace(row, lanes));
+            }
+        }
+        (0..WIDE_LANES).map(|lane| Found { proved: self.proved(lane), hit: self.hit[lane] }).collect()
+    }
+
+    /// Places the next open value of the lane.
+    fn place(&mut self, lane: usize, row: usize) {
+        let value = if self.met <= CIRCLES * self.circle { self.further[lane].next() } else { None };
+        self.placed[lane][row] = value.map(|_| self.met);
+        self.rows[row][lane] = value.unwrap_or(0);
+    }
+
+    /// Replaces the candidates of a row in these lanes.
+    fn replace(&mut self, row: usize, mut lanes: u64) {
+        while lanes != 0 {
+            let lane = lanes.trailing_zeros() as usize;
+            lanes &= lanes - 1;
+            if self.placed[lane][row].is_some() {
+                self.hit[lane] += 1;
+                self.place(lane, row);
+            }
+        }
+    }
+
+    fn is_proved(&self, placed: Option<usize>) -> bool {
+        placed.is_some_and(|placed| self.met - placed >= self.circle)
+    }
+
+    /// The number of rows with candidates of lanes that are not done, which become the first rows, and the number of
+    /// stages after which all lanes will be done if no stage hits.
+    fn advance_to(&mut self) -> (usize, usize) {
+        let (mut count, mut until) = (0, self.met);
+        for lane in 0..WIDE_LANES {
+            let mut order: [usize; WIDE_ROWS] = std::array::from_fn(|row| row);
+            let placed = self.placed[lane];
+            // Unproved candidates first, then proved ones, each ascending, then none.
+            order.sort_unstable_by_key(|&row| {
+                (placed[row].is_none(), self.is_proved(placed[row]), self.rows[row][lane])
+            });
+            let values = order.map(|row| self.rows[row][lane]);
+            self.placed[lane] = order.map(|row| placed[row]);
+            (0..WIDE_ROWS).for_each(|row| self.rows[row][lane] = values[row]);
+            let proved = self.placed[lane].iter().filter(|&&placed| self.is_proved(placed)).count();
+            let unproved = self.placed[lane].iter().flatten().count() - proved;
+            if proved < self.wanted && unproved > 0 {
+                count = count.max(unproved);
+                let last = self.placed[lane][(self.wanted - proved).min(unproved) - 1];
+                until = until.max(last.map_or(0, |placed| placed + self.circle));
+            } else {
+                (0..unproved).for_each(|row| self.placed[lane][row] = None);
+            }
+        }
+        (count, until)
+    }
+
+    /// The proved candidates of a lane, ascending.
+    fn proved(&self, lane: usize) -> Vec<u16> {
+        let is_proved = |row: &usize| self.is_proved(self.placed[lane][*row]);
+        let mut values: Vec<u16> = (0..WIDE_ROWS).filter(is_proved).map(|row| self.rows[row][lane]).collect();
+        values.sort_unstable();
+        values
+    }
+}
