@@ -24,8 +24,8 @@ use super::{BOOTSTRAP, Histogram, Method, SequenceStats, Solver, SparseSpace, Wo
 use crate::error::Result;
 use crate::theory::definition::Sequence;
 
-/// Minimum number of values per expected rare position in a space that is worth using. From 2^18 to 2^20 a minimum of 2
-/// takes a quarter more time for .004 and as much for .244; no space at all takes a quarter more for .004.
+/// Minimum number of values per expected rare position in a space that is worth using. From 2^18 to 2^20, .004 takes as
+/// long with a minimum of 2, and as long without a space; .244 takes as long with 2, and nearly twice as long without.
 const WORTH: u64 = 6;
 
 /// Number of values per exhaustive search below which the wide solver is faster than the streams.
