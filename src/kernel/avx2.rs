@@ -314,11 +314,6 @@ pub(super) fn find_values(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], 
 }
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn is_mirrored(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], wanted: u16) -> bool {
-    super::wide::is_mirrored(a, b, wanted)
-}
-
-#[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
 pub(super) fn mirrored_values(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], wanted: &[u16]) -> bool {
     super::wide::mirrored_values(a, b, wanted)
 }

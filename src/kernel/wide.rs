@@ -14,6 +14,7 @@
 //! | [`Kernel::unmarked`] | the values without a mark, one bit per value |
 //! | [`Kernel::wide_hits`] | the lanes whose candidate is an option of some part |
 //! | [`Kernel::find_mirrored`] | a pair that gives a value, one row backwards |
+//! | [`Kernel::find_mirrored_values`] | the values of a list that no pair gives, one row backwards |
 //! | [`Kernel::find_values`] | the values of a list that are no XOR of some pair |
 //!
 //! Entering an option in a set takes three instructions per lane, so the callers enter the options of some thousand
@@ -108,27 +109,13 @@ impl Kernel {
     /// `b`. Returns the least k of such a pair. The longer slice has items without a partner.
     #[must_use]
     pub(crate) fn find_mirrored(self, a: &[u16], b: &[u16], wanted: u16) -> Option<usize> {
-        let pairs = a.len().min(b.len());
-        let (a, b) = (&a[..pairs], &b[b.len() - pairs..]);
-        for (i, (x, y)) in a.chunks(PAIRS_PER_STEP).zip(b.rchunks(PAIRS_PER_STEP)).enumerate() {
-            let is_among = match (<&[u16; PAIRS_PER_STEP]>::try_from(x), <&[u16; PAIRS_PER_STEP]>::try_from(y)) {
-                (Ok(x), Ok(y)) => dispatch!(
-                    self,
-                    is_mirrored(x, y, wanted),
-                    avx2::is_mirrored(x, y, wanted),
-                    avx512::is_mirrored(x, y, wanted)
-                ),
-                _ => true,
-            };
-            if is_among && let Some(k) = x.iter().zip(y.iter().rev()).position(|(x, y)| x ^ y == wanted) {
-                return Some(i * PAIRS_PER_STEP + k);
-            }
-        }
-        None
+        let mut least = None;
+        self.find_mirrored_values(a, b, &mut vec![wanted], |k| least = Some(k));
+        least
     }
 
     /// Removes from `wanted` the values that are XORs of pairs, numbered as in [`Kernel::find_mirrored`]. Calls `found`
-    /// with the number of one pair for each of them. The order of the values left is unspecified.
+    /// with the least number of such a pair for each of them. The order of the values left is unspecified.
     pub(crate) fn find_mirrored_values(
         self,
         a: &[u16],
@@ -184,7 +171,7 @@ impl Kernel {
 }
 
 impl Kernel {
-    /// [`Kernel::wide_hits`] for the first rows.
+    /// [`Kernel::wide_hits`] for K rows.
     fn row_hits<const K: usize, I: Iterator<Item = WidePart> + Clone>(
         self,
         parts: WideParts<'_, I>,
@@ -243,13 +230,6 @@ pub(super) fn find_values(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], 
 pub(super) fn mirrored_values(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], wanted: &[u16]) -> bool {
     let options: [u16; PAIRS_PER_STEP] = std::array::from_fn(|k| a[k] ^ b[PAIRS_PER_STEP - 1 - k]);
     wanted.iter().any(|value| options.iter().fold(false, |any, option| any | (option == value)))
-}
-
-/// Whether a pair of items, those of `b` taken backwards, has this XOR. The compiler vectorises it for each instruction
-/// set.
-#[inline(always)]
-pub(super) fn is_mirrored(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], wanted: u16) -> bool {
-    (0..PAIRS_PER_STEP).fold(false, |any, k| any | (a[k] ^ b[PAIRS_PER_STEP - 1 - k] == wanted))
 }
 
 /// The reference for the vector implementations.

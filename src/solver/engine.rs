@@ -82,7 +82,7 @@ impl Engine {
 pub(super) const WIDE_FROM: u16 = 256;
 
 impl Solver {
-    /// The engine without a sparse space: all pairs of bytes, the wide solver, or the definition as it is written where the method is
+    /// The engine without a sparse space: all pairs of bytes, the wide solver, or the definition where the method is
     /// [`Method::Definition`] or the rule has no splits.
     pub(super) fn definition_engine<S: Sequence + ?Sized>(&self, past: &S) -> Result<Engine> {
         let has_splits = self.rule.splits().next().is_some();

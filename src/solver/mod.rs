@@ -13,8 +13,9 @@
 //! The streams compute with one byte per value. Where values exceed a byte code, or new rare positions are frequent, the
 //! wide solver (`wide`) computes the values instead, a batch of positions at a time.
 //!
-//! Before a space is known, and for games that have none, the solver compares all pairs of parts: while all values are
-//! bytes in `exhaustive`, later in `wide`, where then every position is rare. It finds a space by the Walsh–Hadamard transform of the histogram ([`Histogram::best_space`]), and reviews it as the
+//! Before a space is known, and for games that have none, the solver compares all pairs of parts: as bytes
+//! (`exhaustive`) while all values are below 256, and in the wide solver from then on. It finds a space by the
+//! Walsh–Hadamard transform of the histogram ([`Histogram::best_space`]), and reviews it as the
 //! sequence grows (`review`). Some named games have a built-in space, which is not reviewed while all values are below
 //! 512.
 //!

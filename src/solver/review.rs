@@ -24,8 +24,9 @@ use super::{BOOTSTRAP, Histogram, Method, SequenceStats, Solver, SparseSpace, Wo
 use crate::error::Result;
 use crate::theory::definition::Sequence;
 
-/// Minimum number of values per expected rare position in a space that is worth using. From 2^18 to 2^20, .004 takes as
-/// long with a minimum of 2, and as long without a space; .244 takes as long with 2, and nearly twice as long without.
+/// Minimum number of values per expected rare position in a space that is worth using. From 2^18 to 2^20, a minimum
+/// of 2 and no space at all make no clear difference for .004. For .244, 2 makes none, and no space takes nearly twice as
+/// long.
 const WORTH: u64 = 6;
 
 /// Number of values per exhaustive search below which the wide solver is faster than the streams.

@@ -22,7 +22,7 @@ pub(super) use mark::mark;
 pub(super) use near::near;
 pub(super) use recurrence::recurrence;
 use std::arch::x86_64::*;
-pub(super) use wide::{find_values, is_mirrored, mirrored_values, unmarked, wide_hits};
+pub(super) use wide::{find_values, mirrored_values, unmarked, wide_hits};
 
 /// Whether this processor has all instructions that the functions of this folder use.
 pub(super) fn is_available() -> bool {

@@ -59,7 +59,7 @@ pub(in crate::kernel) fn find_values(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_
     });
 }
 
-/// Number k of the lanes of a reversed register.
+/// The lanes of a register in reverse order.
 const REVERSED: [u16; LANES] = {
     let mut order = [0; LANES];
     let mut lane = 0;
@@ -83,12 +83,6 @@ fn mirrored(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP]) -> [__m512i; P
         };
         _mm512_xor_si512(x, _mm512_permutexvar_epi16(order, y))
     })
-}
-
-/// Whether a pair of items, those of `b` taken backwards, has this XOR.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(in crate::kernel) fn is_mirrored(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], wanted: u16) -> bool {
-    mirrored_values(a, b, &[wanted])
 }
 
 /// Whether a pair of items, those of `b` taken backwards, has one of these XORs.

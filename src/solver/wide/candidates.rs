@@ -2,8 +2,8 @@
 //!
 //! Each lane holds a few open values, its candidates, against the stages of lookups, one after the other in a circle.
 //! The next open value of the lane replaces a candidate that a stage hits. A candidate that has met all stages since it
-//! was placed, whichever was first, is no far option: it is *proved*. A lane is done when it has as many
-//! of these as it needs.
+//! was placed, whichever was first, is no far option: it is *proved*. A lane is done when it has as many of these as it
+//! needs.
 //!
 //! Invariant: each lane places its values in ascending order, so every open value below a proved candidate was placed
 //! no later, and is proved or was hit.
@@ -21,7 +21,7 @@ pub(super) struct Search<I> {
     wanted: usize,
     /// The open values of each lane that were not placed yet, ascending.
     further: Vec<I>,
-    /// The candidates: `rows[k][lane]` is one of the lane, if `placed` says so.
+    /// `rows[k][lane]` is a candidate if `placed[lane][k]` is not `None`.
     rows: [WideRow; WIDE_ROWS],
     /// The number of stages met before each candidate was placed; `None` where there is no candidate.
     placed: [[Option<usize>; WIDE_ROWS]; WIDE_LANES],
@@ -88,6 +88,7 @@ impl<I: Iterator<Item = u16>> Search<I> {
         }
     }
 
+    /// Whether a candidate placed after that many stages has met all stages.
     fn is_proved(&self, placed: Option<usize>) -> bool {
         placed.is_some_and(|placed| self.met - placed >= self.circle)
     }

@@ -11,8 +11,8 @@ use std::ops::Range;
 /// What the far options of one position leave open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FarLane {
-    /// The least common values that are no far option, ascending: at most [`WIDE_ROWS`]. Empty if all values that were held
-    /// against the lookups are options.
+    /// The least common values that are no far option, ascending: at most [`WIDE_ROWS`]. Empty if all values that were
+    /// held against the lookups are options.
     pub(super) candidates: Vec<u16>,
     /// Rare values below the first candidate, ascending, that the search left open.
     pub(super) open: Vec<u16>,
@@ -25,6 +25,8 @@ pub(super) struct FarLane {
 /// What a search for the pairs of one position met.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Searched {
+    /// Whether all far pairs were compared.
+    pub(super) is_complete: bool,
     /// Number of candidates that are options.
     pub(super) hit: u64,
     /// Number of rare values searched.
@@ -110,6 +112,13 @@ fn values_of(words: impl Iterator<Item = u64>) -> impl Iterator<Item = u16> {
     })
 }
 
+/// Calls `search` with the targets without the constant of the split: values that pairs of parts can have.
+fn without_constant(split: &Split, targets: &mut Vec<u16>, search: impl FnOnce(&mut Vec<u16>)) {
+    targets.iter_mut().for_each(|target| *target ^= split.constant);
+    search(targets);
+    targets.iter_mut().for_each(|target| *target ^= split.constant);
+}
+
 impl WideSolver {
     /// The far options of a run.
     pub(super) fn far_lanes(&self, kernel: Kernel, run: Run) -> Vec<FarLane> {
@@ -178,7 +187,7 @@ impl WideSolver {
         let pairs = lookups.far_pairs(run);
         (pairs.start / STAGE * STAGE..pairs.end)
             .step_by(STAGE)
-            .filter(|&from| !self.marks.has_stage(from))
+            .filter(|&from| !self.marks.stages.has(from))
             .map(|from| from.max(pairs.start)..pairs.end.min(from + STAGE))
             .filter(|range| !range.is_empty())
             .map(stage)
@@ -214,13 +223,12 @@ impl WideSolver {
                     continue;
                 }
                 let (small, large) = self.part_values(n, &split, from..to);
-                targets.iter_mut().for_each(|target| *target ^= split.constant);
-                kernel.find_values(small, large, targets);
-                targets.iter_mut().for_each(|target| *target ^= split.constant);
+                without_constant(&split, targets, |targets| kernel.find_values(small, large, targets));
             }
             from = to.max(from);
         }
         if self.holds_all() {
+            searched.is_complete = true;
             self.search_deep(kernel, n, targets, &mut searched);
         }
         targets.sort_unstable();
@@ -235,7 +243,7 @@ impl WideSolver {
             part.is_none()
         });
         searched.deep = targets.len() as u64;
-        for from in (HEAD_PARTS..n / 2 + 1).step_by(PAIRS_PER_SEARCH) {
+        for from in (HEAD_PARTS..=n / 2).step_by(PAIRS_PER_SEARCH) {
             for split in self.rule.splits() {
                 let to = (from + PAIRS_PER_SEARCH as u64).min(split.largest_small_part(n) + 1);
                 if targets.is_empty() || to <= from {
@@ -243,11 +251,11 @@ impl WideSolver {
                 }
                 let rest = n - split.remove;
                 let (small, large) = (self.values.slice(from, to), self.values.slice(rest + 1 - to, rest + 1 - from));
-                targets.iter_mut().for_each(|target| *target ^= split.constant);
-                kernel.find_mirrored_values(small, large, targets, |k| {
-                    searched.parts.extend([from + k as u64, rest - from - k as u64]);
+                without_constant(&split, targets, |targets| {
+                    kernel.find_mirrored_values(small, large, targets, |k| {
+                        searched.parts.extend([from + k as u64, rest - from - k as u64]);
+                    });
                 });
-                targets.iter_mut().for_each(|target| *target ^= split.constant);
             }
         }
     }

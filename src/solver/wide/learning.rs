@@ -1,9 +1,9 @@
 //! Which pairs to mark: those that hit most values below G(n), learnt on the last values.
 //!
-//! Without a space no part hits many more values than the others. There one stage of lookups in three or more is marked
-//! as a whole, spread over all parts, and not compared with the candidates.
+//! Without a space, one stage of parts in three or more is marked instead, spread evenly over all parts, and not
+//! compared with the candidates: no part hits many more values than the others.
 //!
-//! The order is greedy, as in [`lookup_order`](crate::solver::lookup_order): each next part is one that hits most
+//! With a space, the order is greedy, as in [`lookup_order`](crate::solver::lookup_order): each next part is one that hits most
 //! of the values below G(n), where each hit lowers the weight of a value to 3/8. A part at most a quarter worse than the
 //! best is good enough.
 
@@ -19,7 +19,7 @@ use std::collections::BinaryHeap;
 /// The least part that may be marked: the other part is then before the batch.
 const LEAST: u64 = LONGEST_BATCH as u64;
 
-/// Bound, exclusive, of the common parts that are marked.
+/// Bound, exclusive, of the common parts that are marked where searches do not go deep.
 const DEPTH: u64 = 1 << 14;
 
 /// Number of pairs that a deep search compares in the time of a mark, doubled: it finds most values half way.
@@ -64,8 +64,8 @@ const SPARSEST: usize = 1 << 16;
 /// Where all positions are rare: maximum number of values between two choices of the marked stages.
 const REBALANCE: u64 = 2048;
 
-/// The number of candidates per position that are options at which marks and comparisons together take least time: with
-/// half as many a mark hits too few open values, with twice as many too few values are marked.
+/// Where all positions are rare: the best number of candidates per position that are options. With half as many, a third
+/// more marks save less time than they cost; with twice as many, too few values are marked.
 const BEST_HIT: u64 = 40;
 
 /// The pairs whose options are entered first, and what happened since they were learnt.
@@ -76,10 +76,8 @@ pub(super) struct Marks {
     pub(super) depth: u64,
     /// The number of values at which the pairs were learnt.
     learnt_at: u64,
-    /// Where all positions are rare: the number of stages of which one is marked.
-    pub(super) every: usize,
-    /// Where all positions are rare: the bound, exclusive, of the parts that are marked.
-    until: usize,
+    /// Where all positions are rare: the stages that are marked.
+    pub(super) stages: Checked<MarkedStages>,
     /// Number of candidates per position at a time.
     pub(super) candidates: usize,
     /// Number of candidates that were options.
@@ -90,27 +88,40 @@ pub(super) struct Marks {
     pub(super) deep: u64,
 }
 
+/// Where all positions are rare: the stages of parts that are marked, and therefore not compared.
+#[derive(Clone, Copy, Debug, Hash)]
+pub(super) struct MarkedStages {
+    /// Number of stages of which one is marked.
+    pub(super) every: usize,
+    /// Bound, exclusive, of the parts that are marked.
+    until: usize,
+}
+
+impl MarkedStages {
+    /// Whether the [`STAGE`] parts from `from` on are marked.
+    pub(super) fn has(&self, from: usize) -> bool {
+        from >= LONGEST_BATCH && from + STAGE <= self.until && (from / STAGE).is_multiple_of(self.every)
+    }
+}
+
 impl Marks {
     /// No marks.
     pub(super) fn new() -> Marks {
         let parts = Checked::new(Vec::new());
-        let (depth, learnt_at, every, until, candidates) = (0, 0, 4 * DENSEST, 0, WIDE_ROWS);
-        Marks { parts, depth, learnt_at, every, until, candidates, hit: 0, targets: 0, deep: 0 }
+        let stages = Checked::new(MarkedStages { every: 4 * DENSEST, until: 0 });
+        Marks { parts, depth: 0, learnt_at: 0, stages, candidates: WIDE_ROWS, hit: 0, targets: 0, deep: 0 }
     }
 
-    /// Where all positions are rare: whether the parts from `from` on, as many as a stage has, are marked.
-    pub(super) fn has_stage(&self, from: usize) -> bool {
-        from >= LONGEST_BATCH && from + STAGE <= self.until && (from / STAGE).is_multiple_of(self.every)
-    }
-
-    /// Where all positions are rare: marks fewer stages, or more, after `values` values.
-    fn balance(&mut self, values: u64) {
+    /// Where all positions are rare: chooses the stages to mark, fewer or more than for the last `values` values, among
+    /// the parts below `until`.
+    fn choose_stages(&mut self, values: u64, until: usize) {
         let hit = self.hit / values.max(1);
-        if hit > 2 * BEST_HIT {
-            self.every = (self.every / 2).max(DENSEST);
-        } else if hit < BEST_HIT / 2 && values > 0 {
-            self.every = (2 * self.every).min(SPARSEST);
-        }
+        let every = match self.stages.every {
+            every if hit > 2 * BEST_HIT => (every / 2).max(DENSEST),
+            every if hit < BEST_HIT / 2 && values > 0 => (2 * every).min(SPARSEST),
+            every => every,
+        };
+        self.stages.replace(MarkedStages { every, until });
         self.candidates = if hit < BEST_HIT / 8 { 2 } else { WIDE_ROWS };
     }
 }
@@ -132,9 +143,8 @@ impl WideSolver {
             let marks = if self.has_space() {
                 self.learn()
             } else {
-                self.marks.balance(values);
-                self.marks.until = self.marked_until();
-                self.marked_stages()
+                self.marks.choose_stages(values, self.marked_until());
+                self.parts_of_stages()
             };
             (self.marks.hit, self.marks.targets, self.marks.deep) = (0, 0, 0);
             self.marks.depth = marks.iter().map(|mark| mark.offset as u64).max().unwrap_or(0);
@@ -182,8 +192,8 @@ impl WideSolver {
     }
 
     /// Where all positions are rare: the parts of the marked stages.
-    pub(super) fn marked_stages(&self) -> Vec<WidePart> {
-        let stages = (0..self.marks.until).step_by(STAGE).filter(|&from| self.marks.has_stage(from));
+    fn parts_of_stages(&self) -> Vec<WidePart> {
+        let stages = (0..self.marks.stages.until).step_by(STAGE).filter(|&from| self.marks.stages.has(from));
         let parts = stages.flat_map(|from| from as u64..(from + STAGE) as u64);
         parts.flat_map(|a| self.rule.splits().map(move |split| mark(split, a, self.values.get(a)))).collect()
     }

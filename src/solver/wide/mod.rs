@@ -14,10 +14,10 @@
 //!    is G(n), and n joins the list of rare positions; otherwise G(n) = m*.
 //!
 //! Without a space ([`SparseSpace::NONE`]) every position counts as rare, so no list holds them, and no value needs a
-//! witness: the candidates are held against all pairs. The byte by byte comparison of `exhaustive` is faster while all
-//! values are below 256.
+//! witness: the candidates are held against all pairs. While all values are below 256 the comparison of bytes
+//! (`exhaustive`) is faster.
 //!
-//! The marks (`learning`) decide only the speed.
+//! The choice of the marks (`learning`) decides only the speed.
 //!
 //! A new rare position costs one comparison of all pairs, and nothing that was computed before is discarded: no far
 //! option depends on the batch. So this solver suits games with many rare positions. The byte streams
@@ -251,9 +251,8 @@ impl WideSolver {
         if !self.lookups.iter().all(|lookups| EntrySum::of(&lookups.parts) == lookups.sum) {
             return flipped("the list of lookups");
         }
-        // No lookup of a marked stage is compared, so the marks must be those of exactly these stages.
-        let marks_agree = self.has_space() || *self.marks.parts == self.marked_stages();
-        if !self.marks.parts.is_intact() || !marks_agree || !self.classes.is_intact() {
+        let marks = &self.marks;
+        if !marks.parts.is_intact() || !marks.stages.is_intact() || !self.classes.is_intact() {
             return flipped("the list of parts");
         }
         Ok(())

@@ -30,9 +30,13 @@ impl WideSolver {
         let Some(candidate) = candidate else { return self.plain_value(run, past, work) };
         let is_open = |t: &u16| !near.contains(t);
         let mut later: Vec<u16> = lane.later.iter().copied().take_while(|&t| t < candidate).filter(is_open).collect();
+        let mut open: Vec<u16> = lane.open.iter().copied().filter(is_open).collect();
+        if !lane.searched.is_complete {
+            // A rare position of this batch may have brought all values into memory.
+            later.append(&mut open);
+        }
         let searched = self.search_far(self.kernel, n, run, &mut later);
         self.note(&searched, work);
-        let mut open: Vec<u16> = lane.open.iter().copied().filter(is_open).collect();
         open.append(&mut later);
         self.decide(Some(candidate), &open, past, work)
     }

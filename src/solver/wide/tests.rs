@@ -1,4 +1,5 @@
 use super::WideSolver;
+use super::far::Run;
 use crate::kernel::Kernel;
 use crate::solver::block::BlockLimits;
 use crate::solver::{Engine, Method, Parallelism, SequenceStats, Solver, SparseSpace, Work};
@@ -89,6 +90,26 @@ fn games_without_a_space_agree_with_the_definition() {
     }
 }
 
+/// A rare position may bring all values into memory after the far step of its batch, which could not search all pairs.
+#[test]
+fn values_left_open_by_a_partial_search_are_searched_again() {
+    let rule: Rule = "grundy".parse().unwrap();
+    let expected = definition::values(&rule, 6001).unwrap();
+    let (past, value) = (&expected[..6000], expected[6000]);
+    let (mask, position) = rule.known().unwrap().space.unwrap();
+    let space = SparseSpace::new(&rule, mask, position).unwrap();
+    let max_value = *past.iter().max().unwrap();
+    let rare_positions = space.rare_positions(0, past).collect();
+    let stats = SequenceStats { rare_positions, max_value, ..SequenceStats::default() };
+    let mut wide = WideSolver::new(&rule, space, Kernel::best(), stats, past).unwrap();
+    let run = Run { batch: 6000, first: 6000 };
+    let mut lane = wide.far_lanes(Kernel::best(), run).remove(0);
+    lane.open = (0..value).filter(|&t| space.is_rare(t, 6000)).collect();
+    lane.searched.is_complete = false;
+    assert!(!lane.open.is_empty());
+    assert_eq!(wide.near_value(&lane, run, past, &mut Work::default()).unwrap(), value);
+}
+
 /// A marked stage is not compared, so a change of their choice must not pass.
 #[test]
 fn a_change_of_the_marked_stages_is_noticed() {
@@ -102,7 +123,7 @@ fn a_change_of_the_marked_stages_is_noticed() {
     wide.step(values.as_slice(), limits, &mut Work::default(), &mut more).unwrap();
     values.extend(more);
     wide.check_memory(values.as_slice()).unwrap();
-    wide.marks.every = 3;
+    wide.marks.stages.value_mut().every = 3;
     assert!(wide.check_memory(values.as_slice()).is_err());
 }
 
