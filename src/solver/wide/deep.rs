@@ -24,7 +24,8 @@ const FEW_TASKS: usize = 4;
 /// Number of pairs that one task compares.
 const TASK: u64 = 1 << 16;
 
-/// Parts of pairs that were found, roughly those that gave most values first. They change no value, so they need no checksum.
+/// Parts of pairs that were found, roughly those that gave most values first. They change no value, so they need no
+/// checksum.
 #[derive(Debug, Default)]
 pub(super) struct DeepParts {
     recent: Vec<u64>,

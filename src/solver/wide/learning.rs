@@ -3,9 +3,9 @@
 //! Without a space, one stage of parts in three or more is marked instead, spread evenly over all parts, and not
 //! compared with the candidates: no part hits many more values than the others.
 //!
-//! With a space, the order is greedy, as in [`lookup_order`](crate::solver::lookup_order): each next part is one that hits most
-//! of the values below G(n), where each hit lowers the weight of a value to 3/8. A part at most a quarter worse than the
-//! best is good enough.
+//! With a space, the order is greedy, as in [`lookup_order`](crate::solver::lookup_order): each next part is one that
+//! hits most of the values below G(n), where each hit lowers the weight of a value to 3/8. A part at most a quarter worse
+//! than the best is good enough.
 
 use super::far::STAGE;
 use super::{LONGEST_BATCH, WideSolver};
