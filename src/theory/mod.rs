@@ -9,4 +9,5 @@ mod parsing;
 pub(crate) mod random;
 pub mod rule;
 pub mod sparse_space;
+pub mod standard_form;
 pub mod stats;
