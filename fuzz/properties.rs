@@ -15,9 +15,9 @@ use grundy::checkpoint::journal::{self, Attached, RECORD, Record};
 use grundy::checkpoint::summary::DiscardSummary;
 use grundy::games::edges::{Direction, Edges, MAX_EDGES, MAX_VERTICES};
 use grundy::games::graph::Graph;
-use grundy::period::{self, Subject, certificate::Certificate};
+use grundy::period::{MemorySearch, certificate::Certificate};
 use grundy::run::{Observer, Options, Run, RunPolicy, RunReader};
-use grundy::solver::{Method, SequenceStats};
+use grundy::solver::Method;
 use grundy::storage::Dir;
 use grundy::storage::testing::Memory;
 use grundy::survey::{self, Games, Plan};
@@ -379,9 +379,9 @@ pub(crate) fn plan(input: &[u8]) {
         return; // hundreds of thousands of games
     }
     let (all, mine) = (plan.all(), plan.mine());
-    assert!(mine.iter().all(|rule| all.contains(rule) && plan.shard_of(rule.name()) == plan.shard));
-    assert_eq!(all.iter().filter(|rule| plan.shard_of(rule.name()) == plan.shard).count(), mine.len());
-    assert!(all.iter().all(|rule| plan.shard_of(rule.name()) < plan.shards));
+    assert!(mine.iter().all(|rule| all.contains(rule) && plan.shard_of(rule) == plan.shard));
+    assert_eq!(all.iter().filter(|rule| plan.shard_of(rule) == plan.shard).count(), mine.len());
+    assert!(all.iter().all(|rule| plan.shard_of(rule) < plan.shards));
 }
 
 /// Returns the JSON object `template` with the fields of the object `input`, or `None` if `input` is no JSON object.
@@ -400,14 +400,11 @@ pub(crate) fn certificate(input: &[u8]) {
     static KAYLES: OnceLock<(Certificate, Vec<u16>)> = OnceLock::new();
     let (good, values) = KAYLES.get_or_init(|| {
         let rule: Rule = "kayles".parse().expect("a game");
-        let method = Method::Definition;
-        let search = period::compute_until_proved(&rule, method, |_, _| VALUES, |_| true).expect("values");
-        let values = search.values;
-        let freed = SequenceStats::default();
-        let subject = Subject { rule: &rule, method, space: search.space, values: values.as_slice(), freed: &freed };
-        let repeat = search.finding.repeat.as_ref().expect("a period");
-        let certificate = Certificate::new(subject, repeat, None).expect("values").expect("a proof");
-        (certificate, values)
+        let mut search = MemorySearch::new(&rule, Method::Definition);
+        search.until_proved(VALUES, |_| true).expect("values");
+        let repeat = search.finding().and_then(|finding| finding.repeat.as_ref()).expect("a period");
+        let certificate = Certificate::new(search.subject(), repeat, None).expect("values").expect("a proof");
+        (certificate, search.values().to_vec())
     });
     let Some(object) = overlaid(good, input) else {
         let _ = value_of(Certificate::parse(input)).map(|certificate| value_of(certificate.judge()));

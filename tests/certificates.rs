@@ -7,8 +7,8 @@ mod support;
 
 use grundy::kernel::Kernel;
 use grundy::period::certificate::{Certificate, WindowFacts};
-use grundy::period::{self, Subject, Theorem};
-use grundy::solver::{Method, SequenceStats, SparseSpace};
+use grundy::period::{MemorySearch, Theorem};
+use grundy::solver::{Method, SparseSpace};
 use grundy::theory::definition::{self, Sequence};
 use grundy::theory::rule::Rule;
 use std::io::Write;
@@ -28,11 +28,11 @@ fn best() -> Method {
 /// The certificate of a game, as `grundy period` creates it, and the values that the search computed.
 fn certificate_of(game: &str, method: Method, to: u64) -> (Certificate, Vec<u16>) {
     let rule: Rule = game.parse().unwrap();
-    let search = period::compute_until_proved(&rule, method, |_, _| to, |_| true).unwrap();
-    let freed = SequenceStats::default();
-    let subject = Subject { rule: &rule, method, space: search.space, values: search.values.as_slice(), freed: &freed };
-    let certificate = Certificate::new(subject, &search.finding.repeat.unwrap(), None).unwrap().unwrap();
-    (certificate, search.values)
+    let mut search = MemorySearch::new(&rule, method);
+    assert!(search.until_proved(to, |_| true).unwrap());
+    let repeat = search.finding().unwrap().repeat.as_ref().unwrap();
+    let certificate = Certificate::new(search.subject(), repeat, None).unwrap().unwrap();
+    (certificate, search.values().to_vec())
 }
 
 /// .56 is proved by P4: its values repeat from 326640 on, and P1 would need twice as many.

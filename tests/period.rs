@@ -7,7 +7,7 @@
 mod support;
 
 use grundy::kernel::Kernel;
-use grundy::period::{self, Finding, Status, Subject, Theorem};
+use grundy::period::{Finding, MemorySearch, PeriodWindow, Status, Subject, Theorem};
 use grundy::solver::{self, Method, SequenceStats, SparseSpace};
 use grundy::theory::definition;
 use grundy::theory::rule::{Leaves, Move, Rule};
@@ -37,6 +37,13 @@ fn plainly(values: &[u16], enough: impl Fn(usize, usize) -> usize) -> Option<(u6
     })
 }
 
+/// The finding of a search in memory.
+fn search(rule: &Rule, to: u64) -> (Finding, SparseSpace) {
+    let mut search = MemorySearch::new(rule, best());
+    assert!(search.until_proved(to, |_| true).unwrap());
+    (search.finding().unwrap().clone(), search.space())
+}
+
 fn found(finding: &Finding) -> Option<(u64, u64)> {
     finding.repeat.as_ref().map(|repeat| (repeat.period, repeat.preperiod))
 }
@@ -47,12 +54,12 @@ fn published_periods_are_found_and_proved() {
     let mut games = 0;
     for line in text.lines().filter(|line| !line.starts_with('#') && !line.starts_with("game")) {
         let field: Vec<&str> = line.split(',').collect();
-        let search = period::compute_until_proved(&rule(field[0]), best(), |_, _| 1 << 20, |_| true).unwrap();
+        let (finding, _) = search(&rule(field[0]), 1 << 20);
         let expected = (field[1].parse().unwrap(), field[2].parse().unwrap());
-        assert_eq!(search.finding.status(), Status::Proved, "{line}");
-        assert_eq!(found(&search.finding), Some(expected), "{line}");
+        assert_eq!(finding.status(), Status::Proved, "{line}");
+        assert_eq!(found(&finding), Some(expected), "{line}");
         if field[3] != "-1" {
-            assert_eq!(search.finding.max_value.to_string(), field[3], "{line}");
+            assert_eq!(finding.max_value.to_string(), field[3], "{line}");
         }
         games += 1;
     }
@@ -62,18 +69,18 @@ fn published_periods_are_found_and_proved() {
 /// PRIMES STEP: period 12 from 71 on, shown by the values up to G(167).
 #[test]
 fn remove_a_square_period_is_proved_from_the_values_of_the_article() {
-    let search = period::compute_until_proved(&rule("remove-a-square"), best(), |_, _| 1 << 12, |_| true).unwrap();
-    assert_eq!((search.finding.status(), found(&search.finding)), (Status::Proved, Some((12, 71))));
-    let proof = search.finding.repeat.unwrap().proof.unwrap();
+    let (finding, _) = search(&rule("remove-a-square"), 1 << 12);
+    assert_eq!((finding.status(), found(&finding)), (Status::Proved, Some((12, 71))));
+    let proof = finding.repeat.unwrap().proof.unwrap();
     assert_eq!((proof.theorem, proof.length), (Theorem::P1, 168));
 }
 
 #[test]
 fn games_without_a_known_period_have_none() {
     for game in [".007", ".6", "grundy", "grundy:d=3"] {
-        let search = period::compute_until_proved(&rule(game), best(), |_, _| 1 << 17, |_| true).unwrap();
-        assert_eq!(search.finding.status(), Status::None, "{game}");
-        assert!(search.finding.shortest <= 1 << 13, "{game}: ends of {} values", search.finding.shortest);
+        let (finding, _) = search(&rule(game), 1 << 17);
+        assert_eq!(finding.status(), Status::None, "{game}");
+        assert!(finding.shortest <= 1 << 13, "{game}: ends of {} values", finding.shortest);
     }
 }
 
@@ -217,9 +224,9 @@ fn an_octal_game_is_never_called_arithmetic_periodic() {
 fn window_theorem_agrees_with_the_bound_theorem() {
     for (game, mask, position) in [("0.77", 0xf, 0), ("remove-a-square", 0x3, 1), ("0.156", 0, 0), ("0.16", 0, 0)] {
         let rule = rule(game);
-        let search = period::compute_until_proved(&rule, best(), |_, _| 1 << 20, |_| true).unwrap();
-        let whole = search.finding.repeat.unwrap();
-        let space = SparseSpace::new(&rule, mask, position).unwrap_or(search.space);
+        let (finding, used) = search(&rule, 1 << 20);
+        let whole = finding.repeat.unwrap();
+        let space = SparseSpace::new(&rule, mask, position).unwrap_or(used);
         assert_ne!(space, SparseSpace::NONE, "{game}");
         // Long enough for the windows and, where possible, too short for P1.
         let lookback = solver::lookback(&rule, whole.preperiod);
@@ -428,8 +435,7 @@ fn periods_proved_by_the_window_theorem_continue() {
                 let mut deepest = 0;
                 for n2 in n1 + 1..=end.min(COUNT - 50) {
                     deepest = deepest.max(depth(n2 - 1));
-                    let w =
-                        period::PeriodWindow { from: n1, to: n2, space, rare_positions: 0, last_rare, depth: deepest };
+                    let w = PeriodWindow { from: n1, to: n2, space, rare_positions: 0, last_rare, depth: deepest };
                     let width = w.width(&rule);
                     if !w.is_placed(&rule) || (1..=width).any(|j| value(n1 - j) != value(n2 - j)) {
                         continue;

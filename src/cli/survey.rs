@@ -27,9 +27,10 @@ const MAX_LISTED: usize = 20;
                         grundy survey games.txt --to 2^22 --shard 0/4 -o shard0\n         \
                         grundy merge shard0 shard1 shard2 shard3\n\
                         Writes one record per game (CODE.json), the tables survey.csv and survey.md, and survey.plan,\n\
-                        which lists the expected games. Games without a sparse space, whose values need all pairs,\n\
-                        are examined up to an eighth of --to; a game with an observed period is examined up to four\n\
-                        times --to if that could prove it. The same command, or one with a larger --to, continues a\n\
+                        which lists the expected games. The values of games with the same sequence are computed once.\n\
+                        Games without a sparse space, whose values need all pairs, are examined up to an eighth of\n\
+                        --to; a game with an observed period is examined up to four times --to if that could prove\n\
+                        it. The same command, or one with a larger --to, continues a\n\
                         survey. A directory with other files or another survey is refused; exit status 75 means that\n\
                         another process is using the directory.")]
 pub(crate) struct SurveyArgs {
@@ -45,6 +46,10 @@ pub(crate) struct SurveyArgs {
     /// Number of values of each game to examine.
     #[arg(long, value_name = "N", default_value = "2^20", value_parser = number::positive)]
     to: u64,
+    /// Do not double the length of a sequence when that is estimated to exceed this computing time per game
+    /// [default: no limit].
+    #[arg(long, value_name = "SECONDS", value_parser = number::positive)]
+    time_limit: Option<u64>,
     /// Directory for the records; it must be new, empty, or the directory of the same survey.
     #[arg(short, value_name = "DIR")]
     output: PathBuf,
@@ -141,7 +146,7 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
         (Some(path), _) => Games::List(games_of(path)?),
         (None, digits) => Games::Digits(digits.unwrap_or(1)),
     };
-    let plan = Plan::new(games, args.shard, args.to).map_err(Usage)?;
+    let plan = Plan { time_limit: args.time_limit, ..Plan::new(games, args.shard, args.to).map_err(Usage)? };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = match args.compute.threads() {
         0 => cores,
@@ -177,6 +182,15 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
     })?;
     for (game, why) in &outcome.failed {
         super::complain!("grundy: error: {game}: {why}");
+    }
+    let limited: Vec<&Record> = records.values().filter(|record| record.time_limit.is_some()).collect();
+    if let Some(hardest) = limited.iter().min_by_key(|record| record.checked_through) {
+        super::complain!(
+            "grundy: the time limit ended the search of {} games, the earliest, {}, after {} values",
+            limited.len(),
+            hardest.game,
+            hardest.checked_through
+        );
     }
     if !outcome.failed.is_empty() {
         return Ok(ExitCode::FAILURE);

@@ -72,16 +72,15 @@ const MAX_WINDOW_FACTOR: u64 = 16;
 /// A proved period with the facts that a check needs: one field per JSON key, in the order of the file.
 ///
 /// ```
-/// use grundy::period::{Subject, certificate::Certificate, compute_until_proved};
-/// use grundy::solver::{self, Method, SequenceStats};
+/// use grundy::period::{MemorySearch, certificate::Certificate};
+/// use grundy::solver::{self, Method};
 /// use grundy::{kernel::Kernel, theory::rule::Rule};
 ///
 /// let (kayles, method): (Rule, _) = ("kayles".parse()?, Method::Sparse(Kernel::best()));
-/// let search = compute_until_proved(&kayles, method, |_, _| 1 << 20, |_| true)?;
-/// let (values, freed) = (search.values.as_slice(), SequenceStats::default());
-/// let subject = Subject { rule: &kayles, method, space: search.space, values, freed: &freed };
-/// let repeat = search.finding.repeat.expect("Kayles is periodic");
-/// let certificate = Certificate::new(subject, &repeat, None)?.expect("the period is proved");
+/// let mut search = MemorySearch::new(&kayles, method);
+/// search.until_proved(1 << 20, |_| true)?;
+/// let repeat = search.finding().and_then(|finding| finding.repeat.as_ref()).expect("Kayles is periodic");
+/// let certificate = Certificate::new(search.subject(), repeat, None)?.expect("the period is proved");
 ///
 /// // A check needs nothing but the file: the values are computed again from the rule.
 /// let certificate = Certificate::parse(certificate.to_json())?;

@@ -1,80 +1,24 @@
-//! Computes a sequence until its period is proved, in memory or in a run directory.
+//! Computes a sequence in a run directory until its period is proved.
 //!
-//! The length doubles from step to step; at each length [`super::Subject::find`] searches for the period. When it
-//! finds an observed one, the next length is the one that a proof needs, if that is less than the double. In memory a
-//! value takes two bytes.
+//! The lengths at which the period is searched for are those of a search in memory ([`super::memory_search`]).
 //!
 //! Invariant: every value of a run directory that a search reads was computed by this process, or hashed by it and
 //! compared with the journal, before the search read it. The engine does so when it resumes a run; values that are
 //! searched without resuming the run are verified first.
 
+use super::memory_search::next_look;
 use super::preperiod::ProvedPeriod;
 use super::watch::Watch;
 use super::{Finding, Status, Subject};
 use crate::checkpoint::commit::RETAINED_HEAD;
 use crate::error::{Error, Result};
 use crate::run::{Observer, Options, Progress, ProofSummary, Run, RunReader};
-use crate::solver::{Method, SequenceStats, Solver, SparseSpace};
 use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
 use crate::verify;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// A sequence computed in memory until its period was proved or the limit was reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Search {
-    /// The values G(0), G(1), …
-    pub values: Vec<u16>,
-    /// The result of the last search, over all `values`.
-    pub finding: Finding,
-    /// The sparse space in use at the end.
-    pub space: SparseSpace,
-    /// Whether `go_on` ended it.
-    pub stopped: bool,
-}
-
-/// Number of values at which a period is first searched for.
-const FIRST_LOOK: u64 = 1 << 10;
-
-/// Returns the number of values at which to search next: double, or the number that a proof of the observed period
-/// needs, if less.
-fn next_look(rule: &Rule, finding: &Finding) -> u64 {
-    let doubled = finding.count.saturating_mul(2).max(FIRST_LOOK);
-    finding.needed(rule).filter(|&n| n > finding.count).map_or(doubled, |needed| needed.min(doubled))
-}
-
-/// Computes a sequence in memory and searches for its period after each doubling, until the period is proved or the
-/// limit is reached.
-///
-/// `limit` receives the last finding and the sparse space in use, and returns the maximum number of values. `go_on`
-/// receives the number of values after each block; when it returns false, the search ends with [`Search::stopped`].
-///
-/// # Errors
-/// [`Error::ValueTooLarge`], and [`Error::Memory`] when two bytes per value do not fit in memory.
-pub fn compute_until_proved(
-    rule: &Rule,
-    method: Method,
-    mut limit: impl FnMut(Option<&Finding>, SparseSpace) -> u64,
-    mut go_on: impl FnMut(u64) -> bool,
-) -> Result<Search> {
-    let mut values: Vec<u16> = Vec::new();
-    let mut solver = Solver::new(rule, method, None, values.as_slice())?;
-    let mut goal = FIRST_LOOK.min(limit(None, solver.space()));
-    loop {
-        let going = solver.extend_to(&mut values, goal, &mut go_on)?;
-        let space = solver.space();
-        let subject = Subject { rule, method, space, values: values.as_slice(), freed: &SequenceStats::default() };
-        let finding = subject.find()?;
-        let limit = limit(Some(&finding), space);
-        if !going || finding.status() == Status::Proved || finding.count >= limit {
-            return Ok(Search { values, finding, space, stopped: !going });
-        }
-        goal = next_look(rule, &finding).min(limit);
-    }
-}
 
 /// Number of values at which a run directory is first searched.
 const FIRST_LOOK_ON_DISK: u64 = 1 << 20;

@@ -19,6 +19,7 @@ mod compute;
 mod depth;
 pub mod exclude;
 mod finder;
+mod memory_search;
 mod preperiod;
 mod primes;
 mod prove;
@@ -27,8 +28,9 @@ pub mod theorems;
 mod watch;
 mod watch_state;
 
-pub use compute::{Found, RunSearch, Search, Stopped, compute_until_proved};
+pub use compute::{Found, RunSearch, Stopped};
 pub use finder::Subject;
+pub use memory_search::MemorySearch;
 pub use preperiod::OffsetCopies;
 pub use prove::{ProvedPeriod, prove};
 pub use search::{exceptions, last_difference};

@@ -1,13 +1,13 @@
 //! Proves a period in memory, and writes, reads and verifies its certificate: the short way through this module.
 //!
 //! [`prove`] computes the first values of a game until a theorem of [`super`] proves their period.
-//! [`super::compute_until_proved`] does the same with any method and reports progress;
+//! [`super::MemorySearch`] does the same with any method and reports progress;
 //! [`super::RunSearch::compute_until_proved`] computes in a run directory.
 
 use super::certificate::{Certificate, MAX_BYTES};
-use super::{Finding, Repeat, Search, Status, Subject, Theorem, compute_until_proved};
+use super::{Finding, MemorySearch, Repeat, Theorem};
 use crate::error::{Error, Result};
-use crate::solver::{self, Method, SequenceStats};
+use crate::solver::{self, Method};
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
 use std::io::Read;
@@ -35,20 +35,16 @@ pub fn prove(rule: &Rule, limit: u64) -> Result<Option<ProvedPeriod>> {
     if rule.is_nim() {
         return Ok(None);
     }
-    let method = Method::default();
-    let search = compute_until_proved(rule, method, |_, _| limit, |_| true)?;
-    let Search { values, finding, space, .. } = search;
-    if finding.status() != Status::Proved {
+    let mut search = MemorySearch::new(rule, Method::default());
+    search.until_proved(limit, |_| true)?;
+    let Some(Finding { repeat: Some(repeat), max_value, .. }) = search.finding().filter(|_| search.is_proved()) else {
         return Ok(None);
-    }
-    let freed = SequenceStats::default();
-    let subject = Subject { rule, method, space, values: values.as_slice(), freed: &freed };
-    let Finding { repeat: Some(repeat), max_value, .. } = finding else { return Ok(None) };
-    let Some(certificate) = Certificate::new(subject, &repeat, None)? else {
+    };
+    let Some(certificate) = Certificate::new(search.subject(), repeat, None)? else {
         let what = "the window of the proof lies beyond the bound of a certificate".into();
         return Err(Error::Certificate { what });
     };
-    Ok(Some(ProvedPeriod { rule: rule.clone(), repeat, max_value, certificate }))
+    Ok(Some(ProvedPeriod { rule: rule.clone(), repeat: repeat.clone(), max_value: *max_value, certificate }))
 }
 
 /// A period that a theorem proves: G(n + period) = G(n) for all n from the preperiod on, and for no smaller period or

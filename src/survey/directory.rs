@@ -4,6 +4,7 @@ use super::contradiction;
 use super::plan::{self, Collection, Plan};
 use super::record::{Order, Record, further, order, printable};
 use crate::error::{Damage, Error, Result, SurveyReason};
+use crate::period::Status;
 use crate::storage::{Dir, File, Mode};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -99,12 +100,14 @@ pub fn read(dirs: &[&Path]) -> Result<BTreeMap<Order, Record>> {
     Ok(all.into_iter().filter_map(|(game, records)| Some((game, furthest(records)?))).collect())
 }
 
-/// Returns the record that [`further`] ranks first, with the greatest `to` of all records.
+/// Returns the record that [`further`] ranks first, with the greatest extent of all records.
 fn furthest(records: Vec<(&Path, Record)>) -> Option<Record> {
-    let to = records.iter().map(|(_, record)| record.to).max()?;
+    let (_, widest) = records.iter().max_by_key(|(_, record)| record.extent())?;
+    let (to, time_limit) = (widest.to, widest.time_limit);
     let records = records.into_iter().map(|(_, record)| record);
     let best = records.reduce(|best, record| if further(&record, &best) { record } else { best })?;
-    Some(Record { to, ..best })
+    let time_limit = time_limit.filter(|_| best.status != Status::Proved);
+    Some(Record { to, time_limit, ..best })
 }
 
 /// Reads the records and plans of the given directories.

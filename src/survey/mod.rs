@@ -1,13 +1,20 @@
 //! Examines many games: finds the period of each, writes one record per game, and makes a table like the published
 //! ones.
 //!
-//! Each game is computed on one thread until its period is proved ([`crate::period::compute_until_proved`]) or a
-//! number of values is reached; several games are examined in parallel. A game with splits but without a sparse
-//! space, whose values need all pairs of heaps, is computed to an eighth of that number. A game whose observed period
-//! could be proved with up to four times the number is computed that far. The result is one file, `CODE.json`,
-//! written whole or not at all, so a survey that was stopped continues with the games that have none. A survey can be
-//! divided into shards, each in a directory of its own; [`Plan`] assigns the games to them, and [`collect`] merges
-//! the records.
+//! Each game is computed until its period is proved ([`crate::period::MemorySearch`]) or a number of values is reached.
+//! A game with splits but without a sparse space, whose values need all pairs of heaps, is computed to an eighth of that
+//! number. A game whose observed period could be proved with up to four times the number is computed that far. With a
+//! time limit, the length of a sequence is not doubled if that would exceed it, as estimated from the last doublings.
+//!
+//! Games that have the same sequence by a theorem ([`crate::theory::standard_form`]) form a family. Its values are
+//! computed once; each of its games is searched and judged by its own rule. All families are examined a little way first,
+//! which is enough for most periodic games; then the others follow, those with the shortest estimated time first. So a
+//! hard game delays none that is easier. Several families are examined in parallel, each on one thread, and on more
+//! threads once fewer families are left than threads.
+//!
+//! The result is one file per game, `CODE.json`, written whole or not at all, so a survey that was stopped continues
+//! with the games that have none. A survey can be divided into shards, each in a directory of its own; [`Plan`] assigns
+//! the games to them, and [`collect`] merges the records.
 //!
 //! The published tables: R. K. Guy and C. A. B. Smith, *The G-values of various games* (1956); E. R. Berlekamp, J. H.
 //! Conway, R. K. Guy, *Winning Ways*, chapter 4, table 6; A. Flammenkamp's lists of octal games.
@@ -47,8 +54,12 @@
 
 mod contradiction;
 mod directory;
+mod examination;
+mod families;
+mod pace;
 pub mod plan;
 mod record;
+mod surveyor;
 mod table;
 
 pub use contradiction::contradiction;
@@ -57,16 +68,15 @@ pub use plan::{Collection, Games, Missing, Plan};
 pub use record::{Order, Record};
 pub use table::{csv, markdown};
 
-use crate::error::{Error, Result};
-use crate::period;
-use crate::solver::{Method, SequenceStats, SparseSpace};
-use crate::table::digest::DigestChain;
+use crate::error::Result;
+use crate::solver::Method;
 use crate::theory::rule::Rule;
 use directory::open;
-use record::{FORMAT, file_name, further, nim, order};
+use examination::{Examination, Extent, Progress};
+use record::order;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::AtomicBool;
+use surveyor::Surveyor;
 
 /// Default number of values to which a survey examines each game.
 pub const TO: u64 = 1 << 20;
@@ -85,7 +95,7 @@ pub fn codes(digits: u32) -> Vec<Rule> {
 /// Returns `None` when `stop` ended the search.
 ///
 /// # Errors
-/// Errors of [`period::compute_until_proved`], such as [`Error::ValueTooLarge`].
+/// Errors of [`crate::period::MemorySearch::look`], such as [`Error::ValueTooLarge`].
 ///
 /// ```
 /// use grundy::{kernel::Kernel, period::Status, solver::Method, survey};
@@ -98,46 +108,12 @@ pub fn codes(digits: u32) -> Vec<Rule> {
 /// # Ok::<(), grundy::Error>(())
 /// ```
 pub fn examine(rule: &Rule, method: Method, to: u64, stop: &AtomicBool) -> Result<Option<Record>> {
-    if rule.is_nim() {
-        return Ok(Some(nim(to)));
+    let extent = Extent { to, time_limit: None };
+    let mut examination = Examination::new(rule, method, extent);
+    match examination.advance(u64::MAX, stop)? {
+        Progress::Stopped => Ok(None),
+        Progress::Paused | Progress::Done => examination.record().map(Some),
     }
-    let limit = |found: Option<&period::Finding>, space: SparseSpace| {
-        let usual = match (found, space) {
-            (Some(found), SparseSpace::NONE) if rule.splits().next().is_some() => to.min(found.count.max(to / 8)),
-            _ => to,
-        };
-        let near = found.and_then(|found| found.needed(rule)).filter(|&needed| needed <= to.saturating_mul(4));
-        usual.max(near.unwrap_or(0))
-    };
-    let search = period::compute_until_proved(rule, method, limit, |_| !stop.load(Ordering::Relaxed))?;
-    if search.stopped {
-        return Ok(None);
-    }
-    let values = search.values.as_slice();
-    let stats = SequenceStats::of(values, search.space, &SequenceStats::default())?;
-    let mut chain = DigestChain::new();
-    chain.update(values);
-    let sparse = search.space != SparseSpace::NONE;
-    let repeat = search.finding.repeat.as_ref();
-    Ok(Some(Record {
-        format: FORMAT.into(),
-        program: crate::PROGRAM.into(),
-        game: rule.name().into(),
-        to,
-        status: search.finding.status(),
-        period: repeat.map(|repeat| repeat.period),
-        preperiod: repeat.map(|repeat| repeat.preperiod),
-        saltus: repeat.map_or(0, |repeat| repeat.saltus),
-        max_value: stats.max_value,
-        max_at: stats.max_at,
-        mask: search.space.mask,
-        position: search.space.position,
-        rares: sparse.then_some(stats.rare_positions.len() as u64),
-        last_rare: sparse.then(|| stats.last_rare()),
-        theorem: repeat.and_then(|repeat| repeat.proof.as_ref()).map(|proof| proof.theorem),
-        checked_through: search.finding.count,
-        digest: chain.digest().to_string(),
-    }))
 }
 
 /// The result of a survey.
@@ -159,12 +135,12 @@ pub struct Outcome {
 pub struct Means {
     /// The method that computes values.
     pub method: Method,
-    /// Number of games examined in parallel.
+    /// Number of threads, at least 1.
     pub threads: usize,
 }
 
 /// Writes the plan to `dir`, then the records that are missing there of the games of the plan's shard. `progress`
-/// receives the number of records written.
+/// receives the number of records written so far.
 ///
 /// ```
 /// use grundy::survey::{self, Games, Means, Plan};
@@ -193,62 +169,16 @@ pub fn survey(
     stop: &AtomicBool,
     progress: impl Fn(usize) + Sync,
 ) -> Result<Outcome> {
-    let Means { method, threads } = means;
     let (dir, _lock, plan) = open(plan, dir)?;
-    let to = plan.to;
     let there = read(&[dir.path()])?;
     let rules = plan.mine();
-    let is_there = |rule: &Rule| there.get(&order(rule.name())).is_some_and(|record| record.is_done(to));
-    let missing: Vec<&Rule> = rules.iter().filter(|rule| !is_there(rule)).collect();
-    let next = AtomicUsize::new(0);
-    let done = AtomicUsize::new(0);
-    let failed = AtomicBool::new(false);
-    let bad = Mutex::new(Vec::new());
-    let work = || -> Result<()> {
-        // A pool of one thread per worker, so that no worker starts another game while it waits for parallel work of
-        // its own.
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-        let pool = pool.map_err(Error::threads(dir.path().display()))?;
-        while let Some(rule) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
-                break;
-            }
-            let mut record = match pool.install(|| examine(rule, method, to, stop)) {
-                Ok(Some(record)) => record,
-                Ok(None) => break,
-                Err(error) => {
-                    let mut bad = bad.lock().unwrap_or_else(PoisonError::into_inner);
-                    bad.push((rule.name().to_owned(), error.to_string()));
-                    continue;
-                }
-            };
-            // A record with more values, or with a proof, stays; it may have gone beyond `to` because a period was
-            // near.
-            if let Some(before) = there.get(&order(rule.name())).filter(|before| !further(&record, before)) {
-                record = Record { to, ..before.clone() };
-            }
-            let text = serde_json::to_string_pretty(&record).expect("numbers and text are JSON") + "\n";
-            let name = file_name(rule);
-            dir.write_whole(&name, text.as_bytes()).map_err(Error::io("writing", dir.join(&name)))?;
-            progress(done.fetch_add(1, Ordering::Relaxed) + 1);
-        }
-        Ok(())
-    };
-    let results: Vec<Result<()>> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads.clamp(1, missing.len().max(1)))
-            .map(|_| {
-                scope.spawn(|| {
-                    let result = work();
-                    failed.fetch_or(result.is_err(), Ordering::Relaxed);
-                    result
-                })
-            })
-            .collect();
-        workers.into_iter().map(|worker| worker.join().expect("a worker does not panic")).collect()
-    });
-    results.into_iter().collect::<Result<()>>()?;
-    let completed = done.into_inner();
-    let failed = bad.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let stopped = completed + failed.len() < missing.len();
-    Ok(Outcome { found: rules.len() - missing.len(), completed, stopped, failed })
+    let of = rules.len();
+    let is_there = |rule: &Rule| there.get(&order(rule.name())).is_some_and(|record| record.is_done(plan.extent()));
+    let missing: Vec<Rule> = rules.into_iter().filter(|rule| !is_there(rule)).collect();
+    let found = of - missing.len();
+    let surveyor = Surveyor::new(&dir, plan.extent(), &there, means, (stop, &progress));
+    surveyor.examine(missing)?;
+    let (completed, failed) = surveyor.results();
+    let stopped = found + completed + failed.len() < of;
+    Ok(Outcome { found, completed, stopped, failed })
 }

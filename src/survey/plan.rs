@@ -1,11 +1,13 @@
 //! The plan of a survey, stored as the file `survey.plan` in its directory, and the comparison of plans with records.
 //!
 //! Every shard's plan describes the whole survey, so [`Collection::missing`] finds missing games and shards. A hash
-//! of its name decides the shard of a game ([`Plan::shard_of`]): games with similar codes take similar times, and the
-//! hash spreads them evenly. The plan names this sharding rule, so shards divided by different rules are never
-//! merged.
+//! decides the shard of a game ([`Plan::shard_of`]): games with similar codes take similar times, and the hash spreads
+//! them evenly. It is the hash of the game in standard form, so that all games with one sequence belong to one shard,
+//! which computes it once. The plan names the sharding rule, so shards divided by different rules are never merged.
 
 use super::codes;
+use super::examination::Extent;
+use super::families::representative;
 use super::record::{Order, Record, is_program, order, printable};
 use crate::error::{Damage, Error, Result, SurveyReason};
 use crate::storage::Dir;
@@ -13,6 +15,7 @@ use crate::theory::rule::Rule;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The file name of a plan.
 pub const NAME: &str = "survey.plan";
@@ -29,8 +32,17 @@ const MAX_BYTES: u64 = 128 << 20;
 /// Value of the field `format` of a plan.
 const FORMAT: &str = "grundy-survey-plan-1";
 
-/// Value of the field `sharding`, which names the rule of [`Plan::shard_of`].
-const SHARDING: &str = "blake3-first-8-bytes-little-endian-mod-shards";
+/// The rule that assigns each game to a shard: the first 8 bytes of a BLAKE3 hash, as a little-endian number, modulo the
+/// number of shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Sharding {
+    /// The hash of the name of the game in standard form, or of its own canonical name where it has none.
+    #[serde(rename = "blake3-of-standard-form-first-8-bytes-little-endian-mod-shards")]
+    StandardForm,
+    /// The hash of the canonical name of the game: the rule of plans written by earlier versions.
+    #[serde(rename = "blake3-first-8-bytes-little-endian-mod-shards")]
+    Name,
+}
 
 /// The games of a whole survey.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -52,26 +64,30 @@ pub struct Plan {
     pub program: String,
     /// The games of the whole survey.
     pub games: Games,
-    /// Name of the rule that assigns each game to a shard.
-    pub sharding: String,
+    /// The rule that assigns each game to a shard.
+    pub sharding: Sharding,
     /// The shard of this directory, from 0.
     pub shard: u64,
     /// Number of shards.
     pub shards: u64,
     /// Number of values to which each game is examined.
     pub to: u64,
+    /// Maximum computing time of a game in seconds, as estimated before each doubling of its length; absent without a
+    /// limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_limit: Option<u64>,
 }
 
 impl Plan {
-    /// Creates the plan of shard `shard.0` of `shard.1`.
+    /// Creates the plan of shard `shard.0` of `shard.1`, without a time limit.
     ///
     /// # Errors
     /// A sentence that states what is wrong, when the plan has no games or too many, or there is no such shard.
     pub fn new(games: Games, shard: (u64, u64), to: u64) -> std::result::Result<Plan, String> {
         let format = FORMAT.into();
         let program = crate::PROGRAM.into();
-        let sharding = SHARDING.into();
-        let plan = Plan { format, program, games, sharding, shard: shard.0, shards: shard.1, to };
+        let (sharding, (shard, shards)) = (Sharding::StandardForm, shard);
+        let plan = Plan { format, program, games, sharding, shard, shards, to, time_limit: None };
         plan.check()?;
         Ok(plan)
     }
@@ -84,10 +100,6 @@ impl Plan {
         let plan: Plan = serde_json::from_slice(bytes).map_err(|e| printable(&e.to_string()))?;
         if plan.format != FORMAT {
             return Err(format!("its format is '{}', not '{FORMAT}'", printable(&plan.format)));
-        }
-        if plan.sharding != SHARDING {
-            let sharding = printable(&plan.sharding);
-            return Err(format!("it divides games into shards by '{sharding}', this program by '{SHARDING}'"));
         }
         if !is_program(&plan.program) {
             return Err("the field 'program' is not a short line of printable ASCII".into());
@@ -120,6 +132,9 @@ impl Plan {
             let Plan { shard, shards, to, .. } = self;
             return Err(format!("there is no shard {shard} of {shards} that examines {to} values of a game"));
         }
+        if self.time_limit == Some(0) {
+            return Err("the time limit is 0 seconds".into());
+        }
         let names = match &self.games {
             Games::Digits(1..=MAX_DIGITS) => return Ok(()),
             Games::Digits(digits) => return Err(format!("{digits} digits; a survey has 1 to {MAX_DIGITS}")),
@@ -150,16 +165,26 @@ impl Plan {
     /// Returns the games of this shard, in the order in which they are examined.
     #[must_use]
     pub fn mine(&self) -> Vec<Rule> {
-        self.all().into_iter().filter(|rule| self.shard_of(rule.name()) == self.shard).collect()
+        self.all().into_iter().filter(|rule| self.shard_of(rule) == self.shard).collect()
     }
 
-    /// Returns the shard of a game: the first 8 bytes of the BLAKE3 hash of its canonical name, as a little-endian
-    /// number, modulo the number of shards.
+    /// Returns the shard of a game ([`Sharding`]).
     #[must_use]
-    pub fn shard_of(&self, name: &str) -> u64 {
-        let hash = blake3::hash(name.as_bytes());
+    pub fn shard_of(&self, rule: &Rule) -> u64 {
+        if self.shards == 1 {
+            return 0;
+        }
+        let hash = match self.sharding {
+            Sharding::StandardForm => blake3::hash(representative(rule).as_bytes()),
+            Sharding::Name => blake3::hash(rule.name().as_bytes()),
+        };
         let first: [u8; 8] = hash.as_bytes()[..8].try_into().expect("a hash has 32 bytes");
         u64::from_le_bytes(first) % self.shards
+    }
+
+    /// How far each game is examined.
+    pub(super) fn extent(&self) -> Extent {
+        Extent { to: self.to, time_limit: self.time_limit.map(Duration::from_secs) }
     }
 
     /// Whether both plans belong to one survey, whatever their shards.
@@ -168,7 +193,8 @@ impl Plan {
             (Games::List(a), Games::List(b)) => a.iter().collect::<BTreeSet<_>>() == b.iter().collect(),
             _ => false,
         };
-        self.shards == other.shards && (self.games == other.games || same_list())
+        let same_shards = self.shards == other.shards && (self.shards == 1 || self.sharding == other.sharding);
+        same_shards && (self.games == other.games || same_list())
     }
 
     /// Compares this plan with the one stored in the directory, and returns the plan that is valid from now on.
@@ -177,16 +203,17 @@ impl Plan {
     /// [`Error::Survey`] when the stored plan is that of another survey or shard, or has a greater `to`.
     pub(super) fn continues(self, there: Option<&Plan>, dir: &Dir) -> Result<Plan> {
         let Some(there) = there else { return Ok(self) };
+        let plan = Plan { sharding: there.sharding, ..self };
         let refuse = |why| Err(Error::Survey { path: dir.path().into(), why });
-        if !self.is_of(there) || self.shard != there.shard {
+        if !plan.is_of(there) || plan.shard != there.shard {
             let found = format!("{}/{there}", there.shard);
-            let expected = format!("{}/{self}", self.shard);
+            let expected = format!("{}/{plan}", plan.shard);
             return refuse(SurveyReason::OtherSurvey { found, expected });
         }
-        if self.to < there.to {
-            return refuse(SurveyReason::MoreValues { found: there.to, expected: self.to });
+        if plan.to < there.to {
+            return refuse(SurveyReason::MoreValues { found: there.to, expected: plan.to });
         }
-        Ok(self)
+        Ok(plan)
     }
 }
 
@@ -256,7 +283,7 @@ impl Collection {
             let mut of_absent: BTreeMap<u64, usize> = BTreeMap::new();
             for rule in plan.all() {
                 let name = order(rule.name());
-                let shard = plan.shard_of(rule.name());
+                let shard = plan.shard_of(&rule);
                 let record = self.records.get(&name);
                 expected.insert(name.clone());
                 match (there.get(&shard), record) {
@@ -264,7 +291,8 @@ impl Collection {
                     (None, None) => *of_absent.entry(shard).or_default() += 1,
                     (Some((path, part)), record) => {
                         let what = match record {
-                            Some(record) if record.is_done(part.to) => continue,
+                            Some(record) if record.is_done(part.extent()) => continue,
+                            Some(record) if record.to >= part.to => "ended by a shorter time limit".into(),
                             Some(record) => format!("examined up to {} values, not {}", record.to, part.to),
                             None => "no record".into(),
                         };

@@ -1,10 +1,12 @@
 //! The record of one game: its fields, its checks, its file name.
 
+use super::examination::Extent;
 use crate::period::{Status, Theorem};
 use crate::solver::SparseSpace;
 use crate::table::digest::{Digest, DigestChain};
 use crate::theory::rule::Rule;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// Value of the field `format` of a record.
 pub(super) const FORMAT: &str = "grundy-survey-1";
@@ -21,6 +23,9 @@ pub struct Record {
     pub game: String,
     /// Number of values to which the survey was to examine the game.
     pub to: u64,
+    /// The time limit in seconds that ended the examination before `to` values; absent if none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_limit: Option<u64>,
     /// How well the period is established.
     pub status: Status,
     /// The period.
@@ -74,6 +79,9 @@ impl Record {
             return fail("the digest is not 64 lower-case hexadecimal digits");
         }
         let count = self.checked_through;
+        if self.time_limit == Some(0) || (self.time_limit.is_some() && self.status == Status::Proved) {
+            return fail("the time limit is 0, or it ended a search that proved a period");
+        }
         if self.to == 0 || self.max_at >= count || (self.max_value == 0) != (self.max_at == 0) {
             return fail("max_value and max_at do not fit checked_through");
         }
@@ -112,9 +120,16 @@ impl Record {
         }
     }
 
-    /// Whether the game was examined up to `to` values, or its period is proved.
-    pub(super) fn is_done(&self, to: u64) -> bool {
-        self.status == Status::Proved || self.to >= to
+    /// Whether the game was examined to this extent, or its period is proved.
+    pub(super) fn is_done(&self, extent: Extent) -> bool {
+        let limit = self.time_limit.map(Duration::from_secs);
+        let is_long_enough = limit.is_none_or(|limit| extent.time_limit.is_some_and(|least| limit >= least));
+        self.status == Status::Proved || (self.to >= extent.to && is_long_enough)
+    }
+
+    /// The extent to which the game was examined; greater is further.
+    pub(super) fn extent(&self) -> (u64, u64) {
+        (self.to, self.time_limit.unwrap_or(u64::MAX))
     }
 }
 
@@ -144,6 +159,7 @@ pub(super) fn nim(to: u64) -> Record {
         program: crate::PROGRAM.into(),
         game: Rule::nim().name().into(),
         to,
+        time_limit: None,
         status: Status::Proved,
         period: Some(1),
         preperiod: Some(0),

@@ -19,9 +19,9 @@ use super::{Compute, complain};
 use anyhow::Result;
 use clap::ValueEnum;
 use grundy::period::certificate::Certificate;
-use grundy::period::{self, Finding, Found, LISTED, RunSearch, Status, Stopped, Subject};
+use grundy::period::{self, Finding, Found, LISTED, MemorySearch, RunSearch, Stopped, Subject};
 use grundy::run::{Options, RunReader};
-use grundy::solver::{Method, SequenceStats};
+use grundy::solver::Method;
 use grundy::theory::definition::{Prefix, Sequence};
 use grundy::theory::rule::Rule;
 use indicatif::HumanCount;
@@ -154,13 +154,11 @@ fn in_memory(rule: &Rule, args: &Args, method: Method, quiet: bool) -> Result<Ex
         meter.at(n, String::new);
         !stop.load(Ordering::Relaxed)
     };
-    let search = period::compute_until_proved(rule, method, |_, _| to, go_on)?;
+    let mut search = MemorySearch::new(rule, method);
+    let is_done = search.until_proved(to, go_on)? || search.is_proved() || search.count() >= to;
     meter.end();
-    let freed = SequenceStats::default();
-    let subject = Subject { rule, method, space: search.space, values: search.values.as_slice(), freed: &freed };
-    let is_stopped = search.stopped && search.finding.status() != Status::Proved && search.finding.count < to;
-    let ending = if is_stopped { Ending::Stopped { what: Stopped::Searching, to } } else { Ending::Done };
-    conclude(subject, &search.finding, ending, args)
+    let ending = if is_done { Ending::Done } else { Ending::Stopped { what: Stopped::Searching, to } };
+    conclude(search.subject(), search.finding().expect("a search looks at least once"), ending, args)
 }
 
 fn on_disk(rule: &Rule, dir: &Path, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {

@@ -17,6 +17,7 @@ fn bare(values: &[u16], mask: u16) -> Record {
         program: PROGRAM.into(),
         game: "0.77".into(),
         to: values.len() as u64,
+        time_limit: None,
         status: Status::None,
         period: None,
         preperiod: None,

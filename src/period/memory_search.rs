@@ -1,0 +1,154 @@
+//! The search for the period of a sequence that is computed in memory, two bytes per value.
+//!
+//! The length doubles from look to look; at each length [`Subject::find`] searches for the period. When it finds an
+//! observed one, the next length is the one that a proof needs, if that is less than the double.
+
+use super::{Finding, Status, Subject};
+use crate::error::Result;
+use crate::solver::{Method, SequenceStats, Solver, SparseSpace};
+use crate::theory::nimber::index;
+use crate::theory::rule::Rule;
+
+/// Number of values at which a period is first searched for.
+const FIRST_LOOK: u64 = 1 << 10;
+
+/// The statistics of no values: none are discarded in memory.
+static NOTHING_FREED: SequenceStats = SequenceStats { rare_positions: Vec::new(), max_value: 0, max_at: 0 };
+
+/// Returns the number of values at which to search next: double, or the number that a proof of the observed period
+/// needs, if less.
+pub(super) fn next_look(rule: &Rule, finding: &Finding) -> u64 {
+    let doubled = finding.count.saturating_mul(2).max(FIRST_LOOK);
+    finding.needed(rule).filter(|&n| n > finding.count).map_or(doubled, |needed| needed.min(doubled))
+}
+
+/// A search for the period of a game, whose values are computed in memory as the search needs them.
+///
+/// ```
+/// use grundy::period::{MemorySearch, Status};
+/// use grundy::solver::Method;
+///
+/// let mut search = MemorySearch::new(&"kayles".parse()?, Method::default());
+/// assert!(search.until_proved(5000, |_| true)?);
+/// let finding = search.finding().expect("the search has begun");
+/// assert_eq!((finding.status(), finding.repeat.as_ref().map(|repeat| repeat.period)), (Status::Proved, Some(12)));
+/// # Ok::<(), grundy::Error>(())
+/// ```
+pub struct MemorySearch {
+    rule: Rule,
+    method: Method,
+    /// The values known so far.
+    values: Vec<u16>,
+    /// The sparse space of the last values.
+    space: SparseSpace,
+    /// What computes the next values; `None` before the first of them, and after [`MemorySearch::pause`].
+    solver: Option<Solver>,
+    /// The result of the last look.
+    finding: Option<Finding>,
+}
+
+impl MemorySearch {
+    /// A search that computes all values.
+    #[must_use]
+    pub fn new(rule: &Rule, method: Method) -> MemorySearch {
+        MemorySearch::knowing(rule, method, Vec::new(), SparseSpace::NONE)
+    }
+
+    /// A search to which the first values of the game are known, with their sparse space. They must be right.
+    #[must_use]
+    pub fn knowing(rule: &Rule, method: Method, values: Vec<u16>, space: SparseSpace) -> MemorySearch {
+        MemorySearch { rule: rule.clone(), method, values, space, solver: None, finding: None }
+    }
+
+    /// The values that were searched: G(0), G(1), …
+    #[must_use]
+    pub fn values(&self) -> &[u16] {
+        &self.values[..index(self.count())]
+    }
+
+    /// What was searched, for the functions that need more than the finding.
+    #[must_use]
+    pub fn subject(&self) -> Subject<'_, [u16]> {
+        let MemorySearch { rule, method, space, .. } = self;
+        Subject { rule, method: *method, space: *space, values: self.values(), freed: &NOTHING_FREED }
+    }
+
+    /// The result of the last look, over all values that were searched; `None` before the first.
+    #[must_use]
+    pub fn finding(&self) -> Option<&Finding> {
+        self.finding.as_ref()
+    }
+
+    /// The sparse space in use.
+    #[must_use]
+    pub fn space(&self) -> SparseSpace {
+        self.space
+    }
+
+    /// Number of values that were searched.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.finding.as_ref().map_or(0, |finding| finding.count)
+    }
+
+    /// Whether the period is proved.
+    #[must_use]
+    pub fn is_proved(&self) -> bool {
+        self.finding.as_ref().is_some_and(|finding| finding.status() == Status::Proved)
+    }
+
+    /// Computes the values up to the next length, at most `limit`, and searches them. `go_on` receives the number of
+    /// values after each block; when it returns false, the values so far are searched. Returns whether its last call
+    /// returned true.
+    ///
+    /// # Errors
+    /// [`Error::ValueTooLarge`](crate::Error::ValueTooLarge), and [`Error::Memory`](crate::Error::Memory) when two
+    /// bytes per value do not fit in memory.
+    pub fn look(&mut self, limit: u64, go_on: impl FnMut(u64) -> bool) -> Result<bool> {
+        let goal = self.finding.as_ref().map_or(FIRST_LOOK, |finding| next_look(&self.rule, finding)).min(limit);
+        let going = self.values.len() as u64 >= goal || self.compute(goal, go_on)?;
+        let values = &self.values[..index(goal).min(self.values.len())];
+        self.finding = Some(Subject { values, ..self.subject() }.find()?);
+        Ok(going)
+    }
+
+    /// Looks until the period is proved or there are `to` values; otherwise as [`MemorySearch::look`].
+    ///
+    /// # Errors
+    /// As [`MemorySearch::look`].
+    pub fn until_proved(&mut self, to: u64, mut go_on: impl FnMut(u64) -> bool) -> Result<bool> {
+        while !self.is_proved() && self.count() < to {
+            if !self.look(to, &mut go_on)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Frees all memory but that of the values. The search can continue.
+    pub fn pause(&mut self) {
+        self.solver = None;
+    }
+
+    /// Computes the values up to `goal`.
+    fn compute(&mut self, goal: u64, go_on: impl FnMut(u64) -> bool) -> Result<bool> {
+        let solver = match &mut self.solver {
+            Some(solver) => solver,
+            none => {
+                let space = Some(self.space).filter(|&space| space != SparseSpace::NONE);
+                none.insert(Solver::new(&self.rule, self.method, space, self.values.as_slice())?)
+            }
+        };
+        let going = solver.extend_to(&mut self.values, goal, go_on);
+        self.space = solver.space();
+        going
+    }
+}
+
+impl std::fmt::Debug for MemorySearch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let MemorySearch { rule, space, finding, .. } = self;
+        let fields = (rule, space, finding);
+        f.debug_tuple("MemorySearch").field(&fields).finish()
+    }
+}

@@ -1,0 +1,145 @@
+//! The examination of one game: how far its values are computed, and its record.
+
+use super::pace::Pace;
+use super::record::{FORMAT, Record, nim};
+use crate::error::Result;
+use crate::period::MemorySearch;
+use crate::solver::{Method, SequenceStats, SparseSpace};
+use crate::table::digest::DigestChain;
+use crate::theory::rule::Rule;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How far the games of a survey are examined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Extent {
+    /// Number of values of each game.
+    pub(super) to: u64,
+    /// Computing time of a game after which no doubling of its length begins that would exceed it.
+    pub(super) time_limit: Option<Duration>,
+}
+
+/// How a step of an examination ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// The game is examined.
+    Done,
+    /// There are as many values as the step was to have.
+    Paused,
+    /// The stop flag was set.
+    Stopped,
+}
+
+/// The examination of one game.
+pub(super) struct Examination {
+    rule: Rule,
+    extent: Extent,
+    search: MemorySearch,
+    /// The computing times so far.
+    pub(super) pace: Pace,
+    /// The number of values after which the time limit ends the examination, once that is known.
+    limited_to: Option<u64>,
+}
+
+impl Examination {
+    pub(super) fn new(rule: &Rule, method: Method, extent: Extent) -> Examination {
+        let search = MemorySearch::new(rule, method);
+        Examination { rule: rule.clone(), extent, search, pace: Pace::default(), limited_to: None }
+    }
+
+    /// The examination of a game with the sequence of this one, whose first values are `values`. It ends no later than
+    /// this one did.
+    pub(super) fn of_equal(&self, rule: &Rule, method: Method, values: Vec<u16>) -> Examination {
+        let search = MemorySearch::knowing(rule, method, values, self.equal_space(rule));
+        let Examination { extent, limited_to, .. } = *self;
+        Examination { rule: rule.clone(), extent, search, pace: Pace::default(), limited_to }
+    }
+
+    /// The sparse space of a game with the same sequence. A shift by s adds s to each removal of a split, so the same
+    /// values are rare in both: e*n + e*t does not change.
+    fn equal_space(&self, rule: &Rule) -> SparseSpace {
+        let SparseSpace { mask, position, .. } = self.search.space();
+        SparseSpace::new(rule, mask, position).unwrap_or(SparseSpace::NONE)
+    }
+
+    /// The values examined so far.
+    pub(super) fn values(&self) -> &[u16] {
+        self.search.values()
+    }
+
+    /// Examines the game until it is done, there are `pause_at` values, or `stop` is set.
+    pub(super) fn advance(&mut self, pause_at: u64, stop: &AtomicBool) -> Result<Progress> {
+        if self.rule.is_nim() {
+            return Ok(Progress::Done);
+        }
+        loop {
+            let count = self.search.count();
+            let limit = self.limit();
+            if self.search.is_proved() || (count >= limit && count > 0) {
+                return Ok(Progress::Done);
+            }
+            if self.pace.would_exceed(self.extent.time_limit) {
+                self.limited_to = Some(count);
+                return Ok(Progress::Done);
+            }
+            if count >= pause_at {
+                self.search.pause();
+                return Ok(Progress::Paused);
+            }
+            let begun = Instant::now();
+            let going = self.search.look(limit, |_| !stop.load(Ordering::Relaxed))?;
+            self.pace.note(begun.elapsed());
+            if !going {
+                return Ok(Progress::Stopped);
+            }
+        }
+    }
+
+    /// The number of values to examine, as far as the values so far tell. A game with splits but without a sparse space
+    /// is examined to an eighth, and one whose observed period needs no more than four times the values for a proof, to
+    /// that number.
+    fn limit(&self) -> u64 {
+        let to = self.extent.to;
+        let needs_pairs = self.search.space() == SparseSpace::NONE && self.rule.splits().next().is_some();
+        let usual = match self.search.finding() {
+            Some(found) if needs_pairs => to.min(found.count.max(to / 8)),
+            _ => to,
+        };
+        let needed = self.search.finding().and_then(|found| found.needed(&self.rule));
+        let limit = usual.max(needed.filter(|&needed| needed <= to.saturating_mul(4)).unwrap_or(0));
+        limit.min(self.limited_to.unwrap_or(u64::MAX))
+    }
+
+    /// The record of what was examined.
+    pub(super) fn record(&self) -> Result<Record> {
+        let Some(finding) = self.search.finding() else { return Ok(nim(self.extent.to)) };
+        let (values, space) = (self.search.values(), self.search.space());
+        let stats = SequenceStats::of(values, space, &SequenceStats::default())?;
+        let mut chain = DigestChain::new();
+        chain.update(values);
+        let sparse = space != SparseSpace::NONE;
+        let repeat = finding.repeat.as_ref();
+        let is_limited = self.limited_to.is_some() && !self.search.is_proved();
+        let time_limit = self.extent.time_limit.filter(|_| is_limited);
+        Ok(Record {
+            format: FORMAT.into(),
+            program: crate::PROGRAM.into(),
+            game: self.rule.name().into(),
+            to: self.extent.to,
+            time_limit: time_limit.map(|limit| limit.as_secs()),
+            status: finding.status(),
+            period: repeat.map(|repeat| repeat.period),
+            preperiod: repeat.map(|repeat| repeat.preperiod),
+            saltus: repeat.map_or(0, |repeat| repeat.saltus),
+            max_value: stats.max_value,
+            max_at: stats.max_at,
+            mask: space.mask,
+            position: space.position,
+            rares: sparse.then_some(stats.rare_positions.len() as u64),
+            last_rare: sparse.then(|| stats.last_rare()),
+            theorem: repeat.and_then(|repeat| repeat.proof.as_ref()).map(|proof| proof.theorem),
+            checked_through: finding.count,
+            digest: chain.digest().to_string(),
+        })
+    }
+}

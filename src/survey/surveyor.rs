@@ -1,0 +1,153 @@
+//! The order in which a survey examines its games, and the parallel work.
+
+use super::Means;
+use super::examination::{Examination, Extent, Progress};
+use super::families::{Member, families};
+use super::record::{Order, Record, file_name, further, order};
+use crate::error::{Error, Result};
+use crate::storage::Dir;
+use crate::theory::rule::Rule;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Number of values to which all families are examined before the harder ones continue. Their computing time tells how
+/// hard a game is, and they are few enough to keep those of all unfinished families in memory.
+const FIRST_PASS: u64 = 1 << 14;
+
+/// A family of games whose examination is unfinished.
+struct Unfinished {
+    /// The games, the first of which is examined.
+    family: Vec<Member>,
+    examination: Examination,
+}
+
+/// What the workers of a survey share.
+pub(super) struct Surveyor<'a, P> {
+    dir: &'a Dir,
+    extent: Extent,
+    /// The records that exist.
+    there: &'a BTreeMap<Order, Record>,
+    means: Means,
+    stop: &'a AtomicBool,
+    /// Receives the number of records written.
+    progress: &'a P,
+    completed: AtomicUsize,
+    /// The games that cannot be examined, each with the reason.
+    failed: Mutex<Vec<(String, String)>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<'a, P: Fn(usize) + Sync> Surveyor<'a, P> {
+    pub(super) fn new(
+        dir: &'a Dir,
+        extent: Extent,
+        there: &'a BTreeMap<Order, Record>,
+        means: Means,
+        (stop, progress): (&'a AtomicBool, &'a P),
+    ) -> Surveyor<'a, P> {
+        let (completed, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        Surveyor { dir, extent, there, means, stop, progress, completed, failed }
+    }
+
+    /// Number of records written, and the games that cannot be examined, each with the reason.
+    pub(super) fn results(self) -> (usize, Vec<(String, String)>) {
+        (self.completed.into_inner(), self.failed.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Examines games and writes their records: all families a little way, then the unfinished ones, those with the
+    /// shortest estimated time first.
+    pub(super) fn examine(&self, games: Vec<Rule>) -> Result<()> {
+        let unfinished = Mutex::new(Vec::new());
+        self.for_each(families(games), |family| {
+            let examination = Examination::new(&family[0].rule, self.means.method, self.extent);
+            let paused = self.advance(Unfinished { family, examination }, FIRST_PASS)?;
+            lock(&unfinished).extend(paused);
+            Ok(())
+        })?;
+        let mut unfinished = unfinished.into_inner().unwrap_or_else(PoisonError::into_inner);
+        unfinished.sort_by_key(|paused| paused.examination.pace.next());
+        self.for_each(unfinished, |paused| self.advance(paused, u64::MAX).map(drop))
+    }
+
+    /// Examines the first game of a family until there are `pause_at` values, then the others on these values. Returns
+    /// the family if its first game is unfinished. A game that cannot be examined is noted.
+    fn advance(&self, unfinished: Unfinished, pause_at: u64) -> Result<Option<Unfinished>> {
+        let Unfinished { family, mut examination } = unfinished;
+        match examination.advance(pause_at, self.stop) {
+            Ok(Progress::Paused) => return Ok(Some(Unfinished { family, examination })),
+            Ok(Progress::Stopped) => return Ok(None),
+            Ok(Progress::Done) => {}
+            Err(error) => {
+                self.note_failure(&family, &error);
+                return Ok(None);
+            }
+        }
+        self.write(&family[0].rule, examination.record()?)?;
+        for member in &family[1..] {
+            let values = member.values_from(&family[0], examination.values());
+            let mut equal = examination.of_equal(&member.rule, self.means.method, values);
+            match equal.advance(u64::MAX, self.stop) {
+                Ok(Progress::Paused | Progress::Done) => self.write(&member.rule, equal.record()?)?,
+                Ok(Progress::Stopped) => return Ok(None),
+                Err(error) => self.note_failure(std::slice::from_ref(member), &error),
+            }
+        }
+        Ok(None)
+    }
+
+    fn note_failure(&self, games: &[Member], error: &Error) {
+        let failures = games.iter().map(|member| (member.rule.name().to_owned(), error.to_string()));
+        lock(&self.failed).extend(failures);
+    }
+
+    /// Writes the record of a game. A record that exists stays if it has more values, or a proof: it may have gone
+    /// beyond `to` because a period was near.
+    fn write(&self, rule: &Rule, record: Record) -> Result<()> {
+        let record = match self.there.get(&order(rule.name())) {
+            Some(before) if !further(&record, before) => {
+                Record { to: record.to, time_limit: record.time_limit, ..before.clone() }
+            }
+            _ => record,
+        };
+        let text = serde_json::to_string_pretty(&record).expect("numbers and text are JSON") + "\n";
+        let name = file_name(rule);
+        self.dir.write_whole(&name, text.as_bytes()).map_err(Error::io("writing", self.dir.join(&name)))?;
+        (self.progress)(self.completed.fetch_add(1, Ordering::Relaxed) + 1);
+        Ok(())
+    }
+
+    /// Does the work on each item, in order, several at a time. Each item has one thread while more items than threads
+    /// are left, and later an equal share of the threads. Ends early when the stop flag is set or the work fails.
+    fn for_each<T: Send>(&self, items: Vec<T>, work: impl Fn(T) -> Result<()> + Sync) -> Result<()> {
+        let threads = self.means.threads.max(1);
+        let workers = threads.min(items.len());
+        let left = AtomicUsize::new(items.len());
+        let failed = AtomicBool::new(false);
+        let items = Mutex::new(items.into_iter());
+        let next = || {
+            let ends = self.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
+            if ends { None } else { lock(&items).next() }
+        };
+        let worker = || -> Result<()> {
+            while let Some(item) = next() {
+                let share = threads / left.load(Ordering::Relaxed).clamp(1, threads);
+                // A pool per item, so that no worker starts another item while it waits for parallel work of its own.
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(share).build();
+                let pool = pool.map_err(Error::threads(self.dir.path().display()));
+                let result = pool.and_then(|pool| pool.install(|| work(item)));
+                left.fetch_sub(1, Ordering::Relaxed);
+                failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                result?;
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
+            workers.into_iter().try_for_each(|worker| worker.join().expect("a worker does not panic"))
+        })
+    }
+}
