@@ -9,7 +9,7 @@ use crate::checkpoint::journal::{self, Checks, Event, Journal, Record};
 use crate::checkpoint::summary::{DiscardSummary, RecordStats};
 use crate::checkpoint::writer::Writer;
 use crate::error::{Error, NoRunReason, Result};
-use crate::solver::SparseSpace;
+use crate::solver::{SparseSpace, Strategy};
 use crate::storage::Dir;
 use crate::table::Table;
 use crate::table::digest::DigestChain;
@@ -64,7 +64,7 @@ impl CommitBench {
             values,
             computed_digest: self.chain.digest(),
             counted: self.counted,
-            space: self.space,
+            strategy: Strategy { engine: "byte streams", space: self.space, reason: "this is a benchmark".into() },
             checks: Checks::default(),
             suspect: None,
             lookback: None,

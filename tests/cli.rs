@@ -228,7 +228,7 @@ fn status_as_json_has_the_documented_keys_and_integers() {
     let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&out).unwrap();
     let keys: BTreeSet<&str> = object.keys().map(String::as_str).collect();
     let documented = "game count width mask position rares last_rare max_value max_at escapes digest checks errors \
-         suspect time seconds kept excluded";
+         suspect strategy time seconds kept excluded";
     assert_eq!(keys, documented.split(' ').collect());
     let numbers =
         ["count", "mask", "position", "rares", "last_rare", "max_value", "max_at", "escapes", "errors", "seconds"];
@@ -237,6 +237,8 @@ fn status_as_json_has_the_documented_keys_and_integers() {
     // Facts about Kayles: ten rare positions under the mask 15, the last at 70 (n = 0 counted).
     assert_eq!((&object["mask"], &object["position"]), (&15.into(), &0.into()));
     assert_eq!((&object["rares"], &object["last_rare"]), (&10.into(), &70.into()));
+    let strategy = "byte streams in the sparse space 0xf, because 10 positions, the last 70, are rare";
+    assert!(object["strategy"].as_str().unwrap().starts_with(strategy), "{out}");
     let g = defined("kayles", 5000);
     let largest = *g.iter().max().unwrap();
     assert_eq!(object["max_value"], largest);

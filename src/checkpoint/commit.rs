@@ -18,7 +18,7 @@ use crate::checkpoint::journal::{Attached, Checks, CommitPoint, Event, Journal, 
 use crate::checkpoint::summary::{self, DiscardSummary, RecordStats};
 use crate::error::{Damage, Error, Result};
 use crate::fault;
-use crate::solver::SparseSpace;
+use crate::solver::{SparseSpace, Strategy};
 use crate::storage::Dir;
 use crate::table::digest::{Digest, DigestChain, SEGMENT, SMALL};
 use crate::table::{Extent, HEADER, Published, Table};
@@ -54,8 +54,8 @@ pub(crate) struct Batch {
     pub(crate) computed_digest: Digest,
     /// The statistics of all values up to the end of `values`.
     pub(crate) counted: RecordStats,
-    /// The sparse space in use.
-    pub(crate) space: SparseSpace,
+    /// How the solver computes the next values, with the sparse space in use.
+    pub(crate) strategy: Strategy,
     /// Number of checks of each kind since the run was created, for the record.
     pub(crate) checks: Checks,
     /// The n whose value failed a check and has not been recomputed.
@@ -148,7 +148,7 @@ impl Committer {
         self.sync_values()?;
         self.note_segment_end();
         if discards {
-            self.write_discard_summary(batch.space)?;
+            self.write_discard_summary(batch.strategy.space)?;
         }
         self.append(self.record_of(batch))?;
         let discarded = self.discarded();
@@ -202,8 +202,9 @@ impl Committer {
         let mut record = Record {
             count,
             escapes,
-            mask: batch.space.mask,
-            position: batch.space.position,
+            mask: batch.strategy.space.mask,
+            position: batch.strategy.space.position,
+            strategy: Some(batch.strategy.to_string()),
             kept: kept(count, &self.discarded()),
             snapshot: self.summary.as_ref().map(|(_, attached)| attached.clone()),
             checks: batch.checks.clone(),

@@ -14,14 +14,14 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy status runs/grundy --json\n\
                         JSON keys: game count width mask position rares last_rare max_value max_at escapes digest\n\
-                        checks errors suspect time seconds kept excluded.\n\
+                        checks errors suspect strategy time seconds kept excluded.\n\
                         'rares' is the number of rare positions, 'last_rare' the last of them; 'suspect' is the n\n\
-                        whose value failed a check and has not been recomputed, else null; 'time' is when the last\n\
-                        record was written (UTC); 'seconds' is the computing time over all processes; 'kept' lists\n\
-                        the half-open ranges of n whose values are kept. 'excluded' says which periods are ruled out\n\
-                        by zeros: every divisor of each of 'count' numbers, of which 'largest' is the largest.\n\
-                        'least_left' is the least period that no zero rules out, 'looked' the number of values\n\
-                        searched for zeros.\n\
+                        whose value failed a check and has not been recomputed, else null; 'strategy' is how the\n\
+                        next values are computed, and why; 'time' is when the last record was written (UTC);\n\
+                        'seconds' is the computing time over all processes; 'kept' lists the half-open ranges of n\n\
+                        whose values are kept. 'excluded' says which periods are ruled out by zeros: every divisor\n\
+                        of each of 'count' numbers, of which 'largest' is the largest. 'least_left' is the least\n\
+                        period that no zero rules out, 'looked' the number of values searched for zeros.\n\
                         Exit status 3 if a file of the run is missing or shorter than the journal says; 'grundy\n\
                         verify' checks every byte.")]
 pub(crate) struct Args {
@@ -65,6 +65,7 @@ struct Object<'a> {
     checks: &'a Checks,
     errors: u64,
     suspect: Option<u64>,
+    strategy: Option<&'a str>,
     time: &'a str,
     seconds: u64,
     kept: &'a [(u64, u64)],
@@ -103,6 +104,7 @@ impl<'a> Object<'a> {
             checks: &record.checks,
             errors: record.errors,
             suspect: record.suspect,
+            strategy: record.strategy.as_deref(),
             time: &record.time,
             seconds: record.seconds,
             kept: &record.kept,
@@ -126,6 +128,7 @@ impl fmt::Display for Report<'_> {
             ("kept", kept(record)),
             ("width", width(record)),
             ("space", space(record)),
+            ("strategy", strategy(record)),
             ("rare positions", format!("{}, the last at {}", record.rares, record.last_rare)),
             ("largest value", format!("{} at {}", record.max_value, record.max_at)),
             ("periods", periods(self.excluded)),
@@ -173,9 +176,14 @@ fn width(record: &Record) -> String {
 
 fn space(record: &Record) -> String {
     match record.mask {
-        0 => "none; every value is computed by the definition".to_owned(),
+        0 => "none".to_owned(),
         mask => format!("mask {mask:#x}, position term {}", record.position),
     }
+}
+
+fn strategy(record: &Record) -> String {
+    let strategy = record.strategy.as_deref().unwrap_or("not recorded; the next run records it");
+    strategy.escape_default().to_string()
 }
 
 fn periods(excluded: Option<&Excluded>) -> String {

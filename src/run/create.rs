@@ -110,6 +110,7 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
         memory_checks: 0,
         checks_before: Checks::default(),
         from: 0,
+        noted: None,
     })))
 }
 

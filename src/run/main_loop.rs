@@ -9,7 +9,7 @@ use crate::checkpoint::summary::RecordStats;
 use crate::checkpoint::writer::Writer;
 use crate::error::{Error, KeepReason, Result};
 use crate::solver::ends::LOOKBACKS;
-use crate::solver::{self, Solver, SparseSpace};
+use crate::solver::{self, Solver, SparseSpace, Strategy};
 use crate::storage::Dir;
 use crate::table::digest::{DigestChain, SEGMENT};
 use crate::theory::definition::{Appended, Sequence};
@@ -34,6 +34,8 @@ pub(super) struct OpenRun {
     /// `checks` of the record that this process started from.
     pub(super) checks_before: Checks,
     pub(super) from: u64,
+    /// The last strategy of which the observer received a note.
+    pub(super) noted: Option<Strategy>,
 }
 
 impl OpenRun {
@@ -78,6 +80,9 @@ impl OpenRun {
                 };
                 self.writer.close()?;
                 return Ok(outcome);
+            }
+            if due {
+                self.note_strategy(observer);
             }
             if due && let Err(error) = self.check_keep() {
                 self.writer.close()?;
@@ -138,6 +143,15 @@ impl OpenRun {
         }
     }
 
+    /// Tells the observer how the next values are computed, if that has changed.
+    fn note_strategy(&mut self, observer: &mut (dyn Observer + Send)) {
+        let strategy = self.solver.strategy();
+        if self.noted.as_ref().is_none_or(|noted| !noted.is_same(&strategy)) {
+            observer.note(&format!("from n = {} on: {strategy}", self.count()));
+            self.noted = Some(strategy);
+        }
+    }
+
     /// Ends a run whose lookback exceeds `--keep`, before it discards values that it needs.
     fn check_keep(&self) -> Result<()> {
         let Some(keep) = self.writer.keep() else { return Ok(()) };
@@ -186,7 +200,7 @@ impl OpenRun {
             values: Arc::new(std::mem::replace(&mut self.pending, self.writer.take_spare())),
             computed_digest: self.computed_digest.digest(),
             counted: RecordStats { rares, last_rare, ..self.largest },
-            space: self.solver.space(),
+            strategy: self.solver.strategy(),
             checks,
             suspect: self.places.suspect(),
             lookback: self.solver.lookback(),

@@ -329,6 +329,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
             memory_checks: 0,
             checks_before,
             from: last.count,
+            noted: None,
         })))
     }
 

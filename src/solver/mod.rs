@@ -40,6 +40,7 @@ mod lookups;
 mod parallelism;
 mod pipeline;
 mod review;
+mod strategy;
 mod stream;
 mod tuning;
 mod wide;
@@ -49,6 +50,7 @@ mod witnesses;
 pub use crate::theory::sparse_space::{Histogram, SparseSpace};
 pub use crate::theory::stats::SequenceStats;
 pub use parallelism::Parallelism;
+pub use strategy::Strategy;
 pub use stream::ValueStream;
 
 use crate::error::{Error, Result};
@@ -188,6 +190,7 @@ impl Solver {
                 built_in: built_in.is_some() && (space.is_none() || space == built_in),
                 fixed: false,
                 searches: 0,
+                best: None,
                 reviewed_at: past.len(),
                 due_at: past.len().max(BOOTSTRAP),
                 rare_positions: 0,

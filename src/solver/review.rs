@@ -27,7 +27,7 @@ use crate::theory::definition::Sequence;
 /// Minimum number of values per expected rare position in a space that is worth using. From 2^18 to 2^20, a minimum
 /// of 2 and no space at all make no clear difference for .004. For .244, 2 makes none, and no space takes nearly twice as
 /// long.
-const WORTH: u64 = 6;
+pub(super) const WORTH: u64 = 6;
 
 /// Number of values per exhaustive search below which the wide solver is faster than the streams.
 const VALUES_PER_SEARCH: u64 = 256;
@@ -49,6 +49,8 @@ pub(super) struct SpaceReview {
     pub(super) rare_positions: u64,
     /// The number of values at the last review.
     pub(super) reviewed_at: u64,
+    /// The best space at the last search for one, and its expected number of rare positions in how many values.
+    pub(super) best: Option<(SparseSpace, u64, u64)>,
     /// The number of exhaustive searches before the last review.
     pub(super) searches: u64,
 }
@@ -152,6 +154,7 @@ impl Solver {
     fn adopt_better<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<bool> {
         let forecast = Forecast::of(past)?;
         let (best, expected) = forecast.doubled.best_space(&self.rule);
+        self.review.best = Some((best, expected, 2 * past.len()));
         let is_better = match self.engine.rare_positions() {
             Some(_) => expected * 5 < forecast.doubled.rare_positions(self.space) * 4,
             None => expected * WORTH <= 2 * past.len(),

@@ -14,6 +14,7 @@
 use crate::error::Result;
 use crate::theory::definition::{Sequence, for_each_piece};
 use crate::theory::rule::Rule;
+use std::fmt;
 
 /// A mask and position term that the rule admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,6 +25,14 @@ pub struct SparseSpace {
     pub position: u8,
     /// The common parity h of popcount(c & m) + e*s over the splits.
     parity: u8,
+}
+
+impl fmt::Display for SparseSpace {
+    /// The mask, and whether there is a position term.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let term = if self.position == 0 { "" } else { " with the position term" };
+        write!(f, "{:#x}{term}", self.mask)
+    }
 }
 
 impl SparseSpace {

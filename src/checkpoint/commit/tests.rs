@@ -79,7 +79,7 @@ fn power_cut_during_discard_leaves_files_that_match_the_journal() {
             values: Arc::new(values),
             computed_digest: chain.digest(),
             counted: RecordStats::default(),
-            space,
+            strategy: Strategy { engine: "byte streams", space, reason: "this is a test".into() },
             checks: Checks::default(),
             suspect: None,
             lookback: Some(1000),

@@ -83,6 +83,10 @@ pub struct Record {
     pub suspect: Option<u64>,
     /// The name of the kernel in use.
     pub kernel: String,
+    /// How the next values are computed, and why ([`crate::solver::Strategy`]); absent in the first record of a run,
+    /// and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<String>,
     /// Program, version, commit and target that wrote the record ([`crate::PROGRAM`]).
     pub program: String,
     /// When the record was written: UTC, RFC 3339, in seconds. `Journal::append` sets it.
@@ -193,6 +197,7 @@ impl Record {
             errors: 0,
             suspect: None,
             kernel: String::new(),
+            strategy: None,
             program: crate::PROGRAM.into(),
             time: String::new(),
             seconds: 0,
