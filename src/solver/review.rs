@@ -32,6 +32,9 @@ pub(super) const WORTH: u64 = 6;
 /// Number of values per exhaustive search below which the wide solver is faster than the streams.
 const VALUES_PER_SEARCH: u64 = 256;
 
+/// Minimum number of exhaustive searches since a review before the streams hand over to the wide solver.
+const MIN_SEARCHES: u64 = 64;
+
 /// The largest value, exclusive, up to which the built-in space of a named game is not reviewed.
 const BUILT_IN_BELOW: u16 = 512;
 
@@ -62,11 +65,11 @@ impl SpaceReview {
         self.searches = work.exhaustive_searches;
     }
 
-    /// Whether exhaustive searches were frequent since the last review, so that the wide solver is faster. It pays only
-    /// if it computes at least the next quarter of the sequence.
+    /// Whether exhaustive searches were frequent since the last review, so that the wide solver is faster. The change
+    /// takes as long as some ten searches.
     pub(super) fn is_laborious(&self, n: u64, work: &Work) -> bool {
-        let values = (n - self.reviewed_at).max(n / 4);
-        (work.exhaustive_searches - self.searches) * VALUES_PER_SEARCH > values
+        let searches = work.exhaustive_searches - self.searches;
+        searches >= MIN_SEARCHES && searches * VALUES_PER_SEARCH > n - self.reviewed_at
     }
 
     /// Whether exhaustive searches were so infrequent since the last review that the byte streams are faster: at most one
