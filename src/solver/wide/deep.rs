@@ -67,15 +67,12 @@ impl WideSolver {
         work: &mut Work,
     ) -> Result<Option<u16>> {
         let n = self.end();
-        for &target in open {
-            if is_skipped(target) {
-                continue;
-            }
-            if let Some(part) = self.recent_pair(n, target) {
-                work.depth = work.depth.max(part.min(n - part));
-                self.deep.note(part);
-                continue;
-            }
+        let mut targets: Vec<u16> = open.iter().copied().filter(|&target| !is_skipped(target)).collect();
+        for part in self.recent_parts(n, &mut targets) {
+            work.depth = work.depth.max(part.min(n - part));
+            self.deep.note(part);
+        }
+        for target in targets {
             work.exhaustive_searches += 1;
             let pair = self.find_pair(n, target, past).map_err(|error| error.for_heap(n))?;
             let Some((part, other)) = pair else { return Ok(Some(target)) };
@@ -87,22 +84,41 @@ impl WideSolver {
         Ok(None)
     }
 
-    /// A recent part that gives the target with some split.
-    pub(super) fn recent_pair(&self, n: u64, target: u16) -> Option<u64> {
-        let value = |m: u64| if m < HEAD_PARTS { Some(self.head.value(m)) } else { self.held(m) };
-        let gives = |part: &&u64| {
-            self.rule.splits().any(|split| {
-                let other = n.saturating_sub(split.remove).saturating_sub(**part);
-                let exists = other > 0 && **part > 0 && other.abs_diff(**part) >= split.min_difference;
-                exists && value(**part).zip(value(other)).is_some_and(|(a, b)| a ^ b ^ split.constant == target)
-            })
-        };
-        self.deep.recent.iter().find(gives).copied()
+    /// Removes the targets that a pair with a recent part gives, and returns these parts.
+    pub(super) fn recent_parts(&self, n: u64, targets: &mut Vec<u16>) -> Vec<u64> {
+        /// Number of parts whose options are computed before they are compared with the targets.
+        const PARTS_AT_ONCE: usize = 64;
+        let mut found = Vec::new();
+        for parts in self.deep.recent.chunks(PARTS_AT_ONCE) {
+            for split in self.rule.splits() {
+                if targets.is_empty() {
+                    return found;
+                }
+                let mut options = [None; PARTS_AT_ONCE];
+                options.iter_mut().zip(parts).for_each(|(option, &part)| *option = self.recent_option(n, &split, part));
+                targets.retain(|&target| {
+                    let place = options.iter().position(|&option| option == Some(target));
+                    found.extend(place.map(|place| parts[place]));
+                    place.is_none()
+                });
+            }
+        }
+        found
+    }
+
+    /// The value of the option of n that leaves a heap of `part` by a split, if there is one and memory holds the values
+    /// of its parts.
+    fn recent_option(&self, n: u64, split: &Split, part: u64) -> Option<u16> {
+        let other = n.checked_sub(split.remove)?.checked_sub(part)?;
+        let exists = other > 0 && other.abs_diff(part) >= split.min_difference;
+        if exists { Some(self.held(part)? ^ self.held(other)? ^ split.constant) } else { None }
     }
 
     /// G(m) if memory holds it.
     fn held(&self, m: u64) -> Option<u16> {
-        (self.values.start() <= m && m < self.values.end()).then(|| self.values.get(m))
+        let place = index(m.wrapping_sub(self.values.start()));
+        let value = self.values.items().get(place).copied();
+        if value.is_none() && m < HEAD_PARTS.min(self.end()) { Some(self.head.value(m)) } else { value }
     }
 
     /// The parts of a pair that gives the target, the smaller one first, or `None` if no pair does. Compares all pairs.

@@ -237,16 +237,15 @@ impl WideSolver {
 
     /// Removes the targets that a pair with parts of at least [`HEAD_PARTS`] gives, where memory holds all values.
     fn search_deep(&self, kernel: Kernel, n: u64, targets: &mut Vec<u16>, searched: &mut Searched) {
-        targets.retain(|&target| {
-            let part = self.recent_pair(n, target);
-            searched.parts.extend(part);
-            part.is_none()
-        });
+        searched.parts = self.recent_parts(n, targets);
         searched.deep = targets.len() as u64;
         for from in (HEAD_PARTS..=n / 2).step_by(PAIRS_PER_SEARCH) {
+            if targets.is_empty() {
+                break;
+            }
             for split in self.rule.splits() {
                 let to = (from + PAIRS_PER_SEARCH as u64).min(split.largest_small_part(n) + 1);
-                if targets.is_empty() || to <= from {
+                if to <= from {
                     continue;
                 }
                 let rest = n - split.remove;
