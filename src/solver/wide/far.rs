@@ -40,9 +40,6 @@ pub(super) struct Searched {
 /// Number of lookups after which candidates that are options are replaced.
 pub(super) const STAGE: usize = 256;
 
-/// Number of stages from which on one candidate per lane is enough.
-const MANY_STAGES: usize = 128;
-
 /// Number of pairs of a split that one deep search compares before it turns to the next split.
 const PAIRS_PER_SEARCH: usize = 1 << 14;
 
@@ -167,10 +164,8 @@ impl WideSolver {
     fn least_candidates(&self, kernel: Kernel, run: Run, open: &[OpenValues<'_>]) -> Vec<Found> {
         let at = self.values.at(run.first);
         let stages: Vec<Stage<'_>> = self.lookups.iter().flat_map(|lookups| self.stages(lookups, run)).collect();
-        // Near options seldom have a value that none of many far options has.
-        let wanted = if self.has_space() || stages.len() < MANY_STAGES { 2 } else { 1 };
-        let search =
-            Search::new(stages.len(), wanted, self.marks.candidates, open.iter().map(OpenValues::common).collect());
+        // If a near option has the first candidate, the second is left.
+        let search = Search::new(stages.len(), 2, self.marks.candidates, open.iter().map(OpenValues::common).collect());
         search.run(|stage, rows| self.hits(kernel, at, &stages[stage], rows))
     }
 
