@@ -144,7 +144,7 @@ impl WideSolver {
         let at = self.values.at(run.first);
         for (first_lane, open) in (0..).step_by(MARK_LANES).zip(open.chunks_mut(seen.len() / 64)) {
             seen.fill(0);
-            kernel.mark_values(self.values.items(), at + first_lane, &self.marks.parts, &mut seen);
+            kernel.mark_values(self.values.items(), at + first_lane, self.marks.from(run.far()), &mut seen);
             kernel.unmarked(&seen, open);
         }
         for (n, open) in run.positions().zip(open.chunks_mut(bound / 64)) {

@@ -9,15 +9,16 @@
 
 use super::far::STAGE;
 use super::{LONGEST_BATCH, WideSolver};
-use crate::kernel::{WIDE_ROWS, WidePart};
+use crate::kernel::{WIDE_LANES, WIDE_ROWS, WidePart};
 use crate::solver::checksums::Checked;
 use crate::solver::witnesses::HEAD_PARTS;
 use crate::theory::nimber::index;
 use crate::theory::rule::Split;
 use std::collections::BinaryHeap;
 
-/// The least part that may be marked: the other part is then before the batch.
-const LEAST: u64 = LONGEST_BATCH as u64;
+/// The least part that may be marked: the other part is then before the batch at the first [`WIDE_LANES`] positions of
+/// the batch. A later run skips the parts that are too small for it.
+const LEAST: u64 = WIDE_LANES as u64;
 
 /// Bound, exclusive, of the common parts that are marked where searches do not go deep.
 const DEPTH: u64 = 1 << 14;
@@ -70,7 +71,7 @@ const BEST_HIT: u64 = 40;
 
 /// The pairs whose options are entered first, and what happened since they were learnt.
 pub(super) struct Marks {
-    /// Best first.
+    /// Ascending by offset.
     pub(super) parts: Checked<Vec<WidePart>>,
     /// An upper bound of the smaller parts of the pairs.
     pub(super) depth: u64,
@@ -131,6 +132,13 @@ fn mark(split: Split, a: u64, value: u16) -> WidePart {
     WidePart { offset: index(a + split.remove), value: value ^ split.constant }
 }
 
+impl Marks {
+    /// The marked parts whose other parts are at least `least` before each position.
+    pub(super) fn from(&self, least: usize) -> &[WidePart] {
+        &self.parts[self.parts.partition_point(|part| part.offset < least)..]
+    }
+}
+
 impl WideSolver {
     /// Learns the marks again when the sequence has doubled, and chooses the marked stages again where all positions are
     /// rare, which is cheap.
@@ -140,7 +148,7 @@ impl WideSolver {
         if end >= self.marks.learnt_at.saturating_add(longest.min(self.marks.learnt_at)) {
             let values = if self.marks.learnt_at == 0 { 0 } else { end - self.marks.learnt_at };
             self.marks.learnt_at = end;
-            let marks = if self.has_space() {
+            let mut marks = if self.has_space() {
                 self.learn()
             } else {
                 self.marks.choose_stages(values, self.marked_until());
@@ -148,6 +156,7 @@ impl WideSolver {
             };
             (self.marks.hit, self.marks.targets, self.marks.deep) = (0, 0, 0);
             self.marks.depth = marks.iter().map(|mark| mark.offset as u64).max().unwrap_or(0);
+            marks.sort_unstable_by_key(|mark| mark.offset);
             self.marks.parts.replace(marks);
         }
     }

@@ -54,10 +54,10 @@ use learning::Marks;
 use rayon::prelude::*;
 
 /// Maximum number of positions in a batch.
-const LONGEST_BATCH: usize = 512;
+const LONGEST_BATCH: usize = 2048;
 
 /// Number of positions in a batch, per thread.
-const BATCH_PER_THREAD: usize = 64;
+const BATCH_PER_THREAD: usize = 128;
 
 /// Minimum number of last values that memory holds, unless they have been discarded: 32 MiB.
 const HELD: u64 = 1 << 24;
