@@ -68,6 +68,8 @@ pub use plan::{Collection, Games, Missing, Plan};
 pub use record::{Order, Record};
 pub use table::{csv, markdown};
 
+#[cfg(doc)]
+use crate::error::Error;
 use crate::error::Result;
 use crate::solver::Method;
 use crate::theory::rule::Rule;
