@@ -63,11 +63,9 @@ impl Solver {
     }
 
     fn why_definition(&self) -> String {
-        let has_splits = self.rule.splits().next().is_some();
         let reason = match self.method {
             Method::Definition => "the definition is required",
-            Method::Sparse(_) if !has_splits => "no move leaves two heaps",
-            Method::Sparse(_) => "there are few values",
+            Method::Sparse(_) => "no move leaves two heaps",
         };
         reason.to_owned()
     }
@@ -88,8 +86,10 @@ impl Solver {
 
     fn why_wide(&self) -> String {
         let rare = self.rare_positions();
-        if self.max_value >= self.space.coded() || self.space.coded() < 512 {
+        if self.max_value >= self.space.coded() {
             format!("{rare}, and values up to {} have no byte codes", self.max_value)
+        } else if self.space.coded() < 512 {
+            format!("{rare}, and only values below {} have byte codes", self.space.coded())
         } else {
             format!("{rare}, and new ones are frequent")
         }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 pub(super) struct Extent {
     /// Number of values of each game.
     pub(super) to: u64,
-    /// Computing time of a game after which no doubling of its length begins that would exceed it.
+    /// Maximum computing time of a game, as estimated before each step.
     pub(super) time_limit: Option<Duration>,
 }
 
@@ -47,8 +47,8 @@ impl Examination {
         Examination { rule: rule.clone(), extent, search, pace: Pace::default(), limited_to: None }
     }
 
-    /// The examination of a game with the sequence of this one, whose first values are `values`. It ends no later than
-    /// this one did.
+    /// The examination of a game with the sequence of this one, whose first values are `values`. Where the time limit
+    /// ended this one, it ends that one.
     pub(super) fn of_equal(&self, rule: &Rule, method: Method, values: Vec<u16>) -> Examination {
         let search = MemorySearch::knowing(rule, method, values, self.equal_space(rule));
         let Examination { extent, limited_to, .. } = *self;
@@ -78,7 +78,7 @@ impl Examination {
             if self.search.is_proved() || (count >= limit && count > 0) {
                 return Ok(Progress::Done);
             }
-            if self.pace.would_exceed(self.extent.time_limit) {
+            if self.pace.would_exceed(self.extent.time_limit, limit.min(2 * count) - count.min(limit)) {
                 self.limited_to = Some(count);
                 return Ok(Progress::Done);
             }
@@ -88,7 +88,7 @@ impl Examination {
             }
             let begun = Instant::now();
             let going = self.search.look(limit, |_| !stop.load(Ordering::Relaxed))?;
-            self.pace.note(begun.elapsed());
+            self.pace.note(begun.elapsed(), self.search.count() - count);
             if !going {
                 return Ok(Progress::Stopped);
             }
@@ -119,7 +119,8 @@ impl Examination {
         chain.update(values);
         let sparse = space != SparseSpace::NONE;
         let repeat = finding.repeat.as_ref();
-        let is_limited = self.limited_to.is_some() && !self.search.is_proved();
+        let is_short = finding.count < self.extent.to && !self.search.is_proved();
+        let is_limited = is_short && self.limited_to == Some(finding.count);
         let time_limit = self.extent.time_limit.filter(|_| is_limited);
         Ok(Record {
             format: FORMAT.into(),

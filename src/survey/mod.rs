@@ -9,8 +9,8 @@
 //! Games that have the same sequence by a theorem ([`crate::theory::standard_form`]) form a family. Its values are
 //! computed once; each of its games is searched and judged by its own rule. All families are examined a little way first,
 //! which is enough for most periodic games; then the others follow, those with the shortest estimated time first. So a
-//! hard game delays none that is easier. Several families are examined in parallel, each on one thread, and on more
-//! threads once fewer families are left than threads.
+//! hard game delays none that is easier. Several families are examined in parallel, each on one thread, or on more
+//! threads if there are fewer families than threads.
 //!
 //! The result is one file per game, `CODE.json`, written whole or not at all, so a survey that was stopped continues
 //! with the games that have none. A survey can be divided into shards, each in a directory of its own; [`Plan`] assigns

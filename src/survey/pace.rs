@@ -2,37 +2,39 @@
 
 use std::time::Duration;
 
-/// The computing times of the last two doublings of a sequence.
+/// The computing time of a sequence so far, and of one value in the last two steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Pace {
-    /// Computing time so far.
-    pub(super) total: Duration,
-    last: Duration,
-    before: Duration,
+    total: Duration,
+    /// Seconds per value in the last step.
+    last: f64,
+    /// Seconds per value in the step before.
+    before: f64,
 }
 
 impl Pace {
-    /// Notes the computing time of the last doubling.
-    pub(super) fn note(&mut self, time: Duration) {
-        *self = Pace { total: self.total + time, last: time, before: self.last };
+    /// Notes the computing time of a step that computed this number of values.
+    pub(super) fn note(&mut self, time: Duration, values: u64) {
+        let last = time.as_secs_f64() / values.max(1) as f64;
+        *self = Pace { total: self.total + time, last, before: self.last };
     }
 
-    /// The ratio of the times of two doublings: 2 if a value always takes the same time, 4 if a value takes a time
-    /// proportional to its position, as it does when all pairs of parts are compared.
+    /// The growth of the time per value from step to step: 1 if a value always takes the same time, 2 if a value takes a
+    /// time proportional to its position, as it does when all pairs of parts are compared and the length doubles.
     fn growth(&self) -> f64 {
-        const GROWTH: (f64, f64) = (2.0, 4.0);
-        let ratio = self.last.as_secs_f64() / self.before.as_secs_f64();
+        const GROWTH: (f64, f64) = (1.0, 2.0);
+        let ratio = self.last / self.before;
         if ratio.is_finite() { ratio.clamp(GROWTH.0, GROWTH.1) } else { GROWTH.1 }
     }
 
-    /// The estimated time of the next doubling.
-    pub(super) fn next(&self) -> Duration {
-        self.last.mul_f64(self.growth())
+    /// The estimated time of a next step of this number of values.
+    pub(super) fn estimate(&self, values: u64) -> Duration {
+        Duration::try_from_secs_f64(values as f64 * self.last * self.growth()).unwrap_or(Duration::MAX)
     }
 
-    /// Whether the next doubling would exceed this computing time.
-    pub(super) fn would_exceed(&self, limit: Option<Duration>) -> bool {
-        limit.is_some_and(|limit| self.total + self.next() > limit)
+    /// Whether a next step of this number of values would exceed the computing time of the whole sequence.
+    pub(super) fn would_exceed(&self, limit: Option<Duration>, values: u64) -> bool {
+        limit.is_some_and(|limit| self.total.saturating_add(self.estimate(values)) > limit)
     }
 }
 
@@ -41,17 +43,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_of_the_next_doubling_follows_the_last_two() {
+    fn estimate_follows_the_last_two_steps() {
+        // Steps of 100 and 200 values, and a next one of 400 values.
         let pace = |times: &[u64]| {
             let mut pace = Pace::default();
-            times.iter().for_each(|&time| pace.note(Duration::from_secs(time)));
+            times.iter().zip([100, 200]).for_each(|(&time, values)| pace.note(Duration::from_secs(time), values));
             pace
         };
-        let next = |times: &[u64]| pace(times).next().as_secs();
-        assert_eq!((next(&[1, 3]), next(&[1, 4]), next(&[1, 9])), (9, 16, 36));
-        assert_eq!((next(&[2, 2]), next(&[1]), next(&[])), (4, 4, 0));
+        let next = |times: &[u64]| pace(times).estimate(400).as_secs_f64().round();
+        assert_eq!((next(&[1, 3]), next(&[1, 4]), next(&[1, 9])), (9.0, 16.0, 36.0));
+        assert_eq!((next(&[2, 2]), next(&[1]), next(&[])), (4.0, 8.0, 0.0));
         let limit = |seconds| Some(Duration::from_secs(seconds));
-        let exceeds = |seconds| pace(&[1, 4]).would_exceed(limit(seconds));
-        assert_eq!((exceeds(20), exceeds(21), pace(&[1, 4]).would_exceed(None)), (true, false, false));
+        let exceeds = |seconds| pace(&[1, 4]).would_exceed(limit(seconds), 400);
+        assert_eq!((exceeds(20), exceeds(22), pace(&[1, 4]).would_exceed(None, 400)), (true, false, false));
     }
 }

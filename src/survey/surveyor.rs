@@ -69,7 +69,7 @@ impl<'a, P: Fn(usize) + Sync> Surveyor<'a, P> {
             Ok(())
         })?;
         let mut unfinished = unfinished.into_inner().unwrap_or_else(PoisonError::into_inner);
-        unfinished.sort_by_key(|paused| paused.examination.pace.next());
+        unfinished.sort_by_key(|paused| paused.examination.pace.estimate(FIRST_PASS));
         self.for_each(unfinished, |paused| self.advance(paused, u64::MAX).map(drop))
     }
 
@@ -120,12 +120,12 @@ impl<'a, P: Fn(usize) + Sync> Surveyor<'a, P> {
         Ok(())
     }
 
-    /// Does the work on each item, in order, several at a time. Each item has one thread while more items than threads
-    /// are left, and later an equal share of the threads. Ends early when the stop flag is set or the work fails.
+    /// Does the work on each item, in order, several at a time: each on one thread, or on an equal share of the threads
+    /// if there are fewer items. Ends early when the stop flag is set or the work fails.
     fn for_each<T: Send>(&self, items: Vec<T>, work: impl Fn(T) -> Result<()> + Sync) -> Result<()> {
         let threads = self.means.threads.max(1);
         let workers = threads.min(items.len());
-        let left = AtomicUsize::new(items.len());
+        let share = threads / workers.max(1);
         let failed = AtomicBool::new(false);
         let items = Mutex::new(items.into_iter());
         let next = || {
@@ -134,12 +134,10 @@ impl<'a, P: Fn(usize) + Sync> Surveyor<'a, P> {
         };
         let worker = || -> Result<()> {
             while let Some(item) = next() {
-                let share = threads / left.load(Ordering::Relaxed).clamp(1, threads);
                 // A pool per item, so that no worker starts another item while it waits for parallel work of its own.
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(share).build();
                 let pool = pool.map_err(Error::threads(self.dir.path().display()));
                 let result = pool.and_then(|pool| pool.install(|| work(item)));
-                left.fetch_sub(1, Ordering::Relaxed);
                 failed.fetch_or(result.is_err(), Ordering::Relaxed);
                 result?;
             }

@@ -8,19 +8,23 @@
 //! Z' = {t - 1 : t in Z} + A + {t + 1 : t in S}, A' = A + {t + 1 : t in S} and S' = {t + 1 : t in S}. Then
 //! G(n) = H(n - 1) for n >= 1, because the options of n in G are those of m = n - 1 in H:
 //!
-//! - t in Z gives the option 0 at n = t, which t - 1 in Z' gives at m = t - 1.
+//! - t in Z gives the option 0 at n = t, which t - 1 in Z' gives at m = t - 1; t is at least 2.
 //! - t in A gives G(n - t) = H(m - t) for m - t >= 0: t in A' gives it for m > t, and t in Z' for m = t.
 //! - t in S gives G(a) ^ G(b) = H(a - 1) ^ H(b - 1), where a - 1 and b - 1 are any two numbers, 0 included, with the sum
 //!   m - (t + 1). So t + 1 in S' gives it where neither is 0, in A' where one is, and in Z' where both are.
 //!
+//! Each element of Z', A' and S' comes from one of these cases, so m has no other options.
+//!
 //! **Redundant removals.** t in A gives only options that other moves give if some u in S with u < t has G(t - u) = 0:
 //! for n > t, G(t - u) ^ G(n - t) = G(n - t) is an option by u. t in Z is redundant if the heap of t has the option 0 by
-//! another move. Both are finite checks. A redundant removal can be dropped from the rule, and all of them together,
-//! because none is needed for another: the first condition concerns S alone, and the second one heap.
+//! another move. Both are finite checks. Dropping redundant removals from A, and then from Z as far as they still are
+//! redundant, changes no value: if it has changed none below n, the options that a dropped t in A gave at n are still
+//! given by u in S, which is never dropped, and the option 0 that t in Z gave at n = t is still given by what is left of
+//! A and S.
 //!
-//! The standard form shifts while it can, then drops all redundant removals. Games with the same standard form have the
-//! same sequence. The converse is not claimed, but the 287 octal games with up to three digits without a known period
-//! have 80 standard forms, and no two of these have the same first 2900 values.
+//! The standard form of a game with moves shifts until 1 is in Z, then drops all redundant removals. Games with the same
+//! standard form have the same sequence up to a shift of n. The converse is not claimed, but the 287 octal games with up
+//! to three digits without a known period have 80 standard forms, and no two of these have the same first 2900 values.
 
 use crate::theory::definition;
 use crate::theory::nimber::index;
@@ -164,7 +168,7 @@ mod tests {
 
     #[test]
     fn published_equivalences_have_one_standard_form() {
-        // Each line is one sequence: A. Flammenkamp's list of octal games; the last line, Winning Ways, chapter 4.
+        // Each line is one sequence, up to a shift: A. Flammenkamp's list of octal games; the last line, Winning Ways, chapter 4.
         for line in [".206 .216", ".244 .246 .254 .256", ".764 .765 .766 .767", ".007 .04 .042", ".07 .137"] {
             let form = |code: &str| StandardForm::of(&code.parse().unwrap()).unwrap().rule;
             let forms: Vec<Rule> = line.split(' ').map(form).collect();

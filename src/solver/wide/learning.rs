@@ -16,8 +16,8 @@ use crate::theory::nimber::index;
 use crate::theory::rule::Split;
 use std::collections::BinaryHeap;
 
-/// The least part that may be marked: the other part is then before the batch at the first [`WIDE_LANES`] positions of
-/// the batch. A later run skips the parts that are too small for it.
+/// The least part that may be marked. The other part is then before the batch at each of its first [`WIDE_LANES`]
+/// positions; the later positions skip the parts that are too small for them.
 const LEAST: u64 = WIDE_LANES as u64;
 
 /// Bound, exclusive, of the common parts that are marked where searches do not go deep.
