@@ -400,7 +400,7 @@ fn time_limit_ends_hard_games_and_a_longer_one_continues_them() {
     let home = Home::new();
     std::fs::write(home.path("games"), "0.244\n0.246\nkayles\n").unwrap();
     let (_, note) = home.well("-q survey games --to 2^22 --time-limit 1 -o out");
-    assert!(note.contains("2 games") && note.contains("0.244"), "{note}");
+    assert!(note.contains("time limit: 2") && note.contains("0.244"), "{note}");
     let hard = home.record("out/0.244.json");
     assert_eq!((&hard["to"], &hard["time_limit"]), (&json!(1 << 22), &json!(1)));
     assert!(hard["checked_through"].as_u64().unwrap() < 1 << 22, "{hard}");
@@ -415,7 +415,7 @@ fn time_limit_ends_hard_games_and_a_longer_one_continues_them() {
     home.change("out/survey.plan", "out/survey.plan", &[("time_limit", Value::Null)]);
     home.fails(4, "merge out", &["2 of 3 results are missing"]);
     let (_, note) = home.well("-q survey games --to 2^22 --time-limit 3 -o out");
-    assert!(note.contains("2 games"), "{note}");
+    assert!(note.contains("time limit: 2"), "{note}");
     assert_eq!(home.record("out/0.244.json")["time_limit"], json!(3));
     assert_eq!(home.well("merge out").0.lines().count(), table.lines().count());
     home.fails(2, "survey games --time-limit 0 -o out", &["--time-limit"]);

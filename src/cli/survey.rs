@@ -30,9 +30,9 @@ const MAX_LISTED: usize = 20;
                         which lists the expected games. The values of games with the same sequence are computed once.\n\
                         Games without a sparse space, whose values need all pairs, are examined up to an eighth of\n\
                         --to; a game with an observed period is examined up to four times --to if that could prove\n\
-                        it. The same command, or one with a larger --to, continues a\n\
-                        survey. A directory with other files or another survey is refused; exit status 75 means that\n\
-                        another process is using the directory.")]
+                        it. The same command, or one with a larger --to or --time-limit, continues a survey. A\n\
+                        directory with other files or another survey is refused; exit status 75 means that another\n\
+                        process is using the directory.")]
 pub(crate) struct SurveyArgs {
     /// File with one game per line, at most 64 MiB; # begins a comment, '-' is standard input.
     #[arg(value_name = "GAMES-FILE", required_unless_present = "digits", conflicts_with = "digits")]
@@ -46,7 +46,7 @@ pub(crate) struct SurveyArgs {
     /// Number of values of each game to examine.
     #[arg(long, value_name = "N", default_value = "2^20", value_parser = number::positive)]
     to: u64,
-    /// Do not double the length of a sequence when that is estimated to exceed this computing time per game
+    /// End the search of a game before a step that would exceed this computing time, as estimated from the steps before
     /// [default: no limit].
     #[arg(long, value_name = "SECONDS", value_parser = number::positive)]
     time_limit: Option<u64>,
@@ -183,15 +183,7 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
     for (game, why) in &outcome.failed {
         super::complain!("grundy: error: {game}: {why}");
     }
-    let limited: Vec<&Record> = records.values().filter(|record| record.time_limit.is_some()).collect();
-    if let Some(hardest) = limited.iter().min_by_key(|record| record.checked_through) {
-        super::complain!(
-            "grundy: the time limit ended the search of {} games, the earliest, {}, after {} values",
-            limited.len(),
-            hardest.game,
-            hardest.checked_through
-        );
-    }
+    warn_of_limited(records.values());
     if !outcome.failed.is_empty() {
         return Ok(ExitCode::FAILURE);
     }
@@ -200,6 +192,17 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
         return Ok(ExitCode::from(130));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// States on stderr how many searches the time limit ended.
+fn warn_of_limited<'a>(records: impl Iterator<Item = &'a Record>) {
+    let limited: Vec<&Record> = records.filter(|record| record.time_limit.is_some()).collect();
+    if let Some(Record { game, checked_through, .. }) = limited.iter().min_by_key(|record| record.checked_through) {
+        let count = limited.len();
+        super::complain!(
+            "grundy: warning: games ended by the time limit: {count}; the earliest, {game}, after {checked_through} values"
+        );
+    }
 }
 
 pub(crate) fn merge(args: &MergeArgs) -> Result<ExitCode> {

@@ -99,7 +99,7 @@ impl MemorySearch {
 
     /// Computes the values up to the next length, at most `limit`, and searches them. `go_on` receives the number of
     /// values after each block; when it returns false, the values so far are searched. Returns whether its last call
-    /// returned true.
+    /// returned true; true without any call.
     ///
     /// # Errors
     /// [`Error::ValueTooLarge`](crate::Error::ValueTooLarge), and [`Error::Memory`](crate::Error::Memory) when two
@@ -148,7 +148,7 @@ impl MemorySearch {
 impl std::fmt::Debug for MemorySearch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let MemorySearch { rule, space, finding, .. } = self;
-        let fields = (rule, space, finding);
-        f.debug_tuple("MemorySearch").field(&fields).finish()
+        let mut shown = f.debug_struct("MemorySearch");
+        shown.field("rule", rule).field("space", space).field("finding", finding).finish_non_exhaustive()
     }
 }

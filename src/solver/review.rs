@@ -65,8 +65,8 @@ impl SpaceReview {
         self.searches = work.exhaustive_searches;
     }
 
-    /// Whether exhaustive searches were frequent since the last review, so that the wide solver is faster. The change
-    /// takes as long as some ten searches.
+    /// Whether exhaustive searches were frequent since the last review, so that the wide solver is faster. A few searches
+    /// are not enough: the change reads the whole table, as a search does.
     pub(super) fn is_laborious(&self, n: u64, work: &Work) -> bool {
         let searches = work.exhaustive_searches - self.searches;
         searches >= MIN_SEARCHES && searches * VALUES_PER_SEARCH > n - self.reviewed_at

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use crate::solver;
 
-    /// The strategy after `count` values, with `method` and the given space.
+    /// The strategy after `count` values, one of which the solver computed.
     fn strategy(game: &str, method: Method, count: usize) -> String {
         let rule = game.parse().unwrap();
         let mut values = solver::values(&rule, method, count).unwrap();

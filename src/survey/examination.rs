@@ -19,12 +19,12 @@ pub(super) struct Extent {
     pub(super) time_limit: Option<Duration>,
 }
 
-/// How a step of an examination ended.
+/// Why [`Examination::advance`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     /// The game is examined.
     Done,
-    /// There are as many values as the step was to have.
+    /// There are at least as many values as the caller asked for.
     Paused,
     /// The stop flag was set.
     Stopped,

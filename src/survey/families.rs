@@ -20,9 +20,11 @@ impl Member {
     }
 }
 
-/// The name of the game whose sequence stands for that of the rule: its standard form, or the rule itself.
-pub(super) fn representative(rule: &Rule) -> String {
-    StandardForm::of(rule).map_or_else(|| rule.name().to_owned(), |form| form.rule.name().to_owned())
+/// The name of the game that stands for the family of a rule, and the shift of the rule: its standard form, or the rule
+/// itself.
+pub(super) fn representative(rule: &Rule) -> (String, u64) {
+    let form = StandardForm::of(rule).unwrap_or_else(|| StandardForm { rule: rule.clone(), shift: 0 });
+    (form.rule.name().to_owned(), form.shift)
 }
 
 /// Divides games into families with the same standard form, in the order of their first games. Each family is sorted by
@@ -31,9 +33,7 @@ pub(super) fn families(games: Vec<Rule>) -> Vec<Vec<Member>> {
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut families: Vec<Vec<Member>> = Vec::new();
     for rule in games {
-        let form = StandardForm::of(&rule);
-        let shift = form.as_ref().map_or(0, |form| form.shift);
-        let name = form.map_or_else(|| rule.name().to_owned(), |form| form.rule.name().to_owned());
+        let (name, shift) = representative(&rule);
         let place = *places.entry(name).or_insert_with(|| {
             families.push(Vec::new());
             families.len() - 1

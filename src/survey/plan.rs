@@ -2,8 +2,8 @@
 //!
 //! Every shard's plan describes the whole survey, so [`Collection::missing`] finds missing games and shards. A hash
 //! decides the shard of a game ([`Plan::shard_of`]): games with similar codes take similar times, and the hash spreads
-//! them evenly. It is the hash of the game in standard form, so that all games with one sequence belong to one shard,
-//! which computes it once. The plan names the sharding rule, so shards divided by different rules are never merged.
+//! them evenly. It is the hash of the game in standard form, so that all games with one standard form belong to one
+//! shard, which computes their values once. The plan names the sharding rule, so shards divided by different rules are never merged.
 
 use super::codes;
 use super::examination::Extent;
@@ -72,8 +72,7 @@ pub struct Plan {
     pub shards: u64,
     /// Number of values to which each game is examined.
     pub to: u64,
-    /// Maximum computing time of a game in seconds, as estimated before each doubling of its length; absent without a
-    /// limit.
+    /// Maximum computing time of a game in seconds, as estimated before each step; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit: Option<u64>,
 }
@@ -175,7 +174,7 @@ impl Plan {
             return 0;
         }
         let hash = match self.sharding {
-            Sharding::StandardForm => blake3::hash(representative(rule).as_bytes()),
+            Sharding::StandardForm => blake3::hash(representative(rule).0.as_bytes()),
             Sharding::Name => blake3::hash(rule.name().as_bytes()),
         };
         let first: [u8; 8] = hash.as_bytes()[..8].try_into().expect("a hash has 32 bytes");

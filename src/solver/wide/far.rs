@@ -1,7 +1,7 @@
 //! The far options of a run of [`WIDE_LANES`] positions: what they leave open.
 
 use super::candidates::{Found, Search};
-use super::{SplitLookups, WideSolver};
+use super::{LONGEST_BATCH, SplitLookups, WideSolver};
 use crate::kernel::{Kernel, MARK_LANES, WIDE_LANES, WIDE_ROWS, WidePart, WideParts, WideRow};
 use crate::solver::witnesses::HEAD_PARTS;
 use crate::theory::nimber::index;
@@ -164,8 +164,7 @@ impl WideSolver {
     fn least_candidates(&self, kernel: Kernel, run: Run, open: &[OpenValues<'_>]) -> Vec<Found> {
         let at = self.values.at(run.first);
         let stages: Vec<Stage<'_>> = self.lookups.iter().flat_map(|lookups| self.stages(lookups, run)).collect();
-        // If a near option has the first candidate, the second is left.
-        let search = Search::new(stages.len(), 2, self.marks.candidates, open.iter().map(OpenValues::common).collect());
+        let search = Search::new(stages.len(), self.marks.candidates, open.iter().map(OpenValues::common).collect());
         search.run(|stage, rows| self.hits(kernel, at, &stages[stage], rows))
     }
 
@@ -304,3 +303,5 @@ impl SplitLookups {
 }
 
 const _: () = assert!(WIDE_LANES.is_multiple_of(MARK_LANES));
+// Both parts of a pair that the deep search compares are before the batch.
+const _: () = assert!(LONGEST_BATCH as u64 <= HEAD_PARTS);

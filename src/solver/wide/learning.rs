@@ -23,13 +23,15 @@ const LEAST: u64 = WIDE_LANES as u64;
 /// Bound, exclusive, of the common parts that are marked where searches do not go deep.
 const DEPTH: u64 = 1 << 14;
 
-/// Number of pairs that a deep search compares in the time of a mark, doubled: it finds most values half way.
+/// Twice the number of pairs that a deep search compares in the time of one mark: a deep search that finds its value
+/// compares half of all pairs on average.
 const PAIRS_PER_MARK: u64 = 16;
 
-/// Number of rare values per deep search below which parts of all sizes may be marked.
+/// Maximum number of searched rare values per deep search where parts of all sizes may be marked.
 const TARGETS_PER_DEEP: u64 = 64;
 
-/// Number of parts of one split and class, spread evenly, among which the marks are chosen.
+/// Approximate number of rare parts of one split, and of its common parts from [`DEPTH`] on, spread evenly, among which
+/// the marks are chosen.
 const MOST_PARTS: usize = 1 << 15;
 
 /// Maximum number of positions in a sample.
@@ -45,7 +47,7 @@ const FULL_WEIGHT: u32 = 1 << 12;
 /// positions to hit one more common value. A mark costs 0.3 ns per position, and a candidate that it saves 0.1 µs.
 const COMMON_PER_MARK: u64 = 300;
 
-/// Where there are many rare parts, the maximum is their number divided by this one instead, if that is larger: each
+/// Where there are many lookups, the maximum is their number divided by this one instead, if that is larger: each
 /// candidate is held against all of them, at 0.02 ns each.
 const RARE_PARTS_PER_MARK: u64 = 17;
 
@@ -113,6 +115,11 @@ impl Marks {
         Marks { parts, depth: 0, learnt_at: 0, stages, candidates: WIDE_ROWS, hit: 0, targets: 0, deep: 0 }
     }
 
+    /// The marked parts whose other parts are at least `least` before each position.
+    pub(super) fn from(&self, least: usize) -> &[WidePart] {
+        &self.parts[self.parts.partition_point(|part| part.offset < least)..]
+    }
+
     /// Where all positions are rare: chooses the stages to mark, fewer or more than for the last `values` values, among
     /// the parts below `until`.
     fn choose_stages(&mut self, values: u64, until: usize) {
@@ -130,13 +137,6 @@ impl Marks {
 /// The part a of a split, with its value.
 fn mark(split: Split, a: u64, value: u16) -> WidePart {
     WidePart { offset: index(a + split.remove), value: value ^ split.constant }
-}
-
-impl Marks {
-    /// The marked parts whose other parts are at least `least` before each position.
-    pub(super) fn from(&self, least: usize) -> &[WidePart] {
-        &self.parts[self.parts.partition_point(|part| part.offset < least)..]
-    }
 }
 
 impl WideSolver {
