@@ -421,6 +421,32 @@ fn time_limit_ends_hard_games_and_a_longer_one_continues_them() {
     home.fails(2, "survey games --time-limit 0 -o out", &["--time-limit"]);
 }
 
+/// A game with damaged saved values has no record; the others have.
+#[test]
+fn damaged_saved_values_are_refused_and_removed_ones_computed_again() {
+    let home = Home::new();
+    std::fs::write(home.path("games"), "0.244\n0.246\n0.6\n").unwrap();
+    home.well("-q survey games --to 1000 -o out");
+    let short = home.record("out/0.244.json");
+    let family = StandardForm::of(&"0.244".parse().unwrap()).unwrap().rule;
+    let saved = home.path("out").join(format!("{}.values", family.name()));
+    std::fs::write(&saved, "{}\n\0\0").unwrap();
+    let output = home.command("-q survey games --to 2^18 -o out");
+    let note = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{note}");
+    assert!(
+        ["0.244", "0.246", "values", "not saved values", "remove"].iter().all(|word| note.contains(word)),
+        "{note}"
+    );
+    assert_eq!((home.record("out/0.244.json"), &home.record("out/0.6.json")["to"]), (short, &json!(1 << 18)));
+    std::fs::remove_file(&saved).unwrap();
+    home.well("-q survey games --to 2^18 -o out");
+    assert_eq!(home.record("out/0.246.json")["to"], json!(1 << 18));
+    // A record that a new examination contradicts.
+    home.change("out/0.244.json", "out/0.244.json", &[("max_value", json!(60_000)), ("max_at", json!(1))]);
+    home.fails(3, "-q survey games --to 2^19 -o out", &["0.244.json", "contradicts"]);
+}
+
 /// Nim is proved with saltus 1, so its largest value grows with the number of values. This is no contradiction.
 #[test]
 fn records_of_nim_of_two_lengths_are_merged() {

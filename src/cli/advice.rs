@@ -126,6 +126,7 @@ fn in_a_survey(remedy: &Remedy) -> Option<String> {
             "if it was one, remove it and repeat the survey's command, else move it to another directory".into()
         }
         Remedy::ExamineAgain => "examine the game again in a new directory, and remove the wrong record".into(),
+        Remedy::RemoveValues => "remove the file and repeat the survey's command, which computes them again".into(),
         Remedy::RemovePlan => "remove it and repeat the survey's command".into(),
         Remedy::EmptyDirectory => "choose an empty or a new one".into(),
         Remedy::FewerDirectories => "read fewer directories together".into(),

@@ -8,12 +8,13 @@ use super::signals::stop_flag;
 use super::{Compute, Usage};
 use anyhow::Result;
 use clap::ValueEnum;
-use grundy::survey::{self, Games, Means, Missing, Plan, Record};
+use grundy::survey::{self, Failure, Games, Means, Missing, Plan, Record};
 use grundy::theory::rule::Rule;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Maximum length of a file with a list of games, in bytes.
 const MAX_LIST_BYTES: u64 = 64 << 20;
@@ -30,7 +31,8 @@ const MAX_LISTED: usize = 20;
                         which lists the expected games. The values of games with the same sequence are computed once.\n\
                         Games without a sparse space, whose values need all pairs, are examined up to an eighth of\n\
                         --to; a game with an observed period is examined up to four times --to if that could prove\n\
-                        it. The same command, or one with a larger --to or --time-limit, continues a survey. A\n\
+                        it. The same command, or one with a larger --to or --time-limit, continues a survey; the\n\
+                        values of games that take long are saved every ten minutes and when it is stopped. A\n\
                         directory with other files or another survey is refused; exit status 75 means that another\n\
                         process is using the directory.")]
 pub(crate) struct SurveyArgs {
@@ -155,9 +157,16 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
     let stop = stop_flag()?;
     let meter = Mutex::new(Meter::new(quiet));
     let with_meter = |show: &mut dyn FnMut(&mut Meter)| show(&mut meter.lock().unwrap_or_else(|e| e.into_inner()));
-    with_meter(&mut |meter| meter.begin("games", 0, Some(plan.mine().len() as u64)));
+    let games = plan.mine().len() as u64;
+    let begun = AtomicBool::new(false);
     let outcome = survey::survey(plan, &args.output, Means { method, threads }, &stop, |done| {
-        with_meter(&mut |meter| meter.at(done as u64, String::new));
+        with_meter(&mut |meter| {
+            if begun.swap(true, Ordering::Relaxed) {
+                meter.at(done as u64, String::new);
+            } else {
+                meter.begin("games", done as u64, Some(games));
+            }
+        });
     });
     with_meter(&mut Meter::end);
     let outcome = outcome?;
@@ -180,8 +189,8 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
         )?;
         Ok(())
     })?;
-    for (game, why) in &outcome.failed {
-        super::complain!("grundy: error: {game}: {why}");
+    for Failure { games, error, .. } in &outcome.failed {
+        super::complain!("grundy: error: {}: {}", games.join(", "), message(error));
     }
     warn_of_limited(records.values());
     if !outcome.failed.is_empty() {

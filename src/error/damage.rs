@@ -206,6 +206,18 @@ pub enum Damage {
         /// The statements that contradict each other.
         why: String,
     },
+    /// A new record of a game contradicts the one that the file holds.
+    #[error("a new examination of the game contradicts this record: {why}")]
+    NewRecordContradicts {
+        /// The statements that contradict each other.
+        why: String,
+    },
+    /// The file of the saved values of a survey is not as this program writes it.
+    #[error("these are not saved values of a survey: {why}")]
+    NotSavedValues {
+        /// What is wrong with the file.
+        why: String,
+    },
     /// The file of a survey plan is not a plan.
     #[error("this is not the plan of a survey: {why}")]
     NotAPlan {

@@ -117,6 +117,8 @@ pub enum Remedy {
     RemoveRecord,
     /// Examine the game again in a new directory, and remove the record that is wrong.
     ExamineAgain,
+    /// Remove the saved values and repeat the survey, which computes them again.
+    RemoveValues,
     /// Remove the plan and repeat the survey.
     RemovePlan,
     /// Choose an empty or a new directory.
@@ -181,7 +183,8 @@ pub(super) fn of_damage(path: &Path, damage: &Damage) -> Option<Remedy> {
         Damage::Counters { .. } => Some(Remedy::ReplaceJournal),
         Damage::WrongSuspect { n, .. } => roll_back(RollBackTo::Before { n: *n }),
         Damage::NotARecord { .. } => Some(Remedy::RemoveRecord),
-        Damage::RecordsContradict { .. } => Some(Remedy::ExamineAgain),
+        Damage::RecordsContradict { .. } | Damage::NewRecordContradicts { .. } => Some(Remedy::ExamineAgain),
+        Damage::NotSavedValues { .. } => Some(Remedy::RemoveValues),
         Damage::NotAPlan { .. } => Some(Remedy::RemovePlan),
         _ => None,
     }

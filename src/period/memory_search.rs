@@ -97,19 +97,47 @@ impl MemorySearch {
         self.finding.as_ref().is_some_and(|finding| finding.status() == Status::Proved)
     }
 
+    /// Number of values that are known, of which the last look may not have searched all.
+    #[must_use]
+    pub fn known(&self) -> u64 {
+        self.values.len() as u64
+    }
+
+    /// All values that are known: G(0), G(1), …
+    #[must_use]
+    pub fn known_values(&self) -> &[u16] {
+        &self.values
+    }
+
     /// Computes the values up to the next length, at most `limit`, and searches them. `go_on` receives the number of
-    /// values after each block; when it returns false, the values so far are searched. Returns whether its last call
-    /// returned true; true without any call.
+    /// values after each block; when it returns false, the look ends without a search, and the next one continues with
+    /// the values so far. Returns whether the search was made.
     ///
     /// # Errors
     /// [`Error::ValueTooLarge`](crate::Error::ValueTooLarge), and [`Error::Memory`](crate::Error::Memory) when two
     /// bytes per value do not fit in memory.
     pub fn look(&mut self, limit: u64, go_on: impl FnMut(u64) -> bool) -> Result<bool> {
         let goal = self.finding.as_ref().map_or(FIRST_LOOK, |finding| next_look(&self.rule, finding)).min(limit);
-        let going = self.values.len() as u64 >= goal || self.compute(goal, go_on)?;
-        let values = &self.values[..index(goal).min(self.values.len())];
+        let is_there = self.known() >= goal || self.compute(goal, go_on)?;
+        if is_there {
+            self.search(goal)?;
+        }
+        Ok(is_there)
+    }
+
+    /// Searches all values that are known, after a look that `go_on` ended.
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory).
+    pub fn search_known(&mut self) -> Result<()> {
+        self.search(self.known())
+    }
+
+    /// Searches the first `count` values.
+    fn search(&mut self, count: u64) -> Result<()> {
+        let values = &self.values[..index(count)];
         self.finding = Some(Subject { values, ..self.subject() }.find()?);
-        Ok(going)
+        Ok(())
     }
 
     /// Looks until the period is proved or there are `to` values; otherwise as [`MemorySearch::look`].

@@ -1,13 +1,14 @@
 //! The examination of one game: how far its values are computed, and its record.
 
+use super::families::space_of_equal;
 use super::pace::Pace;
 use super::record::{FORMAT, Record, nim};
+use super::saved::Saved;
 use crate::error::Result;
 use crate::period::MemorySearch;
 use crate::solver::{Method, SequenceStats, SparseSpace};
 use crate::table::digest::DigestChain;
 use crate::theory::rule::Rule;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How far the games of a survey are examined.
@@ -26,8 +27,8 @@ pub(super) enum Progress {
     Done,
     /// There are at least as many values as the caller asked for.
     Paused,
-    /// The stop flag was set.
-    Stopped,
+    /// The caller ended it; [`Examination::advance`] continues it.
+    Interrupted,
 }
 
 /// The examination of one game.
@@ -50,16 +51,9 @@ impl Examination {
     /// The examination of a game with the sequence of this one, whose first values are `values`. Where the time limit
     /// ended this one, it ends that one.
     pub(super) fn of_equal(&self, rule: &Rule, method: Method, values: Vec<u16>) -> Examination {
-        let search = MemorySearch::knowing(rule, method, values, self.equal_space(rule));
+        let search = MemorySearch::knowing(rule, method, values, space_of_equal(rule, self.search.space()));
         let Examination { extent, limited_to, .. } = *self;
         Examination { rule: rule.clone(), extent, search, pace: Pace::default(), limited_to }
-    }
-
-    /// The sparse space of a game with the same sequence. A shift by s adds s to each removal of a split, so the same
-    /// values are rare in both: e*n + e*t does not change.
-    fn equal_space(&self, rule: &Rule) -> SparseSpace {
-        let SparseSpace { mask, position, .. } = self.search.space();
-        SparseSpace::new(rule, mask, position).unwrap_or(SparseSpace::NONE)
     }
 
     /// The values examined so far.
@@ -67,8 +61,22 @@ impl Examination {
         self.search.values()
     }
 
-    /// Examines the game until it is done, there are `pause_at` values, or `stop` is set.
-    pub(super) fn advance(&mut self, pause_at: u64, stop: &AtomicBool) -> Result<Progress> {
+    /// What another process needs to continue the examination.
+    pub(super) fn saved(&self) -> Saved<&[u16]> {
+        let Examination { rule, search, pace, .. } = self;
+        Saved { game: rule.clone(), space: search.space(), pace: *pace, values: search.known_values() }
+    }
+
+    /// Continues with saved values of this game, if these are more than it has.
+    pub(super) fn resume(&mut self, method: Method, saved: Saved<Vec<u16>>) {
+        if saved.values.len() as u64 > self.search.known() {
+            self.search = MemorySearch::knowing(&self.rule, method, saved.values, saved.space);
+            self.pace = saved.pace;
+        }
+    }
+
+    /// Examines the game until it is done, there are `pause_at` values, or `go_on` returns false.
+    pub(super) fn advance(&mut self, pause_at: u64, go_on: impl Fn() -> bool) -> Result<Progress> {
         if self.rule.is_nim() {
             return Ok(Progress::Done);
         }
@@ -78,7 +86,10 @@ impl Examination {
             if self.search.is_proved() || (count >= limit && count > 0) {
                 return Ok(Progress::Done);
             }
-            if self.pace.would_exceed(self.extent.time_limit, limit.min(2 * count) - count.min(limit)) {
+            let is_next_unknown = self.search.known() == count;
+            if is_next_unknown
+                && self.pace.would_exceed(self.extent.time_limit, limit.min(2 * count) - count.min(limit))
+            {
                 self.limited_to = Some(count);
                 return Ok(Progress::Done);
             }
@@ -87,10 +98,13 @@ impl Examination {
                 return Ok(Progress::Paused);
             }
             let begun = Instant::now();
-            let going = self.search.look(limit, |_| !stop.load(Ordering::Relaxed))?;
-            self.pace.note(begun.elapsed(), self.search.count() - count);
-            if !going {
-                return Ok(Progress::Stopped);
+            let is_searched = self.search.look(limit, |_| go_on())?;
+            self.pace.spend(begun.elapsed());
+            if !is_searched {
+                return Ok(Progress::Interrupted);
+            }
+            if self.search.known() == self.search.count() {
+                self.pace.end_step(self.search.count() - count);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Families of games with the same sequence, which a survey computes once.
 
+use crate::solver::SparseSpace;
 use crate::theory::rule::Rule;
 use crate::theory::standard_form::StandardForm;
 use std::collections::HashMap;
@@ -9,10 +10,15 @@ use std::collections::HashMap;
 pub(super) struct Member {
     pub(super) rule: Rule,
     /// The number s with G(n) = H(n - s), where H is the sequence of the standard form; 0 without one.
-    shift: u64,
+    pub(super) shift: u64,
 }
 
 impl Member {
+    pub(super) fn new(rule: Rule) -> Member {
+        let StandardForm { shift, .. } = representative(&rule);
+        Member { rule, shift }
+    }
+
     /// The first values of this game, given those of a game of its family whose shift is not greater.
     pub(super) fn values_from(&self, other: &Member, values: &[u16]) -> Vec<u16> {
         let zeros = (other.shift..self.shift).map(|_| 0);
@@ -20,11 +26,15 @@ impl Member {
     }
 }
 
-/// The name of the game that stands for the family of a rule, and the shift of the rule: its standard form, or the rule
-/// itself.
-pub(super) fn representative(rule: &Rule) -> (String, u64) {
-    let form = StandardForm::of(rule).unwrap_or_else(|| StandardForm { rule: rule.clone(), shift: 0 });
-    (form.rule.name().to_owned(), form.shift)
+/// The sparse space of a game, given that of another game with the same sequence. A shift by s adds s to each removal of
+/// a split, so the same values are rare in both: e*n + e*t does not change.
+pub(super) fn space_of_equal(rule: &Rule, space: SparseSpace) -> SparseSpace {
+    SparseSpace::new(rule, space.mask, space.position).unwrap_or(SparseSpace::NONE)
+}
+
+/// The game that stands for the family of a rule, and the shift of the rule: its standard form, or the rule itself.
+pub(super) fn representative(rule: &Rule) -> StandardForm {
+    StandardForm::of(rule).unwrap_or_else(|| StandardForm { rule: rule.clone(), shift: 0 })
 }
 
 /// Divides games into families with the same standard form, in the order of their first games. Each family is sorted by
@@ -33,8 +43,8 @@ pub(super) fn families(games: Vec<Rule>) -> Vec<Vec<Member>> {
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut families: Vec<Vec<Member>> = Vec::new();
     for rule in games {
-        let (name, shift) = representative(&rule);
-        let place = *places.entry(name).or_insert_with(|| {
+        let StandardForm { rule: form, shift } = representative(&rule);
+        let place = *places.entry(form.name().to_owned()).or_insert_with(|| {
             families.push(Vec::new());
             families.len() - 1
         });

@@ -13,7 +13,8 @@
 //! threads if there are fewer families than threads.
 //!
 //! The result is one file per game, `CODE.json`, written whole or not at all, so a survey that was stopped continues
-//! with the games that have none. A survey can be divided into shards, each in a directory of its own; [`Plan`] assigns
+//! with the games that have none. The values of families that take long are saved every ten minutes and when the survey
+//! stops; it continues with them. A survey can be divided into shards, each in a directory of its own; [`Plan`] assigns
 //! the games to them, and [`collect`] merges the records.
 //!
 //! The published tables: R. K. Guy and C. A. B. Smith, *The G-values of various games* (1956); E. R. Berlekamp, J. H.
@@ -59,6 +60,7 @@ mod families;
 mod pace;
 pub mod plan;
 mod record;
+mod saved;
 mod surveyor;
 mod table;
 
@@ -68,24 +70,22 @@ pub use plan::{Collection, Games, Missing, Plan};
 pub use record::{Order, Record};
 pub use table::{csv, markdown};
 
-#[cfg(doc)]
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::solver::Method;
 use crate::theory::rule::Rule;
 use directory::open;
 use examination::{Examination, Extent, Progress};
 use record::order;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use surveyor::Surveyor;
 
 /// Default number of values to which a survey examines each game.
 pub const TO: u64 = 1 << 20;
 
-/// Returns all octal codes with up to `digits` digits after the point, first those with 0 before it, then those with
-/// 4, in
-/// order.
+/// Returns all octal codes with up to `digits` digits after the point, first those with 0 before it, then those with 4,
+/// in order.
 #[must_use]
 pub fn codes(digits: u32) -> Vec<Rule> {
     let width = usize::try_from(digits).unwrap_or(usize::MAX);
@@ -112,14 +112,14 @@ pub fn codes(digits: u32) -> Vec<Rule> {
 pub fn examine(rule: &Rule, method: Method, to: u64, stop: &AtomicBool) -> Result<Option<Record>> {
     let extent = Extent { to, time_limit: None };
     let mut examination = Examination::new(rule, method, extent);
-    match examination.advance(u64::MAX, stop)? {
-        Progress::Stopped => Ok(None),
+    match examination.advance(u64::MAX, || !stop.load(Ordering::Relaxed))? {
+        Progress::Interrupted => Ok(None),
         Progress::Paused | Progress::Done => examination.record().map(Some),
     }
 }
 
 /// The result of a survey.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Outcome {
     /// Number of records that existed before.
@@ -128,8 +128,18 @@ pub struct Outcome {
     pub completed: usize,
     /// Whether `stop` ended the survey.
     pub stopped: bool,
-    /// Names of the games that could not be examined, each with the reason.
-    pub failed: Vec<(String, String)>,
+    /// The games that could not be examined.
+    pub failed: Vec<Failure>,
+}
+
+/// Games that a survey could not examine, for one reason.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Failure {
+    /// Names of the games, at least one.
+    pub games: Vec<String>,
+    /// The reason.
+    pub error: Error,
 }
 
 /// The method and the number of threads of a survey.
@@ -142,7 +152,7 @@ pub struct Means {
 }
 
 /// Writes the plan to `dir`, then the records that are missing there of the games of the plan's shard. `progress`
-/// receives the number of records written so far.
+/// receives the number of records of these games that exist: once at the beginning, and after each record.
 ///
 /// ```
 /// use grundy::survey::{self, Games, Means, Plan};
@@ -178,9 +188,20 @@ pub fn survey(
     let is_there = |rule: &Rule| there.get(&order(rule.name())).is_some_and(|record| record.is_done(plan.extent()));
     let missing: Vec<Rule> = rules.into_iter().filter(|rule| !is_there(rule)).collect();
     let found = of - missing.len();
-    let surveyor = Surveyor::new(&dir, plan.extent(), &there, means, (stop, &progress));
+    progress(found);
+    let surveyor = Surveyor {
+        dir: &dir,
+        extent: plan.extent(),
+        there: &there,
+        means,
+        stop,
+        progress: &|completed| progress(found + completed),
+        completed: AtomicUsize::new(0),
+        failed: Mutex::new(Vec::new()),
+    };
     surveyor.examine(missing)?;
     let (completed, failed) = surveyor.results();
-    let stopped = found + completed + failed.len() < of;
+    let games_failed: usize = failed.iter().map(|failure| failure.games.len()).sum();
+    let stopped = found + completed + games_failed < of;
     Ok(Outcome { found, completed, stopped, failed })
 }

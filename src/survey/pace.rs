@@ -1,11 +1,16 @@
 //! How long the next values of a game will take, estimated from the last ones.
 
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The computing time of a sequence so far, and of one value in the last two steps.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Pace {
-    total: Duration,
+    /// Seconds in all.
+    total: f64,
+    /// Seconds in the step in progress.
+    step: f64,
     /// Seconds per value in the last step.
     last: f64,
     /// Seconds per value in the step before.
@@ -13,10 +18,27 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Notes the computing time of a step that computed this number of values.
-    pub(super) fn note(&mut self, time: Duration, values: u64) {
-        let last = time.as_secs_f64() / values.max(1) as f64;
-        *self = Pace { total: self.total + time, last, before: self.last };
+    /// Adds computing time to the step in progress.
+    pub(super) fn spend(&mut self, time: Duration) {
+        self.total += time.as_secs_f64();
+        self.step += time.as_secs_f64();
+    }
+
+    /// Ends the step in progress, which computed this number of values.
+    pub(super) fn end_step(&mut self, values: u64) {
+        let last = self.step / values.max(1) as f64;
+        *self = Pace { step: 0.0, last, before: self.last, ..*self };
+    }
+
+    /// The computing time so far.
+    pub(super) fn total(&self) -> Duration {
+        seconds(self.total)
+    }
+
+    /// Whether all numbers are computing times.
+    pub(super) fn is_valid(&self) -> bool {
+        let Pace { total, step, last, before } = *self;
+        [total, step, last, before].iter().all(|time| time.is_finite() && *time >= 0.0)
     }
 
     /// The growth of the time per value from step to step: 1 if a value always takes the same time, 2 if a value takes a
@@ -29,13 +51,17 @@ impl Pace {
 
     /// The estimated time of a next step of this number of values.
     pub(super) fn estimate(&self, values: u64) -> Duration {
-        Duration::try_from_secs_f64(values as f64 * self.last * self.growth()).unwrap_or(Duration::MAX)
+        seconds(values as f64 * self.last * self.growth())
     }
 
     /// Whether a next step of this number of values would exceed the computing time of the whole sequence.
     pub(super) fn would_exceed(&self, limit: Option<Duration>, values: u64) -> bool {
-        limit.is_some_and(|limit| self.total.saturating_add(self.estimate(values)) > limit)
+        limit.is_some_and(|limit| self.total().saturating_add(self.estimate(values)) > limit)
     }
+}
+
+fn seconds(time: f64) -> Duration {
+    Duration::try_from_secs_f64(time).unwrap_or(Duration::MAX)
 }
 
 #[cfg(test)]
@@ -47,7 +73,10 @@ mod tests {
         // Steps of 100 and 200 values, and a next one of 400 values.
         let pace = |times: &[u64]| {
             let mut pace = Pace::default();
-            times.iter().zip([100, 200]).for_each(|(&time, values)| pace.note(Duration::from_secs(time), values));
+            for (&time, values) in times.iter().zip([100, 200]) {
+                pace.spend(Duration::from_secs(time));
+                pace.end_step(values);
+            }
             pace
         };
         let next = |times: &[u64]| pace(times).estimate(400).as_secs_f64().round();

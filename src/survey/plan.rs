@@ -3,7 +3,8 @@
 //! Every shard's plan describes the whole survey, so [`Collection::missing`] finds missing games and shards. A hash
 //! decides the shard of a game ([`Plan::shard_of`]): games with similar codes take similar times, and the hash spreads
 //! them evenly. It is the hash of the game in standard form, so that all games with one standard form belong to one
-//! shard, which computes their values once. The plan names the sharding rule, so shards divided by different rules are never merged.
+//! shard, which computes their values once. The plan names the sharding rule, so shards divided by different rules are
+//! never merged.
 
 use super::codes;
 use super::examination::Extent;
@@ -174,7 +175,7 @@ impl Plan {
             return 0;
         }
         let hash = match self.sharding {
-            Sharding::StandardForm => blake3::hash(representative(rule).0.as_bytes()),
+            Sharding::StandardForm => blake3::hash(representative(rule).rule.name().as_bytes()),
             Sharding::Name => blake3::hash(rule.name().as_bytes()),
         };
         let first: [u8; 8] = hash.as_bytes()[..8].try_into().expect("a hash has 32 bytes");

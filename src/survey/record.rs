@@ -11,6 +11,9 @@ use std::time::Duration;
 /// Value of the field `format` of a record.
 pub(super) const FORMAT: &str = "grundy-survey-1";
 
+/// Extension of the file of a record.
+pub(super) const EXTENSION: &str = "json";
+
 /// The result for one game: one field per JSON key. A number that does not exist is null in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -61,8 +64,11 @@ impl Record {
     /// A sentence that states what is wrong, when the bytes are not a record or the record contradicts itself.
     pub fn parse(name: &str, bytes: &[u8]) -> std::result::Result<Record, String> {
         let record: Record = serde_json::from_slice(bytes).map_err(|e| printable(&e.to_string()))?;
-        let rule =
-            record.game.parse::<Rule>().ok().filter(|rule| rule.name() == record.game && file_name(rule) == name);
+        let rule = record
+            .game
+            .parse::<Rule>()
+            .ok()
+            .filter(|rule| rule.name() == record.game && file_name(rule, EXTENSION) == name);
         let Some(rule) = rule.filter(|_| record.format == FORMAT) else {
             return Err("it is not the record of the game that the file is named after".into());
         };
@@ -176,13 +182,15 @@ pub(super) fn nim(to: u64) -> Record {
     }
 }
 
-/// Returns the file name of a game's record: the code, or for a very long code its first digits and a hash.
-pub(super) fn file_name(rule: &Rule) -> String {
+/// Returns the name of a game's file: the code, or for a very long code its first digits and a hash.
+pub(super) fn file_name(rule: &Rule, extension: &str) -> String {
     const LONGEST: usize = 100;
     let name = rule.directory_name();
     match name.get(..LONGEST) {
-        Some(start) if name.len() > LONGEST => format!("{start}-{}.json", blake3::hash(name.as_bytes()).to_hex()),
-        _ => format!("{name}.json"),
+        Some(start) if name.len() > LONGEST => {
+            format!("{start}-{}.{extension}", blake3::hash(name.as_bytes()).to_hex())
+        }
+        _ => format!("{name}.{extension}"),
     }
 }
 

@@ -1,19 +1,28 @@
 //! The order in which a survey examines its games, and the parallel work.
 
-use super::Means;
+use super::contradiction;
 use super::examination::{Examination, Extent, Progress};
 use super::families::{Member, families};
-use super::record::{Order, Record, file_name, further, order};
-use crate::error::{Error, Result};
+use super::record::{EXTENSION, Order, Record, file_name, further, order};
+use super::saved::{self, Saved};
+use super::{Failure, Means};
+use crate::error::{Damage, Error, Result};
 use crate::storage::Dir;
 use crate::theory::rule::Rule;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Number of values to which all families are examined before the harder ones continue. Their computing time tells how
 /// hard a game is, and they are few enough to keep those of all unfinished families in memory.
 const FIRST_PASS: u64 = 1 << 14;
+
+/// Maximum computing time of a family between two times that its values are saved.
+const SAVE_EVERY: Duration = Duration::from_secs(600);
+
+/// Minimum computing time of values that are saved.
+const WORTH_SAVING: Duration = Duration::from_secs(5);
 
 /// A family of games whose examination is unfinished.
 struct Unfinished {
@@ -24,37 +33,26 @@ struct Unfinished {
 
 /// What the workers of a survey share.
 pub(super) struct Surveyor<'a, P> {
-    dir: &'a Dir,
-    extent: Extent,
+    pub(super) dir: &'a Dir,
+    pub(super) extent: Extent,
     /// The records that exist.
-    there: &'a BTreeMap<Order, Record>,
-    means: Means,
-    stop: &'a AtomicBool,
+    pub(super) there: &'a BTreeMap<Order, Record>,
+    pub(super) means: Means,
+    pub(super) stop: &'a AtomicBool,
     /// Receives the number of records written.
-    progress: &'a P,
-    completed: AtomicUsize,
-    /// The games that cannot be examined, each with the reason.
-    failed: Mutex<Vec<(String, String)>>,
+    pub(super) progress: &'a P,
+    pub(super) completed: AtomicUsize,
+    /// The games that cannot be examined.
+    pub(super) failed: Mutex<Vec<Failure>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<'a, P: Fn(usize) + Sync> Surveyor<'a, P> {
-    pub(super) fn new(
-        dir: &'a Dir,
-        extent: Extent,
-        there: &'a BTreeMap<Order, Record>,
-        means: Means,
-        (stop, progress): (&'a AtomicBool, &'a P),
-    ) -> Surveyor<'a, P> {
-        let (completed, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        Surveyor { dir, extent, there, means, stop, progress, completed, failed }
-    }
-
-    /// Number of records written, and the games that cannot be examined, each with the reason.
-    pub(super) fn results(self) -> (usize, Vec<(String, String)>) {
+impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
+    /// Number of records written, and the games that cannot be examined.
+    pub(super) fn results(self) -> (usize, Vec<Failure>) {
         (self.completed.into_inner(), self.failed.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -70,19 +68,22 @@ impl<'a, P: Fn(usize) + Sync> Surveyor<'a, P> {
         })?;
         let mut unfinished = unfinished.into_inner().unwrap_or_else(PoisonError::into_inner);
         unfinished.sort_by_key(|paused| paused.examination.pace.estimate(FIRST_PASS));
-        self.for_each(unfinished, |paused| self.advance(paused, u64::MAX).map(drop))
+        self.for_each(unfinished, |paused| match self.resumed(paused) {
+            Some(resumed) => self.advance(resumed, u64::MAX).map(drop),
+            None => Ok(()),
+        })
     }
 
     /// Examines the first game of a family until there are `pause_at` values, then the others on these values. Returns
     /// the family if its first game is unfinished. A game that cannot be examined is noted.
     fn advance(&self, unfinished: Unfinished, pause_at: u64) -> Result<Option<Unfinished>> {
         let Unfinished { family, mut examination } = unfinished;
-        match examination.advance(pause_at, self.stop) {
+        match self.advance_first(&mut examination, pause_at) {
             Ok(Progress::Paused) => return Ok(Some(Unfinished { family, examination })),
-            Ok(Progress::Stopped) => return Ok(None),
+            Ok(Progress::Interrupted) => return self.save(&examination).map(|()| None),
             Ok(Progress::Done) => {}
             Err(error) => {
-                self.note_failure(&family, &error);
+                self.note_failure(&family, error);
                 return Ok(None);
             }
         }
@@ -90,31 +91,79 @@ impl<'a, P: Fn(usize) + Sync> Surveyor<'a, P> {
         for member in &family[1..] {
             let values = member.values_from(&family[0], examination.values());
             let mut equal = examination.of_equal(&member.rule, self.means.method, values);
-            match equal.advance(u64::MAX, self.stop) {
+            match equal.advance(u64::MAX, || !self.is_stopped()) {
                 Ok(Progress::Paused | Progress::Done) => self.write(&member.rule, equal.record()?)?,
-                Ok(Progress::Stopped) => return Ok(None),
-                Err(error) => self.note_failure(std::slice::from_ref(member), &error),
+                Ok(Progress::Interrupted) => return self.save(&examination).map(|()| None),
+                Err(error) => self.note_failure(std::slice::from_ref(member), error),
             }
         }
-        Ok(None)
+        saved::remove(self.dir, &family[0].rule).map(|()| None)
     }
 
-    fn note_failure(&self, games: &[Member], error: &Error) {
-        let failures = games.iter().map(|member| (member.rule.name().to_owned(), error.to_string()));
-        lock(&self.failed).extend(failures);
+    /// Examines the first game of a family until it is done, there are `pause_at` values, or the survey is stopped.
+    /// Saves the values at intervals.
+    fn advance_first(&self, examination: &mut Examination, pause_at: u64) -> Result<Progress> {
+        loop {
+            let begun = Instant::now();
+            let progress = examination.advance(pause_at, || !self.is_stopped() && begun.elapsed() < SAVE_EVERY)?;
+            if progress != Progress::Interrupted || self.is_stopped() {
+                return Ok(progress);
+            }
+            self.save(examination)?;
+        }
+    }
+
+    /// Saves the values of an examination, if they took long enough.
+    fn save(&self, examination: &Examination) -> Result<()> {
+        if examination.pace.total() < WORTH_SAVING {
+            return Ok(());
+        }
+        examination.saved().write(self.dir)
+    }
+
+    /// Continues with the values of the family that are saved. If the file is damaged, its games cannot be examined.
+    fn resumed(&self, mut unfinished: Unfinished) -> Option<Unfinished> {
+        let Unfinished { family, examination } = &mut unfinished;
+        match Saved::read(self.dir, &family[0]) {
+            Ok(saved) => {
+                saved.into_iter().for_each(|saved| examination.resume(self.means.method, saved));
+                Some(unfinished)
+            }
+            Err(error) => {
+                self.note_failure(family, error);
+                None
+            }
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn note_failure(&self, members: &[Member], error: Error) {
+        let games = members.iter().map(|member| member.rule.name().to_owned()).collect();
+        lock(&self.failed).push(Failure { games, error });
     }
 
     /// Writes the record of a game. A record that exists stays if it has more values, or a proof: it may have gone
     /// beyond `to` because a period was near.
+    ///
+    /// # Errors
+    /// [`Error::Damage`] when the two contradict each other.
     fn write(&self, rule: &Rule, record: Record) -> Result<()> {
-        let record = match self.there.get(&order(rule.name())) {
+        let name = file_name(rule, EXTENSION);
+        let before = self.there.get(&order(rule.name()));
+        if let Some(why) = before.and_then(|before| contradiction(before, &record)) {
+            let other = self.dir.join(&name);
+            return Err(Error::Damage { path: other, offset: 0, damage: Damage::NewRecordContradicts { why } });
+        }
+        let record = match before {
             Some(before) if !further(&record, before) => {
                 Record { to: record.to, time_limit: record.time_limit, ..before.clone() }
             }
             _ => record,
         };
         let text = serde_json::to_string_pretty(&record).expect("numbers and text are JSON") + "\n";
-        let name = file_name(rule);
         self.dir.write_whole(&name, text.as_bytes()).map_err(Error::io("writing", self.dir.join(&name)))?;
         (self.progress)(self.completed.fetch_add(1, Ordering::Relaxed) + 1);
         Ok(())
@@ -129,7 +178,7 @@ impl<'a, P: Fn(usize) + Sync> Surveyor<'a, P> {
         let failed = AtomicBool::new(false);
         let items = Mutex::new(items.into_iter());
         let next = || {
-            let ends = self.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
+            let ends = self.is_stopped() || failed.load(Ordering::Relaxed);
             if ends { None } else { lock(&items).next() }
         };
         let worker = || -> Result<()> {

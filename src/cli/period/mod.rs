@@ -155,10 +155,13 @@ fn in_memory(rule: &Rule, args: &Args, method: Method, quiet: bool) -> Result<Ex
         !stop.load(Ordering::Relaxed)
     };
     let mut search = MemorySearch::new(rule, method);
-    let is_done = search.until_proved(to, go_on)? || search.is_proved() || search.count() >= to;
+    let is_done = search.until_proved(to, go_on)? || {
+        search.search_known()?;
+        search.is_proved() || search.count() >= to
+    };
     meter.end();
     let ending = if is_done { Ending::Done } else { Ending::Stopped { what: Stopped::Searching, to } };
-    conclude(search.subject(), search.finding().expect("a search looks at least once"), ending, args)
+    conclude(search.subject(), search.finding().expect("the values were searched"), ending, args)
 }
 
 fn on_disk(rule: &Rule, dir: &Path, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {

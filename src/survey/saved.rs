@@ -1,0 +1,223 @@
+//! The values of a game whose examination was interrupted, in the directory of the survey.
+//!
+//! A file `FAMILY.values` holds those of the first game of a family that is unfinished. It begins with a JSON object in
+//! one line; two bytes per value follow, in little-endian order.
+//!
+//! Invariant: values are used only if they have the digest that the file states.
+
+use super::families::{Member, representative, space_of_equal};
+use super::pace::Pace;
+use super::record::file_name;
+use crate::error::{Damage, Error, Result};
+use crate::solver::SparseSpace;
+use crate::storage::Dir;
+use crate::table::digest::DigestChain;
+use crate::theory::nimber::index;
+use crate::theory::rule::Rule;
+use serde::{Deserialize, Serialize};
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+/// Extension of the file.
+const EXTENSION: &str = "values";
+
+/// Value of the field `format`.
+const FORMAT: &str = "grundy-survey-values-1";
+
+/// The first line of the file: one field per JSON key.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    format: String,
+    program: String,
+    /// Canonical name of the game.
+    game: String,
+    mask: u16,
+    position: u8,
+    /// Number of values.
+    count: u64,
+    digest: String,
+    seconds: Pace,
+}
+
+/// What is needed to continue an examination.
+#[derive(Debug)]
+pub(super) struct Saved<V> {
+    pub(super) game: Rule,
+    pub(super) space: SparseSpace,
+    pub(super) pace: Pace,
+    /// G(0), G(1), …
+    pub(super) values: V,
+}
+
+/// The name of the file of a game's family.
+fn name(game: &Rule) -> String {
+    file_name(&representative(game).rule, EXTENSION)
+}
+
+/// The file of a game's family, for messages.
+pub(super) fn path(dir: &Dir, game: &Rule) -> PathBuf {
+    dir.join(&name(game))
+}
+
+/// Removes the file of a game's family, if there is one.
+pub(super) fn remove(dir: &Dir, game: &Rule) -> Result<()> {
+    dir.remove(&name(game)).map_err(Error::io("removing", path(dir, game)))
+}
+
+impl Saved<&[u16]> {
+    /// Writes the file of the game's family, atomically and durably.
+    pub(super) fn write(&self, dir: &Dir) -> Result<()> {
+        let head = Head {
+            format: FORMAT.into(),
+            program: crate::PROGRAM.into(),
+            game: self.game.name().into(),
+            mask: self.space.mask,
+            position: self.space.position,
+            count: self.values.len() as u64,
+            digest: digest(self.values),
+            seconds: self.pace,
+        };
+        let mut bytes = serde_json::to_vec(&head).expect("numbers and text are JSON");
+        bytes.push(b'\n');
+        bytes.extend(self.values.iter().flat_map(|value| value.to_le_bytes()));
+        dir.write_whole(&name(&self.game), &bytes).map_err(Error::io("writing", path(dir, &self.game)))
+    }
+}
+
+impl Saved<Vec<u16>> {
+    /// Reads the values that are saved for a game: those of a game of its family whose shift is not greater. Returns
+    /// `None` if there are none.
+    ///
+    /// # Errors
+    /// [`Error::Damage`] if the file is not as this program writes it.
+    pub(super) fn read(dir: &Dir, game: &Member) -> Result<Option<Saved<Vec<u16>>>> {
+        let path = path(dir, &game.rule);
+        let bytes = match dir.read(&name(&game.rule)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            bytes => bytes.map_err(Error::io("reading", &path))?,
+        };
+        let damage = |why| Error::Damage { path, offset: 0, damage: Damage::NotSavedValues { why } };
+        let saved = parse(&bytes, &game.rule).map_err(damage)?;
+        let first = Member::new(saved.game);
+        Ok((first.shift <= game.shift).then(|| Saved {
+            game: game.rule.clone(),
+            values: game.values_from(&first, &saved.values),
+            space: space_of_equal(&game.rule, saved.space),
+            pace: saved.pace,
+        }))
+    }
+}
+
+/// Parses a file of the family of `game`; the error states what is wrong.
+fn parse(bytes: &[u8], game: &Rule) -> std::result::Result<Saved<Vec<u16>>, String> {
+    let line = bytes.iter().position(|&byte| byte == b'\n').ok_or("it has no first line")?;
+    let (head, rest) = (&bytes[..line], &bytes[line + 1..]);
+    let head: Head = serde_json::from_slice(head).map_err(|e| super::record::printable(&e.to_string()))?;
+    let rule = head.game.parse::<Rule>().ok().filter(|_| head.format == FORMAT);
+    let rule = rule.filter(|rule| representative(rule).rule == representative(game).rule);
+    let rule = rule.ok_or("it is not of the family that the file is named after")?;
+    let space = match (head.mask, head.position) {
+        (0, 0) => Some(SparseSpace::NONE),
+        (mask, position) => SparseSpace::new(&rule, mask, position),
+    };
+    let space = space.ok_or("mask and position are not a sparse space of the game")?;
+    let values: Vec<u16> = rest.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
+    if values.len() as u64 != head.count || rest.len() != 2 * index(head.count) {
+        return Err("the number of values is not the one of the first line".into());
+    }
+    if !head.seconds.is_valid() || digest(&values) != head.digest {
+        return Err("the values do not have the digest of the first line".into());
+    }
+    Ok(Saved { game: rule, space, pace: head.seconds, values })
+}
+
+fn digest(values: &[u16]) -> String {
+    let mut chain = DigestChain::new();
+    chain.update(values);
+    chain.digest().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examination::{Examination, Extent, Progress};
+    use super::*;
+    use crate::kernel::Kernel;
+    use crate::solver::{self, Method};
+    use std::cell::Cell;
+
+    const EXTENT: Extent = Extent { to: 20_000, time_limit: None };
+
+    fn method() -> Method {
+        Method::Sparse(Kernel::best())
+    }
+
+    /// Examines a game; `go_on` ends it.
+    fn advanced(game: &str, go_on: impl Fn() -> bool) -> (Examination, Progress) {
+        let mut examination = Examination::new(&game.parse().unwrap(), method(), EXTENT);
+        let progress = examination.advance(u64::MAX, go_on).unwrap();
+        (examination, progress)
+    }
+
+    fn read(dir: &Dir, game: &str) -> Result<Option<Saved<Vec<u16>>>> {
+        Saved::read(dir, &Member::new(game.parse().unwrap()))
+    }
+
+    #[test]
+    fn interrupted_examinations_give_the_record_of_whole_ones() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = Dir::at(home.path());
+        for game in ["0.007", "0.143", "grundy", "kayles", "4.3"] {
+            let whole = advanced(game, || true).0.record().unwrap();
+            for blocks in [0_u32, 1, 2, 5, 9] {
+                let left = Cell::new(blocks);
+                let (first, progress) = advanced(game, || left.replace(left.get().saturating_sub(1)) > 0);
+                if progress == Progress::Interrupted {
+                    first.saved().write(&dir).unwrap();
+                }
+                let mut second = Examination::new(&game.parse().unwrap(), method(), EXTENT);
+                if let Some(saved) = read(&dir, game).unwrap() {
+                    second.resume(method(), saved);
+                }
+                assert_eq!(second.advance(u64::MAX, || true).unwrap(), Progress::Done);
+                assert_eq!(second.record().unwrap(), whole, "{game}, interrupted after {blocks} blocks");
+            }
+        }
+    }
+
+    #[test]
+    fn saved_values_continue_games_of_the_family_with_a_greater_shift() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = Dir::at(home.path());
+        let (shifted, _) = advanced("0.04", || true);
+        shifted.saved().write(&dir).unwrap();
+        assert!(read(&dir, "0.007").unwrap().is_none());
+        let (unshifted, _) = advanced("0.007", || true);
+        unshifted.saved().write(&dir).unwrap();
+        let saved = read(&dir, "0.04").unwrap().unwrap();
+        let expected = solver::values(&saved.game, Method::Definition, saved.values.len()).unwrap();
+        assert!(saved.values.len() > 2000 && saved.values == expected);
+        remove(&dir, &saved.game).unwrap();
+        assert!(read(&dir, "0.04").unwrap().is_none());
+    }
+
+    #[test]
+    fn every_flipped_byte_of_saved_values_is_noticed_or_harmless() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = Dir::at(home.path());
+        let mut examination = Examination::new(&"kayles".parse().unwrap(), method(), EXTENT);
+        examination.advance(1, || true).unwrap();
+        examination.saved().write(&dir).unwrap();
+        let file = path(&dir, &"kayles".parse().unwrap());
+        let good = std::fs::read(&file).unwrap();
+        for place in 0..good.len() {
+            let mut bad = good.clone();
+            bad[place] ^= 0x10;
+            std::fs::write(&file, bad).unwrap();
+            let is_same = |saved: Option<Saved<Vec<u16>>>| saved.unwrap().values == examination.saved().values;
+            assert!(read(&dir, "kayles").map_or(true, is_same), "byte {place}");
+        }
+        std::fs::write(&file, &good[..good.len() - 1]).unwrap();
+        assert!(matches!(read(&dir, "kayles"), Err(Error::Damage { damage: Damage::NotSavedValues { .. }, .. })));
+    }
+}
