@@ -1,8 +1,8 @@
 //! Benchmarks of the jobs of every kernel. Each benchmark first compares all kernels with plain loops.
 //!
 //! `cargo bench --bench kernels` takes less than a minute. The criterion group `kernel` has one benchmark for each job
-//! and kernel; an element is one lookup in one lane (`mark`, `check`, `near`, `clear`), one pair (`find`), or one value
-//! (`recurrence`). The group `constant` measures nothing by criterion; it prints a line for each cost constant:
+//! and kernel; an element is one lookup in one lane (`mark`, `check`, `near`, `clear`), one pair (`find`), one pair and
+//! candidate (`pairs`), or one value (`recurrence`). The group `constant` measures nothing by criterion; it prints a line for each cost constant:
 //!
 //! - `mark_ps(C)`: one marked lookup with C codes considered, per value;
 //! - `check_ps(K)`: one checked lookup with K candidates kept, per value;
@@ -18,7 +18,7 @@ mod support;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use grundy::bench_support::{
     CLEAR_PS, CODE_COUNTS, CheckStages, CodeWindow, ENTERED_TO_COMPARED, KEPT_COUNTS, LANE_COUNT, LookupList, Marks,
-    RecurrenceList, check_ps, enter, find, find_each, find_value, mark_ps,
+    RecurrenceList, WIDE_LANE_COUNT, WIDE_ROW_COUNT, check_ps, enter, find, find_each, find_value, mark_ps, wide_hits,
 };
 use grundy::kernel::Kernel;
 use std::hint::black_box;
@@ -183,6 +183,29 @@ fn kernels(c: &mut Criterion) {
     group.finish();
 }
 
+/// Measures the comparison of all pairs with candidates, as in a game without a sparse space.
+fn all_pairs(c: &mut Criterion) {
+    /// Number of smaller parts.
+    const PARTS: usize = 1 << 14;
+    let mut random = Random::seeded(3);
+    let window: Vec<u16> = (0..PARTS + WIDE_LANE_COUNT).map(|_| byte(&mut random, 128).into()).collect();
+    let small: Vec<u16> = window[..PARTS].to_vec();
+    let mut group = c.benchmark_group("pairs");
+    for kernel in Kernel::available() {
+        // No XOR of a pair exceeds 127; the XOR of the first pair of lane 5 is one of them.
+        let mut rows = [[999; WIDE_LANE_COUNT]; WIDE_ROW_COUNT];
+        rows[1][5] = small[0] ^ window[PARTS + 5];
+        assert_eq!(wide_hits(kernel, &small, (&window, PARTS), &rows), [0, 1 << 5, 0, 0], "{kernel}");
+        for count in 1..=WIDE_ROW_COUNT {
+            group.throughput(Throughput::Elements((PARTS * WIDE_LANE_COUNT * count) as u64));
+            group.bench_function(format!("{count} candidates {kernel}"), |bench| {
+                bench.iter(|| wide_hits(kernel, black_box(&small), (&window, PARTS), &rows[..count]));
+            });
+        }
+    }
+    group.finish();
+}
+
 /// Measures the recurrence kernel with the lookups of .106. The initial values are arbitrary; they hardly change the
 /// time.
 fn recurrence(c: &mut Criterion) {
@@ -254,5 +277,5 @@ fn constants(_: &mut Criterion) {
     report("ENTER_PAIRS", entered / compared, ENTERED_TO_COMPARED, "pairs compared per pair entered");
 }
 
-criterion_group! { name = benches; config = short(); targets = kernels, recurrence, constants }
+criterion_group! { name = benches; config = short(); targets = kernels, all_pairs, recurrence, constants }
 criterion_main!(benches);

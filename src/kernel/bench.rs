@@ -1,6 +1,9 @@
 //! Functions through which benchmarks call the jobs of a kernel. The types hide those of the jobs, which are private.
 
-use super::{BitPlanes, CODES, KEEP, Kernel, LANES, Lanes, NearJob, Probe, Probes, Recurrence, Stage};
+use super::{
+    BitPlanes, CODES, KEEP, Kernel, LANES, Lanes, NearJob, Probe, Probes, Recurrence, Stage, WIDE_LANES, WIDE_ROWS,
+    WidePart, WideParts,
+};
 
 /// Number of consecutive values that a kernel computes at once.
 pub const LANE_COUNT: usize = LANES;
@@ -140,4 +143,25 @@ pub fn find_value(kernel: Kernel, a: &[u16], b: &[u16], wanted: u16) -> Option<u
 #[inline]
 pub fn find_each(kernel: Kernel, a: &[u8], b: &[u8], wanted: &mut Vec<u8>) {
     kernel.find_each(a, b, wanted, |_, _| true);
+}
+
+/// Number of consecutive n for which [`wide_hits`] compares options at once.
+pub const WIDE_LANE_COUNT: usize = WIDE_LANES;
+
+/// Maximum number of rows of candidates of [`wide_hits`].
+pub const WIDE_ROW_COUNT: usize = WIDE_ROWS;
+
+/// Calls `Kernel::wide_hits` for all pairs of consecutive parts: part i, of the value `small[i]`, with the parts
+/// `window[at - i]`, `window[at - i + 1]`, … of the lanes. Bit `lane` of entry k of the result tells whether
+/// `rows[k][lane]` is the XOR of such a pair.
+#[inline]
+#[must_use]
+pub fn wide_hits(
+    kernel: Kernel,
+    small: &[u16],
+    (window, at): (&[u16], usize),
+    rows: &[[u16; WIDE_LANE_COUNT]],
+) -> [u64; WIDE_ROW_COUNT] {
+    let list = small.iter().enumerate().map(|(offset, &value)| WidePart { offset, value });
+    kernel.wide_hits(WideParts { window, at, list }, rows)
 }
