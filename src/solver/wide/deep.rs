@@ -74,6 +74,7 @@ impl WideSolver {
         }
         for target in targets {
             work.exhaustive_searches += 1;
+            self.marks.deep += 1;
             let pair = self.find_pair(n, target, past).map_err(|error| error.for_heap(n))?;
             let Some((part, other)) = pair else { return Ok(Some(target)) };
             work.depth = work.depth.max(part);

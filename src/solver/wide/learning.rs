@@ -78,7 +78,7 @@ pub(super) struct Marks {
     /// An upper bound of the smaller parts of the pairs.
     pub(super) depth: u64,
     /// The number of values at which the pairs were learnt.
-    learnt_at: u64,
+    pub(super) learnt_at: u64,
     /// Where all positions are rare: the stages that are marked.
     pub(super) stages: Checked<MarkedStages>,
     /// Number of candidates per position at a time.
@@ -89,6 +89,8 @@ pub(super) struct Marks {
     pub(super) targets: u64,
     /// Number of these that no pair with a part below [`HEAD_PARTS`] gave.
     pub(super) deep: u64,
+    /// Whether searches often compare all pairs, so that memory should hold all values.
+    pub(super) search_all_pairs: bool,
 }
 
 /// Where all positions are rare: the stages of parts that are marked, and therefore not compared.
@@ -112,7 +114,17 @@ impl Marks {
     pub(super) fn new() -> Marks {
         let parts = Checked::new(Vec::new());
         let stages = Checked::new(MarkedStages { every: 4 * DENSEST, until: 0 });
-        Marks { parts, depth: 0, learnt_at: 0, stages, candidates: WIDE_ROWS, hit: 0, targets: 0, deep: 0 }
+        Marks {
+            parts,
+            depth: 0,
+            learnt_at: 0,
+            stages,
+            candidates: WIDE_ROWS,
+            hit: 0,
+            targets: 0,
+            deep: 0,
+            search_all_pairs: false,
+        }
     }
 
     /// The marked parts whose other parts are at least `least` before each position.
@@ -147,6 +159,7 @@ impl WideSolver {
         let longest = if self.has_space() { u64::MAX } else { REBALANCE };
         if end >= self.marks.learnt_at.saturating_add(longest.min(self.marks.learnt_at)) {
             let values = if self.marks.learnt_at == 0 { 0 } else { end - self.marks.learnt_at };
+            self.marks.search_all_pairs = self.often_searches_all_pairs();
             self.marks.learnt_at = end;
             let mut marks = if self.has_space() {
                 self.learn()

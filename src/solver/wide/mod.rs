@@ -59,8 +59,15 @@ const LONGEST_BATCH: usize = 2048;
 /// Number of positions in a batch, per thread.
 const BATCH_PER_THREAD: usize = 128;
 
-/// Minimum number of last values that memory holds, unless they have been discarded: 32 MiB.
-const HELD: u64 = 1 << 24;
+/// Minimum number of last values that memory holds, unless they have been discarded: 32 MiB, and few in unit tests.
+const HELD: u64 = if cfg!(test) { 1 << 11 } else { 1 << 24 };
+
+/// Maximum number of values, two bytes each, that memory holds where searches often compare all pairs: 2 GiB.
+const MOST_HELD: u64 = 1 << 30;
+
+/// Number of pairs per position, compared on average by searches of all pairs, from which memory holds all values. Two
+/// threads compare them in less than a microsecond.
+const DEEP_PAIRS: u64 = 1 << 14;
 
 /// Maximum number of positions between two returns to the caller.
 const STEP: u64 = 1 << 13;
@@ -98,6 +105,19 @@ impl Classes {
 /// pairs.
 fn is_rare(space: SparseSpace, v: u16, n: u64) -> bool {
     space != SparseSpace::NONE && space.is_rare(v, n)
+}
+
+/// Reads the values of the positions `from..to`.
+///
+/// # Errors
+/// [`Error::Memory`], and any error of reading `past`.
+fn read_from<S: Sequence + ?Sized>(from: u64, to: u64, past: &S) -> Result<Vec<u16>> {
+    let mut values = Vec::new();
+    let memory = Error::Memory { what: "the sequence", bytes: 2 * (to - from) };
+    values.try_reserve_exact(index(to - from)).map_err(|_| memory)?;
+    values.resize(index(to - from), 0);
+    past.read(from, &mut values)?;
+    Ok(values)
 }
 
 /// The lookups of one split: for each rare position r its offset, and the value c ^ G(r).
@@ -176,13 +196,22 @@ impl WideSolver {
     }
 
     /// The first position that memory holds: lookups, moves and marks read no earlier ones. Up to [`HELD`] values more
-    /// make the search for pairs fast.
+    /// make the search for pairs fast, and all values where it often compares all pairs.
     fn horizon<S: Sequence + ?Sized>(&self, past: &S) -> u64 {
         if !self.has_space() {
             return 0;
         }
         let needed = past.len().saturating_sub(super::lookback(&self.rule, self.rare_positions.last()));
-        needed.min(past.len().saturating_sub(HELD).max(past.discarded().end))
+        let held = if self.marks.search_all_pairs && self.end() <= MOST_HELD { self.end() } else { HELD };
+        needed.min(past.len().saturating_sub(held).max(past.discarded().end))
+    }
+
+    /// Whether searches compared all pairs often since the marks were learnt.
+    fn often_searches_all_pairs(&self) -> bool {
+        /// Minimum number of values that are counted.
+        const COUNTED: u64 = 1 << 12;
+        let values = (self.end() - self.marks.learnt_at).max(COUNTED);
+        self.marks.deep * (self.end() / 2) > DEEP_PAIRS * values
     }
 
     /// Whether there is a sparse space; otherwise all positions are rare, and no list holds them.
@@ -231,9 +260,7 @@ impl WideSolver {
     /// Reads the window again from `past`, which holds every value up to the end.
     fn refill<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
         let start = self.horizon(past);
-        let mut values = vec![0; index(past.len() - start)];
-        past.read(start, &mut values)?;
-        self.values = Window::new(start, values);
+        self.values = Window::new(start, read_from(start, past.len(), past)?);
         Ok(())
     }
 
@@ -271,7 +298,11 @@ impl WideSolver {
         work: &mut Work,
         out: &mut Vec<u16>,
     ) -> Result<()> {
+        self.marks.search_all_pairs |= self.often_searches_all_pairs();
         let horizon = self.horizon(past);
+        if horizon < self.values.start() {
+            self.refill(past)?;
+        }
         self.values.evictable_agrees_with(horizon, past)?;
         self.values.forget_before(horizon);
         let from = self.end();

@@ -1,7 +1,7 @@
 //! The near options of one position, and its value.
 
-use super::WideSolver;
 use super::far::{FarLane, Run, Searched};
+use super::{WideSolver, read_from};
 use crate::error::{Error, Result};
 use crate::kernel::WidePart;
 use crate::solver::Work;
@@ -59,12 +59,8 @@ impl WideSolver {
         };
         if self.values.start() > 0 {
             // The lookups of the new rare position read all values from G(1) on.
-            let mut values = Vec::new();
-            let memory = Error::Memory { what: "the sequence", bytes: 2 * n };
-            values.try_reserve_exact(index(n)).map_err(|_| memory)?;
-            values.resize(index(n), 0);
             let all = Joined { past, recent: &self.values, end: n };
-            all.read(0, &mut values).map_err(|error| error.for_heap(n))?;
+            let values = read_from(0, n, &all).map_err(|error| error.for_heap(n))?;
             self.values = Window::new(0, values);
         }
         self.enter(n, rare);

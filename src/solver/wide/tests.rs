@@ -2,7 +2,7 @@ use super::WideSolver;
 use super::far::Run;
 use crate::kernel::Kernel;
 use crate::solver::block::BlockLimits;
-use crate::solver::{Engine, Method, Parallelism, SequenceStats, Solver, SparseSpace, Work};
+use crate::solver::{self, Engine, Method, Parallelism, SequenceStats, Solver, SparseSpace, Work};
 use crate::support::Random;
 use crate::theory::definition;
 use crate::theory::rule::{Leaves, Move, Rule};
@@ -108,6 +108,34 @@ fn values_left_open_by_a_partial_search_are_searched_again() {
     lane.searched.is_complete = false;
     assert!(!lane.open.is_empty());
     assert_eq!(wide.near_value(&lane, run, past, &mut Work::default()).unwrap(), value);
+}
+
+/// Memory holds the last values of .106 alone until searches often compare all pairs. The byte streams give the expected
+/// values.
+#[test]
+fn memory_holds_all_values_where_searches_compare_all_pairs() {
+    let rule: Rule = ".106".parse().unwrap();
+    let expected = solver::values(&rule, Method::default(), 182_000).unwrap();
+    let (mask, position) = rule.known().unwrap().space.unwrap();
+    let space = SparseSpace::new(&rule, mask, position).unwrap();
+    for deep in [0, u64::from(u32::MAX)] {
+        let mut values = expected[..180_000].to_vec();
+        let max_value = *values.iter().max().unwrap();
+        let rare_positions = space.rare_positions(0, &values).collect();
+        let stats = SequenceStats { rare_positions, max_value, ..SequenceStats::default() };
+        let mut wide = WideSolver::new(&rule, space, Kernel::best(), stats, values.as_slice()).unwrap();
+        assert!(wide.values.start() > 0);
+        let limits = BlockLimits { end: 0, longest: 1 << 12, threads: Parallelism::of_pool().in_pool() };
+        while values.len() < expected.len() {
+            let mut more = Vec::new();
+            let limits = BlockLimits { end: values.len() as u64 + 500, ..limits };
+            wide.step(values.as_slice(), limits, &mut Work::default(), &mut more).unwrap();
+            values.extend(more);
+            wide.check_memory(values.as_slice()).unwrap();
+            wide.marks.deep += deep;
+        }
+        assert_eq!((values == expected, wide.values.start() == 0), (true, deep > 0), "{deep}");
+    }
 }
 
 /// A marked stage is not compared, so a change of their choice must not pass.
