@@ -15,6 +15,8 @@ pub mod storage;
 
 pub mod table;
 
+pub mod find;
+
 pub mod checkpoint;
 
 pub mod run;

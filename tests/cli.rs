@@ -313,6 +313,80 @@ fn man_pages_and_completions_name_the_commands() {
     assert!(dirs.path().join("grundy-run.1").exists());
 }
 
+/// The answers for a run, and for a game computed on the spot, are those of a look at every value.
+#[test]
+fn find_gives_what_a_look_at_every_value_gives() {
+    let dirs = tempfile::tempdir().unwrap();
+    let path = dirs.path().join("run");
+    let dir = path.to_str().unwrap();
+    run_well("grundy", &path, &["--to", "3000"]);
+    let g = defined("grundy", 3000);
+    let (from, to) = (10, 2500);
+    let some: Vec<(usize, u16)> = (from..to).map(|n| (n, g[n])).collect();
+    let largest = some.iter().map(|&(_, value)| value).max().unwrap();
+    let at = |value: u16| some.iter().filter(move |&&(_, other)| other == value);
+    let rows = |keep: &dyn Fn(usize, u16) -> bool| {
+        some.iter().filter(|&&(n, v)| keep(n, v)).map(|(n, v)| format!("{n} {v}\n")).collect::<String>()
+    };
+    let is_record = |n: usize, v: u16| g[from..n].iter().all(|&before| before < v);
+    let first = |none: &str| {
+        let line = |v| format!("{v} {}\n", at(v).next().map_or_else(|| none.to_owned(), |(n, _)| n.to_string()));
+        (0..=largest).map(line).collect::<String>()
+    };
+    let histogram: String = (0..=largest).map(|v| format!("{v} {}\n", at(v).count())).collect();
+    let is_rare = |n: usize, v: u16| n == 0 || (v & 0x1fe).count_ones().is_multiple_of(2);
+    let expected = [
+        ("--zeros", rows(&|_, v| v == 0)),
+        ("--value=3..5", rows(&|_, v| v == 3 || v == 4)),
+        ("--records", rows(&is_record)),
+        ("--rares", rows(&is_rare)),
+        ("--first", first("-")),
+        (
+            "--histogram",
+            histogram.lines().filter(|line| !line.ends_with(" 0")).map(|line| format!("{line}\n")).collect(),
+        ),
+    ];
+    for (question, rows) in expected {
+        for source in [dir, "grundy"] {
+            assert_eq!(
+                stdout_of(&["-q", "find", source, question, "--range", "10..2500"]),
+                rows,
+                "{source} {question}"
+            );
+        }
+    }
+    let found = |question: &str, format: &str| {
+        stdout_of(&["-q", "find", dir, question, "--range", "10..2500", "--format", format])
+    };
+    let line = |text: &str, i: usize| text.lines().nth(i).unwrap().to_owned();
+    let zeros: Vec<usize> = at(0).map(|&(n, _)| n).collect();
+    let numbered: String = (1..).zip(&zeros).map(|(i, n)| format!("{i} {n}\n")).collect();
+    assert_eq!(found("--zeros", "bfile"), numbered);
+    assert_eq!(
+        line(&found("--zeros", "csv"), 0) + &line(&found("--zeros", "csv"), 1),
+        format!("n,value{},0", zeros[0])
+    );
+    assert_eq!(line(&found("--zeros", "json"), 0), format!("{{\"n\":{},\"value\":0}}", zeros[0]));
+    assert_eq!(line(&found("--histogram", "csv"), 1), format!("0,{}", zeros.len()));
+    assert_eq!(found("--histogram", "bfile"), histogram);
+    let absent = (0..largest).find(|&v| at(v).next().is_none()).unwrap();
+    assert_eq!(line(&found("--first", "csv"), usize::from(absent) + 1), format!("{absent},"));
+    let object: serde_json::Value = serde_json::from_str(&line(&found("--first", "json"), absent.into())).unwrap();
+    assert_eq!((object["value"].as_u64(), object["n"].is_null()), (Some(absent.into()), true));
+    assert_eq!(found("--first", "bfile").lines().count(), usize::from(absent));
+}
+
+#[test]
+fn find_refuses_questions_without_an_answer() {
+    fails(2, &["find", "grundy"], &["--zeros", "--rares"]);
+    fails(2, &["find", "grundy", "--zeros", "--first"], &["--first"]);
+    fails(2, &["find", "nim", "--zeros"], &["nim"]);
+    fails(2, &["-q", "find", ".4", "--rares", "--range", "0..5000"], &["no sparse space"]);
+    fails(2, &["find", "grundy", "--value", "65536"], &["65536"]);
+    fails(2, &["find", "grundy", "--zeros", "--verify"], &["--verify"]);
+    fails(1, &["find", "none/here", "--zeros"], &["none/here"]);
+}
+
 #[test]
 fn closed_stdout_is_no_error() {
     let dirs = tempfile::tempdir().unwrap();
@@ -398,6 +472,7 @@ fn a_directory_without_write_permission_can_be_read() {
         &["verify", dir],
         &["verify", dir, "--level", "definition"],
         &["export", dir, "--format", "csv"],
+        &["find", dir, "--histogram"],
     ] {
         stdout_of(arguments);
     }

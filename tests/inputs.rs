@@ -154,10 +154,11 @@ fn reading_a_run_never_blocks_on_a_special_file() {
     let home = tempfile::tempdir().unwrap();
     let good = home.path().join("good");
     run_well(".6", &good, &["--to", "3000", "--width", "u8"]);
-    let commands: [&[&str]; 8] = [
+    let commands: [&[&str]; 9] = [
         &["status", "DIR"],
         &["values", "DIR", "0..5"],
         &["export", "DIR", "--format", "csv"],
+        &["find", "DIR", "--zeros"],
         &["verify", "DIR"],
         &["period", "DIR"],
         &["play", "DIR", "5"],

@@ -125,6 +125,13 @@ fn readers_refuse_freed_values_and_read_the_rest() {
         fails(1, &output_on(&["verify"], dir, &["--range", range]), &places);
     }
     fails(1, &output_on(&["export", "--format", "npy"], dir, &[]), &places);
+    fails(1, &output_on(&["find"], dir, &["--zeros"]), &places);
+    // The summary of the discarded values has their rare positions.
+    for range in ["0..90000000", "67108800..83886090", "70000000..80000000"] {
+        let rare = |dir: &Path| text(&output_on(&["find", "--rares", "--range", range], dir, &[]).stdout);
+        assert_eq!(rare(dir), rare(whole), "{range}");
+    }
+    assert!(text(&output_on(&["find", "--rares"], dir, &[]).stdout).lines().count() > 10);
     // The options of a position above the discarded ones include discarded values.
     fails(1, &output_on(&["verify", "--level", "definition"], dir, &["--range", "89999999"]), &places);
     // The command prints no value before it finds that the moves are discarded.

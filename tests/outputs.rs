@@ -86,11 +86,13 @@ fn no_output_is_written_to_or_among_the_files_of_a_run() {
         for format in ["bfile", "csv", "npy", "jsonl"] {
             fails(1, &["export", run, "--format", format, "-o", target], &["writing"]);
         }
+        fails(1, &["find", run, "--zeros", "-o", target], &["writing"]);
         fails(1, &["tune", "-o", target], &["writing"]);
         fails(1, &["-q", "period", "kayles", "--certificate", target], &["writing"]);
         fails(1, &["merge", &survey, "-o", target], &["writing"]);
     }
     fails(1, &["export", run, "--format", "npy", "-o", &place.path("hard")], &["a file of the run"]);
+    fails(1, &["find", run, "--zeros", "-o", &place.path("hard")], &["a file of the run"]);
     for dir in [run.as_str(), &place.path("dir")] {
         fails(1, &["-q", "survey", "--digits", "1", "-o", dir], &["is a run directory"]);
         fails(1, &["generate", "man", "-o", dir], &["is a run directory"]);

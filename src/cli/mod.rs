@@ -11,6 +11,7 @@ mod advice;
 mod board;
 mod cpu;
 mod export;
+mod find;
 mod games;
 mod generate;
 mod graph;
@@ -67,6 +68,8 @@ enum Command {
     Values(values::Args),
     /// Write the values of a run in another format.
     Export(export::Args),
+    /// Find zeros, records, first positions, counts of values or rare positions of a sequence.
+    Find(find::Args),
     /// Check a run or a certificate independently of the process that wrote it.
     Verify(verify::Args),
     /// Find the period of a game and prove it.
@@ -202,6 +205,7 @@ fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Status(args) => status::status(&args),
         Command::Values(args) => values::values(&args, quiet),
         Command::Export(args) => export::export(&args, quiet),
+        Command::Find(args) => find::find(&args, quiet),
         Command::Play(args) => play::play(&args, quiet),
         Command::Rectangle(args) => rectangle::rectangle(&args, quiet),
         Command::Graph(args) => graph::graph(&args),

@@ -5,10 +5,11 @@ use super::progress::Meter;
 use super::source::Source;
 use super::{KernelChoice, Usage};
 use anyhow::Result;
+use grundy::Error;
 use grundy::run::RunReader;
+use grundy::solver::{Solver, SparseSpace};
 use grundy::theory::definition::{Sequence, for_each_piece};
 use grundy::theory::rule::Rule;
-use grundy::{Error, solver};
 use std::ops::Range;
 use std::path::Path;
 
@@ -78,6 +79,11 @@ pub(super) fn open(dir: &Path, verify: bool, quiet: bool) -> Result<RunReader> {
 
 /// Computes the first `count` values of a game, in memory.
 pub(super) fn computed(rule: &Rule, count: u64, quiet: bool) -> Result<Vec<u16>> {
+    Ok(computed_with_space(rule, count, quiet)?.0)
+}
+
+/// [`computed`], with the sparse space in use after the last value.
+pub(super) fn computed_with_space(rule: &Rule, count: u64, quiet: bool) -> Result<(Vec<u16>, SparseSpace)> {
     if count > MAX_VALUES {
         let text = format!(
             "{count} values are too many to compute in memory (at most 2^32); 'grundy run {rule} --to {count}' \
@@ -93,12 +99,13 @@ pub(super) fn computed(rule: &Rule, count: u64, quiet: bool) -> Result<Vec<u16>>
     let mut values = Vec::new();
     // Reserve all memory now, so that a shortage is reported before any work is done.
     values.try_reserve_exact(length).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * count })?;
-    let values = solver::extend(rule, method, values, length, |n| {
+    let mut solver = Solver::new(rule, method, None, values.as_slice())?;
+    solver.extend_to(&mut values, count, |n| {
         meter.at(n, String::new);
         true
     })?;
     meter.end();
-    Ok(values)
+    Ok((values, solver.space()))
 }
 
 fn print<S: Sequence + ?Sized>(values: &S, args: &Args) -> Result<()> {

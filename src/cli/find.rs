@@ -1,0 +1,249 @@
+//! `grundy find`: what people publish about a sequence, read from a run or computed in memory.
+
+use super::number;
+use super::output::Output;
+use super::progress::Meter;
+use super::source::Source;
+use super::values::{COMPUTED, computed_with_space, open};
+use super::{Usage, complain};
+use anyhow::Result;
+use clap::ValueEnum;
+use grundy::find::{Question, Row, rows};
+use grundy::run::RunReader;
+use grundy::solver::SparseSpace;
+use grundy::theory::definition::Sequence;
+use grundy::theory::rule::Rule;
+use std::io::{IsTerminal, Write};
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// Number of values of a game that are searched without `--range`.
+const USUAL: u64 = 1 << 20;
+
+/// Arguments of `grundy find`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: grundy find runs/grundy --zeros\n         \
+                        grundy find grundy --first --range 0..1e7 --format csv -o first.csv\n         \
+                        grundy find runs/grundy --rares --format bfile -o rares.txt\n\
+                        Rows: 'n value' with --zeros, --value, --records and --rares; 'value n' with --first, where '-'\n\
+                        means that the value does not occur; 'value number' with --histogram.\n\
+                        In a b-file, the positions are numbered from 1; --first and --histogram are indexed by the value.\n\
+                        A position n is rare if G(n) is in the smaller class of the run's sparse space: nearly all\n\
+                        values are in the other class ('grundy status' states the space). Rare positions are found\n\
+                        among discarded values as well.\n\
+                        For a run, checks the journal and reads the table as it is; --verify checks the table first.")]
+pub(crate) struct Args {
+    /// Game, or run directory (./x is always a directory).
+    #[arg(value_name = "GAME|DIR")]
+    source: String,
+    #[command(flatten)]
+    wanted: Wanted,
+    /// Range of n to search [default: all committed values of a run, the first 2^20 of a game].
+    #[arg(long, value_name = "A..B", value_parser = number::range)]
+    range: Option<Range<u64>>,
+    /// Format to write.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// File to write; '-' is stdout [default: stdout].
+    #[arg(short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Verify the run's table against the digests in the journal first; exit with status 3 if a byte was altered. Only
+    /// with DIR.
+    #[arg(long)]
+    verify: bool,
+}
+
+/// What to find.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct Wanted {
+    /// Find the positions with value 0, where the player to move loses.
+    #[arg(long)]
+    zeros: bool,
+    /// Find the positions whose value is greater than all values before it in the range.
+    #[arg(long)]
+    records: bool,
+    /// Find the first position of each value, and the values that do not occur.
+    #[arg(long)]
+    first: bool,
+    /// Count the positions of each value.
+    #[arg(long)]
+    histogram: bool,
+    /// Find the rare positions of the sparse space, with their values.
+    #[arg(long)]
+    rares: bool,
+    /// Find the positions of a value V, or of the values V to W-1.
+    #[arg(long, value_name = "V[..W]", value_parser = number::range)]
+    value: Option<Range<u64>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Two numbers a line, separated by a blank.
+    Text,
+    /// Comma-separated, with a header line.
+    Csv,
+    /// JSON Lines, one object per row.
+    Json,
+    /// OEIS b-file: "n a(n)", one space, LF.
+    Bfile,
+}
+
+impl Wanted {
+    /// The question about a game whose values were computed with this sparse space.
+    fn question(&self, rule: &Rule, space: SparseSpace) -> Result<Question> {
+        if let Some(value) = &self.value {
+            let last = value.end.saturating_sub(1).min(u16::MAX.into());
+            let value_of = |v: u64| u16::try_from(v).map_err(|_| Usage(format!("--value {v}: values are below 65536")));
+            return Ok(Question::Values(value_of(value.start)?..=value_of(last)?));
+        }
+        // Few values are computed without a space.
+        let known = rule.known().and_then(|known| known.space);
+        let known = known.and_then(|(mask, position)| SparseSpace::new(rule, mask, position));
+        let space = Some(space).filter(|&space| space != SparseSpace::NONE).or(known);
+        Ok(match self {
+            Wanted { zeros: true, .. } => Question::Values(0..=0),
+            Wanted { records: true, .. } => Question::Records,
+            Wanted { first: true, .. } => Question::First,
+            Wanted { histogram: true, .. } => Question::Histogram,
+            _ => Question::Rare(
+                space.ok_or_else(|| Usage(format!("{rule}: no sparse space is known, so no position is rare")))?,
+            ),
+        })
+    }
+}
+
+pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
+    let output = args.output.as_deref().map_or_else(|| Ok(Output::stdout()), Output::to)?;
+    super::start_threads()?;
+    match Source::find(&args.source)? {
+        Source::Directory(dir) => {
+            output.refuse_files_of(&dir)?;
+            let view = open(&dir, args.verify, quiet)?;
+            let question = args.wanted.question(&view.rule, view.space())?;
+            let range = args.range.clone().unwrap_or(0..view.len());
+            write(&output, args, &question, |see, row| of_run(&view, range, &question, see, row), quiet)
+        }
+        Source::Game(_) if args.verify => Err(Usage(COMPUTED.into()).into()),
+        Source::Game(rule) => {
+            let range = args.range.clone().unwrap_or(0..USUAL);
+            if rule.is_nim() {
+                return Err(Usage("nim: G(n) = n for all n, so there is nothing to find".into()).into());
+            }
+            let (values, space) = computed_with_space(&rule, range.end, quiet)?;
+            let question = args.wanted.question(&rule, space)?;
+            write(&output, args, &question, |see, row| rows(values.as_slice(), range, &question, see, row), quiet)
+        }
+    }
+}
+
+/// What receives the position reached, and what receives a row.
+type See<'a> = &'a mut dyn FnMut(u64) -> Result<()>;
+type Give<'a> = &'a mut dyn FnMut(Row) -> Result<()>;
+
+/// The rows of a run. The rare positions among discarded values are those of the discard summary.
+fn of_run(view: &RunReader, range: Range<u64>, question: &Question, see: See<'_>, row: Give<'_>) -> Result<()> {
+    let gone = view.discarded();
+    let gone = gone.start.clamp(range.start, range.end)..gone.end.clamp(range.start, range.end);
+    if gone.is_empty() || !matches!(question, Question::Rare(_)) {
+        return rows(view, range, question, see, row);
+    }
+    rows(view, range.start..gone.start, question, &mut *see, &mut *row)?;
+    let discarded = view.discarded_stats()?.rare_positions.into_iter();
+    discarded.filter(|(n, _)| gone.contains(n)).try_for_each(|(n, value)| row(Row::At { n, value }))?;
+    rows(view, gone.end..range.end, question, see, row)
+}
+
+/// Writes the rows that `search` gives, and shows how far it is.
+fn write(
+    output: &Output,
+    args: &Args,
+    question: &Question,
+    search: impl FnOnce(See<'_>, Give<'_>) -> Result<()>,
+    quiet: bool,
+) -> Result<()> {
+    // No progress bar between rows on the same terminal.
+    let mut meter = Meter::new(quiet || output.is_stdout() && std::io::stdout().is_terminal());
+    meter.begin("searching", args.range.as_ref().map_or(0, |range| range.start), None);
+    let mut table = Table { format: args.format, index: 0, gap: None };
+    let written = output.write(|out| {
+        table.begin(question, out)?;
+        let mut see = |n| {
+            meter.at(n, String::new);
+            Ok(())
+        };
+        search(&mut see, &mut |row| table.row(row, out))
+    });
+    meter.end();
+    if let Some(value) = table.gap {
+        complain!("grundy: warning: the value {value} does not occur, so the b-file ends before it");
+    }
+    written
+}
+
+/// The rows in a format.
+struct Table {
+    format: Format,
+    /// The number of rows of a b-file so far; where rows are indexed by the value, the next index.
+    index: u64,
+    /// The first value that does not occur, where the b-file ends.
+    gap: Option<u16>,
+}
+
+impl Table {
+    fn begin(&self, question: &Question, out: &mut dyn Write) -> Result<()> {
+        let header = match question {
+            Question::First => "value,n",
+            Question::Histogram => "value,count",
+            _ => "n,value",
+        };
+        if self.format == Format::Csv {
+            writeln!(out, "{header}")?;
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, row: Row, out: &mut dyn Write) -> Result<()> {
+        match (self.format, row) {
+            (Format::Bfile, row) => self.line(row, out)?,
+            (Format::Text, Row::At { n, value }) => writeln!(out, "{n} {value}")?,
+            (Format::Text, Row::First { value, n: Some(n) }) => writeln!(out, "{value} {n}")?,
+            (Format::Text, Row::First { value, n: None }) => writeln!(out, "{value} -")?,
+            (Format::Text, Row::Count { value, count }) => writeln!(out, "{value} {count}")?,
+            (Format::Csv, Row::At { n, value }) => writeln!(out, "{n},{value}")?,
+            (Format::Csv, Row::First { value, n: Some(n) }) => writeln!(out, "{value},{n}")?,
+            (Format::Csv, Row::First { value, n: None }) => writeln!(out, "{value},")?,
+            (Format::Csv, Row::Count { value, count }) => writeln!(out, "{value},{count}")?,
+            (Format::Json, Row::At { n, value }) => writeln!(out, "{{\"n\":{n},\"value\":{value}}}")?,
+            (Format::Json, Row::First { value, n }) => {
+                writeln!(out, "{}", serde_json::json!({ "value": value, "n": n }))?;
+            }
+            (Format::Json, Row::Count { value, count }) => {
+                writeln!(out, "{{\"value\":{value},\"count\":{count}}}")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the line of a b-file, whose indices have no gaps.
+    fn line(&mut self, row: Row, out: &mut dyn Write) -> Result<()> {
+        match row {
+            Row::At { n, .. } => {
+                self.index += 1;
+                writeln!(out, "{} {n}", self.index)?;
+            }
+            Row::First { value, n: Some(n) } if self.gap.is_none() => writeln!(out, "{value} {n}")?,
+            Row::First { value, .. } => {
+                self.gap.get_or_insert(value);
+            }
+            Row::Count { value, count } => {
+                for absent in self.index..value.into() {
+                    writeln!(out, "{absent} 0")?;
+                }
+                self.index = u64::from(value) + 1;
+                writeln!(out, "{value} {count}")?;
+            }
+        }
+        Ok(())
+    }
+}
