@@ -63,7 +63,6 @@ fn unparsable_arguments_are_usage_errors() {
     fails(2, &["run", "kayles", "--threads", "0", "--dir", dir], &["--threads"]);
     fails(2, &["run", "kayles", "--kernel", "abacus", "--dir", dir], &["abacus"]);
     fails(2, &["values", "kayles", "5..5"], &["empty"]);
-    fails(2, &["values", "kayles"], &["RANGE"]);
     fails(2, &["kayle"], &["kayle"]);
     fails(2, &["values", "kayle", "3"], &["kayle"]);
     fails(2, &["status"], &["DIR"]);
@@ -311,6 +310,47 @@ fn man_pages_and_completions_name_the_commands() {
     let dirs = tempfile::tempdir().unwrap();
     stdout_of(&["generate", "man", "-o", dirs.path().to_str().unwrap()]);
     assert!(dirs.path().join("grundy-run.1").exists());
+}
+
+#[test]
+fn export_computes_a_game_and_shifts_and_comments_b_files() {
+    let g = defined("kayles", 10_001);
+    let export = |more: &[&str]| stdout_of(&[&["-q", "export", "kayles", "--format"], more].concat());
+    assert!(export(&["csv"]) == format!("n,value\n{}", lines(&g, |n, v| format!("{n},{v}"))));
+    assert_eq!(export(&["bfile", "--range", "1..4", "--offset", "-1"]), "0 1\n1 2\n2 3\n");
+    assert_eq!(export(&["bfile", "--range", "0..2", "--offset", "5"]), "5 0\n6 1\n");
+    let commented = export(&["bfile", "--range", "0..3", "--comment"]);
+    let (comment, rows) = commented.split_at(commented.find("\n0 ").unwrap() + 1);
+    assert_eq!(rows, "0 0\n1 1\n2 2\n");
+    assert!(comment.lines().all(|line| line.starts_with("# ")), "{comment}");
+    let dirs = tempfile::tempdir().unwrap();
+    run_well("kayles", dirs.path(), &["--to", "3"]);
+    let status = stdout_of(&["status", dirs.path().to_str().unwrap(), "--json"]);
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    for word in [grundy::PROGRAM, "--range 0..3 --comment", "0.77: G(0) to G(2)", status["digest"].as_str().unwrap()] {
+        assert!(comment.contains(word), "{comment} has no {word}");
+    }
+    fails(2, &["export", "kayles", "--format", "csv", "--offset", "1"], &["--offset"]);
+    fails(2, &["export", "kayles", "--format", "npy", "--comment"], &["--comment"]);
+    fails(2, &["export", "kayles", "--format", "csv", "--verify"], &["--verify"]);
+}
+
+#[test]
+fn values_without_a_range_are_the_first_hundred_in_rows_of_ten() {
+    let g = defined("grundy", 100);
+    let printed = stdout_of(&["-q", "values", "grundy"]);
+    let mut rows = printed.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(rows.next().unwrap(), ["n", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]);
+    for (first, row) in (0..100).step_by(10).zip(rows) {
+        let values: Vec<u16> = row[1..].iter().map(|value| value.parse().unwrap()).collect();
+        assert_eq!((row[0].parse(), values.as_slice()), (Ok(first), &g[first..first + 10]));
+    }
+    assert_eq!(printed.lines().count(), 11);
+    let dirs = tempfile::tempdir().unwrap();
+    run_well("kayles", dirs.path(), &["--to", "13"]);
+    let dir = dirs.path().to_str().unwrap();
+    assert_eq!(stdout_of(&["values", dir]).lines().last(), Some("10   2  6  4"));
+    assert_eq!(stdout_of(&["values", dir, "--json"]).lines().last(), Some(r#"{"n":12,"value":4}"#));
 }
 
 /// The answers for a run, and for a game computed on the spot, are those of a look at every value.

@@ -128,9 +128,19 @@ fn misere_play_is_refused_by_name_with_exit_status_2() {
     }
 }
 
-/// Every command that reads a run directory, with the other arguments that it needs.
-fn readers(dir: &str) -> [Vec<&str>; 3] {
-    [vec!["status", dir], vec!["export", dir, "--format", "csv"], vec!["verify", dir]]
+/// The commands that read a run directory and take no game instead.
+fn readers(dir: &str) -> [Vec<&str>; 2] {
+    [vec!["status", dir], vec!["verify", dir]]
+}
+
+/// The commands that take a game or a run directory, with the other arguments that they need.
+fn readers_of_either(source: &str) -> [Vec<&str>; 4] {
+    [
+        vec!["values", source, "5"],
+        vec!["export", source, "--format", "csv"],
+        vec!["find", source, "--zeros"],
+        vec!["period", source],
+    ]
 }
 
 #[test]
@@ -157,8 +167,7 @@ fn directory_of_runs_given_as_a_run_is_refused_with_their_list() {
         run_well("kayles", &home.path().join(name), &["--to", "10"]);
     }
     let listed = format!("there are runs in {} and 2 more", names[..10].join(", "));
-    let period = vec!["period", "./runs"];
-    for arguments in readers("runs").iter().chain([&period]) {
+    for arguments in readers("runs").iter().chain(&readers_of_either("./runs")) {
         let (status, _, stderr) = within(home.path(), arguments);
         assert!(status == 1 && stderr.contains("no run here"), "{arguments:?}: {stderr}");
         assert!(stderr.replace("./", "").contains(&listed), "{arguments:?}: {stderr}");
@@ -173,13 +182,13 @@ fn advice_never_creates_a_run_with_a_misspelled_name() {
     std::fs::create_dir(home.path().join("plain")).unwrap();
     std::fs::write(home.path().join("file"), "").unwrap();
     for typed in ["TYPO.json", "runs", "runs/grudny", "plain", "file", "./kayles", "a\u{1b}[31m/b"] {
-        for arguments in readers(typed).into_iter().chain([vec!["values", typed, "5"], vec!["period", typed]]) {
+        for arguments in readers(typed).into_iter().chain(readers_of_either(typed)) {
             let (status, stdout, stderr) = within(home.path(), &arguments);
             if (arguments[0], typed) == ("verify", "file") {
                 continue; // a file is a certificate, or refused as one
             }
             let is_name = !typed.contains('/') && !home.path().join(typed).exists();
-            let expected = if is_name && ["values", "period"].contains(&arguments[0]) { 2 } else { 1 };
+            let expected = if is_name && !["status", "verify"].contains(&arguments[0]) { 2 } else { 1 };
             assert_eq!(status, expected, "{arguments:?}: {stderr}");
             assert!(stdout.is_empty() && !stderr.contains("grundy run"), "{arguments:?}: {stderr}");
             assert!(!stderr.contains('\u{1b}'), "{arguments:?}: {stderr}");

@@ -1,38 +1,53 @@
-//! `grundy export`: write the values of a run in another format.
+//! `grundy export`: write the values of a run, or of a game, in another format.
 
-use super::number;
 use super::output::Output;
 use super::progress::Meter;
-use super::values::open;
+use super::source::Source;
+use super::values::{COMPUTED, computed, open};
+use super::{Usage, number};
 use anyhow::Result;
 use clap::ValueEnum;
-use grundy::run::RunReader;
+use grundy::table::digest::DigestChain;
 use grundy::table::npy_header;
-use grundy::theory::definition::{Sequence, for_each_piece};
+use grundy::theory::definition::{Prefix, Sequence, for_each_piece};
+use grundy::theory::rule::Rule;
 use std::io::{IsTerminal, Write};
 use std::ops::Range;
 use std::path::PathBuf;
 
+/// Number of values of a game that are written without `--range`.
+const USUAL: u64 = 10_001;
+
 /// Arguments of `grundy export`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy export runs/grundy --format bfile --range 0..200001 -o b002188.txt\n         \
+                        grundy export .07 --format bfile --offset -1 --range 1..10002 -o b002187.txt\n         \
                         grundy export runs/grundy --format npy --verify -o values.npy\n\
-                        Checks the journal and reads the table as it is; --verify checks the table first.\n\
+                        For a run, checks the journal and reads the table as it is; --verify checks the table first.\n\
                         The file appears under its name when it is complete. It keeps the mode of the file that it\n\
                         replaces. Files in a run directory are refused.")]
 pub(crate) struct Args {
-    /// Run directory.
-    dir: PathBuf,
+    /// Game, or run directory (./x is always a directory).
+    #[arg(value_name = "GAME|DIR")]
+    source: String,
     /// Format to write.
     #[arg(long, value_enum)]
     format: Format,
-    /// Range of n to write [default: all committed values].
+    /// Range of n to write [default: all committed values of a run, the first 10,001 of a game].
     #[arg(long, value_name = "A..B", value_parser = number::range)]
     range: Option<Range<u64>>,
+    /// Write n + K instead of n in a b-file; K may be negative.
+    #[arg(long, value_name = "K", default_value = "0", allow_negative_numbers = true)]
+    offset: i64,
+    /// Begin a b-file or a CSV file with lines of '#' that name the program, the command, the game and the digest of the
+    /// values.
+    #[arg(long)]
+    comment: bool,
     /// File to write; '-' is stdout [default: stdout].
     #[arg(short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Verify the table against the digests in the journal first; exit with status 3 if a byte was altered.
+    /// Verify the run's table against the digests in the journal first; exit with status 3 if a byte was altered. Only
+    /// with DIR.
     #[arg(long)]
     verify: bool,
 }
@@ -49,22 +64,72 @@ enum Format {
     Jsonl,
 }
 
+/// The values to write.
+struct Values<'a> {
+    rule: &'a Rule,
+    all: &'a dyn Sequence,
+    /// The largest of all values.
+    largest: u16,
+    /// The positions to write.
+    range: Range<u64>,
+}
+
 pub(crate) fn export(args: &Args, quiet: bool) -> Result<()> {
-    let dir = super::source::run_directory(&args.dir)?;
+    let is_bfile = args.format == Format::Bfile;
+    if args.offset != 0 && !is_bfile {
+        return Err(Usage("--offset is for --format bfile".into()).into());
+    }
+    if args.comment && !is_bfile && args.format != Format::Csv {
+        return Err(Usage("--comment is for --format bfile or csv".into()).into());
+    }
+    let source = Source::find(&args.source)?;
     let output = args.output.as_deref().map_or_else(|| Ok(Output::stdout()), Output::to)?;
-    output.refuse_files_of(dir)?;
-    let view = open(dir, args.verify, quiet)?;
-    let range = args.range.clone().unwrap_or(0..view.len());
-    view.require(range.start, range.end)?;
-    let size = Size::of(&view, args.format, &range);
+    match source {
+        Source::Directory(dir) => {
+            output.refuse_files_of(&dir)?;
+            let view = open(&dir, args.verify, quiet)?;
+            let range = args.range.clone().unwrap_or(0..view.len());
+            let largest = view.contents.last.max_value;
+            write_to(&output, &Values { rule: &view.rule, all: &view, largest, range }, args, quiet)
+        }
+        Source::Game(_) if args.verify => Err(Usage(COMPUTED.into()).into()),
+        Source::Game(rule) => {
+            let range = args.range.clone().unwrap_or(0..USUAL);
+            let values = computed(&rule, range.end, quiet)?;
+            let largest = values.iter().copied().max().unwrap_or(0);
+            let all = Prefix { of: values.as_slice(), count: range.end };
+            write_to(&output, &Values { rule: &rule, all: &all, largest, range }, args, quiet)
+        }
+    }
+}
+
+fn write_to(output: &Output, values: &Values<'_>, args: &Args, quiet: bool) -> Result<()> {
+    let Range { start, end } = values.range;
+    values.all.require(start, end)?;
+    let size = Size::of(values, args);
     output.require_room(size.least)?;
-    tracing::info!("{}: {} values to {}, {}", view.rule, range.end - range.start, output.name(), size.in_words());
+    tracing::info!("{}: {} values to {}, {}", values.rule, end - start, output.name(), size.in_words());
     // No progress bar between values on the same terminal.
     let mut meter = Meter::new(quiet || output.is_stdout() && std::io::stdout().is_terminal());
-    meter.begin("exporting", range.start, Some(range.end));
-    let written = output.write(|out| write(&view, args.format, range, &mut meter, out));
+    meter.begin("exporting", start, Some(end));
+    let written = output.write(|out| write(values, args, &mut meter, out));
     meter.end();
     written
+}
+
+/// The lines of `--comment`.
+fn comment(values: &Values<'_>) -> Result<String> {
+    let Range { start, end } = values.range;
+    let mut chain = DigestChain::new();
+    for_each_piece(values.all, start, end, |_, piece| {
+        chain.update(piece);
+        Ok(())
+    })?;
+    let command: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let command = grundy::error::printable(&command.join(" "));
+    let (program, rule, digest) = (grundy::PROGRAM, values.rule, chain.digest());
+    let last = end.saturating_sub(1);
+    Ok(format!("# {program}\n# grundy {command}\n# {rule}: G({start}) to G({last}), digest {digest}\n"))
 }
 
 /// Bounds on the size of an exported range, in bytes; equal if the size is known exactly.
@@ -75,11 +140,11 @@ struct Size {
 }
 
 impl Size {
-    /// Bounds the size of `range` in `format`. The largest value, which the journal records, bounds the number of
-    /// digits of each value.
-    fn of(view: &RunReader, format: Format, range: &Range<u64>) -> Size {
-        let count = range.end - range.start;
-        let (header, line) = match format {
+    /// Bounds the size of the values in the format, without a comment. The largest value bounds the number of digits of
+    /// each.
+    fn of(values: &Values<'_>, args: &Args) -> Size {
+        let count = values.range.end - values.range.start;
+        let (header, line) = match args.format {
             Format::Bfile => (0, "n v\n".len() - 2),
             Format::Csv => ("n,value\n".len(), "n,v\n".len() - 2),
             Format::Jsonl => (0, "{\"n\":n,\"value\":v}\n".len() - 2),
@@ -88,9 +153,15 @@ impl Size {
                 return Size { least: size, most: size };
             }
         };
-        let most_digits = u64::from(view.contents.last.max_value.checked_ilog10().unwrap_or(0)) + 1;
-        let rest = (header as u64).saturating_add(digits(range)).saturating_add(count.saturating_mul(line as u64));
-        Size { least: rest.saturating_add(count), most: rest.saturating_add(count.saturating_mul(most_digits)) }
+        // An offset may shorten or lengthen each n.
+        let (shorter, longer) = if args.offset == 0 { (0, 0) } else { (20 * count, 20 * count) };
+        let most_digits = u64::from(values.largest.checked_ilog10().unwrap_or(0)) + 1;
+        let rest =
+            (header as u64).saturating_add(digits(&values.range)).saturating_add(count.saturating_mul(line as u64));
+        Size {
+            least: rest.saturating_add(count).saturating_sub(shorter),
+            most: rest.saturating_add(count.saturating_mul(most_digits)).saturating_add(longer),
+        }
     }
 
     fn in_words(self) -> String {
@@ -112,24 +183,22 @@ fn digits(range: &Range<u64>) -> u64 {
     (1..=20).fold(0u64, |sum, digits| sum.saturating_add(with(digits).saturating_mul(u64::from(digits))))
 }
 
-fn write<S: Sequence + ?Sized>(
-    values: &S,
-    format: Format,
-    range: Range<u64>,
-    meter: &mut Meter,
-    out: &mut dyn Write,
-) -> Result<()> {
-    match format {
+fn write(values: &Values<'_>, args: &Args, meter: &mut Meter, out: &mut dyn Write) -> Result<()> {
+    let Range { start, end } = values.range;
+    if args.comment {
+        out.write_all(comment(values)?.as_bytes())?;
+    }
+    match args.format {
         Format::Csv => out.write_all(b"n,value\n")?,
-        Format::Npy => out.write_all(&npy_header("'<u2'", range.end - range.start, 128))?,
+        Format::Npy => out.write_all(&npy_header("'<u2'", end - start, 128))?,
         Format::Bfile | Format::Jsonl => {}
     }
     let mut result = Ok(());
-    for_each_piece(values, range.start, range.end, |from, piece| {
+    for_each_piece(values.all, start, end, |from, piece| {
         if result.is_ok() {
             meter.at(from, String::new);
-            result = (from..).zip(piece).try_for_each(|(n, v)| match format {
-                Format::Bfile => writeln!(out, "{n} {v}"),
+            result = (from..).zip(piece).try_for_each(|(n, v)| match args.format {
+                Format::Bfile => writeln!(out, "{} {v}", i128::from(n) + i128::from(args.offset)),
                 Format::Csv => writeln!(out, "{n},{v}"),
                 Format::Npy => out.write_all(&v.to_le_bytes()),
                 Format::Jsonl => writeln!(out, "{{\"n\":{n},\"value\":{v}}}"),

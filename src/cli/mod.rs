@@ -66,7 +66,7 @@ enum Command {
     Status(status::Args),
     /// Print values, one "n value" per line.
     Values(values::Args),
-    /// Write the values of a run in another format.
+    /// Write the values of a run or a game in another format.
     Export(export::Args),
     /// Find zeros, records, first positions, counts of values or rare positions of a sequence.
     Find(find::Args),

@@ -13,12 +13,16 @@ use grundy::theory::rule::Rule;
 use std::ops::Range;
 use std::path::Path;
 
+/// Number of values that are printed without a range.
+const USUAL: u64 = 100;
+
 /// Maximum number of values computed in memory, two bytes each.
 const MAX_VALUES: u64 = 1 << 32;
 
 /// Arguments of `grundy values`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: grundy values kayles 0..100\n         \
+#[command(after_help = "Example: grundy values kayles\n         \
+                        grundy values kayles 0..1000\n         \
                         grundy values runs/grundy 1e6 7250049\n         \
                         grundy values runs/grundy 0..100 --verify\n\
                         For a run, checks the journal and reads the table as it is; --verify checks the table first.")]
@@ -26,8 +30,8 @@ pub(crate) struct Args {
     /// Game, or run directory (./x is always a directory).
     #[arg(value_name = "GAME|DIR")]
     source: String,
-    /// Values to print: half-open ranges A..B of n, or single n.
-    #[arg(required = true, value_name = "RANGE", value_parser = number::range)]
+    /// Values to print: half-open ranges A..B of n, or single n [default: the first hundred, in rows of ten].
+    #[arg(value_name = "RANGE", value_parser = number::range)]
     ranges: Vec<Range<u64>>,
     /// Print JSON Lines: {"n":0,"value":0}
     #[arg(long)]
@@ -40,8 +44,16 @@ pub(crate) struct Args {
 
 pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
     match Source::find(&args.source)? {
-        Source::Directory(dir) => print(&open(&dir, args.verify, quiet)?, args),
+        Source::Directory(dir) => {
+            let view = open(&dir, args.verify, quiet)?;
+            if args.ranges.is_empty() {
+                print_first(&view.values(0..view.len().min(USUAL))?, args)
+            } else {
+                print(&view, args)
+            }
+        }
         Source::Game(_) if args.verify => Err(Usage(COMPUTED.into()).into()),
+        Source::Game(rule) if args.ranges.is_empty() => print_first(&computed(&rule, USUAL, quiet)?, args),
         Source::Game(rule) if rule.is_nim() => super::nim::values(&args.ranges, args.json),
         Source::Game(rule) => {
             let count = args.ranges.iter().map(|r| r.end).max().unwrap_or(0);
@@ -49,6 +61,23 @@ pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
             print(values.as_slice(), args)
         }
     }
+}
+
+/// Prints the first values: in rows of ten below their last digits, or as JSON Lines.
+fn print_first(values: &[u16], args: &Args) -> Result<()> {
+    if args.json {
+        let first = 0..values.len() as u64;
+        return print(values, &Args { ranges: vec![first], source: args.source.clone(), ..*args });
+    }
+    let width = values.iter().max().map_or(1, |value| value.to_string().len());
+    super::output::print(|out| {
+        let row = |cells: Vec<String>| cells.iter().map(|cell| format!("  {cell:>width$}")).collect::<String>();
+        writeln!(out, " n {}", row((0..10).map(|digit| digit.to_string()).collect()))?;
+        for (tens, values) in values.chunks(10).enumerate() {
+            writeln!(out, "{:>2} {}", 10 * tens, row(values.iter().map(u16::to_string).collect()))?;
+        }
+        Ok(())
+    })
 }
 
 /// The usage error for `--verify` without a run.
