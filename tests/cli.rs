@@ -65,7 +65,6 @@ fn unparsable_arguments_are_usage_errors() {
     fails(2, &["values", "kayles", "5..5"], &["empty"]);
     fails(2, &["kayle"], &["kayle"]);
     fails(2, &["values", "kayle", "3"], &["kayle"]);
-    fails(2, &["status"], &["DIR"]);
     assert_eq!(output_of(&[]).status.code(), Some(2));
     assert!(!path.exists(), "a usage error makes no directory");
 }
@@ -244,7 +243,7 @@ fn status_as_json_has_the_documented_keys_and_integers() {
     assert_eq!(object["max_at"], g.iter().position(|&v| v == largest).unwrap());
     assert_eq!((&object["game"], &object["count"]), (&"0.77".into(), &5000.into()));
     let for_people = stdout_of(&["status", dir]);
-    assert!(for_people.contains("0.77") && for_people.contains("5000"), "{for_people}");
+    assert!(for_people.contains("0.77") && for_people.contains("5,000 (G(0) to G(4,999))"), "{for_people}");
 }
 
 #[test]
@@ -310,6 +309,31 @@ fn man_pages_and_completions_name_the_commands() {
     let dirs = tempfile::tempdir().unwrap();
     stdout_of(&["generate", "man", "-o", dirs.path().to_str().unwrap()]);
     assert!(dirs.path().join("grundy-run.1").exists());
+}
+
+#[test]
+fn status_lists_the_runs_and_reports_several() {
+    let home = tempfile::tempdir().unwrap();
+    let within = |arguments: &[&str]| grundy(arguments).current_dir(home.path()).output().unwrap();
+    let none = within(&["status"]);
+    assert_eq!((none.status.code(), text(&none.stdout).as_str()), (Some(2), ""), "{}", text(&none.stderr));
+    for (game, to) in [("grundy", "2000"), ("kayles", "5000")] {
+        let output = within(&["run", game, "--to", to, "--json"]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let dir = format!("runs/{}", if game == "kayles" { "0.77" } else { game });
+        assert_eq!(output.stdout, within(&["status", &dir, "--json"]).stdout);
+    }
+    let listed = text(&within(&["status"]).stdout);
+    let lines: Vec<&str> = listed.lines().collect();
+    assert!(lines.len() == 2 && lines[0].starts_with("runs/0.77") && lines[0].contains("5,000 values"), "{listed}");
+    assert!(lines[1].starts_with("runs/grundy") && lines[1].contains("2,000 values"), "{listed}");
+    let both = text(&within(&["status", "runs/0.77", "runs/grundy"]).stdout);
+    assert_eq!(both.lines().filter(|line| line.starts_with("game ")).count(), 2, "{both}");
+    assert!(
+        both.contains("10, the last at 70 (n is rare if an even number of bits of G(n) are in the mask)"),
+        "{both}"
+    );
+    assert_eq!(within(&["status", "runs/none", "runs/grundy"]).status.code(), Some(1));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::progress::Meter;
 use super::{Compute, default_directory};
 use anyhow::Result;
 use clap::ValueEnum;
-use grundy::run::Run;
+use grundy::run::{Outcome, Run};
 use grundy::table::Width;
 use grundy::theory::rule::Rule;
 use std::path::{Path, PathBuf};
@@ -41,6 +41,9 @@ pub(crate) struct Args {
     /// Roll back to the last valid record if the run is damaged.
     #[arg(long)]
     rollback: bool,
+    /// Print one JSON object at the end, as 'status --json'.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -66,8 +69,19 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     let outcome = configured(args, rule.as_ref(), &dir)?.observer(&mut meter).stop(&stop).run();
     meter.end();
     let outcome = outcome?;
-    let progress = outcome.progress;
-    let printed = super::output::print(|out| {
+    let printed = if args.json { super::status::object(&dir) } else { summary(&outcome, &dir) };
+    if outcome.stopped {
+        super::complain!("stopped; to resume: {}", resume_command(&outcome.rule, &dir, args.to));
+        return Ok(ExitCode::from(130));
+    }
+    printed?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what a run contains now.
+fn summary(outcome: &Outcome, dir: &Path) -> Result<()> {
+    let progress = &outcome.progress;
+    super::output::print(|out| {
         Ok(writeln!(
             out,
             "{}: {} values in {} ({} new); {} rare positions, the last at {}; largest value {} at {}",
@@ -80,13 +94,7 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
             progress.max_value,
             progress.max_at
         )?)
-    });
-    if outcome.stopped {
-        super::complain!("stopped; to resume: {}", resume_command(&outcome.rule, &dir, args.to));
-        return Ok(ExitCode::from(130));
-    }
-    printed?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// The run that the arguments describe.

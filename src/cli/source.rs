@@ -134,7 +134,7 @@ fn has_journal(dir: &Path) -> bool {
 const EXAMINED: usize = 10_000;
 
 /// The directories in `dir` that hold runs, sorted.
-fn runs_in(dir: &Path) -> Vec<PathBuf> {
+pub(super) fn runs_in(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().take(EXAMINED).flatten();
     let mut runs: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| has_journal(path)).collect();
     runs.sort_unstable();

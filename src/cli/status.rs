@@ -1,18 +1,23 @@
 //! `grundy status`: show what a run contains, from its last record, and which checks its values have passed.
 
+use super::Usage;
 use anyhow::Result;
 use grundy::checkpoint::journal::{self, Checks, Contents, Record};
 use grundy::period::exclude::{self, Excluded};
 use grundy::run::RunReader;
+use grundy::solver::SparseSpace;
 use grundy::table::Width;
 use grundy::theory::definition::Sequence;
+use indicatif::{DecimalBytes, HumanCount, HumanDuration};
 use serde::Serialize;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Arguments of `grundy status`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: grundy status runs/grundy --json\n\
+#[command(after_help = "Example: grundy status\n         \
+                        grundy status runs/grundy --json\n\
                         JSON keys: game count width mask position rares last_rare max_value max_at escapes digest\n\
                         checks errors suspect strategy time seconds kept excluded.\n\
                         'rares' is the number of rare positions, 'last_rare' the last of them; 'suspect' is the n\n\
@@ -25,27 +30,71 @@ use std::path::PathBuf;
                         Exit status 3 if a file of the run is missing or shorter than the journal says; 'grundy\n\
                         verify' checks every byte.")]
 pub(crate) struct Args {
-    /// Run directory.
-    dir: PathBuf,
+    /// Run directories [default: list the runs in runs/, one line each].
+    #[arg(value_name = "DIR")]
+    dirs: Vec<PathBuf>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn status(args: &Args) -> Result<()> {
-    let contents = journal::read(super::source::run_directory(&args.dir)?)?;
+    if args.dirs.is_empty() {
+        return list(args.json);
+    }
+    // All directories are reported; the first error decides the exit status.
+    let results: Vec<Result<()>> = args.dirs.iter().enumerate().map(|(i, dir)| status_of(dir, args.json, i)).collect();
+    results.into_iter().collect()
+}
+
+/// Prints the state of a run, the `i`-th in the list.
+fn status_of(dir: &Path, json: bool, i: usize) -> Result<()> {
+    let contents = journal::read(super::source::run_directory(dir)?)?;
     let record = &contents.last;
     // Opening the run compares the lengths of its files with the journal. If they are damaged, status still prints the
     // journal, then reports the damage.
-    let view = RunReader::open(&args.dir);
+    let view = RunReader::open(dir);
     let excluded = view.as_ref().ok().and_then(excluded);
     super::output::print(|out| {
-        if args.json {
+        if json {
             return super::output::object(out, &Object::of(record, excluded.as_ref()));
         }
-        Ok(write!(out, "{}", Report { contents: &contents, excluded: excluded.as_ref() })?)
+        let gap = if i > 0 { "\n" } else { "" };
+        Ok(write!(out, "{gap}{}", Report { contents: &contents, excluded: excluded.as_ref() })?)
     })?;
     Ok(view.map(drop)?)
+}
+
+/// Lists the runs in the directory of all runs, one line each.
+fn list(json: bool) -> Result<()> {
+    let runs = super::source::runs_in(Path::new(super::RUNS));
+    if runs.is_empty() {
+        return Err(Usage(format!("there are no runs in {}/; name a run directory DIR", super::RUNS)).into());
+    }
+    let read = |dir: &PathBuf| (dir.display().to_string(), journal::read(dir));
+    let runs: Vec<_> = runs.iter().map(read).collect();
+    let width = runs.iter().map(|(dir, _)| dir.chars().count()).max().unwrap_or(0);
+    super::output::print(|out| {
+        for (dir, contents) in &runs {
+            match contents {
+                Ok(Contents { last, .. }) if json => super::output::object(out, &Object::of(last, None))?,
+                Ok(Contents { last, .. }) => {
+                    let (count, time) = (HumanCount(last.count).to_string(), last.time.escape_default());
+                    writeln!(out, "{dir:<width$}  {count:>18} values  largest {:>5}  {time}", last.max_value)?;
+                }
+                Err(_) if json => {}
+                Err(_) => writeln!(out, "{dir:<width$}  cannot be read; see 'grundy status {dir}'")?,
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Prints the object of `status --json` for a run.
+pub(super) fn object(dir: &Path) -> Result<()> {
+    let contents = journal::read(dir)?;
+    let view = RunReader::open(dir)?;
+    super::output::print(|out| super::output::object(out, &Object::of(&contents.last, excluded(&view).as_ref())))
 }
 
 /// The object of `status --json`: one field per key.
@@ -126,11 +175,11 @@ impl fmt::Display for Report<'_> {
             ("game", record.game.escape_default().to_string()),
             ("values", values(record)),
             ("kept", kept(record)),
-            ("width", width(record)),
+            ("table", width(record)),
             ("space", space(record)),
             ("strategy", strategy(record)),
-            ("rare positions", format!("{}, the last at {}", record.rares, record.last_rare)),
-            ("largest value", format!("{} at {}", record.max_value, record.max_at)),
+            ("rare positions", rare_positions(record)),
+            ("largest value", format!("{} at {}", record.max_value, HumanCount(record.max_at))),
             ("periods", periods(self.excluded)),
             ("digest", record.digest.escape_default().to_string()),
             ("proved", checks(record, PROVED)),
@@ -138,39 +187,51 @@ impl fmt::Display for Report<'_> {
             ("failed checks", failed_checks(record)),
             ("written by", format!("{}, kernel {}", record.program.escape_default(), record.kernel.escape_default())),
             ("last record", record.time.escape_default().to_string()),
-            ("computing time", format!("{} s", record.seconds)),
-            ("commits", self.contents.records.to_string()),
+            ("computing time", computing_time(record)),
+            ("commits", HumanCount(self.contents.records).to_string()),
         ];
         for (name, value) in lines {
-            writeln!(f, "{name:>15}  {value}")?;
+            writeln!(f, "{name:<14}  {value}")?;
         }
         if self.contents.torn.is_some() {
-            writeln!(f, "{:>15}  the last record is incomplete; the next run removes it", "note")?;
+            writeln!(f, "{:<14}  the last record is incomplete; the next run removes it", "note")?;
         }
         Ok(())
     }
 }
 
+fn computing_time(record: &Record) -> String {
+    let time = HumanDuration(Duration::from_secs(record.seconds));
+    format!("{} s ({time})", HumanCount(record.seconds))
+}
+
 fn values(record: &Record) -> String {
     match record.count {
         0 => "0 (none is committed yet)".to_owned(),
-        count => format!("{count} (G(0) to G({}))", count - 1),
+        count => format!("{} (G(0) to G({}))", HumanCount(count), HumanCount(count - 1)),
     }
 }
 
 fn kept(record: &Record) -> String {
-    let ranges: Vec<String> = record.kept.iter().map(|(from, to)| format!("{from}..{to}")).collect();
-    let ranges = ranges.join(" and ");
+    let range = |(from, to): &(u64, u64)| format!("{}..{}", HumanCount(*from), HumanCount(*to));
+    let ranges = record.kept.iter().map(range).collect::<Vec<String>>().join(" and ");
     match record.keep {
-        Some(keep) => format!("{ranges} (the first values, and at least the last {keep})"),
+        Some(keep) => format!("{ranges} (the first values, and at least the last {})", HumanCount(keep)),
         None => ranges,
     }
 }
 
+/// The length of the tables.
 fn width(record: &Record) -> String {
+    /// Length of an entry of the list of large values, in bytes.
+    const ESCAPE: u64 = 10;
+    let kept: u64 = record.kept.iter().map(|(from, to)| to - from).sum();
     match record.width {
-        Width::U8 => format!("u8, and {} values of 255 or more", record.escapes),
-        Width::U16 => "u16".into(),
+        Width::U8 => {
+            let size = DecimalBytes(kept.saturating_add(ESCAPE.saturating_mul(record.escapes)));
+            format!("{size}: one byte per value (u8), and a list of {} values from 255 on", HumanCount(record.escapes))
+        }
+        Width::U16 => format!("{}: two bytes per value (u16)", DecimalBytes(kept.saturating_mul(2))),
     }
 }
 
@@ -179,6 +240,19 @@ fn space(record: &Record) -> String {
         0 => "none".to_owned(),
         mask => format!("mask {mask:#x}, position term {}", record.position),
     }
+}
+
+/// The number of rare positions, and which they are.
+fn rare_positions(record: &Record) -> String {
+    let space = record.game.parse().ok().and_then(|rule| SparseSpace::new(&rule, record.mask, record.position));
+    let Some(space) = space else { return "all, because there is no sparse space".to_owned() };
+    let (count, last) = (HumanCount(record.rares), HumanCount(record.last_rare));
+    let parity = |n| if space.is_rare(0, n) { "even" } else { "odd" };
+    let which = match (parity(2), parity(1)) {
+        (even, odd) if even == odd => format!("an {even} number of bits of G(n) are in the mask"),
+        (even, odd) => format!("at even n an {even}, at odd n an {odd} number of bits of G(n) are in the mask"),
+    };
+    format!("{count}, the last at {last} (n is rare if {which})")
 }
 
 fn strategy(record: &Record) -> String {
@@ -192,10 +266,11 @@ fn periods(excluded: Option<&Excluded>) -> String {
     let Some(largest) = multiples.last() else {
         return format!("no period is ruled out by the zeros among the first {examined} values");
     };
-    let count = multiples.len();
+    let (count, largest, examined) = (multiples.len(), HumanCount(*largest), HumanCount(*examined));
     format!(
         "no divisor of {count} numbers up to {largest}, by the zeros among the first {examined} values; the least period \
-         left is {least_left}"
+         left is {}",
+        HumanCount(*least_left)
     )
 }
 
@@ -218,7 +293,7 @@ fn checks(record: &Record, kinds: &[(&str, &str)]) -> String {
     let mut counts = Vec::new();
     for (key, what) in kinds {
         if let Some(number) = record.checks.get(key).filter(|number| *number > 0) {
-            counts.push(format!("{number} {what}"));
+            counts.push(format!("{} {what}", HumanCount(number)));
         }
     }
     counts.join(", ")
