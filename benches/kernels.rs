@@ -1,8 +1,9 @@
 //! Benchmarks of the jobs of every kernel. Each benchmark first compares all kernels with plain loops.
 //!
 //! `cargo bench --bench kernels` takes less than a minute. The criterion group `kernel` has one benchmark for each job
-//! and kernel; an element is one lookup in one lane (`mark`, `check`, `near`, `clear`), one pair (`find`), one pair and
-//! candidate (`pairs`), or one value (`recurrence`). The group `constant` measures nothing by criterion; it prints a line for each cost constant:
+//! and kernel; an element is one lookup in one lane (`mark`, `check`, `near`, `clear`) or one pair (`find`). The group
+//! `pairs` compares all pairs with candidates; an element is one pair and candidate. In the group `recurrence` an
+//! element is one value. The group `constant` measures nothing by criterion; it prints a line for each cost constant:
 //!
 //! - `mark_ps(C)`: one marked lookup with C codes considered, per value;
 //! - `check_ps(K)`: one checked lookup with K candidates kept, per value;

@@ -75,7 +75,7 @@ enum Part {
 /// What the pieces so far contributed.
 struct Answer<'a> {
     question: &'a Question,
-    /// The number of each value, for [`Question::Histogram`]; whether it occurred, for [`Question::First`].
+    /// The number of each value, for [`Question::Histogram`] and [`Question::First`].
     counts: Vec<u64>,
     first: Vec<Option<u64>>,
     /// The largest value so far.

@@ -153,15 +153,16 @@ impl Size {
                 return Size { least: size, most: size };
             }
         };
-        // An offset may shorten or lengthen each n.
-        let (shorter, longer) = if args.offset == 0 { (0, 0) } else { (20 * count, 20 * count) };
+        let shift = |n: u64| n.checked_add_signed(args.offset);
+        let (digits, signs) = match (shift(values.range.start), shift(values.range.end)) {
+            (Some(start), Some(end)) => (digits(&(start..end)), 0),
+            // Some numbers are negative: at most 20 characters more than a digit each.
+            _ => (count, count.saturating_mul(20)),
+        };
         let most_digits = u64::from(values.largest.checked_ilog10().unwrap_or(0)) + 1;
-        let rest =
-            (header as u64).saturating_add(digits(&values.range)).saturating_add(count.saturating_mul(line as u64));
-        Size {
-            least: rest.saturating_add(count).saturating_sub(shorter),
-            most: rest.saturating_add(count.saturating_mul(most_digits)).saturating_add(longer),
-        }
+        let rest = (header as u64).saturating_add(digits).saturating_add(count.saturating_mul(line as u64));
+        let most = rest.saturating_add(count.saturating_mul(most_digits)).saturating_add(signs);
+        Size { least: rest.saturating_add(count), most }
     }
 
     fn in_words(self) -> String {

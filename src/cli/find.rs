@@ -8,13 +8,14 @@ use super::values::{COMPUTED, computed_with_space, open};
 use super::{Usage, complain};
 use anyhow::Result;
 use clap::ValueEnum;
+use grundy::Error;
 use grundy::find::{Question, Row, rows};
 use grundy::run::RunReader;
 use grundy::solver::SparseSpace;
 use grundy::theory::definition::Sequence;
 use grundy::theory::rule::Rule;
 use std::io::{IsTerminal, Write};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 
 /// Number of values of a game that are searched without `--range`.
@@ -28,9 +29,9 @@ const USUAL: u64 = 1 << 20;
                         Rows: 'n value' with --zeros, --value, --records and --rares; 'value n' with --first, where '-'\n\
                         means that the value does not occur; 'value number' with --histogram.\n\
                         In a b-file, the positions are numbered from 1; --first and --histogram are indexed by the value.\n\
-                        A position n is rare if G(n) is in the smaller class of the run's sparse space: nearly all\n\
-                        values are in the other class ('grundy status' states the space). Rare positions are found\n\
-                        among discarded values as well.\n\
+                        A position n is rare if n is 0, or if G(n) is in the smaller class of the sparse space: nearly\n\
+                        all values are in the other class ('grundy status' states the space of a run). Rare positions\n\
+                        are found among discarded values as well.\n\
                         For a run, checks the journal and reads the table as it is; --verify checks the table first.")]
 pub(crate) struct Args {
     /// Game, or run directory (./x is always a directory).
@@ -90,14 +91,20 @@ enum Format {
 }
 
 impl Wanted {
+    /// The values of `--value`.
+    fn values(&self) -> Result<Option<RangeInclusive<u16>>> {
+        let Some(value) = &self.value else { return Ok(None) };
+        let first = u16::try_from(value.start);
+        let first = first.map_err(|_| Usage(format!("--value {}: values are below 65536", value.start)))?;
+        Ok(Some(first..=u16::try_from(value.end - 1).unwrap_or(u16::MAX)))
+    }
+
     /// The question about a game whose values were computed with this sparse space.
     fn question(&self, rule: &Rule, space: SparseSpace) -> Result<Question> {
-        if let Some(value) = &self.value {
-            let last = value.end.saturating_sub(1).min(u16::MAX.into());
-            let value_of = |v: u64| u16::try_from(v).map_err(|_| Usage(format!("--value {v}: values are below 65536")));
-            return Ok(Question::Values(value_of(value.start)?..=value_of(last)?));
+        if let Some(values) = self.values()? {
+            return Ok(Question::Values(values));
         }
-        // Few values are computed without a space.
+        // The solver computes the first values without a space.
         let known = rule.known().and_then(|known| known.space);
         let known = known.and_then(|(mask, position)| SparseSpace::new(rule, mask, position));
         let space = Some(space).filter(|&space| space != SparseSpace::NONE).or(known);
@@ -106,15 +113,16 @@ impl Wanted {
             Wanted { records: true, .. } => Question::Records,
             Wanted { first: true, .. } => Question::First,
             Wanted { histogram: true, .. } => Question::Histogram,
-            _ => Question::Rare(
-                space.ok_or_else(|| Usage(format!("{rule}: no sparse space is known, so no position is rare")))?,
-            ),
+            _ => Question::Rare(space.ok_or_else(|| {
+                Usage(format!("{rule}: no sparse space is known, so rare positions are not defined"))
+            })?),
         })
     }
 }
 
 pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
     let output = args.output.as_deref().map_or_else(|| Ok(Output::stdout()), Output::to)?;
+    args.wanted.values()?;
     super::start_threads()?;
     match Source::find(&args.source)? {
         Source::Directory(dir) => {
@@ -122,7 +130,14 @@ pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
             let view = open(&dir, args.verify, quiet)?;
             let question = args.wanted.question(&view.rule, view.space())?;
             let range = args.range.clone().unwrap_or(0..view.len());
-            write(&output, args, &question, |see, row| of_run(&view, range, &question, see, row), quiet)
+            let (from, to, count) = (range.start, range.end, view.len());
+            match question {
+                Question::Rare(_) if to > count => return Err(Error::Range { from, to, count }.into()),
+                Question::Rare(_) => {}
+                _ => view.require(from, to)?,
+            }
+            let search = |see: See<'_>, row: Give<'_>| of_run(&view, range.clone(), &question, see, row);
+            write(&output, args.format, (&question, &range), search, quiet)
         }
         Source::Game(_) if args.verify => Err(Usage(COMPUTED.into()).into()),
         Source::Game(rule) => {
@@ -132,7 +147,8 @@ pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
             }
             let (values, space) = computed_with_space(&rule, range.end, quiet)?;
             let question = args.wanted.question(&rule, space)?;
-            write(&output, args, &question, |see, row| rows(values.as_slice(), range, &question, see, row), quiet)
+            let search = |see: See<'_>, row: Give<'_>| rows(values.as_slice(), range.clone(), &question, see, row);
+            write(&output, args.format, (&question, &range), search, quiet)
         }
     }
 }
@@ -157,15 +173,15 @@ fn of_run(view: &RunReader, range: Range<u64>, question: &Question, see: See<'_>
 /// Writes the rows that `search` gives, and shows how far it is.
 fn write(
     output: &Output,
-    args: &Args,
-    question: &Question,
+    format: Format,
+    (question, range): (&Question, &Range<u64>),
     search: impl FnOnce(See<'_>, Give<'_>) -> Result<()>,
     quiet: bool,
 ) -> Result<()> {
     // No progress bar between rows on the same terminal.
     let mut meter = Meter::new(quiet || output.is_stdout() && std::io::stdout().is_terminal());
-    meter.begin("searching", args.range.as_ref().map_or(0, |range| range.start), None);
-    let mut table = Table { format: args.format, index: 0, gap: None };
+    meter.begin("searching", range.start, Some(range.end));
+    let mut table = Table { format, index: 0, gap: None };
     let written = output.write(|out| {
         table.begin(question, out)?;
         let mut see = |n| {

@@ -64,7 +64,7 @@ enum Command {
     Run(run::Args),
     /// Show what a run contains and which checks its values have passed.
     Status(status::Args),
-    /// Print values, one "n value" per line.
+    /// Print values, one "n value" per line, or the first hundred in rows.
     Values(values::Args),
     /// Write the values of a run or a game in another format.
     Export(export::Args),

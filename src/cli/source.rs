@@ -155,6 +155,6 @@ fn list(runs: &[PathBuf]) -> Option<String> {
 }
 
 /// A path in a form that is safe to print in a message.
-fn printable(path: &Path) -> String {
+pub(super) fn printable(path: &Path) -> String {
     error::printable(&path.display().to_string())
 }

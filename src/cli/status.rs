@@ -3,6 +3,7 @@
 use super::Usage;
 use anyhow::Result;
 use grundy::checkpoint::journal::{self, Checks, Contents, Record};
+use grundy::error::{Error, Kind};
 use grundy::period::exclude::{self, Excluded};
 use grundy::run::RunReader;
 use grundy::solver::SparseSpace;
@@ -33,7 +34,7 @@ pub(crate) struct Args {
     /// Run directories [default: list the runs in runs/, one line each].
     #[arg(value_name = "DIR")]
     dirs: Vec<PathBuf>,
-    /// Print one JSON object.
+    /// Print one JSON object per run.
     #[arg(long)]
     json: bool,
 }
@@ -44,7 +45,20 @@ pub(crate) fn status(args: &Args) -> Result<()> {
     }
     // All directories are reported; the first error decides the exit status.
     let results: Vec<Result<()>> = args.dirs.iter().enumerate().map(|(i, dir)| status_of(dir, args.json, i)).collect();
-    results.into_iter().collect()
+    gravest(results.into_iter().filter_map(Result::err).collect())
+}
+
+/// Returns the first error that is damage, or else the first one, and prints the others.
+fn gravest(mut errors: Vec<anyhow::Error>) -> Result<()> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let is_damage = |error: &anyhow::Error| error.downcast_ref().map(Error::kind) == Some(Kind::Damage);
+    let gravest = errors.remove(errors.iter().position(is_damage).unwrap_or(0));
+    for error in errors {
+        super::complain!("grundy: error: {error:#}");
+    }
+    Err(gravest)
 }
 
 /// Prints the state of a run, the `i`-th in the list.
@@ -71,23 +85,23 @@ fn list(json: bool) -> Result<()> {
     if runs.is_empty() {
         return Err(Usage(format!("there are no runs in {}/; name a run directory DIR", super::RUNS)).into());
     }
-    let read = |dir: &PathBuf| (dir.display().to_string(), journal::read(dir));
-    let runs: Vec<_> = runs.iter().map(read).collect();
-    let width = runs.iter().map(|(dir, _)| dir.chars().count()).max().unwrap_or(0);
+    let read = |dir: &PathBuf| (super::source::printable(dir), journal::read(dir).map(|contents| contents.last));
+    let (readable, damaged): (Vec<_>, Vec<_>) = runs.iter().map(read).partition(|(_, record)| record.is_ok());
+    let width = readable.iter().map(|(dir, _)| dir.chars().count()).max().unwrap_or(0);
     super::output::print(|out| {
-        for (dir, contents) in &runs {
-            match contents {
-                Ok(Contents { last, .. }) if json => super::output::object(out, &Object::of(last, None))?,
-                Ok(Contents { last, .. }) => {
-                    let (count, time) = (HumanCount(last.count).to_string(), last.time.escape_default());
-                    writeln!(out, "{dir:<width$}  {count:>18} values  largest {:>5}  {time}", last.max_value)?;
-                }
-                Err(_) if json => {}
-                Err(_) => writeln!(out, "{dir:<width$}  cannot be read; see 'grundy status {dir}'")?,
+        for (dir, record) in &readable {
+            let Ok(record) = record else { continue };
+            if json {
+                let view = RunReader::open(Path::new(dir));
+                super::output::object(out, &Object::of(record, view.ok().as_ref().and_then(excluded).as_ref()))?;
+            } else {
+                let (count, time) = (HumanCount(record.count).to_string(), record.time.escape_default());
+                writeln!(out, "{dir:<width$}  {count:>18} values  largest {:>5}  {time}", record.max_value)?;
             }
         }
         Ok(())
-    })
+    })?;
+    gravest(damaged.into_iter().filter_map(|(_, record)| record.err()).map(anyhow::Error::from).collect())
 }
 
 /// Prints the object of `status --json` for a run.

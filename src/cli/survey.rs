@@ -8,7 +8,8 @@ use super::signals::stop_flag;
 use super::{Compute, Usage};
 use anyhow::Result;
 use clap::ValueEnum;
-use grundy::survey::{self, Failure, Games, Means, Missing, Plan, Record};
+use grundy::error::Kind;
+use grundy::survey::{self, Failure, Games, Means, Missing, Outcome, Plan, Record};
 use grundy::theory::rule::Rule;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,8 @@ const MAX_LISTED: usize = 20;
                         Games without a sparse space, whose values need all pairs, are examined up to an eighth of\n\
                         --to; a game with an observed period is examined up to four times --to if that could prove\n\
                         it. The same command, or one with a larger --to or --time-limit, continues a survey; the\n\
-                        values of games that take long are saved every ten minutes and when it is stopped. A\n\
+                        values of games that take long are saved every ten minutes and when it is stopped, but\n\
+                        a game that --time-limit ended is computed from the beginning under a longer limit. A\n\
                         directory with other files or another survey is refused; exit status 75 means that another\n\
                         process is using the directory.")]
 pub(crate) struct SurveyArgs {
@@ -189,18 +191,25 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
         )?;
         Ok(())
     })?;
+    warn_of_limited(records.values());
+    Ok(ending(&outcome))
+}
+
+/// Reports failures and a stop; returns the exit status.
+fn ending(outcome: &Outcome) -> ExitCode {
     for Failure { games, error, .. } in &outcome.failed {
         super::complain!("grundy: error: {}: {}", games.join(", "), message(error));
     }
-    warn_of_limited(records.values());
-    if !outcome.failed.is_empty() {
-        return Ok(ExitCode::FAILURE);
-    }
     if outcome.stopped {
         super::complain!("stopped; the same command continues with the missing games");
-        return Ok(ExitCode::from(130));
     }
-    Ok(ExitCode::SUCCESS)
+    let is_damage = |failure: &Failure| failure.error.kind() == Kind::Damage;
+    match outcome {
+        Outcome { failed, .. } if failed.iter().any(is_damage) => ExitCode::from(3),
+        Outcome { failed, .. } if !failed.is_empty() => ExitCode::FAILURE,
+        Outcome { stopped: true, .. } => ExitCode::from(super::signals::STOPPED),
+        _ => ExitCode::SUCCESS,
+    }
 }
 
 /// States on stderr how many searches the time limit ended.

@@ -47,27 +47,26 @@ pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
         Source::Directory(dir) => {
             let view = open(&dir, args.verify, quiet)?;
             if args.ranges.is_empty() {
-                print_first(&view.values(0..view.len().min(USUAL))?, args)
+                print_first(&view.values(0..view.len().min(USUAL))?, args.json)
             } else {
-                print(&view, args)
+                print(&view, &args.ranges, args.json)
             }
         }
         Source::Game(_) if args.verify => Err(Usage(COMPUTED.into()).into()),
-        Source::Game(rule) if args.ranges.is_empty() => print_first(&computed(&rule, USUAL, quiet)?, args),
+        Source::Game(rule) if args.ranges.is_empty() => print_first(&computed(&rule, USUAL, quiet)?, args.json),
         Source::Game(rule) if rule.is_nim() => super::nim::values(&args.ranges, args.json),
         Source::Game(rule) => {
             let count = args.ranges.iter().map(|r| r.end).max().unwrap_or(0);
             let values = computed(&rule, count, quiet)?;
-            print(values.as_slice(), args)
+            print(values.as_slice(), &args.ranges, args.json)
         }
     }
 }
 
 /// Prints the first values: in rows of ten below their last digits, or as JSON Lines.
-fn print_first(values: &[u16], args: &Args) -> Result<()> {
-    if args.json {
-        let first = 0..values.len() as u64;
-        return print(values, &Args { ranges: vec![first], source: args.source.clone(), ..*args });
+fn print_first(values: &[u16], json: bool) -> Result<()> {
+    if json {
+        return print(values, std::slice::from_ref(&(0..values.len() as u64)), json);
     }
     let width = values.iter().max().map_or(1, |value| value.to_string().len());
     super::output::print(|out| {
@@ -137,17 +136,18 @@ pub(super) fn computed_with_space(rule: &Rule, count: u64, quiet: bool) -> Resul
     Ok((values, solver.space()))
 }
 
-fn print<S: Sequence + ?Sized>(values: &S, args: &Args) -> Result<()> {
-    for range in &args.ranges {
+/// Prints the values of these ranges, one per line.
+fn print<S: Sequence + ?Sized>(values: &S, ranges: &[Range<u64>], json: bool) -> Result<()> {
+    for range in ranges {
         values.require(range.start, range.end)?;
     }
     super::output::print(|out| {
-        for range in &args.ranges {
+        for range in ranges {
             let mut result = Ok(());
             for_each_piece(values, range.start, range.end, |from, piece| {
                 if result.is_ok() {
                     result = (from..).zip(piece).try_for_each(|(n, v)| {
-                        if args.json { writeln!(out, "{{\"n\":{n},\"value\":{v}}}") } else { writeln!(out, "{n} {v}") }
+                        if json { writeln!(out, "{{\"n\":{n},\"value\":{v}}}") } else { writeln!(out, "{n} {v}") }
                     });
                 }
                 Ok(())

@@ -38,6 +38,8 @@ pub(super) struct Examination {
     search: MemorySearch,
     /// The computing times so far.
     pub(super) pace: Pace,
+    /// The number of values to examine as decided at the beginning of the step in progress.
+    step_limit: Option<u64>,
     /// The number of values after which the time limit ends the examination, once that is known.
     limited_to: Option<u64>,
 }
@@ -45,7 +47,7 @@ pub(super) struct Examination {
 impl Examination {
     pub(super) fn new(rule: &Rule, method: Method, extent: Extent) -> Examination {
         let search = MemorySearch::new(rule, method);
-        Examination { rule: rule.clone(), extent, search, pace: Pace::default(), limited_to: None }
+        Examination { rule: rule.clone(), extent, search, pace: Pace::default(), step_limit: None, limited_to: None }
     }
 
     /// The examination of a game with the sequence of this one, whose first values are `values`. Where the time limit
@@ -53,7 +55,7 @@ impl Examination {
     pub(super) fn of_equal(&self, rule: &Rule, method: Method, values: Vec<u16>) -> Examination {
         let search = MemorySearch::knowing(rule, method, values, space_of_equal(rule, self.search.space()));
         let Examination { extent, limited_to, .. } = *self;
-        Examination { rule: rule.clone(), extent, search, pace: Pace::default(), limited_to }
+        Examination { rule: rule.clone(), extent, search, pace: Pace::default(), step_limit: None, limited_to }
     }
 
     /// The values examined so far.
@@ -81,15 +83,13 @@ impl Examination {
             return Ok(Progress::Done);
         }
         loop {
-            let count = self.search.count();
-            let limit = self.limit();
+            let (count, known) = (self.search.count(), self.search.known());
+            let limit = self.step_limit.unwrap_or_else(|| self.limit().max(known.min(self.extent.to)));
             if self.search.is_proved() || (count >= limit && count > 0) {
                 return Ok(Progress::Done);
             }
-            let is_next_unknown = self.search.known() == count;
-            if is_next_unknown
-                && self.pace.would_exceed(self.extent.time_limit, limit.min(2 * count) - count.min(limit))
-            {
+            let missing = limit.min(2 * count).saturating_sub(known);
+            if self.step_limit.is_none() && missing > 0 && self.pace.would_exceed(self.extent.time_limit, missing) {
                 self.limited_to = Some(count);
                 return Ok(Progress::Done);
             }
@@ -97,12 +97,16 @@ impl Examination {
                 self.search.pause();
                 return Ok(Progress::Paused);
             }
+            self.step_limit = Some(limit);
             let begun = Instant::now();
             let is_searched = self.search.look(limit, |_| go_on())?;
-            self.pace.spend(begun.elapsed());
+            if self.search.known() > known {
+                self.pace.spend(begun.elapsed());
+            }
             if !is_searched {
                 return Ok(Progress::Interrupted);
             }
+            self.step_limit = None;
             if self.search.known() == self.search.count() {
                 self.pace.end_step(self.search.count() - count);
             }

@@ -1,6 +1,7 @@
 //! Families of games with the same sequence, which a survey computes once.
 
 use crate::solver::SparseSpace;
+use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
 use crate::theory::standard_form::StandardForm;
 use std::collections::HashMap;
@@ -19,10 +20,12 @@ impl Member {
         Member { rule, shift }
     }
 
-    /// The first values of this game, given those of a game of its family whose shift is not greater.
+    /// The first values of this game, given those of another game of its family: as many, or fewer by the difference of
+    /// the shifts if the shift of the other game is greater.
     pub(super) fn values_from(&self, other: &Member, values: &[u16]) -> Vec<u16> {
         let zeros = (other.shift..self.shift).map(|_| 0);
-        zeros.chain(values.iter().copied()).take(values.len()).collect()
+        let surplus = index(other.shift.saturating_sub(self.shift));
+        zeros.chain(values.iter().skip(surplus).copied()).take(values.len()).collect()
     }
 }
 
@@ -71,6 +74,8 @@ mod tests {
             let first = values(&family[0]);
             for member in family {
                 assert_eq!(member.values_from(&family[0], &first), values(member), "{}", member.rule);
+                let back = family[0].values_from(member, &values(member));
+                assert!(back.len() > 290 && back == first[..back.len()], "{}", member.rule);
             }
         }
     }

@@ -24,8 +24,11 @@ impl Pace {
         self.step += time.as_secs_f64();
     }
 
-    /// Ends the step in progress, which computed this number of values.
+    /// Ends the step in progress, which computed this number of values, unless no time was spent on it.
     pub(super) fn end_step(&mut self, values: u64) {
+        if self.step == 0.0 {
+            return;
+        }
         let last = self.step / values.max(1) as f64;
         *self = Pace { step: 0.0, last, before: self.last, ..*self };
     }

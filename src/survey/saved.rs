@@ -1,9 +1,11 @@
 //! The values of a game whose examination was interrupted, in the directory of the survey.
 //!
-//! A file `FAMILY.values` holds those of the first game of a family that is unfinished. It begins with a JSON object in
-//! one line; two bytes per value follow, in little-endian order.
+//! A file `CODE.values`, named after the family, holds those of one of its games. It begins with a JSON object in one
+//! line; two bytes per value follow, in little-endian order.
 //!
-//! Invariant: values are used only if they have the digest that the file states.
+//! Invariant: values are used only if they have the digest that the file states, and if the first of them are those of
+//! the game by the definition. The second check finds a changed name: the values of two games of a family are shifted
+//! against each other.
 
 use super::families::{Member, representative, space_of_equal};
 use super::pace::Pace;
@@ -12,6 +14,7 @@ use crate::error::{Damage, Error, Result};
 use crate::solver::SparseSpace;
 use crate::storage::Dir;
 use crate::table::digest::DigestChain;
+use crate::theory::definition;
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
 use serde::{Deserialize, Serialize};
@@ -20,6 +23,10 @@ use std::path::PathBuf;
 
 /// Extension of the file.
 const EXTENSION: &str = "values";
+
+/// Number of first values that are compared with the definition. Two games of a family differ before: the standard form
+/// has a move from 1, and no shift exceeds the largest removal.
+const COMPARED: usize = 256;
 
 /// Value of the field `format`.
 const FORMAT: &str = "grundy-survey-values-1";
@@ -60,6 +67,12 @@ pub(super) fn path(dir: &Dir, game: &Rule) -> PathBuf {
     dir.join(&name(game))
 }
 
+/// Whether there are saved values of a game's family.
+pub(super) fn exist(dir: &Dir, game: &Rule) -> Result<bool> {
+    let length = dir.length(&name(game)).map_err(Error::io("reading", path(dir, game)))?;
+    Ok(length.is_some())
+}
+
 /// Removes the file of a game's family, if there is one.
 pub(super) fn remove(dir: &Dir, game: &Rule) -> Result<()> {
     dir.remove(&name(game)).map_err(Error::io("removing", path(dir, game)))
@@ -86,8 +99,7 @@ impl Saved<&[u16]> {
 }
 
 impl Saved<Vec<u16>> {
-    /// Reads the values that are saved for a game: those of a game of its family whose shift is not greater. Returns
-    /// `None` if there are none.
+    /// Reads the values that are saved for the family of a game. Returns `None` if there are none.
     ///
     /// # Errors
     /// [`Error::Damage`] if the file is not as this program writes it.
@@ -100,12 +112,8 @@ impl Saved<Vec<u16>> {
         let damage = |why| Error::Damage { path, offset: 0, damage: Damage::NotSavedValues { why } };
         let saved = parse(&bytes, &game.rule).map_err(damage)?;
         let first = Member::new(saved.game);
-        Ok((first.shift <= game.shift).then(|| Saved {
-            game: game.rule.clone(),
-            values: game.values_from(&first, &saved.values),
-            space: space_of_equal(&game.rule, saved.space),
-            pace: saved.pace,
-        }))
+        let (values, space) = (game.values_from(&first, &saved.values), space_of_equal(&game.rule, saved.space));
+        Ok(Some(Saved { game: game.rule.clone(), space, pace: saved.pace, values }))
     }
 }
 
@@ -128,6 +136,10 @@ fn parse(bytes: &[u8], game: &Rule) -> std::result::Result<Saved<Vec<u16>>, Stri
     }
     if !head.seconds.is_valid() || digest(&values) != head.digest {
         return Err("the values do not have the digest of the first line".into());
+    }
+    let first = &values[..values.len().min(COMPARED)];
+    if definition::values(&rule, first.len()).map_err(|error| error.to_string())? != first {
+        return Err("the values are not those of the game that the first line names".into());
     }
     Ok(Saved { game: rule, space, pace: head.seconds, values })
 }
@@ -186,12 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn saved_values_continue_games_of_the_family_with_a_greater_shift() {
+    fn saved_values_continue_all_games_of_the_family() {
         let home = tempfile::tempdir().unwrap();
         let dir = Dir::at(home.path());
         let (shifted, _) = advanced("0.04", || true);
         shifted.saved().write(&dir).unwrap();
-        assert!(read(&dir, "0.007").unwrap().is_none());
+        let saved = read(&dir, "0.007").unwrap().unwrap();
+        let expected = solver::values(&saved.game, Method::Definition, saved.values.len()).unwrap();
+        assert!(saved.values.len() > 2000 && saved.values == expected);
         let (unshifted, _) = advanced("0.007", || true);
         unshifted.saved().write(&dir).unwrap();
         let saved = read(&dir, "0.04").unwrap().unwrap();
@@ -201,23 +215,25 @@ mod tests {
         assert!(read(&dir, "0.04").unwrap().is_none());
     }
 
+    /// 0.2 and 0.3 are a family, and their names differ in one bit.
     #[test]
-    fn every_flipped_byte_of_saved_values_is_noticed_or_harmless() {
+    fn every_flipped_bit_of_saved_values_is_noticed_or_harmless() {
         let home = tempfile::tempdir().unwrap();
         let dir = Dir::at(home.path());
-        let mut examination = Examination::new(&"kayles".parse().unwrap(), method(), EXTENT);
+        let rule: Rule = "0.2".parse().unwrap();
+        let mut examination = Examination::new(&rule, method(), EXTENT);
         examination.advance(1, || true).unwrap();
         examination.saved().write(&dir).unwrap();
-        let file = path(&dir, &"kayles".parse().unwrap());
+        let file = path(&dir, &rule);
         let good = std::fs::read(&file).unwrap();
-        for place in 0..good.len() {
+        for place in 0..8 * good.len() {
             let mut bad = good.clone();
-            bad[place] ^= 0x10;
+            bad[place / 8] ^= 1 << (place % 8);
             std::fs::write(&file, bad).unwrap();
             let is_same = |saved: Option<Saved<Vec<u16>>>| saved.unwrap().values == examination.saved().values;
-            assert!(read(&dir, "kayles").map_or(true, is_same), "byte {place}");
+            assert!(read(&dir, "0.2").map_or(true, is_same), "bit {place}");
         }
         std::fs::write(&file, &good[..good.len() - 1]).unwrap();
-        assert!(matches!(read(&dir, "kayles"), Err(Error::Damage { damage: Damage::NotSavedValues { .. }, .. })));
+        assert!(matches!(read(&dir, "0.2"), Err(Error::Damage { damage: Damage::NotSavedValues { .. }, .. })));
     }
 }

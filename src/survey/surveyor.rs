@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 /// hard a game is, and they are few enough to keep those of all unfinished families in memory.
 const FIRST_PASS: u64 = 1 << 14;
 
-/// Maximum computing time of a family between two times that its values are saved.
-const SAVE_EVERY: Duration = Duration::from_secs(600);
+/// Maximum computing time between two saves of a family's values; shorter in unit tests.
+const SAVE_EVERY: Duration = if cfg!(test) { Duration::from_millis(20) } else { Duration::from_secs(600) };
 
-/// Minimum computing time of values that are saved.
-const WORTH_SAVING: Duration = Duration::from_secs(5);
+/// Minimum computing time of values that are saved; none in unit tests.
+const WORTH_SAVING: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_secs(5) };
 
 /// A family of games whose examination is unfinished.
 struct Unfinished {
@@ -56,13 +56,15 @@ impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
         (self.completed.into_inner(), self.failed.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Examines games and writes their records: all families a little way, then the unfinished ones, those with the
-    /// shortest estimated time first.
+    /// Examines games and writes their records: all families without saved values a little way, then the unfinished ones,
+    /// first those with saved values, then those with the shortest estimated time.
     pub(super) fn examine(&self, games: Vec<Rule>) -> Result<()> {
         let unfinished = Mutex::new(Vec::new());
         self.for_each(families(games), |family| {
             let examination = Examination::new(&family[0].rule, self.means.method, self.extent);
-            let paused = self.advance(Unfinished { family, examination }, FIRST_PASS)?;
+            let is_saved = saved::exist(self.dir, &family[0].rule)?;
+            let begun = Unfinished { family, examination };
+            let paused = if is_saved { Some(begun) } else { self.advance(begun, FIRST_PASS)? };
             lock(&unfinished).extend(paused);
             Ok(())
         })?;
@@ -83,6 +85,9 @@ impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
             Ok(Progress::Interrupted) => return self.save(&examination).map(|()| None),
             Ok(Progress::Done) => {}
             Err(error) => {
+                if matches!(error, Error::Memory { .. }) {
+                    self.save(&examination)?;
+                }
                 self.note_failure(&family, error);
                 return Ok(None);
             }
@@ -146,16 +151,15 @@ impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
     }
 
     /// Writes the record of a game. A record that exists stays if it has more values, or a proof: it may have gone
-    /// beyond `to` because a period was near.
-    ///
-    /// # Errors
-    /// [`Error::Damage`] when the two contradict each other.
+    /// beyond `to` because a period was near. It also stays if the new one contradicts it, which is noted as a failure.
     fn write(&self, rule: &Rule, record: Record) -> Result<()> {
         let name = file_name(rule, EXTENSION);
         let before = self.there.get(&order(rule.name()));
         if let Some(why) = before.and_then(|before| contradiction(before, &record)) {
             let other = self.dir.join(&name);
-            return Err(Error::Damage { path: other, offset: 0, damage: Damage::NewRecordContradicts { why } });
+            let error = Error::Damage { path: other, offset: 0, damage: Damage::NewRecordContradicts { why } };
+            self.note_failure(&[Member::new(rule.clone())], error);
+            return Ok(());
         }
         let record = match before {
             Some(before) if !further(&record, before) => {
@@ -196,5 +200,59 @@ impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
             let workers: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
             workers.into_iter().try_for_each(|worker| worker.join().expect("a worker does not panic"))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::kernel::Kernel;
+    use crate::solver::Method;
+    use crate::survey::{Games, Means, Plan, examine, read, survey};
+    use std::path::Path;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    fn has_saved_values(dir: &Path) -> bool {
+        let names = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        names.into_iter().any(|name| name.to_string_lossy().ends_with(".values"))
+    }
+
+    /// The values are saved at every opportunity, and the survey is stopped as soon as some are.
+    #[test]
+    fn stopped_surveys_continue_with_saved_values_and_leave_none() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = &home.path().join("survey");
+        let names = ["0.04", "0.007", "0.77", "0.143", "grundy"].map(String::from);
+        let means = Means { method: Method::Sparse(Kernel::best()), threads: 2 };
+        let to = 1 << 19;
+        let mut stops = 0;
+        loop {
+            let stop = AtomicBool::new(false);
+            let end = AtomicBool::new(false);
+            let outcome = std::thread::scope(|scope| {
+                if stops < 3 {
+                    scope.spawn(|| {
+                        while !has_saved_values(dir) && !end.load(Ordering::Relaxed) {
+                            std::thread::yield_now();
+                        }
+                        stop.store(true, Ordering::Relaxed);
+                    });
+                }
+                let plan = Plan::new(Games::List(names.to_vec()), (0, 1), to).unwrap();
+                let outcome = survey(plan, dir, means, &stop, |_| {}).unwrap();
+                end.store(true, Ordering::Relaxed);
+                outcome
+            });
+            assert!(outcome.failed.is_empty(), "{outcome:?}");
+            if !outcome.stopped {
+                break;
+            }
+            assert!(has_saved_values(dir));
+            stops += 1;
+        }
+        assert!(stops > 0 && !has_saved_values(dir));
+        for record in read(&[dir]).unwrap().into_values() {
+            let alone = examine(&record.game.parse().unwrap(), means.method, to, &AtomicBool::new(false)).unwrap();
+            assert_eq!(Some(record), alone);
+        }
     }
 }

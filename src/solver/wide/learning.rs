@@ -230,7 +230,7 @@ impl WideSolver {
         let (rare, common) = (self.rare_parts(), self.common_parts());
         let common_per_mark = COMMON_PER_MARK.max(self.count_lookups() / RARE_PARTS_PER_MARK);
         let pairs = self.lookups.len() as u64 * (end / 2).saturating_sub(HEAD_PARTS);
-        let deep = self.marks.deep * pairs / (PAIRS_PER_MARK * self.marks.targets.max(1));
+        let deep = self.marks.deep.saturating_mul(pairs) / (PAIRS_PER_MARK * self.marks.targets.max(1));
         let rare_per_mark = RARE_PER_MARK + deep;
         let (mut marks, more) = rayon::join(
             || self.best_parts(&rare, &sample, common_per_mark),

@@ -65,8 +65,7 @@ const HELD: u64 = if cfg!(test) { 1 << 11 } else { 1 << 24 };
 /// Maximum number of values, two bytes each, that memory holds where searches often compare all pairs: 2 GiB.
 const MOST_HELD: u64 = 1 << 30;
 
-/// Number of pairs per position, compared on average by searches of all pairs, from which memory holds all values. Two
-/// threads compare them in less than a microsecond.
+/// Average number of pairs per position that searches of all pairs compare, above which memory holds all values.
 const DEEP_PAIRS: u64 = 1 << 14;
 
 /// Maximum number of positions between two returns to the caller.
@@ -141,6 +140,8 @@ pub(super) struct WideSolver {
     marks: Marks,
     classes: Checked<Classes>,
     deep: DeepParts,
+    /// Whether memory for all values was not available.
+    lacks_memory: bool,
     /// Seed of the audit; `None` without an audit.
     audit: Option<u64>,
 }
@@ -170,6 +171,7 @@ impl WideSolver {
             marks: Marks::new(),
             classes: Checked::new(Classes::default()),
             deep: DeepParts::default(),
+            lacks_memory: false,
             audit: None,
         };
         for (n, value) in stats.rare_positions {
@@ -202,7 +204,8 @@ impl WideSolver {
             return 0;
         }
         let needed = past.len().saturating_sub(super::lookback(&self.rule, self.rare_positions.last()));
-        let held = if self.marks.search_all_pairs && self.end() <= MOST_HELD { self.end() } else { HELD };
+        let holds_all = self.marks.search_all_pairs && !self.lacks_memory && self.end() <= MOST_HELD;
+        let held = if holds_all { self.end() } else { HELD };
         needed.min(past.len().saturating_sub(held).max(past.discarded().end))
     }
 
@@ -211,7 +214,7 @@ impl WideSolver {
         /// Minimum number of values that are counted.
         const COUNTED: u64 = 1 << 12;
         let values = (self.end() - self.marks.learnt_at).max(COUNTED);
-        self.marks.deep * (self.end() / 2) > DEEP_PAIRS * values
+        self.marks.deep.saturating_mul(self.end() / 2) > DEEP_PAIRS.saturating_mul(values)
     }
 
     /// Whether there is a sparse space; otherwise all positions are rare, and no list holds them.
@@ -298,11 +301,15 @@ impl WideSolver {
         work: &mut Work,
         out: &mut Vec<u16>,
     ) -> Result<()> {
-        self.marks.search_all_pairs |= self.often_searches_all_pairs();
-        let horizon = self.horizon(past);
-        if horizon < self.values.start() {
-            self.refill(past)?;
+        self.marks.search_all_pairs |= past.discarded().is_empty() && self.often_searches_all_pairs();
+        if self.horizon(past) < self.values.start() {
+            match self.refill(past) {
+                // Less memory makes the search for pairs slower, and changes no value.
+                Err(Error::Memory { .. }) => self.lacks_memory = true,
+                refilled => refilled?,
+            }
         }
+        let horizon = self.horizon(past);
         self.values.evictable_agrees_with(horizon, past)?;
         self.values.forget_before(horizon);
         let from = self.end();
