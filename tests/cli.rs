@@ -333,7 +333,11 @@ fn status_lists_the_runs_and_reports_several() {
         both.contains("10, the last at 70 (n is rare if an even number of bits of G(n) are in the mask)"),
         "{both}"
     );
-    assert_eq!(within(&["status", "runs/none", "runs/grundy"]).status.code(), Some(1));
+    std::fs::write(home.path().join("runs/grundy/values.npy"), "").unwrap();
+    let bad = within(&["status", "runs/none", "runs/grundy"]);
+    let errors = text(&bad.stderr);
+    assert_eq!(bad.status.code(), Some(3), "damage outweighs a missing directory: {errors}");
+    assert!(errors.contains("runs/none") && errors.contains("runs/grundy/values.npy"), "{errors}");
 }
 
 #[test]

@@ -185,12 +185,17 @@ pub(crate) fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            match error.downcast_ref::<grundy::Error>() {
-                Some(whole) => complain!("grundy: error: {}", advice::message(whole)), // its text includes the cause
-                None => complain!("grundy: error: {error:#}"),
-            }
+            report(&error);
             exit_status(&error)
         }
+    }
+}
+
+/// Prints an error, with the advice that belongs to it.
+fn report(error: &anyhow::Error) {
+    match error.downcast_ref::<grundy::Error>() {
+        Some(whole) => complain!("grundy: error: {}", advice::message(whole)), // its text includes the cause
+        None => complain!("grundy: error: {error:#}"),
     }
 }
 

@@ -43,7 +43,6 @@ pub(crate) fn status(args: &Args) -> Result<()> {
     if args.dirs.is_empty() {
         return list(args.json);
     }
-    // All directories are reported; the first error decides the exit status.
     let results: Vec<Result<()>> = args.dirs.iter().enumerate().map(|(i, dir)| status_of(dir, args.json, i)).collect();
     gravest(results.into_iter().filter_map(Result::err).collect())
 }
@@ -55,9 +54,7 @@ fn gravest(mut errors: Vec<anyhow::Error>) -> Result<()> {
     }
     let is_damage = |error: &anyhow::Error| error.downcast_ref().map(Error::kind) == Some(Kind::Damage);
     let gravest = errors.remove(errors.iter().position(is_damage).unwrap_or(0));
-    for error in errors {
-        super::complain!("grundy: error: {error:#}");
-    }
+    errors.iter().for_each(super::report);
     Err(gravest)
 }
 
@@ -85,23 +82,28 @@ fn list(json: bool) -> Result<()> {
     if runs.is_empty() {
         return Err(Usage(format!("there are no runs in {}/; name a run directory DIR", super::RUNS)).into());
     }
-    let read = |dir: &PathBuf| (super::source::printable(dir), journal::read(dir).map(|contents| contents.last));
-    let (readable, damaged): (Vec<_>, Vec<_>) = runs.iter().map(read).partition(|(_, record)| record.is_ok());
-    let width = readable.iter().map(|(dir, _)| dir.chars().count()).max().unwrap_or(0);
+    let (mut records, mut errors) = (Vec::new(), Vec::new());
+    for dir in runs {
+        match journal::read(&dir) {
+            Ok(contents) => records.push((dir, contents.last)),
+            Err(error) => errors.push(error.into()),
+        }
+    }
+    let names: Vec<String> = records.iter().map(|(dir, _)| super::source::printable(dir)).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     super::output::print(|out| {
-        for (dir, record) in &readable {
-            let Ok(record) = record else { continue };
+        for (name, (dir, record)) in names.iter().zip(&records) {
             if json {
-                let view = RunReader::open(Path::new(dir));
-                super::output::object(out, &Object::of(record, view.ok().as_ref().and_then(excluded).as_ref()))?;
+                let excluded = RunReader::open(dir).ok().as_ref().and_then(excluded);
+                super::output::object(out, &Object::of(record, excluded.as_ref()))?;
             } else {
                 let (count, time) = (HumanCount(record.count).to_string(), record.time.escape_default());
-                writeln!(out, "{dir:<width$}  {count:>18} values  largest {:>5}  {time}", record.max_value)?;
+                writeln!(out, "{name:<width$}  {count:>18} values  largest {:>5}  {time}", record.max_value)?;
             }
         }
         Ok(())
     })?;
-    gravest(damaged.into_iter().filter_map(|(_, record)| record.err()).map(anyhow::Error::from).collect())
+    gravest(errors)
 }
 
 /// Prints the object of `status --json` for a run.

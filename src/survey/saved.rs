@@ -24,9 +24,8 @@ use std::path::PathBuf;
 /// Extension of the file.
 const EXTENSION: &str = "values";
 
-/// Number of first values that are compared with the definition. Two games of a family differ before: the standard form
-/// has a move from 1, and no shift exceeds the largest removal.
-const COMPARED: usize = 256;
+/// Minimum number of first values that are compared with the definition.
+const COMPARED: u64 = 256;
 
 /// Value of the field `format`.
 const FORMAT: &str = "grundy-survey-values-1";
@@ -137,7 +136,10 @@ fn parse(bytes: &[u8], game: &Rule) -> std::result::Result<Saved<Vec<u16>>, Stri
     if !head.seconds.is_valid() || digest(&values) != head.digest {
         return Err("the values do not have the digest of the first line".into());
     }
-    let first = &values[..values.len().min(COMPARED)];
+    // A standard form has a move from 1. So the first value that is not 0 follows the shift, and differs from that of
+    // another game of the family.
+    let compared = COMPARED.max(representative(&rule).shift + 2).min(head.count);
+    let first = &values[..index(compared)];
     if definition::values(&rule, first.len()).map_err(|error| error.to_string())? != first {
         return Err("the values are not those of the game that the first line names".into());
     }
