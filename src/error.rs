@@ -78,6 +78,17 @@ pub enum Error {
         /// The n whose value is too large.
         n: u64,
     },
+    /// A heap that is too large for a rule whose code repeats, because not all of its moves are listed.
+    #[error(
+        "G({n}) cannot be computed: the code of the game repeats, and this program lists the moves that remove up to \
+         {largest} tokens; the values of heaps up to {largest} are right"
+    )]
+    Unlisted {
+        /// The heap.
+        n: u64,
+        /// The largest heap all of whose moves are listed.
+        largest: u64,
+    },
     /// A request for values beyond the end of a sequence.
     #[error("the values {from}..{to} are out of range: only {count} values (0..{count}) exist")]
     Range {

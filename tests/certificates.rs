@@ -75,7 +75,7 @@ fn each_altered_field_is_refused_and_named() {
         ("program", |c| c.program = "g".repeat(129)),
         ("program", |c| c.program = "grundy\u{1b}[31m".into()),
         ("rule", |c| c.game = "0.77".into()),
-        ("game", |c| c.game = "0.8".into()),
+        ("game", |c| c.game = "0.G".into()),
         ("rule", |c| c.rule = c.rule.replace(|c: char| c.is_ascii_digit(), "0")),
         ("theorem", |c| c.theorem = Theorem::P2),
         ("period", |c| c.period = 0),

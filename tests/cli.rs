@@ -49,9 +49,9 @@ fn unparsable_arguments_are_usage_errors() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run");
     let dir = path.to_str().unwrap();
-    fails(2, &["values", ".8", "0..5"], &[".8", "position 2"]);
-    fails(2, &["values", "0.778", "0..5"], &["position 5"]);
-    fails(2, &["run", ".8", "--dir", dir], &[".8", "position 2"]);
+    fails(2, &["values", ".G", "0..5"], &[".G", "position 2"]);
+    fails(2, &["values", "0.77G", "0..5"], &["position 5"]);
+    fails(2, &["run", ".G", "--dir", dir], &[".G", "position 2"]);
     fails(2, &["run", "kayles", "--to", "0", "--dir", dir], &["--to", "at least 1"]);
     fails(2, &["run", "kayles", "--to", "-5", "--dir", dir], &["-5"]);
     fails(2, &["run", "kayles", "--to=-5", "--dir", dir], &["negative"]);

@@ -274,18 +274,25 @@ impl SequenceStats {
     }
 
     /// Every move of a heap of n as (parts, constant), by the normal form; a move may occur more than once.
-    fn moves(&self, n: u64) -> Vec<([u64; 2], u16)> {
-        let Some(rule) = &self.rule else { return (0..n).map(|left| ([0, left], 0)).collect() };
+    fn moves(&self, n: u64) -> Vec<([u64; 3], u16)> {
+        let Some(rule) = &self.rule else { return (0..n).map(|left| ([0, 0, left], 0)).collect() };
         let mut all = Vec::new();
         for m in rule.moves().iter().filter(|m| m.remove <= n) {
             let left = n - m.remove;
             match m.leaves {
-                Leaves::Nothing if left == 0 => all.push(([0, 0], m.constant)),
-                Leaves::One if left > 0 => all.push(([0, left], m.constant)),
+                Leaves::Nothing if left == 0 => all.push(([0, 0, 0], m.constant)),
+                Leaves::One if left > 0 => all.push(([0, 0, left], m.constant)),
                 Leaves::Two { min_difference } => {
                     let parts = (1..left).map(|a| [a, left - a]);
                     let apart = parts.filter(|[a, b]| a.abs_diff(*b) >= min_difference);
-                    all.extend(apart.map(|[a, b]| ([a.min(b), a.max(b)], m.constant)));
+                    all.extend(apart.map(|[a, b]| ([0, a.min(b), a.max(b)], m.constant)));
+                }
+                Leaves::Three => {
+                    let all_parts = (1..left).flat_map(|a| (1..left - a).map(move |b| [a, b, left - a - b]));
+                    all.extend(all_parts.map(|mut parts| {
+                        parts.sort_unstable();
+                        (parts, m.constant)
+                    }));
                 }
                 _ => {}
             }
@@ -335,8 +342,18 @@ fn winning_moves_are_all_moves_to_value_0() {
         ],
     )
     .unwrap();
-    let names =
-        ["nim", "grundy", "grundy:d=2", "grundy:d=0", "kayles", "4.3", ".6", "dawson-kayles", "remove-a-square"];
+    let names = [
+        "nim",
+        "grundy",
+        "grundy:d=2",
+        "grundy:d=0",
+        "kayles",
+        "4.3",
+        ".6",
+        "dawson-kayles",
+        "remove-a-square",
+        "8.8F",
+    ];
     let mut games: Vec<SequenceStats> = names.iter().map(|name| SequenceStats::new(name, 81)).collect();
     games.push(SequenceStats::of(odd, 81));
     let mut random = Random::new("winning moves");
@@ -344,7 +361,7 @@ fn winning_moves_are_all_moves_to_value_0() {
     for _ in 0..cases(2000, 100_000) {
         let count = 1 + random.below(4);
         let heaps: Vec<(&SequenceStats, u64)> =
-            (0..count).map(|_| (&games[usize::try_from(random.below(10)).unwrap()], random.below(81))).collect();
+            (0..count).map(|_| (&games[usize::try_from(random.below(11)).unwrap()], random.below(81))).collect();
         let total = heaps.iter().fold(0, |sum, &(game, n)| digital_sum(sum, game.value(n)));
         let (value, wins) = played(&heaps);
         assert_eq!(value, total);
@@ -356,7 +373,7 @@ fn winning_moves_are_all_moves_to_value_0() {
                 let option = parts.fold(constant.into(), |sum, &part| digital_sum(sum, game.value(part)));
                 assert_ne!(digital_sum(rest, option), total, "any move alters the value");
                 if digital_sum(rest, option) == 0 {
-                    expected.insert((heap, n - left[0] - left[1], constant, left));
+                    expected.insert((heap, n - left.iter().sum::<u64>(), constant, left));
                 }
             }
         }
@@ -511,7 +528,7 @@ fn game_arguments_may_contain_colons_or_name_directories() {
     fails(1, &["play", dir, "9000"], &["9000 values", &format!("grundy run 0.6 --dir {dir} --to 9001")]);
     fails(1, &["play", &heap(8999), &heap(20_000)], &["heap 20000", "--to 20001"]);
     fails(1, &["play", "runs/none", "5"], &["runs/none"]);
-    fails(2, &["play", ".8", "5"], &["position 2"]);
+    fails(2, &["play", ".G", "5"], &["position 2"]);
     fails(2, &["play", "kayle:5"], &["kayle"]);
     fails(2, &["play", "kayles"], &["GAME:HEAP"]);
     fails(2, &["play", "grundy:d=2"], &["d=2"]);

@@ -329,7 +329,7 @@ fn mistakes_and_altered_certificates_have_their_exit_status() {
     assert!(status == 1 && stdout.contains("none") && stderr.contains("no certificate"), "{stdout}{stderr}");
     assert!(!home.path().join("none.json").exists());
     for (arguments, expected) in [
-        (&["period", ".8"][..], 2),
+        (&["period", ".G"][..], 2),
         (&["period", "kayles", "--to", "0"], 2),
         (&["period", "kayles", "--to", "-5"], 2),
         (&["period", "./nowhere"], 1),

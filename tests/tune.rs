@@ -115,7 +115,7 @@ fn a_tune_is_written_whole_or_not_at_all() {
     let path = dir.path().join("none").join("t.mid");
     for (status, arguments) in [
         (1, vec!["tune", "-o", path.to_str().unwrap()]),
-        (2, vec!["tune", ".8", "-o", path.to_str().unwrap()]),
+        (2, vec!["tune", ".G", "-o", path.to_str().unwrap()]),
         (2, vec!["tune", "kayles", "--range", "0..1048577", "-o", path.to_str().unwrap()]),
         (2, vec!["tune", "kayles", "--tempo", "3", "-o", path.to_str().unwrap()]),
         (2, vec!["tune", "kayles"]),

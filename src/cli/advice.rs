@@ -47,7 +47,9 @@ fn advice(remedy: &Remedy) -> Option<String> {
 /// Returns the advice for remedies that change the request or its surroundings.
 fn in_the_request(remedy: &Remedy) -> Option<String> {
     let text = match remedy {
-        Remedy::NameGame => "give an octal code such as '.77' or '4.3', 'grundy:d=2', or a name of 'grundy games'",
+        Remedy::NameGame => {
+            "give a code such as '.77', '4.3' or '.8F', 'grundy:d=2', 'sub:1,4', or a name of 'grundy games'"
+        }
         Remedy::ListGames => "'grundy games' lists the names of games",
         Remedy::ListKernels => "'grundy cpu' lists the kernels that it can run",
         Remedy::RaisePositions => "take a smaller position, or raise the bound with --positions",
@@ -189,7 +191,8 @@ mod tests {
     fn unknown_game_in_an_argument_ends_with_advice() {
         assert_eq!(
             rule("xyzzy").unwrap_err(),
-            "'xyzzy' is not a game; give an octal code such as '.77' or '4.3', 'grundy:d=2', or a name of 'grundy games'"
+            "'xyzzy' is not a game; give a code such as '.77', '4.3' or '.8F', 'grundy:d=2', 'sub:1,4', or a name of \
+             'grundy games'"
         );
         assert!(rule("").unwrap_err().ends_with("; 'grundy games' lists the names of games"));
         assert_eq!(rule("kayle").unwrap_err(), "'kayle' is not a game; did you mean 'kayles'?");

@@ -40,6 +40,10 @@ pub(crate) fn games(args: &Args) -> Result<()> {
         if !args.json {
             writeln!(out, "{:<16}{:<15}two heaps that differ by at least D (Schrage)", "grundy:d=D", "")?;
             writeln!(out, "{:<16}{:<15}octal games: 0.d1d2d3… and 4.d1d2d3…, digits 0 to 7", "0.77 4.3 …", "")?;
+            writeln!(out, "{:<16}{:<15}hexadecimal games: digits 0 to F, after 0, 4, 8 or C", "0.8F C.1 …", "")?;
+            writeln!(out, "{:<16}{:<15}codes whose last digits repeat, also 4.333...", "4.(3) …", "")?;
+            writeln!(out, "{:<16}{:<15}take 1, 4 or 10 tokens", "sub:1,4,10", "")?;
+            writeln!(out, "{:<16}{:<15}take any number of tokens except 1 and 4", "allbut:1,4", "")?;
         }
         Ok(())
     })

@@ -45,7 +45,8 @@ use std::process::ExitCode;
     name = "grundy",
     version = grundy::PROGRAM.trim_start_matches("grundy "),
     arg_required_else_help = true,
-    after_help = "Games: 'grundy', 'grundy:d=2', 'nim', octal codes ('.77', '0.6', '4.3'), names from 'grundy games'.\n\
+    after_help = "Games: 'grundy', 'grundy:d=2', names from 'grundy games', octal and hexadecimal codes ('.77', '4.3',\n\
+                  '.8F'), codes that repeat ('4.(3)'), 'sub:1,4,10' (take 1, 4 or 10), 'allbut:1,4' (all but these).\n\
                   Numbers: 1e9, 2^35, 3*2^24, 10M (= 10^7), 10_000_000.\n\
                   Ranges: A..B (half open: A to B-1), or a single number.\n\n\
                   Example: grundy run grundy --to 1e8"

@@ -130,8 +130,8 @@ fn games(heaps: &[(&str, u64)], verify: bool, quiet: bool) -> Result<(Vec<Compon
             let too_many = || {
                 Usage(format!(
                     "heap {largest}: the position needs more values than are computed in memory (at most 2^28 over all \
-                     games); compute them with 'grundy run {rule} --to {count} --dir DIR' and give the heap as \
-                     DIR:{largest}"
+                     games); compute them with 'grundy run {} --to {count} --dir DIR' and give the heap as DIR:{largest}",
+                    super::advice::quoted(rule.name())
                 ))
             };
             room = room.checked_sub(count).ok_or_else(too_many)?;

@@ -121,8 +121,6 @@ fn configured<'a>(args: &Args, rule: Option<&'a Rule>, dir: &Path) -> Result<Run
 /// The shell command that resumes a run.
 pub(super) fn resume_command(rule: &Rule, dir: &Path, to: Option<u64>) -> String {
     let to = to.map_or_else(String::new, |to| format!(" --to {to}"));
-    let dir = dir.display().to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:+".contains(c);
-    let dir = if dir.chars().all(plain) { dir } else { format!("'{}'", dir.replace('\'', r"'\''")) };
-    format!("grundy run {rule} --dir {dir}{to}")
+    let dir = advice::quoted(&dir.display().to_string());
+    format!("grundy run {} --dir {dir}{to}", advice::quoted(rule.name()))
 }

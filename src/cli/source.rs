@@ -122,7 +122,7 @@ fn game_advice(path: &Path) -> Option<String> {
     Some(if has_journal(&run) {
         format!("its run is {}", run.display())
     } else {
-        format!("'grundy run {rule}' creates {}", run.display())
+        format!("'grundy run {}' creates {}", super::advice::quoted(rule.name()), run.display())
     })
 }
 

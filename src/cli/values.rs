@@ -114,8 +114,9 @@ pub(super) fn computed(rule: &Rule, count: u64, quiet: bool) -> Result<Vec<u16>>
 pub(super) fn computed_with_space(rule: &Rule, count: u64, quiet: bool) -> Result<(Vec<u16>, SparseSpace)> {
     if count > MAX_VALUES {
         let text = format!(
-            "{count} values are too many to compute in memory (at most 2^32); 'grundy run {rule} --to {count}' \
-             computes them on disk"
+            "{count} values are too many to compute in memory (at most 2^32); 'grundy run {} --to {count}' computes them \
+             on disk",
+            super::advice::quoted(rule.name())
         );
         return Err(Usage(text).into());
     }

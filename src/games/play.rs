@@ -9,7 +9,7 @@
 //! by the mex it has an option of that value.
 //!
 //! Every option of every heap is tested, splits included, in the order of heaps, tokens taken, constants, heaps left,
-//! smaller part. Moves of a rule that lead to the same heaps count as one. Splits that take the same number and XOR
+//! smallest part. Moves of a rule that lead to the same heaps count as one. Splits that take the same number and XOR
 //! the same constant differ only in their least difference, so the one with the smallest least difference has all of
 //! them; and each pair of parts is tested once, as smaller and larger part.
 
@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule};
+use std::ops::RangeInclusive;
 
 /// The game of a heap.
 #[derive(Clone, Copy)]
@@ -61,14 +62,14 @@ pub struct Winning {
     pub heap: usize,
     /// Number of tokens of this heap before the move.
     pub from: u64,
-    /// The heaps left of it, the smaller part first, 0 for none: `[0, 0]`, `[0, b]` or `[a, b]`.
-    pub left: [u64; 2],
+    /// The heaps left of it, ascending, 0 for none: `[0, 0, 0]`, `[0, 0, b]`, `[0, a, b]` or `[a, b, c]`.
+    pub left: [u64; 3],
     /// The constant of the move: the value of what it leaves besides heaps (remove-a-square: a lone cell, 1).
     pub constant: u16,
 }
 
 impl Winning {
-    /// Returns the heaps that are left: none, one or two.
+    /// Returns the heaps that are left: up to three.
     pub fn parts(&self) -> impl Iterator<Item = u64> {
         self.left.into_iter().filter(|&part| part > 0)
     }
@@ -76,7 +77,7 @@ impl Winning {
     /// Returns the number of tokens taken.
     #[must_use]
     pub fn taken(&self) -> u64 {
-        self.from - self.left[0] - self.left[1]
+        self.from - self.left.iter().sum::<u64>()
     }
 }
 
@@ -114,7 +115,7 @@ pub fn winning_moves<E: From<Error>>(
         let target = total ^ heap.value()?;
         let mut win = |left, constant| see(Winning { heap: number, from: heap.size, left, constant });
         match (heap.game, u16::try_from(target)) {
-            (Game::Nim, _) if target < heap.size => win([0, target], 0)?,
+            (Game::Nim, _) if target < heap.size => win([0, 0, target], 0)?,
             (Game::Heap { rule, values }, Ok(target)) => options_of_value(rule, values, heap.size, target, win)?,
             // No heap game of this program has a value above 65535.
             (Game::Nim, _) | (Game::Heap { .. }, Err(_)) => {}
@@ -129,19 +130,26 @@ fn options_of_value<E: From<Error>>(
     values: &dyn Sequence,
     n: u64,
     target: u16,
-    mut see: impl FnMut([u64; 2], u16) -> std::result::Result<(), E>,
+    mut see: impl FnMut([u64; 3], u16) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let mut split_before = None;
     for m in rule.moves() {
         let Some(left) = n.checked_sub(m.remove) else { continue };
         match m.leaves {
-            Leaves::Nothing if left == 0 && m.constant == target => see([0, 0], m.constant)?,
-            Leaves::One if left > 0 && m.constant ^ one(values, left)? == target => see([0, left], m.constant)?,
+            Leaves::Nothing if left == 0 && m.constant == target => see([0, 0, 0], m.constant)?,
+            Leaves::One if left > 0 && m.constant ^ one(values, left)? == target => see([0, 0, left], m.constant)?,
             // Moves are sorted, so of splits that differ only in their least difference the one with the smallest
             // comes first.
             Leaves::Two { min_difference } if split_before != Some((m.remove, m.constant)) => {
                 split_before = Some((m.remove, m.constant));
-                splits_of_value(values, left, min_difference, m.constant ^ target, |a| see([a, left - a], m.constant))?;
+                let parts = 1..=left.saturating_sub(min_difference) / 2;
+                splits_of_value(values, left, parts, m.constant ^ target, |a| see([0, a, left - a], m.constant))?;
+            }
+            Leaves::Three => {
+                for a in 1..=left / 3 {
+                    let (rest, wanted) = (left - a, m.constant ^ target ^ one(values, a)?);
+                    splits_of_value(values, rest, a..=rest / 2, wanted, |b| see([a, b, rest - b], m.constant))?;
+                }
             }
             _ => {}
         }
@@ -149,16 +157,15 @@ fn options_of_value<E: From<Error>>(
     Ok(())
 }
 
-/// Calls `see(a)` for every smaller part a of `left` with G(a) ^ G(left - a) = `wanted`, ascending.
+/// Calls `see(a)` for every a of `parts` with G(a) ^ G(left - a) = `wanted`, ascending.
 fn splits_of_value<E: From<Error>>(
     values: &dyn Sequence,
     left: u64,
-    min_difference: u64,
+    parts: RangeInclusive<u64>,
     wanted: u16,
     mut see: impl FnMut(u64) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
-    let last = left.saturating_sub(min_difference) / 2;
-    let mut first = 1;
+    let (mut first, last) = parts.into_inner();
     while first <= last {
         let end = last.min(first + PAIRS_PER_READ - 1);
         let length = index(end - first + 1);

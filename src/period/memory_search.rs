@@ -4,7 +4,7 @@
 //! observed one, the next length is the one that a proof needs, if that is less than the double.
 
 use super::{Finding, Status, Subject};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::solver::{Method, SequenceStats, Solver, SparseSpace};
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
@@ -45,6 +45,8 @@ pub struct MemorySearch {
     solver: Option<Solver>,
     /// The result of the last look.
     finding: Option<Finding>,
+    /// Why no further value can be computed.
+    end: Option<Error>,
 }
 
 impl MemorySearch {
@@ -57,7 +59,7 @@ impl MemorySearch {
     /// A search to which the first values of the game are known, with their sparse space. They must be right.
     #[must_use]
     pub fn knowing(rule: &Rule, method: Method, values: Vec<u16>, space: SparseSpace) -> MemorySearch {
-        MemorySearch { rule: rule.clone(), method, values, space, solver: None, finding: None }
+        MemorySearch { rule: rule.clone(), method, values, space, solver: None, finding: None, end: None }
     }
 
     /// The values that were searched: G(0), G(1), …
@@ -97,6 +99,13 @@ impl MemorySearch {
         self.finding.as_ref().is_some_and(|finding| finding.status() == Status::Proved)
     }
 
+    /// Why no further value can be computed, once a look has found that: [`Error::ValueTooLarge`] or
+    /// [`Error::Unlisted`].
+    #[must_use]
+    pub fn end(&self) -> Option<&Error> {
+        self.end.as_ref()
+    }
+
     /// Number of values that are known, of which the last look may not have searched all.
     #[must_use]
     pub fn known(&self) -> u64 {
@@ -111,16 +120,16 @@ impl MemorySearch {
 
     /// Computes the values up to the next length, at most `limit`, and searches them. `go_on` receives the number of
     /// values after each block; when it returns false, the look ends without a search, and the next one continues with
-    /// the values so far. Returns whether the search was made.
+    /// the values so far. Returns whether the search was made. At a value that cannot be computed the look searches the
+    /// values before it, and so does every later look ([`MemorySearch::end`]).
     ///
     /// # Errors
-    /// [`Error::ValueTooLarge`](crate::Error::ValueTooLarge), and [`Error::Memory`](crate::Error::Memory) when two
-    /// bytes per value do not fit in memory.
+    /// [`Error::Memory`] when two bytes per value do not fit in memory.
     pub fn look(&mut self, limit: u64, go_on: impl FnMut(u64) -> bool) -> Result<bool> {
         let goal = self.finding.as_ref().map_or(FIRST_LOOK, |finding| next_look(&self.rule, finding)).min(limit);
-        let is_there = self.known() >= goal || self.compute(goal, go_on)?;
+        let is_there = self.known() >= goal || self.end.is_some() || self.compute(goal, go_on)?;
         if is_there {
-            self.search(goal)?;
+            self.search(goal.min(self.known()))?;
         }
         Ok(is_there)
     }
@@ -128,7 +137,7 @@ impl MemorySearch {
     /// Searches all values that are known, after a look that `go_on` ended.
     ///
     /// # Errors
-    /// [`Error::Memory`](crate::Error::Memory).
+    /// [`Error::Memory`].
     pub fn search_known(&mut self) -> Result<()> {
         self.search(self.known())
     }
@@ -140,12 +149,13 @@ impl MemorySearch {
         Ok(())
     }
 
-    /// Looks until the period is proved or there are `to` values; otherwise as [`MemorySearch::look`].
+    /// Looks until the period is proved, there are `to` values, or no further value can be computed; otherwise as
+    /// [`MemorySearch::look`].
     ///
     /// # Errors
     /// As [`MemorySearch::look`].
     pub fn until_proved(&mut self, to: u64, mut go_on: impl FnMut(u64) -> bool) -> Result<bool> {
-        while !self.is_proved() && self.count() < to {
+        while !self.is_proved() && self.count() < to && self.end.is_none() {
             if !self.look(to, &mut go_on)? {
                 return Ok(false);
             }
@@ -158,7 +168,7 @@ impl MemorySearch {
         self.solver = None;
     }
 
-    /// Computes the values up to `goal`.
+    /// Computes the values up to `goal`, or up to the last one that can be computed.
     fn compute(&mut self, goal: u64, go_on: impl FnMut(u64) -> bool) -> Result<bool> {
         let solver = match &mut self.solver {
             Some(solver) => solver,
@@ -169,7 +179,13 @@ impl MemorySearch {
         };
         let going = solver.extend_to(&mut self.values, goal, go_on);
         self.space = solver.space();
-        going
+        match going {
+            Err(end @ (Error::ValueTooLarge { .. } | Error::Unlisted { .. })) => {
+                (self.solver, self.end) = (None, Some(end));
+                Ok(true)
+            }
+            going => going,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Four theorems that prove a period, with their proofs, and the functions that test their premises.
 //!
 //! A table of N values shows G(n + p) = G(n) only for n < N - p. That it holds for all n >= n0 follows from these
-//! theorems.
+//! theorems. They apply to rules whose moves are all listed, not to codes that repeat.
 //!
 //! **Notation.** The moves of a rule are (s, c, k, d) as in [`crate::theory::rule`]. t is the greatest s of all
 //! moves, and d without a move is the greatest difference. A *part* is a heap that a split leaves; a <= b are the two
@@ -9,15 +9,18 @@
 //! then G(N + p) = G(N), because equal sets have the same mex. Options are compared under the same move, so the
 //! constant c is the same on both sides and is not mentioned.
 //!
-//! **P1** (Guy and Smith, *The G-values of various games*, 1956). Every split of the rule has d = 0. If n0 >= 1 and
-//! G(n+p) = G(n) for n0 <= n < 2 n0 + p + t, then G(n+p) = G(n) for all n >= n0.
+//! **P1** (for k <= 2: Guy and Smith, *The G-values of various games*, 1956). Every split of the rule has d = 0, and no
+//! move leaves more than K heaps, K >= 2. If n0 >= 1 and G(n+p) = G(n) for n0 <= n < K n0 + (K - 1) p + t, then
+//! G(n+p) = G(n) for all n >= n0.
 //!
-//! *Proof.* Let N >= 2 n0 + p + t, and let G(n+p) = G(n) for n0 <= n < N. k = 0: N > t, so neither N nor N + p has
-//! such an option. k = 1: N - s >= n0, so the options of N and N + p have the same value. k = 2: an option (a, b) of
-//! N has b >= (N - s)/2 >= n0 and b < N, so G(b+p) = G(b), and (a, b+p) is an option of N + p with the same value. An
-//! option (a, b) of N + p has b >= (N + p - s)/2 >= n0 + p. So b - p >= n0 >= 1 is a heap, b - p = N - s - a < N, and
-//! (a, b-p) is an option of N with the same value. ∎ (The proof needs n0 >= 1: with n0 = 0 the heap b - p may be
-//! empty, and the rule may not allow leaving one heap only.)
+//! *Proof.* Let N >= K n0 + (K - 1) p + t, and let G(n+p) = G(n) for n0 <= n < N. k = 0: N > t, so neither N nor N + p
+//! has such an option. k >= 1: the largest heap b that an option of N leaves has b >= (N - s)/k >= n0, since
+//! N - s >= K n0 and k <= K, and b <= N - s. If b < N, then G(b+p) = G(b), and the option of N + p that leaves b + p
+//! instead of b has the same value. b = N would be k = 1 with s = 0, which is no move. The largest heap b that an option
+//! of N + p leaves has b >= (N + p - s)/k >= n0 + p, since N + p - s >= K (n0 + p). So b - p >= n0 >= 1 is a heap, and
+//! b - p < N, because b <= N + p - s, with equality only for k = 1, where s >= 1. So G(b) = G(b-p), and the option of N
+//! that leaves b - p instead of b has the same value. ∎ (The proof needs n0 >= 1: with n0 = 0 the heap b - p may be
+//! empty, and the rule may not allow leaving one heap less.)
 //!
 //! **P2**, for Grundy's game: one split, s = 0, c = 0, d = 1. If G(n) != 0 for n0 <= n < n0 + p and G(n+p) = G(n) for
 //! n0 <= n <= 2 n0 + p - 2, then G(n+p) = G(n) for all n >= n0.
@@ -29,7 +32,7 @@
 //! G(b) ^ G(b-p) = 0, and N has an option of value 0, because G(N) = G(N-p) = … is a value of the period, and none of
 //! these is 0. ∎
 //!
-//! **P3**, for any rule. Let M be the greatest s + d (d = 0 for k < 2). If n0 >= 1 and G(n+p) = G(n) for
+//! **P3**, for any rule whose moves leave at most two heaps. Let M be the greatest s + d (d = 0 for k < 2). If n0 >= 1 and G(n+p) = G(n) for
 //! n0 <= n <= 2 n0 + 2 p + M - 2, then G(n+p) = G(n) for all n >= n0.
 //!
 //! *Proof.* Let N >= 2 n0 + 2 p + M - 1, and let G(n+p) = G(n) for n0 <= n < N. k = 0 and k = 1 as in P1, since
@@ -74,11 +77,12 @@ use std::fmt;
 /// The theorem that a proof applies; the module head states and proves each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Theorem {
-    /// Guy and Smith, for rules whose splits have no least difference.
+    /// The theorem of Guy and Smith, extended to moves that leave three heaps; for rules whose splits have no least
+    /// difference.
     P1,
     /// For Grundy's game, when no value of the period is 0.
     P2,
-    /// Applies to any rule.
+    /// For any rule whose moves leave at most two heaps.
     P3,
     /// The window theorem, for rules with a sparse space.
     P4,
@@ -94,13 +98,28 @@ impl Theorem {
     /// Returns the number N of values that P1, P2 or P3 needs: its premise covers all n from `n0` below N - `p`.
     /// `None` when the theorem does not apply to the rule or to `n0` = 0, when N exceeds 64 bits, and for P4, which
     /// has no such bound.
+    ///
+    /// ```
+    /// use grundy::period::Theorem;
+    /// let two_heaps = "0.77".parse()?; // 2 (n0 + p) + t
+    /// assert_eq!(Theorem::P1.length(&two_heaps, 71, 12), Some(168));
+    /// let three_heaps = "0.8F".parse()?; // 3 (n0 + p) + t
+    /// assert_eq!(Theorem::P1.length(&three_heaps, 71, 12), Some(251));
+    /// # Ok::<(), grundy::Error>(())
+    /// ```
     #[must_use]
     pub fn length(self, rule: &Rule, n0: u64, p: u64) -> Option<u64> {
-        let twice = n0.checked_mul(2)?.checked_add(p.checked_mul(2)?)?;
+        if rule.largest_heap().is_some() {
+            return None;
+        }
+        let heaps = rule.max_heaps().max(2);
+        let both = n0.checked_add(p)?.checked_mul(heaps)?;
         match self {
-            Theorem::P1 if rule.max_difference() == 0 && n0 >= 1 => twice.checked_add(rule.max_remove()),
-            Theorem::P2 if is_grundys_game(rule) => twice.checked_sub(1),
-            Theorem::P3 if n0 >= 1 => twice.checked_add(p)?.checked_add(largest_step(rule))?.checked_sub(1),
+            Theorem::P1 if rule.max_difference() == 0 && n0 >= 1 => both.checked_add(rule.max_remove()),
+            Theorem::P2 if is_grundys_game(rule) => both.checked_sub(1),
+            Theorem::P3 if n0 >= 1 && heaps == 2 => {
+                both.checked_add(p)?.checked_add(largest_step(rule))?.checked_sub(1)
+            }
             _ => None,
         }
     }
@@ -112,14 +131,15 @@ fn largest_step(rule: &Rule) -> u64 {
     rule.moves().iter().map(|m| m.remove + difference(m.leaves)).max().unwrap_or(0)
 }
 
-/// Whether the rule is an octal game: every split allows equal parts, and every constant is 0. Such a rule is given
-/// by the digits 0 to 7 of a code, finitely many of them not 0, with 0 or 4 before the point.
+/// Whether the rule is an octal game: no move leaves three heaps, every split allows equal parts, and every constant is
+/// 0. Such a rule is given by the digits 0 to 7 of a code, finitely many of them not 0, with 0 or 4 before the point.
 ///
 /// The G-sequence of no such game is arithmetic-periodic with a saltus above 0 (G. Horrocks and R. J. Nowakowski,
 /// *Regularity in the G-sequences of octal and hexadecimal games*, Integers 3, 2003, G1).
 pub(super) fn is_octal(rule: &Rule) -> bool {
     let plain = |leaves| !matches!(leaves, Leaves::Two { min_difference } if min_difference > 0);
-    rule.moves().iter().all(|m| m.constant == 0 && plain(m.leaves))
+    let is_finite = rule.largest_heap().is_none();
+    is_finite && rule.max_heaps() <= 2 && rule.moves().iter().all(|m| m.constant == 0 && plain(m.leaves))
 }
 
 fn is_grundys_game(rule: &Rule) -> bool {

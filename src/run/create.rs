@@ -30,7 +30,7 @@ fn decide_width(solver: &mut Solver, stop: &AtomicBool) -> Result<Option<(Width,
     }
     match solver.extend_to(&mut sample, WIDTH_SAMPLE, |_| !stop.load(Ordering::Relaxed)) {
         // The values before the large one decide; the run may end before it.
-        Err(Error::ValueTooLarge { .. }) => {}
+        Err(Error::ValueTooLarge { .. } | Error::Unlisted { .. }) => {}
         Err(error) => return Err(error),
         Ok(_) if (sample.len() as u64) < WIDTH_SAMPLE => return Ok(None),
         Ok(_) => {}
@@ -50,7 +50,9 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
     let has_data = || [table::VALUES, table::ESCAPES].iter().any(|name| !matches!(dir.length(name), Ok(None)));
     let new_solver = || Ok(Solver::new(rule, options.method, None, [].as_slice())?.with_audit(attempt.seed));
     let mut solver: Solver = new_solver()?;
-    let (width, mut pending) = match options.width {
+    // Values of three heaps or of a code that repeats take long, so the first ones do not decide.
+    let slow = rule.has_splits() && !rule.may_be_sparse();
+    let (width, mut pending) = match options.width.or(slow.then_some(Width::U16)) {
         Some(width) => (width, Vec::new()),
         None => match decide_width(&mut solver, stop)? {
             Some(decided) => decided,

@@ -83,9 +83,8 @@ impl SpotChecks {
             compare(rule, past, n)?;
             self.suspect = None;
         }
-        let splits = rule.splits().count() as f64;
         while let Some(&n) = self.waiting.front() {
-            let pairs = n as f64 * splits / 2.0 + 1.0;
+            let pairs = rule.options_about(n) as f64 + 1.0;
             let earned = self.begun.elapsed() / SHARE + ADVANCE;
             if self.spent + Duration::from_secs_f64(pairs / self.speed) > earned {
                 break;

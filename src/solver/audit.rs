@@ -86,6 +86,7 @@ impl Audit {
                     let parts = rare_positions.iter().filter(|rare| rare.0 > 0);
                     parts.for_each(|&(r, value)| enter(m.remove + r, m.constant ^ value));
                 }
+                Leaves::Three => unreachable!("no rule with such a move has a sparse space"),
             }
         }
         let splits = rule.splits().map(|split| (split.remove, split.min_difference)).collect();

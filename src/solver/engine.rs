@@ -1,5 +1,5 @@
-//! The four ways to compute values: by the definition, by comparing all pairs of bytes, on byte codes in a sparse space,
-//! and on values of any size, with or without a space.
+//! The five ways to compute values: by the definition, by comparing all pairs of bytes, by sets of the values of pairs,
+//! on byte codes in a sparse space, and on values of any size, with or without a space.
 //!
 //! The engine that continues a sequence is created from the earlier values. Without a space it needs all of them. With
 //! a space it needs the rare positions, the last values above 255, the largest value and the last values up to the
@@ -9,6 +9,7 @@ use super::block::Streams;
 use super::candidates::CandidateStream;
 use super::codes::Codes;
 use super::exhaustive::ExhaustiveSolver;
+use super::pair_sets::PairSets;
 use super::wide::WideSolver;
 use super::window::Window;
 use super::witnesses::{self, Witnesses};
@@ -60,6 +61,8 @@ pub(super) enum Engine {
     Definition(Window<u16>),
     /// All pairs of bytes, many at once.
     Exhaustive(ExhaustiveSolver),
+    /// Sets of the values of all pairs, for moves that leave three heaps and for codes that repeat.
+    PairSets(PairSets),
     /// Candidates and witnesses in a sparse space, on byte codes.
     Sparse(Box<Streams>),
     /// Values of any size, with or without a sparse space.
@@ -70,7 +73,7 @@ impl Engine {
     /// The rare positions, ascending, with their values; `None` without a sparse space.
     pub(super) fn rare_positions(&self) -> Option<&[(u64, u16)]> {
         match self {
-            Engine::Definition(_) | Engine::Exhaustive(_) => None,
+            Engine::Definition(_) | Engine::Exhaustive(_) | Engine::PairSets(_) => None,
             Engine::Sparse(streams) => Some(streams.candidates.rare_positions()),
             Engine::Wide(solver) => solver.rare_positions(),
         }
@@ -82,11 +85,14 @@ impl Engine {
 pub(super) const WIDE_FROM: u16 = 256;
 
 impl Solver {
-    /// The engine without a sparse space: all pairs of bytes, the wide solver, or the definition where the method is
-    /// [`Method::Definition`] or the rule has no splits.
+    /// The engine without a sparse space: all pairs of bytes, the wide solver, sets of pairs, or the definition where the
+    /// method is [`Method::Definition`] or no move leaves more than one heap.
     pub(super) fn definition_engine<S: Sequence + ?Sized>(&self, past: &S) -> Result<Engine> {
-        let has_splits = self.rule.splits().next().is_some();
+        let has_splits = self.rule.has_splits();
         if let (Method::Sparse(kernel), true) = (self.method, has_splits) {
+            if !self.rule.may_be_sparse() {
+                return Ok(Engine::PairSets(PairSets::new(past)?));
+            }
             if self.max_value < WIDE_FROM {
                 return Ok(Engine::Exhaustive(ExhaustiveSolver::new(kernel, past)?));
             }
@@ -147,23 +153,22 @@ pub(super) fn compare_pairs(rule: &Rule, solver: &mut ExhaustiveSolver, limit: u
 pub(super) fn apply_definition(rule: &Rule, values: &mut Window<u16>, limit: u64, out: &mut Vec<u16>) -> Result<()> {
     /// Maximum number of options per batch: a fraction of a second.
     const BATCH: u64 = 1 << 26;
-    /// Minimum number of pairs of parts for which several threads compute one value.
+    /// Minimum number of options for which several threads compute one value.
     const PARALLEL: u64 = 1 << 18;
-    let splits = rule.splits().count() as u64;
-    let singles = rule.moves().len() as u64 - splits;
-    let mut pairs = 0;
-    while values.end() < limit && pairs < BATCH {
+    let mut work = 0u64;
+    while values.end() < limit && work < BATCH {
         let n = values.end();
-        let value = if n * splits / 2 >= PARALLEL && values.start() == 0 {
+        let options = rule.options_about(n);
+        let value = if rule.has_splits() && options >= PARALLEL && values.start() == 0 {
             definition::value_at(rule, values.items(), n)?
         } else {
             definition::value(rule, n, |m| values.get(m))?
         };
         values.push(value);
         out.push(value);
-        pairs += 16 + n * splits / 2 + singles.min(n);
+        work = work.saturating_add(16 + options);
     }
-    if splits == 0 {
+    if !rule.has_splits() {
         values.forget_before(values.end().saturating_sub(rule.max_remove()));
     }
     Ok(())

@@ -19,6 +19,9 @@
 //! sequence grows (`review`). Some named games have a built-in space, which is not reviewed while all values are below
 //! 512.
 //!
+//! Rules with moves that leave three heaps, and codes that repeat, have no sparse space. Their values come from the sets
+//! of the values of all pairs of heaps (`pair_sets`).
+//!
 //! Some code repeats other code on purpose. The audit (`audit`) and `verify::exclusion` each derive the list of lookups
 //! from the rare positions themselves, and memory holds two copies of the codes, computed independently: a mistake in
 //! one does not repeat in the other.
@@ -37,6 +40,7 @@ mod engine;
 mod exhaustive;
 mod lookup_order;
 mod lookups;
+mod pair_sets;
 mod parallelism;
 mod pipeline;
 mod review;
@@ -120,7 +124,7 @@ pub fn lookback(rule: &Rule, last_rare: u64) -> u64 {
 /// rules without splits, as many as the largest removal.
 #[must_use]
 pub fn may_be_sparse(rule: &Rule, method: Method) -> bool {
-    method != Method::Definition && rule.splits().next().is_some() && rule.max_remove() <= LONGEST_REMOVAL
+    method != Method::Definition && rule.may_be_sparse() && rule.max_remove() <= LONGEST_REMOVAL
 }
 
 /// Computes a sequence, block by block.
@@ -283,6 +287,7 @@ impl Solver {
         match &self.engine {
             Engine::Definition(values) => values.agrees_with(past),
             Engine::Exhaustive(solver) => solver.check_memory(past),
+            Engine::PairSets(solver) => solver.check_memory(past),
             Engine::Sparse(streams) => streams.check_memory(past),
             Engine::Wide(solver) => solver.check_memory(past),
         }
@@ -375,6 +380,10 @@ impl Solver {
                     engine::compare_pairs(&self.rule, solver, before_review, out)?;
                     self.work.defined += (out.len() - before) as u64;
                 }
+                Engine::PairSets(solver) => {
+                    solver.advance(&self.rule, before_review, out)?;
+                    self.work.defined += (out.len() - before) as u64;
+                }
                 Engine::Sparse(streams) => {
                     streams.prepare_audit(&self.rule, self.space, self.audit);
                     let threads = self.parallelism.in_pool();
@@ -462,7 +471,9 @@ impl Solver {
         match &mut self.engine {
             Engine::Sparse(streams) => streams.candidates.flip_rare(1, 1),
             Engine::Wide(solver) => assert!(solver.flip(3, 1, 1), "a rare position"),
-            Engine::Definition(_) | Engine::Exhaustive(_) => panic!("the solver has no sparse space"),
+            Engine::Definition(_) | Engine::Exhaustive(_) | Engine::PairSets(_) => {
+                panic!("the solver has no sparse space")
+            }
         }
     }
 }

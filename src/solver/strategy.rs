@@ -53,6 +53,7 @@ impl Solver {
         let (engine, reason) = match &self.engine {
             Engine::Definition(_) => ("definition", self.why_definition()),
             Engine::Exhaustive(_) => ("comparison of all pairs of bytes", self.why_no_space()),
+            Engine::PairSets(_) => ("sets of the values of all pairs", self.why_pair_sets()),
             Engine::Wide(_) if self.space() == SparseSpace::NONE => {
                 ("comparison of all pairs of 16-bit values", self.why_no_space())
             }
@@ -65,7 +66,15 @@ impl Solver {
     fn why_definition(&self) -> String {
         let reason = match self.method {
             Method::Definition => "the definition is required",
-            Method::Sparse(_) => "no move leaves two heaps",
+            Method::Sparse(_) => "no move leaves more than one heap",
+        };
+        reason.to_owned()
+    }
+
+    fn why_pair_sets(&self) -> String {
+        let reason = match self.rule.largest_heap() {
+            Some(_) => "the code of the game repeats",
+            None => "a move leaves three heaps",
         };
         reason.to_owned()
     }
@@ -126,7 +135,7 @@ mod tests {
                 "comparison of all pairs of bytes, because a sparse space is sought from 4096 values",
             ),
             ("grundy", Method::Definition, 5000, "definition, because the definition is required"),
-            ("0.333", best, 5000, "definition, because no move leaves two heaps"),
+            ("0.333", best, 5000, "definition, because no move leaves more than one heap"),
             ("0.77", best, 5000, "byte streams in the sparse space 0x"),
             ("0.004", best, 5000, "comparison of all pairs of bytes, because the best sparse space, 0x"),
         ] {

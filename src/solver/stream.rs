@@ -91,7 +91,7 @@ impl ValueStream {
 
     /// A stream that retains every value until it has `whole` of them, and never discards these.
     fn retaining(rule: &Rule, method: Method, to: u64, whole: u64) -> Result<ValueStream> {
-        let has_splits = rule.splits().next().is_some();
+        let has_splits = rule.has_splits();
         // Without splits the methods compute the same way, but only the definition never reads all earlier values.
         let method = if has_splits { method } else { Method::Definition };
         let past = Ends::new(if has_splits { whole } else { 0 });
@@ -154,7 +154,7 @@ impl ValueStream {
 
     /// Number of last values to retain besides the first; `None` for all values.
     fn needed(&self) -> Option<u64> {
-        if self.rule.splits().next().is_none() {
+        if !self.rule.has_splits() {
             return Some(self.rule.max_remove());
         }
         self.solver.lookback().map(|values| values.saturating_mul(LOOKBACKS))

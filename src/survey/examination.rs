@@ -85,7 +85,7 @@ impl Examination {
         loop {
             let (count, known) = (self.search.count(), self.search.known());
             let limit = self.step_limit.unwrap_or_else(|| self.limit().max(known.min(self.extent.to)));
-            if self.search.is_proved() || (count >= limit && count > 0) {
+            if self.search.is_proved() || self.search.end().is_some() || (count >= limit && count > 0) {
                 return Ok(Progress::Done);
             }
             let missing = limit.min(2 * count).saturating_sub(known);
@@ -118,7 +118,7 @@ impl Examination {
     /// that number.
     fn limit(&self) -> u64 {
         let to = self.extent.to;
-        let needs_pairs = self.search.space() == SparseSpace::NONE && self.rule.splits().next().is_some();
+        let needs_pairs = self.search.space() == SparseSpace::NONE && self.rule.has_splits();
         let usual = match self.search.finding() {
             Some(found) if needs_pairs => to.min(found.count.max(to / 8)),
             _ => to,

@@ -11,7 +11,7 @@
 
 use crate::error::{Error, Result};
 use crate::theory::nimber::{NimSet, index};
-use crate::theory::rule::{Leaves, Rule, Split};
+use crate::theory::rule::{Leaves, Rule, Split, Triple};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -176,8 +176,9 @@ pub fn for_each_kept<S: Sequence + ?Sized>(past: &S, mut see: impl FnMut(u64, &[
 /// G(n) by the definition, given the earlier values.
 ///
 /// # Errors
-/// [`Error::ValueTooLarge`] when G(n) is above 65535.
+/// [`Error::ValueTooLarge`] when G(n) is above 65535, and [`Error::Unlisted`] when not all moves of n are listed.
 pub fn value(rule: &Rule, n: u64, earlier: impl Fn(u64) -> u16) -> Result<u16> {
+    rule.check_heap(n)?;
     let mut options = NimSet::new();
     rule.single_options(n, &earlier).for_each(|option| options.insert(option));
     for Split { remove, constant, min_difference } in rule.splits() {
@@ -185,6 +186,14 @@ pub fn value(rule: &Rule, n: u64, earlier: impl Fn(u64) -> u16) -> Result<u16> {
             let b = n - remove - a;
             if b >= a + min_difference {
                 options.insert(constant ^ earlier(a) ^ earlier(b));
+            }
+        }
+    }
+    for Triple { remove, constant } in rule.triples() {
+        let left = n.saturating_sub(remove);
+        for a in 1..=left / 3 {
+            for b in a..=(left - a) / 2 {
+                options.insert(constant ^ earlier(a) ^ earlier(b) ^ earlier(left - a - b));
             }
         }
     }
@@ -212,18 +221,23 @@ pub fn values(rule: &Rule, count: usize) -> Result<Vec<u16>> {
 /// Number of pairs that one task searches, in two buffers of 128 KiB.
 const CHUNK: u64 = 1 << 16;
 
+/// Maximum number of tasks that are started together.
+const MAX_WAVE: usize = 1 << 16;
+
 /// The least value below `below` that no option of a heap of `n` has, or `None` if options have all of them.
 ///
 /// With `below` = 65536 this is the definition, in parallel. With a smaller bound the search stops as soon as options
 /// have all values below it. The search runs in the rayon pool of the calling thread.
 ///
 /// # Errors
-/// [`Error::Range`] when `past` does not hold 0..n, [`Error::Discarded`] when the search needs discarded values.
+/// [`Error::Range`] when `past` does not hold 0..n, [`Error::Discarded`] when the search needs discarded values, and
+/// [`Error::Unlisted`] when not all moves of n are listed.
 pub fn first_missing<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64, below: u32) -> Result<Option<u16>> {
     search_all(rule, past, n, below).map_err(|error| error.for_heap(n))
 }
 
 fn search_all<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64, below: u32) -> Result<Option<u16>> {
+    rule.check_heap(n)?;
     let mut seen = NimSet::new();
     for m in rule.moves() {
         match m.leaves {
@@ -236,18 +250,42 @@ fn search_all<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64, below: u32) -
             _ => {}
         }
     }
-    let chunks: Vec<(Split, u64, u64)> = rule
-        .splits()
-        .flat_map(|split| {
-            let last = split.largest_small_part(n);
-            (0..last.div_ceil(CHUNK)).map(move |i| (split, 1 + i * CHUNK, last.min((i + 1) * CHUNK)))
-        })
-        .collect();
-    let mut done = 0;
+    search_splits(past, n, below, &mut seen, rule.splits().map(|split| (split, 1)))?;
+    for Triple { remove, constant } in rule.triples() {
+        let last = n.saturating_sub(remove) / 3;
+        let mut values = vec![0; index(last)];
+        past.read(1.min(n), &mut values)?;
+        // The other two heaps of a triple with the smallest part a are those of a split, each at least a.
+        let with =
+            |(a, value): (u64, u16)| (Split { remove: remove + a, constant: constant ^ value, min_difference: 0 }, a);
+        search_splits(past, n, below, &mut seen, (1..).zip(values).map(with))?;
+    }
+    let mex = seen.mex();
+    Ok((mex < below).then(|| u16::try_from(mex).ok()).flatten())
+}
+
+/// Adds the values of the options of splits to `seen`, each split with its least part, until `seen` has all values below
+/// `below`.
+fn search_splits<S: Sequence + ?Sized>(
+    past: &S,
+    n: u64,
+    below: u32,
+    seen: &mut NimSet,
+    splits: impl Iterator<Item = (Split, u64)>,
+) -> Result<()> {
+    let mut chunks = splits.flat_map(|(split, least)| {
+        let last = split.largest_small_part(n);
+        let parts = (last + 1).saturating_sub(least);
+        let chunk = move |i: u64| (split, least + i * CHUNK, last.min(least + (i + 1) * CHUNK - 1));
+        (0..parts.div_ceil(CHUNK)).map(chunk)
+    });
     // Number of chunks in the next batch; it doubles, so that a search that can stop early wastes little.
     let mut wave = 1;
-    while done < chunks.len() && seen.mex() < below {
-        let batch = &chunks[done..chunks.len().min(done + wave)];
+    while seen.mex() < below {
+        let batch: Vec<(Split, u64, u64)> = chunks.by_ref().take(wave).collect();
+        if batch.is_empty() {
+            break;
+        }
         let found = batch
             .par_iter()
             .map(|&(split, first, last)| search_pairs(past, n, split, first, last))
@@ -256,11 +294,9 @@ fn search_all<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64, below: u32) -
                 Ok(all)
             })?;
         seen.union(&found);
-        done += batch.len();
-        wave *= 2;
+        wave = (2 * wave).min(MAX_WAVE);
     }
-    let mex = seen.mex();
-    Ok((mex < below).then(|| u16::try_from(mex).ok()).flatten())
+    Ok(())
 }
 
 /// The values of the options of one split with smaller part in `first..=last`.

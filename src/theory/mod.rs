@@ -2,6 +2,7 @@
 //!
 //! These modules prefer plain code to fast code, and read and write no files.
 
+mod code;
 pub mod definition;
 pub mod names;
 pub mod nimber;

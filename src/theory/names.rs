@@ -58,6 +58,12 @@ pub const NAMED_GAMES: &[NamedGame] = &[
         ..PLAIN
     },
     NamedGame {
+        game: "4.(3)",
+        aliases: &["lasker", "laskers-nim"],
+        about: "Lasker's Nim: take any number of tokens, or split a heap (E. Lasker, 1931); G(n+4) = G(n)+4 from 1 on",
+        ..PLAIN
+    },
+    NamedGame {
         game: "0.6",
         aliases: &["officers"],
         space: Some((0x1ee, 0)),

@@ -1,22 +1,23 @@
 //! The rule of a heap game: moves, normal form, digest.
 //!
 //! All heap games of this program have one normal form. A rule is a finite list of moves `(s, c, k, d)`: remove `s`
-//! tokens, leave exactly `k` non-empty heaps (`k` = 0, 1 or 2), XOR the constant `c`, and for `k` = 2 require the two
+//! tokens, leave exactly `k` non-empty heaps (`k` = 0, 1, 2 or 3), XOR the constant `c`, and for `k` = 2 require the two
 //! heaps to differ by at least `d`. The value of an option of a heap of `n` is
 //!
 //! - k = 0, n = s: `c`
 //! - k = 1, n > s: `c ^ G(n-s)`
 //! - k = 2, n > s+1: `c ^ G(a) ^ G(b)` for a + b = n - s, a, b >= 1, |a - b| >= d
+//! - k = 3, n > s+2: `c ^ G(a) ^ G(b) ^ G(e)` for a + b + e = n - s, a, b, e >= 1
 //!
 //! and `G(n)` is the mex of these. An octal code `0.d1 d2 d3…` gives, for each `s`, k = 0 by bit 0 of `d_s`, k = 1 by
-//! bit 1 and k = 2 by bit 2 (Guy and Smith, *The G-values of various games*, 1956); a leading 4 instead of 0 allows a
-//! heap to be split without removing a token.
+//! bit 1 and k = 2 by bit 2 (Guy and Smith, *The G-values of various games*, 1956). A hexadecimal code also gives k = 3
+//! by bit 3. A digit 4, 8 or C instead of 0 before the point allows a heap to be split without removing a token.
 //!
 //! The normal form is a list of moves, not a code, so that games with constants (remove-a-square on 2×n) are rules too.
 //!
-//! **Nim** has no bound on the tokens that a move removes, so a finite list cannot state its rule. [`Rule::nim`] lists
-//! the removals of 1 to 65536 tokens. These are all moves of Nim in heaps of up to 65536, and G(n) = n there. The value
-//! of the heap of 65536 is the first that this program does not store, so it never computes a value beyond the list.
+//! **Codes that repeat**, such as that of Nim, `0.(3)`, have no bound on the tokens that a move removes, so a finite
+//! list cannot state their rules. The list holds the moves that remove up to 65536 tokens. These are all moves in heaps
+//! of up to 65536, and no value of a larger heap is computed ([`Rule::largest_heap`]).
 
 use crate::error::{Error, Result};
 use std::fmt;
@@ -33,6 +34,21 @@ pub enum Leaves {
         /// The least difference of the two heaps; 0 allows equal halves.
         min_difference: u64,
     },
+    /// Three non-empty heaps (k = 3).
+    Three,
+}
+
+impl Leaves {
+    /// The number of heaps (k).
+    #[must_use]
+    pub fn heaps(self) -> u64 {
+        match self {
+            Leaves::Nothing => 0,
+            Leaves::One => 1,
+            Leaves::Two { .. } => 2,
+            Leaves::Three => 3,
+        }
+    }
 }
 
 /// One move `(s, c, k, d)` of a rule.
@@ -46,7 +62,8 @@ pub struct Move {
     pub leaves: Leaves,
 }
 
-/// A move with k = 2, in the form that the solvers use.
+/// A move with k = 2, in the form that the solvers use; also the options of a move with k = 3 that have the same
+/// smallest part ([`Rule::triples`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Split {
     /// Number of tokens removed (s).
@@ -66,6 +83,15 @@ impl Split {
     }
 }
 
+/// A move with k = 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Triple {
+    /// Number of tokens removed (s).
+    pub remove: u64,
+    /// The constant XORed to the values of the three heaps (c).
+    pub constant: u16,
+}
+
 /// The rule of a heap game, in normal form, with its canonical name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rule {
@@ -75,6 +101,10 @@ pub struct Rule {
     removals: Vec<Removals>,
     /// The moves with k = 2.
     splits: Vec<Split>,
+    /// The moves with k = 3.
+    triples: Vec<Triple>,
+    /// The largest heap all of whose moves are listed; `None` for a finite rule.
+    largest_heap: Option<u64>,
 }
 
 /// The moves that remove `first` to `last` tokens, leave one heap or none, and XOR the same constant. Nim has 131072
@@ -91,14 +121,20 @@ struct Removals {
 fn splits(moves: &[Move]) -> Vec<Split> {
     let split = |m: &Move| match m.leaves {
         Leaves::Two { min_difference } => Some(Split { remove: m.remove, constant: m.constant, min_difference }),
-        Leaves::Nothing | Leaves::One => None,
+        Leaves::Nothing | Leaves::One | Leaves::Three => None,
     };
     moves.iter().filter_map(split).collect()
 }
 
+/// The moves with k = 3.
+fn triples(moves: &[Move]) -> Vec<Triple> {
+    let three = moves.iter().filter(|m| m.leaves == Leaves::Three);
+    three.map(|m| Triple { remove: m.remove, constant: m.constant }).collect()
+}
+
 /// Groups the moves with k = 0 or 1.
 fn removals(moves: &[Move]) -> Vec<Removals> {
-    let singles = moves.iter().filter(|m| !matches!(m.leaves, Leaves::Two { .. }));
+    let singles = moves.iter().filter(|m| m.leaves.heaps() < 2);
     let mut singles: Vec<(bool, u16, u64)> = singles.map(|m| (m.leaves == Leaves::One, m.constant, m.remove)).collect();
     singles.sort_unstable();
     let mut grouped: Vec<Removals> = Vec::new();
@@ -118,9 +154,9 @@ const MAX_REMOVE: u64 = 1 << 32;
 /// The canonical name of Nim.
 pub(super) const NIM: &str = "nim";
 
-/// Maximum number of tokens that a move of [`Rule::nim`] removes: the size of the first heap whose value in Nim does
-/// not fit 16 bits.
-const NIM_MAX_REMOVE: u64 = 1 << 16;
+/// Maximum number of tokens that a listed move of a rule without a bound removes: the size of the first heap whose value
+/// in Nim does not fit 16 bits.
+pub(super) const LISTED: u64 = 1 << 16;
 
 impl Rule {
     /// A rule from its moves; `name` is what [`Display`](fmt::Display) prints.
@@ -151,7 +187,13 @@ impl Rule {
         }
         moves.sort_unstable();
         moves.dedup();
-        Ok(Rule { name: name.into(), removals: removals(&moves), splits: splits(&moves), moves })
+        let (removals, splits, triples) = (removals(&moves), splits(&moves), triples(&moves));
+        Ok(Rule { name: name.into(), moves, removals, splits, triples, largest_heap: None })
+    }
+
+    /// A rule without a bound on the tokens that a move removes; `moves` are those that remove up to [`LISTED`].
+    pub(super) fn unbounded(name: impl Into<String>, moves: Vec<Move>) -> Result<Rule> {
+        Ok(Rule { largest_heap: Some(LISTED), ..Rule::from_moves(name, moves)? })
     }
 
     /// Grundy's game with the two parts at least `d` apart (Schrage, section 4); d = 1 is the original game.
@@ -179,10 +221,10 @@ impl Rule {
     /// a value above 65535.
     #[must_use]
     pub fn nim() -> Rule {
-        let removals = 1..=NIM_MAX_REMOVE;
+        let removals = 1..=LISTED;
         let moves = removals
             .flat_map(|remove| [Leaves::Nothing, Leaves::One].map(|leaves| Move { remove, constant: 0, leaves }));
-        Rule::from_moves(NIM, moves.collect()).expect("every move removes a token")
+        Rule::unbounded(NIM, moves.collect()).expect("every move removes a token")
     }
 
     /// Whether this rule is [`Rule::nim`].
@@ -191,7 +233,7 @@ impl Rule {
         self.name == NIM && *self == Rule::nim()
     }
 
-    /// The canonical name: `grundy`, `grundy:d=2`, `0.77`, `4.3`, `remove-a-square`, `nim`.
+    /// The canonical name: `grundy`, `grundy:d=2`, `0.77`, `4.3`, `0.F`, `4.(3)`, `remove-a-square`, `nim`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -209,19 +251,69 @@ impl Rule {
     pub fn digest(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         for m in self.moves() {
-            let (k, d) = match m.leaves {
-                Leaves::Nothing => (0, 0),
-                Leaves::One => (1, 0),
-                Leaves::Two { min_difference } => (2, min_difference),
-            };
-            hasher.update(format!("{} {} {k} {d}\n", m.remove, m.constant).as_bytes());
+            let d = if let Leaves::Two { min_difference } = m.leaves { min_difference } else { 0 };
+            hasher.update(format!("{} {} {} {d}\n", m.remove, m.constant, m.leaves.heaps()).as_bytes());
         }
         hasher.finalize().to_hex().to_string()
     }
 
-    /// The moves that leave two heaps.
+    /// The moves that leave two heaps, by the tokens that they remove.
     pub fn splits(&self) -> impl Iterator<Item = Split> + '_ {
         self.splits.iter().copied()
+    }
+
+    /// The moves that leave three heaps, by the tokens that they remove.
+    ///
+    /// If a is the smallest of three heaps a + b + e = n - s, the other two are an option of the split that removes
+    /// s + a tokens and XORs c ^ G(a); and a <= (n - s)/3.
+    pub fn triples(&self) -> impl Iterator<Item = Triple> + '_ {
+        self.triples.iter().copied()
+    }
+
+    /// The largest heap whose value can be computed, all of whose moves are listed; `None` if there is no largest one.
+    ///
+    /// ```
+    /// use grundy::theory::rule::Rule;
+    /// assert_eq!("lasker".parse::<Rule>()?.largest_heap(), Some(65536));
+    /// assert_eq!("kayles".parse::<Rule>()?.largest_heap(), None);
+    /// # Ok::<(), grundy::Error>(())
+    /// ```
+    #[must_use]
+    pub fn largest_heap(&self) -> Option<u64> {
+        self.largest_heap
+    }
+
+    /// Checks that all moves of a heap of `n` are listed.
+    ///
+    /// # Errors
+    /// [`Error::Unlisted`] if n exceeds [`Rule::largest_heap`].
+    pub fn check_heap(&self, n: u64) -> Result<()> {
+        match self.largest_heap {
+            Some(largest) if n > largest => Err(Error::Unlisted { n, largest }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a move leaves more than one heap, so that G(n) depends on all earlier values.
+    #[must_use]
+    pub fn has_splits(&self) -> bool {
+        !self.splits.is_empty() || !self.triples.is_empty()
+    }
+
+    /// Whether the sparse-space method applies: a move leaves two heaps, none leaves three, and all moves are listed.
+    #[must_use]
+    pub fn may_be_sparse(&self) -> bool {
+        !self.splits.is_empty() && self.triples.is_empty() && self.largest_heap.is_none()
+    }
+
+    /// About the number of options of a heap of `n`, as a measure of work; at most 2^64 - 1.
+    #[must_use]
+    pub fn options_about(&self, n: u64) -> u64 {
+        let singles = (self.moves.len() - self.splits.len() - self.triples.len()) as u64;
+        let pairs = (self.splits.len() as u64).min(n).saturating_mul(n / 2);
+        // A heap of n divides into three in n²/12 ways, rounded.
+        let triples = (self.triples.len() as u64).min(n).saturating_mul(n.saturating_mul(n) / 12);
+        singles.min(n).saturating_add(pairs).saturating_add(triples)
     }
 
     /// The values of the options of `n` that come from moves with k = 0 or 1, given the earlier values, in no fixed
@@ -245,16 +337,23 @@ impl Rule {
         self.moves.iter().map(|m| m.remove).max().unwrap_or(0)
     }
 
+    /// The greatest number of heaps that a move leaves; 0 without moves.
+    #[must_use]
+    pub fn max_heaps(&self) -> u64 {
+        self.moves.iter().map(|m| m.leaves.heaps()).max().unwrap_or(0)
+    }
+
     /// The greatest difference that a split requires; 0 without splits.
     #[must_use]
     pub fn max_difference(&self) -> u64 {
         self.splits().map(|s| s.min_difference).max().unwrap_or(0)
     }
 
-    /// The name as a directory: `grundy:d=2` becomes `grundy-d2`.
+    /// The name as a directory, without characters that a shell interprets: `grundy:d=2` becomes `grundy-d2`, and `4.(3)`
+    /// becomes `4.r3`.
     #[must_use]
     pub fn directory_name(&self) -> String {
-        self.name.replace(":d=", "-d")
+        self.name.replace(":d=", "-d").replace('(', "r").replace(')', "")
     }
 }
 

@@ -39,13 +39,17 @@ impl SparseSpace {
     /// The space without a mask, in which every position is rare.
     pub const NONE: SparseSpace = SparseSpace { mask: 0, position: 0, parity: 0 };
 
-    /// The space (mask, position), or `None` if the mask is 0, the rule has no splits, or they do not admit the space.
+    /// The space (mask, position), or `None` if the mask is 0, the rule has no splits or moves that leave three heaps, or
+    /// its splits do not admit the space.
     #[must_use]
     pub fn new(rule: &Rule, mask: u16, position: u8) -> Option<SparseSpace> {
         let parity = |remove: u64, constant: u16| {
             let odd = u8::from((constant & mask).count_ones() % 2 == 1);
             odd ^ (position & u8::from(remove % 2 == 1))
         };
+        if !rule.may_be_sparse() {
+            return None;
+        }
         let mut parities = rule.splits().map(|s| parity(s.remove, s.constant));
         let first = parities.next()?;
         (mask != 0 && position <= 1 && parities.all(|p| p == first)).then_some(SparseSpace {

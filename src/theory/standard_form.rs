@@ -79,15 +79,18 @@ struct Removals {
 }
 
 impl Removals {
-    /// The removals of a rule; `None` if it has constants or least differences.
+    /// The removals of a rule; `None` if it is not that of a finite octal code.
     fn of(rule: &Rule) -> Option<Removals> {
+        if rule.largest_heap().is_some() {
+            return None;
+        }
         let mut removals = Removals::default();
         for m in rule.moves() {
             let same = match m.leaves {
                 Leaves::Nothing => &mut removals.nothing,
                 Leaves::One => &mut removals.one,
                 Leaves::Two { min_difference: 0 } => &mut removals.two,
-                Leaves::Two { .. } => return None,
+                Leaves::Two { .. } | Leaves::Three => return None,
             };
             if m.constant != 0 {
                 return None;
@@ -178,7 +181,7 @@ mod tests {
 
     #[test]
     fn other_games_have_no_standard_form() {
-        for name in ["grundy", "grundy:d=2", "remove-a-square", "nim"] {
+        for name in ["grundy", "grundy:d=2", "remove-a-square", "nim", "lasker", ".8"] {
             assert_eq!(StandardForm::of(&name.parse().unwrap()), None, "{name}");
         }
     }

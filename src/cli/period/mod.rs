@@ -149,7 +149,7 @@ fn in_memory(rule: &Rule, args: &Args, method: Method, quiet: bool) -> Result<Ex
     let to = args.values();
     let stop = stop_flag()?;
     let mut meter = Meter::with_task(quiet, TASK);
-    meter.announce(rule.name(), 0, Some(to));
+    meter.announce(rule.name(), 0, Some(rule.largest_heap().map_or(to, |largest| to.min(largest + 1))));
     let go_on = |n| {
         meter.at(n, String::new);
         !stop.load(Ordering::Relaxed)
@@ -160,6 +160,9 @@ fn in_memory(rule: &Rule, args: &Args, method: Method, quiet: bool) -> Result<Ex
         search.is_proved() || search.count() >= to
     };
     meter.end();
+    if let Some(end) = search.end().filter(|_| !search.is_proved()) {
+        complain!("grundy: warning: {end}");
+    }
     let ending = if is_done { Ending::Done } else { Ending::Stopped { what: Stopped::Searching, to } };
     conclude(search.subject(), search.finding().expect("the values were searched"), ending, args)
 }

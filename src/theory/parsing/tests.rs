@@ -14,10 +14,24 @@ fn position_of_error(text: &str) -> usize {
 
 #[test]
 fn a_bad_digit_is_refused_with_its_place() {
-    assert_eq!(position_of_error(".8"), 2);
-    assert_eq!(position_of_error("0.778"), 5);
+    assert_eq!(position_of_error(".g"), 2);
+    assert_eq!(position_of_error("0.77G"), 5);
     assert_eq!(position_of_error("5.3"), 1);
-    assert_eq!(position_of_error("8.3"), 1);
+    assert_eq!(position_of_error("F.3"), 1);
+    assert_eq!(position_of_error(".3("), 4);
+    assert_eq!(position_of_error(".3()"), 4);
+    assert_eq!(position_of_error(".3(4"), 5);
+    assert_eq!(position_of_error(".3(4)5"), 6);
+    assert_eq!(position_of_error(".3(4(5)"), 5);
+    assert_eq!(position_of_error(".3)"), 3);
+    assert_eq!(position_of_error(".12..."), 4);
+    assert_eq!(position_of_error(".33.."), 4);
+    assert_eq!(position_of_error("..."), 2);
+    assert_eq!(position_of_error("sub:"), 5);
+    assert_eq!(position_of_error("sub:1,0"), 7);
+    assert_eq!(position_of_error("sub:1, x"), 8);
+    assert_eq!(position_of_error("sub:1,,2"), 7);
+    assert_eq!(position_of_error("allbut:4097"), 8);
     assert_eq!(position_of_error("00.3"), 2);
     assert_eq!(position_of_error(".7 7"), 3);
     assert_eq!(position_of_error(".7.7"), 3);
@@ -49,6 +63,15 @@ fn printing_and_parsing_agree_and_aliases_are_the_same_rule() {
         ("4.3", "4.3"),
         ("4.", "4.0"),
         (".0", "0.0"),
+        (".8f", "0.8F"),
+        ("c.", "C.0"),
+        (".(3)", "nim"),
+        (".333...", "nim"),
+        ("4.333\u{2026}", "4.(3)"),
+        ("Lasker's Nim", "4.(3)"),
+        ("sub:1,4,10", "0.3003000003"),
+        ("Sub:4,1,1", "0.3003"),
+        ("all-but:1,4", "0.0330(3)"),
         ("remove-a-square", "remove-a-square"),
         ("nim", "nim"),
         ("Dawson's Kayles", "0.07"),
@@ -64,6 +87,7 @@ fn printing_and_parsing_agree_and_aliases_are_the_same_rule() {
         assert_eq!(rule(name), rule(text));
     }
     assert_eq!(rule("grundy:d=2").directory_name(), "grundy-d2");
+    assert_eq!(rule("4.12(3F)").directory_name(), "4.12r3F");
     assert!(NAMED_GAMES.iter().all(|known| rule(known.game).name() == known.game));
 }
 

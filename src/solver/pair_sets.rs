@@ -1,0 +1,236 @@
+//! Values of rules with moves that leave three heaps, and of codes that repeat, from sets of the values of pairs.
+//!
+//! For each m the solver holds the set P(m) of all G(a) ^ G(b) with a + b = m and a, b >= 1. The options of n that a
+//! split without a least difference leaves are c ^ P(n - s). A move that leaves three heaps has the option v exactly if
+//! v ^ c ^ G(a) is in P(n - s - a) for some a >= 1, and then for some a <= (n - s)/3, because the smallest of three heaps
+//! is at most a third. So whether v is an option takes at most (n - s)/3 lookups instead of (n - s)²/12 comparisons, and
+//! the mex takes one search for each value up to it.
+//!
+//! P(m) takes about as many bits as the largest value below m.
+//!
+//! Invariant: P(m) is there for all m up to the number of values, and does not change.
+
+use super::checksums::Checked;
+use super::window::Window;
+use crate::error::{Error, Result};
+use crate::theory::definition::Sequence;
+use crate::theory::nimber::{NimSet, index};
+use crate::theory::rule::{Rule, Split, Triple};
+
+/// All values of a sequence, and the sets of the values of pairs.
+pub(super) struct PairSets {
+    values: Window<u16>,
+    /// P(0), P(1), …
+    pairs: Vec<Checked<NimSet>>,
+}
+
+impl PairSets {
+    /// Continues `past`, which must be complete.
+    pub(super) fn new<S: Sequence + ?Sized>(past: &S) -> Result<PairSets> {
+        let mut values = vec![0; index(past.len())];
+        past.read(0, &mut values)?;
+        let mut sets = PairSets { values: Window::new(0, Vec::new()), pairs: Vec::new() };
+        sets.push_pairs();
+        for value in values {
+            sets.push(value);
+        }
+        Ok(sets)
+    }
+
+    /// Compares the data in memory with the values of `past` and with the checksums.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
+    pub(super) fn check_memory<S: Sequence + ?Sized>(&self, past: &S) -> Result<()> {
+        self.values.agrees_with(past)?;
+        match self.pairs.iter().position(|set| !set.is_intact()) {
+            None => Ok(()),
+            Some(m) => Err(Error::Flipped { what: "the values of all pairs", from: m as u64, to: m as u64 + 1 }),
+        }
+    }
+
+    /// Appends the next values, none from position `limit` on: one batch, short enough that the caller can stop in time.
+    ///
+    /// # Errors
+    /// [`Error::ValueTooLarge`] when a value is above 65535, and [`Error::Unlisted`] when not all moves of a heap are
+    /// listed.
+    pub(super) fn advance(&mut self, rule: &Rule, limit: u64, out: &mut Vec<u16>) -> Result<()> {
+        /// Maximum number of lookups, pairs and words of sets per batch: a fraction of a second.
+        const BATCH: u64 = 1 << 26;
+        let mut work = 0;
+        while self.values.end() < limit && work < BATCH {
+            let n = self.values.end();
+            rule.check_heap(n)?;
+            let value = self.mex(rule, n, &mut work).ok_or(Error::ValueTooLarge { n })?;
+            out.push(value);
+            self.push(value);
+            work += n;
+        }
+        Ok(())
+    }
+
+    /// G(n) for the next n; `None` if it is above 65535.
+    fn mex(&self, rule: &Rule, n: u64, work: &mut u64) -> Option<u16> {
+        let mut options = NimSet::new();
+        rule.single_options(n, |m| self.values.get(m)).for_each(|option| options.insert(option));
+        for split in rule.splits().take_while(|split| split.remove < n) {
+            self.add_split(n, split, &mut options);
+            *work += 16 + options.words();
+        }
+        // The least value that is not an option: those below it in `options` are, and the others were searched for.
+        let mut least = options.mex();
+        loop {
+            let value = u16::try_from(least).ok()?;
+            if !rule.triples().take_while(|triple| triple.remove < n).any(|t| self.leads_to(n, t, value, work)) {
+                return Some(value);
+            }
+            let is_open = |&next: &u32| u16::try_from(next).is_ok_and(|next| !options.contains(next));
+            least = (least + 1..=u16::MAX.into()).find(is_open)?;
+        }
+    }
+
+    /// Adds the values of the options of a split.
+    fn add_split(&self, n: u64, split: Split, options: &mut NimSet) {
+        let Split { remove, constant, min_difference } = split;
+        if constant == 0 && min_difference == 0 {
+            return options.union(&self.pairs[index(n - remove)]);
+        }
+        let parts = 1..=split.largest_small_part(n);
+        parts.for_each(|a| options.insert(constant ^ self.values.get(a) ^ self.values.get(n - remove - a)));
+    }
+
+    /// Whether an option that leaves three heaps has this value.
+    fn leads_to(&self, n: u64, triple: Triple, value: u16, work: &mut u64) -> bool {
+        let left = n - triple.remove;
+        let wanted = value ^ triple.constant;
+        let found = (1..=left / 3).find(|&a| self.pairs[index(left - a)].contains(wanted ^ self.values.get(a)));
+        *work += found.unwrap_or(left / 3);
+        found.is_some()
+    }
+
+    fn push(&mut self, value: u16) {
+        self.values.push(value);
+        self.push_pairs();
+    }
+
+    /// Adds the set of the pairs whose sum is the number of values.
+    fn push_pairs(&mut self) {
+        let values = self.values.items();
+        let m = values.len();
+        let mut set = NimSet::new();
+        set.extend((1..=m / 2).map(|a| values[a] ^ values[m - a]));
+        self.pairs.push(Checked::new(set));
+    }
+
+    /// Flips one bit of P(m).
+    #[cfg(test)]
+    pub(super) fn flip(&mut self, m: usize, value: u16) {
+        self.pairs[m].value_mut().insert(value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solver::{Method, values};
+    use crate::theory::definition;
+    use crate::theory::random::split_mix;
+    use crate::theory::rule::{Leaves, Move};
+
+    /// The mex over all options, from the digits of the code alone: three nested loops over the heaps that are left.
+    fn brute_force(digits: impl Fn(usize) -> u32, count: usize) -> Vec<u16> {
+        let mut values: Vec<u16> = Vec::new();
+        for n in 0..count {
+            let mut options = vec![false; 1 << 12];
+            for s in 0..=n {
+                let (digit, left) = (digits(s), n - s);
+                if digit & 1 > 0 && left == 0 {
+                    options[0] = true;
+                }
+                if digit & 2 > 0 && left > 0 && s > 0 {
+                    options[usize::from(values[left])] = true;
+                }
+                for a in 1..left {
+                    if digit & 4 > 0 {
+                        options[usize::from(values[a] ^ values[left - a])] = true;
+                    }
+                    for b in (1..left - a).filter(|_| digit & 8 > 0) {
+                        options[usize::from(values[a] ^ values[b] ^ values[left - a - b])] = true;
+                    }
+                }
+            }
+            values.push(u16::try_from(options.iter().position(|&seen| !seen).unwrap()).unwrap());
+        }
+        values
+    }
+
+    #[test]
+    fn hexadecimal_codes_agree_with_a_brute_force_over_three_heaps() {
+        for i in 0..50 {
+            let random = split_mix(2027, i);
+            let whole = [0u32, 4, 8, 12][(random >> 60) as usize % 4];
+            let after: Vec<u32> = (0..1 + (random >> 56) % 4).map(|s| (random >> (4 * s)) as u32 % 16).collect();
+            let written: String = after.iter().map(|digit| format!("{digit:X}")).collect();
+            let rule: Rule = format!("{whole:X}.{written}").parse().unwrap();
+            let digits = |s: usize| if s == 0 { whole } else { after.get(s - 1).copied().unwrap_or(0) };
+            let count = 300;
+            let expected = brute_force(digits, count);
+            assert_eq!(definition::values(&rule, count).unwrap(), expected, "{rule}");
+            assert_eq!(values(&rule, Method::default(), count).unwrap(), expected, "{rule}");
+            assert_eq!(
+                definition::value_at(&rule, &expected[..count - 1], count as u64 - 1).unwrap(),
+                expected[count - 1]
+            );
+        }
+    }
+
+    #[test]
+    fn codes_that_repeat_agree_with_a_brute_force() {
+        for (code, before, group) in [
+            ("4.(3)", &[4][..], &[3u32][..]),
+            (".(7)", &[0], &[7]),
+            (".1(25)", &[0, 1], &[2, 5]),
+            (".(0F)", &[0], &[0, 15]),
+            ("8.0330(3)", &[8, 0, 3, 3, 0], &[3]),
+        ] {
+            let digits = |s: usize| before.get(s).copied().unwrap_or_else(|| group[(s - before.len()) % group.len()]);
+            let rule: Rule = code.parse().unwrap();
+            let expected = brute_force(digits, 100);
+            assert_eq!(definition::values(&rule, 100).unwrap(), expected, "{code}");
+            assert_eq!(values(&rule, Method::default(), 100).unwrap(), expected, "{code}");
+        }
+    }
+
+    #[test]
+    fn lasker_values_are_those_of_winning_ways() {
+        // Chapter 4: G(4k + 1) = 4k + 1, G(4k + 2) = 4k + 2, G(4k + 3) = 4k + 4, G(4k + 4) = 4k + 3.
+        let lasker = values(&"lasker".parse().unwrap(), Method::default(), 1001).unwrap();
+        for n in 1u16..=1000 {
+            let expected = match n % 4 {
+                3 => n + 1,
+                0 => n - 1,
+                _ => n,
+            };
+            assert_eq!(lasker[usize::from(n)], expected, "{n}");
+        }
+    }
+
+    #[test]
+    fn constants_and_differences_beside_three_heaps_agree_with_the_definition() {
+        let three = |remove, constant| Move { remove, constant, leaves: Leaves::Three };
+        let two = |remove, constant, min_difference| Move { remove, constant, leaves: Leaves::Two { min_difference } };
+        let moves = vec![three(0, 5), three(2, 0), two(1, 0, 3), two(2, 9, 0), two(3, 0, 0)];
+        let rule = Rule::from_moves("mixed", moves).unwrap();
+        assert_eq!(values(&rule, Method::default(), 400).unwrap(), definition::values(&rule, 400).unwrap());
+    }
+
+    #[test]
+    fn a_flipped_bit_in_a_set_is_reported() {
+        let past = values(&".8".parse().unwrap(), Method::default(), 500).unwrap();
+        let mut sets = PairSets::new(past.as_slice()).unwrap();
+        sets.check_memory(past.as_slice()).unwrap();
+        sets.flip(77, 60);
+        let error = sets.check_memory(past.as_slice()).unwrap_err();
+        assert!(matches!(error, Error::Flipped { from: 77, to: 78, .. }), "{error}");
+    }
+}
