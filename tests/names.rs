@@ -49,6 +49,10 @@ fn nim_period_is_proved_with_saltus_1() {
     assert_eq!(nim["theorem"], Value::Null);
     let words = stdout_of(&["period", "nim"]);
     assert!(words.contains("proved") && words.contains("G(n + 1) = G(n) + 1 for all n"), "{words}");
+    // A row of 19 values fits 80 columns.
+    let row: String = (0..19).map(|n| format!("{n:>4}")).collect();
+    let table = stdout_of(&["period", "nim", "--values", "--exceptions", "/dev/null"]);
+    assert!(table.starts_with(&words) && table.ends_with(&format!("\n 0{}\n", row)), "{table}");
 }
 
 #[test]

@@ -89,6 +89,7 @@ fn no_output_is_written_to_or_among_the_files_of_a_run() {
         fails(1, &["find", run, "--zeros", "-o", target], &["writing"]);
         fails(1, &["tune", "-o", target], &["writing"]);
         fails(1, &["-q", "period", "kayles", "--certificate", target], &["writing"]);
+        fails(1, &["-q", "period", "kayles", "--exceptions", target], &["writing"]);
         fails(1, &["merge", &survey, "-o", target], &["writing"]);
     }
     fails(1, &["export", run, "--format", "npy", "-o", &place.path("hard")], &["a file of the run"]);

@@ -282,6 +282,51 @@ fn period_command_matches_published_periods_and_keeps_its_keys() {
     assert_eq!(enough["exception_heaps"], serde_json::json!(heaps), "{enough}");
 }
 
+/// Kayles in rows of twelve, as in Winning Ways, chapter 4; the last row is the period.
+const KAYLES: &str = "
+ n  0  1  2  3  4  5  6  7  8  9 10 11
+ 0 *0  1  2 *3  1  4 *3  2  1 *4  2 *6
+12  4  1  2 *7  1  4 *3  2  1 *4 *6  7
+24  4  1  2  8 *5  4  7  2  1  8 *6  7
+36  4  1  2 *3  1  4  7  2  1  8  2  7
+48  4  1  2  8  1  4  7  2  1 *4  2  7
+60  4  1  2  8  1  4  7  2  1  8 *6  7
+72  4  1  2  8  1  4  7  2  1  8  2  7
+";
+
+#[test]
+fn values_and_exceptions_of_kayles_are_the_published_ones() {
+    let home = tempfile::tempdir().unwrap();
+    let path = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    let marked = KAYLES.lines().skip(2).flat_map(|row| row.split_whitespace().skip(1)).enumerate();
+    let exceptions = marked.filter_map(|(n, value)| Some(format!("{n} {}\n", value.strip_prefix('*')?)));
+    let exceptions: String = exceptions.collect();
+    assert_eq!(exceptions.lines().count(), 14);
+    let plain = reply(&["-q", "period", "kayles"]).1;
+    for source in [vec!["kayles"], vec!["kayles", "--dir", &path("run")], vec![&path("run")]] {
+        let period = |more: &[&str]| {
+            let (status, stdout, stderr) = reply(&[&["-q", "period"], &source[..], more].concat());
+            assert_eq!(status, 0, "{stderr}");
+            stdout
+        };
+        let said = period(&["--values", "--exceptions", &path("e.txt")]);
+        assert!(said.ends_with(KAYLES) && said.lines().next() == plain.lines().next(), "{said}");
+        assert_eq!(std::fs::read_to_string(path("e.txt")).unwrap(), exceptions);
+        assert!(period(&["--exceptions", "-"]).ends_with(&format!(")\n{exceptions}")));
+    }
+    // Without a period neither is written, and the file keeps what it was.
+    for (option, words) in [("--values", "no values are printed"), ("--exceptions", "no exceptions are written")] {
+        let file = path("e.txt");
+        let more: &[&str] = if option == "--values" { &[option] } else { &[option, &file] };
+        let (status, stdout, stderr) = reply(&[&["-q", "period", ".007", "--to", "2000"], more].concat());
+        assert!(status == 1 && stdout.contains("none") && stderr.contains(words), "{stdout}{stderr}");
+    }
+    assert_eq!(std::fs::read_to_string(path("e.txt")).unwrap(), exceptions);
+    for more in [&["--exceptions", "x", "--keep", "1G"][..], &["--values", "--keep", "1G"], &["--values", "--json"]] {
+        assert_eq!(reply(&[&["period", "kayles"], more].concat()).0, 2, "{more:?}");
+    }
+}
+
 #[test]
 fn run_directory_is_searched_and_with_dir_it_is_resumed() {
     let home = tempfile::tempdir().unwrap();

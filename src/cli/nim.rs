@@ -22,9 +22,9 @@ pub(super) fn values(ranges: &[Range<u64>], json: bool) -> Result<()> {
     })
 }
 
-/// Runs `grundy period nim`. The differences G(n+1) - G(n) are periodic, the values are not, so none of the period
-/// theorems applies; the proof is induction over n.
-pub(super) fn period(json: bool, certificate: Option<&Path>) -> Result<ExitCode> {
+/// Prints the result of `grundy period nim`. The differences G(n+1) - G(n) are periodic, the values are not, so none of
+/// the period theorems applies; the proof is induction over n.
+pub(super) fn report(json: bool) -> Result<()> {
     print(|out| {
         if json {
             let object = Object {
@@ -42,12 +42,13 @@ pub(super) fn period(json: bool, certificate: Option<&Path>) -> Result<ExitCode>
             out,
             "nim: proved: G(n + 1) = G(n) + 1 for all n, because G(n) = n: period 1, saltus 1, preperiod 0"
         )?)
-    })?;
-    match certificate {
-        None => Ok(ExitCode::SUCCESS),
-        Some(path) => Err(anyhow!(
-            "{}: no certificate is written: certificates cover periods with saltus 0 only; G(n) = n needs none",
-            path.display()
-        )),
-    }
+    })
+}
+
+/// The error for `--certificate`.
+pub(super) fn no_certificate(path: &Path) -> Result<ExitCode> {
+    Err(anyhow!(
+        "{}: no certificate is written: certificates cover periods with saltus 0 only; G(n) = n needs none",
+        path.display()
+    ))
 }

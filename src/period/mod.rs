@@ -33,7 +33,7 @@ pub use finder::Subject;
 pub use memory_search::MemorySearch;
 pub use preperiod::OffsetCopies;
 pub use prove::{ProvedPeriod, prove};
-pub use search::{exceptions, last_difference};
+pub use search::{compare_before_preperiod, exceptions, last_difference};
 pub use theorems::{PeriodWindow, Theorem};
 
 use crate::theory::rule::Rule;

@@ -13,6 +13,7 @@
 //! shift of each shorter end, so the search begins with the shortest end, and usually ends there because nothing
 //! repeats.
 
+use super::Repeat;
 use crate::error::{Error, Result};
 use crate::table::saturated;
 use crate::theory::definition::Sequence;
@@ -140,33 +141,53 @@ fn last_in<S: Sequence + ?Sized>(values: &S, p: u64, from: u64, to: u64) -> Resu
     Ok(here.iter().zip(&there).rposition(|(a, b)| a != b).map(|i| from + i as u64))
 }
 
-/// Returns the number of exceptions, and the first `most` of them. An exception is an n < n0 whose value differs from
-/// the one that the period p, which holds from n0 on, gives when it is continued backwards.
+/// Compares each value before the preperiod n0 with the repetition continued backwards: calls `see(n, value, fits)` for
+/// n = 0, …, n0 - 1. An n < n0 whose value does not fit is an exception.
 ///
 /// # Errors
-/// Errors of reading `values`.
-pub fn exceptions<S: Sequence + ?Sized>(values: &S, p: u64, n0: u64, most: usize) -> Result<(u64, Vec<u64>)> {
-    let mut count = 0;
-    let mut first = Vec::new();
+/// Errors of reading `values`, which must hold all n < n0 + p, and errors of `see`.
+pub fn compare_before_preperiod<S: Sequence + ?Sized, E: From<Error>>(
+    values: &S,
+    repeat: &Repeat,
+    mut see: impl FnMut(u64, u16, bool) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let Repeat { period: p, preperiod: n0, saltus, .. } = *repeat;
     let mut here = Vec::new();
     let mut there = Vec::new();
     let mut n = 0;
     while n < n0 {
         // The position of the first period that corresponds to n: n0 <= image < n0 + p, image = n mod p.
         let image = n0 + (n + p - n0 % p) % p;
+        let increase = u128::from((image - n) / p) * u128::from(saltus);
         let length = index((n0 - n).min(n0 + p - image).min(VALUES_PER_TASK));
         here.resize(length, 0);
         there.resize(length, 0);
         values.read(n, &mut here)?;
         values.read(image, &mut there)?;
-        for (n, _) in (n..).zip(here.iter().zip(&there)).filter(|(_, (a, b))| a != b) {
+        for (n, (&value, &later)) in (n..).zip(here.iter().zip(&there)) {
+            see(n, value, u128::from(value) + increase == u128::from(later))?;
+        }
+        n += length as u64;
+    }
+    Ok(())
+}
+
+/// Returns the number of exceptions ([`compare_before_preperiod`]), and the first `most` of them.
+///
+/// # Errors
+/// Errors of reading `values`, which must hold all n < n0 + p.
+pub fn exceptions<S: Sequence + ?Sized>(values: &S, repeat: &Repeat, most: usize) -> Result<(u64, Vec<u64>)> {
+    let mut count = 0;
+    let mut first = Vec::new();
+    compare_before_preperiod(values, repeat, |n, _, fits| {
+        if !fits {
             count += 1;
             if first.len() < most {
                 first.push(n);
             }
         }
-        n += length as u64;
-    }
+        Ok::<(), Error>(())
+    })?;
     Ok((count, first))
 }
 

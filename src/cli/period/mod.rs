@@ -6,20 +6,22 @@
 //! status 0.
 
 pub(super) mod report;
+mod rows;
 
 use report::{Object, Report};
 
 use super::advice::quoted;
 use super::number;
+use super::output::Output;
 use super::progress::Meter;
 use super::signals::stop_flag;
 use super::source::Source;
 use super::temporary::Temporary;
 use super::{Compute, complain};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 use grundy::period::certificate::Certificate;
-use grundy::period::{self, Finding, Found, LISTED, MemorySearch, RunSearch, Stopped, Subject};
+use grundy::period::{self, Finding, Found, LISTED, MemorySearch, Repeat, RunSearch, Stopped, Subject};
 use grundy::run::{Options, RunReader};
 use grundy::solver::Method;
 use grundy::theory::definition::{Prefix, Sequence};
@@ -57,7 +59,10 @@ const TASK: &str = "searching for a period";
                         0 for octal games, none of which is arithmetic-periodic. 'needed' is the number of values\n\
                         that a proof of an observed period needs. 'exceptions' is the number of n before the\n\
                         preperiod that do not fit the period, 'exception_heaps' the first 100 of them.\n\
-                        'searched_end': the last values, this many, do not occur earlier.")]
+                        'searched_end': the last values, this many, do not occur earlier.\n\
+                        --values prints rows of whole periods if they fit 80 columns, otherwise rows of twenty or ten.\n\
+                        --exceptions writes lines of n and G(n). An exception is an n before the preperiod whose value\n\
+                        differs from the one that the period gives when it is continued backwards.")]
 pub(crate) struct Args {
     /// Game, or run directory (./x is always a directory).
     #[arg(value_name = "GAME|DIR")]
@@ -78,6 +83,12 @@ pub(crate) struct Args {
     /// Write a certificate of the proof to a file; 'grundy verify FILE' checks it.
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
+    /// Write all exceptions to a file, one 'n G(n)' per line; '-' is stdout.
+    #[arg(long, value_name = "FILE", conflicts_with = "keep")]
+    exceptions: Option<PathBuf>,
+    /// Print the values up to the end of the first whole period in rows; a '*' marks each exception.
+    #[arg(long, conflicts_with_all = ["json", "keep"])]
+    values: bool,
     #[command(flatten)]
     compute: Compute,
     /// Print one JSON object.
@@ -87,7 +98,7 @@ pub(crate) struct Args {
 
 impl Args {
     /// Maximum number of values to compute.
-    fn values(&self) -> u64 {
+    fn limit(&self) -> u64 {
         self.to.unwrap_or(TO)
     }
 
@@ -99,6 +110,8 @@ impl Args {
         words.extend(self.dir.as_deref().map(|dir| format!("--dir {}", path(dir))));
         words.extend(self.keep.map(|keep| format!("--keep {keep}")));
         words.extend(self.certificate.as_deref().map(|file| format!("--certificate {}", path(file))));
+        words.extend(self.exceptions.as_deref().map(|file| format!("--exceptions {}", path(file))));
+        words.extend(self.values.then(|| "--values".to_owned()));
         words.extend(self.compute.threads.map(|threads| format!("--threads {threads}")));
         let kernel =
             self.compute.kernel.to_possible_value().filter(|_| self.compute.kernel != super::KernelChoice::Auto);
@@ -121,7 +134,7 @@ enum Ending {
 
 pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
     let method = args.compute.kernel.method()?;
-    if let Some(path) = &args.certificate {
+    for path in args.certificate.iter().chain(&args.exceptions) {
         super::output::can_write(path)?;
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.compute.threads()).build()?;
@@ -134,10 +147,10 @@ pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
             }
             search_directory(&dir, args, method, quiet)
         }
-        Source::Game(rule) if rule.is_nim() => super::nim::period(args.json, args.certificate.as_deref()),
+        Source::Game(rule) if rule.is_nim() => nim(args),
         Source::Game(rule) => match &args.dir {
             Some(dir) => on_disk(&rule, dir, args, method, quiet),
-            None if args.values() > IN_MEMORY => {
+            None if args.limit() > IN_MEMORY => {
                 on_disk(&rule, &Temporary::new("grundy-period-")?.run(), args, method, quiet)
             }
             None => in_memory(&rule, args, method, quiet),
@@ -145,8 +158,22 @@ pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
     })
 }
 
+/// Nim has no exceptions; its values are printed without a computation.
+fn nim(args: &Args) -> Result<ExitCode> {
+    super::nim::report(args.json)?;
+    if args.values {
+        let repeat = Repeat { period: 1, preperiod: 0, exact: true, saltus: 1, proof: None };
+        let values: Vec<u16> = (0..20).collect();
+        rows::print(values.as_slice(), &repeat, 19)?;
+    }
+    if let Some(path) = &args.exceptions {
+        super::output::whole_file(path, |_| Ok(()))?;
+    }
+    args.certificate.as_deref().map_or(Ok(ExitCode::SUCCESS), super::nim::no_certificate)
+}
+
 fn in_memory(rule: &Rule, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {
-    let to = args.values();
+    let to = args.limit();
     let stop = stop_flag()?;
     let mut meter = Meter::with_task(quiet, TASK);
     meter.announce(rule.name(), 0, Some(rule.largest_heap().map_or(to, |largest| to.min(largest + 1))));
@@ -168,7 +195,7 @@ fn in_memory(rule: &Rule, args: &Args, method: Method, quiet: bool) -> Result<Ex
 }
 
 fn on_disk(rule: &Rule, dir: &Path, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {
-    let to = args.values();
+    let to = args.limit();
     let stop = stop_flag()?;
     let mut meter = Meter::with_task(quiet, TASK);
     let threads = args.compute.threads();
@@ -192,7 +219,7 @@ fn search_directory(dir: &Path, args: &Args, method: Method, quiet: bool) -> Res
     let stop = stop_flag()?;
     let rule = RunReader::open(dir)?.rule;
     if rule.is_nim() {
-        return super::nim::period(args.json, args.certificate.as_deref());
+        return nim(args);
     }
     let mut meter = Meter::new(quiet);
     let view = verified(dir, &mut meter, &stop);
@@ -249,6 +276,7 @@ fn conclude<S: Sequence + ?Sized>(
     args: &Args,
 ) -> Result<ExitCode> {
     let exceptions = exceptions(subject, finding)?;
+    let count = exceptions.as_ref().map(|(count, _)| *count);
     let report = Report { rule: subject.rule, finding, ending, exceptions };
     let printed = super::output::print(|out| {
         if args.json {
@@ -258,6 +286,11 @@ fn conclude<S: Sequence + ?Sized>(
     });
     if ending == Ending::Done {
         printed?;
+        if args.values {
+            let repeat = compared(subject, finding, "no values are printed")?;
+            rows::print(subject.values, repeat, finding.max_value)?;
+        }
+        write_exceptions(subject, finding, count, args)?;
         certify(subject, finding, args)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -278,10 +311,47 @@ fn exceptions<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding) 
         return Ok(copies.exceptions.clone());
     }
     let Some(repeat) = &finding.repeat else { return Ok(None) };
-    if !repeat.exact || repeat.saltus > 0 || !subject.values.discarded().is_empty() {
+    if !repeat.exact || !subject.values.discarded().is_empty() {
         return Ok(None);
     }
-    Ok(Some(period::exceptions(subject.values, repeat.period, repeat.preperiod, LISTED)?))
+    Ok(Some(period::exceptions(subject.values, repeat, LISTED)?))
+}
+
+/// The repetition, if all values are there, so that each of them can be compared with it; otherwise an error that begins
+/// with `what`.
+fn compared<'a, S>(subject: Subject<'_, S>, finding: &'a Finding, what: &str) -> Result<&'a Repeat>
+where
+    S: Sequence + ?Sized,
+{
+    let Some(repeat) = &finding.repeat else { bail!("{what}, because no period was found") };
+    if !subject.values.discarded().is_empty() {
+        let rule = subject.rule;
+        bail!("{what}, because the run has freed values; 'grundy period {rule} --dir DIR' computes them again");
+    }
+    Ok(repeat)
+}
+
+/// Writes the exceptions to the file of `--exceptions`, one 'n G(n)' per line; `count` is their number.
+fn write_exceptions<S: Sequence + ?Sized>(
+    subject: Subject<'_, S>,
+    finding: &Finding,
+    count: Option<u64>,
+    args: &Args,
+) -> Result<()> {
+    let Some(path) = &args.exceptions else { return Ok(()) };
+    let repeat = compared(subject, finding, &format!("{}: no exceptions are written", path.display()))?;
+    let output = Output::to(path)?;
+    let count = count.unwrap_or(0);
+    output.require_room(count.saturating_mul("0 0\n".len() as u64))?;
+    tracing::info!("{}: {} exceptions to {}", subject.rule, HumanCount(count), output.name());
+    output.write(|out| {
+        period::compare_before_preperiod(subject.values, repeat, |n, value, fits| -> Result<()> {
+            if !fits {
+                writeln!(out, "{n} {value}")?;
+            }
+            Ok(())
+        })
+    })
 }
 
 /// Writes the certificate that `--certificate` requests.
@@ -318,15 +388,18 @@ mod tests {
 
     #[test]
     fn resume_command_keeps_every_option_and_quotes_for_a_shell() {
-        let given =
-            ["period", ".777", "--to", "2^30", "--dir", "a b/it's", "--keep", "1G", "--certificate", "c;d.json"];
-        let more = ["--threads", "3", "--kernel", "scalar", "--json"];
+        let given = ["period", ".777", "--to", "2^30", "--dir", "a b/it's", "--certificate", "c;d.json"];
+        let more = ["--exceptions", "e f", "--threads", "3", "--kernel", "scalar", "--json"];
         let line = Line::parse_from(given.iter().chain(&more));
         let command = line.args.command();
         assert_eq!(
             command,
-            r"grundy period .777 --to 1073741824 --dir 'a b/it'\''s' --keep 1000000000 --certificate 'c;d.json' --threads 3 --kernel scalar --json"
+            r"grundy period .777 --to 1073741824 --dir 'a b/it'\''s' --certificate 'c;d.json' --exceptions 'e f' --threads 3 --kernel scalar --json"
         );
         assert_eq!(Line::parse_from(["period", "$HOME"]).args.command(), "grundy period '$HOME'");
+        for rest in ["--keep 5", "--values"] {
+            let line = Line::parse_from(["period", ".7"].into_iter().chain(rest.split(' ')));
+            assert_eq!(line.args.command(), format!("grundy period .7 {rest}"));
+        }
     }
 }

@@ -83,7 +83,8 @@ impl Report<'_> {
         let Repeat { period, preperiod, exact, saltus, proof } = repeat;
         if *saltus > 0 {
             let end = self.finding.count - period;
-            return writeln!(f, "{rule}: {status}: G(n + {period}) = G(n) + {saltus} for {preperiod} <= n < {end}");
+            writeln!(f, "{rule}: {status}: G(n + {period}) = G(n) + {saltus} for {preperiod} <= n < {end}")?;
+            return self.write_exceptions(f);
         }
         let at_most = if *exact { "" } else { "at most " };
         let largest = self.finding.max_value;

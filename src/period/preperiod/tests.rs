@@ -1,7 +1,7 @@
 use super::*;
 use crate::kernel::Kernel;
 use crate::period::primes::prime_factors;
-use crate::period::{Subject, exceptions};
+use crate::period::{Repeat, Subject, exceptions};
 use crate::solver::{Histogram, SequenceStats, values};
 
 /// The copies retain few values. Published periods and preperiods: .16 149459, 105351; .56 144, 326640; 2×n
@@ -29,7 +29,8 @@ fn two_copies_show_the_same_facts_as_the_whole_table() {
             };
             let copies = proved.offset_copies_retaining(head, see).unwrap().unwrap();
             assert_eq!(copies.preperiod, n0, "{game}");
-            let by_table = exceptions(all.as_slice(), p, n0, LISTED).unwrap();
+            let repeat = Repeat { period: p, preperiod: n0, exact: true, saltus: 0, proof: None };
+            let by_table = exceptions(all.as_slice(), &repeat, LISTED).unwrap();
             assert_eq!(copies.exceptions, (n0 <= p).then_some(by_table), "{game}");
             // The front copy is watched from the start, and finds a window before the given one.
             let nearer = copies.proof.window.unwrap();

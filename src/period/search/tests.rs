@@ -56,15 +56,27 @@ fn the_last_difference_is_found_across_pieces() {
     assert_eq!(last_difference(values.as_slice(), p, 7, 7).unwrap(), None);
 }
 
+/// The values follow a pattern with this period and saltus, apart from the chosen positions.
 #[test]
-fn exceptions_differ_from_the_period_continued_backwards() {
+fn exceptions_differ_from_the_repetition_continued_backwards() {
     let mut random = Random::new("exceptions");
     for _ in 0..200 {
-        let (p, n0) = (1 + random.below(30), random.below(100));
-        let pattern = |n: u64| u16::try_from(n % p).unwrap();
+        let (p, n0, saltus) = (1 + random.below(30), random.below(100), random.below(3));
+        let pattern = |n: u64| u16::try_from(n % p + n / p * saltus).unwrap();
         let chosen: Vec<u64> = (0..n0).filter(|_| random.below(5) == 0).collect();
         let values: Vec<u16> = (0..n0 + p).map(|n| pattern(n) + 1000 * u16::from(chosen.contains(&n))).collect();
-        let (count, first) = exceptions(values.as_slice(), p, n0, 4).unwrap();
-        assert_eq!((count, first.as_slice()), (chosen.len() as u64, &chosen[..chosen.len().min(4)]), "{p}, {n0}");
+        let saltus = u16::try_from(saltus).unwrap();
+        let repeat = Repeat { period: p, preperiod: n0, exact: true, saltus, proof: None };
+        let (count, first) = exceptions(values.as_slice(), &repeat, 4).unwrap();
+        let expected = (chosen.len() as u64, &chosen[..chosen.len().min(4)]);
+        assert_eq!((count, first.as_slice()), expected, "{p}, {n0}, {saltus}");
+        let mut seen = Vec::new();
+        let all = compare_before_preperiod(values.as_slice(), &repeat, |n, value, fits| {
+            seen.push((n, value, fits));
+            Ok::<(), Error>(())
+        });
+        all.unwrap();
+        let each = (0..n0).zip(values).map(|(n, value)| (n, value, !chosen.contains(&n)));
+        assert_eq!(seen, each.collect::<Vec<_>>(), "{p}, {n0}, {saltus}");
     }
 }
