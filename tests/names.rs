@@ -74,7 +74,7 @@ fn nim_works_in_run_export_survey_and_play() {
     let record = object(&std::fs::read_to_string(home.path().join("survey/nim.json")).unwrap());
     assert_eq!((&record["status"], &record["period"], &record["saltus"]), (&json!("proved"), &json!(1), &json!(1)));
     let table = std::fs::read_to_string(home.path().join("survey/survey.md")).unwrap();
-    assert!(table.contains("| nim | 1, + 1 | 0 | 65535 | 65535 |"), "{table}");
+    assert!(table.contains("| nim | 1 | 0 | 1 | 65535 | 65535 |"), "{table}");
     let table = std::fs::read_to_string(home.path().join("survey/survey.csv")).unwrap();
     let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split(',').collect()).collect();
     let saltus = rows[0].iter().position(|&column| column == "saltus").unwrap();

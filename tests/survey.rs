@@ -461,6 +461,28 @@ fn records_of_nim_of_two_lengths_are_merged() {
     assert!(table.contains("nim,proved,1,0,299,299,"), "{table}");
 }
 
+/// No octal game is arithmetic-periodic, so the record of one is made from another.
+#[test]
+fn tables_have_a_column_for_the_saltus() {
+    let home = Home::new();
+    std::fs::write(home.path("games"), "nim\nkayles\n.007\n").unwrap();
+    home.well("-q survey games --to 1000 -o one");
+    let fields = [("status", json!("observed")), ("theorem", Value::Null), ("saltus", json!(3))];
+    home.change("one/0.77.json", "one/0.77.json", &fields);
+    let rows = |table: &str, separator: char, header: usize| -> Vec<Vec<String>> {
+        let cells = |line: &str| line.split(separator).map(|cell| cell.trim().to_owned()).collect();
+        table.lines().enumerate().filter(|(i, _)| *i == 0 || *i >= header).map(|(_, line)| cells(line)).collect()
+    };
+    for (format, separator, header, none) in [("csv", ',', 1, "0"), ("markdown", '|', 2, "?")] {
+        let (table, _) = home.well(&format!("merge one --format {format}"));
+        let rows = rows(&table, separator, header);
+        let column = rows[0].iter().position(|name| name == "saltus").unwrap();
+        let saltus: Vec<&str> = rows[1..].iter().map(|row| row[column].as_str()).collect();
+        assert_eq!(saltus, [none, "3", "1"], "{table}");
+        assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{table}");
+    }
+}
+
 #[test]
 fn shards_give_the_table_of_the_whole_and_lost_records_are_redone() {
     let home = tempfile::tempdir().unwrap();

@@ -38,18 +38,19 @@ pub fn csv<'a>(records: impl Iterator<Item = &'a Record>) -> String {
 #[must_use]
 pub fn markdown<'a>(records: impl Iterator<Item = &'a Record>) -> String {
     let mut text = String::from(
-        "| code | period | preperiod | largest value | at | rares | last rare | mask | by | checked through |\n\
-         |---|--:|--:|--:|--:|--:|--:|---|---|--:|\n",
+        "| code | period | preperiod | saltus | largest value | at | rares | last rare | mask | by | checked through |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|---|---|--:|\n",
     );
     for r in records {
-        let period = match (r.status, r.period, r.saltus) {
-            (Status::Proved, Some(p), 0) => p.to_string(),
-            (Status::Proved, Some(p), s) => format!("{p}, + {s}"),
-            (Status::Observed, Some(p), 0) => format!("{p} (observed)"),
-            (Status::Observed, Some(p), s) => format!("{p}, + {s} (observed)"),
+        let period = match (r.status, r.period) {
+            (Status::Proved, Some(p)) => p.to_string(),
+            (Status::Observed, Some(p)) => format!("{p} (observed)"),
             _ => "?".into(),
         };
-        let preperiod = if r.period.is_some() { known(r.preperiod) } else { "?".into() };
+        let (preperiod, saltus) = match r.period {
+            Some(_) => (known(r.preperiod), r.saltus.to_string()),
+            None => ("?".into(), "?".into()),
+        };
         let mask = match (r.mask, r.position) {
             (0, _) => String::new(),
             (mask, 0) => format!("{mask:#x}"),
@@ -58,7 +59,7 @@ pub fn markdown<'a>(records: impl Iterator<Item = &'a Record>) -> String {
         // Writing to a string never fails.
         let _ = writeln!(
             text,
-            "| {} | {period} | {preperiod} | {} | {} | {} | {} | {mask} | {} | {} |",
+            "| {} | {period} | {preperiod} | {saltus} | {} | {} | {} | {} | {mask} | {} | {} |",
             r.game,
             r.max_value,
             r.max_at,
