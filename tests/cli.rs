@@ -2,13 +2,18 @@
 
 mod support;
 
+use grundy::table::digest::DigestChain;
 use grundy::theory::definition;
+use parquet::basic::LogicalType;
+use parquet::column::reader::ColumnReader;
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
-use support::{fails, grundy, output_of, run, run_well, status, stdout_of, text};
+use support::{fails, grundy, output_of, reply, run, run_well, status, stdout_of, text};
 
 fn defined(game: &str, count: usize) -> Vec<u16> {
     definition::values(&game.parse().unwrap(), count).unwrap()
@@ -193,6 +198,62 @@ fn export_writes_the_formats_to_the_byte() {
     }
 }
 
+/// The columns n and value of a Parquet file, and its metadata.
+fn parquet_columns(path: &Path) -> (Vec<i64>, Vec<i32>, Vec<(String, String)>) {
+    let file = SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap();
+    let facts = file.metadata().file_metadata();
+    let types: Vec<_> = facts.schema_descr().columns().iter().map(|c| (c.name(), c.logical_type_ref())).collect();
+    let unsigned = |bits| LogicalType::integer(bits, false);
+    assert_eq!(types, [("n", Some(&unsigned(64))), ("value", Some(&unsigned(16)))]);
+    let (mut numbers, mut values) = (Vec::new(), Vec::new());
+    for i in 0..file.num_row_groups() {
+        let group = file.get_row_group(i).unwrap();
+        let rows = usize::try_from(group.metadata().num_rows()).unwrap();
+        assert!(rows <= 1 << 20, "a group of {rows} rows");
+        match (group.get_column_reader(0).unwrap(), group.get_column_reader(1).unwrap()) {
+            (ColumnReader::Int64ColumnReader(mut n), ColumnReader::Int32ColumnReader(mut value)) => {
+                n.read_records(rows, None, None, &mut numbers).unwrap();
+                value.read_records(rows, None, None, &mut values).unwrap();
+            }
+            _ => panic!("columns of other types"),
+        }
+    }
+    let pairs = facts.key_value_metadata().into_iter().flatten();
+    (numbers, values, pairs.map(|pair| (pair.key.clone(), pair.value.clone().unwrap_or_default())).collect())
+}
+
+/// Kayles has period 12 from n = 71 on (Guy and Smith 1956), so a few values give all others.
+#[test]
+fn export_writes_parquet_that_a_reader_of_the_format_reads() {
+    let dirs = tempfile::tempdir().unwrap();
+    let path = dirs.path().join("kayles.parquet");
+    let file = path.to_str().unwrap();
+    let first = defined("kayles", 83);
+    let value = |n: usize| i32::from(first[if n < 83 { n } else { 71 + (n - 71) % 12 }]);
+    for (range, digest_of) in [(0..(1 << 20) + 70_000, None), (5..6, None), (60..100, None), (0..83, Some(&first))] {
+        let (Range { start, end }, name) = (range.clone(), format!("{}..{}", range.start, range.end));
+        let (status, stdout, stderr) = reply(&["export", ".77", "--format", "parquet", "--range", &name, "-o", file]);
+        assert_eq!((status, stdout.as_str()), (0, ""), "{stderr}");
+        let (numbers, values, facts) = parquet_columns(&path);
+        assert!(numbers.into_iter().eq(range.clone().map(|n| i64::try_from(n).unwrap())), "{name}");
+        assert!(values.into_iter().eq(range.map(value)), "{name}");
+        let fact = |key: &str| facts.iter().find(|fact| fact.0 == key).map(|fact| fact.1.clone()).unwrap();
+        assert_eq!((fact("game"), fact("program")), ("0.77".to_owned(), grundy::PROGRAM.to_owned()));
+        assert_eq!((fact("from"), fact("to")), (start.to_string(), end.to_string()));
+        if let Some(first) = digest_of {
+            let mut chain = DigestChain::new();
+            chain.update(first);
+            assert_eq!(fact("digest"), chain.digest().to_string());
+        }
+        // The size that is stated before the export bounds the size of the file.
+        let stated = stderr.split("at most ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+        assert!(std::fs::metadata(&path).unwrap().len() <= stated.parse().unwrap(), "{name}: {stderr}");
+        let plain = output_of(&["-q", "export", ".77", "--format", "parquet", "--range", &name, "-o", "-"]).stdout;
+        assert!(plain == std::fs::read(&path).unwrap(), "{name}");
+    }
+    fails(2, &["export", "kayles", "--format", "parquet", "--comment"], &["--comment"]);
+}
+
 #[test]
 fn export_writes_ranges_and_whole_files() {
     let dirs = tempfile::tempdir().unwrap();
@@ -209,7 +270,7 @@ fn export_writes_ranges_and_whole_files() {
     assert_eq!(stdout_of(&["export", dir, "--format", "bfile", "-o", name]), "");
     assert!(std::fs::read_to_string(&file).unwrap() == lines(&g, |n, v| format!("{n} {v}")));
     fails(1, &["export", dir, "--format", "csv", "--range", "0..1001"], &["1000 values"]);
-    fails(2, &["export", dir, "--format", "xls"], &["bfile", "csv", "npy", "jsonl"]);
+    fails(2, &["export", dir, "--format", "xls"], &["bfile", "csv", "npy", "jsonl", "parquet"]);
     let nowhere = dirs.path().join("none").join("b.txt");
     fails(1, &["export", dir, "--format", "csv", "-o", nowhere.to_str().unwrap()], &["none"]);
     let left: Vec<_> = std::fs::read_dir(dirs.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();

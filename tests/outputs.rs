@@ -83,7 +83,7 @@ fn no_output_is_written_to_or_among_the_files_of_a_run() {
     targets.extend([link("soft", &format!("{run}/values.npy")), link("none", &format!("{run}/new.txt"))]);
     targets.push(format!("{}/values.npy", link("dir", run)));
     for target in &targets {
-        for format in ["bfile", "csv", "npy", "jsonl"] {
+        for format in ["bfile", "csv", "npy", "jsonl", "parquet"] {
             fails(1, &["export", run, "--format", format, "-o", target], &["writing"]);
         }
         fails(1, &["find", run, "--zeros", "-o", target], &["writing"]);
@@ -246,15 +246,17 @@ fn a_dash_is_stdout_and_pipes_and_devices_are_written_to() {
 #[test]
 fn export_states_its_size_before_it_starts_unless_quiet() {
     let place = Place::new("100001");
-    for format in ["bfile", "csv", "npy", "jsonl"] {
+    for format in ["bfile", "csv", "npy", "jsonl", "parquet"] {
         for range in ["0..100001", "0..1", "95..1005"] {
             let output = output_of(&["export", &place.run(), "--format", format, "--range", range]);
             let (stderr, written) = (text(&output.stderr), output.stdout.len());
             let (before, bytes) =
                 stderr.split_once(" bytes").map_or(("", ""), |(before, _)| before.rsplit_once(' ').unwrap());
             let bytes: usize = bytes.parse().unwrap_or_else(|_| panic!("{format}: {stderr}"));
+            // How many values the dictionary of a Parquet file has is not known before.
+            let most = 2 * written + if format == "parquet" { 1000 } else { 0 };
             if before.ends_with("at most") {
-                assert!(written <= bytes && bytes <= 2 * written, "{format} {range}: {written}, {stderr}");
+                assert!(written <= bytes && bytes <= most, "{format} {range}: {written}, {stderr}");
             } else {
                 assert_eq!(written, bytes, "{format} {range}: {stderr}");
             }

@@ -4,7 +4,7 @@ use super::output::Output;
 use super::progress::Meter;
 use super::source::Source;
 use super::values::{COMPUTED, computed, open};
-use super::{Usage, number};
+use super::{Usage, number, parquet_file};
 use anyhow::Result;
 use clap::ValueEnum;
 use grundy::table::digest::DigestChain;
@@ -22,7 +22,8 @@ const USUAL: u64 = 10_001;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy export runs/grundy --format bfile --range 0..200001 -o b002188.txt\n         \
                         grundy export .07 --format bfile --offset -1 --range 1..10002 -o b002187.txt\n         \
-                        grundy export runs/grundy --format npy --verify -o values.npy\n\
+                        grundy export runs/grundy --format npy --verify -o values.npy\n         \
+                        grundy export runs/grundy --format parquet -o values.parquet\n\
                         For a run, checks the journal and reads the table as it is; --verify checks the table first.\n\
                         The file appears under its name when it is complete. It keeps the mode of the file that it\n\
                         replaces. Files in a run directory are refused.")]
@@ -62,6 +63,9 @@ enum Format {
     Npy,
     /// JSON Lines: {"n":0,"value":0}
     Jsonl,
+    /// Parquet file for DuckDB, Polars or pandas: columns n (u64) and value (u16), and metadata with the digest of the
+    /// values.
+    Parquet,
 }
 
 /// The values to write.
@@ -152,6 +156,10 @@ impl Size {
                 let size = npy_header("'<u2'", count, 128).len() as u64 + 2 * count;
                 return Size { least: size, most: size };
             }
+            Format::Parquet => {
+                let (least, most) = parquet_file::size(count, values.largest, values.rule.name());
+                return Size { least, most };
+            }
         };
         let shift = |n: u64| n.checked_add_signed(args.offset);
         let (digits, signs) = match (shift(values.range.start), shift(values.range.end)) {
@@ -189,21 +197,28 @@ fn write(values: &Values<'_>, args: &Args, meter: &mut Meter, out: &mut dyn Writ
     if args.comment {
         out.write_all(comment(values)?.as_bytes())?;
     }
-    match args.format {
-        Format::Csv => out.write_all(b"n,value\n")?,
-        Format::Npy => out.write_all(&npy_header("'<u2'", end - start, 128))?,
-        Format::Bfile | Format::Jsonl => {}
-    }
+    let offset = i128::from(args.offset);
+    let row: &dyn Fn(&mut dyn Write, u64, u16) -> std::io::Result<()> = match args.format {
+        Format::Bfile => &|out, n, v| writeln!(out, "{} {v}", i128::from(n) + offset),
+        Format::Csv => {
+            out.write_all(b"n,value\n")?;
+            &|out, n, v| writeln!(out, "{n},{v}")
+        }
+        Format::Npy => {
+            out.write_all(&npy_header("'<u2'", end - start, 128))?;
+            &|out, _, v| out.write_all(&v.to_le_bytes())
+        }
+        Format::Jsonl => &|out, n, v| writeln!(out, "{{\"n\":{n},\"value\":{v}}}"),
+        Format::Parquet => {
+            let at = |n| meter.at(n, String::new);
+            return parquet_file::write(values.all, &values.range, values.rule.name(), at, out);
+        }
+    };
     let mut result = Ok(());
     for_each_piece(values.all, start, end, |from, piece| {
         if result.is_ok() {
             meter.at(from, String::new);
-            result = (from..).zip(piece).try_for_each(|(n, v)| match args.format {
-                Format::Bfile => writeln!(out, "{} {v}", i128::from(n) + i128::from(args.offset)),
-                Format::Csv => writeln!(out, "{n},{v}"),
-                Format::Npy => out.write_all(&v.to_le_bytes()),
-                Format::Jsonl => writeln!(out, "{{\"n\":{n},\"value\":{v}}}"),
-            });
+            result = (from..).zip(piece).try_for_each(|(n, &v)| row(out, n, v));
         }
         Ok(())
     })?;

@@ -19,6 +19,7 @@ mod input;
 mod nim;
 mod number;
 mod output;
+mod parquet_file;
 mod period;
 mod play;
 mod progress;
