@@ -209,6 +209,12 @@ fn rectangle_prints_the_value_by_theorem_and_by_recursion() {
             assert!(line.starts_with(&format!("{}x{}: nim-value {value}, ", sides[0], sides[1])), "{line}");
         }
     }
+    for sides in [&["5x8", "9"][..], &["5", "8x9"], &["5x8x9"]] {
+        assert_eq!(stdout_of(&[&["rectangle"], sides].concat()), stdout_of(&["rectangle", "5", "8", "9"]));
+    }
+    for wrong in ["5x", "x5", "5xx8", "5x0"] {
+        fails(2, &["rectangle", wrong], &[wrong]);
+    }
     let direct = json(&["rectangle", "5", "8", "9", "--min-difference", "2", "--direct"]);
     let mut theorem = json(&["rectangle", "5", "8", "9", "--min-difference", "2"]);
     let keys: Vec<&String> = direct.as_object().unwrap().keys().collect();
@@ -468,6 +474,27 @@ fn the_nim_addition_table_is_printed_as_in_1939() {
     fails(2, &["play", "--table", "0"], &["--table"]);
 }
 
+/// A split of a lone heap wins if its two parts have the same value.
+#[test]
+fn the_first_twenty_winning_moves_are_printed_and_all_on_request() {
+    let g = defined("grundy", 2000);
+    let value = g[1999];
+    let wins = (1..1000).filter(|&small| g[small] == g[1999 - small]).count();
+    assert!(wins > 21, "{wins} winning moves");
+    let position = ["play", "grundy:1999"];
+    assert_ne!(value, 0);
+    let all = stdout_of(&[&position[..], &["--all"]].concat());
+    let lines: Vec<&str> = all.lines().collect();
+    assert_eq!(
+        (lines[0], lines.len()),
+        (format!("nim-value {value}: the player to move wins with").as_str(), wins + 1)
+    );
+    let first = stdout_of(&position);
+    let expected = format!("{}\n… {wins} winning moves in all; --all prints them\n", lines[..21].join("\n"));
+    assert_eq!(first, expected);
+    assert_eq!(json(&position)["moves"].as_array().unwrap().len(), wins);
+}
+
 #[test]
 fn moves_that_split_or_leave_nothing_or_one_cell_are_described() {
     // Omega(17) = 2; 5 and 12 have the values 2 and 1. The other heap has value 3.
@@ -551,7 +578,7 @@ fn winning_moves_of_a_large_heap_are_complete() {
         let total = u64::from(values[n]) ^ nim;
         let splits = (1..n.div_ceil(2)).filter(|&a| u64::from(values[a] ^ values[n - a]) == nim && total != 0);
         let expected: Vec<String> = splits.map(|a| format!("heap 1: {n} -> {a} + {}", n - a)).collect();
-        let said = stdout_of(&["play", &format!("grundy:{n}"), &format!("nim:{nim}")]);
+        let said = stdout_of(&["play", &format!("grundy:{n}"), &format!("nim:{nim}"), "--all"]);
         let found: Vec<&str> = said.lines().filter(|line| line.starts_with("heap 1")).collect();
         assert!(found.iter().eq(expected.iter()), "nim {nim}: {} and {} moves", found.len(), expected.len());
         assert!(nim > 0 || found.len() > 1000);

@@ -151,13 +151,28 @@ fn dot_and_lines_mean_the_same_game() {
 }
 
 #[test]
+fn arrows_between_vertices_are_read_without_braces() {
+    let text = "a -> b -> c # a chain\nb->d\nc d\ne\n";
+    let lines = Edges::read(Path::new("x"), text, Direction::Directed).unwrap();
+    let dot = "digraph { a -> b; b -> c;\nb -> d;\nc -> d;\ne }";
+    let dot = Edges::read(Path::new("x"), dot, Direction::Directed).unwrap();
+    assert_eq!((&lines.names, &lines.edges), (&dot.names, &dot.edges));
+    let undirected = Edges::read(Path::new("x"), "a -- b--c\n", Direction::Undirected).unwrap();
+    assert_eq!((undirected.names.len(), undirected.edges.len()), (3, 2));
+}
+
+#[test]
 fn malformed_game_is_refused_with_its_line() {
     for (bad, line, words) in [
         ("a b\nb c d\n", 2, "3 words"),
         ("a b\nb c\nc d\nc a\n", 4, "c -> a -> b -> c"),
         ("x y\n\n# x\nz z\n", 4, "z -> z"),
-        ("a b\nb->c\n", 2, "an arrow in 'b->c'"),
+        ("a b\nb -> c d\n", 2, "not one vertex"),
+        ("a ->\n", 1, "not one vertex"),
+        ("a -> -> b\n", 1, "not one vertex"),
+        ("a->b\nb->a\n", 2, "a -> b"),
         ("a--b\n", 1, "an arrow in 'a--b'"),
+        ("a -- b\n", 1, "an arrow in '--'"),
         ("\u{feff}a b\nb a\n", 2, "a -> b"),
         ("\u{feff}digraph {\n a -> a }", 2, "a -> a"),
         ("digraph {\n a -> b\n b -> a }", 3, "->"),

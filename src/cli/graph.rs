@@ -17,8 +17,9 @@ const MAX_TEXT_BYTES: u64 = 256 << 20;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy graph game.dot\n         \
                         grundy graph heap.txt heap.txt --sum 3 5\n\
-                        A file is in DOT (digraph, '->', sets; attributes are ignored; no subgraphs), or has one move\n\
-                        'a b' or one vertex 'a' per line; # begins a comment. The player who cannot move loses.\n\
+                        A file is in DOT (digraph, '->', sets; attributes are ignored; no subgraphs), or each line is\n\
+                        a move 'a b', a chain of moves 'a -> b -> c', or a vertex 'a'; # begins a comment. The player\n\
+                        who cannot move loses.\n\
                         Prints one line 'vertex outcome value' per vertex: outcome P (the previous player wins, value\n\
                         0) or N (the next player wins). --sum adds the position in the sum, 'sum outcome value'\n\
                         (value is the nim-sum), and every winning move, 'move game: vertex -> vertex'.\n\

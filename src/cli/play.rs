@@ -9,11 +9,15 @@ use grundy::games::play::{Game, Heap, Winning, value, winning_moves};
 use grundy::run::RunReader;
 use grundy::theory::definition::{Prefix, Sequence};
 use grundy::theory::rule::Rule;
+use indicatif::HumanCount;
 use std::io::Write;
 use std::path::PathBuf;
 
 /// Maximum number of values computed in memory for one position, over all its games.
 const MAX_VALUES: u64 = 1 << 28;
+
+/// Maximum number of winning moves printed without `--all`.
+const SHOWN: u64 = 20;
 
 /// Arguments of `grundy play`.
 #[derive(Debug, clap::Args)]
@@ -39,6 +43,9 @@ pub(crate) struct Args {
     /// Print the nim-addition table of 0 to N-1.
     #[arg(long, value_name = "N", value_parser = number::positive)]
     table: Option<u64>,
+    /// Print all winning moves, not only the first 20 (with --json, all are printed anyway).
+    #[arg(long, conflicts_with = "table")]
+    all: bool,
     /// Print one JSON object; with --table, one per row.
     #[arg(long)]
     json: bool,
@@ -179,21 +186,32 @@ pub(crate) fn play(args: &Args, quiet: bool) -> Result<()> {
         .collect();
     let names: Vec<&str> = of.iter().map(|&at| games[at].name()).collect();
     let total = value(&position)?;
+    let most = if args.all { u64::MAX } else { SHOWN };
     super::output::print(|out| {
-        if args.json { print_json(out, &position, &names, total) } else { print_moves(out, &position, total) }
+        if args.json { print_json(out, &position, &names, total) } else { print_moves(out, &position, total, most) }
     })
 }
 
-fn print_moves(out: &mut dyn Write, position: &[Heap<'_>], total: u64) -> Result<()> {
+/// Prints the nim-value and the first `most` winning moves, and counts the others.
+fn print_moves(out: &mut dyn Write, position: &[Heap<'_>], total: u64, most: u64) -> Result<()> {
     if total == 0 {
         return Ok(writeln!(out, "nim-value 0: the player to move loses")?);
     }
     // Written together with the first move, which exists because `total` is not 0: an error while reading a run then
     // precedes all output.
     let mut head = Some(format!("nim-value {total}: the player to move wins with\n"));
+    let mut count = 0u64;
     winning_moves(position, |win| -> Result<()> {
-        Ok(writeln!(out, "{}{}", head.take().unwrap_or_default(), sentence(&win))?)
-    })
+        count += 1;
+        if count <= most {
+            writeln!(out, "{}{}", head.take().unwrap_or_default(), sentence(&win))?;
+        }
+        Ok(())
+    })?;
+    if count > most {
+        writeln!(out, "… {} winning moves in all; --all prints them", HumanCount(count))?;
+    }
+    Ok(())
 }
 
 /// A move in words, such as `heap 3: 25 -> 10 (take 15)`.

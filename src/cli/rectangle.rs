@@ -23,9 +23,9 @@ const MAX_VALUES: u64 = 1 << 28;
                         --table, JSON Lines, one object per row: {\"row\":1,\"values\":[0,0,1]}, with the values of\n\
                         columns 1, 2, …")]
 pub(crate) struct Args {
-    /// Sides of the bar, in any number of dimensions.
-    #[arg(value_name = "SIDE", value_parser = number::positive, required_unless_present = "table", conflicts_with = "table")]
-    sides: Vec<u64>,
+    /// Sides of the bar, in any number of dimensions; '5x8' is the same as '5 8'.
+    #[arg(value_name = "SIDE", value_parser = sides, required_unless_present = "table", conflicts_with = "table")]
+    sides: Vec<Sides>,
     /// Print the values of all bars up to M by N, one row for each first side.
     #[arg(long, value_name = "MxN", value_parser = table)]
     table: Option<(u64, u64)>,
@@ -38,6 +38,15 @@ pub(crate) struct Args {
     /// Print one JSON object; with --table, one per row.
     #[arg(long)]
     json: bool,
+}
+
+/// Sides that one argument names.
+#[derive(Clone, Debug)]
+struct Sides(Vec<u64>);
+
+/// Parses a side, or several with `x` between them.
+fn sides(text: &str) -> Result<Sides, String> {
+    text.split('x').map(number::positive).collect::<Result<_, _>>().map(Sides)
 }
 
 /// Parses `MxN` with M and N at least 1.
@@ -102,27 +111,27 @@ pub(crate) fn rectangle(args: &Args, quiet: bool) -> Result<()> {
             super::output::print(|out| print_table(out, args.json, (rows, columns), |m, n| values.bar(&[m, n])))
         }
         None => {
-            let values = Values::new(args, &args.sides, quiet)?;
-            let sides: Result<Vec<u16>> =
-                args.sides.iter().enumerate().map(|(axis, &side)| values.side(axis, side)).collect();
-            let (sides, value) = (sides?, values.bar(&args.sides)?);
-            super::output::print(|out| print_bar(out, args, &sides, value))
+            let bar: Vec<u64> = args.sides.iter().flat_map(|sides| sides.0.iter().copied()).collect();
+            let values = Values::new(args, &bar, quiet)?;
+            let sides: Result<Vec<u16>> = bar.iter().enumerate().map(|(axis, &side)| values.side(axis, side)).collect();
+            let (sides, value) = (sides?, values.bar(&bar)?);
+            super::output::print(|out| print_bar(out, args, &bar, &sides, value))
         }
     }
 }
 
-fn print_bar(out: &mut dyn Write, args: &Args, side_values: &[u16], value: u16) -> Result<()> {
+fn print_bar(out: &mut dyn Write, args: &Args, bar: &[u64], side_values: &[u16], value: u16) -> Result<()> {
     let method = if args.direct { "direct" } else { "theorem" };
     if args.json {
         let object = serde_json::json!({
-            "sides": args.sides, "min_difference": args.min_difference, "side_values": side_values, "value": value,
+            "sides": bar, "min_difference": args.min_difference, "side_values": side_values, "value": value,
             "method": method,
         });
         return Ok(writeln!(out, "{object}")?);
     }
-    let sides: Vec<String> = args.sides.iter().zip(side_values).map(|(s, v)| format!("G({s}) = {v}")).collect();
+    let sides: Vec<String> = bar.iter().zip(side_values).map(|(s, v)| format!("G({s}) = {v}")).collect();
     let by = if args.direct { "by direct recursion" } else { "by the theorem" };
-    Ok(writeln!(out, "{}: nim-value {value}, {by}; {}", name(&args.sides), sides.join(", "))?)
+    Ok(writeln!(out, "{}: nim-value {value}, {by}; {}", name(bar), sides.join(", "))?)
 }
 
 /// Prints the values of all bars, rows and columns from 1; as text with row and column numbers.

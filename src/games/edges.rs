@@ -1,7 +1,7 @@
 //! Reads the edges of a graph from text: lines of two names, or a subset of DOT.
 //!
 //! A text is DOT when its first word is `strict`, `graph` or `digraph` and it has a brace. Otherwise each line is an
-//! edge `a b`, or a vertex `a` alone, and `#` begins a comment. The reader supports chains `a -> b -> c`, sets `a ->
+//! edge `a b`, a chain `a -> b -> c` (`--` if edges have no direction), or a vertex `a` alone, and `#` begins a comment. The reader supports chains `a -> b -> c`, sets `a ->
 //! {b c}`, quoted names and comments of DOT, and ignores attributes. It refuses subgraphs, ports and HTML, because
 //! ignoring them would change the graph.
 //!
@@ -33,6 +33,9 @@ pub struct Edge {
     pub line: usize,
 }
 
+/// What a line of a text without braces may be.
+const LINE: &str = "a line is an edge 'a b', a chain 'a -> b -> c', or a vertex 'a'";
+
 /// Whether edges have a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
@@ -53,6 +56,16 @@ pub struct Edges {
     pub edges: Vec<Edge>,
     /// The index of each name in `names`.
     places: HashMap<String, usize>,
+}
+
+impl Direction {
+    /// The arrow between two vertices.
+    fn arrow(self) -> &'static str {
+        match self {
+            Direction::Directed => "->",
+            Direction::Undirected => "--",
+        }
+    }
 }
 
 impl Edges {
@@ -81,7 +94,7 @@ impl Edges {
             let tokens = std::iter::from_fn(move || lexer.token().transpose()).peekable();
             Dot { tokens, last: 1, direction, edges: &mut edges }.graph()?;
         } else {
-            edges.lines(text)?;
+            edges.lines(text, direction)?;
         }
         Ok(edges)
     }
@@ -92,26 +105,29 @@ impl Edges {
         self.places.get(name).copied()
     }
 
-    fn lines(&mut self, text: &str) -> Result<()> {
+    fn lines(&mut self, text: &str, direction: Direction) -> Result<()> {
+        let arrow = direction.arrow();
         for (line, content) in (1..).zip(text.lines()) {
-            let words: Vec<&str> = content.split('#').next().unwrap_or_default().split_whitespace().collect();
-            if let Some(word) = words.iter().find(|word| word.contains("->") || word.contains("--")) {
-                let what = format!("an arrow in '{}'; a line is an edge 'a b' or a vertex 'a'", word.escape_debug());
+            let content = content.split('#').next().unwrap_or_default();
+            let has_arrow = content.contains(arrow);
+            let names: Vec<&str> = if has_arrow {
+                content.split(arrow).map(str::trim).collect()
+            } else {
+                content.split_whitespace().collect()
+            };
+            if has_arrow && names.iter().any(|name| name.split_whitespace().count() != 1) {
+                return Err(self.at(line, format!("not one vertex on each side of '{arrow}'; {LINE}")));
+            }
+            if let Some(name) = names.iter().find(|name| name.contains("->") || name.contains("--")) {
+                let what = format!("an arrow in '{}', where the arrow is '{arrow}'; {LINE}", name.escape_debug());
                 return Err(self.at(line, what));
             }
-            match words[..] {
-                [] => {}
-                [name] => {
-                    self.vertex(name, line)?;
-                }
-                [from, to] => {
-                    let (from, to) = (self.vertex(from, line)?, self.vertex(to, line)?);
-                    self.join(&[from], &[to], line)?;
-                }
-                _ => {
-                    let what = format!("{} words; a line is an edge 'a b' or a vertex 'a'", words.len());
-                    return Err(self.at(line, what));
-                }
+            if !has_arrow && names.len() > 2 {
+                return Err(self.at(line, format!("{} words; {LINE}", names.len())));
+            }
+            let chain: Vec<usize> = names.iter().map(|name| self.vertex(name, line)).collect::<Result<_>>()?;
+            for pair in chain.windows(2) {
+                self.join(&pair[..1], &pair[1..], line)?;
             }
         }
         Ok(())
@@ -277,9 +293,10 @@ struct Dot<'a, I: Iterator<Item = Result<(usize, Token)>>> {
 
 impl<I: Iterator<Item = Result<(usize, Token)>>> Dot<'_, I> {
     fn graph(&mut self) -> Result<()> {
-        let (expected, arrow) = match self.direction {
-            Direction::Directed => ("digraph", "->"),
-            Direction::Undirected => ("graph", "--"),
+        let arrow = self.direction.arrow();
+        let expected = match self.direction {
+            Direction::Directed => "digraph",
+            Direction::Undirected => "graph",
         };
         if self.peek_keyword("strict") {
             self.next();
