@@ -12,7 +12,7 @@ use super::watch::Watch;
 use super::{Finding, Status, Subject};
 use crate::checkpoint::commit::RETAINED_HEAD;
 use crate::error::{Error, Result};
-use crate::run::{Observer, Options, Progress, ProofSummary, Run, RunReader};
+use crate::run::{Observer, Opening, Options, Progress, ProofSummary, Run, RunReader};
 use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
 use crate::verify;
@@ -78,6 +78,13 @@ struct Watching<'a> {
 }
 
 impl Observer for Watching<'_> {
+    fn opened(&mut self, opening: &Opening<'_>) {
+        if self.again.is_none() {
+            let needed = opening.needed.filter(|_| self.to == opening.to);
+            self.inner.opened(&Opening { to: self.to, needed, ..*opening });
+        }
+    }
+
     fn started(&mut self, rule: &Rule, from: u64, _: Option<u64>) {
         self.is_verified = true;
         // The engine has just re-hashed these values, so the watch may read them. After a failed check the engine

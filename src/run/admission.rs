@@ -46,6 +46,13 @@ pub(super) fn check_keep(dir: &Path, rule: &Rule, options: &Options, keep: u64, 
     Ok(())
 }
 
+/// Bytes that a run needs and has; `None` where that is not known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    pub(super) needed: Option<u64>,
+    pub(super) free: Option<u64>,
+}
+
 /// Refuses a run that does not fit the disk, before anything is written. A smaller `--keep` that the error suggests is
 /// at least `lookback`.
 pub(super) fn check_room(
@@ -54,11 +61,13 @@ pub(super) fn check_room(
     last: Option<&Record>,
     width: Width,
     lookback: u64,
-) -> Result<()> {
+) -> Result<Room> {
     /// Bytes reserved for the journal, the escapes and other programs.
     const RESERVE: u64 = 1 << 20;
     let count = last.map_or(0, |last| last.count);
-    let Some(to) = options.to.filter(|&to| to > count) else { return Ok(()) };
+    let Some(to) = options.to.filter(|&to| to > count) else {
+        return Ok(Room { needed: None, free: dir.free_space().ok() });
+    };
     let available = dir.free_space().map_err(Error::io("reading the free space of", dir.path()))?;
     let held: u64 = last.map_or(0, |last| last.kept.iter().map(|(from, to)| to - from).sum());
     // A run overwrites the values after its last commit, so their bytes are available. With discarded values, holes
@@ -70,7 +79,8 @@ pub(super) fn check_room(
     let most = last
         .map_or(options.keep, |last| last.keep)
         .map_or(u64::MAX, |keep| keep.saturating_add(RETAINED_HEAD + RETENTION_SLACK));
-    let needed = (to - count).min(most.saturating_sub(held)).saturating_mul(width.bytes()).saturating_add(RESERVE);
+    let values = (to - count).min(most.saturating_sub(held)).saturating_mul(width.bytes());
+    let needed = values.saturating_add(RESERVE);
     if needed > available {
         let room = available.saturating_sub(RESERVE) / width.bytes();
         let keep = (held + room)
@@ -78,5 +88,5 @@ pub(super) fn check_room(
             .filter(|&keep| keep >= lookback.max(RETAINED_HEAD));
         return Err(Error::NoRoom { path: dir.path().into(), needed, available, fits: Some(count + room), keep });
     }
-    Ok(())
+    Ok(Room { needed: Some(values), free: Some(available) })
 }

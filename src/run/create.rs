@@ -3,7 +3,7 @@
 use super::admission::{check_keep, check_room};
 use super::main_loop::OpenRun;
 use super::spot_checks::SpotChecks;
-use super::{Context, Outcome, Prepared, Progress};
+use super::{Context, Opening, Outcome, Prepared, Progress};
 use crate::checkpoint::commit::Committer;
 use crate::checkpoint::journal::{Checks, Event, Journal, Record};
 use crate::checkpoint::summary::RecordStats;
@@ -71,11 +71,14 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
         pending.clear();
         solver = new_solver()?;
     }
-    if let Err(error) = check_room(dir, options, None, width, 0) {
-        if !has_data() {
-            journal.discard()?;
+    match check_room(dir, options, None, width, 0) {
+        Ok(room) => context.observer.opened(&Opening::new(rule, dir, options, 0, room)),
+        Err(error) => {
+            if !has_data() {
+                journal.discard()?;
+            }
+            return Err(error);
         }
-        return Err(error);
     }
     let is_torn = journal.has_rest()?;
     match journal.drop_rest()? {

@@ -42,7 +42,7 @@ use crate::solver::{Method, SparseSpace};
 use crate::storage::Dir;
 use crate::table::{self, HEADER, Width};
 use crate::theory::rule::Rule;
-use admission::{check_keep, check_room, check_unoccupied};
+use admission::{Room, check_keep, check_room, check_unoccupied};
 use create::create;
 use main_loop::OpenRun;
 use reader::check_rule;
@@ -122,6 +122,33 @@ pub struct ProofSummary {
     pub depth: u64,
 }
 
+/// A run that was created or opened, before its stored values are verified.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Opening<'a> {
+    /// The rule of the game.
+    pub rule: &'a Rule,
+    /// The directory.
+    pub dir: &'a Path,
+    /// Number of committed values.
+    pub count: u64,
+    /// The number of values to compute; `None` to continue until the run is stopped.
+    pub to: Option<u64>,
+    /// The method that computes the values.
+    pub method: Method,
+    /// Number of bytes that the run will still write; `None` if that is not known.
+    pub needed: Option<u64>,
+    /// Number of bytes that the run may write before the disk is full; `None` if that is not known.
+    pub free: Option<u64>,
+}
+
+impl<'a> Opening<'a> {
+    fn new(rule: &'a Rule, dir: &'a Dir, options: &Options, count: u64, room: Room) -> Opening<'a> {
+        let Room { needed, free } = room;
+        Opening { rule, dir: dir.path(), count, to: options.to, method: options.method, needed, free }
+    }
+}
+
 /// Receives the progress of a run. Every method does nothing by default.
 ///
 /// ```
@@ -146,6 +173,9 @@ pub struct ProofSummary {
 /// ```
 #[expect(unused_variables, reason = "the names of the parameters document the methods")]
 pub trait Observer {
+    /// The run was created or opened; its stored values are not verified yet. A new run has decided the width of its
+    /// table.
+    fn opened(&mut self, opening: &Opening<'_>) {}
     /// The run of this rule starts at n = `from` and ends before `to`.
     fn started(&mut self, rule: &Rule, from: u64, to: Option<u64>) {}
     /// `count` of `of` stored values were hashed again.

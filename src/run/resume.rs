@@ -7,7 +7,7 @@ use super::rehash::{Rehash, VerifiedTable};
 use super::repair::Damaged;
 use super::spot_checks;
 use super::spot_checks::SpotChecks;
-use super::{Context, Observer, Outcome, Prepared, Progress};
+use super::{Context, Observer, Opening, Outcome, Prepared, Progress};
 use crate::checkpoint::commit::{Committer, fill};
 use crate::checkpoint::journal::{Check, CommitPoint, Contents, Event, Journal, Record, kept};
 use crate::checkpoint::summary::DiscardSummary;
@@ -83,7 +83,8 @@ impl<'c, 'a> Recovery<'c, 'a> {
             check_keep(dir.path(), &rule, options, keep, last.last_rare)?;
             table::check_holes(dir)?;
         }
-        check_room(dir, options, Some(&last), last.width, solver::lookback(&rule, last.last_rare))?;
+        let room = check_room(dir, options, Some(&last), last.width, solver::lookback(&rule, last.last_rare))?;
+        context.observer.opened(&Opening::new(&rule, dir, options, last.count, room));
         let summary = match DiscardSummary::read(dir, &last) {
             Err(Error::Damage { .. }) if options.rollback => None,
             read => read?,
