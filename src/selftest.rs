@@ -40,27 +40,42 @@ pub struct Check {
 /// Runs all checks, and calls `each` with the result of every one. Returns whether all passed.
 pub fn run(mut each: impl FnMut(&Check)) -> bool {
     let mut passed = true;
-    let mut check = |name: String, test: &mut dyn FnMut() -> std::result::Result<String, String>| {
+    for (name, test) in checks() {
         let begun = Instant::now();
         // A panic counts as a failed check.
         let tested = std::panic::catch_unwind(std::panic::AssertUnwindSafe(test));
         let outcome = tested.unwrap_or_else(|_| Err("it panicked".into()));
         passed &= outcome.is_ok();
         each(&Check { name, outcome, time: begun.elapsed() });
-    };
-    for kernel in Kernel::available().into_iter().filter(|&kernel| kernel != Kernel::scalar()) {
-        check(format!("kernel {kernel} against scalar"), &mut || kernel_keeps_contract(kernel));
-    }
-    for (game, count) in GAMES {
-        check(format!("{game} by the definition"), &mut || values_are_defined(game, count));
-    }
-    check("published values".into(), &mut published);
-    check("published periods".into(), &mut periods);
-    check("first value above 255 of grundy".into(), &mut above_a_byte);
-    for (game, width) in [("grundy", Width::U8), ("0.6", Width::U8), ("0.6", Width::U16)] {
-        check(format!("run of {game} in {}", width.name()), &mut || a_run(game, width));
     }
     passed
+}
+
+/// Returns the names of all checks, in the order in which [`run`] runs them.
+#[must_use]
+pub fn names() -> Vec<String> {
+    checks().into_iter().map(|(name, _)| name).collect()
+}
+
+type Test = Box<dyn FnOnce() -> Outcome>;
+
+/// All checks, in order.
+fn checks() -> Vec<(String, Test)> {
+    let mut checks: Vec<(String, Test)> = Vec::new();
+    let mut check = |name: String, test: Test| checks.push((name, test));
+    for kernel in Kernel::available().into_iter().filter(|&kernel| kernel != Kernel::scalar()) {
+        check(format!("kernel {kernel} against scalar"), Box::new(move || kernel_keeps_contract(kernel)));
+    }
+    for (game, count) in GAMES {
+        check(format!("{game} by the definition"), Box::new(move || values_are_defined(game, count)));
+    }
+    check("published values".into(), Box::new(published));
+    check("published periods".into(), Box::new(periods));
+    check("first value above 255 of grundy".into(), Box::new(above_a_byte));
+    for (game, width) in [("grundy", Width::U8), ("0.6", Width::U8), ("0.6", Width::U16)] {
+        check(format!("run of {game} in {}", width.name()), Box::new(move || a_run(game, width)));
+    }
+    checks
 }
 
 type Outcome = std::result::Result<String, String>;
