@@ -93,7 +93,7 @@ pub(crate) fn board(args: &Args, quiet: bool) -> Result<()> {
             Game::RemoveEdge(positions) => ("remove-edge", positions),
             Game::NoFactor(positions) => ("no-factor", positions),
         };
-        let mut search = Search { name, positions, quiet, out };
+        let mut search = Search { name, positions, meter: Meter::new(quiet), out };
         match &args.game {
             Game::RowsColumns(_) => search.all(&RowsColumns, shapes),
             Game::RemoveSquare(_) => search.all(&RemoveSquare, shapes),
@@ -108,7 +108,7 @@ struct Search<'a> {
     /// The name of the game.
     name: &'static str,
     positions: &'a Positions,
-    quiet: bool,
+    meter: Meter,
     out: &'a mut dyn Write,
 }
 
@@ -152,10 +152,9 @@ impl Search<'_> {
         solver: &mut GameSolver<'_, G>,
         start: G::Position,
     ) -> Result<()> {
-        let mut meter = Meter::new(self.quiet);
-        meter.begin(&format!("positions of {} {called}", self.name), solver.known() as u64, None);
-        let value = solver.watched(start, |known| meter.at(known as u64, String::new));
-        meter.end();
+        self.meter.begin_counting("positions", &format!("{} {called}", self.name), solver.known() as u64, None);
+        let value = solver.watched(start, |known| self.meter.at(known as u64));
+        self.meter.end();
         self.show(called, value.map_err(|error| in_place(called, error))?)?;
         Ok(self.out.flush()?)
     }

@@ -114,9 +114,9 @@ fn write_to(output: &Output, values: &Values<'_>, args: &Args, quiet: bool) -> R
     output.require_room(size.least)?;
     tracing::info!("{}: {} values to {}, {}", values.rule, end - start, output.name(), size.in_words());
     // No progress bar between values on the same terminal.
-    let mut meter = Meter::new(quiet || output.is_stdout() && std::io::stdout().is_terminal());
-    meter.begin("exporting", start, Some(end));
-    let written = output.write(|out| write(values, args, &mut meter, out));
+    let meter = Meter::new(quiet || output.is_stdout() && std::io::stdout().is_terminal());
+    meter.begin("exporting", 0, Some(end - start));
+    let written = output.write(|out| write(values, args, &meter, out));
     meter.end();
     written
 }
@@ -192,7 +192,7 @@ fn digits(range: &Range<u64>) -> u64 {
     (1..=20).fold(0u64, |sum, digits| sum.saturating_add(with(digits).saturating_mul(u64::from(digits))))
 }
 
-fn write(values: &Values<'_>, args: &Args, meter: &mut Meter, out: &mut dyn Write) -> Result<()> {
+fn write(values: &Values<'_>, args: &Args, meter: &Meter, out: &mut dyn Write) -> Result<()> {
     let Range { start, end } = values.range;
     if args.comment {
         out.write_all(comment(values)?.as_bytes())?;
@@ -210,14 +210,14 @@ fn write(values: &Values<'_>, args: &Args, meter: &mut Meter, out: &mut dyn Writ
         }
         Format::Jsonl => &|out, n, v| writeln!(out, "{{\"n\":{n},\"value\":{v}}}"),
         Format::Parquet => {
-            let at = |n| meter.at(n, String::new);
+            let at = |n| meter.at(n - start);
             return parquet_file::write(values.all, &values.range, values.rule.name(), at, out);
         }
     };
     let mut result = Ok(());
     for_each_piece(values.all, start, end, |from, piece| {
         if result.is_ok() {
-            meter.at(from, String::new);
+            meter.at(from - start);
             result = (from..).zip(piece).try_for_each(|(n, &v)| row(out, n, v));
         }
         Ok(())

@@ -3,6 +3,7 @@
 use super::number;
 use super::output::Output;
 use super::progress::Meter;
+use super::signals::{self, Stopped};
 use super::source::Source;
 use super::values::{COMPUTED, computed_with_space, open};
 use super::{Usage, complain};
@@ -179,14 +180,15 @@ fn write(
     quiet: bool,
 ) -> Result<()> {
     // No progress bar between rows on the same terminal.
-    let mut meter = Meter::new(quiet || output.is_stdout() && std::io::stdout().is_terminal());
-    meter.begin("searching", range.start, Some(range.end));
+    let meter = Meter::new(quiet || output.is_stdout() && std::io::stdout().is_terminal());
+    meter.begin("searching", 0, Some(range.end - range.start));
     let mut table = Table { format, index: 0, gap: None };
     let written = output.write(|out| {
         table.begin(question, out)?;
         let mut see = |n| {
-            meter.at(n, String::new);
-            Ok(())
+            meter.at(n - range.start);
+            // A search without results would not notice that the output was stopped.
+            if signals::is_stopping() { Err(Stopped.into()) } else { Ok(()) }
         };
         search(&mut see, &mut |row| table.row(row, out))
     });

@@ -58,6 +58,10 @@ pub(crate) struct Cli {
     /// Show only results and errors: no progress, no log.
     #[arg(short, long, global = true)]
     quiet: bool,
+    /// Without a terminal, write a line of progress every DURATION, such as 30s, 10m or 1h [default: after 30 s, 1 min,
+    /// 5 min, then every 15 min].
+    #[arg(long, global = true, value_name = "DURATION", value_parser = number::duration)]
+    log_every: Option<std::time::Duration>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -182,7 +186,7 @@ const IN_USE: u8 = 75;
 pub(crate) fn main() -> ExitCode {
     let prepared = signals::prepare();
     let cli = Cli::parse();
-    progress::init_log(cli.quiet);
+    progress::init_log(cli.quiet, cli.log_every);
     match prepared.and_then(|()| dispatch(cli.command, cli.quiet)) {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
@@ -208,7 +212,7 @@ fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Period(args) => return period::period(&args, quiet),
         Command::Survey(args) => return survey::survey(&args, quiet),
         Command::Merge(args) => return survey::merge(&args),
-        Command::Selftest(args) => return selftest::selftest(&args),
+        Command::Selftest(args) => return selftest::selftest(&args, quiet),
         Command::Status(args) => status::status(&args),
         Command::Values(args) => values::values(&args, quiet),
         Command::Export(args) => export::export(&args, quiet),

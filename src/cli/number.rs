@@ -1,6 +1,7 @@
-//! Parsers of numbers (`1e9`, `2^35`, `10M`, `10_000_000`, `3*2^24`) and of half-open ranges of numbers.
+//! Parsers of numbers (`1e9`, `2^35`, `10M`, `10_000_000`, `3*2^24`), of half-open ranges of numbers, and of durations.
 
 use std::ops::Range;
+use std::time::Duration;
 
 /// The error text for numbers from 2^64 on.
 const TOO_LARGE: &str = "numbers must be less than 2^64";
@@ -102,9 +103,27 @@ pub(crate) fn range(text: &str) -> Result<Range<u64>, String> {
     Ok(from..to)
 }
 
+/// Parses a duration of more than 0, such as `90s`, `10m`, `8h`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(duration) if duration.is_zero() => Err("must be more than 0".to_owned()),
+        Ok(duration) => Ok(duration),
+        Err(error) => Err(format!("{error}; write durations as 90s, 10m, 8h or 2days")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_have_units_and_are_positive() {
+        assert_eq!(duration("8h"), Ok(Duration::from_secs(8 * 3600)));
+        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(90 * 60)));
+        for wrong in ["", "8", "0s", "h", "-1h", "1x"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn numbers_are_exact_or_refused() {

@@ -5,7 +5,7 @@
 //! must contain nothing but the run; directories; and block devices. Pipes, sockets and character devices
 //! (`/dev/stdout`, `>(command)`) are opened and written directly, and `-` is stdout.
 
-use super::signals::{Stopped, stop_flag};
+use super::signals::{self, Stopped};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{Access, AtFlags, CWD, accessat, statvfs};
 use serde::Serialize;
@@ -249,7 +249,8 @@ fn stream(path: &Path, body: impl FnOnce(&mut dyn Write) -> Result<()>) -> Resul
 }
 
 fn file(path: &Path, replaced: Option<&Metadata>, body: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    let stop = stop_flag()?;
+    // What a command writes after it was stopped is its result so far.
+    let stop = if signals::is_stopping() { Arc::default() } else { signals::stop_flag()? };
     let stopped = || if stop.load(Ordering::Relaxed) { Err(Stopped) } else { Ok(()) };
     let dir = directory_of(path);
     // Created exclusively and removed on drop. The umask applies to the mode of a new file.

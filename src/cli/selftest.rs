@@ -1,5 +1,6 @@
 //! `grundy selftest`: test this build on this machine.
 
+use super::progress::Meter;
 use anyhow::Result;
 use std::process::ExitCode;
 
@@ -14,11 +15,16 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn selftest(args: &Args) -> Result<ExitCode> {
+pub(crate) fn selftest(args: &Args, quiet: bool) -> Result<ExitCode> {
     super::start_threads()?;
     let mut checks = Vec::new();
     let mut printed = Ok(());
+    let meter = Meter::new(quiet);
+    meter.begin_counting("checks", "selftest", 0, Some(grundy::selftest::names().len() as u64));
+    let mut done = 0;
     let all_ok = grundy::selftest::run(|check| {
+        done += 1;
+        meter.at(done);
         let ok = check.outcome.is_ok();
         let said = match &check.outcome {
             Ok(said) | Err(said) => said,
@@ -31,12 +37,11 @@ pub(crate) fn selftest(args: &Args) -> Result<ExitCode> {
         } else if printed.is_ok() {
             let word = if ok { "ok    " } else { "FAILED" };
             let seconds = check.time.as_secs_f64();
-            printed = super::output::print(|out| {
-                writeln!(out, "{word} {seconds:5.1} s  {}: {said}", check.name)?;
-                Ok(())
-            });
+            let line = format!("{word} {seconds:5.1} s  {}: {said}", check.name);
+            printed = meter.print_above(|| super::output::print(|out| Ok(writeln!(out, "{line}")?)));
         }
     });
+    meter.end();
     printed?;
     if args.json {
         super::output::print(|out| {

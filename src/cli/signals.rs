@@ -1,14 +1,18 @@
 //! Signals: which of them stop a command, and which are ignored.
 //!
-//! INT, TERM and HUP set a flag that long work polls; a second one ends the process at once. INT and HUP stay ignored
-//! if the process inherited them as ignored: a shell without job control starts `grundy run … &` with INT ignored, and
-//! nohup ignores HUP. TERM is always handled.
+//! In commands that stop cleanly, INT, TERM and HUP set a flag that long work polls ([`stop_flag`]); a second one ends
+//! the process at once. In other commands they have their default action, which waits until a progress line is erased
+//! ([`hold`]). INT and HUP stay ignored if the process inherited them as ignored: a shell without job control starts
+//! `grundy run … &` with INT ignored, and nohup ignores HUP. TERM is always handled.
+//!
+//! A handler only sets flags. The thread of the progress display polls them, ten times a second.
 
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGABRT, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
-use signal_hook::flag;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use signal_hook::{SigId, flag, low_level};
+use std::os::raw::c_int;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Exit status of a command that a signal stopped.
 pub(crate) const STOPPED: u8 = 130;
@@ -36,23 +40,102 @@ pub(crate) fn prepare() -> Result<()> {
     Ok(())
 }
 
-/// Returns a flag that INT, TERM and HUP set from now on. A second signal exits with [`STOPPED`] at once. INT and HUP
-/// that this process inherited as ignored stay ignored.
+/// The flag that [`stop_flag`] returns; set when the first caller has installed the handlers.
+static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// The signals that end a command.
+fn ending() -> impl Iterator<Item = c_int> {
+    [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| signal == SIGTERM || !is_ignored(signal))
+}
+
+/// Returns a flag that INT, TERM and HUP set from now on; every call returns the same flag. A second signal exits with
+/// [`STOPPED`] at once. INT and HUP that this process inherited as ignored stay ignored.
 ///
 /// # Errors
 /// When a handler cannot be installed.
 pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        if signal != SIGTERM && is_ignored(signal) {
-            continue;
-        }
-        // In this order: the first signal finds the flag unset and sets it, the second finds it set.
-        flag::register_conditional_shutdown(signal, STOPPED.into(), Arc::clone(&stop))
+    if let Some(stop) = STOP.get() {
+        return Ok(Arc::clone(stop));
+    }
+    let stop: Arc<AtomicBool> = Arc::default();
+    let second: Arc<AtomicBool> = Arc::default();
+    for signal in ending() {
+        // In this order: the first signal finds `second` unset and sets it, the second finds it set.
+        flag::register_conditional_shutdown(signal, STOPPED.into(), Arc::clone(&second))
+            .and_then(|_| flag::register(signal, Arc::clone(&second)))
             .and_then(|_| flag::register(signal, Arc::clone(&stop)))
             .context("installing a signal handler")?;
     }
-    Ok(stop)
+    if let Some(held) = HELD.get() {
+        for &action in &held.actions {
+            low_level::unregister(action);
+        }
+        held.perform();
+    }
+    Ok(Arc::clone(STOP.get_or_init(|| stop)))
+}
+
+/// Whether the flag of [`stop_flag`] is set.
+pub(crate) fn is_stopping() -> bool {
+    STOP.get().is_some_and(|stop| stop.load(Ordering::Relaxed))
+}
+
+/// The default actions of signals, which wait while a progress line is shown.
+struct Held {
+    actions: Vec<SigId>,
+    /// Whether the next signal has its default action at once.
+    at_once: Arc<AtomicBool>,
+    /// The signal whose default action waits; 0 for none.
+    waiting: Arc<AtomicUsize>,
+}
+
+static HELD: OnceLock<Held> = OnceLock::new();
+
+impl Held {
+    fn install() -> std::io::Result<Held> {
+        let mut held = Held { actions: Vec::new(), at_once: Arc::default(), waiting: Arc::default() };
+        for signal in ending() {
+            // In this order: the first signal finds `at_once` unset and sets it, the second finds it set.
+            held.actions.push(flag::register_conditional_default(signal, Arc::clone(&held.at_once))?);
+            held.actions.push(flag::register(signal, Arc::clone(&held.at_once))?);
+            held.actions.push(flag::register_usize(signal, Arc::clone(&held.waiting), signal.unsigned_abs() as usize)?);
+        }
+        Ok(held)
+    }
+
+    /// Performs the default action of a signal that came.
+    fn perform(&self) {
+        if let Ok(signal @ 1..) = c_int::try_from(self.waiting.load(Ordering::SeqCst)) {
+            let _ = low_level::emulate_default_handler(signal); // fails for unknown signals only
+        }
+    }
+}
+
+/// From now on, INT, TERM and HUP wait for [`release`] to have their default action, for a second signal at most. Does
+/// nothing if [`stop_flag`] handles them, or if a handler cannot be installed.
+pub(crate) fn hold() {
+    if STOP.get().is_some() {
+        return;
+    }
+    match HELD.get() {
+        Some(held) => held.at_once.store(false, Ordering::SeqCst),
+        None => drop(Held::install().map(|held| HELD.set(held))),
+    }
+}
+
+/// Whether a signal waits for [`release`].
+pub(crate) fn is_waiting() -> bool {
+    STOP.get().is_none() && HELD.get().is_some_and(|held| held.waiting.load(Ordering::SeqCst) != 0)
+}
+
+/// Ends [`hold`]: performs the default action of a signal that came meanwhile.
+pub(crate) fn release() {
+    if STOP.get().is_none()
+        && let Some(held) = HELD.get()
+    {
+        held.at_once.store(true, Ordering::SeqCst);
+        held.perform();
+    }
 }
 
 /// Whether this process ignores the signal, according to /proc; `false` on systems without it.

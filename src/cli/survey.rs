@@ -5,16 +5,17 @@ use super::input::{called, read_text};
 use super::number;
 use super::progress::Meter;
 use super::signals::stop_flag;
+use super::source::printable;
 use super::{Compute, Usage};
 use anyhow::Result;
 use clap::ValueEnum;
 use grundy::error::Kind;
 use grundy::survey::{self, Failure, Games, Means, Missing, Outcome, Plan, Record};
 use grundy::theory::rule::Rule;
+use indicatif::HumanCount;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Maximum length of a file with a list of games, in bytes.
@@ -157,20 +158,21 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
         threads => threads,
     };
     let stop = stop_flag()?;
-    let meter = Mutex::new(Meter::new(quiet));
-    let with_meter = |show: &mut dyn FnMut(&mut Meter)| show(&mut meter.lock().unwrap_or_else(|e| e.into_inner()));
+    let meter = Meter::new(quiet);
     let games = plan.mine().len() as u64;
     let begun = AtomicBool::new(false);
     let outcome = survey::survey(plan, &args.output, Means { method, threads }, &stop, |done| {
-        with_meter(&mut |meter| {
-            if begun.swap(true, Ordering::Relaxed) {
-                meter.at(done as u64, String::new);
-            } else {
-                meter.begin("games", done as u64, Some(games));
-            }
-        });
+        if begun.swap(true, Ordering::Relaxed) {
+            return meter.at(done as u64);
+        }
+        let (dir, to) = (printable(&args.output), HumanCount(args.to));
+        let method = method.name();
+        meter.introduce(format!(
+            "survey {dir}: {done} of {games} games done, {to} values each ({method}, {threads} threads)"
+        ));
+        meter.begin_counting("games", "survey", done as u64, Some(games));
     });
-    with_meter(&mut Meter::end);
+    meter.end();
     let outcome = outcome?;
     let records = survey::read(&[&args.output])?;
     for (name, format) in [("survey.csv", Format::Csv), ("survey.md", Format::Markdown)] {

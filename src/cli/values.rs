@@ -1,7 +1,7 @@
 //! `grundy values`: print values, read from a run or computed in memory.
 
 use super::number;
-use super::progress::Meter;
+use super::progress::{Meter, means};
 use super::source::Source;
 use super::{KernelChoice, Usage};
 use anyhow::Result;
@@ -10,6 +10,8 @@ use grundy::run::RunReader;
 use grundy::solver::{Solver, SparseSpace};
 use grundy::theory::definition::{Sequence, for_each_piece};
 use grundy::theory::rule::Rule;
+use indicatif::HumanCount;
+use std::io::{IsTerminal, Write};
 use std::ops::Range;
 use std::path::Path;
 
@@ -49,7 +51,7 @@ pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
             if args.ranges.is_empty() {
                 print_first(&view.values(0..view.len().min(USUAL))?, args.json)
             } else {
-                print(&view, &args.ranges, args.json)
+                print(&view, args, quiet)
             }
         }
         Source::Game(_) if args.verify => Err(Usage(COMPUTED.into()).into()),
@@ -58,7 +60,7 @@ pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
         Source::Game(rule) => {
             let count = args.ranges.iter().map(|r| r.end).max().unwrap_or(0);
             let values = computed(&rule, count, quiet)?;
-            print(values.as_slice(), &args.ranges, args.json)
+            print(values.as_slice(), args, quiet)
         }
     }
 }
@@ -66,7 +68,7 @@ pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
 /// Prints the first values: in rows of ten below their last digits, or as JSON Lines.
 fn print_first(values: &[u16], json: bool) -> Result<()> {
     if json {
-        return print(values, std::slice::from_ref(&(0..values.len() as u64)), json);
+        return super::output::print(|out| lines(values, 0..values.len() as u64, json, out, |_| {}));
     }
     let width = values.iter().max().map_or(1, |value| value.to_string().len());
     super::output::print(|out| {
@@ -92,13 +94,9 @@ pub(super) fn open(dir: &Path, verify: bool, quiet: bool) -> Result<RunReader> {
         return Ok(RunReader::open(dir)?);
     }
     super::start_threads()?;
-    let mut meter = Meter::new(quiet);
-    let mut begun = false;
+    let meter = Meter::new(quiet);
     let verified = grundy::verify::verified(dir, |done, all| {
-        if !std::mem::replace(&mut begun, true) {
-            meter.begin("verifying", 0, Some(all));
-        }
-        meter.at(done, String::new);
+        meter.phase("verifying", done, all);
         true
     });
     meter.end();
@@ -120,41 +118,63 @@ pub(super) fn computed_with_space(rule: &Rule, count: u64, quiet: bool) -> Resul
         );
         return Err(Usage(text).into());
     }
-    let mut meter = Meter::new(quiet);
-    meter.begin(rule.name(), 0, Some(count));
+    let meter = Meter::new(quiet);
     let length = usize::try_from(count).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * count })?;
     let method = KernelChoice::Auto.method()?;
     super::start_threads()?;
+    meter.introduce(format!(
+        "computing {} values in memory ({})",
+        HumanCount(count),
+        means(rule, method.name(), rayon::current_num_threads())
+    ));
+    meter.begin(rule.name(), 0, Some(count));
     let mut values = Vec::new();
     // Reserve all memory now, so that a shortage is reported before any work is done.
     values.try_reserve_exact(length).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * count })?;
     let mut solver = Solver::new(rule, method, None, values.as_slice())?;
     solver.extend_to(&mut values, count, |n| {
-        meter.at(n, String::new);
+        meter.at(n);
         true
     })?;
     meter.end();
     Ok((values, solver.space()))
 }
 
-/// Prints the values of these ranges, one per line.
-fn print<S: Sequence + ?Sized>(values: &S, ranges: &[Range<u64>], json: bool) -> Result<()> {
-    for range in ranges {
+/// Prints the values of the ranges, one per line.
+fn print<S: Sequence + ?Sized>(values: &S, args: &Args, quiet: bool) -> Result<()> {
+    for range in &args.ranges {
         values.require(range.start, range.end)?;
     }
+    // No progress between values on the same terminal.
+    let meter = Meter::new(quiet || std::io::stdout().is_terminal());
+    meter.begin("printing", 0, Some(args.ranges.iter().map(|range| range.end - range.start).sum()));
+    let mut before = 0;
     super::output::print(|out| {
-        for range in ranges {
-            let mut result = Ok(());
-            for_each_piece(values, range.start, range.end, |from, piece| {
-                if result.is_ok() {
-                    result = (from..).zip(piece).try_for_each(|(n, v)| {
-                        if json { writeln!(out, "{{\"n\":{n},\"value\":{v}}}") } else { writeln!(out, "{n} {v}") }
-                    });
-                }
-                Ok(())
-            })?;
-            result?;
+        for range in &args.ranges {
+            lines(values, range.clone(), args.json, out, |n| meter.at(before + (n - range.start)))?;
+            before += range.end - range.start;
         }
         Ok(())
     })
+}
+
+/// Writes the values of a range, one per line; `see` receives the first n of each piece.
+fn lines<S: Sequence + ?Sized>(
+    values: &S,
+    range: Range<u64>,
+    json: bool,
+    out: &mut dyn Write,
+    see: impl Fn(u64),
+) -> Result<()> {
+    let mut result = Ok(());
+    for_each_piece(values, range.start, range.end, |from, piece| {
+        if result.is_ok() {
+            see(from);
+            result = (from..).zip(piece).try_for_each(|(n, v)| {
+                if json { writeln!(out, "{{\"n\":{n},\"value\":{v}}}") } else { writeln!(out, "{n} {v}") }
+            });
+        }
+        Ok(())
+    })?;
+    Ok(result?)
 }

@@ -3,6 +3,7 @@
 use super::period::IN_MEMORY;
 use super::progress::Meter;
 use super::signals::stop_flag;
+use super::source::printable;
 use super::temporary::Temporary;
 use super::{KernelChoice, complain, number};
 use anyhow::{Context, Result, anyhow};
@@ -70,6 +71,17 @@ enum Level {
     Definition,
 }
 
+impl Level {
+    fn name(self) -> &'static str {
+        match self {
+            Level::Digest => "digest",
+            Level::Exclusion => "exclusion",
+            Level::Recompute => "recompute",
+            Level::Definition => "definition",
+        }
+    }
+}
+
 pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
     if let Ok(there) = std::fs::metadata(&args.dir)
         && !there.is_dir()
@@ -91,14 +103,11 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
     super::start_threads()?;
     let level = args.level.unwrap_or(Level::Digest);
     let seed = args.seed.unwrap_or(1);
-    let mut meter = Meter::new(quiet);
-    let mut begun = false;
-    let progress = |done, all| {
-        if !std::mem::replace(&mut begun, true) {
-            meter.begin("verifying", 0, Some(all));
-        }
-        meter.at(done, String::new);
-    };
+    let meter = Meter::new(quiet);
+    let threads = rayon::current_num_threads();
+    let noun = if threads == 1 { "thread" } else { "threads" };
+    meter.introduce(format!("verifying {} ({}, {threads} {noun})", printable(&args.dir), level.name()));
+    let progress = |done, all| meter.phase("verifying", done, all);
     let report = match level {
         Level::Digest => verify::digest(&args.dir, args.range.clone(), progress),
         Level::Exclusion => verify::exclusion(&args.dir, args.range.clone(), progress),
@@ -109,16 +118,10 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
     };
     meter.end();
     let Report { from, to, checked, records, unchecked, kernel, .. } = report?;
-    let name = match level {
-        Level::Digest => "digest",
-        Level::Exclusion => "exclusion",
-        Level::Recompute => "recompute",
-        Level::Definition => "definition",
-    };
     super::output::print(|out| {
         if args.json {
             let object = serde_json::json!({
-                "level": name, "from": from, "to": to, "checked": checked, "records": records, "seed": seed,
+                "level": level.name(), "from": from, "to": to, "checked": checked, "records": records, "seed": seed,
                 "unchecked": unchecked, "kernel": kernel,
             });
             writeln!(out, "{object}")?;
@@ -170,7 +173,7 @@ fn certificate(path: &Path, json: bool, quiet: bool) -> Result<ExitCode> {
         meter.begin(rule.name(), 0, Some(count));
         let length = usize::try_from(count)?;
         let values = solver::extend(&rule, method, Vec::new(), length, |n| {
-            meter.at(n, String::new);
+            meter.at(n);
             true
         });
         meter.end();

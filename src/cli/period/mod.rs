@@ -13,7 +13,7 @@ use report::{Object, Report};
 use super::advice::quoted;
 use super::number;
 use super::output::Output;
-use super::progress::Meter;
+use super::progress::{Meter, means};
 use super::signals::stop_flag;
 use super::source::Source;
 use super::temporary::Temporary;
@@ -22,7 +22,7 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use grundy::period::certificate::Certificate;
 use grundy::period::{self, Finding, Found, LISTED, MemorySearch, Repeat, RunSearch, Stopped, Subject};
-use grundy::run::{Options, RunReader};
+use grundy::run::{Observer, Options, RunReader};
 use grundy::solver::Method;
 use grundy::theory::definition::{Prefix, Sequence};
 use grundy::theory::rule::Rule;
@@ -38,7 +38,7 @@ pub(super) const IN_MEMORY: u64 = 1 << 28;
 const TO: u64 = 1 << 24;
 
 /// Name of the search in progress lines.
-const TASK: &str = "searching for a period";
+const TASK: &str = "period";
 
 /// Arguments of `grundy period`.
 #[derive(Debug, clap::Args)]
@@ -176,9 +176,12 @@ fn in_memory(rule: &Rule, args: &Args, method: Method, quiet: bool) -> Result<Ex
     let to = args.limit();
     let stop = stop_flag()?;
     let mut meter = Meter::with_task(quiet, TASK);
-    meter.announce(rule.name(), 0, Some(rule.largest_heap().map_or(to, |largest| to.min(largest + 1))));
+    let most = rule.largest_heap().map_or(to, |largest| to.min(largest + 1));
+    let means = means(rule, method.name(), rayon::current_num_threads());
+    meter.introduce(format!("{TASK} {rule}: up to {} values in memory ({means})", HumanCount(most)));
+    meter.started(rule, 0, Some(most));
     let go_on = |n| {
-        meter.at(n, String::new);
+        meter.at(n);
         !stop.load(Ordering::Relaxed)
     };
     let mut search = MemorySearch::new(rule, method);
@@ -221,8 +224,8 @@ fn search_directory(dir: &Path, args: &Args, method: Method, quiet: bool) -> Res
     if rule.is_nim() {
         return nim(args);
     }
-    let mut meter = Meter::new(quiet);
-    let view = verified(dir, &mut meter, &stop);
+    let meter = Meter::new(quiet);
+    let view = verified(dir, &meter, &stop);
     meter.end();
     let view = match view? {
         Ok(view) => view,
@@ -231,7 +234,7 @@ fn search_directory(dir: &Path, args: &Args, method: Method, quiet: bool) -> Res
     let freed = view.discarded_stats()?;
     let values = &Prefix { of: &view, count: args.to.unwrap_or(u64::MAX).min(view.len()) };
     let subject = Subject { rule: &view.rule, method, space: view.space(), values, freed: &freed };
-    meter.begin(&format!("{}: {TASK}", view.rule), values.len(), None);
+    meter.begin(&format!("{TASK} {}", view.rule), values.len(), None);
     let finding = subject.find();
     meter.end();
     conclude(subject, &finding?, Ending::Done, args)
@@ -239,14 +242,11 @@ fn search_directory(dir: &Path, args: &Args, method: Method, quiet: bool) -> Res
 
 /// Verifies the kept values of a run against its journal and opens the run. If `stop` is set meanwhile, the inner error
 /// is the number of values verified and the number to verify.
-fn verified(dir: &Path, meter: &mut Meter, stop: &AtomicBool) -> Result<Result<RunReader, (u64, u64)>> {
+fn verified(dir: &Path, meter: &Meter, stop: &AtomicBool) -> Result<Result<RunReader, (u64, u64)>> {
     let mut reached = None;
     let view = grundy::verify::verified(dir, |done, of| {
-        if reached.is_none() {
-            meter.begin("verifying", 0, Some(of));
-        }
         reached = Some((done, of));
-        meter.at(done, String::new);
+        meter.phase("verifying", done, of);
         !stop.load(Ordering::Relaxed)
     })?;
     Ok(view.ok_or(reached.unwrap_or_default()))
