@@ -10,6 +10,7 @@
 mod advice;
 mod board;
 mod cpu;
+mod deadline;
 mod export;
 mod find;
 mod games;

@@ -1,6 +1,7 @@
 //! `grundy run`: start or resume a run.
 
 use super::advice;
+use super::deadline::Deadline;
 use super::number;
 use super::progress::Meter;
 use super::{Compute, default_directory};
@@ -35,6 +36,8 @@ pub(crate) struct Args {
     keep: Option<u64>,
     #[command(flatten)]
     compute: Compute,
+    #[command(flatten)]
+    deadline: Deadline,
     /// Bytes per value in a new table.
     #[arg(long, value_enum, default_value = "auto")]
     width: WidthChoice,
@@ -66,6 +69,7 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     let rule = if has_run { args.game.clone() } else { Some(args.game.clone().unwrap_or_else(grundy)) };
     let stop = super::signals::stop_flag()?;
     let mut meter = Meter::new(quiet);
+    args.deadline.arm(&stop, &meter)?;
     let outcome = configured(args, rule.as_ref(), &dir)?.observer(&mut meter).stop(&stop).run();
     meter.end();
     let outcome = outcome?;

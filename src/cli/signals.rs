@@ -75,7 +75,7 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>> {
     Ok(Arc::clone(STOP.get_or_init(|| stop)))
 }
 
-/// Whether the flag of [`stop_flag`] is set.
+/// Whether the flag of [`stop_flag`] is set, by a signal or at the end of a time limit.
 pub(crate) fn is_stopping() -> bool {
     STOP.get().is_some_and(|stop| stop.load(Ordering::Relaxed))
 }

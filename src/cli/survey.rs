@@ -1,6 +1,7 @@
 //! `grundy survey` and `grundy merge`: find the periods of many games, and combine their records into a table.
 
 use super::advice::message;
+use super::deadline::Deadline;
 use super::input::{called, read_text};
 use super::number;
 use super::progress::Meter;
@@ -58,6 +59,8 @@ pub(crate) struct SurveyArgs {
     /// Directory for the records; it must be new, empty, or the directory of the same survey.
     #[arg(short, value_name = "DIR")]
     output: PathBuf,
+    #[command(flatten)]
+    deadline: Deadline,
     #[command(flatten)]
     compute: Compute,
     /// Print the records as JSON Lines.
@@ -159,6 +162,7 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
     };
     let stop = stop_flag()?;
     let meter = Meter::new(quiet);
+    args.deadline.arm(&stop, &meter)?;
     let games = plan.mine().len() as u64;
     let begun = AtomicBool::new(false);
     let outcome = survey::survey(plan, &args.output, Means { method, threads }, &stop, |done| {

@@ -11,6 +11,7 @@ mod rows;
 use report::{Object, Report};
 
 use super::advice::quoted;
+use super::deadline::Deadline;
 use super::number;
 use super::output::Output;
 use super::progress::{Meter, means};
@@ -90,6 +91,8 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["json", "keep"])]
     values: bool,
     #[command(flatten)]
+    deadline: Deadline,
+    #[command(flatten)]
     compute: Compute,
     /// Print one JSON object.
     #[arg(long)]
@@ -116,6 +119,7 @@ impl Args {
         let kernel =
             self.compute.kernel.to_possible_value().filter(|_| self.compute.kernel != super::KernelChoice::Auto);
         words.extend(kernel.map(|kernel| format!("--kernel {}", kernel.get_name())));
+        words.extend(self.deadline.words());
         words.extend(self.json.then(|| "--json".to_owned()));
         words.join(" ")
     }
@@ -176,6 +180,7 @@ fn in_memory(rule: &Rule, args: &Args, method: Method, quiet: bool) -> Result<Ex
     let to = args.limit();
     let stop = stop_flag()?;
     let mut meter = Meter::with_task(quiet, TASK);
+    args.deadline.arm(&stop, &meter)?;
     let most = rule.largest_heap().map_or(to, |largest| to.min(largest + 1));
     let means = means(rule, method.name(), rayon::current_num_threads());
     meter.introduce(format!("{TASK} {rule}: up to {} values in memory ({means})", HumanCount(most)));
@@ -201,6 +206,7 @@ fn on_disk(rule: &Rule, dir: &Path, args: &Args, method: Method, quiet: bool) ->
     let to = args.limit();
     let stop = stop_flag()?;
     let mut meter = Meter::with_task(quiet, TASK);
+    args.deadline.arm(&stop, &meter)?;
     let threads = args.compute.threads();
     let options = Options { to: Some(to), threads, method, width: None, keep: args.keep, rollback: false };
     let search = RunSearch { rule, dir, options: &options, certify: args.certificate.is_some() };
@@ -225,6 +231,7 @@ fn search_directory(dir: &Path, args: &Args, method: Method, quiet: bool) -> Res
         return nim(args);
     }
     let meter = Meter::new(quiet);
+    args.deadline.arm(&stop, &meter)?;
     let view = verified(dir, &meter, &stop);
     meter.end();
     let view = match view? {
@@ -389,12 +396,12 @@ mod tests {
     #[test]
     fn resume_command_keeps_every_option_and_quotes_for_a_shell() {
         let given = ["period", ".777", "--to", "2^30", "--dir", "a b/it's", "--certificate", "c;d.json"];
-        let more = ["--exceptions", "e f", "--threads", "3", "--kernel", "scalar", "--json"];
+        let more = ["--exceptions", "e f", "--threads", "3", "--kernel", "scalar", "--for", "90m", "--json"];
         let line = Line::parse_from(given.iter().chain(&more));
         let command = line.args.command();
         assert_eq!(
             command,
-            r"grundy period .777 --to 1073741824 --dir 'a b/it'\''s' --certificate 'c;d.json' --exceptions 'e f' --threads 3 --kernel scalar --json"
+            r"grundy period .777 --to 1073741824 --dir 'a b/it'\''s' --certificate 'c;d.json' --exceptions 'e f' --threads 3 --kernel scalar --for 1h30m --json"
         );
         assert_eq!(Line::parse_from(["period", "$HOME"]).args.command(), "grundy period '$HOME'");
         for rest in ["--keep 5", "--values"] {

@@ -8,7 +8,7 @@
 
 mod line;
 
-pub(crate) use line::scaled;
+pub(crate) use line::{date, local, scaled};
 
 use super::signals;
 use grundy::run::{Observer, Opening, Progress};
