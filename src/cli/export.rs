@@ -192,23 +192,30 @@ fn digits(range: &Range<u64>) -> u64 {
     (1..=20).fold(0u64, |sum, digits| sum.saturating_add(with(digits).saturating_mul(u64::from(digits))))
 }
 
+/// Writes consecutive values, those from some n on, in a format.
+type Rows<'a> = &'a dyn Fn(&mut dyn Write, u64, &[u16]) -> std::io::Result<()>;
+
 fn write(values: &Values<'_>, args: &Args, meter: &Meter, out: &mut dyn Write) -> Result<()> {
     let Range { start, end } = values.range;
     if args.comment {
         out.write_all(comment(values)?.as_bytes())?;
     }
     let offset = i128::from(args.offset);
-    let row: &dyn Fn(&mut dyn Write, u64, u16) -> std::io::Result<()> = match args.format {
-        Format::Bfile => &|out, n, v| writeln!(out, "{} {v}", i128::from(n) + offset),
+    let rows: Rows<'_> = match args.format {
+        Format::Bfile => {
+            &|out, n, piece| (n..).zip(piece).try_for_each(|(n, v)| writeln!(out, "{} {v}", i128::from(n) + offset))
+        }
         Format::Csv => {
             out.write_all(b"n,value\n")?;
-            &|out, n, v| writeln!(out, "{n},{v}")
+            &|out, n, piece| (n..).zip(piece).try_for_each(|(n, v)| writeln!(out, "{n},{v}"))
         }
         Format::Npy => {
             out.write_all(&npy_header("'<u2'", end - start, 128))?;
-            &|out, _, v| out.write_all(&v.to_le_bytes())
+            &|out, _, piece| out.write_all(&piece.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>())
         }
-        Format::Jsonl => &|out, n, v| writeln!(out, "{{\"n\":{n},\"value\":{v}}}"),
+        Format::Jsonl => {
+            &|out, n, piece| (n..).zip(piece).try_for_each(|(n, v)| writeln!(out, "{{\"n\":{n},\"value\":{v}}}"))
+        }
         Format::Parquet => {
             let at = |n| meter.at(n - start);
             return parquet_file::write(values.all, &values.range, values.rule.name(), at, out);
@@ -218,7 +225,7 @@ fn write(values: &Values<'_>, args: &Args, meter: &Meter, out: &mut dyn Write) -
     for_each_piece(values.all, start, end, |from, piece| {
         if result.is_ok() {
             meter.at(from - start);
-            result = (from..).zip(piece).try_for_each(|(n, &v)| row(out, n, v));
+            result = rows(out, from, piece);
         }
         Ok(())
     })?;
