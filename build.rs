@@ -1,4 +1,5 @@
-//! Sets `GRUNDY_PROGRAM` (name, version, commit and target) for `grundy::PROGRAM`.
+//! Sets `GRUNDY_PROGRAM` (name, version, commit and target) for `grundy::PROGRAM`, and `GRUNDY_COMPILER` (name and
+//! version of the compiler) for the command line.
 //!
 //! The commit is that of the packaged crate (`.cargo_vcs_info.json`), else that of the git work tree that tracks
 //! Cargo.toml; if there is neither, it is omitted. No error in this script fails the build.
@@ -26,7 +27,15 @@ fn main() {
     let version = env::var("CARGO_PKG_VERSION").unwrap_or_default();
     let target = env::var("TARGET").unwrap_or_default().chars().take(LONGEST_TARGET).collect();
     let details: Vec<String> = commit.into_iter().chain([target]).collect();
+    println!("cargo::rustc-env=GRUNDY_COMPILER={}", compiler().unwrap_or_else(|| "unknown".to_owned()));
     println!("cargo::rustc-env=GRUNDY_PROGRAM=grundy {version} ({})", details.join(", "));
+}
+
+/// Returns name and version of the compiler, in one line.
+fn compiler() -> Option<String> {
+    let output = Command::new(env::var_os("RUSTC")?).arg("--version").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.lines().next().map(str::to_owned))?
 }
 
 /// The file in which `cargo package` records the commit.

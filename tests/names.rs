@@ -347,7 +347,20 @@ fn the_program_states_its_commit_and_target_everywhere() {
         let commit = git(&["rev-parse", "HEAD"]).unwrap();
         assert_eq!(details[0].strip_suffix("+changes").unwrap_or(details[0]), &commit[..12]);
     }
-    assert_eq!(stdout_of(&["--version"]), format!("{}\n", grundy::PROGRAM));
+    assert_eq!(stdout_of(&["-V"]), format!("{}\n", grundy::PROGRAM));
+    let long = stdout_of(&["--version"]);
+    let lines: Vec<&str> = long.lines().collect();
+    assert_eq!(lines[0], grundy::PROGRAM);
+    let value = |name: &str| {
+        let line = lines.iter().find(|line| line.split_whitespace().next() == Some(name));
+        line.unwrap_or_else(|| panic!("no {name}: {long}"))[name.len()..].trim().split(" (").next().unwrap()
+    };
+    assert_eq!(Some(&value("target")), details.last(), "{long}");
+    assert!(value("compiler").starts_with("rustc "), "{long}");
+    let usable = object(&stdout_of(&["cpu", "--json"]))["kernels"].clone();
+    let usable: Vec<&str> = usable.as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert_eq!((value("usable"), value("auto")), (usable.join(" ").as_str(), usable[0]), "{long}");
+    assert!(usable.iter().all(|name| value("kernels").split(' ').any(|kernel| kernel == *name)), "{long}");
     let home = tempfile::tempdir().unwrap();
     assert_eq!(within(home.path(), &["period", "kayles", "--certificate", "c.json"]).0, 0);
     std::fs::write(home.path().join("games.txt"), "kayles\n").unwrap();

@@ -35,6 +35,7 @@ mod temporary;
 mod tune;
 mod values;
 mod verify;
+mod version;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use grundy::error::Kind;
@@ -45,7 +46,8 @@ use std::process::ExitCode;
 #[derive(Debug, Parser)]
 #[command(
     name = "grundy",
-    version = grundy::PROGRAM.trim_start_matches("grundy "),
+    version = version::short(),
+    long_version = version::long(),
     arg_required_else_help = true,
     after_help = "Games: 'grundy', 'grundy:d=2', names from 'grundy games', octal and hexadecimal codes ('.77', '4.3',\n\
                   '.8F'), codes that repeat ('4.(3)'), 'sub:1,4,10' (take 1, 4 or 10), 'allbut:1,4' (all but these).\n\

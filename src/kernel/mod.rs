@@ -87,6 +87,12 @@ impl Kernel {
         kernels
     }
 
+    /// The names of all kernels in this build, fastest first, whether or not this processor supports them.
+    #[must_use]
+    pub fn compiled() -> &'static [&'static str] {
+        if cfg!(target_arch = "x86_64") { &["avx512", "avx2", "scalar"] } else { &["scalar"] }
+    }
+
     /// The fastest kernel that this processor supports.
     #[must_use]
     pub fn best() -> Kernel {
