@@ -9,6 +9,7 @@
 
 mod advice;
 mod board;
+mod colour;
 mod cpu;
 mod deadline;
 mod export;
@@ -65,6 +66,9 @@ pub(crate) struct Cli {
     /// 5 min, then every 15 min].
     #[arg(long, global = true, value_name = "DURATION", value_parser = number::duration)]
     log_every: Option<std::time::Duration>,
+    /// Colour of texts; 'auto' is colour on a terminal, unless NO_COLOR or CLICOLOR=0 is set.
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    color: clap::ColorChoice,
 }
 
 #[derive(Debug, Subcommand)]
@@ -170,11 +174,11 @@ fn start_threads() -> anyhow::Result<()> {
     }
 }
 
-/// Writes a line to stderr and ignores a failure to write it.
+/// Writes a line to stderr, with colour if stderr has colour, and ignores a failure to write it.
 macro_rules! complain {
     ($($what:tt)*) => {{
         use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($what)*);
+        let _ = writeln!(anstream::stderr(), $($what)*);
     }};
 }
 use complain;
@@ -188,7 +192,9 @@ const IN_USE: u8 = 75;
 /// Parses the command line, runs the command and returns the exit status.
 pub(crate) fn main() -> ExitCode {
     let prepared = signals::prepare();
+    colour::choose_early(std::env::args_os());
     let cli = Cli::parse();
+    colour::choose(cli.color);
     progress::init_log(cli.quiet, cli.log_every);
     match prepared.and_then(|()| dispatch(cli.command, cli.quiet)) {
         Ok(code) => code,
@@ -202,9 +208,10 @@ pub(crate) fn main() -> ExitCode {
 
 /// Prints an error, with the advice that belongs to it.
 fn report(error: &anyhow::Error) {
+    let label = colour::painted(colour::BAD, "grundy: error:");
     match error.downcast_ref::<grundy::Error>() {
-        Some(whole) => complain!("grundy: error: {}", advice::message(whole)), // its text includes the cause
-        None => complain!("grundy: error: {error:#}"),
+        Some(whole) => complain!("{label} {}", advice::message(whole)), // its text includes the cause
+        None => complain!("{label} {error:#}"),
     }
 }
 
