@@ -287,7 +287,7 @@ fn status_as_json_has_the_documented_keys_and_integers() {
     let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&out).unwrap();
     let keys: BTreeSet<&str> = object.keys().map(String::as_str).collect();
     let documented = "game count width mask position rares last_rare max_value max_at escapes digest checks errors \
-         suspect strategy time seconds kept excluded";
+         suspect strategy time seconds kept excluded state running rate last_commit";
     assert_eq!(keys, documented.split(' ').collect());
     let numbers =
         ["count", "mask", "position", "rares", "last_rare", "max_value", "max_at", "escapes", "errors", "seconds"];
@@ -386,15 +386,22 @@ fn status_lists_the_runs_and_reports_several() {
     }
     let listed = text(&within(&["status"]).stdout);
     let lines: Vec<&str> = listed.lines().collect();
-    assert!(lines.len() == 2 && lines[0].starts_with("runs/0.77") && lines[0].contains("5,000 values"), "{listed}");
-    assert!(lines[1].starts_with("runs/grundy") && lines[1].contains("2,000 values"), "{listed}");
+    assert!(lines.len() == 3 && lines[0].starts_with("run "), "{listed}");
+    let is_row = |line: &str, run: &str, count: &str| line.split_whitespace().take(2).eq([run, count]);
+    assert!(is_row(lines[1], "runs/0.77", "5,000") && is_row(lines[2], "runs/grundy", "2,000"), "{listed}");
+    assert!(lines[1].contains(" stopped ") && lines[1].ends_with(" ago"), "{listed}");
     let both = text(&within(&["status", "runs/0.77", "runs/grundy"]).stdout);
     assert_eq!(both.lines().filter(|line| line.starts_with("game ")).count(), 2, "{both}");
+    let words = both.split_whitespace().collect::<Vec<&str>>().join(" ");
     assert!(
-        both.contains("10, the last at 70 (n is rare if an even number of bits of G(n) are in the mask)"),
+        words.contains("10, the last at 70 (n is rare if an even number of bits of G(n) are in the mask)"),
         "{both}"
     );
     std::fs::write(home.path().join("runs/grundy/values.npy"), "").unwrap();
+    let damaged = within(&["status"]);
+    assert_eq!(damaged.status.code(), Some(3), "{}", text(&damaged.stderr));
+    let listed = text(&damaged.stdout);
+    assert!(listed.lines().any(|line| line.starts_with("runs/grundy") && line.ends_with("damaged")), "{listed}");
     let bad = within(&["status", "runs/none", "runs/grundy"]);
     let errors = text(&bad.stderr);
     assert_eq!(bad.status.code(), Some(3), "damage outweighs a missing directory: {errors}");

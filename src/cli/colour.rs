@@ -8,6 +8,12 @@ use anstyle::{AnsiColor, Style};
 use clap::ColorChoice;
 use std::ffi::OsString;
 
+/// Style of headings and labels.
+pub(super) const LABEL: Style = Style::new().bold();
+
+/// Style of what is in progress.
+pub(super) const ACTIVE: Style = AnsiColor::Green.on_default().bold();
+
 /// Style of errors and damage.
 pub(super) const BAD: Style = AnsiColor::Red.on_default().bold();
 

@@ -1,6 +1,7 @@
 //! `grundy games`: list the named games and what is known about them.
 
 use anyhow::Result;
+use grundy::Rule;
 use grundy::theory::names::NAMED_GAMES;
 
 /// Arguments of `grundy games`.
@@ -47,4 +48,13 @@ pub(crate) fn games(args: &Args) -> Result<()> {
         }
         Ok(())
     })
+}
+
+/// The canonical name of a game; a code with the usual name of its game.
+pub(super) fn with_name(rule: &Rule) -> String {
+    let is_code = rule.name().starts_with(|c: char| c.is_ascii_digit());
+    match rule.known().and_then(|known| known.aliases.first()).filter(|_| is_code) {
+        Some(alias) => format!("{rule} ({alias})"),
+        None => rule.to_string(),
+    }
 }

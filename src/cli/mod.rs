@@ -18,6 +18,7 @@ mod games;
 mod generate;
 mod graph;
 mod input;
+mod layout;
 mod nim;
 mod number;
 mod output;
@@ -30,6 +31,7 @@ mod run;
 mod selftest;
 mod signals;
 mod source;
+mod space;
 mod status;
 mod survey;
 mod temporary;
@@ -237,6 +239,14 @@ fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Generate(args) => generate::generate(&args),
     }?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The number of values that a process with these arguments computes, if it is a `run` with `--to`.
+fn goal_of(arguments: Vec<String>) -> Option<u64> {
+    match Cli::try_parse_from(arguments).ok()?.command {
+        Command::Run(args) => args.to,
+        _ => None,
+    }
 }
 
 /// A usage error that clap cannot detect; exit status 2.

@@ -33,6 +33,17 @@ pub(crate) fn print(body: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<(
     Ok(())
 }
 
+/// Writes a text for people to stdout, with the styles of [`super::colour`] if stdout has colour.
+///
+/// # Errors
+/// The errors of writing to stdout.
+pub(crate) fn styled(text: &str) -> Result<()> {
+    let mut out = anstream::AutoStream::auto(std::io::stdout().lock());
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
 /// Writes a line with a JSON object, its keys in alphabetical order.
 ///
 /// # Errors

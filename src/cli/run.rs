@@ -26,7 +26,7 @@ pub(crate) struct Args {
     game: Option<Rule>,
     /// Number of values to compute, G(0) to G(N-1) [default: continue until stopped].
     #[arg(long, value_name = "N", value_parser = number::positive)]
-    to: Option<u64>,
+    pub(super) to: Option<u64>,
     /// Run directory [default: runs/GAME].
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,

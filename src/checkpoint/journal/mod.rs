@@ -26,7 +26,7 @@ mod tests;
 mod write;
 
 pub(crate) use read::is_another;
-pub use read::{Contents, StatedGame, read};
+pub use read::{Contents, StatedGame, last_records, read};
 pub use record::{Attached, Checks, CommitPoint, Event, Record};
 pub(crate) use record::{Check, kept};
 pub(crate) use write::Journal;

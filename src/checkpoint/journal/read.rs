@@ -6,6 +6,7 @@ use crate::error::{BrokenRecord, Damage, Error, JournalRest, NoRunReason, Result
 use crate::fault;
 use crate::storage::{Dir, File, Mode};
 use crate::table::{Extent, length_of};
+use crate::theory::nimber::index;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
@@ -110,6 +111,22 @@ pub fn read(dir: impl Into<Dir>) -> Result<Contents> {
         0..RECORD_BYTES => no_run(NoRunReason::NoRecord { journal: NAME }),
         _ => Error::Damage { path, offset: 0, damage: Damage::NoGoodRecord },
     })
+}
+
+/// Returns the last of the first `records` records of a journal, at most `most` of them, in their order. They were good
+/// when [`read()`] counted them; a record that was altered since, or is of another format, ends the list before it.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn last_records(dir: impl Into<Dir>, records: u64, most: u64) -> Result<Vec<Record>> {
+    let dir = dir.into();
+    let path = dir.join(NAME);
+    let file = dir.open(NAME, Mode::Read).map_err(Error::io("opening", &path))?;
+    let count = records.min(most);
+    let mut bytes = vec![0; index(count) * RECORD];
+    file.read_exact_at(&mut bytes, (records - count) * RECORD_BYTES).map_err(Error::io("reading", &path))?;
+    let record = |line: &[u8]| own_hash(line).and_then(|_| serde_json::from_slice::<Record>(line).ok());
+    Ok(bytes.chunks(RECORD).map_while(record).collect())
 }
 
 /// The result of [`scan`]: the good records of a journal, and the damage after them.

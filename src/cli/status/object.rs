@@ -1,0 +1,103 @@
+//! The object of `status --json`.
+
+use super::{Examined, State};
+use grundy::checkpoint::journal::Checks;
+use grundy::table::Width;
+use serde::Serialize;
+use std::time::SystemTime;
+
+/// The object of `status --json`: one field per key.
+#[derive(Serialize)]
+pub(super) struct Object<'a> {
+    game: &'a str,
+    count: u64,
+    width: Width,
+    mask: u16,
+    position: u8,
+    rares: u64,
+    last_rare: u64,
+    max_value: u16,
+    max_at: u64,
+    escapes: u64,
+    digest: &'a str,
+    checks: &'a Checks,
+    errors: u64,
+    suspect: Option<u64>,
+    strategy: Option<&'a str>,
+    time: &'a str,
+    seconds: u64,
+    kept: &'a [(u64, u64)],
+    excluded: Option<ExcludedPeriods>,
+    state: &'static str,
+    running: Option<RunningProcess>,
+    rate: Option<u64>,
+    last_commit: Option<&'a str>,
+}
+
+/// The object `excluded` of `status --json`.
+#[derive(Serialize)]
+struct ExcludedPeriods {
+    count: usize,
+    largest: Option<u64>,
+    least_left: u64,
+    looked: u64,
+}
+
+/// The object `running` of `status --json`. Times are UTC, RFC 3339.
+#[derive(Serialize)]
+struct RunningProcess {
+    pid: i32,
+    since: Option<String>,
+    to: Option<u64>,
+    end: Option<String>,
+}
+
+impl<'a> Object<'a> {
+    pub(super) fn of(run: &'a Examined) -> Object<'a> {
+        let record = &run.contents.last;
+        let excluded = run.excluded.as_ref().map(|excluded| ExcludedPeriods {
+            count: excluded.multiples.len(),
+            largest: excluded.multiples.last().copied(),
+            least_left: excluded.least_left,
+            looked: excluded.examined,
+        });
+        let time = |time: SystemTime| humantime::format_rfc3339_seconds(time).to_string();
+        let (state, running) = match &run.state {
+            State::Running(holder) => ("running", Some(holder)),
+            State::Stopped => ("stopped", None),
+            State::Interrupted => ("interrupted", None),
+            State::Unknown(_) => ("unknown", None),
+        };
+        let running = running.map(|holder| RunningProcess {
+            pid: holder.pid,
+            since: holder.since.map(time),
+            to: holder.to,
+            end: run.end().map(time),
+        });
+        Object {
+            game: &record.game,
+            count: record.count,
+            width: record.width,
+            mask: record.mask,
+            position: record.position,
+            rares: record.rares,
+            last_rare: record.last_rare,
+            max_value: record.max_value,
+            max_at: record.max_at,
+            escapes: record.escapes,
+            digest: &record.digest,
+            checks: &record.checks,
+            errors: record.errors,
+            suspect: record.suspect,
+            strategy: record.strategy.as_deref(),
+            time: &record.time,
+            seconds: record.seconds,
+            kept: &record.kept,
+            excluded,
+            state,
+            running,
+            rate: run.pace.map(|pace| pace.rate),
+            last_commit: run.last_commit.as_ref().map(|record| record.time.as_str()),
+        }
+    }
+}

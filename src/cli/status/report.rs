@@ -1,0 +1,214 @@
+//! The text of `grundy status DIR`: a label and a paragraph for each fact.
+
+use super::pace::{self, Pace};
+use super::{Examined, State, fault};
+use crate::cli::colour::{ACTIVE, BAD, painted};
+use crate::cli::layout::{duration, paragraph};
+use crate::cli::{games, space};
+use grundy::checkpoint::journal::Record;
+use grundy::period::exclude::Excluded;
+use grundy::solver::SparseSpace;
+use grundy::table::Width;
+use indicatif::{DecimalBytes, HumanCount};
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+/// The lines of `status` for a run.
+pub(super) struct Report<'a>(pub(super) &'a Examined);
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report(run) = self;
+        let record = &run.contents.last;
+        let lines = [
+            ("game", game(record)),
+            ("state", state(run)),
+            ("values", values(record)),
+            ("last commit", last_commit(run)),
+            ("speed", speed(run)),
+            ("computing time", format!("{}, over all processes", duration(Duration::from_secs(record.seconds)))),
+            ("commits", HumanCount(run.contents.records).to_string()),
+            ("kept", kept(record)),
+            ("table", width(record)),
+            ("digest", record.digest.escape_default().to_string()),
+            ("largest value", format!("{} at {}", record.max_value, HumanCount(record.max_at))),
+            ("sparse space", sparse_space(record)),
+            ("rare positions", rare_positions(record)),
+            ("strategy", strategy(record)),
+            ("periods", periods(run.excluded.as_ref())),
+            ("proved", checks(record, PROVED)),
+            ("rechecked", checks(record, RECHECKED)),
+            ("failed checks", failed_checks(record)),
+            ("written by", format!("{}, kernel {}", record.program.escape_default(), record.kernel.escape_default())),
+        ];
+        for (name, value) in lines {
+            f.write_str(&paragraph(name, &value))?;
+        }
+        if run.contents.torn.is_some() {
+            f.write_str(&paragraph("note", "the last record is incomplete; the next run removes it"))?;
+        }
+        Ok(())
+    }
+}
+
+/// The game, with the name that users know.
+fn game(record: &Record) -> String {
+    let rule = record.game.parse::<grundy::Rule>();
+    rule.map_or_else(|_| record.game.escape_default().to_string(), |rule| games::with_name(&rule))
+}
+
+/// Whether a process writes the run, since when, and when it is expected to end.
+fn state(run: &Examined) -> String {
+    if let Some(error) = &run.damage {
+        return fault(error);
+    }
+    match &run.state {
+        State::Running(holder) => {
+            let age = holder.since.and_then(|since| run.now.duration_since(since).ok());
+            let age = age.map_or_else(String::new, |age| format!(", since {}", duration(age)));
+            format!("{} (pid {}{age}){}", painted(ACTIVE, "running"), holder.pid, goal(run, holder.to))
+        }
+        State::Stopped => "not running (stopped cleanly)".to_owned(),
+        State::Interrupted => {
+            "not running (the last process was interrupted; the next one resumes from the last commit)".to_owned()
+        }
+        State::Unknown(why) => format!("unknown: no process that writes the run is visible, but {why}"),
+    }
+}
+
+/// The number of values that the process computes, and when it is expected to reach it.
+fn goal(run: &Examined, to: Option<u64>) -> String {
+    let Some(to) = to else { return String::new() };
+    let end = run.end().map(|end| {
+        let left = end.duration_since(run.now).unwrap_or_default();
+        format!(" in about {}, at {}", duration(left), utc(end))
+    });
+    format!("; ends at {} values{}", HumanCount(to), end.unwrap_or_default())
+}
+
+/// When the last values were committed, and how long ago.
+fn last_commit(run: &Examined) -> String {
+    let Some(record) = &run.last_commit else { return "none among the last records".to_owned() };
+    let Some(time) = pace::time(record) else { return record.time.escape_default().to_string() };
+    match run.now.duration_since(time) {
+        Ok(age) => format!("{} ago, at {}", duration(age), utc(time)),
+        Err(_) => utc(time),
+    }
+}
+
+/// Values per second over the last minutes.
+fn speed(run: &Examined) -> String {
+    match run.pace {
+        Some(Pace { rate, over }) => {
+            format!("{} values per second, over the last {} of computing", HumanCount(rate), duration(over))
+        }
+        None => "unknown; the last process has not computed long enough".to_owned(),
+    }
+}
+
+/// A time, in seconds: `2026-11-23 22:50:03 UTC`.
+pub(super) fn utc(time: SystemTime) -> String {
+    humantime::format_rfc3339_seconds(time).to_string().replace('T', " ").replace('Z', " UTC")
+}
+
+fn values(record: &Record) -> String {
+    match record.count {
+        0 => "0 (none is committed yet)".to_owned(),
+        count => format!("{} (G(0) to G({}))", HumanCount(count), HumanCount(count - 1)),
+    }
+}
+
+fn kept(record: &Record) -> String {
+    let range = |(from, to): &(u64, u64)| format!("{}..{}", HumanCount(*from), HumanCount(*to));
+    let ranges = record.kept.iter().map(range).collect::<Vec<String>>().join(" and ");
+    match record.keep {
+        Some(keep) => format!("{ranges} (the first values, and at least the last {})", HumanCount(keep)),
+        None => ranges,
+    }
+}
+
+/// The length of the tables.
+fn width(record: &Record) -> String {
+    /// Length of an entry of the list of large values, in bytes.
+    const ESCAPE: u64 = 10;
+    let kept: u64 = record.kept.iter().map(|(from, to)| to - from).sum();
+    match record.width {
+        Width::U8 => {
+            let size = DecimalBytes(kept.saturating_add(ESCAPE.saturating_mul(record.escapes)));
+            format!("{size}: one byte per value (u8), and a list of {} values from 255 on", HumanCount(record.escapes))
+        }
+        Width::U16 => format!("{}: two bytes per value (u16)", DecimalBytes(kept.saturating_mul(2))),
+    }
+}
+
+/// The sparse space, and what it is for.
+fn sparse_space(record: &Record) -> String {
+    space_of(record).map_or_else(|| "none: every position is rare".to_owned(), space::explained)
+}
+
+/// The number of rare positions, and which they are.
+fn rare_positions(record: &Record) -> String {
+    let Some(space) = space_of(record) else { return "all, because there is no sparse space".to_owned() };
+    let (count, last) = (HumanCount(record.rares), HumanCount(record.last_rare));
+    format!("{count}, the last at {last} ({})", space::which_are_rare(space))
+}
+
+fn space_of(record: &Record) -> Option<SparseSpace> {
+    SparseSpace::new(&record.game.parse().ok()?, record.mask, record.position)
+}
+
+fn strategy(record: &Record) -> String {
+    let strategy = record.strategy.as_deref().unwrap_or("not recorded; the next run records it");
+    strategy.escape_default().to_string()
+}
+
+fn periods(excluded: Option<&Excluded>) -> String {
+    let Some(excluded) = excluded else { return "unknown, because the table cannot be read".to_owned() };
+    let Excluded { multiples, least_left, examined, .. } = excluded;
+    let Some(largest) = multiples.last() else {
+        return format!("no period is ruled out by the zeros among the first {examined} values");
+    };
+    let (count, largest, examined) = (multiples.len(), HumanCount(*largest), HumanCount(*examined));
+    format!(
+        "no divisor of {count} numbers up to {largest}, by the zeros among the first {examined} values; the least period \
+         left is {}",
+        HumanCount(*least_left)
+    )
+}
+
+/// The checks that prove values: the key in the record, and what it counts.
+const PROVED: &[(&str, &str)] = &[("witnessed", "values by witnesses"), ("definition", "by the definition")];
+
+/// The checks that repeat a computation: the key in the record, and what it counts.
+const RECHECKED: &[(&str, &str)] = &[
+    ("audited", "values by another kernel"),
+    ("places", "by the definition"),
+    ("settled", "new maxima from all pairs"),
+    ("walks", "anomalies by exhaustive search"),
+    ("memory", "memory checks"),
+    ("rehashed", "values hashed from the disk"),
+    ("repaired", "damaged ranges restored"),
+];
+
+/// The numbers of checks of these kinds that the run has made.
+fn checks(record: &Record, kinds: &[(&str, &str)]) -> String {
+    let mut counts = Vec::new();
+    for (key, what) in kinds {
+        if let Some(number) = record.checks.get(key).filter(|number| *number > 0) {
+            counts.push(format!("{} {what}", HumanCount(number)));
+        }
+    }
+    counts.join(", ")
+}
+
+fn failed_checks(record: &Record) -> String {
+    let mut text = record.errors.to_string();
+    if record.errors > 0 {
+        text =
+            painted(BAD, &text) + "; uncommitted values were recomputed; test the memory and the disk of this machine";
+    }
+    if let Some(n) = record.suspect {
+        text += &format!("; G({n}) is suspect until it is recomputed");
+    }
+    text
+}
