@@ -312,6 +312,24 @@ fn games_lists_nim_and_what_is_known_of_each_game() {
     assert_eq!(keys, ["about", "aliases", "game", "last_rare", "mask", "period", "position", "preperiod"]);
 }
 
+#[test]
+fn periods_proved_by_long_searches_equal_those_in_periods_md() {
+    let results = data("results/periods.md");
+    let mut count = 0;
+    for line in data("results/periods.csv").lines().skip(1) {
+        let cells: Vec<&str> = line.split(',').collect();
+        let code = cells[0].trim_start_matches('0');
+        let row = rows(&results).find(|row| row[0].trim_matches('`').split(' ').nth(1) == Some(code));
+        let row = row.unwrap_or_else(|| panic!("{code} is not in periods.md"));
+        let [period, preperiod, largest] = [row[1], row[2], row[3]].map(grouped);
+        let expected = [period, preperiod, largest].map(|number| number.to_string());
+        assert_eq!(cells[1..4], expected, "{code}");
+        assert_eq!(cells[4], row[4], "{code}");
+        count += 1;
+    }
+    assert!(count >= 5);
+}
+
 /// Compares the help with the processor features that the detection in the source tests.
 #[test]
 fn kernel_help_names_every_feature_that_detection_requires() {

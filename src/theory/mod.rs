@@ -2,6 +2,7 @@
 //!
 //! These modules prefer plain code to fast code, and read and write no files.
 
+pub mod catalogue;
 mod code;
 pub mod definition;
 pub mod names;
@@ -12,3 +13,4 @@ pub mod rule;
 pub mod sparse_space;
 pub mod standard_form;
 pub mod stats;
+pub mod words;

@@ -1,0 +1,306 @@
+//! What is known of a game: the games with the same sequence, its period or how far it was searched for one, and a
+//! sparse space, each with its source.
+//!
+//! The facts come from [`NAMED_GAMES`] and from these files, which are part of the program:
+//!
+//! - `data/results/octal3.csv`: every octal code of up to three digits, as a survey of this program found it.
+//! - `data/results/periods.csv`: periods that this program proved in longer searches.
+//! - `data/frontiers.csv`: how far published computations of games without a known period reach.
+//!
+//! What is known of a game holds for every game with the same standard form ([`StandardForm`]), whose sequence is H:
+//! G(n) = H(n - s), where s is the shift of the game. So the period is that of H. If H has a preperiod n0 > 0, then
+//! G(n0 - 1 + s) is the last exception, and the preperiod of G is n0 + s. If H is periodic from n = 0 on, G is periodic
+//! from s on, and the first s + p values determine its preperiod.
+
+use super::definition;
+use super::names::NAMED_GAMES;
+use super::nimber::index;
+use super::rule::Rule;
+use super::sparse_space::SparseSpace;
+use super::standard_form::StandardForm;
+
+const OCTAL3: &str = include_str!("../../data/results/octal3.csv");
+const PROVED: &str = include_str!("../../data/results/periods.csv");
+const FRONTIERS: &str = include_str!("../../data/frontiers.csv");
+
+/// A game that has the standard form of the game in question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Equivalent {
+    /// The game.
+    pub rule: Rule,
+    /// The number s with G(n) = H(n - s), where H is the sequence of the standard form.
+    pub shift: u64,
+}
+
+/// What is known of the period of a game.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PeriodFact {
+    /// The period is known.
+    Periodic {
+        /// The least period.
+        period: u64,
+        /// The least preperiod.
+        preperiod: u64,
+    },
+    /// The first values show no period.
+    Searched {
+        /// The number of values that were computed.
+        values: u64,
+    },
+}
+
+/// A fact, and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sourced<T> {
+    /// The fact.
+    pub fact: T,
+    /// The source, in words.
+    pub source: String,
+}
+
+/// A sparse space in which the rare positions of a game were counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpaceFact {
+    /// The sparse space.
+    pub space: SparseSpace,
+    /// The last rare position that is known.
+    pub last_rare: Option<u64>,
+}
+
+/// What is known of a game.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Knowledge {
+    /// The standard form; `None` if the rule is not that of an octal code.
+    pub form: Option<StandardForm>,
+    /// The octal games of up to three digits, and the named games, with the same standard form, ascending in shift. The
+    /// game itself is one of them if it is such a game.
+    pub equivalents: Vec<Equivalent>,
+    /// The period, or else how far the game was searched for one.
+    pub period: Option<Sourced<PeriodFact>>,
+    /// The sparse space.
+    pub space: Option<Sourced<SpaceFact>>,
+}
+
+/// Returns what is known of a game.
+///
+/// ```
+/// use grundy::theory::catalogue::{PeriodFact, known};
+///
+/// let kayles = known(&"kayles".parse()?);
+/// assert_eq!(kayles.period.unwrap().fact, PeriodFact::Periodic { period: 12, preperiod: 71 });
+/// assert!(kayles.equivalents.iter().any(|other| other.rule.name() == "4.4" && other.shift == 1));
+/// # Ok::<(), grundy::Error>(())
+/// ```
+#[must_use]
+pub fn known(rule: &Rule) -> Knowledge {
+    let form = StandardForm::of(rule);
+    let equivalents = form.as_ref().map(equivalents).unwrap_or_default();
+    let shift = form.as_ref().map_or(0, |form| form.shift);
+    let itself = Relative { rule, shifts: (shift, shift), is_itself: true };
+    let others = equivalents.iter().filter(|other| other.rule != *rule);
+    let others = others.map(|other| Relative { rule: &other.rule, shifts: (shift, other.shift), is_itself: false });
+    let relatives: Vec<Relative<'_>> = std::iter::once(itself).chain(others).collect();
+    let periodic = relatives.iter().find_map(|relative| relative.periodic(rule));
+    // Of equally long searches, `max_by_key` takes the last one, which is that of the game itself.
+    let searched = relatives.iter().rev().filter_map(Relative::searched).max_by_key(|searched| values(&searched.fact));
+    let space = relatives.iter().find_map(|relative| relative.space(rule));
+    Knowledge { period: periodic.or(searched), space, equivalents, form }
+}
+
+/// The octal games of up to three digits, and the named games, with this standard form, ascending in shift.
+fn equivalents(form: &StandardForm) -> Vec<Equivalent> {
+    let codes = (0..512).flat_map(|digits| [0, 4].map(|whole| format!("{whole}.{digits:03o}")));
+    let named = NAMED_GAMES.iter().map(|known| known.game.to_owned());
+    let mut found: Vec<Equivalent> = codes
+        .chain(named)
+        .filter_map(|name| {
+            let rule: Rule = name.parse().ok()?;
+            let StandardForm { rule: other, shift } = StandardForm::of(&rule)?;
+            (other == form.rule).then_some(Equivalent { rule, shift })
+        })
+        .collect();
+    found.sort_by(|a, b| (a.shift, a.rule.name()).cmp(&(b.shift, b.rule.name())));
+    found.dedup();
+    found
+}
+
+fn values(fact: &PeriodFact) -> u64 {
+    match fact {
+        PeriodFact::Periodic { .. } => u64::MAX,
+        PeriodFact::Searched { values } => *values,
+    }
+}
+
+/// A game with the sequence of the game in question, which may be that game itself.
+struct Relative<'a> {
+    rule: &'a Rule,
+    /// The shift of the game in question, and that of `rule`.
+    shifts: (u64, u64),
+    is_itself: bool,
+}
+
+impl Relative<'_> {
+    /// The period of the game in question, if that of this game is known.
+    fn periodic(&self, rule: &Rule) -> Option<Sourced<PeriodFact>> {
+        let (period, preperiod, source) = known_period(self.rule)?;
+        let (shift, other) = self.shifts;
+        let preperiod = match preperiod.saturating_sub(other) {
+            _ if self.is_itself => preperiod,
+            0 => preperiod_of_shifted(rule, period, shift)?,
+            of_standard_form => of_standard_form + shift,
+        };
+        Some(Sourced { fact: PeriodFact::Periodic { period, preperiod }, source: self.of(source) })
+    }
+
+    /// How far this game was searched.
+    fn searched(&self) -> Option<Sourced<PeriodFact>> {
+        let published = cells_of(FRONTIERS, ';', self.rule);
+        let published = published.and_then(|cells| Some((cells.get(1)?.parse().ok()?, cells.get(2)?.to_string())));
+        let surveyed = cells_of(OCTAL3, ',', self.rule);
+        let surveyed = surveyed.and_then(|cells| Some((cells.get(11)?.parse().ok()?, SURVEY.to_owned())));
+        let (values, source) = published.max(surveyed)?;
+        Some(Sourced { fact: PeriodFact::Searched { values }, source: self.of(source) })
+    }
+
+    /// The sparse space of the game in question, if that of this game is known.
+    fn space(&self, rule: &Rule) -> Option<Sourced<SpaceFact>> {
+        let known = self.rule.known();
+        let named = known.and_then(|known| known.space.zip(Some(known.last_rare)));
+        let ((mask, position), last_rare, source) = match named {
+            Some((space, last_rare)) => (space, last_rare, "built into this program".to_owned()),
+            None => {
+                let cells = cells_of(OCTAL3, ',', self.rule)?;
+                let mask = u16::from_str_radix(cells.get(8)?.strip_prefix("0x")?, 16).ok()?;
+                ((mask, cells.get(9)?.parse().ok()?), cells.get(7)?.parse().ok(), SURVEY.to_owned())
+            }
+        };
+        let space = SparseSpace::new(rule, mask, position)?;
+        let last_rare = last_rare.map(|last| self.moved(last));
+        Some(Sourced { fact: SpaceFact { space, last_rare }, source: self.of(source) })
+    }
+
+    /// The position of the game in question that corresponds to a position of this game.
+    fn moved(&self, n: u64) -> u64 {
+        (n + self.shifts.0).saturating_sub(self.shifts.1)
+    }
+
+    /// The source of a fact about this game.
+    fn of(&self, source: String) -> String {
+        if self.is_itself { source } else { format!("{source}, for {}", self.rule) }
+    }
+}
+
+/// The source of the facts in `octal3.csv`.
+const SURVEY: &str = "survey with this program, data/results/octal3.csv";
+
+/// Period, preperiod and source, as stated for this very game.
+fn known_period(rule: &Rule) -> Option<(u64, u64, String)> {
+    let row = |table, columns: [usize; 3]| {
+        let cells = cells_of(table, ',', rule)?;
+        let [period, preperiod, theorem] = columns.map(|column| cells.get(column).copied().unwrap_or_default());
+        Some((period.parse().ok()?, preperiod.parse().ok()?, theorem))
+    };
+    let by_survey =
+        || row(OCTAL3, [2, 3, 10]).map(|(p, n, theorem)| (p, n, format!("proved by theorem {theorem}, {SURVEY}")));
+    let by_search = || {
+        let file = "data/results/periods.csv";
+        row(PROVED, [1, 2, 4])
+            .map(|(p, n, theorem)| (p, n, format!("proved by theorem {theorem}, search with this program, {file}")))
+    };
+    let by_name = || {
+        let known = rule.known()?;
+        known.period.map(|(period, preperiod)| (period, preperiod, known.about.to_owned()))
+    };
+    by_survey().or_else(by_search).or_else(by_name)
+}
+
+/// The cells of the row of a game.
+fn cells_of<'a>(table: &'a str, separator: char, rule: &Rule) -> Option<Vec<&'a str>> {
+    let mut rows = table.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(separator));
+    rows.find(|cells| cells.clone().next() == Some(rule.name())).map(Iterator::collect)
+}
+
+/// The preperiod of a game with shift s whose standard form has preperiod 0 and this period; at most s. `None` if it
+/// would take too long to find.
+fn preperiod_of_shifted(rule: &Rule, period: u64, shift: u64) -> Option<u64> {
+    /// Maximum number of values that are computed.
+    const MOST: u64 = 4096;
+    let count = shift.checked_add(period).filter(|&count| count <= MOST)?;
+    let values = definition::values(rule, index(count)).ok()?;
+    let differs = |&n: &u64| values[index(n)] != values[index(n + period)];
+    Some((0..shift).rev().find(differs).map_or(0, |last| last + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(code: &str) -> Rule {
+        code.parse().unwrap()
+    }
+
+    /// The least preperiod of these values with this period, if they repeat it at all.
+    fn preperiod_in(values: &[u16], period: usize) -> usize {
+        (0..values.len() - period).rev().find(|&n| values[n] != values[n + period]).map_or(0, |last| last + 1)
+    }
+
+    #[test]
+    fn equivalents_have_the_values_of_the_game_by_the_definition() {
+        for code in ["0.07", "0.77", "0.4", "0.156", "0.007", "0.3", "4.3"] {
+            let form = StandardForm::of(&rule(code)).unwrap();
+            let expected = definition::values(&form.rule, 80).unwrap();
+            let found = known(&rule(code)).equivalents;
+            assert!(found.iter().any(|other| other.rule == rule(code)), "{code}: {found:?}");
+            for Equivalent { rule, shift } in found {
+                let (zeros, values) = (index(shift), definition::values(&rule, 80).unwrap());
+                assert!(values[..zeros].iter().all(|&value| value == 0), "{code}: {rule}");
+                assert_eq!(values[zeros..], expected[..80 - zeros], "{code}: {rule}");
+            }
+        }
+    }
+
+    /// Codes of one to five digits: some are in the survey, others only have the standard form of such a code.
+    #[test]
+    fn stated_periods_and_preperiods_are_those_of_the_values() {
+        let digits = ["0", "1", "3", "7"];
+        let longer =
+            digits.iter().flat_map(|a| digits.iter().flat_map(move |b| digits.map(|c| format!("0.0{a}{b}{c}"))));
+        let few = ["0.77", "0.07", "0.137", "0.4", "0.156", "0.055", "4.3", "0.1377", "0.11377", "0.0177"];
+        let mut checked = (0, 0);
+        for code in few.map(str::to_owned).into_iter().chain(longer) {
+            let rule = rule(&code);
+            let Some(Sourced { fact: PeriodFact::Periodic { period, preperiod }, source }) = known(&rule).period else {
+                assert!(!few.contains(&code.as_str()), "{code} has no period");
+                continue;
+            };
+            assert!(source.contains("proved by theorem"), "{code}: {source}");
+            let values = definition::values(&rule, index(2 * preperiod + 3 * period + 50)).unwrap();
+            assert_eq!(preperiod_in(&values, index(period)), index(preperiod), "{code}: period {period}");
+            let is_surveyed = cells_of(OCTAL3, ',', &rule).is_some();
+            checked = if is_surveyed { (checked.0 + 1, checked.1) } else { (checked.0, checked.1 + 1) };
+        }
+        assert!(checked.0 > 10 && checked.1 > 10, "surveyed and other codes: {checked:?}");
+    }
+
+    #[test]
+    fn facts_of_equivalent_games_agree() {
+        let of = |code: &str| known(&rule(code)).period.unwrap();
+        assert_eq!(of("0.054").fact, PeriodFact::Periodic { period: 10_015_179, preperiod: 193_235_616 });
+        let PeriodFact::Periodic { period, .. } = of("0.056").fact else { panic!("0.056 has the sequence of 0.054") };
+        assert_eq!(period, 10_015_179);
+        assert_eq!(of("grundy").fact, PeriodFact::Searched { values: 1 << 35 });
+        assert_eq!(of("0.004").fact, PeriodFact::Searched { values: 1 << 27 });
+        assert_eq!(known(&rule("grundy:d=2")).period, None);
+    }
+
+    #[test]
+    fn rare_positions_stated_for_small_games_are_those_of_the_values() {
+        for code in ["0.77", "0.771", "4.63"] {
+            let rule = rule(code);
+            let fact = known(&rule).space.unwrap().fact;
+            let values = definition::values(&rule, 400).unwrap();
+            let rare = (0..).zip(&values).filter(|&(n, &value)| fact.space.is_rare(value, n)).map(|(n, _)| n).max();
+            assert_eq!(fact.last_rare, rare, "{code}");
+        }
+    }
+}
