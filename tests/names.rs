@@ -312,6 +312,49 @@ fn games_lists_nim_and_what_is_known_of_each_game() {
     assert_eq!(keys, ["about", "aliases", "game", "last_rare", "mask", "period", "position", "preperiod"]);
 }
 
+/// `info` repeats what `games` states, and adds nothing that contradicts it.
+#[test]
+fn info_agrees_with_games_and_with_the_definition() {
+    for known in NAMED_GAMES {
+        let info = object(&stdout_of(&["info", known.game, "--json"]));
+        assert_eq!((&info["game"], &info["about"]), (&json!(known.game), &json!(known.about)));
+        assert_eq!(info["aliases"], json!(known.aliases));
+        assert_eq!(info["period"].as_u64().zip(info["preperiod"].as_u64()), known.period, "{}", known.game);
+        let (mask, position) = known.space.unwrap_or((0, 0));
+        if known.space.is_some() {
+            assert_eq!((&info["mask"], &info["position"]), (&json!(mask), &json!(position)), "{}", known.game);
+            assert_eq!(info["last_rare"].as_u64(), known.last_rare, "{}", known.game);
+        }
+        let rule: Rule = known.game.parse().unwrap();
+        assert_eq!(info["values"], json!(definition::values(&rule, 20).unwrap()), "{}", known.game);
+        assert!(info["period"].is_null() || info["searched"].is_null(), "{info}");
+    }
+}
+
+#[test]
+fn info_lists_equal_games_of_dawsons_kayles() {
+    let info = object(&stdout_of(&["info", ".07", "--json"]));
+    assert_eq!((&info["standard_form"], &info["shift"]), (&json!("0.137"), &json!(1)));
+    let equal = info["equivalent"].as_array().unwrap();
+    for (game, shift) in [("0.137", 0), ("0.07", 1), ("0.4", 2)] {
+        assert!(equal.contains(&json!({ "game": game, "shift": shift })), "{info}");
+    }
+    let words = stdout_of(&["info", ".4"]);
+    let words = words.split_whitespace().collect::<Vec<&str>>().join(" ");
+    for expected in [
+        "remove 1 token and leave two heaps",
+        "0 0 0 1 1 2 0 3 1 1",
+        "earlier by 2: 0.137 (dawson-chess)",
+        "earlier by 1: 0.07 (dawson-kayles)",
+        "period 34, preperiod 54 (proved",
+        "Winning Ways",
+    ] {
+        assert!(words.contains(expected), "{expected}: {words}");
+    }
+    fails(2, &["info", "xyzzy"], &["'xyzzy' is not a game", "grundy games"]);
+    fails(2, &["info"], &["<GAME>"]);
+}
+
 #[test]
 fn periods_proved_by_long_searches_equal_those_in_periods_md() {
     let results = data("results/periods.md");

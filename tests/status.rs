@@ -114,8 +114,9 @@ fn texts_for_people_fit_80_columns_and_keep_words_and_numbers_whole() {
     let report = within(&["status", "runs/grundy"]);
     let digest = json_of(&["status", home.path().join("runs/grundy").to_str().unwrap(), "--json"])["digest"].clone();
     assert!(report.lines().any(|line| line.ends_with(digest.as_str().unwrap())), "{report}");
-    let texts = [report, within(&["status"]), within(&["status", "runs/0.4", "runs/0.77"])];
-    for text in &texts {
+    let texts = [report, within(&["status"]), within(&["games"]), within(&["status", "runs/0.4", "runs/0.77"])];
+    let infos = ["grundy", "kayles", "0.4", "0.106", "remove-a-square", "0.0"].map(|game| within(&["info", game]));
+    for text in texts.iter().chain(&infos) {
         for line in text.lines() {
             assert!(line.chars().count() <= 80 && line.trim_end() == line, "{line:?} in\n{text}");
         }

@@ -1,5 +1,6 @@
 //! `grundy games`: list the named games and what is known about them.
 
+use super::layout;
 use anyhow::Result;
 use grundy::Rule;
 use grundy::theory::names::NAMED_GAMES;
@@ -18,36 +19,47 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn games(args: &Args) -> Result<()> {
+    if !args.json {
+        return super::output::styled(&list());
+    }
     super::output::print(|out| {
         for known in NAMED_GAMES {
             let (mask, position) = known.space.unwrap_or((0, 0));
-            if args.json {
-                let object = serde_json::json!({
-                    "game": known.game,
-                    "aliases": known.aliases,
-                    "mask": mask,
-                    "position": position,
-                    "last_rare": known.last_rare,
-                    "period": known.period.map(|period| period.0),
-                    "preperiod": known.period.map(|period| period.1),
-                    "about": known.summary(),
-                });
-                writeln!(out, "{object}")?;
-            } else {
-                let alias = known.aliases.first().copied().unwrap_or_default();
-                writeln!(out, "{:<16}{alias:<15}{}", known.game, known.summary())?;
-            }
-        }
-        if !args.json {
-            writeln!(out, "{:<16}{:<15}two heaps that differ by at least D (Schrage)", "grundy:d=D", "")?;
-            writeln!(out, "{:<16}{:<15}octal games: 0.d1d2d3… and 4.d1d2d3…, digits 0 to 7", "0.77 4.3 …", "")?;
-            writeln!(out, "{:<16}{:<15}hexadecimal games: digits 0 to F, after 0, 4, 8 or C", "0.8F C.1 …", "")?;
-            writeln!(out, "{:<16}{:<15}codes whose last digits repeat, also 4.333...", "4.(3) …", "")?;
-            writeln!(out, "{:<16}{:<15}take 1, 4 or 10 tokens", "sub:1,4,10", "")?;
-            writeln!(out, "{:<16}{:<15}take any number of tokens except 1 and 4", "allbut:1,4", "")?;
+            let object = serde_json::json!({
+                "game": known.game,
+                "aliases": known.aliases,
+                "mask": mask,
+                "position": position,
+                "last_rare": known.last_rare,
+                "period": known.period.map(|period| period.0),
+                "preperiod": known.period.map(|period| period.1),
+                "about": known.summary(),
+            });
+            writeln!(out, "{object}")?;
         }
         Ok(())
     })
+}
+
+/// The games, one paragraph each: code or name, usual alias, and what is known.
+fn list() -> String {
+    let row = |game: &str, alias: &str, about: &str| {
+        let first = format!("{game:<16}{alias:<15}");
+        layout::filled(about, &first, first.chars().count())
+    };
+    let named = NAMED_GAMES.iter().map(|known| {
+        let alias = known.aliases.first().copied().unwrap_or_default();
+        row(known.game, alias, &known.summary())
+    });
+    let others = [
+        row("grundy:d=D", "", "two heaps that differ by at least D (Schrage)"),
+        row("0.77 4.3 …", "", "octal games: 0.d1d2d3… and 4.d1d2d3…, digits 0 to 7"),
+        row("0.8F C.1 …", "", "hexadecimal games: digits 0 to F, after 0, 4, 8 or C"),
+        row("4.(3) …", "", "games whose last digits repeat without end, also 4.333..."),
+        row("sub:1,4,10", "", "take 1, 4 or 10 tokens"),
+        row("allbut:1,4", "", "take any number of tokens except 1 and 4"),
+    ];
+    named.chain(others).chain([layout::filled("'grundy info GAME' shows more about any game.", "", 0)]).collect()
 }
 
 /// The canonical name of a game; a code with the usual name of its game.

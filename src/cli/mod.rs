@@ -17,6 +17,7 @@ mod find;
 mod games;
 mod generate;
 mod graph;
+mod info;
 mod input;
 mod layout;
 mod nim;
@@ -105,6 +106,8 @@ enum Command {
     Tune(tune::Args),
     /// List the named games and what is known about them.
     Games(games::Args),
+    /// Show what is known about a game: moves, equal games, sparse space, period, first values.
+    Info(info::Args),
     /// List the kernels that this processor can run.
     Cpu(cpu::Args),
     /// Test this build on this machine: kernels, values, a run, and whether verify detects damage.
@@ -235,6 +238,7 @@ fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Board(args) => board::board(&args, quiet),
         Command::Tune(args) => tune::tune(&args, quiet),
         Command::Games(args) => games::games(&args),
+        Command::Info(args) => info::info(&args),
         Command::Cpu(args) => cpu::cpu(&args),
         Command::Generate(args) => generate::generate(&args),
     }?;

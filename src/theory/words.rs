@@ -3,8 +3,8 @@
 use super::rule::{Leaves, Rule};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The largest removal that a rule lists whose removals have no bound, such as [`Rule::nim`].
-const UNBOUNDED: u64 = 1 << 16;
+/// Maximum number of ranges of removals in a phrase about a rule whose removals have no bound.
+const SHOWN: usize = 6;
 
 /// The moves of a rule in words. Moves that leave the same and add the same constant share a phrase; the phrases are in
 /// the order of their least removals.
@@ -29,16 +29,22 @@ pub fn moves_in_words(rule: &Rule) -> Vec<String> {
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|((constant, ..), removals)| (removals[0], *constant));
-    groups.iter().map(|((constant, leaves, _), removals)| phrase(removals, *constant, leaves)).collect()
+    let phrases = groups.iter().map(|((constant, leaves, _), removals)| {
+        let is_endless =
+            rule.largest_heap().is_some_and(|largest| removals.last().is_some_and(|last| *last > largest / 2));
+        let numbers = if is_endless { endless(removals) } else { numbers(removals) };
+        phrase(removals, &numbers, *constant, leaves)
+    });
+    phrases.collect()
 }
 
 /// One phrase: the moves that remove these numbers of tokens.
-fn phrase(removals: &[u64], constant: u16, leaves: &BTreeSet<Leaves>) -> String {
+fn phrase(removals: &[u64], numbers: &str, constant: u16, leaves: &BTreeSet<Leaves>) -> String {
     let left = one_of(&leaves.iter().map(heaps).collect::<Vec<String>>());
     let what = match removals {
         [0] => format!("split a heap into {left}"),
         [1] => format!("remove 1 token and leave {left}"),
-        removals => format!("remove {} tokens and leave {left}", numbers(removals)),
+        _ => format!("remove {numbers} tokens and leave {left}"),
     };
     match constant {
         0 => what,
@@ -54,18 +60,33 @@ fn heaps(leaves: &Leaves) -> String {
         Leaves::Two { min_difference: 0 } => "two heaps".to_owned(),
         Leaves::Two { min_difference: 1 } => "two unequal heaps".to_owned(),
         Leaves::Two { min_difference } => format!("two heaps that differ by at least {min_difference}"),
+        Leaves::Three => "three heaps".to_owned(),
     }
 }
 
 /// Ascending numbers as a choice, with runs of three and more as ranges: `1, 3 or 5 to 9`.
 fn numbers(ascending: &[u64]) -> String {
-    let runs = ascending.chunk_by(|a, b| a + 1 == *b);
-    let words = runs.flat_map(|run| match run {
-        [first, .., UNBOUNDED] => vec![format!("{first} or more")],
-        [first, _, .., last] => vec![format!("{first} to {last}")],
+    one_of(&ranges(ascending).collect::<Vec<String>>())
+}
+
+/// The first of the ascending numbers that repeat without end: `2, 3 or 5 or more`, or `1, 3, 5, 7, 9, 11, …`.
+fn endless(ascending: &[u64]) -> String {
+    let runs: Vec<&[u64]> = ascending.chunk_by(|a, b| a + 1 == *b).collect();
+    match runs.split_last() {
+        Some((last, first)) if last.len() > ascending.len() / 2 => {
+            let last = format!("{} or more", last[0]);
+            one_of(&first.iter().flat_map(|run| ranges(run)).chain([last]).collect::<Vec<String>>())
+        }
+        _ => format!("{}, …", ranges(ascending).take(SHOWN).collect::<Vec<String>>().join(", ")),
+    }
+}
+
+/// The runs of ascending numbers; a run of two is two numbers.
+fn ranges(ascending: &[u64]) -> impl Iterator<Item = String> {
+    ascending.chunk_by(|a, b| a + 1 == *b).flat_map(|run| match run {
+        [first, _, .., last] if run.len() > 2 => vec![format!("{first} to {last}")],
         few => few.iter().map(u64::to_string).collect(),
-    });
-    one_of(&words.collect::<Vec<String>>())
+    })
 }
 
 /// A choice: `a, b or c`.
@@ -113,6 +134,7 @@ mod tests {
             "one heap" => Leaves::One,
             "two heaps" => Leaves::Two { min_difference: 0 },
             "two unequal heaps" => Leaves::Two { min_difference: 1 },
+            "three heaps" => Leaves::Three,
             other => {
                 let (_, difference) = other.split_once("two heaps that differ by at least ").unwrap();
                 Leaves::Two { min_difference: difference.parse().unwrap() }
@@ -125,7 +147,7 @@ mod tests {
         let named = ["grundy", "grundy:d=0", "grundy:d=7", "remove-a-square", "4.0", "0.0"].map(str::to_owned);
         let random = (0..300).map(|i| {
             let random = split_mix(2026, i);
-            format!("{}.{:09o}", random >> 61 & 4, random % 8u64.pow(9))
+            format!("{:X}.{:07X}", random >> 60 & 12, random % 16u64.pow(7))
         });
         for code in named.into_iter().chain(random) {
             let rule: Rule = code.parse().unwrap();
@@ -135,8 +157,15 @@ mod tests {
     }
 
     #[test]
-    fn nim_removes_any_number_of_tokens() {
+    fn removals_without_end_are_stated() {
         assert_eq!(moves_in_words(&Rule::nim()), ["remove 1 or more tokens and leave no heap or one heap"]);
+        for (code, words) in [
+            ("allbut:1,4", "remove 2, 3 or 5 or more tokens and leave no heap or one heap"),
+            (".(12)", "remove 1, 3, 5, 7, 9, 11, … tokens and leave no heap"),
+            (".3(01)", "remove 1 token and leave no heap or one heap"),
+        ] {
+            assert_eq!(moves_in_words(&code.parse().unwrap())[0], words, "{code}");
+        }
         assert_eq!(
             moves_in_words(&".3033303".parse().unwrap())[0].split(" and").next(),
             Some("remove 1, 3 to 5 or 7 tokens")
