@@ -122,14 +122,22 @@ fn slow(width: u16) -> (Terminal, Arc<AtomicBool>) {
     (terminal, fast)
 }
 
+/// Runs a test at each width, all at the same time.
+fn at_each_width(test: impl Fn(u16) + Sync) {
+    std::thread::scope(|scope| {
+        let test = &test;
+        WIDTHS.map(|width| scope.spawn(move || test(width)));
+    });
+}
+
 #[test]
 fn progress_fits_the_width_and_is_erased_at_the_end() {
-    for width in WIDTHS {
+    at_each_width(|width| {
         let (terminal, fast) = slow(width);
         fast.store(true, Ordering::Relaxed);
         let (status, screen) = terminal.end();
         assert!(status.success() && is_introduction(&screen), "{width}: {status}: {screen}");
-    }
+    });
 }
 
 /// Whether nothing stands on the screen but the lines that stay.
@@ -143,13 +151,13 @@ fn progress_is_erased_before_the_default_action_of_ctrl_c() {
     if is_ignored(Signal::INT) {
         return println!("skipped: INT is ignored here");
     }
-    for width in WIDTHS {
+    at_each_width(|width| {
         let (mut terminal, _) = slow(width);
         terminal.interrupt();
         let (status, screen) = terminal.end();
         assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{width}: {status}");
         assert!(is_introduction(&screen), "{width}: {screen}");
-    }
+    });
 }
 
 #[test]
@@ -157,7 +165,7 @@ fn ctrl_c_shows_that_the_run_stops_and_erases_its_progress() {
     if is_ignored(Signal::INT) {
         return println!("skipped: INT is ignored here");
     }
-    for width in WIDTHS {
+    at_each_width(|width| {
         let dirs = tempfile::tempdir().unwrap();
         let dir = dirs.path().join("run");
         let arguments = ["run", "grundy", "--to", "1e8", "--threads", "1", "--dir", dir.to_str().unwrap()];
@@ -173,7 +181,7 @@ fn ctrl_c_shows_that_the_run_stops_and_erases_its_progress() {
         let lines: String = screen.lines().collect();
         assert!(lines.starts_with("starting ") && lines.contains("stopped; to resume: grundy run grundy --dir "));
         assert!(!screen.contains('%') && !screen.contains('░') && !screen.contains("stopping"), "{width}: {screen}");
-    }
+    });
 }
 
 #[test]

@@ -93,7 +93,7 @@ pub(crate) fn board(args: &Args, quiet: bool) -> Result<()> {
             Game::RemoveEdge(positions) => ("remove-edge", positions),
             Game::NoFactor(positions) => ("no-factor", positions),
         };
-        let mut search = Search { name, positions, meter: Meter::new(quiet), out };
+        let mut search = Search { name, positions, begun: 0, of: 0, meter: Meter::new(quiet), out };
         match &args.game {
             Game::RowsColumns(_) => search.all(&RowsColumns, shapes),
             Game::RemoveSquare(_) => search.all(&RemoveSquare, shapes),
@@ -108,6 +108,9 @@ struct Search<'a> {
     /// The name of the game.
     name: &'static str,
     positions: &'a Positions,
+    /// Number of the positions of the command whose search has begun, and number of all.
+    begun: u64,
+    of: u64,
     meter: Meter,
     out: &'a mut dyn Write,
 }
@@ -119,11 +122,13 @@ impl Search<'_> {
         // Report malformed positions before any search. A position that is too large is reported when its turn comes.
         let positions = self.positions.positions.iter().map(|text| read(text));
         let all: Vec<Starts<G::Position>> = positions.collect::<Result<_>>()?;
+        self.of =
+            all.iter().map(|starts| starts.size_hint().1.unwrap_or(usize::MAX) as u64).fold(0, u64::saturating_add);
         for starts in all {
             let mut solver = bound.map_or_else(|| GameSolver::limited(game), |bound| GameSolver::new(game, bound));
             for start in starts {
                 let (called, start) = start?;
-                self.solve(&called, &mut solver, start)?;
+                self.solve(&called, &mut solver, start, None)?;
             }
         }
         Ok(())
@@ -133,26 +138,32 @@ impl Search<'_> {
         let bound = self.positions.bound.map(usize::try_from).transpose()?.unwrap_or(finite::POSITIONS);
         let ranges = self.positions.positions.iter().map(|text| number::range(text).map_err(Usage));
         let ranges = ranges.collect::<Result<Vec<Range<u64>>, Usage>>()?;
+        self.of = ranges.iter().map(|range| range.end - range.start).fold(0, u64::saturating_add);
         for n in ranges.into_iter().flatten() {
             let game = NoFactor::new(n)?;
             // The search would hold every position, so refuse one that is too large before it begins.
-            if game.positions(bound).is_none() {
+            let Some(positions) = game.positions(bound) else {
                 return Err(in_place(&n.to_string(), Error::Positions { bound }).into());
-            }
+            };
             let mut solver = GameSolver::new(&game, bound);
-            self.solve(&n.to_string(), &mut solver, game.start())?;
+            self.solve(&n.to_string(), &mut solver, game.start(), Some(positions as u64))?;
         }
         Ok(())
     }
 
-    /// Finds a value and prints it at once, because the next position may take long or be refused.
+    /// Finds a value and prints it at once, because the next position may take long or be refused. The search holds
+    /// `to` positions at its end, if that is known.
     fn solve<G: finite::Game>(
         &mut self,
         called: &str,
         solver: &mut GameSolver<'_, G>,
         start: G::Position,
+        to: Option<u64>,
     ) -> Result<()> {
-        self.meter.begin_counting("positions", &format!("{} {called}", self.name), solver.known() as u64, None);
+        self.begun += 1;
+        let number = if self.of > 1 { format!(" {} of {}:", self.begun, self.of) } else { String::new() };
+        let name = format!("{}{number} {called}", self.name);
+        self.meter.begin_counting("positions", &name, solver.known() as u64, to);
         let value = solver.watched(start, |known| self.meter.at(known as u64));
         self.meter.end();
         self.show(called, value.map_err(|error| in_place(called, error))?)?;

@@ -3,7 +3,7 @@
 //!
 //! Results go to stdout, everything else to stderr. Exit status: 0 success; 1 failure; 2 usage error; 3 damage or a
 //! failed check; 4 expected results are missing (`merge`); 75 another process is using the directory (EX_TEMPFAIL);
-//! 130 stopped by a signal.
+//! 130 stopped by a signal or a time limit.
 //!
 //! `CONTRIBUTING.md` ("Add a command") lists the steps for a new command.
 

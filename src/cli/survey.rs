@@ -4,7 +4,7 @@ use super::advice::message;
 use super::deadline::Deadline;
 use super::input::{called, read_text};
 use super::number;
-use super::progress::Meter;
+use super::progress::{Meter, number_of_threads};
 use super::signals::stop_flag;
 use super::source::printable;
 use super::{Compute, Usage};
@@ -169,11 +169,9 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
         if begun.swap(true, Ordering::Relaxed) {
             return meter.at(done as u64);
         }
-        let (dir, to) = (printable(&args.output), HumanCount(args.to));
-        let method = method.name();
-        meter.introduce(format!(
-            "survey {dir}: {done} of {games} games done, {to} values each ({method}, {threads} threads)"
-        ));
+        let [count, of, to] = [done as u64, games, args.to].map(HumanCount);
+        let (dir, method, threads) = (printable(&args.output), method.name(), number_of_threads(threads));
+        meter.introduce(format!("survey {dir}: {count} of {of} games done, {to} values each ({method}, {threads})"));
         meter.begin_counting("games", "survey", done as u64, Some(games));
     });
     meter.end();

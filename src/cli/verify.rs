@@ -1,7 +1,7 @@
 //! `grundy verify`: check a run or a certificate independently of the process that wrote it.
 
 use super::period::IN_MEMORY;
-use super::progress::Meter;
+use super::progress::{Meter, number_of_threads};
 use super::signals::stop_flag;
 use super::source::printable;
 use super::temporary::Temporary;
@@ -104,9 +104,8 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
     let level = args.level.unwrap_or(Level::Digest);
     let seed = args.seed.unwrap_or(1);
     let meter = Meter::new(quiet);
-    let threads = rayon::current_num_threads();
-    let noun = if threads == 1 { "thread" } else { "threads" };
-    meter.introduce(format!("verifying {} ({}, {threads} {noun})", printable(&args.dir), level.name()));
+    let threads = number_of_threads(rayon::current_num_threads());
+    meter.introduce(format!("verifying {} ({}, {threads})", printable(&args.dir), level.name()));
     let progress = |done, all| meter.phase("verifying", done, all);
     let report = match level {
         Level::Digest => verify::digest(&args.dir, args.range.clone(), progress),

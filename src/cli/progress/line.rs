@@ -17,6 +17,9 @@ const BAR: (usize, usize) = (10, 30);
 /// Minimum and maximum number of characters of a name before it is cut.
 const NAME: (usize, usize) = (8, 32);
 
+/// Time until the time left is estimated: work often begins slowly.
+const SETTLED: Duration = Duration::from_secs(3);
+
 /// Seconds of a day. The end of work that takes longer is shown as a date.
 const DAY: f64 = 86_400.0;
 
@@ -120,7 +123,7 @@ impl State<'_> {
     /// since the beginning.
     fn end(&self) -> Option<String> {
         let Some(to) = self.to else { return Some(format!("{} so far", span(self.elapsed.as_secs_f64()))) };
-        let seconds = to.saturating_sub(self.at) as f64 / self.rate?;
+        let seconds = to.saturating_sub(self.at) as f64 / self.rate.filter(|_| self.elapsed >= SETTLED)?;
         if seconds < DAY {
             return Some(format!("{} left", span(seconds)));
         }
@@ -220,7 +223,7 @@ mod tests {
 
     #[test]
     fn percent_rate_and_time_left_stand_on_60_columns() {
-        for name in ["grundy", "period 0.777", "remove-square 10x10 (3 of 7)"] {
+        for name in ["grundy", "period 0.777", "remove-square 3 of 7: 10x10"] {
             let near = state(name, 62_259_200, Some(1 << 30), Some(200_000.0)).line(60);
             for field in [" 5.7 %, ", " 200 k/s, ", " 1h 24m left"] {
                 assert!(near.contains(field), "{near}");
@@ -244,9 +247,16 @@ mod tests {
 
     #[test]
     fn percentage_is_rounded_down_and_unknown_rate_is_omitted() {
-        assert_eq!(state("x", 999_999, Some(1_000_000), None).line(50), "x 99.9 %, 999,999 of 1,000,000 values");
+        assert_eq!(state("x", 999_999, Some(1_000_000), None).line(26), "x 99.9 %, 1M of 1M");
         assert!(state("x", 1 << 20, Some(1 << 20), None).line(60).contains(" 100.0 %"));
         assert_eq!(state("x", 5, None, None).line(30), "x 5 values, 6s so far");
+    }
+
+    #[test]
+    fn time_left_is_not_estimated_from_the_first_seconds() {
+        let state = state("x", 10, Some(1000), Some(10.0));
+        assert_eq!(state.end().unwrap(), "1m 39s left");
+        assert_eq!(State { elapsed: Duration::from_secs(2), ..state }.end(), None);
     }
 
     #[test]

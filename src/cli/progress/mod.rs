@@ -292,7 +292,7 @@ impl Display {
         self.next_log = now + log_interval(self.logged);
     }
 
-    /// Writes a line that stays. In a log, the next line of progress follows an interval later.
+    /// Writes a line that stays.
     fn say(&mut self, text: &str) {
         if self.is_terminal {
             self.erase();
@@ -382,8 +382,12 @@ fn opening_line(opening: &Opening<'_>) -> String {
 
 /// What a computation is of, and what it uses: `grundy, avx512, 2 threads`.
 pub(crate) fn means(rule: &Rule, method: &str, threads: usize) -> String {
-    let noun = if threads == 1 { "thread" } else { "threads" };
-    format!("{}, {method}, {threads} {noun}", rule.name())
+    format!("{}, {method}, {}", rule.name(), number_of_threads(threads))
+}
+
+/// `1 thread`, `2 threads`.
+pub(crate) fn number_of_threads(threads: usize) -> String {
+    format!("{threads} {}", if threads == 1 { "thread" } else { "threads" })
 }
 
 impl Observer for Meter {
