@@ -255,7 +255,8 @@ fn periods_of_named_games_equal_those_in_data() {
     let published = results.split_once("Published (A. Flammenkamp)").unwrap().1;
     periods.insert("0.106".into(), (number_after(published, "period "), number_after(published, "preperiod ")));
     assert!(periods.len() > 700 && without.len() > 250, "the tables were read");
-    for known in NAMED_GAMES.iter().filter(|known| known.game.starts_with(|c: char| c.is_ascii_digit())) {
+    let is_finite_code = |game: &str| game.starts_with(|c: char| c.is_ascii_digit()) && !game.contains('(');
+    for known in NAMED_GAMES.iter().filter(|known| is_finite_code(known.game)) {
         assert_eq!(known.period, periods.get(known.game).copied(), "{}", known.game);
         assert!(known.period.is_some() || without.contains(&known.game.to_owned()), "{}", known.game);
     }

@@ -150,7 +150,7 @@ fn period(facts: &Facts<'_>) -> String {
         return "none: G(n) = n".to_owned();
     }
     let Some(Sourced { fact, source }) = &facts.known.period else {
-        return format!("nothing is known; 'grundy period {}' searches it", facts.rule);
+        return format!("not known; 'grundy period {}' searches for it", super::advice::quoted(facts.rule.name()));
     };
     match fact {
         PeriodFact::Periodic { period, preperiod } => {

@@ -30,8 +30,8 @@ pub fn moves_in_words(rule: &Rule) -> Vec<String> {
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|((constant, ..), removals)| (removals[0], *constant));
     let phrases = groups.iter().map(|((constant, leaves, _), removals)| {
-        let is_endless =
-            rule.largest_heap().is_some_and(|largest| removals.last().is_some_and(|last| *last > largest / 2));
+        // The removals before the digits that repeat are small.
+        let is_endless = rule.largest_heap().is_some_and(|largest| removals[removals.len() - 1] > largest / 2);
         let numbers = if is_endless { endless(removals) } else { numbers(removals) };
         phrase(removals, &numbers, *constant, leaves)
     });
