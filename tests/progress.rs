@@ -126,7 +126,9 @@ fn slow(width: u16) -> (Terminal, Arc<AtomicBool>) {
 fn at_each_width(test: impl Fn(u16) + Sync) {
     std::thread::scope(|scope| {
         let test = &test;
-        WIDTHS.map(|width| scope.spawn(move || test(width)));
+        for width in WIDTHS {
+            scope.spawn(move || test(width));
+        }
     });
 }
 

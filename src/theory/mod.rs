@@ -3,8 +3,8 @@
 //! These modules prefer plain code to fast code, and read and write no files.
 
 pub mod catalogue;
-mod code;
 pub mod definition;
+mod game_code;
 pub mod names;
 pub mod nimber;
 mod parsing;

@@ -1,6 +1,6 @@
 //! Parsing of rules: codes, Grundy's game with a least difference, subtraction sets, names.
 
-use super::code::{Code, bad, is_code, parse_set};
+use super::game_code::{GameCode, bad, is_code, parse_set};
 use super::names::{find, key, unknown, with_difference};
 use super::rule::{NIM, Rule};
 use crate::error::{Error, Result};
@@ -28,7 +28,7 @@ impl FromStr for Rule {
             return Err(bad(text, 1, NAMES));
         }
         if is_code(text) {
-            return Code::parse(text)?.rule();
+            return GameCode::parse(text)?.rule();
         }
         if key(text).contains("misere") {
             return Err(Error::Misere { text: text.to_owned() });
@@ -36,7 +36,7 @@ impl FromStr for Rule {
         let (name, parameter) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
         if let (kind @ ("sub" | "allbut"), Some(_)) = (key(name).as_str(), parameter) {
             let set = parse_set(text, name.chars().count() + 2)?;
-            return Code::subtraction(&set, kind == "allbut").rule();
+            return GameCode::subtraction(&set, kind == "allbut").rule();
         }
         let Some(known) = find(&key(name)) else { return Err(unknown(text)) };
         match (known.game, parameter) {
@@ -45,7 +45,7 @@ impl FromStr for Rule {
             (_, Some(_)) => Err(unknown(text)),
             ("remove-a-square", None) => Ok(Rule::remove_a_square()),
             (NIM, None) => Ok(Rule::nim()),
-            (code, None) => Code::parse(code)?.rule(),
+            (code, None) => GameCode::parse(code)?.rule(),
         }
     }
 }

@@ -16,7 +16,7 @@ use std::fmt;
 
 /// The code of a game.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Code {
+pub(super) struct GameCode {
     /// The digit before the point: 0, 4, 8 or 12.
     whole: u32,
     /// The digits after the point that do not repeat, 0 to 15 each.
@@ -37,18 +37,18 @@ pub(super) fn is_code(text: &str) -> bool {
 /// The expected digit, for errors.
 const DIGIT: &str = "a digit, 0 to 9 or A to F";
 
-impl Code {
+impl GameCode {
     /// Parses a code.
     ///
     /// # Errors
     /// [`Error::Code`] with the first character that does not belong there.
-    pub(super) fn parse(text: &str) -> Result<Code> {
+    pub(super) fn parse(text: &str) -> Result<GameCode> {
         let Some((before, after)) = text.split_once('.') else {
             // Only the digit before the point can be wrong, or the point is missing.
-            Code::whole(text, text)?;
+            GameCode::whole(text, text)?;
             return Err(bad(text, if text.is_empty() { 1 } else { 2 }, "the point of a code"));
         };
-        let mut code = Code { whole: Code::whole(text, before)?, ..Code::default() };
+        let mut code = GameCode { whole: GameCode::whole(text, before)?, ..GameCode::default() };
         let start = before.chars().count() + 2;
         let mut in_group = false;
         let mut chars = (start..).zip(after.chars());
@@ -84,7 +84,7 @@ impl Code {
     }
 
     /// The code whose group ends at `position`; `rest` is the next character.
-    fn ended(self, text: &str, position: usize, rest: Option<(usize, char)>) -> Result<Code> {
+    fn ended(self, text: &str, position: usize, rest: Option<(usize, char)>) -> Result<GameCode> {
         match rest {
             Some((next, _)) => Err(bad(text, next, "the end of the code after the repeating digits")),
             None if self.digits.len() + self.group.len() > index(LISTED) => {
@@ -95,7 +95,7 @@ impl Code {
     }
 
     /// The code whose last digit repeats, as in `.333...`; the dots begin at `position`.
-    fn with_ellipsis(mut self, text: &str, position: usize) -> Result<Code> {
+    fn with_ellipsis(mut self, text: &str, position: usize) -> Result<GameCode> {
         let dots: String = text.chars().skip(position - 1).collect();
         let repeats = match self.digits[..] {
             [.., a, b] => a == b,
@@ -111,14 +111,14 @@ impl Code {
 
     /// The code of a subtraction game: a move removes a number of tokens that is in `set`, or that is not in it if
     /// `is_complement`.
-    pub(super) fn subtraction(set: &[u64], is_complement: bool) -> Code {
+    pub(super) fn subtraction(set: &[u64], is_complement: bool) -> GameCode {
         let largest = set.iter().copied().max().unwrap_or(0);
         let digits = (1..=largest).map(|s| if set.contains(&s) == is_complement { 0 } else { 3 }).collect();
         let group = if is_complement { vec![3] } else { Vec::new() };
-        Code { whole: 0, digits, group }.canonical()
+        GameCode { whole: 0, digits, group }.canonical()
     }
 
-    fn canonical(mut self) -> Code {
+    fn canonical(mut self) -> GameCode {
         let length = self.group.len();
         let repeats = |q: &usize| length.is_multiple_of(*q) && (*q..length).all(|i| self.group[i] == self.group[i - q]);
         if let Some(least) = (1..length).find(repeats) {
@@ -168,7 +168,7 @@ fn moves_of(remove: u64, digit: u32) -> impl Iterator<Item = Move> {
     allowed.map(move |(_, leaves)| Move { remove, constant: 0, leaves })
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for GameCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:X}.", self.whole)?;
         self.digits.iter().try_for_each(|digit| write!(f, "{digit:X}"))?;
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     fn name(text: &str) -> String {
-        Code::parse(text).unwrap_or_else(|e| panic!("{text}: {e}")).to_string()
+        GameCode::parse(text).unwrap_or_else(|e| panic!("{text}: {e}")).to_string()
     }
 
     #[test]
@@ -247,14 +247,14 @@ mod tests {
 
     #[test]
     fn subtraction_sets_are_codes() {
-        assert_eq!(Code::subtraction(&[1, 4, 10], false).to_string(), "0.3003000003");
-        assert_eq!(Code::subtraction(&[4, 1, 4], true).to_string(), "0.0330(3)");
+        assert_eq!(GameCode::subtraction(&[1, 4, 10], false).to_string(), "0.3003000003");
+        assert_eq!(GameCode::subtraction(&[4, 1, 4], true).to_string(), "0.0330(3)");
         assert_eq!(parse_set("sub:1, 4,10", 5).unwrap(), [1, 4, 10]);
     }
 
     #[test]
     fn a_group_repeats_its_digits_without_end() {
-        let code = Code::parse("4.12(3F0)").unwrap();
+        let code = GameCode::parse("4.12(3F0)").unwrap();
         let digits: Vec<u32> = (1..=9).map(|s| code.digit(s)).collect();
         assert_eq!(digits, [1, 2, 3, 15, 0, 3, 15, 0, 3]);
         let rule = code.rule().unwrap();
