@@ -72,6 +72,11 @@ impl NimSet {
         u32::try_from(self.bits.leading_ones()).expect("at most 65536 bits")
     }
 
+    /// The values from 64 `at` to 64 `at` + 63, one bit each.
+    pub(crate) fn word(&self, at: usize) -> u64 {
+        self.bits.as_raw_slice().get(at).copied().unwrap_or(0)
+    }
+
     /// Number of words of memory.
     pub(crate) fn words(&self) -> u64 {
         self.bits.as_raw_slice().len() as u64
