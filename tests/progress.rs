@@ -209,7 +209,7 @@ fn log_begins_with_a_start_line_and_has_a_line_per_interval() {
     };
     let log = of(&["--to", "1e8", "--log-every", "1s", "--for", "4s"]);
     let lines: Vec<&str> = log.lines().map(|line| line.split_once("INFO ").map_or(line, |(_, line)| line)).collect();
-    assert!(lines[0].starts_with("stops at "), "{log}");
+    assert!(lines[0].starts_with("will stop at "), "{log}");
     assert!(lines[1].starts_with("starting ") && lines[1].contains(": 100,000,000 values (grundy, "), "{log}");
     assert!(lines[1].contains(", 1 thread; needs 100 MB, ") && lines[1].ends_with(" free)"), "{log}");
     let progress: Vec<&&str> = lines.iter().filter(|line| line.starts_with("grundy: ")).collect();

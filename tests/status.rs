@@ -51,8 +51,8 @@ fn running_run_is_reported_with_pid_goal_and_speed() {
     assert!(time(&status["last_commit"]) <= time(&status["time"]), "{status}");
     assert!(time(&status["running"]["end"]) > SystemTime::now(), "{status}");
     let words = stdout_of(&["status", dir]);
-    assert!(words.contains(&format!("running (pid {}, since ", child.id())), "{words}");
-    assert!(words.contains("ends at 300,000,000 values in"), "{words}");
+    assert!(words.contains(&format!("running (pid {}, for ", child.id())), "{words}");
+    assert!(words.contains("will end at 300,000,000 values in"), "{words}");
     let listed = text(&grundy(["status"]).current_dir(home.path()).output().unwrap().stdout);
     assert!(listed.contains("runs/long") && listed.contains("running, "), "{listed}");
     // Status takes no lock: the run has committed more, and stops as usual.

@@ -537,7 +537,7 @@ fn game_lists_allow_comments_and_mistakes_are_reported_by_line() {
     std::fs::write(&list, "# octal games\nkayles   # .77\n\n.77\ngrundy:d=2\nremove-a-square\n").unwrap();
     let (status, stdout, stderr) = reply(&arguments);
     assert!(status == 0 && stdout.contains("3 games, 3 of them new; 3 periods proved"), "{stdout}{stderr}");
-    std::fs::write(&list, "kayles\n# fine\n0.78\n").unwrap();
+    std::fs::write(&list, "kayles\n# fine\n0.7G\n").unwrap();
     let (status, stdout, stderr) = reply(&arguments);
     assert_eq!((status, stdout.as_str()), (2, ""));
     assert!(stderr.contains("line 3") && stderr.contains("position 4"), "{stderr}");

@@ -16,7 +16,13 @@ pub(crate) fn message(error: &Error) -> String {
 
 /// Parses the name of a game in an argument; the error ends with the advice that belongs to it.
 pub(super) fn rule(text: &str) -> Result<Rule, String> {
-    text.parse().map_err(|error| message(&error))
+    text.parse().map_err(|error| {
+        if Path::new(text).is_dir() {
+            let run = run(None, Path::new(text));
+            return format!("'{text}' is a directory, and a game is expected; '{run}' resumes the run in a directory");
+        }
+        message(&error)
+    })
 }
 
 /// Returns what is wrong: the text of the library, except where the user knows the cause as an option.

@@ -55,7 +55,7 @@ impl Deadline {
             stop.store(true, Ordering::Relaxed);
         };
         std::thread::Builder::new().spawn(wait).context("starting a thread for the time limit")?;
-        meter.say(&format!("stops at {}", date(&local(end), true)));
+        meter.say(&format!("will stop at {}", date(&local(end), true)));
         Ok(())
     }
 

@@ -22,6 +22,9 @@ use std::path::PathBuf;
 /// Number of values of a game that are searched without `--range`.
 const USUAL: u64 = 1 << 20;
 
+/// The same for a game whose values take long or soon exceed 65535: a move leaves three heaps, or the code repeats.
+const USUAL_OF_SLOW: u64 = 1 << 12;
+
 /// Arguments of `grundy find`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy find runs/grundy --zeros\n         \
@@ -40,7 +43,8 @@ pub(crate) struct Args {
     source: String,
     #[command(flatten)]
     wanted: Wanted,
-    /// Range of n to search [default: all committed values of a run, the first 2^20 of a game].
+    /// Range of n to search [default: all committed values of a run, the first 2^20 of a game, 2^12 if a
+    /// move leaves three heaps or the code repeats].
     #[arg(long, value_name = "A..B", value_parser = number::range)]
     range: Option<Range<u64>>,
     /// Format to write.
@@ -142,7 +146,8 @@ pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
         }
         Source::Game(_) if args.verify => Err(Usage(COMPUTED.into()).into()),
         Source::Game(rule) => {
-            let range = args.range.clone().unwrap_or(0..USUAL);
+            let is_slow = rule.largest_heap().is_some() || (rule.has_splits() && !rule.may_be_sparse());
+            let range = args.range.clone().unwrap_or(0..if is_slow { USUAL_OF_SLOW } else { USUAL });
             if rule.is_nim() {
                 return Err(Usage("nim: G(n) = n for all n, so there is nothing to find".into()).into());
             }

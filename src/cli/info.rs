@@ -150,7 +150,10 @@ fn period(facts: &Facts<'_>) -> String {
         return "none: G(n) = n".to_owned();
     }
     let Some(Sourced { fact, source }) = &facts.known.period else {
-        return format!("not known; 'grundy period {}' searches for it", super::advice::quoted(facts.rule.name()));
+        return format!(
+            "none is proved; 'grundy period {}' searches for one",
+            super::advice::quoted(facts.rule.name())
+        );
     };
     match fact {
         PeriodFact::Periodic { period, preperiod } => {

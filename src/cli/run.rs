@@ -7,7 +7,7 @@ use super::progress::Meter;
 use super::{Compute, default_directory};
 use anyhow::Result;
 use clap::ValueEnum;
-use grundy::run::{Outcome, Run};
+use grundy::run::{Outcome, Progress, Run};
 use grundy::table::Width;
 use grundy::theory::rule::Rule;
 use std::path::{Path, PathBuf};
@@ -84,20 +84,14 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
 
 /// Prints what a run contains now.
 fn summary(outcome: &Outcome, dir: &Path) -> Result<()> {
-    let progress = &outcome.progress;
+    let Progress { count, max_value, max_at, rares, last_rare, .. } = outcome.progress;
+    // Without a sparse space every position counts as rare.
+    let rare =
+        if rares == count { String::new() } else { format!(" {rares} rare positions, the last at {last_rare};") };
+    let (rule, dir, computed) = (&outcome.rule, dir.display(), outcome.computed);
     super::output::print(|out| {
-        Ok(writeln!(
-            out,
-            "{}: {} values in {} ({} new); {} rare positions, the last at {}; largest value {} at {}",
-            outcome.rule,
-            progress.count,
-            dir.display(),
-            outcome.computed,
-            progress.rares,
-            progress.last_rare,
-            progress.max_value,
-            progress.max_at
-        )?)
+        let values = format!("{rule}: {count} values in {dir} ({computed} new)");
+        Ok(writeln!(out, "{values};{rare} largest value {max_value} at {max_at}")?)
     })
 }
 

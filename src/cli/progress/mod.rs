@@ -358,7 +358,10 @@ fn rate(counted: u64, time: Duration) -> Option<f64> {
 /// What a run shows besides its progress.
 fn extras(run: &Progress) -> Vec<String> {
     let [max_at, rares, last] = [run.max_at, run.rares, run.last_rare].map(HumanCount);
-    vec![format!("largest value {} at {max_at}", run.max_value), format!("{rares} rare positions, the last at {last}")]
+    let largest = format!("largest value {} at {max_at}", run.max_value);
+    let rare = format!("{rares} rare positions, the last at {last}");
+    // Without a sparse space every position counts as rare.
+    if run.rares == run.count { vec![largest] } else { vec![largest, rare] }
 }
 
 /// The first line of a run: `resuming runs/grundy at 28,966,912 of 1,000,000,000 (grundy, avx512, 2 threads; needs 971

@@ -125,7 +125,11 @@ impl Block {
     fn of(args: &Args) -> Result<Block> {
         let runs = if args.dirs.is_empty() { source::runs_in(Path::new(super::RUNS)) } else { args.dirs.clone() };
         if runs.is_empty() {
-            return Err(Usage(format!("there are no runs in {}/; name a run directory DIR", super::RUNS)).into());
+            return Err(Usage(format!(
+                "there are no runs in {}/; 'grundy run grundy --to 1e8' creates one, or name a run directory DIR",
+                super::RUNS
+            ))
+            .into());
         }
         let is_list = args.dirs.is_empty() && !args.json;
         let (mut examined, mut errors) = (Vec::new(), Vec::new());

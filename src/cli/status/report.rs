@@ -65,7 +65,7 @@ fn state(run: &Examined) -> String {
     match &run.state {
         State::Running(holder) => {
             let age = holder.since.and_then(|since| run.now.duration_since(since).ok());
-            let age = age.map_or_else(String::new, |age| format!(", since {}", duration(age)));
+            let age = age.map_or_else(String::new, |age| format!(", for {}", duration(age)));
             format!("{} (pid {}{age}){}", painted(ACTIVE, "running"), holder.pid, goal(run, holder.to))
         }
         State::Stopped => "not running (stopped cleanly)".to_owned(),
@@ -83,7 +83,7 @@ fn goal(run: &Examined, to: Option<u64>) -> String {
         let left = end.duration_since(run.now).unwrap_or_default();
         format!(" in about {}, at {}", duration(left), utc(end))
     });
-    format!("; ends at {} values{}", HumanCount(to), end.unwrap_or_default())
+    format!("; will end at {} values{}", HumanCount(to), end.unwrap_or_default())
 }
 
 /// When the last values were committed, and how long ago.
