@@ -157,7 +157,7 @@ impl Relative<'_> {
         let published = cells_of(FRONTIERS, ';', self.rule);
         let published = published.and_then(|cells| Some((cells.get(1)?.parse().ok()?, cells.get(2)?.to_string())));
         let surveyed = cells_of(OCTAL3, ',', self.rule);
-        let surveyed = surveyed.and_then(|cells| Some((cells.get(11)?.parse().ok()?, SURVEY.to_owned())));
+        let surveyed = surveyed.and_then(|cells| Some((cells.get(12)?.parse().ok()?, SURVEY.to_owned())));
         let (values, source) = published.max(surveyed)?;
         Some(Sourced { fact: PeriodFact::Searched { values }, source: self.of(source) })
     }
