@@ -92,15 +92,21 @@ fn period_of_a_hexadecimal_code_is_proved_and_certified() {
 #[test]
 fn period_reports_what_it_found_when_values_end() {
     let home = tempfile::tempdir().unwrap();
-    let (status, stdout, stderr) = within(home.path(), &["period", "lasker", "--json"]);
-    assert_eq!(status, 0, "{stderr}");
-    assert!(stderr.contains("is above 65535"), "{stderr}");
-    let found = object(&stdout);
-    assert_eq!((&found["status"], &found["period"], &found["saltus"]), (&"observed".into(), &4.into(), &4.into()));
-    let (status, stdout, stderr) = within(home.path(), &["period", ".(1)", "--json"]);
-    assert_eq!(status, 0, "{stderr}");
-    assert!(stderr.contains("the code of the game repeats"), "{stderr}");
-    assert_eq!(object(&stdout)["checked_through"], 65537);
+    // In memory, in a new run, and in the run when it is complete.
+    for place in [&["--for", "1h"], &["--dir", "new"], &["--dir", "new"]] {
+        let (status, stdout, stderr) =
+            within(home.path(), &[&["period", "lasker", "--to", "2^17", "--json"], &place[..]].concat());
+        assert_eq!(status, 0, "{stderr}");
+        assert!(stderr.contains("is above 65535"), "{stderr}");
+        let found = object(&stdout);
+        assert_eq!((&found["status"], &found["period"], &found["saltus"]), (&"observed".into(), &4.into(), &4.into()));
+    }
+    for place in [&["--for", "1h"], &["--dir", "ones"]] {
+        let (status, stdout, stderr) = within(home.path(), &[&["period", ".(1)", "--json"], &place[..]].concat());
+        assert_eq!(status, 0, "{stderr}");
+        assert!(stderr.contains("the code of the game repeats"), "{stderr}");
+        assert_eq!(object(&stdout)["checked_through"], 65537);
+    }
     let (status, _, stderr) = within(home.path(), &["values", ".(1)", "65537"]);
     assert_eq!(status, 1);
     assert!(stderr.contains("G(65537) cannot be computed"), "{stderr}");
@@ -136,4 +142,31 @@ fn objects_of_status_name_the_strategy() {
     assert_eq!(status, 0, "{stderr}");
     let status: Value = object(&stdout);
     assert_eq!(status["strategy"], "sets of the values of all pairs, because a move leaves three heaps");
+}
+
+#[test]
+fn runs_of_long_codes_have_short_directories() {
+    let home = tempfile::tempdir().unwrap();
+    let (status, stdout, stderr) = within(home.path(), &["run", "sub:1,300", "--to", "1000"]);
+    assert_eq!(status, 0, "{stderr}");
+    let dir = stdout.split_whitespace().find(|word| word.starts_with("runs/")).unwrap();
+    assert!(dir.len() < 200, "{stdout}");
+    assert_eq!(within(home.path(), &["verify", dir, "--level", "recompute"]).0, 0);
+    std::fs::write(home.path().join("games"), format!("kayles\n.{}2\n", "1".repeat(3000))).unwrap();
+    let (status, _, stderr) = within(home.path(), &["survey", "games", "-o", "s"]);
+    assert!(status == 2 && stderr.contains("3003 characters; at most 2048 fit a record"), "{stderr}");
+}
+
+#[test]
+fn values_that_no_kernel_computes_are_recomputed_by_the_definition() {
+    let home = tempfile::tempdir().unwrap();
+    for (game, to) in [(".8", "700"), (".(7)", "700"), ("grundy", "9000")] {
+        let (status, _, stderr) = within(home.path(), &["-q", "run", game, "--to", to, "--dir", game]);
+        assert_eq!(status, 0, "{stderr}");
+        let path = format!("./{game}");
+        let (status, stdout, stderr) = within(home.path(), &["verify", &path, "--level", "recompute", "--json"]);
+        assert_eq!(status, 0, "{stderr}");
+        let by = object(&stdout)["kernel"].clone();
+        assert_eq!(by == "definition", game != "grundy", "{game}: {by}");
+    }
 }

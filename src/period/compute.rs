@@ -75,6 +75,8 @@ struct Watching<'a> {
     again: Option<Instant>,
     /// Whether the observer shows the search, rather than a re-hash.
     shows_search: bool,
+    /// Whether the values of the game end: the next one exceeds 65535, or not all moves of its heap are listed.
+    has_ended: bool,
 }
 
 impl Observer for Watching<'_> {
@@ -125,14 +127,21 @@ impl Observer for Watching<'_> {
 }
 
 impl Watching<'_> {
-    /// Computes up to `goal` values and opens the run; `None` when the stop flag was set before all stored values
-    /// were verified.
+    /// Computes up to `goal` values, or those that there are, and opens the run; `None` when the stop flag was set before
+    /// all stored values were verified.
     fn compute(&mut self, rule: &Rule, options: &Options, goal: u64) -> Result<Option<RunReader>> {
         self.stop.store(false, Ordering::Relaxed);
         let options = Options { to: Some(goal), ..options.clone() };
         let dir = self.dir;
         let stop = self.stop;
-        let stopped = Run::builder(rule, dir).options(options).observer(self).stop(stop).run()?.stopped;
+        let stopped = match Run::builder(rule, dir).options(options).observer(self).stop(stop).run() {
+            Err(end @ (Error::ValueTooLarge { .. } | Error::Unlisted { .. })) => {
+                self.has_ended = true;
+                self.inner.note(&end.to_string());
+                false
+            }
+            outcome => outcome?.stopped,
+        };
         self.again = Some(Instant::now());
         if stopped && !self.is_verified {
             return Ok(None);
@@ -181,7 +190,7 @@ pub struct RunSearch<'a> {
 }
 
 impl RunSearch<'_> {
-    /// Computes values until the period is proved, or there are `options.to` of them.
+    /// Computes values until the period is proved, there are `options.to` of them, or the values of the game end.
     ///
     /// While all values are retained, the period is searched for after each doubling. A run that discards values is
     /// watched instead (`period::watch`): the watch finds the period when the remembered window recurs. The preperiod
@@ -211,6 +220,7 @@ impl RunSearch<'_> {
             rehashed: (0, there),
             again: None,
             shows_search: false,
+            has_ended: false,
         };
         loop {
             let opened =
@@ -222,7 +232,8 @@ impl RunSearch<'_> {
             let stopped = stop.load(Ordering::Relaxed);
             let mut finding = Box::new(self.search(&view, &mut watching, stopped)?);
             let stopped = self.complete(&view, &mut finding, &mut watching, stopped)?;
-            if finding.status() == Status::Proved || stopped.is_some() || finding.count >= to {
+            let is_whole = finding.count >= to || watching.has_ended;
+            if finding.status() == Status::Proved || stopped.is_some() || is_whole {
                 return Ok(Found::Searched { view: Box::new(view), finding, stopped });
             }
             // Beyond the head that is always retained, a run that discards values continues in one piece, under one

@@ -21,6 +21,9 @@ use std::time::Duration;
 /// The file name of a plan.
 pub const NAME: &str = "survey.plan";
 
+/// Maximum length of the name of a game, in characters, as in the records of a run.
+const LONGEST_NAME: usize = 2048;
+
 /// Maximum number of games in a survey.
 pub const MAX_GAMES: usize = 1 << 20;
 
@@ -147,6 +150,10 @@ impl Plan {
         for name in names {
             if !is_canonical(name) || !seen.insert(name) {
                 return Err(format!("'{}' is not the canonical name of a game, or is there twice", shown(name)));
+            }
+            if name.len() > LONGEST_NAME {
+                let length = name.len();
+                return Err(format!("'{}' has {length} characters; at most {LONGEST_NAME} fit a record", shown(name)));
             }
         }
         Ok(())

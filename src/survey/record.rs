@@ -182,16 +182,9 @@ pub(super) fn nim(to: u64) -> Record {
     }
 }
 
-/// Returns the name of a game's file: the code, or for a very long code its first digits and a hash.
+/// Returns the name of a game's file.
 pub(super) fn file_name(rule: &Rule, extension: &str) -> String {
-    const LONGEST: usize = 100;
-    let name = rule.directory_name();
-    match name.get(..LONGEST) {
-        Some(start) if name.len() > LONGEST => {
-            format!("{start}-{}.{extension}", blake3::hash(name.as_bytes()).to_hex())
-        }
-        _ => format!("{name}.{extension}"),
-    }
+    format!("{}.{extension}", rule.directory_name())
 }
 
 /// Sort key of a game in a table: by the digit before the point, then digit by digit; names that are not codes come
@@ -199,7 +192,7 @@ pub(super) fn file_name(rule: &Rule, extension: &str) -> String {
 pub type Order = (bool, String);
 
 pub(super) fn order(game: &str) -> Order {
-    (!game.starts_with(|c: char| c.is_ascii_digit()), game.to_owned())
+    (!game.contains('.'), game.to_owned())
 }
 
 /// Whether the first of two records of a game ranks before the second: by a proof, then by the number of values.

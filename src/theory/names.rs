@@ -173,7 +173,7 @@ pub(super) fn key(text: &str) -> String {
 
 /// The names of a game: the canonical one, unless it is a code, and the aliases.
 fn names(known: &NamedGame) -> impl Iterator<Item = &'static str> {
-    let name = Some(known.game).filter(|game| !game.starts_with(|c: char| c.is_ascii_digit()));
+    let name = Some(known.game).filter(|game| !game.contains('.'));
     name.into_iter().chain(known.aliases.iter().copied())
 }
 
@@ -196,7 +196,8 @@ fn suggestions(text: &str) -> Vec<String> {
     }
     let all: Vec<(String, &str)> =
         NAMED_GAMES.iter().filter_map(|known| names(known).next()).map(|name| (key(name), name)).collect();
-    let longer = |(key, _): &&(String, &str)| wanted.len() >= 3 && key.starts_with(&wanted);
+    let stem = wanted.strip_suffix('s').unwrap_or(&wanted); // of a genitive
+    let longer = |(key, _): &&(String, &str)| stem.len() >= 3 && key.starts_with(stem);
     let mut found: Vec<String> = all.iter().filter(longer).map(|&(_, name)| name.to_owned()).collect();
     if found.is_empty() {
         let distance = |key: &str| strsim::osa_distance(key, &wanted);

@@ -350,10 +350,15 @@ impl Rule {
     }
 
     /// The name as a directory, without characters that a shell interprets: `grundy:d=2` becomes `grundy-d2`, and `4.(3)`
-    /// becomes `4.r3`.
+    /// becomes `4.r3`. Of a name of more than 100 characters, the first hundred and a hash.
     #[must_use]
     pub fn directory_name(&self) -> String {
-        self.name.replace(":d=", "-d").replace('(', "r").replace(')', "")
+        const LONGEST: usize = 100;
+        let name = self.name.replace(":d=", "-d").replace('(', "r").replace(')', "");
+        match name.get(..LONGEST) {
+            Some(start) if name.len() > LONGEST => format!("{start}-{}", blake3::hash(name.as_bytes()).to_hex()),
+            _ => name,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The moves of a rule in words.
 
-use super::rule::{Leaves, Rule};
+use super::rule::{LISTED, Leaves, Rule};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of ranges of removals in a phrase about a rule whose removals have no bound.
@@ -30,9 +30,10 @@ pub fn moves_in_words(rule: &Rule) -> Vec<String> {
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|((constant, ..), removals)| (removals[0], *constant));
     let phrases = groups.iter().map(|((constant, leaves, _), removals)| {
-        // The removals before the digits that repeat are small.
-        let is_endless = rule.largest_heap().is_some_and(|largest| removals[removals.len() - 1] > largest / 2);
-        let numbers = if is_endless { endless(removals) } else { numbers(removals) };
+        let numbers = match repeating(rule) {
+            Some((before, group)) if removals[removals.len() - 1] > before => endless(removals, group),
+            _ => numbers(removals),
+        };
         phrase(removals, &numbers, *constant, leaves)
     });
     phrases.collect()
@@ -69,16 +70,36 @@ fn numbers(ascending: &[u64]) -> String {
     one_of(&ranges(ascending).collect::<Vec<String>>())
 }
 
-/// The first of the ascending numbers that repeat without end: `2, 3 or 5 or more`, or `1, 3, 5, 7, 9, 11, …`.
-fn endless(ascending: &[u64]) -> String {
+/// Of a code that repeats, `4.12(37)`: the number of digits after the point that do not repeat, and of those that do.
+fn repeating(rule: &Rule) -> Option<(u64, usize)> {
+    if rule.is_nim() {
+        return Some((0, 1)); // .(3)
+    }
+    let (before, group) = rule.name().split_once('.')?.1.split_once('(')?;
+    Some((before.len() as u64, group.trim_end_matches(')').len()))
+}
+
+/// The first of the ascending removals of a code whose last `group` digits repeat: `2, 3 or 5 or more`, or
+/// `1, 3, 5, 7, 9, 11, …`.
+fn endless(ascending: &[u64], group: usize) -> String {
     let runs: Vec<&[u64]> = ascending.chunk_by(|a, b| a + 1 == *b).collect();
     match runs.split_last() {
-        Some((last, first)) if last.len() > ascending.len() / 2 => {
+        // A run that covers the digits that repeat and ends with the last listed removal.
+        Some((last, first)) if last.len() >= group && last.last() == Some(&LISTED) => {
             let last = format!("{} or more", last[0]);
             one_of(&first.iter().flat_map(|run| ranges(run)).chain([last]).collect::<Vec<String>>())
         }
-        _ => format!("{}, …", ranges(ascending).take(SHOWN).collect::<Vec<String>>().join(", ")),
+        // The last run may go on beyond the last listed removal.
+        Some((last, first)) if !first.is_empty() && last.last() == Some(&LISTED) => {
+            some(&ascending[..ascending.len() - last.len()])
+        }
+        _ => some(ascending),
     }
+}
+
+/// The first runs of ascending numbers that go on.
+fn some(ascending: &[u64]) -> String {
+    format!("{}, …", ranges(ascending).take(SHOWN).collect::<Vec<String>>().join(", "))
 }
 
 /// The runs of ascending numbers; a run of two is two numbers.
@@ -170,5 +191,23 @@ mod tests {
             moves_in_words(&".3033303".parse().unwrap())[0].split(" and").next(),
             Some("remove 1, 3 to 5 or 7 tokens")
         );
+    }
+
+    #[test]
+    fn removals_of_long_codes_are_endless_only_where_their_digits_repeat() {
+        let (ones, zeros) = ("1".repeat(40_000), "0".repeat(40_000));
+        for (code, expected) in [
+            (
+                format!(".{ones}(2)"),
+                vec!["remove 1 to 40000 tokens and leave no heap", "remove 40001 or more tokens and leave one heap"],
+            ),
+            (format!(".({zeros}{})", "1".repeat(20_000)), vec!["remove 40001 to 60000, … tokens and leave no heap"]),
+            (
+                format!(".({}0)", "1".repeat(30_000)),
+                vec!["remove 1 to 30000, 30002 to 60001, … tokens and leave no heap"],
+            ),
+        ] {
+            assert_eq!(moves_in_words(&code.parse().unwrap()), expected);
+        }
     }
 }

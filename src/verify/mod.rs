@@ -130,7 +130,8 @@ pub fn exclusion(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut
     Ok(report)
 }
 
-/// Computes every value of the range again, with another kernel than that of the run ([`mod@recompute`]).
+/// Computes every value of the range again, with another kernel than that of the run ([`mod@recompute`]). Values that no
+/// kernel computes, because a move leaves three heaps or the code repeats, are computed by the definition.
 ///
 /// # Errors
 /// [`Error::Wrong`] at the first value that differs; [`Error::Damage`], [`Error::Range`] and [`Error::Discarded`] as
@@ -139,11 +140,12 @@ pub fn recompute(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut
     let run = CheckedRun::open(dir)?;
     let (ranges, mut report) = run.ranges(range, solver::lookback(&run.view.rule, run.stats.last_rare()))?;
     let kernel = other_kernel(&run.view.contents.last.kernel);
+    let method = if run.view.rule.may_be_sparse() { Method::Sparse(kernel) } else { Method::Definition };
     let mut before = 0;
     for range in ranges {
         let length = range.end - range.start;
         let overall = overall(&mut progress, before, report.checked);
-        let work = recompute::check(run.target(), Method::Sparse(kernel), range, overall)?;
+        let work = recompute::check(run.target(), method, range, overall)?;
         if work.witnessed > 0 || report.kernel.is_none() {
             report.kernel = Some(if work.witnessed > 0 { kernel.name() } else { Method::Definition.name() });
         }
