@@ -120,7 +120,7 @@ fn texts_come_from_pipes_and_standard_input_as_well() {
     let fifo = home.path().join("fifo");
     mknodat(CWD, &fifo, FileType::Fifo, 0o600.into(), 0).unwrap();
     let inputs = ["a b\n", "a b\n", "##\n##\n", "kayles\n"];
-    let results = ["a N 1", "nim-value 1", "nim-value", "1 games, 1 of them new"];
+    let results = ["a N 1", "nim-value 1", "nim-value", "1 game, 1 of them new"];
     for ((arguments, input), result) in TEXTS.into_iter().zip(inputs).zip(results) {
         let file = home.path().join("file");
         std::fs::write(&file, input).unwrap();

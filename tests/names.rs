@@ -345,8 +345,8 @@ fn info_lists_equal_games_of_dawsons_kayles() {
     for expected in [
         "remove 1 token and leave two heaps",
         "0 0 0 1 1 2 0 3 1 1",
-        "earlier by 2: 0.137 (dawson-chess)",
-        "earlier by 1: 0.07 (dawson-kayles)",
+        "2 earlier (their value at n is G(n + 2)): 0.137 (dawson-chess)",
+        "1 earlier (their value at n is G(n + 1)): 0.07 (dawson-kayles)",
         "period 34, preperiod 54 (proved",
         "Winning Ways",
     ] {

@@ -1,6 +1,7 @@
 //! Advice on errors, in the words of the command line: the library states what is wrong and what helps, as data; this
 //! module names the commands and options.
 
+use super::layout::size;
 use grundy::error::{Error, Remedy, RollBackTo};
 use grundy::theory::rule::Rule;
 use std::path::Path;
@@ -41,7 +42,24 @@ fn statement(error: &Error) -> String {
              ({why})",
             path.display()
         ),
+        Error::NoRoom { path, needed, available, .. } => format!(
+            "{}: no room: {} are still to be written, {} are free, {} are missing",
+            path.display(),
+            size(*needed),
+            size(*available),
+            size(needed.saturating_sub(*available))
+        ),
         other => other.to_string(),
+    }
+}
+
+/// Adds to [`Error::Range`] the command that computes more values of the run in `dir`; returns other errors unchanged.
+pub(super) fn of_run(error: Error, dir: &Path) -> anyhow::Error {
+    match error {
+        Error::Range { to, .. } => {
+            anyhow::anyhow!("{error}; '{} --to {to}' computes more", run(None, dir))
+        }
+        other => other.into(),
     }
 }
 
@@ -222,9 +240,14 @@ mod tests {
             "checking the file system of x: this file system cannot free parts of a file, which --keep requires (no); \
              omit --keep, or choose a directory on another file system"
         );
-        let room = |fits, keep| Error::NoRoom { path: "x".into(), needed: 9, available: 4, fits, keep };
-        let text = "x: no room: 9 bytes are still to be written, 4 are free, 5 are missing";
+        let room = |fits, keep| Error::NoRoom { path: "x".into(), needed: 9_000, available: 4_000, fits, keep };
+        let text = "x: no room: 9 kB are still to be written, 4 kB are free, 5 kB are missing";
         assert_eq!(message(&room(None, None)), text);
+        let range = Error::Range { from: 5, to: 7, count: 6 };
+        assert_eq!(
+            of_run(range, Path::new("a b")).to_string(),
+            "the values 5..7 are out of range: only 6 values (0..6) exist; 'grundy run --dir 'a b' --to 7' computes more"
+        );
         assert_eq!(
             message(&room(Some(3), Some(2))),
             format!("{text}; at most --to 3 fits; with --keep 2 the run would fit")

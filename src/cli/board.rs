@@ -29,9 +29,9 @@ const MAX_SHAPE_BYTES: u64 = 16 << 20;
 #[command(after_help = "Example: grundy board remove-square '###/#.#' 2x0..20\n         \
                         grundy board rows-columns diamond:2 cross:3x5\n         \
                         grundy board remove-edge path:0..60 cycle:7 edges:a-b,b-c,c-a graph.dot\n         \
-                        grundy board no-factor 1..20\n\
-                        Prints one line 'position: nim-value V, player W wins' per position; player 1 moves first.\n\
-                        --json: JSON Lines {\"game\",\"position\",\"value\",\"outcome\",\"winner\"}; outcome P or N,\n\
+                        grundy board no-factor 1..20\n\n\
+                        Prints one line 'position: nim-value V, player W wins' per position; player 1 moves first.\n\n\
+                        --json: JSON Lines {\"game\",\"position\",\"value\",\"outcome\",\"winner\"}; outcome P or N, \
                         winner 1 or 2.")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -44,10 +44,10 @@ macro_rules! shapes_help {
         concat!(
             "Example: grundy board ",
             $example,
-            "\n\
-             Positions: rows such as '##./###', MxN (rows x columns), diamond:C, cross:MxN (a row of M and a\n\
-             column of N), where the last number may be a range A..B; or a file of at most 16 MiB with rows of\n\
-             # and . ('-' is standard input)."
+            "\n\n\
+             Positions: rows such as '##./###', MxN (rows x columns), diamond:C, cross:MxN (a row of M and a column \
+             of N), where the last number may be a range A..B; or a file of at most 16 MiB with rows of # and . ('-' \
+             is standard input)."
         )
     };
 }
@@ -61,13 +61,14 @@ enum Game {
     #[command(after_help = shapes_help!("remove-square '###/#.#' 2x0..20"))]
     RemoveSquare(Positions),
     /// Search a simple graph; a move takes two neighbours and all their edges.
-    #[command(after_help = "Example: grundy board remove-edge path:0..60 cycle:7 edges:a-b,b-c,c-a\n\
-                            Positions: path:N, cycle:N, star:N, complete:N with N vertices (or a range of N);\n\
-                            edges:a-b,b-c; or a file of at most 256 MiB, in DOT (graph, '--') or with one edge 'a b'\n\
+    #[command(after_help = "Example: grundy board remove-edge path:0..60 cycle:7 edges:a-b,b-c,c-a\n\n\
+                            Positions: path:N, cycle:N, star:N, complete:N with N vertices (or a range of N); \
+                            edges:a-b,b-c; or a file of at most 256 MiB, in DOT (graph, '--') or with one edge 'a b' \
                             per line ('-' is standard input).")]
     RemoveEdge(Positions),
     /// Search the numbers 1 to N; a move takes one or more numbers of which no proper factor is left.
-    #[command(after_help = "Example: grundy board no-factor 1..20\nPositions: N or a range of N, each at most 64.")]
+    #[command(after_help = "Example: grundy board no-factor 1..20\n\n\
+                            Positions: N or a range of N, each at most 64.")]
     NoFactor(Positions),
 }
 
@@ -78,7 +79,7 @@ struct Positions {
     positions: Vec<String>,
     /// Maximum number of positions in memory; replaces the default limits [default: 2^21 positions, about 1 GiB, some
     /// minutes of search].
-    #[arg(long = "positions", value_name = "N", value_parser = number::positive)]
+    #[arg(long = "positions", value_name = "N", value_parser = number::positive, allow_negative_numbers = true)]
     bound: Option<u64>,
     /// Print JSON Lines.
     #[arg(long)]

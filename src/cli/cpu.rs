@@ -5,7 +5,8 @@ use grundy::kernel::Kernel;
 
 /// Arguments of `grundy cpu`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: grundy cpu\nJSON keys: kernels (best first) threads")]
+#[command(after_help = "Example: grundy cpu\n\n\
+                        JSON keys: kernels (best first) threads")]
 pub(crate) struct Args {
     /// Print one JSON object.
     #[arg(long)]

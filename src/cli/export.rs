@@ -1,10 +1,10 @@
 //! `grundy export`: write the values of a run, or of a game, in another format.
 
 use super::output::Output;
-use super::progress::Meter;
+use super::progress::{Meter, note};
 use super::source::Source;
 use super::values::{COMPUTED, computed, open};
-use super::{Usage, number, parquet_file};
+use super::{Usage, advice, layout, number, parquet_file};
 use anyhow::Result;
 use clap::ValueEnum;
 use grundy::table::digest::DigestChain;
@@ -23,9 +23,9 @@ const USUAL: u64 = 10_001;
 #[command(after_help = "Example: grundy export runs/grundy --format bfile --range 0..200001 -o b002188.txt\n         \
                         grundy export .07 --format bfile --offset -1 --range 1..10002 -o b002187.txt\n         \
                         grundy export runs/grundy --format npy --verify -o values.npy\n         \
-                        grundy export runs/grundy --format parquet -o values.parquet\n\
-                        For a run, checks the journal and reads the table as it is; --verify checks the table first.\n\
-                        The file appears under its name when it is complete. It keeps the mode of the file that it\n\
+                        grundy export runs/grundy --format parquet -o values.parquet\n\n\
+                        For a run, checks the journal and reads the table as it is; --verify checks the table first. \
+                        The file appears under its name when it is complete. It keeps the mode of the file that it \
                         replaces. Files in a run directory are refused.")]
 pub(crate) struct Args {
     /// Game, or run directory (./x is always a directory).
@@ -35,10 +35,11 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     format: Format,
     /// Range of n to write [default: all committed values of a run, the first 10,001 of a game].
-    #[arg(long, value_name = "A..B", value_parser = number::range)]
+    #[arg(long, value_name = "A..B", value_parser = number::range, allow_negative_numbers = true)]
     range: Option<Range<u64>>,
     /// Write n + K instead of n in a b-file; K may be negative.
-    #[arg(long, value_name = "K", default_value = "0", allow_negative_numbers = true)]
+    #[arg(long, value_name = "K", default_value = "0", allow_negative_numbers = true,
+          value_parser = number::offset)]
     offset: i64,
     /// Begin a b-file or a CSV file with lines of '#' that name the program, the command, the game and the digest of the
     /// values.
@@ -93,6 +94,7 @@ pub(crate) fn export(args: &Args, quiet: bool) -> Result<()> {
             output.refuse_files_of(&dir)?;
             let view = open(&dir, args.verify, quiet)?;
             let range = args.range.clone().unwrap_or(0..view.len());
+            view.require(range.start, range.end).map_err(|error| advice::of_run(error, &dir))?;
             let largest = view.contents.last.max_value;
             write_to(&output, &Values { rule: &view.rule, all: &view, largest, range }, args, quiet)
         }
@@ -109,10 +111,10 @@ pub(crate) fn export(args: &Args, quiet: bool) -> Result<()> {
 
 fn write_to(output: &Output, values: &Values<'_>, args: &Args, quiet: bool) -> Result<()> {
     let Range { start, end } = values.range;
-    values.all.require(start, end)?;
     let size = Size::of(values, args);
     output.require_room(size.least)?;
-    tracing::info!("{}: {} values to {}, {}", values.rule, end - start, output.name(), size.in_words());
+    let count = layout::counted(end - start, "values");
+    note(&format!("{}: {count} to {}, {}", values.rule, output.name(), size.in_words()));
     // No progress bar between values on the same terminal.
     let meter = Meter::new(quiet || output.is_stdout() && std::io::stdout().is_terminal());
     meter.begin("exporting", 0, Some(end - start));
@@ -175,12 +177,9 @@ impl Size {
 
     fn in_words(self) -> String {
         let about = if self.least == self.most { "" } else { "at most " };
-        let units = ["kB", "MB", "GB", "TB", "PB", "EB"];
-        // For display only.
-        let scaled = (1..).zip(units).map(|(power, unit)| (self.most as f64 / 1000f64.powi(power), unit));
-        match scaled.take_while(|(amount, _)| *amount >= 1.0).last() {
-            Some((amount, unit)) => format!("{about}{} bytes ({amount:.1} {unit})", self.most),
-            None => format!("{about}{} bytes", self.most),
+        match self.most {
+            most @ 0..1000 => format!("{about}{most} bytes"),
+            most => format!("{about}{most} bytes ({})", layout::size(most)),
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use super::number;
 use super::output::Output;
-use super::progress::Meter;
+use super::progress::{Meter, note};
 use super::signals::{self, Stopped};
-use super::source::Source;
+use super::source::{Source, is_slow};
 use super::values::{COMPUTED, computed_with_space, open};
-use super::{Usage, complain};
+use super::{Usage, advice, complain};
 use anyhow::Result;
 use clap::ValueEnum;
 use grundy::Error;
@@ -19,7 +19,7 @@ use std::io::{IsTerminal, Write};
 use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 
-/// Number of values of a game that are searched without `--range`.
+/// Number of values searched without `--range`.
 const USUAL: u64 = 1 << 20;
 
 /// The same for a game whose values take long or soon exceed 65535: a move leaves three heaps, or the code repeats.
@@ -29,14 +29,14 @@ const USUAL_OF_SLOW: u64 = 1 << 12;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy find runs/grundy --zeros\n         \
                         grundy find grundy --first --range 0..1e7 --format csv -o first.csv\n         \
-                        grundy find runs/grundy --rares --format bfile -o rares.txt\n\
-                        Rows: 'n value' with --zeros, --value, --records and --rares; 'value n' with --first, where '-'\n\
-                        means that the value does not occur; 'value number' with --histogram.\n\
-                        In a b-file, the positions are numbered from 1; --first and --histogram are indexed by the value.\n\
-                        A position n is rare if n is 0, or if G(n) is in the smaller class of the sparse space: nearly\n\
-                        all values are in the other class ('grundy status' states the space of a run). Rare positions\n\
-                        are found among discarded values as well.\n\
-                        For a run, checks the journal and reads the table as it is; --verify checks the table first.")]
+                        grundy find runs/grundy --rares --format bfile -o rares.txt\n\n\
+                        Rows: 'n value' with --zeros, --value, --records and --rares; 'value n' with --first, where \
+                        '-' means that the value does not occur; 'value number' with --histogram. In a b-file, the \
+                        positions are numbered from 1; --first and --histogram are indexed by the value. A position \
+                        n is rare if n is 0, or if G(n) is in the smaller class of the sparse space: nearly all \
+                        values are in the other class ('grundy status' states the space of a run). Rare positions \
+                        are found among discarded values as well. For a run, checks the journal and reads the table \
+                        as it is; --verify checks the table first.")]
 pub(crate) struct Args {
     /// Game, or run directory (./x is always a directory).
     #[arg(value_name = "GAME|DIR")]
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     wanted: Wanted,
     /// Range of n to search [default: all committed values of a run, the first 2^20 of a game, 2^12 if a
     /// move leaves three heaps or the code repeats].
-    #[arg(long, value_name = "A..B", value_parser = number::range)]
+    #[arg(long, value_name = "A..B", value_parser = number::range, allow_negative_numbers = true)]
     range: Option<Range<u64>>,
     /// Format to write.
     #[arg(long, value_enum, default_value = "text")]
@@ -79,7 +79,7 @@ struct Wanted {
     #[arg(long)]
     rares: bool,
     /// Find the positions of a value V, or of the values V to W-1.
-    #[arg(long, value_name = "V[..W]", value_parser = number::range)]
+    #[arg(long, value_name = "V[..W]", value_parser = number::range, allow_negative_numbers = true)]
     value: Option<Range<u64>>,
 }
 
@@ -125,6 +125,11 @@ impl Wanted {
     }
 }
 
+/// Number of values of a game that are searched without `--range`.
+fn usual(rule: &Rule) -> u64 {
+    if is_slow(rule) || rule.largest_heap().is_some() { USUAL_OF_SLOW } else { USUAL }
+}
+
 pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
     let output = args.output.as_deref().map_or_else(|| Ok(Output::stdout()), Output::to)?;
     args.wanted.values()?;
@@ -137,19 +142,22 @@ pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
             let range = args.range.clone().unwrap_or(0..view.len());
             let (from, to, count) = (range.start, range.end, view.len());
             match question {
-                Question::Rare(_) if to > count => return Err(Error::Range { from, to, count }.into()),
-                Question::Rare(_) => {}
-                _ => view.require(from, to)?,
+                Question::Rare(_) if to > count => Err(Error::Range { from, to, count }),
+                Question::Rare(_) => Ok(()),
+                _ => view.require(from, to),
             }
+            .map_err(|error| advice::of_run(error, &dir))?;
             let search = |see: See<'_>, row: Give<'_>| of_run(&view, range.clone(), &question, see, row);
             write(&output, args.format, (&question, &range), search, quiet)
         }
         Source::Game(_) if args.verify => Err(Usage(COMPUTED.into()).into()),
         Source::Game(rule) => {
-            let is_slow = rule.largest_heap().is_some() || (rule.has_splits() && !rule.may_be_sparse());
-            let range = args.range.clone().unwrap_or(0..if is_slow { USUAL_OF_SLOW } else { USUAL });
+            let range = args.range.clone().unwrap_or(0..usual(&rule));
             if rule.is_nim() {
                 return Err(Usage("nim: G(n) = n for all n, so there is nothing to find".into()).into());
+            }
+            if args.wanted.rares && !rule.may_be_sparse() {
+                args.wanted.question(&rule, SparseSpace::NONE)?;
             }
             let (values, space) = computed_with_space(&rule, range.end, quiet)?;
             let question = args.wanted.question(&rule, space)?;
@@ -198,6 +206,9 @@ fn write(
         search(&mut see, &mut |row| table.row(row, out))
     });
     meter.end();
+    if written.is_ok() && !output.is_stdout() {
+        note(&format!("wrote {}", output.name()));
+    }
     if let Some(value) = table.gap {
         complain!("grundy: warning: the value {value} does not occur, so the b-file ends before it");
     }

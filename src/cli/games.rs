@@ -7,10 +7,10 @@ use grundy::theory::names::NAMED_GAMES;
 
 /// Arguments of `grundy games`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: grundy games\n\
-                        Names are compared without case, blanks, hyphens, underscores and apostrophes. All games are\n\
-                        under normal play: the player who cannot move loses.\n\
-                        JSON keys: game aliases mask position last_rare period preperiod about. 'mask' is 0 if no\n\
+#[command(after_help = "Example: grundy games\n\n\
+                        Names are compared without case, blanks, hyphens, underscores and apostrophes. All games are \
+                        under normal play: the player who cannot move loses.\n\n\
+                        JSON keys: game aliases mask position last_rare period preperiod about. 'mask' is 0 if no \
                         sparse space is known; 'last_rare', 'period' and 'preperiod' are null if unknown.")]
 pub(crate) struct Args {
     /// Print JSON Lines, one object per game.

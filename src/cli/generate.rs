@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example: grundy generate completions bash > ~/.local/share/bash-completion/completions/grundy\n         \
-                        grundy generate man > grundy.1"
+                  grundy generate man > grundy.1"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -21,12 +21,14 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Write the man page to stdout, or one page per command to a directory.
+    #[command(after_help = "Example: grundy generate man -o ~/.local/share/man/man1")]
     Man {
         /// Directory for one page per command [default: write only the page of grundy, to stdout].
         #[arg(short, value_name = "DIR")]
         output: Option<PathBuf>,
     },
     /// Write completions for a shell to stdout.
+    #[command(after_help = "Example: grundy generate completions fish > ~/.config/fish/completions/grundy.fish")]
     Completions {
         /// Shell to complete for.
         shell: Shell,

@@ -16,15 +16,15 @@ const MAX_TEXT_BYTES: u64 = 256 << 20;
 /// Arguments of `grundy graph`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy graph game.dot\n         \
-                        grundy graph heap.txt heap.txt --sum 3 5\n\
-                        A file is in DOT (digraph, '->', sets; attributes are ignored; no subgraphs), or each line is\n\
-                        a move 'a b', a chain of moves 'a -> b -> c', or a vertex 'a'; # begins a comment. The player\n\
-                        who cannot move loses.\n\
-                        Prints one line 'vertex outcome value' per vertex: outcome P (the previous player wins, value\n\
-                        0) or N (the next player wins). --sum adds the position in the sum, 'sum outcome value'\n\
-                        (value is the nim-sum), and every winning move, 'move game: vertex -> vertex'.\n\
-                        --json: {\"graphs\":[{\"file\",\"vertices\":[{\"vertex\",\"outcome\",\"value\"}]}],\n\
-                        \"sum\":{\"position\",\"outcome\",\"value\",\"moves\":[{\"game\",\"from\",\"to\"}]}}; sum is\n\
+                        grundy graph heap.txt heap.txt --sum 3 5\n\n\
+                        A file is in DOT (digraph, '->', sets; attributes are ignored; no subgraphs), or each line \
+                        is a move 'a b', a chain of moves 'a -> b -> c', or a vertex 'a'; # begins a comment. The \
+                        player who cannot move loses. Prints one line 'vertex outcome value' per vertex: outcome P \
+                        (the previous player wins, value 0) or N (the next player wins). --sum adds the position in \
+                        the sum, 'sum outcome value' (value is the nim-sum), and every winning move, 'move game: \
+                        vertex -> vertex'.\n\n\
+                        --json: {\"graphs\":[{\"file\",\"vertices\":[{\"vertex\",\"outcome\",\"value\"}]}], \
+                        \"sum\":{\"position\",\"outcome\",\"value\",\"moves\":[{\"game\",\"from\",\"to\"}]}}; sum is \
                         null without --sum, games are numbered from 1.")]
 pub(crate) struct Args {
     /// Files with one graph each, of at most 256 MiB, 2^21 vertices and 2^22 edges; '-' is standard input.

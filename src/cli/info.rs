@@ -18,15 +18,15 @@ const SHOWN: usize = 20;
 /// Arguments of `grundy info`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy info kayles\n         \
-                        grundy info .07 --json\n\
-                        Knows the named games, the octal games of up to three digits, and the games that have the\n\
-                        same sequence as one of these by a theorem (src/theory/standard_form.rs). 'grundy period'\n\
-                        searches the period of any game, and proves it.\n\
-                        JSON keys: game aliases about moves values standard_form shift equivalent mask position\n\
-                        last_rare space_source period preperiod searched period_source. G(n) = H(n - shift), where H\n\
-                        is the sequence of the game 'standard_form'; 'equivalent' lists the known games with the same\n\
-                        standard form, each with its shift. 'mask' is 0 if no sparse space is known. 'searched' is\n\
-                        the number of first values in which no period shows. What is unknown is null.")]
+                        grundy info .07 --json\n\n\
+                        Knows the named games, the octal games of up to three digits, and the games that have the \
+                        same sequence as one of these by a theorem (src/theory/standard_form.rs). 'grundy period' \
+                        searches the period of any game, and proves it.\n\n\
+                        JSON keys: game aliases about moves values standard_form shift equivalent mask position \
+                        last_rare space_source period preperiod searched period_source. G(n) = H(n - shift), where H \
+                        is the sequence of the game 'standard_form'; 'equivalent' lists the known games with the \
+                        same standard form, each with its shift. 'mask' is 0 if no sparse space is known. 'searched' \
+                        is the number of first values in which no period shows. What is unknown is null.")]
 pub(crate) struct Args {
     /// Game to describe.
     #[arg(value_parser = advice::rule)]
@@ -125,8 +125,8 @@ fn same_sequence(facts: &Facts<'_>, form: &StandardForm) -> Vec<(&'static str, S
         let names: Vec<String> = group.iter().map(|other| with_name(&other.rule)).collect();
         let shifted = match (group[0].shift, form.shift) {
             (a, b) if a == b => "the same values",
-            (a, b) if a > b => &format!("later by {}", a - b),
-            (a, b) => &format!("earlier by {}", b - a),
+            (a, b) if a > b => &format!("{0} later (their value at n is G(n - {0}))", a - b),
+            (a, b) => &format!("{0} earlier (their value at n is G(n + {0}))", b - a),
         };
         format!("{shifted}: {}", names.join(", "))
     };

@@ -1,13 +1,18 @@
-//! Layout of texts for people: labelled paragraphs, tables and times within 80 columns.
+//! Layout of texts for people: labelled paragraphs, tables, times and sizes.
 //!
 //! Lines are broken between words only, so a word or number that is longer than a line extends beyond it.
 
 use super::colour::{LABEL, painted};
+use indicatif::HumanCount;
+use std::os::fd::AsFd;
 use std::time::Duration;
 use textwrap::{Options, WordSeparator, WordSplitter};
 
-/// Maximum number of columns of a line.
+/// Number of columns of a line, unless stdout is a terminal.
 const WIDTH: usize = 80;
+
+/// Minimum and maximum number of columns of a line on a terminal.
+const TERMINAL: (usize, usize) = (40, 100);
 
 /// Number of columns of the labels before paragraphs.
 const LABELS: usize = 16;
@@ -21,26 +26,66 @@ pub(super) fn paragraph(label: &str, text: &str) -> String {
 
 /// A text whose first line begins with `first`, and whose other lines begin after `indent` columns.
 pub(super) fn filled(text: &str, first: &str, indent: usize) -> String {
-    let indent = " ".repeat(indent);
-    let options = Options::new(WIDTH).initial_indent(first).subsequent_indent(&indent).break_words(false);
-    let options = options.word_separator(WordSeparator::AsciiSpace).word_splitter(WordSplitter::NoHyphenation);
-    textwrap::fill(text, options) + "\n"
+    lines(text, first, indent, width_of(std::io::stdout())) + "\n"
 }
 
-/// A duration in its two largest units: `40 s`, `2 h 4 min`, `3 d 4 h`.
+/// A text in lines of at most `width` columns, whose first line begins with `first`, and whose other lines begin after
+/// `indent` columns.
+pub(super) fn lines(text: &str, first: &str, indent: usize, width: usize) -> String {
+    let indent = " ".repeat(indent);
+    let options = Options::new(width).initial_indent(first).subsequent_indent(&indent).break_words(false);
+    let options = options.word_separator(WordSeparator::AsciiSpace).word_splitter(WordSplitter::NoHyphenation);
+    textwrap::fill(text, options)
+}
+
+/// Number of columns for texts on `stream`.
+fn width_of(stream: impl AsFd) -> usize {
+    terminal_size::terminal_size_of(stream)
+        .map_or(WIDTH, |(width, _)| usize::from(width.0).clamp(TERMINAL.0, TERMINAL.1))
+}
+
+/// A duration in its two largest units: `40s`, `2h 4m`, `3d 4h`.
 pub(super) fn duration(time: Duration) -> String {
     let seconds = time.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
     let two = |large: u64, unit: &str, small: u64, smaller: &str| match small {
-        0 => format!("{large} {unit}"),
-        small => format!("{large} {unit} {small} {smaller}"),
+        0 => format!("{large}{unit}"),
+        small => format!("{large}{unit} {small}{smaller}"),
     };
     match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => two(minutes, "min", seconds % 60, "s"),
-        3600..86400 => two(hours, "h", minutes % 60, "min"),
+        0..60 => format!("{seconds}s"),
+        60..3600 => two(minutes, "m", seconds % 60, "s"),
+        3600..86400 => two(hours, "h", minutes % 60, "m"),
         _ => two(days, "d", hours % 24, "h"),
     }
+}
+
+/// A number of bytes, of three significant digits: `200 B`, `1.25 GB`.
+pub(super) fn size(bytes: u64) -> String {
+    let number = scaled(bytes as f64, " ");
+    if number.contains(' ') { number + "B" } else { number + " B" }
+}
+
+/// Three significant digits and an SI prefix: `62.3M`, or `971 M` with a blank as `gap`.
+pub(super) fn scaled(number: f64, gap: &str) -> String {
+    if number < 999.5 {
+        return format!("{number:.0}{}", gap.trim_end());
+    }
+    let (mut scaled, mut prefixes) = (number / 1000.0, ["k", "M", "G", "T", "P", "E"].into_iter());
+    let mut prefix = prefixes.next();
+    while scaled >= 999.5 {
+        (scaled, prefix) = (scaled / 1000.0, prefixes.next());
+    }
+    let decimals = if scaled < 9.995 { 2 } else { usize::from(scaled < 99.95) };
+    let digits = format!("{scaled:.decimals$}");
+    let digits = if decimals > 0 { digits.trim_end_matches('0').trim_end_matches('.') } else { &digits };
+    format!("{digits}{gap}{}", prefix.unwrap_or("×10^21"))
+}
+
+/// `1 thread`, `2 threads`, `1,000 values`: a number and what it counts, named in the plural.
+pub(super) fn counted(number: u64, plural: &str) -> String {
+    let singular = plural.strip_suffix('s').unwrap_or(plural);
+    format!("{} {}", HumanCount(number), if number == 1 { singular } else { plural })
 }
 
 #[cfg(test)]
@@ -50,12 +95,28 @@ mod tests {
     #[test]
     fn durations_have_at_most_two_units() {
         let text = |seconds| duration(Duration::from_secs(seconds));
-        let expected =
-            [(0, "0 s"), (59, "59 s"), (60, "1 min"), (61, "1 min 1 s"), (7479, "2 h 4 min"), (273_600, "3 d 4 h")];
+        let expected = [(0, "0s"), (59, "59s"), (60, "1m"), (61, "1m 1s"), (7479, "2h 4m"), (273_600, "3d 4h")];
         for (seconds, words) in expected {
             assert_eq!(text(seconds), words);
         }
-        assert_eq!((text(7200).as_str(), text(86400).as_str()), ("2 h", "1 d"));
+        assert_eq!((text(7200).as_str(), text(86400).as_str()), ("2h", "1d"));
+    }
+
+    #[test]
+    fn sizes_have_three_significant_digits() {
+        assert_eq!([0, 200, 1000, 101_048_576].map(size), ["0 B", "200 B", "1 kB", "101 MB"]);
+    }
+
+    #[test]
+    fn scaled_numbers_have_three_significant_digits() {
+        let all = [0.0, 999.0, 999.6, 1000.0, 9994.0, 9996.0, 62_259_200.0, 999_600.0, 971e6, 1.8e19];
+        let texts = ["0", "999", "1k", "1k", "9.99k", "10k", "62.3M", "1M", "971M", "18E"];
+        assert_eq!(all.map(|number| scaled(number, "")), texts);
+    }
+
+    #[test]
+    fn one_is_counted_in_the_singular() {
+        assert_eq!([0, 1, 1000].map(|n| counted(n, "values")), ["0 values", "1 value", "1,000 values"]);
     }
 
     #[test]

@@ -53,11 +53,12 @@ use std::process::ExitCode;
     version = version::short(),
     long_version = version::long(),
     arg_required_else_help = true,
-    after_help = "Games: 'grundy', 'grundy:d=2', names from 'grundy games', octal and hexadecimal codes ('.77', '4.3',\n\
-                  '.8F'), codes that repeat ('4.(3)'), 'sub:1,4,10' (take 1, 4 or 10), 'allbut:1,4' (all but these).\n\
-                  Numbers: 1e9, 2^35, 3*2^24, 10M (= 10^7), 10_000_000.\n\
-                  Ranges: A..B (half open: A to B-1), or a single number.\n\n\
-                  Example: grundy run grundy --to 1e8"
+    after_help = "Example: grundy run grundy --to 1e8\n\n\
+                  Games: 'grundy', 'grundy:d=2', names from 'grundy games', octal and hexadecimal codes ('.77', \
+                  '4.3', '.8F'), codes that repeat ('4.(3)'), 'sub:1,4,10' (take 1, 4 or 10), 'allbut:1,4' (all but \
+                  these).\n\n\
+                  Numbers: 1e9, 2^35, 3*2^24, 10M (= 10^7), 10_000_000.\n\n\
+                  Ranges: A..B (half open: A to B-1), or a single number."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -160,6 +161,15 @@ impl Compute {
     /// Number of threads; 0 means one per core.
     fn threads(self) -> usize {
         self.threads.map_or(0, usize::from)
+    }
+
+    /// The options as words of a command line; `None` if all are left to their defaults.
+    fn words(self) -> Option<String> {
+        let threads = self.threads.map(|threads| format!("--threads {threads}"));
+        let kernel = self.kernel.to_possible_value().filter(|_| self.kernel != KernelChoice::Auto);
+        let kernel = kernel.map(|kernel| format!("--kernel {}", kernel.get_name()));
+        let words: Vec<String> = threads.into_iter().chain(kernel).collect();
+        (!words.is_empty()).then(|| words.join(" "))
     }
 }
 

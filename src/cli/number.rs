@@ -6,6 +6,9 @@ use std::time::Duration;
 /// The error text for numbers from 2^64 on.
 const TOO_LARGE: &str = "numbers must be less than 2^64";
 
+/// Maximum duration of a command: a thousand years.
+const LONGEST: Duration = Duration::from_secs(1000 * 31_557_600);
+
 /// Why a text is not a number.
 enum Wrong {
     /// The text is malformed, or its value is not whole.
@@ -93,9 +96,12 @@ pub(crate) fn positive(text: &str) -> Result<u64, String> {
 /// Parses a half-open range `A..B`, or a single number N as N..N+1.
 pub(crate) fn range(text: &str) -> Result<Range<u64>, String> {
     let Some((from, to)) = text.split_once("..") else {
-        let n = number(text)?;
+        let n = number(text).map_err(|why| format!("{why}, and ranges as 0..20 (0 to 19)"))?;
         return Ok(n..n.checked_add(1).ok_or(TOO_LARGE)?);
     };
+    if from.is_empty() || to.is_empty() || to.starts_with('=') {
+        return Err("a range needs both ends; write 0..20 for 0 to 19".to_owned());
+    }
     let (from, to) = (number(from)?, number(to)?);
     if from >= to {
         return Err(format!("the range {from}..{to} is empty; write half-open ranges A..B with A less than B"));
@@ -103,10 +109,19 @@ pub(crate) fn range(text: &str) -> Result<Range<u64>, String> {
     Ok(from..to)
 }
 
+/// Parses a number that is added to each n, such as -1.
+pub(crate) fn offset(text: &str) -> Result<i64, String> {
+    let (sign, size) = text.strip_prefix('-').map_or((1, text), |size| (-1, size));
+    let size = i64::try_from(number(size)?).map_err(|_| "offsets must be between -2^63 and 2^63".to_owned())?;
+    Ok(sign * size)
+}
+
 /// Parses a duration of more than 0, such as `90s`, `10m`, `8h`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(duration) if duration.is_zero() => Err("must be more than 0".to_owned()),
+        Ok(duration) if duration > LONGEST => Err("must be at most 1000 years".to_owned()),
+        Err(humantime::DurationError::NumberOverflow) => Err("must be at most 1000 years".to_owned()),
         Ok(duration) => Ok(duration),
         Err(error) => Err(format!("{error}; write durations as 90s, 10m, 8h or 2days")),
     }
@@ -120,6 +135,9 @@ mod tests {
     fn durations_have_units_and_are_positive() {
         assert_eq!(duration("8h"), Ok(Duration::from_secs(8 * 3600)));
         assert_eq!(duration("1h30m"), Ok(Duration::from_secs(90 * 60)));
+        for long in ["1001years", "100000000000000d", "99999999999999999999999s"] {
+            assert_eq!(duration(long), Err("must be at most 1000 years".to_owned()), "{long}");
+        }
         for wrong in ["", "8", "0s", "h", "-1h", "1x"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
@@ -209,6 +227,17 @@ mod tests {
         for text in ["5..5", "6..5", "..5", "5..", "a..b", "18446744073709551615"] {
             assert!(range(text).is_err(), "{text}");
         }
-        assert!(positive("0").is_err());
+        for text in ["..5", "5..", "0-5", "0..=5", "a"] {
+            assert!(range(text).unwrap_err().contains("0..20"), "{text}");
+        }
+    }
+
+    #[test]
+    fn offsets_are_exact_or_refused() {
+        assert_eq!([offset("-1"), offset("1e3"), offset("0")], [Ok(-1), Ok(1000), Ok(0)]);
+        assert_eq!(offset("-9223372036854775807"), Ok(-i64::MAX));
+        for text in ["2^63", "-2^63", "x", "--1", "1.5"] {
+            assert!(offset(text).is_err(), "{text}");
+        }
     }
 }

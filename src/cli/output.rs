@@ -5,6 +5,7 @@
 //! must contain nothing but the run; directories; and block devices. Pipes, sockets and character devices
 //! (`/dev/stdout`, `>(command)`) are opened and written directly, and `-` is stdout.
 
+use super::layout::size;
 use super::signals::{self, Stopped};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{Access, AtFlags, CWD, accessat, statvfs};
@@ -163,9 +164,11 @@ impl Output {
         let free = blocks.saturating_mul(stat.f_frsize);
         if bytes > free {
             bail!(
-                "writing {}: no room: at least {bytes} bytes are needed, {free} are free; choose another file \
-                 system or a smaller --range",
-                self.typed.display()
+                "writing {}: no room: at least {} are needed, {} are free; choose another file system or a smaller \
+                 --range",
+                self.typed.display(),
+                size(bytes),
+                size(free)
             );
         }
         Ok(())

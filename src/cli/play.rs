@@ -25,23 +25,24 @@ const SHOWN: u64 = 20;
                         grundy play grundy 17 10 4\n         \
                         grundy play kayles:12 nim:5 grundy:d=2:100\n         \
                         grundy play runs/grundy 1e9 1000\n         \
-                        grundy play --table 8\n\
-                        GAME is a game of 'grundy games', an octal code, or a run directory (./x is always one).\n\
-                        Heaps of 2^28 and more need a run directory, except in nim. The player who cannot move loses.\n\
-                        For a run, checks the journal and reads the table as it is; --verify checks the table first.\n\
-                        Prints the nim-value and winning moves: 'heap 3: 25 -> 10 (take 15)', 'heap 1: 17 -> 5 + 12'.\n\
-                        '*1' after '->' is a component of nim-value 1 that the move leaves beside the heaps: in\n\
-                        remove-a-square, the other cell of a column. To play on, enter it as the heap 'nim:1'.\n\
-                        JSON keys: value lost heaps moves. A heap has game (a directory as it was typed), size and\n\
-                        value; a move has heap (from 1), from, to (the heaps left), take and constant (the 1 of '*1',\n\
-                        else 0).\n\
+                        grundy play --table 8\n\n\
+                        GAME is a game of 'grundy games', an octal code, or a run directory (./x is always one). \
+                        Heaps of 2^28 and more need a run directory, except in nim. The player who cannot move \
+                        loses. For a run, checks the journal and reads the table as it is; --verify checks the table \
+                        first. Prints the nim-value and winning moves: 'heap 3: 25 -> 10 (take 15)', 'heap 1: 17 -> \
+                        5 + 12'. '*1' after '->' is a component of nim-value 1 that the move leaves beside the \
+                        heaps: in remove-a-square, the other cell of a column. To play on, enter it as the heap \
+                        'nim:1'.\n\n\
+                        JSON keys: value lost heaps moves. A heap has game (a directory as it was typed), size and \
+                        value; a move has heap (from 1), from, to (the heaps left), take and constant (the 1 of \
+                        '*1', else 0).\n\n\
                         With --table, JSON Lines, one object per row: {\"row\":0,\"values\":[0,1,2]}.")]
 pub(crate) struct Args {
     /// Position to evaluate: GAME HEAP HEAP … for one game, or GAME:HEAP GAME:HEAP …
     #[arg(value_name = "GAME|HEAP|GAME:HEAP", required_unless_present = "table", conflicts_with = "table")]
     position: Vec<String>,
     /// Print the nim-addition table of 0 to N-1.
-    #[arg(long, value_name = "N", value_parser = number::positive)]
+    #[arg(long, value_name = "N", value_parser = number::positive, allow_negative_numbers = true)]
     table: Option<u64>,
     /// Print all winning moves, not only the first 20 (with --json, all are printed anyway).
     #[arg(long, conflicts_with = "table")]

@@ -14,13 +14,13 @@ const MAX_VALUES: u64 = 1 << 28;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy rectangle 17 23\n         \
                         grundy rectangle 5 8 13 --min-difference 2 --direct\n         \
-                        grundy rectangle --table 20x20\n\
-                        By the theorem (G. Schrage, 1983), the value of a bar is 0 if all its sides have the value 0;\n\
-                        the nonzero value if exactly one side has one; and 1 if two or more have one. For sides of\n\
-                        2^28 and more, compute a table with 'grundy run', print the values of the sides with 'grundy\n\
-                        values', and apply the theorem.\n\
-                        JSON keys: sides min_difference side_values value method ('theorem' or 'direct'). With\n\
-                        --table, JSON Lines, one object per row: {\"row\":1,\"values\":[0,0,1]}, with the values of\n\
+                        grundy rectangle --table 20x20\n\n\
+                        By the theorem (G. Schrage, 1983), the value of a bar is 0 if all its sides have the value \
+                        0; the nonzero value if exactly one side has one; and 1 if two or more have one. For sides \
+                        of 2^28 and more, compute a table with 'grundy run', print the values of the sides with \
+                        'grundy values', and apply the theorem.\n\n\
+                        JSON keys: sides min_difference side_values value method ('theorem' or 'direct'). With \
+                        --table, JSON Lines, one object per row: {\"row\":1,\"values\":[0,0,1]}, with the values of \
                         columns 1, 2, …")]
 pub(crate) struct Args {
     /// Sides of the bar, in any number of dimensions; '5x8' is the same as '5 8'.
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MxN", value_parser = table)]
     table: Option<(u64, u64)>,
     /// Minimum difference between the parts of a broken side; 0 allows equal halves.
-    #[arg(long, value_name = "D", default_value = "1", value_parser = number::number)]
+    #[arg(long, value_name = "D", default_value = "1", value_parser = number::number, allow_negative_numbers = true)]
     min_difference: u64,
     /// Compute by recursion over all smaller bars instead of by the theorem; for sides up to about 1000.
     #[arg(long)]

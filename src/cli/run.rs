@@ -2,6 +2,7 @@
 
 use super::advice;
 use super::deadline::Deadline;
+use super::layout::counted;
 use super::number;
 use super::progress::Meter;
 use super::{Compute, default_directory};
@@ -10,29 +11,31 @@ use clap::ValueEnum;
 use grundy::run::{Outcome, Progress, Run};
 use grundy::table::Width;
 use grundy::theory::rule::Rule;
+use indicatif::HumanCount;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Arguments of `grundy run`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy run grundy --to 1e8\n\
-                        Ctrl-C (INT), TERM or HUP stops the run after a commit; the same command resumes it. USR1 and\n\
-                        USR2 are ignored.\n\n\
-                        Example with less disk space: grundy run grundy --to 1e11 --keep 1G\n\
-                        keeps the first 2^26 values and at least the last 10^9, and frees the others permanently.")]
+                        Example with less disk space: grundy run grundy --to 1e11 --keep 1G\n\n\
+                        Ctrl-C (INT), TERM or HUP stops the run after a commit; the same command resumes it. USR1 \
+                        and USR2 are ignored.\n\n\
+                        --keep 1G keeps the first 2^26 values and at least the last 10^9, and frees the others \
+                        permanently.")]
 pub(crate) struct Args {
     /// Game to compute [default: the directory's game, else Grundy's game].
     #[arg(value_parser = advice::rule)]
     game: Option<Rule>,
     /// Number of values to compute, G(0) to G(N-1) [default: continue until stopped].
-    #[arg(long, value_name = "N", value_parser = number::positive)]
+    #[arg(long, value_name = "N", value_parser = number::positive, allow_negative_numbers = true)]
     pub(super) to: Option<u64>,
     /// Run directory [default: runs/GAME].
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Keep the first 2^26 values and at least the last SIZE values, and free the others permanently [default: that of
     /// the run that is resumed, else keep all]. Refused when the solver needs more than the last SIZE values.
-    #[arg(long, value_name = "SIZE", value_parser = number::positive)]
+    #[arg(long, value_name = "SIZE", value_parser = number::positive, allow_negative_numbers = true)]
     keep: Option<u64>,
     #[command(flatten)]
     compute: Compute,
@@ -41,7 +44,7 @@ pub(crate) struct Args {
     /// Bytes per value in a new table.
     #[arg(long, value_enum, default_value = "auto")]
     width: WidthChoice,
-    /// Roll back to the last valid record if the run is damaged.
+    /// If the run is damaged, roll back to the last valid record before continuing.
     #[arg(long)]
     rollback: bool,
     /// Print one JSON object at the end, as 'status --json'.
@@ -75,7 +78,8 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     let outcome = outcome?;
     let printed = if args.json { super::status::object(&dir) } else { summary(&outcome, &dir) };
     if outcome.stopped {
-        super::complain!("stopped; to resume: {}", resume_command(&outcome.rule, &dir, args.to));
+        let command = [Some(resume_command(&outcome.rule, &dir, args.to)), args.compute.words(), args.deadline.words()];
+        super::complain!("stopped; to resume: {}", command.into_iter().flatten().collect::<Vec<String>>().join(" "));
         return Ok(ExitCode::from(130));
     }
     printed?;
@@ -85,14 +89,14 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
 /// Prints what a run contains now.
 fn summary(outcome: &Outcome, dir: &Path) -> Result<()> {
     let Progress { count, max_value, max_at, rares, last_rare, .. } = outcome.progress;
-    // Without a sparse space every position counts as rare.
-    let rare =
-        if rares == count { String::new() } else { format!(" {rares} rare positions, the last at {last_rare};") };
-    let (rule, dir, computed) = (&outcome.rule, dir.display(), outcome.computed);
-    super::output::print(|out| {
-        let values = format!("{rule}: {count} values in {dir} ({computed} new)");
-        Ok(writeln!(out, "{values};{rare} largest value {max_value} at {max_at}")?)
-    })
+    let [last_rare, max_at, computed] = [last_rare, max_at, outcome.computed].map(HumanCount);
+    let rare = match rares {
+        // Without a sparse space every position counts as rare.
+        all if all == count => String::new(),
+        _ => format!(" {}, the last at {last_rare};", counted(rares, "rare positions")),
+    };
+    let values = format!("{}: {} in {} ({computed} new)", outcome.rule, counted(count, "values"), dir.display());
+    super::output::print(|out| Ok(writeln!(out, "{values};{rare} largest value {max_value} at {max_at}")?))
 }
 
 /// The run that the arguments describe.

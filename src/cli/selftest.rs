@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 /// Arguments of `grundy selftest`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: grundy selftest\n\
-                        Takes about 10 to 20 seconds and writes below TMPDIR. Exit status 3 if a check fails.\n\
+#[command(after_help = "Example: grundy selftest\n\n\
+                        Takes about 10 to 20 seconds and writes below TMPDIR. Exit status 3 if a check fails.\n\n\
                         JSON keys: ok checks. Each element of 'checks' has name ok said milliseconds")]
 pub(crate) struct Args {
     /// Print one JSON object.

@@ -43,6 +43,11 @@ impl Source {
     }
 }
 
+/// Whether the values of the game take long: a move leaves three heaps, or two in a game whose code repeats.
+pub(super) fn is_slow(rule: &Rule) -> bool {
+    rule.has_splits() && !rule.may_be_sparse()
+}
+
 /// The kinds of input that a command accepts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {

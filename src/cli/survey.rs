@@ -3,18 +3,20 @@
 use super::advice::message;
 use super::deadline::Deadline;
 use super::input::{called, read_text};
+use super::layout::counted;
 use super::number;
-use super::progress::{Meter, number_of_threads};
+use super::progress::Meter;
 use super::signals::stop_flag;
 use super::source::printable;
 use super::{Compute, Usage};
 use anyhow::Result;
 use clap::ValueEnum;
 use grundy::error::Kind;
+use grundy::period::Status;
 use grundy::survey::{self, Failure, Games, Means, Missing, Outcome, Plan, Record};
 use grundy::theory::rule::Rule;
 use indicatif::HumanCount;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,16 +31,16 @@ const MAX_LISTED: usize = 20;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy survey --digits 2 -o octal2\n         \
                         grundy survey games.txt --to 2^22 --shard 0/4 -o shard0\n         \
-                        grundy merge shard0 shard1 shard2 shard3\n\
-                        Writes one record per game (CODE.json), the tables survey.csv and survey.md, and survey.plan,\n\
-                        which lists the expected games. The values of games with the same sequence are computed once.\n\
-                        Games without a sparse space, whose values need all pairs, are examined up to an eighth of\n\
-                        --to; a game with an observed period is examined up to four times --to if that could prove\n\
-                        it. The same command, or one with a larger --to or --time-limit, continues a survey; the\n\
-                        values of games that take long are saved every ten minutes and when it is stopped, but\n\
-                        a game that --time-limit ended is computed from the beginning under a longer limit. A\n\
-                        directory with other files or another survey is refused; exit status 75 means that another\n\
-                        process is using the directory.")]
+                        grundy merge shard0 shard1 shard2 shard3\n\n\
+                        Writes one record per game (CODE.json), the tables survey.csv and survey.md, and \
+                        survey.plan, which lists the expected games. The values of games with the same sequence are \
+                        computed once. Games without a sparse space, whose values need all pairs, are examined up to \
+                        an eighth of --to; a game with an observed period is examined up to four times --to if that \
+                        could prove it. The same command, or one with a larger --to or --time-limit, continues a \
+                        survey; the values of games that take long are saved every ten minutes and when it is \
+                        stopped, but a game that --time-limit ended is computed from the beginning under a longer \
+                        limit. A directory with other files or another survey is refused; exit status 75 means that \
+                        another process is using the directory.")]
 pub(crate) struct SurveyArgs {
     /// File with one game per line, at most 64 MiB; # begins a comment, '-' is standard input.
     #[arg(value_name = "GAMES-FILE", required_unless_present = "digits", conflicts_with = "digits")]
@@ -50,11 +52,12 @@ pub(crate) struct SurveyArgs {
     #[arg(long, value_name = "I/N", value_parser = shard, default_value = "0/1")]
     shard: (u64, u64),
     /// Number of values of each game to examine.
-    #[arg(long, value_name = "N", default_value = "2^20", value_parser = number::positive)]
+    #[arg(long, value_name = "N", default_value = "2^20", value_parser = number::positive,
+          allow_negative_numbers = true)]
     to: u64,
     /// End the search of a game before a step that would exceed this computing time, as estimated from the steps before
     /// [default: no limit].
-    #[arg(long, value_name = "SECONDS", value_parser = number::positive)]
+    #[arg(long, value_name = "SECONDS", value_parser = number::positive, allow_negative_numbers = true)]
     time_limit: Option<u64>,
     /// Directory for the records; it must be new, empty, or the directory of the same survey.
     #[arg(short, value_name = "DIR")]
@@ -70,11 +73,11 @@ pub(crate) struct SurveyArgs {
 
 /// Arguments of `grundy merge`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: grundy merge shard0 shard1 --format csv -o table.csv\n\
-                        Of two records of one game, merge takes the proved one, else the one with more values; it\n\
-                        refuses records that contradict each other with exit status 3.\n\
-                        The plans in the directories list the expected games. If results are missing, merge lists\n\
-                        them on stderr, writes no table, and exits with status 4.")]
+#[command(after_help = "Example: grundy merge shard0 shard1 --format csv -o table.csv\n\n\
+                        Of two records of one game, merge takes the proved one, else the one with more values; it \
+                        refuses records that contradict each other with exit status 3. The plans in the directories \
+                        list the expected games. If results are missing, merge lists them on stderr, writes no \
+                        table, and exits with status 4.")]
 pub(crate) struct MergeArgs {
     /// Survey directories.
     #[arg(required = true, value_name = "DIR")]
@@ -170,7 +173,7 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
             return meter.at(done as u64);
         }
         let [count, of, to] = [done as u64, games, args.to].map(HumanCount);
-        let (dir, method, threads) = (printable(&args.output), method.name(), number_of_threads(threads));
+        let (dir, method, threads) = (printable(&args.output), method.name(), counted(threads as u64, "threads"));
         meter.introduce(format!("survey {dir}: {count} of {of} games done, {to} values each ({method}, {threads})"));
         meter.begin_counting("games", "survey", done as u64, Some(games));
     });
@@ -181,22 +184,32 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
         let text = format.text(records.values())?;
         super::output::whole_file(&args.output.join(name), |out| Ok(out.write_all(text.as_bytes())?))?;
     }
-    let proved = records.values().filter(|r| r.status == grundy::period::Status::Proved).count();
+    let (dir, new) = (args.output.display(), outcome.completed);
     super::output::print(|out| {
         if args.json {
             return Ok(out.write_all(Format::Jsonl.text(records.values())?.as_bytes())?);
         }
-        writeln!(
-            out,
-            "{}: {} games, {} of them new; {proved} periods proved; tables: survey.md and survey.csv",
-            args.output.display(),
-            records.len(),
-            outcome.completed
-        )?;
+        let games = counted(records.len() as u64, "games");
+        writeln!(out, "{dir}: {games}, {new} of them new; {}; tables: survey.md and survey.csv", result(&records))?;
         Ok(())
     })?;
     warn_of_limited(records.values());
     Ok(ending(&outcome))
+}
+
+/// The numbers of games by the result of their search.
+fn result(records: &BTreeMap<(bool, String), Record>) -> String {
+    let of = |status| records.values().filter(move |record| record.status == status);
+    let [proved, observed, none] =
+        [Status::Proved, Status::Observed, Status::None].map(|status| HumanCount(of(status).count() as u64));
+    let mut text = format!("{proved} periods proved");
+    if of(Status::Observed).next().is_some() {
+        text += &format!(", {observed} observed");
+    }
+    if let Some(least) = of(Status::None).map(|record| record.checked_through).min() {
+        text += &format!(", {none} not found in {} or more", counted(least, "values"));
+    }
+    text
 }
 
 /// Reports failures and a stop; returns the exit status.
@@ -222,7 +235,8 @@ fn warn_of_limited<'a>(records: impl Iterator<Item = &'a Record>) {
     if let Some(Record { game, checked_through, .. }) = limited.iter().min_by_key(|record| record.checked_through) {
         let count = limited.len();
         super::complain!(
-            "grundy: warning: games ended by the time limit: {count}; the earliest, {game}, after {checked_through} values"
+            "grundy: warning: games ended by the time limit: {count}; the earliest, {game}, after {}",
+            counted(*checked_through, "values")
         );
     }
 }

@@ -12,17 +12,17 @@ use std::path::PathBuf;
 /// Arguments of `grundy tune`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy tune grundy --range 0..301 -o grundy.mid\n         \
-                        grundy tune .6 -o waltz.mid\n\
-                        The values are white keys: 0 is middle C, 1 is D, 2 is E. Values above 39, the highest white\n\
-                        key of MIDI, are folded by octaves into the seven highest white keys.\n\
-                        --json: {\"game\",\"from\",\"to\",\"notes\",\"folded\",\"tempo\",\"bar\",\"file\"}; from..to\n\
+                        grundy tune .6 -o waltz.mid\n\n\
+                        The values are white keys: 0 is middle C, 1 is D, 2 is E. Values above 39, the highest white \
+                        key of MIDI, are folded by octaves into the seven highest white keys.\n\n\
+                        --json: {\"game\",\"from\",\"to\",\"notes\",\"folded\",\"tempo\",\"bar\",\"file\"}; from..to \
                         is half open, folded is the number of folded notes.")]
 pub(crate) struct Args {
     /// Game whose values are played.
     #[arg(value_parser = advice::rule, value_name = "GAME", default_value = "grundy")]
     game: Rule,
     /// Range of n to play [default: 0..301 as by Guy; 1..301 for .6].
-    #[arg(long, value_name = "A..B", value_parser = number::range)]
+    #[arg(long, value_name = "A..B", value_parser = number::range, allow_negative_numbers = true)]
     range: Option<Range<u64>>,
     /// MIDI file to write; '-' writes the file to stdout and the summary to stderr.
     #[arg(short, value_name = "FILE")]

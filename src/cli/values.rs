@@ -3,7 +3,7 @@
 use super::number;
 use super::progress::{Meter, means};
 use super::source::Source;
-use super::{KernelChoice, Usage};
+use super::{KernelChoice, Usage, advice};
 use anyhow::Result;
 use grundy::Error;
 use grundy::run::RunReader;
@@ -26,14 +26,14 @@ const MAX_VALUES: u64 = 1 << 32;
 #[command(after_help = "Example: grundy values kayles\n         \
                         grundy values kayles 0..1000\n         \
                         grundy values runs/grundy 1e6 7250049\n         \
-                        grundy values runs/grundy 0..100 --verify\n\
+                        grundy values runs/grundy 0..100 --verify\n\n\
                         For a run, checks the journal and reads the table as it is; --verify checks the table first.")]
 pub(crate) struct Args {
     /// Game, or run directory (./x is always a directory).
     #[arg(value_name = "GAME|DIR")]
     source: String,
     /// Values to print: half-open ranges A..B of n, or single n [default: the first hundred, in rows of ten].
-    #[arg(value_name = "RANGE", value_parser = number::range)]
+    #[arg(value_name = "RANGE", value_parser = number::range, allow_negative_numbers = true)]
     ranges: Vec<Range<u64>>,
     /// Print JSON Lines: {"n":0,"value":0}
     #[arg(long)]
@@ -48,6 +48,9 @@ pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
     match Source::find(&args.source)? {
         Source::Directory(dir) => {
             let view = open(&dir, args.verify, quiet)?;
+            for range in &args.ranges {
+                view.require(range.start, range.end).map_err(|error| advice::of_run(error, &dir))?;
+            }
             if args.ranges.is_empty() {
                 print_first(&view.values(0..view.len().min(USUAL))?, args.json)
             } else {
@@ -112,9 +115,10 @@ pub(super) fn computed(rule: &Rule, count: u64, quiet: bool) -> Result<Vec<u16>>
 pub(super) fn computed_with_space(rule: &Rule, count: u64, quiet: bool) -> Result<(Vec<u16>, SparseSpace)> {
     if count > MAX_VALUES {
         let text = format!(
-            "{count} values are too many to compute in memory (at most 2^32); 'grundy run {} --to {count}' computes them \
-             on disk",
-            super::advice::quoted(rule.name())
+            "{} values are too many to compute in memory (at most 2^32); 'grundy run {} --to {count}' computes them on \
+             disk",
+            HumanCount(count),
+            advice::quoted(rule.name())
         );
         return Err(Usage(text).into());
     }
@@ -142,9 +146,6 @@ pub(super) fn computed_with_space(rule: &Rule, count: u64, quiet: bool) -> Resul
 
 /// Prints the values of the ranges, one per line.
 fn print<S: Sequence + ?Sized>(values: &S, args: &Args, quiet: bool) -> Result<()> {
-    for range in &args.ranges {
-        values.require(range.start, range.end)?;
-    }
     // No progress between values on the same terminal.
     let meter = Meter::new(quiet || std::io::stdout().is_terminal());
     meter.begin("printing", 0, Some(args.ranges.iter().map(|range| range.end - range.start).sum()));

@@ -1,11 +1,12 @@
 //! `grundy verify`: check a run or a certificate independently of the process that wrote it.
 
+use super::layout::{counted, size};
 use super::period::IN_MEMORY;
-use super::progress::{Meter, number_of_threads};
+use super::progress::Meter;
 use super::signals::stop_flag;
 use super::source::printable;
 use super::temporary::Temporary;
-use super::{KernelChoice, complain, number};
+use super::{KernelChoice, advice, complain, number};
 use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
 use grundy::period::Status;
@@ -14,7 +15,7 @@ use grundy::run::{Run, RunReader};
 use grundy::solver;
 use grundy::theory::rule::Rule;
 use grundy::verify::{self, Report};
-use indicatif::{BinaryBytes, HumanCount};
+use indicatif::HumanCount;
 use std::io::Read;
 use std::ops::Range;
 use std::os::unix::fs::FileTypeExt;
@@ -27,31 +28,31 @@ use std::process::ExitCode;
                         grundy verify runs/grundy --level exclusion\n         \
                         grundy verify runs/grundy --level recompute --range 47e6..49e6\n         \
                         grundy verify runs/grundy --level definition --samples 20\n         \
-                        grundy verify 104.json\n\
-                        Every level uses all cores, needs no write permission, and can check a run while it computes.\n\
-                        A certificate is checked for consistency first. Then the number of values it covers is\n\
-                        printed and each of them is recomputed, in a temporary directory (TMPDIR) if there are more\n\
-                        than 2^28.\n\
-                        Exit status 3 if a check fails.\n\
-                        JSON keys for a run: level from to checked records seed unchecked kernel. 'unchecked' is\n\
-                        null, or the range that cannot be checked because its values were freed; 'kernel' names the\n\
-                        kernel that recomputed the values, or is 'definition', or null.\n\
+                        grundy verify 104.json\n\n\
+                        Every level uses all cores, needs no write permission, and can check a run while it \
+                        computes. A certificate is checked for consistency first. Then the number of values it \
+                        covers is printed and each of them is recomputed, in a temporary directory (TMPDIR) if there \
+                        are more than 2^28.\n\n\
+                        Exit status 3 if a check fails.\n\n\
+                        JSON keys for a run: level from to checked records seed unchecked kernel. 'unchecked' is \
+                        null, or the range that cannot be checked because its values were freed; 'kernel' names the \
+                        kernel that recomputed the values, or is 'definition', or null.\n\n\
                         JSON keys for a certificate: game status period preperiod max_value theorem checked_through")]
 pub(crate) struct Args {
     /// Run directory, or certificate file (written by grundy period --certificate).
     #[arg(value_name = "DIR|CERTIFICATE")]
     dir: PathBuf,
     /// Range of n to check [default: all]. Level digest starts at the segment (2^24 values) that contains A.
-    #[arg(long, value_name = "A..B", value_parser = number::range)]
+    #[arg(long, value_name = "A..B", value_parser = number::range, allow_negative_numbers = true)]
     range: Option<Range<u64>>,
     /// Kind of check [default: digest].
     #[arg(long, value_enum)]
     level: Option<Level>,
     /// Number of values that level definition recomputes besides the first and the last [default: 30].
-    #[arg(long, value_name = "K", value_parser = number::number)]
+    #[arg(long, value_name = "K", value_parser = number::number, allow_negative_numbers = true)]
     samples: Option<u64>,
     /// Seed that selects the sample of level definition [default: 1].
-    #[arg(long, value_name = "S", value_parser = number::number)]
+    #[arg(long, value_name = "S", value_parser = number::number, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Print one JSON object.
     #[arg(long)]
@@ -65,7 +66,8 @@ enum Level {
     /// Compare each value with all its options that have one rare part, and recompute rare positions from all pairs:
     /// finds every value that is too low, and many that are too high. Needs a game with a sparse space.
     Exclusion,
-    /// Recompute each value from the earlier ones, with a kernel other than that of the run: finds every wrong value.
+    /// Recompute each value from the earlier ones, with a kernel other than that of the run: finds every wrong value. If
+    /// a move leaves three heaps, or the code repeats, by the definition, which takes long: give a --range.
     Recompute,
     /// Recompute a sample of the values from all pairs.
     Definition,
@@ -104,7 +106,7 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
     let level = args.level.unwrap_or(Level::Digest);
     let seed = args.seed.unwrap_or(1);
     let meter = Meter::new(quiet);
-    let threads = number_of_threads(rayon::current_num_threads());
+    let threads = counted(rayon::current_num_threads() as u64, "threads");
     meter.introduce(format!("verifying {} ({}, {threads})", printable(&args.dir), level.name()));
     let progress = |done, all| meter.phase("verifying", done, all);
     let report = match level {
@@ -116,7 +118,8 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
         }
     };
     meter.end();
-    let Report { from, to, checked, records, unchecked, kernel, .. } = report?;
+    let report = report.map_err(|error| advice::of_run(error, &args.dir))?;
+    let Report { from, to, checked, records, unchecked, kernel, .. } = report;
     super::output::print(|out| {
         if args.json {
             let object = serde_json::json!({
@@ -131,7 +134,8 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
                 Level::Recompute => format!("recomputed ({}), all equal", kernel.unwrap_or_default()),
                 Level::Definition => "recomputed from all pairs, all equal".to_owned(),
             };
-            writeln!(out, "{from}..{to}: {checked} values {what}; {records} journal records valid")?;
+            let (checked, records) = (counted(checked, "values"), counted(records, "journal records"));
+            writeln!(out, "{from}..{to}: {checked} {what}; {records} valid")?;
             if let Some((from, to)) = unchecked {
                 writeln!(out, "{from}..{to}: not checked, because values were freed (--keep)")?;
             }
@@ -149,11 +153,11 @@ fn certificate(path: &Path, json: bool, quiet: bool) -> Result<ExitCode> {
     let count = certificate.checked_through;
     if !quiet {
         let place = if count > IN_MEMORY {
-            format!(" in {}, which needs at least {}", std::env::temp_dir().display(), BinaryBytes(count))
+            format!(" in {}, which needs at least {}", std::env::temp_dir().display(), size(count))
         } else {
             String::new()
         };
-        complain!("{}: computing {} values of {rule}{place}", path.display(), HumanCount(count));
+        complain!("{}: computing {} of {rule}{place}", path.display(), counted(count, "values"));
     }
     let method = KernelChoice::Auto.method()?;
     let mut meter = Meter::new(quiet);
@@ -207,8 +211,10 @@ fn passed(certificate: &Certificate, rule: &Rule, json: bool) -> Result<ExitCode
         } else {
             writeln!(
                 out,
-                "{rule}: period {period}, preperiod {preperiod}, by {theorem}: {checked_through} values recomputed, \
-                 all agree with the certificate"
+                "{rule}: period {}, preperiod {}, by {theorem}: {} recomputed, all agree with the certificate",
+                HumanCount(*period),
+                HumanCount(*preperiod),
+                counted(*checked_through, "values")
             )?;
         }
         Ok(())

@@ -310,7 +310,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
         let committer = Committer::new(context.dir, journal, table, template).resumed(verified.chain, &points, summary);
         if nothing_to_do {
             committer.close()?;
-            context.observer.note(&format!("nothing is left to do: {} values are there", last.count));
+            context.observer.note(&format!("nothing to do: the run already has {} values", last.count));
             return Ok(ended);
         }
         context.observer.started(&rule, last.count, options.to);

@@ -12,15 +12,15 @@ use report::{Object, Report};
 
 use super::advice::quoted;
 use super::deadline::Deadline;
+use super::layout::counted;
 use super::number;
 use super::output::Output;
-use super::progress::{Meter, means};
+use super::progress::{Meter, means, note};
 use super::signals::stop_flag;
-use super::source::Source;
+use super::source::{Source, is_slow};
 use super::temporary::Temporary;
 use super::{Compute, complain};
 use anyhow::{Result, bail};
-use clap::ValueEnum;
 use grundy::period::certificate::Certificate;
 use grundy::period::{self, Finding, Found, LISTED, MemorySearch, Repeat, RunSearch, Stopped, Subject};
 use grundy::run::{Observer, Options, RunReader};
@@ -38,6 +38,9 @@ pub(super) const IN_MEMORY: u64 = 1 << 28;
 /// Default of `--to`: maximum number of values to compute.
 const TO: u64 = 1 << 24;
 
+/// The same for a game whose values take long ([`is_slow`]).
+const TO_OF_SLOW: u64 = 1 << 14;
+
 /// Name of the search in progress lines.
 const TASK: &str = "period";
 
@@ -47,30 +50,31 @@ const TASK: &str = "period";
                         grundy period .104 --to 2^29 --certificate 104.json\n         \
                         grundy verify 104.json\n         \
                         grundy period runs/grundy --json\n         \
-                        grundy period .106 --to 2^40 --keep 1G --dir runs/106\n\
-                        The values of a directory are verified against its journal before they are searched; damage\n\
-                        ends the command with exit status 3. A signal (Ctrl-C) stops a search with exit status 130;\n\
-                        with --dir, the same command resumes it. A proof that is complete when the signal arrives is\n\
-                        reported.\n\
-                        JSON keys: game status period preperiod max_value theorem checked_through preperiod_at_most\n\
-                        saltus needed exceptions exception_heaps searched_end searched_from. 'status' is proved,\n\
-                        observed, none, or stopped. Unknown numbers are null; so is 'preperiod' if the values that\n\
-                        determine it have been freed. 'checked_through' is the number of values searched,\n\
-                        'searched_from' the first n searched. 'saltus' is not 0 if G(n+period) = G(n) + saltus; it is\n\
-                        0 for octal games, none of which is arithmetic-periodic. 'needed' is the number of values\n\
-                        that a proof of an observed period needs. 'exceptions' is the number of n before the\n\
-                        preperiod that do not fit the period, 'exception_heaps' the first 100 of them.\n\
-                        'searched_end': the last values, this many, do not occur earlier.\n\
-                        --values prints rows of whole periods if they fit 80 columns, otherwise rows of twenty or ten.\n\
-                        --exceptions writes lines of n and G(n). An exception is an n before the preperiod whose value\n\
-                        differs from the one that the period gives when it is continued backwards.")]
+                        grundy period .106 --to 2^40 --keep 1G --dir runs/106\n\n\
+                        The values of a directory are verified against its journal before they are searched; damage \
+                        ends the command with exit status 3. A signal (Ctrl-C) stops a search with exit status 130; \
+                        with --dir, the same command resumes it. A proof that is complete when the signal arrives is \
+                        reported.\n\n\
+                        JSON keys: game status period preperiod max_value theorem checked_through preperiod_at_most \
+                        saltus needed exceptions exception_heaps searched_end searched_from. 'status' is proved, \
+                        observed, none, or stopped. Unknown numbers are null; so is 'preperiod' if the values that \
+                        determine it have been freed. 'checked_through' is the number of values searched, \
+                        'searched_from' the first n searched. 'saltus' is not 0 if G(n+period) = G(n) + saltus; it \
+                        is 0 for octal games, none of which is arithmetic-periodic. 'needed' is the number of values \
+                        that a proof of an observed period needs. 'exceptions' is the number of n before the \
+                        preperiod that do not fit the period, 'exception_heaps' the first 100 of them. \
+                        'searched_end': the last values, this many, do not occur earlier.\n\n\
+                        --values prints rows of whole periods if they fit 80 columns, otherwise rows of twenty or \
+                        ten.\n\n\
+                        --exceptions writes lines of n and G(n). An exception is an n before the preperiod whose \
+                        value differs from the one that the period gives when it is continued backwards.")]
 pub(crate) struct Args {
     /// Game, or run directory (./x is always a directory).
     #[arg(value_name = "GAME|DIR")]
     source: String,
-    /// Maximum number of values to compute [default: 2^24]; with a run directory, number of values to search [default:
-    /// all].
-    #[arg(long, value_name = "N", value_parser = number::positive)]
+    /// Maximum number of values to compute [default: 2^24; 2^14 if a move leaves three heaps, or two and the
+    /// code repeats]; with a run directory, number of values to search [default: all].
+    #[arg(long, value_name = "N", value_parser = number::positive, allow_negative_numbers = true)]
     to: Option<u64>,
     /// Compute in this directory, so that the search can be resumed [default: in memory; above 2^28 values in a
     /// temporary directory].
@@ -79,7 +83,7 @@ pub(crate) struct Args {
     /// Keep the first 2^26 values and at least the last SIZE values, and free the others (with --dir, or above 2^28
     /// values) [default: keep all]. The period is then detected when it recurs; finding the preperiod computes the
     /// values again.
-    #[arg(long, value_name = "SIZE", value_parser = number::positive)]
+    #[arg(long, value_name = "SIZE", value_parser = number::positive, allow_negative_numbers = true)]
     keep: Option<u64>,
     /// Write a certificate of the proof to a file; 'grundy verify FILE' checks it.
     #[arg(long, value_name = "FILE")]
@@ -101,8 +105,8 @@ pub(crate) struct Args {
 
 impl Args {
     /// Maximum number of values to compute.
-    fn limit(&self) -> u64 {
-        self.to.unwrap_or(TO)
+    fn limit(&self, rule: &Rule) -> u64 {
+        self.to.unwrap_or(if is_slow(rule) { TO_OF_SLOW } else { TO })
     }
 
     /// The shell command that resumes this one, with every option that changes its result.
@@ -115,10 +119,7 @@ impl Args {
         words.extend(self.certificate.as_deref().map(|file| format!("--certificate {}", path(file))));
         words.extend(self.exceptions.as_deref().map(|file| format!("--exceptions {}", path(file))));
         words.extend(self.values.then(|| "--values".to_owned()));
-        words.extend(self.compute.threads.map(|threads| format!("--threads {threads}")));
-        let kernel =
-            self.compute.kernel.to_possible_value().filter(|_| self.compute.kernel != super::KernelChoice::Auto);
-        words.extend(kernel.map(|kernel| format!("--kernel {}", kernel.get_name())));
+        words.extend(self.compute.words());
         words.extend(self.deadline.words());
         words.extend(self.json.then(|| "--json".to_owned()));
         words.join(" ")
@@ -154,7 +155,7 @@ pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
         Source::Game(rule) if rule.is_nim() => nim(args),
         Source::Game(rule) => match &args.dir {
             Some(dir) => on_disk(&rule, dir, args, method, quiet),
-            None if args.limit() > IN_MEMORY => {
+            None if args.limit(&rule) > IN_MEMORY => {
                 on_disk(&rule, &Temporary::new("grundy-period-")?.run(), args, method, quiet)
             }
             None => in_memory(&rule, args, method, quiet),
@@ -177,7 +178,7 @@ fn nim(args: &Args) -> Result<ExitCode> {
 }
 
 fn in_memory(rule: &Rule, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {
-    let to = args.limit();
+    let to = args.limit(rule);
     let stop = stop_flag()?;
     let mut meter = Meter::with_task(quiet, TASK);
     args.deadline.arm(&stop, &meter)?;
@@ -203,7 +204,7 @@ fn in_memory(rule: &Rule, args: &Args, method: Method, quiet: bool) -> Result<Ex
 }
 
 fn on_disk(rule: &Rule, dir: &Path, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {
-    let to = args.limit();
+    let to = args.limit(rule);
     let stop = stop_flag()?;
     let mut meter = Meter::with_task(quiet, TASK);
     args.deadline.arm(&stop, &meter)?;
@@ -350,7 +351,7 @@ fn write_exceptions<S: Sequence + ?Sized>(
     let output = Output::to(path)?;
     let count = count.unwrap_or(0);
     output.require_room(count.saturating_mul("0 0\n".len() as u64))?;
-    tracing::info!("{}: {} exceptions to {}", subject.rule, HumanCount(count), output.name());
+    note(&format!("{}: {} to {}", subject.rule, counted(count, "exceptions"), output.name()));
     output.write(|out| {
         period::compare_before_preperiod(subject.values, repeat, |n, value, fits| -> Result<()> {
             if !fits {
@@ -368,7 +369,9 @@ fn certify<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, arg
     let proof = repeat.and_then(|repeat| repeat.proof.as_ref());
     match repeat.map(|repeat| Certificate::new(subject, repeat, finding.copies.as_ref())).transpose()?.flatten() {
         Some(certificate) => {
-            super::output::whole_file(path, |out| Ok(out.write_all(certificate.to_json().as_bytes())?))
+            super::output::whole_file(path, |out| Ok(out.write_all(certificate.to_json().as_bytes())?))?;
+            note(&format!("wrote the certificate {0}; 'grundy verify {0}' checks it", path.display()));
+            Ok(())
         }
         None if proof.is_none() => {
             Err(anyhow::anyhow!("{}: no certificate is written, because no period is proved", path.display()))

@@ -81,8 +81,9 @@ impl Report<'_> {
         let rule = self.rule;
         let status = self.status();
         let Repeat { period, preperiod, exact, saltus, proof } = repeat;
+        let end = HumanCount(self.finding.count - period);
+        let [period, preperiod] = [*period, *preperiod].map(HumanCount);
         if *saltus > 0 {
-            let end = self.finding.count - period;
             writeln!(f, "{rule}: {status}: G(n + {period}) = G(n) + {saltus} for {preperiod} <= n < {end}")?;
             return self.write_exceptions(f);
         }
@@ -104,13 +105,13 @@ impl Report<'_> {
         let list: Vec<String> = positions.iter().take(LISTED_IN_WORDS).map(u64::to_string).collect();
         let more = if *count > list.len() as u64 { ", …" } else { "" };
         let noun = if *count == 1 { "exception" } else { "exceptions" };
-        writeln!(f, "  {count} {noun}: {}{more}", list.join(", "))
+        writeln!(f, "  {} {noun}: {}{more}", HumanCount(*count), list.join(", "))
     }
 
     /// What a repetition without a proof shows, and what a proof needs.
     fn write_observation(&self, f: &mut fmt::Formatter<'_>, repeat: &Repeat) -> fmt::Result {
-        let Repeat { period, preperiod, .. } = repeat;
-        let end = self.finding.count - period;
+        let end = HumanCount(self.finding.count - repeat.period);
+        let [period, preperiod] = [repeat.period, repeat.preperiod].map(HumanCount);
         write!(f, "  G(n + {period}) = G(n) for {preperiod} <= n < {end}; this is not a proof")?;
         match self.finding.needed(self.rule) {
             Some(needed) => writeln!(f, ", which needs {} values: --to {needed}", HumanCount(needed)),
@@ -121,7 +122,8 @@ impl Report<'_> {
     /// The theorem of a proof and the values that it uses.
     fn write_proof(&self, f: &mut fmt::Formatter<'_>, repeat: &Repeat, proof: &Proof) -> fmt::Result {
         let rule = self.rule;
-        let Repeat { period, preperiod, exact, .. } = repeat;
+        let Repeat { period, exact, .. } = repeat;
+        let preperiod = HumanCount(repeat.preperiod);
         let by = match proof.theorem {
             Theorem::P1 => "P1 (Guy and Smith)",
             Theorem::P2 => "P2 (Grundy's game)",
@@ -131,8 +133,9 @@ impl Report<'_> {
         match (exact, self.finding.count.checked_sub(*period)) {
             (true, Some(end)) => writeln!(
                 f,
-                "  proved by {by}: G(n + {period}) = G(n) was compared for all n from {preperiod} to {}",
-                end.saturating_sub(1)
+                "  proved by {by}: G(n + {}) = G(n) was compared for all n from {preperiod} to {}",
+                HumanCount(*period),
+                HumanCount(end.saturating_sub(1))
             )?,
             _ => writeln!(
                 f,
@@ -145,12 +148,12 @@ impl Report<'_> {
                 f,
                 "  the {} values before {} and {} agree; no position between them is rare (the last of {} rare \
                  positions is {}), and the witness depth is at most {}",
-                w.width(rule),
-                w.from,
-                w.to,
-                w.rare_positions,
-                w.last_rare,
-                w.depth
+                HumanCount(w.width(rule)),
+                HumanCount(w.from),
+                HumanCount(w.to),
+                HumanCount(w.rare_positions),
+                HumanCount(w.last_rare),
+                HumanCount(w.depth)
             ),
             None => writeln!(
                 f,
@@ -186,8 +189,9 @@ fn no_period(finding: &Finding) -> String {
             format!("no period in {count} values (largest {max_value}): the last {end} values do not occur earlier")
         }
         _ => format!(
-            "no period in {count} values (largest {max_value}), of which only those from n = {start} on are kept and \
-             were searched: the last {end} values do not occur earlier among them"
+            "no period in {count} values (largest {max_value}), of which only those from n = {} on are kept and \
+             were searched: the last {end} values do not occur earlier among them",
+            HumanCount(start)
         ),
     }
 }

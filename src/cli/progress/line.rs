@@ -3,6 +3,7 @@
 //! Invariant: the line never reaches the right margin, and leaves room for the `^C` that a terminal echoes, so that
 //! clearing one line clears all of it.
 
+use crate::cli::layout::{duration, scaled};
 use indicatif::HumanCount;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ZonedDateTime};
@@ -144,23 +145,7 @@ pub(crate) fn date(time: &ZonedDateTime, with_time: bool) -> String {
     time.strftime(if with_time { "%-d %b %H:%M %Z" } else { "%-d %b %Y" }).to_string()
 }
 
-/// Three significant digits and an SI prefix: `62.3M`, or `971 M` with a blank as `gap`.
-pub(crate) fn scaled(number: f64, gap: &str) -> String {
-    if number < 999.5 {
-        return format!("{number:.0}{}", gap.trim_end());
-    }
-    let (mut scaled, mut prefixes) = (number / 1000.0, ["k", "M", "G", "T", "P", "E"].into_iter());
-    let mut prefix = prefixes.next();
-    while scaled >= 999.5 {
-        (scaled, prefix) = (scaled / 1000.0, prefixes.next());
-    }
-    let decimals = if scaled < 9.995 { 2 } else { usize::from(scaled < 99.95) };
-    let digits = format!("{scaled:.decimals$}");
-    let digits = if decimals > 0 { digits.trim_end_matches('0').trim_end_matches('.') } else { &digits };
-    format!("{digits}{gap}{}", prefix.unwrap_or("×10^21"))
-}
-
-/// A duration of at most two units: `42s`, `12m 5s`, `3h 12m`, `2days 4h`.
+/// A duration of at most two units, rounded to minutes from ten minutes on.
 fn span(seconds: f64) -> String {
     let unit = match seconds {
         ..600.0 => 1.0,
@@ -168,7 +153,7 @@ fn span(seconds: f64) -> String {
         _ => 3600.0,
     };
     let seconds = (seconds / unit).round() * unit;
-    humantime::format_duration(Duration::try_from_secs_f64(seconds).unwrap_or_default()).to_string()
+    duration(Duration::try_from_secs_f64(seconds).unwrap_or_default())
 }
 
 fn bar(part: f64, length: usize) -> String {
@@ -264,12 +249,5 @@ mod tests {
         let rate = |rate| state("x", 5, Some(10), Some(rate)).rate(Form::Short).unwrap();
         assert_eq!([rate(0.001), rate(0.05), rate(3.21), rate(99.0)], ["3.6/h", "3.0/min", "3.2/s", "99.0/s"]);
         assert_eq!([rate(950.0), rate(1e6), rate(12_345.0)], ["950/s", "1 M/s", "12.3 k/s"]);
-    }
-
-    #[test]
-    fn scaled_numbers_have_three_significant_digits() {
-        let all = [0.0, 999.0, 999.6, 1000.0, 9994.0, 9996.0, 62_259_200.0, 999_600.0, 971e6, 1.8e19];
-        let texts = ["0", "999", "1k", "1k", "9.99k", "10k", "62.3M", "1M", "971M", "18E"];
-        assert_eq!(all.map(|number| scaled(number, "")), texts);
     }
 }

@@ -8,8 +8,9 @@
 
 mod line;
 
-pub(crate) use line::{date, local, scaled};
+pub(crate) use line::{date, local};
 
+use super::layout::{self, counted, size};
 use super::signals;
 use grundy::run::{Observer, Opening, Progress};
 use grundy::theory::rule::Rule;
@@ -64,6 +65,16 @@ pub(crate) fn init_log(quiet: bool, log_every: Option<Duration>) {
         .with_max_level(level)
         .log_internal_errors(false)
         .init();
+}
+
+/// Writes a line about the result of a command: without decoration on a terminal, else to the log; nothing with
+/// `--quiet`.
+pub(crate) fn note(text: &str) {
+    if std::io::stderr().is_terminal() && tracing::enabled!(tracing::Level::INFO) {
+        to_terminal(&format!("{}\n", layout::lines(text, "", 2, terminal_width())));
+    } else {
+        tracing::info!("{text}");
+    }
 }
 
 /// Shows the progress of one task at a time.
@@ -263,7 +274,7 @@ impl Display {
 
     fn draw(&mut self, at: u64, now: Instant, stopping: bool) {
         let Some(task) = &mut self.task else { return };
-        let width = terminal_size::terminal_size_of(std::io::stderr()).map_or(USUAL_WIDTH, |(width, _)| width.0.into());
+        let width = terminal_width();
         task.sample(at, now);
         let state = task.state(at, now);
         let line = if stopping { state.stopping(width) } else { state.line(width) };
@@ -292,11 +303,11 @@ impl Display {
         self.next_log = now + log_interval(self.logged);
     }
 
-    /// Writes a line that stays.
+    /// Writes a text that stays, in lines that fit the terminal.
     fn say(&mut self, text: &str) {
         if self.is_terminal {
             self.erase();
-            to_terminal(&format!("{text}\n"));
+            to_terminal(&format!("{}\n", layout::lines(text, "", 2, terminal_width())));
         } else {
             tracing::info!("{text}");
         }
@@ -331,6 +342,11 @@ impl Task {
             self.samples.pop_front();
         }
     }
+}
+
+/// Width of the terminal of stderr, in columns.
+fn terminal_width() -> usize {
+    terminal_size::terminal_size_of(std::io::stderr()).map_or(USUAL_WIDTH, |(width, _)| width.0.into())
 }
 
 /// Time between the log line with this number, from 0 on, and the line before it.
@@ -371,13 +387,12 @@ fn opening_line(opening: &Opening<'_>) -> String {
     let count = HumanCount(opening.count);
     let start = match (opening.count, opening.to) {
         (0, None) => format!("starting {dir}, until stopped"),
-        (0, Some(to)) => format!("starting {dir}: {} values", HumanCount(to)),
+        (0, Some(to)) => format!("starting {dir}: {}", counted(to, "values")),
         (_, None) => format!("resuming {dir} at {count}, until stopped"),
         (_, Some(to)) => format!("resuming {dir} at {count} of {}", HumanCount(to)),
     };
-    let bytes = |number: u64| scaled(number as f64, " ") + "B";
-    let needed = opening.needed.map(|needed| format!("needs {}", bytes(needed)));
-    let free = opening.free.map(|free| format!("{} free", bytes(free)));
+    let needed = opening.needed.map(|needed| format!("needs {}", size(needed)));
+    let free = opening.free.map(|free| format!("{} free", size(free)));
     let room: Vec<String> = needed.into_iter().chain(free).collect();
     let room = if room.is_empty() { String::new() } else { format!("; {}", room.join(", ")) };
     format!("{start} ({}{room})", means(opening.rule, opening.method.name(), rayon::current_num_threads()))
@@ -385,12 +400,7 @@ fn opening_line(opening: &Opening<'_>) -> String {
 
 /// What a computation is of, and what it uses: `grundy, avx512, 2 threads`.
 pub(crate) fn means(rule: &Rule, method: &str, threads: usize) -> String {
-    format!("{}, {method}, {}", rule.name(), number_of_threads(threads))
-}
-
-/// `1 thread`, `2 threads`.
-pub(crate) fn number_of_threads(threads: usize) -> String {
-    format!("{threads} {}", if threads == 1 { "thread" } else { "threads" })
+    format!("{}, {method}, {}", rule.name(), counted(threads as u64, "threads"))
 }
 
 impl Observer for Meter {

@@ -28,23 +28,23 @@ use std::time::{Duration, Instant, SystemTime};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy status\n         \
                         grundy status runs/grundy --watch 10\n         \
-                        grundy status runs/grundy --json\n\
-                        JSON keys: game count width mask position rares last_rare max_value max_at escapes digest\n\
-                        checks errors suspect strategy time seconds kept excluded state running rate last_commit.\n\
-                        'rares' is the number of rare positions, 'last_rare' the last of them; 'suspect' is the n\n\
-                        whose value failed a check and has not been recomputed, else null; 'strategy' is how the\n\
-                        next values are computed, and why; 'time' is when the last record was written (UTC);\n\
-                        'seconds' is the computing time over all processes; 'kept' lists the half-open ranges of n\n\
-                        whose values are kept. 'excluded' says which periods are ruled out by zeros: every divisor\n\
-                        of each of 'count' numbers, of which 'largest' is the largest. 'least_left' is the least\n\
-                        period that no zero rules out, 'looked' the number of values searched for zeros.\n\
-                        'state' is 'running'; 'stopped', if the last process ended with a clean stop; 'interrupted',\n\
-                        if it did not; or 'unknown', if a process may write the run that is not visible here.\n\
-                        'running' is null, or has 'pid', 'since' (start of the process), 'to' (the N of --to) and\n\
-                        'end' (when it is expected to reach N); each but 'pid' may be null. 'rate' is values per\n\
-                        second over the last five minutes of computing, 'last_commit' when the last values were\n\
-                        committed; null if unknown.\n\
-                        Exit status 3 if a file of the run is missing or shorter than the journal says; 'grundy\n\
+                        grundy status runs/grundy --json\n\n\
+                        JSON keys: dir game count width mask position rares last_rare max_value max_at escapes digest \
+                        checks errors suspect strategy time seconds kept excluded state running rate last_commit. \
+                        'rares' is the number of rare positions, 'last_rare' the last of them; 'suspect' is the n \
+                        whose value failed a check and has not been recomputed, else null; 'strategy' is how the \
+                        next values are computed, and why; 'time' is when the last record was written (UTC); \
+                        'seconds' is the computing time over all processes; 'kept' lists the half-open ranges of n \
+                        whose values are kept. 'excluded' says which periods are ruled out by zeros: every divisor \
+                        of each of 'count' numbers, of which 'largest' is the largest. 'least_left' is the least \
+                        period that no zero rules out, 'looked' the number of values searched for zeros. 'state' is \
+                        'running'; 'stopped', if the last process ended with a clean stop; 'interrupted', if it did \
+                        not; or 'unknown', if a process may write the run that is not visible here. 'running' is \
+                        null, or has 'pid', 'since' (start of the process), 'to' (the N of --to) and 'end' (when it \
+                        is expected to reach N); each but 'pid' may be null. 'rate' is values per second over the \
+                        last five minutes of computing, 'last_commit' when the last values were committed; null if \
+                        unknown.\n\n\
+                        Exit status 3 if a file of the run is missing or shorter than the journal says; 'grundy \
                         verify' checks every byte. Ctrl-C ends --watch with exit status 0.")]
 pub(crate) struct Args {
     /// Run directories [default: list the runs in runs/, one line each].
@@ -263,8 +263,8 @@ fn fault(error: &Error) -> String {
 /// The objects of runs, one line each.
 fn objects(runs: &[(String, Examined)]) -> Result<String> {
     let mut text = Vec::new();
-    for (_, run) in runs {
-        output::object(&mut text, &Object::of(run))?;
+    for (dir, run) in runs {
+        output::object(&mut text, &Object::of(dir, run))?;
     }
     Ok(String::from_utf8(text)?)
 }
@@ -272,7 +272,7 @@ fn objects(runs: &[(String, Examined)]) -> Result<String> {
 /// Prints the object of `status --json` for a run.
 pub(super) fn object(dir: &Path) -> Result<()> {
     let run = Examined::of(dir, true)?;
-    output::print(|out| output::object(out, &Object::of(&run)))?;
+    output::print(|out| output::object(out, &Object::of(&source::printable(dir), &run)))?;
     run.damage.map_or(Ok(()), |error| Err(error.into()))
 }
 

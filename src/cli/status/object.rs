@@ -9,6 +9,7 @@ use std::time::SystemTime;
 /// The object of `status --json`: one field per key.
 #[derive(Serialize)]
 pub(super) struct Object<'a> {
+    dir: &'a str,
     game: &'a str,
     count: u64,
     width: Width,
@@ -53,7 +54,8 @@ struct RunningProcess {
 }
 
 impl<'a> Object<'a> {
-    pub(super) fn of(run: &'a Examined) -> Object<'a> {
+    /// The object of the run in `dir`.
+    pub(super) fn of(dir: &'a str, run: &'a Examined) -> Object<'a> {
         let record = &run.contents.last;
         let excluded = run.excluded.as_ref().map(|excluded| ExcludedPeriods {
             count: excluded.multiples.len(),
@@ -75,6 +77,7 @@ impl<'a> Object<'a> {
             end: run.end().map(time),
         });
         Object {
+            dir,
             game: &record.game,
             count: record.count,
             width: record.width,

@@ -3,13 +3,13 @@
 use super::pace::{self, Pace};
 use super::{Examined, State, fault};
 use crate::cli::colour::{ACTIVE, BAD, painted};
-use crate::cli::layout::{duration, paragraph};
+use crate::cli::layout::{counted, duration, paragraph, size};
 use crate::cli::{games, space};
 use grundy::checkpoint::journal::Record;
 use grundy::period::exclude::Excluded;
 use grundy::solver::SparseSpace;
 use grundy::table::Width;
-use indicatif::{DecimalBytes, HumanCount};
+use indicatif::HumanCount;
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
@@ -134,10 +134,10 @@ fn width(record: &Record) -> String {
     let kept: u64 = record.kept.iter().map(|(from, to)| to - from).sum();
     match record.width {
         Width::U8 => {
-            let size = DecimalBytes(kept.saturating_add(ESCAPE.saturating_mul(record.escapes)));
-            format!("{size}: one byte per value (u8), and a list of {} values from 255 on", HumanCount(record.escapes))
+            let size = size(kept.saturating_add(ESCAPE.saturating_mul(record.escapes)));
+            format!("{size}: one byte per value (u8), and a list of {} from 255 on", counted(record.escapes, "values"))
         }
-        Width::U16 => format!("{}: two bytes per value (u16)", DecimalBytes(kept.saturating_mul(2))),
+        Width::U16 => format!("{}: two bytes per value (u16)", size(kept.saturating_mul(2))),
     }
 }
 
@@ -166,7 +166,7 @@ fn periods(excluded: Option<&Excluded>) -> String {
     let Some(excluded) = excluded else { return "unknown, because the table cannot be read".to_owned() };
     let Excluded { multiples, least_left, examined, .. } = excluded;
     let Some(largest) = multiples.last() else {
-        return format!("no period is ruled out by the zeros among the first {examined} values");
+        return format!("no period is ruled out by the zeros among the first {} values", HumanCount(*examined));
     };
     let (count, largest, examined) = (multiples.len(), HumanCount(*largest), HumanCount(*examined));
     format!(
@@ -176,29 +176,33 @@ fn periods(excluded: Option<&Excluded>) -> String {
     )
 }
 
-/// The checks that prove values: the key in the record, and what it counts.
-const PROVED: &[(&str, &str)] = &[("witnessed", "values by witnesses"), ("definition", "by the definition")];
+/// A kind of check: its key in the record, and what it counts, in the singular and in the plural.
+type Kind = (&'static str, &'static str, &'static str);
 
-/// The checks that repeat a computation: the key in the record, and what it counts.
-const RECHECKED: &[(&str, &str)] = &[
-    ("audited", "values by another kernel"),
-    ("places", "by the definition"),
-    ("settled", "new maxima from all pairs"),
-    ("walks", "anomalies by exhaustive search"),
-    ("memory", "memory checks"),
-    ("rehashed", "values hashed from the disk"),
-    ("repaired", "damaged ranges restored"),
+/// The checks that prove values.
+const PROVED: &[Kind] = &[
+    ("witnessed", "value by witnesses", "values by witnesses"),
+    ("definition", "by the definition", "by the definition"),
+];
+
+/// The checks that repeat a computation.
+const RECHECKED: &[Kind] = &[
+    ("audited", "value by another kernel", "values by another kernel"),
+    ("places", "by the definition", "by the definition"),
+    ("settled", "new maximum from all pairs", "new maxima from all pairs"),
+    ("walks", "anomaly by exhaustive search", "anomalies by exhaustive search"),
+    ("memory", "memory check", "memory checks"),
+    ("rehashed", "value hashed from the disk", "values hashed from the disk"),
+    ("repaired", "damaged range restored", "damaged ranges restored"),
 ];
 
 /// The numbers of checks of these kinds that the run has made.
-fn checks(record: &Record, kinds: &[(&str, &str)]) -> String {
-    let mut counts = Vec::new();
-    for (key, what) in kinds {
-        if let Some(number) = record.checks.get(key).filter(|number| *number > 0) {
-            counts.push(format!("{} {what}", HumanCount(number)));
-        }
-    }
-    counts.join(", ")
+fn checks(record: &Record, kinds: &[Kind]) -> String {
+    let count = |(key, one, many): &Kind| {
+        let number = record.checks.get(key).filter(|number| *number > 0)?;
+        Some(format!("{} {}", HumanCount(number), if number == 1 { one } else { many }))
+    };
+    kinds.iter().filter_map(count).collect::<Vec<String>>().join(", ")
 }
 
 fn failed_checks(record: &Record) -> String {
