@@ -239,3 +239,16 @@ fn times_to_stop_are_checked() {
         fails(2, &[&["run", "kayles"], options].concat(), &[words]);
     }
 }
+
+#[test]
+fn results_and_help_fit_the_terminal() {
+    for width in WIDTHS {
+        for arguments in [&["period", "kayles"][..], &["info", ".156"], &["games"], &["-h"]] {
+            let (status, screen) = Terminal::start(width, arguments, None).end();
+            assert_eq!(status.code(), Some(0), "{screen}");
+            // A wrapped line of the screen appears as one line of its contents.
+            let longest = screen.lines().map(|line| line.chars().count()).max().unwrap();
+            assert!(longest <= width.into(), "{width} columns, {arguments:?}:\n{screen}");
+        }
+    }
+}

@@ -4,6 +4,7 @@
 
 use super::colour::{LABEL, painted};
 use indicatif::HumanCount;
+use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::time::Duration;
 use textwrap::{Options, WordSeparator, WordSplitter};
@@ -27,6 +28,22 @@ pub(super) fn paragraph(label: &str, text: &str) -> String {
 /// A text whose first line begins with `first`, and whose other lines begin after `indent` columns.
 pub(super) fn filled(text: &str, first: &str, indent: usize) -> String {
     lines(text, first, indent, width_of(std::io::stdout())) + "\n"
+}
+
+/// Lines for stdout: on a terminal, those that are too long are broken between words, and go on after two columns.
+pub(super) fn fitted(text: &str) -> String {
+    if !std::io::stdout().is_terminal() {
+        return text.to_owned();
+    }
+    let width = width_of(std::io::stdout());
+    text.lines()
+        .map(|line| lines(line.trim_start(), indent_of(line), indent_of(line).len() + 2, width) + "\n")
+        .collect()
+}
+
+/// The blanks at the beginning of a line.
+fn indent_of(line: &str) -> &str {
+    &line[..line.len() - line.trim_start().len()]
 }
 
 /// A text in lines of at most `width` columns, whose first line begins with `first`, and whose other lines begin after

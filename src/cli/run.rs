@@ -2,7 +2,7 @@
 
 use super::advice;
 use super::deadline::Deadline;
-use super::layout::counted;
+use super::layout::{counted, fitted};
 use super::number;
 use super::progress::Meter;
 use super::{Compute, default_directory};
@@ -96,7 +96,8 @@ fn summary(outcome: &Outcome, dir: &Path) -> Result<()> {
         _ => format!(" {}, the last at {last_rare};", counted(rares, "rare positions")),
     };
     let values = format!("{}: {} in {} ({computed} new)", outcome.rule, counted(count, "values"), dir.display());
-    super::output::print(|out| Ok(writeln!(out, "{values};{rare} largest value {max_value} at {max_at}")?))
+    let text = fitted(&format!("{values};{rare} largest value {max_value} at {max_at}\n"));
+    super::output::print(|out| Ok(out.write_all(text.as_bytes())?))
 }
 
 /// The run that the arguments describe.

@@ -3,7 +3,7 @@
 use super::advice::message;
 use super::deadline::Deadline;
 use super::input::{called, read_text};
-use super::layout::counted;
+use super::layout::{counted, fitted};
 use super::number;
 use super::progress::Meter;
 use super::signals::stop_flag;
@@ -190,8 +190,9 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
             return Ok(out.write_all(Format::Jsonl.text(records.values())?.as_bytes())?);
         }
         let games = counted(records.len() as u64, "games");
-        writeln!(out, "{dir}: {games}, {new} of them new; {}; tables: survey.md and survey.csv", result(&records))?;
-        Ok(())
+        let text =
+            format!("{dir}: {games}, {new} of them new; {}; tables: survey.md and survey.csv\n", result(&records));
+        Ok(out.write_all(fitted(&text).as_bytes())?)
     })?;
     warn_of_limited(records.values());
     Ok(ending(&outcome))

@@ -12,7 +12,7 @@ use report::{Object, Report};
 
 use super::advice::quoted;
 use super::deadline::Deadline;
-use super::layout::counted;
+use super::layout::{counted, fitted};
 use super::number;
 use super::output::Output;
 use super::progress::{Meter, means, note};
@@ -290,7 +290,7 @@ fn conclude<S: Sequence + ?Sized>(
         if args.json {
             return super::output::object(out, &report.object());
         }
-        Ok(write!(out, "{report}")?)
+        Ok(out.write_all(fitted(&report.to_string()).as_bytes())?)
     });
     if ending == Ending::Done {
         printed?;
