@@ -1,0 +1,69 @@
+"""Draws pictures of nim-values: `python -m grundy plot KIND RUN|GAME -o FILE`.
+
+arguments   the command line (without NumPy and matplotlib)
+notation    numbers and ranges as the program writes them
+errors      the errors that end the program with a message
+source      a run directory, or a game that the program computes
+reader      the reader of run directories
+counting    counts in one pass over the values
+raster      counts in a grid of columns of n and rows of values
+segments    finds where counts change
+style       what all pictures share
+kinds       one module per kind of picture: draw(options) returns the figure
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from . import arguments
+from .errors import PlotError, UsageError
+
+
+def main(argv: Sequence[str] | None = None, prog: str = "plot") -> int:
+    """Draws the picture that `argv` (default: the command line) asks for.
+
+    Returns the exit status: 0 drawn, 1 nothing to draw or the file cannot be written, 2 usage,
+    3 damage, 130 stopped. Raises SystemExit(0) after `--help`.
+    """
+    try:
+        return _main(sys.argv[1:] if argv is None else argv, prog)
+    except UsageError as e:
+        return _fail(prog, str(e), 2)
+    except PlotError as e:
+        return _fail(prog, str(e), 1)
+    except KeyboardInterrupt:
+        return _fail(prog, "stopped; no file was written", 130)
+
+
+def _main(argv: Sequence[str], prog: str) -> int:
+    options = arguments.parse(argv, prog)
+    try:
+        import importlib
+
+        import matplotlib
+        import numpy  # noqa: F401
+    except ImportError as e:
+        raise PlotError(
+            f"{e}; install it with 'python3 -m pip install numpy matplotlib', or use"
+            " 'uv run scripts/plot.py'"
+        ) from e
+    from . import style
+    from .reader import Damage, RunError
+
+    kind = importlib.import_module(f"{__name__}.kinds.{options.kind}")
+    try:
+        with matplotlib.rc_context(style.RC):
+            figure = kind.draw(options)
+            style.save(figure, options.output)
+    except Damage as e:
+        return _fail(prog, str(e), 3)
+    except RunError as e:
+        raise PlotError(str(e)) from e
+    return 0
+
+
+def _fail(prog: str, text: str, status: int) -> int:
+    print(f"{prog}: {text}", file=sys.stderr)
+    return status

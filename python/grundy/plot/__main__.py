@@ -1,0 +1,7 @@
+"""Runs `python -m grundy.plot`."""
+
+import sys
+
+from . import main
+
+sys.exit(main(prog="plot"))

@@ -1,0 +1,180 @@
+"""The command line. Needs neither NumPy nor matplotlib, so that `--help` works without them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Callable, TypeVar
+
+from . import notation
+from .errors import UsageError
+
+T = TypeVar("T")
+
+WIDTH, HEIGHT = 1760, 990
+LEAST_SIZE, GREATEST_SIZE = 400, 20_000
+SUFFIXES = (".png", ".svg")
+
+# What each kind draws. The kind `x` is in the module `kinds/x.py`.
+KINDS = {
+    "values": "points (n, G(n)); with many values, every cell of the picture that holds a point",
+    "density": "how often each value occurs in each column of n; every value is counted",
+    "records": "the values that are greater than all values before them",
+    "rares": "the rare positions of the sparse space, their number and their values",
+    "histogram": "how often each value occurs",
+    "first": "the first position of each value, and the values that do not occur",
+    "match": "the share of n with G(n + p) = G(n), for each p and along n",
+    "bursts": "where the density changes; prints a table of the edges",
+    "periods": "periods and preperiods of a survey (SOURCE is its survey.csv)",
+    "rate": "values per second of computing time along a run (SOURCE is a run directory)",
+}
+OF_VALUES = [kind for kind in KINDS if kind not in ("periods", "rate")]
+
+_EPILOG = """\
+SOURCE is a run directory or a game, as for the program: a game is computed by the program first
+(2^20 values, or as many as --range needs). Numbers: 1e9, 2^35, 3*2^24, 10M. The suffix of FILE,
+.png or .svg, is the format. Values are read in pieces, so memory does not grow with the run.
+
+exit status: 0 drawn, 1 nothing to draw or FILE cannot be written, 2 usage, 3 damage
+"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The command line. `width` and `height` are pixels of a PNG; an SVG has the same shape."""
+
+    kind: str
+    source: str
+    output: str
+    width: int = WIDTH
+    height: int = HEIGHT
+    title: str | None = None
+    range: tuple[int, int] | None = None  # n, half open
+    program: str | None = None  # path of the program that computes a game
+    log: bool = False  # logarithmic axis of n
+    period: int | None = None  # values: the period to compare with
+    lags: int = 0  # match: the greatest p; 0 for the default
+    bin: int = 0  # bursts: number of n in a bin; 0 for the default
+
+
+def parse(argv: Sequence[str], prog: str) -> Options:
+    """Returns the options in `argv`. Raises UsageError, and SystemExit(0) after `--help`."""
+    options = Options(**vars(_parser(prog).parse_args(argv)))
+    if os.path.splitext(options.output)[1].lower() not in SUFFIXES:
+        raise UsageError(
+            f"{options.output!r}: the suffix of the file is its format; use .png or .svg"
+        )
+    refuse_run_directory(options.output)
+    return options
+
+
+def refuse_run_directory(path: str) -> None:
+    """Raises UsageError if `path` lies in a run directory or below one."""
+    folder = os.path.dirname(os.path.realpath(path))
+    while True:
+        if os.path.lexists(os.path.join(folder, "journal.jsonl")):
+            raise UsageError(
+                f"{path!r}: {folder!r} is a run directory, and only runs write there; give a file"
+                " in another directory"
+            )
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return
+        folder = parent
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:  # type: ignore[override]
+        raise UsageError(f"{message}; '{self.prog} --help' shows the options")
+
+
+def _parser(prog: str) -> _Parser:
+    parser = _Parser(
+        prog=prog,
+        description="Draws a picture of the values of a run or a game.",
+        epilog=_EPILOG + f"\nExample: {prog} density runs/grundy -o density.png",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
+    for kind, text in KINDS.items():
+        sub = kinds.add_parser(
+            kind,
+            help=text,
+            description=f"Draws {text}.",
+            epilog=_EPILOG,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        _add_options(sub, kind)
+    return parser
+
+
+def _add_options(sub: argparse.ArgumentParser, kind: str) -> None:
+    sub.add_argument("source", metavar="SOURCE", help="run directory, game, or survey.csv")
+    sub.add_argument("-o", dest="output", metavar="FILE", required=True, help="file to write")
+    size = _argument(_size)
+    sub.add_argument(
+        "--width", type=size, default=WIDTH, metavar="PIXELS", help=f"width [default: {WIDTH}]"
+    )
+    sub.add_argument(
+        "--height", type=size, default=HEIGHT, metavar="PIXELS", help=f"height [default: {HEIGHT}]"
+    )
+    sub.add_argument("--title", help="title, instead of the one that names game and range")
+    if kind not in OF_VALUES:
+        return
+    sub.add_argument(
+        "--range",
+        type=_argument(notation.half_open),
+        metavar="A..B",
+        help="range of n [default: all committed values of a run, the first 2^20 of a game]",
+    )
+    sub.add_argument(
+        "--program",
+        metavar="PATH",
+        help="program that computes a game [default: the variable GRUNDY, else 'grundy' in PATH]",
+    )
+    if kind in ("values", "density"):
+        sub.add_argument("--log", action="store_true", help="logarithmic axis of n, from 1 on")
+    if kind == "values":
+        sub.add_argument(
+            "--period",
+            type=_argument(notation.positive),
+            metavar="P",
+            help="mark the n with G(n + P) other than G(n)",
+        )
+    if kind == "match":
+        sub.add_argument(
+            "--lags",
+            type=_argument(notation.positive),
+            default=0,
+            metavar="P",
+            help="greatest p [default: 180]",
+        )
+    if kind == "bursts":
+        sub.add_argument(
+            "--bin",
+            type=_argument(notation.positive),
+            default=0,
+            metavar="SIZE",
+            help="number of n in a bin [default: a power of 2 with at most 2^14 bins]",
+        )
+
+
+def _size(text: str) -> int:
+    value = notation.number(text)
+    if not LEAST_SIZE <= value <= GREATEST_SIZE:
+        raise ValueError(f"{value} pixels; use {LEAST_SIZE} to {GREATEST_SIZE}")
+    return value
+
+
+def _argument(parse: Callable[[str], T]) -> Callable[[str], T]:
+    """Returns `parse` with its ValueError as the error whose text argparse shows."""
+
+    def parsed(text: str) -> T:
+        try:
+            return parse(text)
+        except ValueError as e:
+            raise argparse.ArgumentTypeError(str(e)) from e
+
+    return parsed

@@ -1,0 +1,194 @@
+"""Counts values in one pass over consecutive chunks, in bounded memory.
+
+A chunk is a pair (start, values): the values G(start), G(start + 1), ... as a uint16 array of shape
+(size,). Chunks follow each other without gaps. One thread counts: np.bincount holds the interpreter
+lock, so a second thread gains nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Chunk = tuple[int, npt.NDArray[np.uint16]]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+VALUES = 1 << 16  # values are 0, ..., VALUES - 1
+
+
+class TooMany(Exception):
+    """There are more positions than the caller has allowed."""
+
+
+class Space(NamedTuple):
+    """A sparse space: n is rare if popcount(G(n) & mask) + position * n is even, or if n = 0."""
+
+    mask: int
+    position: int
+
+
+class Totals(NamedTuple):
+    """What one pass over the values knows of each value v.
+
+    common, rare  number of n with G(n) = v, by class; all are common without a space
+    first         least n with G(n) = v, or -1
+
+    Each has the shape (top + 1,), where top is the greatest value.
+    """
+
+    common: Ints
+    rare: Ints
+    first: Ints
+
+
+def linear_edges(a: int, b: int, columns: int) -> Ints:
+    """Returns the edges of at most `columns` columns of [a, b), whose sizes differ by at most 1.
+
+    Shape (columns + 1,), ascending, from a to b; 0 <= a < b.
+    """
+    columns = min(columns, b - a)
+    return np.array([a + (b - a) * i // columns for i in range(columns + 1)], np.int64)
+
+
+def log_edges(a: int, b: int, columns: int) -> Ints:
+    """Returns the edges of at most `columns` columns of [a, b) of about equal ratio, 1 <= a < b.
+
+    Shape (at most columns + 1,), ascending without repetition, from a to b.
+    """
+    edges = np.unique(np.geomspace(a, b, columns + 1).astype(np.int64))
+    edges[0], edges[-1] = a, b
+    return edges
+
+
+def greatest(chunks: Iterable[Chunk]) -> int:
+    """Returns the greatest value, or 0 without values."""
+    return max((int(values.max()) for _, values in chunks), default=0)
+
+
+def by_column(chunks: Iterable[Chunk], edges: Ints, rows: int, group: int = 1) -> Ints:
+    """Counts values by column and row.
+
+    edges  column i is the n with edges[i] <= n < edges[i + 1]; ascending; other n do not count
+    group  row r is the values from r * group to (r + 1) * group - 1; all values are below
+           rows * group
+
+    Returns the counts, shape (len(edges) - 1, rows).
+    """
+    counts = np.zeros((len(edges) - 1, rows), np.int64)
+    for start, values in chunks:
+        stop = start + len(values)
+        if group > 1:
+            values = values // np.uint16(group)
+        i = max(int(np.searchsorted(edges, start, "right")) - 1, 0)
+        while i < len(counts) and edges[i] < stop:
+            lo, hi = max(int(edges[i]), start), min(int(edges[i + 1]), stop)
+            if lo < hi:
+                counts[i] += np.bincount(values[lo - start : hi - start], minlength=rows)
+            i += 1
+    return counts
+
+
+def records(chunks: Iterable[Chunk]) -> Ints:
+    """Returns the (n, G(n)) with G(n) greater than all values before it; shape (records, 2)."""
+    best, found = -1, []
+    for start, values in chunks:
+        if len(values) == 0 or int(values.max()) <= best:
+            continue
+        running = np.maximum.accumulate(values)
+        new = np.flatnonzero(running[1:] > running[:-1]) + 1
+        for i in [0, *new.tolist()]:
+            if int(values[i]) > best:
+                best = int(values[i])
+                found.append((start + i, best))
+    return np.array(found, np.int64).reshape(-1, 2)
+
+
+def even_parity(space: Space) -> Bools:
+    """Returns, for each v, whether popcount(v & mask) is even; shape (VALUES,)."""
+    bits = np.arange(VALUES, dtype=np.uint32) & np.uint32(space.mask)
+    for shift in (8, 4, 2, 1):
+        bits ^= bits >> np.uint32(shift)
+    even: Bools = (bits & np.uint32(1)) == 0
+    return even
+
+
+def _rare(start: int, values: npt.NDArray[np.uint16], even: Bools, position: int) -> Bools:
+    """Returns which of a chunk are rare; shape (len(values),)."""
+    rare = even[values]
+    if position:
+        rare[1 - start % 2 :: 2] ^= True  # odd n
+    if start == 0 and len(rare):
+        rare[0] = True
+    return rare
+
+
+def rare_positions(chunks: Iterable[Chunk], space: Space, limit: int) -> Ints:
+    """Returns the (n, G(n)) of the rare positions, ascending; shape (rare positions, 2).
+
+    Raises TooMany if there are more than `limit`.
+    """
+    even = even_parity(space)
+    found, total = [], 0
+    for start, values in chunks:
+        at = np.flatnonzero(_rare(start, values, even, space.position))
+        total += len(at)
+        if total > limit:
+            raise TooMany
+        if len(at):
+            found.append(np.stack([at + start, values[at].astype(np.int64)], axis=1))
+    return np.concatenate(found) if found else np.empty((0, 2), np.int64)
+
+
+def totals(chunks: Iterable[Chunk], space: Space | None = None) -> Totals:
+    """Counts each value, common and rare apart, and finds its first position."""
+    counts = np.zeros((2, VALUES), np.int64)  # even n, odd n
+    first = np.full(VALUES, -1, np.int64)
+    zero = None  # G(0), which is rare whatever its class
+    apart = space is not None and space.position == 1
+    for start, values in chunks:
+        if start == 0 and len(values):
+            zero = int(values[0])
+        if apart:
+            for odd in (0, 1):
+                part = np.bincount(values[(odd - start) % 2 :: 2], minlength=0)
+                counts[odd, : len(part)] += part
+            here = np.bincount(values, minlength=0)
+        else:
+            here = np.bincount(values, minlength=0)
+            counts[0, : len(here)] += here
+        for v in np.flatnonzero((here > 0) & (first[: len(here)] < 0)).tolist():
+            first[v] = start + int(np.argmax(values == v))
+    every = counts.sum(axis=0)
+    rare = np.zeros(VALUES, np.int64)
+    if space is not None:
+        even = even_parity(space)
+        rare = np.where(even, counts[0], counts[1] if space.position else 0)
+        if zero is not None and not even[zero]:
+            rare[zero] += 1
+    top = int(np.flatnonzero(every).max(initial=0))
+    return Totals((every - rare)[: top + 1], rare[: top + 1], first[: top + 1])
+
+
+def matches(window: npt.NDArray[np.uint16], lags: int) -> Ints:
+    """Counts the n in the first len(window) - lags places with G(n) = G(n + p), for 1 <= p <= lags.
+
+    Returns the counts, shape (lags,); element p - 1 belongs to p.
+    """
+    length = len(window) - lags
+    if len(window) and int(window.max()) < 256:  # bytes are compared faster
+        head, data = window[:length].astype(np.uint8), window.astype(np.uint8)
+        return _matches(head, data, lags)
+    return _matches(window[:length], window, lags)
+
+
+def _matches(
+    head: npt.NDArray[np.unsignedinteger], data: npt.NDArray[np.unsignedinteger], lags: int
+) -> Ints:
+    length = len(head)
+    return np.array(
+        [np.count_nonzero(head == data[p : p + length]) for p in range(1, lags + 1)], np.int64
+    )

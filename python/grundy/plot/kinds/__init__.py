@@ -1,0 +1,1 @@
+"""The kinds of pictures: one module each, with `draw(options) -> Figure`."""

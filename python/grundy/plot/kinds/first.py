@@ -1,0 +1,66 @@
+"""The first position of each value, and the values that do not occur."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from .. import counting, style
+from ..arguments import Options
+from ..source import open_source
+
+
+def draw(options: Options) -> Figure:
+    """Draws a point (value, first n), and a mark below the axis for each value that is missing."""
+    with open_source(options) as source:
+        space = counting.Space(*source.space) if source.space else None
+        totals = counting.totals(source.chunks(), space)
+        a, b = source.a, source.b
+        title = f"{source.name}, {style.range_text(a, b)}: first position of each value"
+    values = np.arange(len(totals.first))
+    found = totals.first >= 0
+    n = np.maximum(totals.first, 1)  # n = 0 has no place on a log axis
+    missing = values[~found]
+
+    figure = style.new_figure(options)
+    axes = style.Frame(options).axes(figure)
+    size = float(np.clip(60 / np.sqrt(len(values)), 1.5, 4))
+    rare = found & (totals.rare > 0) & (totals.common == 0)
+    low = max(a, 1) * 0.25
+    for chosen, colour, label in (
+        (found & ~rare, style.BLUE, "common" if space else "occurs"),
+        (rare, style.VERMILION, "rare"),
+    ):
+        if chosen.any():
+            axes.plot(
+                values[chosen],
+                n[chosen],
+                "o",
+                color=colour,
+                markersize=size,
+                markeredgewidth=0,
+                label=f"{label}: {int(chosen.sum())}",
+            )
+    if len(missing):
+        axes.plot(
+            missing,
+            np.full(len(missing), low),
+            "|",
+            color=style.INK,
+            markersize=7,
+            markeredgewidth=0.7,
+            label=f"does not occur: {len(missing)}",
+        )
+    axes.set_yscale("log")
+    axes.set_ylim(low / 2, b * 12)
+    margin = 0.015 * len(values)
+    axes.set_xlim(-margin - 0.5, len(values) - 0.5 + margin)
+    style.log_axis(axes.yaxis)
+    style.linear_axis(axes.xaxis, 12)
+    axes.grid(True, axis="y", color=style.PALE, linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.legend(loc="upper left", ncols=3, borderaxespad=0.2, columnspacing=2)
+    axes.set_xlabel("value")
+    axes.set_ylabel("first n with this value")
+    style.set_title(axes, options, title)
+    return figure

@@ -1,0 +1,55 @@
+"""How often each value occurs in the range, common and rare values in two colours."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from .. import counting, style
+from ..arguments import Options
+from ..source import open_source
+
+BARS = 600  # maximum number of values that have a bar each
+
+
+def draw(options: Options) -> Figure:
+    """Draws a bar for each value (or for each group of values) on a logarithmic scale."""
+    with open_source(options) as source:
+        space = counting.Space(*source.space) if source.space else None
+        totals = counting.totals(source.chunks(), space)
+        title = (
+            f"{source.name}, {style.range_text(source.a, source.b)}: how often each value occurs"
+        )
+    group = -(-len(totals.common) // BARS)
+    starts = np.arange(0, len(totals.common), group)
+    common = np.add.reduceat(totals.common, starts)
+    rare = np.add.reduceat(totals.rare, starts)
+
+    figure = style.new_figure(options)
+    axes = style.Frame(options).axes(figure)
+    edges = [*(starts - 0.5).tolist(), float(starts[-1] + group - 0.5)]
+    for counts, colour, label in (
+        (common, style.BLUE, "common values" if space else "values"),
+        (rare, style.VERMILION, "rare values"),
+    ):
+        if counts.any():
+            axes.stairs(
+                np.where(counts > 0, counts, np.nan),
+                edges,
+                baseline=0.5,
+                fill=True,
+                color=colour,
+                linewidth=0,
+                label=f"{label}: {style.number_text(int(counts.sum()))} n",
+            )
+    axes.set_yscale("log")
+    axes.set_xlim(edges[0] - 0.01 * edges[-1], edges[-1] + 0.01 * edges[-1])
+    axes.set_ylim(0.5, max(int((common + rare).max()) * 8, 10))
+    style.log_axis(axes.yaxis)
+    style.linear_axis(axes.xaxis, 12)
+    if space:
+        axes.legend(loc="upper right", ncols=2, borderaxespad=0)
+    axes.set_xlabel("value" if group == 1 else f"value, in groups of {group}")
+    axes.set_ylabel("number of n with this value")
+    style.set_title(axes, options, title)
+    return figure

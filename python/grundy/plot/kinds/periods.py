@@ -1,0 +1,120 @@
+"""Periods and preperiods of the games of a survey."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter, defaultdict
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
+
+from .. import style
+from ..arguments import Options
+from ..errors import PlotError
+
+COLUMNS = ("game", "status", "period", "preperiod")
+Games = dict[tuple[int, int], list[str]]
+
+NAMED = 6  # named points with the greatest periods, and with the greatest preperiods
+
+
+def draw(options: Options) -> Figure:
+    """Draws a point for each pair of period and preperiod; its area grows with the games."""
+    status, games = read(options.source)
+    if not games:
+        raise PlotError(f"{options.source!r}: no game has a period; give a survey with periods")
+    figure = style.new_figure(options)
+    axes = style.Frame(options).axes(figure)
+    period = np.array([pair[0] for pair in games])
+    preperiod = np.array([pair[1] for pair in games])
+    number = np.array([len(names) for names in games.values()])
+    axes.scatter(
+        period, preperiod + 1, s=9 * number, color=style.BLUE, alpha=0.55, linewidth=0, zorder=3
+    )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(0.7, period.max() * 8)
+    axes.set_ylim(0.6, (preperiod.max() + 1) * 4)
+    style.log_axis(axes.xaxis)
+    style.log_axis(axes.yaxis)
+    _name(axes, games)
+    axes.grid(True, color=style.PALE, linewidth=0.5)
+    axes.set_axisbelow(True)
+    for count in (1, 10, 50):
+        if count <= number.max():
+            axes.scatter(
+                [],
+                [],
+                s=9 * count,
+                color=style.BLUE,
+                alpha=0.55,
+                linewidth=0,
+                label=f"{count} game" + "s" * (count > 1),
+            )
+    axes.legend(loc="lower right", labelspacing=0.9, borderpad=0.6)
+    axes.set_xlabel("period")
+    axes.set_ylabel("preperiod + 1")
+    words = {"proved": "proved", "observed": "observed", "none": "without a period so far"}
+    counts = ", ".join(f"{status[key]} {word}" for key, word in words.items() if status[key])
+    total = sum(status.values())
+    style.set_title(axes, options, f"Periods of {style.number_text(total)} games: {counts}")
+    return figure
+
+
+def _name(axes: Axes, games: Games) -> None:
+    """Names points with the greatest preperiods and periods, if the name overlaps no other."""
+    chosen = sorted(games, key=lambda pair: pair[1])[: -NAMED - 1 : -1]
+    chosen += sorted(games)[: -NAMED - 1 : -1]
+    taken = []
+    for pair in set(chosen):
+        x, y = axes.transData.transform((pair[0], pair[1] + 1))
+        radius = 1.5 * len(games[pair]) ** 0.5 * style.DPI / 72
+        taken.append(Bbox([[x - radius, y - radius], [x + radius, y + radius]]))
+    for pair in dict.fromkeys(chosen):
+        names = sorted(games[pair], key=lambda name: (len(name), name))
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        gap = 3 + 1.5 * len(names) ** 0.5
+        for side, align in ((1, "left"), (-1, "right")):
+            text = axes.annotate(
+                f"{names[0]}{more}",
+                (pair[0], pair[1] + 1),
+                xytext=(side * gap, 0),
+                textcoords="offset points",
+                ha=align,
+                va="center",
+                fontsize=8,
+                zorder=4,
+            )
+            box = text.get_window_extent()
+            if not any(box.overlaps(other) for other in taken):
+                taken.append(box)
+                break
+            text.remove()
+
+
+def read(path: str) -> tuple[Counter[str], Games]:
+    """Returns the number of games by status, and the games of each (period, preperiod).
+
+    Raises PlotError unless `path` is a table of a survey.
+    """
+    status: Counter[str] = Counter()
+    games: Games = defaultdict(list)
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            rows = csv.DictReader(file)
+            if not set(COLUMNS) <= set(rows.fieldnames or ()):
+                raise ValueError
+            for row in rows:
+                status[row["status"]] += 1
+                if row["period"]:
+                    games[int(row["period"]), int(row["preperiod"])].append(row["game"])
+    except OSError as e:
+        raise PlotError(f"{path!r}: {e.strerror or e}; give the survey.csv of a survey") from e
+    except (csv.Error, TypeError, ValueError) as e:
+        raise PlotError(
+            f"{path!r}: not a table with the columns {', '.join(COLUMNS)}; give the survey.csv of"
+            " a survey"
+        ) from e
+    return status, games

@@ -1,0 +1,73 @@
+"""The rare positions of the sparse space: their number up to n, and their values."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from .. import counting, style
+from ..arguments import Options
+from ..errors import PlotError
+from ..source import open_source
+
+LIMIT = 1 << 20  # maximum number of rare positions
+
+
+def draw(options: Options) -> Figure:
+    """Draws the number of rare positions up to n, and below it the value at each of them."""
+    with open_source(options) as source:
+        if source.space is None:
+            raise PlotError(
+                f"{options.source!r}: the run uses no sparse space, so no position is rare or"
+                " common; compute more values, or draw another kind"
+            )
+        space = counting.Space(*source.space)
+        try:
+            found = counting.rare_positions(source.chunks(), space, LIMIT)
+        except counting.TooMany as e:
+            raise PlotError(
+                f"{options.source!r}: more than {LIMIT} positions are rare; give a smaller --range"
+            ) from e
+        a, b = source.a, source.b
+        title = (
+            f"{source.name}, {style.range_text(a, b)}: {style.number_text(len(found))}"
+            " rare positions"
+        )
+    if len(found) == 0:
+        raise PlotError(
+            f"{options.source!r}: no position of {a}..{b} is rare; give another --range"
+        )
+
+    figure = style.new_figure(options)
+    over, under = style.Frame(options).stacked(figure, lower=0.46, gap=56)
+    n = np.maximum(found[:, 0], 1)  # n = 0 has no place on a log axis
+    number = np.arange(1, len(n) + 1)
+    over.step([*n, b], [*number, len(n)], where="post", color=style.VERMILION)
+    over.annotate(
+        f"the last at n = {style.number_text(int(found[-1, 0]))}",
+        (n[-1], len(n)),
+        xytext=(0, -9),
+        textcoords="offset points",
+        ha="center",
+        va="top",
+        fontsize=9,
+    )
+    over.set_yscale("log")
+    over.set_ylim(0.8, max(len(n) * 2, 10))
+    style.log_axis(over.yaxis)
+    over.set_ylabel("rare up to n")
+    under.plot(
+        n, found[:, 1], "o", color=style.VERMILION, markersize=2.4, markeredgewidth=0, alpha=0.6
+    )
+    style.linear_axis(under.yaxis, 4)
+    under.set_ylabel("value G(n)")
+    under.set_xlabel("n")
+    for axes in (over, under):
+        axes.set_xscale("log")
+        axes.set_xlim(max(a, 0.9), b * 1.1)
+        style.log_axis(axes.xaxis)
+        axes.grid(True, color=style.PALE, linewidth=0.5)
+        axes.set_axisbelow(True)
+    over.tick_params(labelbottom=False)
+    style.set_title(over, options, title)
+    return figure

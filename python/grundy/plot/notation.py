@@ -1,0 +1,66 @@
+"""Parses numbers and ranges as the program does: 1e9, 2^35, 3*2^24, 10M, 10_000_000, A..B."""
+
+from __future__ import annotations
+
+import re
+
+LIMIT = 1 << 64
+_SUFFIXES = {"k": 3, "K": 3, "M": 6, "G": 9, "T": 12}
+_HOW = "write numbers as 1000, 10_000_000, 1e9, 2^35, 3*2^24 or 10M"
+
+
+def number(text: str) -> int:
+    """Returns the whole number in `text`, 0 <= number < 2^64; exact, never rounded.
+
+    Raises ValueError with a message for users.
+    """
+    plain = text.replace("_", "")
+    if plain.startswith("-"):
+        raise ValueError(f"{text!r}: numbers must not be negative; {_HOW}")
+    if not plain or len(plain) > 64:
+        raise ValueError(f"{text!r} is not a number; {_HOW}")
+    product = 1
+    for factor in plain.split("*"):
+        product *= _factor(factor, text)
+    if product >= LIMIT:
+        raise ValueError(f"{text!r}: numbers must be less than 2^64; {_HOW}")
+    return product
+
+
+def _factor(factor: str, text: str) -> int:
+    if re.fullmatch("[0-9]+", factor):
+        return int(factor)
+    power = re.fullmatch(r"([0-9]+)\^([0-9]+)", factor)
+    if power:
+        base, exponent = int(power[1]), int(power[2])
+        # From 2^64 on, every power of a base above 1 is too large as well.
+        return int(base ** min(exponent, 64))
+    scaled = re.fullmatch(r"([0-9]+)(?:\.([0-9]+))?(?:[eE]([0-9]+)|([kKMGT]))", factor)
+    if scaled:
+        fraction = (scaled[2] or "").rstrip("0")
+        exponent = int(scaled[3]) if scaled[3] else _SUFFIXES[scaled[4]]
+        zeros = exponent - len(fraction)
+        if zeros >= 0:
+            return int(int(scaled[1] + fraction) * 10 ** min(zeros, 64))
+    raise ValueError(f"{text!r} is not a whole number; {_HOW}")
+
+
+def positive(text: str) -> int:
+    """Returns the number in `text`, 1 <= number < 2^64. Raises ValueError."""
+    value = number(text)
+    if value == 0:
+        raise ValueError("must be at least 1")
+    return value
+
+
+def half_open(text: str) -> tuple[int, int]:
+    """Returns (a, b) of a range "A..B" of the n from a to b - 1, a < b. Raises ValueError."""
+    start, dots, stop = text.partition("..")
+    if not dots:
+        raise ValueError(f"{text!r} is not a range; write half-open ranges A..B, such as 0..1e6")
+    a, b = number(start), number(stop)
+    if a >= b:
+        raise ValueError(
+            f"the range {a}..{b} is empty; write half-open ranges A..B with A less than B"
+        )
+    return a, b

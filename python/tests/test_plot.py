@@ -1,0 +1,465 @@
+"""Tests of grundy.plot.
+
+Counts are compared with plain loops over random values, whose seeds are printed. fake_run.py writes
+the run directories. GRUNDY_BIN or GRUNDY names a program for the test that computes a game.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SCRIPT = os.path.join(ROOT, "scripts", "plot.py")
+sys.path[:0] = [os.path.join(ROOT, "python"), os.path.join(ROOT, "scripts", "tests")]
+
+np = pytest.importorskip("numpy")
+pytest.importorskip("matplotlib")
+
+from fake_run import append, next_line, random_values, write_run  # noqa: E402
+
+from grundy.plot import arguments, counting, main, notation, segments, source, style  # noqa: E402
+from grundy.plot.counting import Space  # noqa: E402
+from grundy.plot.kinds import bursts, periods, rate  # noqa: E402
+from grundy.plot.reader import open_run  # noqa: E402
+
+PROGRAM = os.environ.get("GRUNDY_BIN") or os.environ.get("GRUNDY")
+SMALL = ["--width", "700", "--height", "500"]
+SURVEY = os.path.join(ROOT, "data", "results", "octal3.csv")
+
+
+def chunks(values, size, start=0):
+    for i in range(0, len(values), size):
+        yield start + i, values[i : i + size]
+
+
+def is_rare(n, v, space):
+    return n == 0 or (bin(v & space.mask).count("1") + space.position * n) % 2 == 0
+
+
+def plot(capsys, *argv):
+    status = main([str(a) for a in argv])
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("runs") / "run"
+    return write_run(path, random_values(1, 9000, 400), mask=6, position=1)
+
+
+# Counting
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000, 5000])
+@pytest.mark.parametrize("group", [1, 3])
+def test_by_column_counts_every_value_of_the_columns(size, group):
+    values = random_values(size + group, 1000, 50)
+    for edges in ([100, 101, 1100], [150, 350, 351, 900], [0, 5000], [99, 100, 400]):
+        rows = -(-50 // group)
+        expected = np.zeros((len(edges) - 1, rows), int)
+        for n, v in enumerate(values.tolist(), 100):
+            for i in range(len(edges) - 1):
+                expected[i, v // group] += edges[i] <= n < edges[i + 1]
+        counts = counting.by_column(chunks(values, size, 100), np.array(edges), rows, group)
+        assert np.array_equal(counts, expected)
+
+
+@pytest.mark.parametrize("a, b, columns", [(0, 10, 3), (5, 6, 9), (3, 1000, 1000), (1, 10**9, 77)])
+def test_edges_cover_the_range(a, b, columns):
+    edges = counting.linear_edges(a, b, columns)
+    assert edges[0] == a and edges[-1] == b and len(edges) <= columns + 1
+    assert np.ptp(np.diff(edges)) <= 1 and np.diff(edges).min() >= 1
+    if a:
+        edges = counting.log_edges(a, b, columns)
+        assert edges[0] == a and edges[-1] == b and np.diff(edges).min() >= 1
+
+
+@pytest.mark.parametrize("size", [1, 13, 4000])
+def test_records_are_those_of_the_definition(size):
+    for seed, values in enumerate(
+        [random_values(3, 3000, 60000), np.arange(300, dtype=np.uint16), np.zeros(5, np.uint16)]
+    ):
+        best, expected = -1, []
+        for n, v in enumerate(values.tolist(), 10):
+            if v > best:
+                best = v
+                expected.append([n, v])
+        assert counting.records(chunks(values, size, 10)).tolist() == expected, seed
+    assert counting.records(iter(())).shape == (0, 2)
+
+
+@pytest.mark.parametrize("space", [Space(510, 0), Space(13, 1), Space(65535, 1), Space(1, 0)])
+@pytest.mark.parametrize("start, size", [(0, 17), (0, 5000), (1, 100), (4, 99)])
+def test_rare_positions_and_totals_are_those_of_the_definition(space, start, size):
+    values = random_values(space.mask + size, 2000, 500)
+    rare = [[n, v] for n, v in enumerate(values.tolist(), start) if is_rare(n, v, space)]
+    found = counting.rare_positions(chunks(values, size, start), space, len(rare))
+    assert found.tolist() == rare
+    with pytest.raises(counting.TooMany):
+        counting.rare_positions(chunks(values, size, start), space, len(rare) - 1)
+
+    totals = counting.totals(chunks(values, size, start), space)
+    assert len(totals.common) == values.max() + 1
+    for v in range(values.max() + 1):
+        here = [n for n, w in enumerate(values.tolist(), start) if w == v]
+        assert totals.first[v] == (here[0] if here else -1)
+        assert totals.rare[v] == sum(is_rare(n, v, space) for n in here)
+        assert totals.common[v] == len(here) - totals.rare[v]
+
+
+def test_totals_without_a_space_are_common():
+    values = random_values(5, 500, 9)
+    totals = counting.totals(chunks(values, 60))
+    assert totals.rare.sum() == 0 and totals.common.tolist() == np.bincount(values).tolist()
+
+
+@pytest.mark.parametrize("top", [4, 255, 256, 900])
+def test_matches_are_those_of_the_definition(top):
+    window = random_values(top, 400, top + 1) // np.uint16(2)
+    expected = [sum(window[n] == window[n + p] for n in range(350)) for p in range(1, 51)]
+    assert counting.matches(window, 50).tolist() == expected
+
+
+# Segments
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_bursts_are_found_within_a_bin(seed):
+    print("seed", seed)
+    rng = np.random.default_rng(seed)
+    planted = np.sort(rng.choice(np.arange(12, 190, 12), 4, replace=False)) * 512
+    planted += rng.integers(0, 512, 4)
+    n = np.arange(200 * 512)
+    burst = np.searchsorted(planted, n, "right") % 2 == 1
+    values = np.where(burst, rng.integers(0, 60, len(n)), rng.integers(0, 40, len(n)))
+    edges = np.arange(0, len(n) + 1, 512)
+    counts = counting.by_column(chunks(values.astype(np.uint16), 1 << 12), edges, 60)
+    parts = segments.segments(segments.distances(counts))
+    # The state that most bins have is the low one.
+    typical = np.median(burst) == 1
+    assert [part.high for part in parts] == [typical, not typical] * 2 + [typical]
+    found = np.array([edges[part.start] for part in parts[1:]])
+    assert (abs(found - planted) <= 512).all()
+    lines = bursts.table(parts, edges).splitlines()
+    assert [int(line.split()[1]) for line in lines[1:]] == found.tolist()
+    assert [line.split()[2] for line in lines[1:]] == (
+        ["ends", "begins"] if typical else ["begins", "ends"]
+    ) * 2
+
+
+def test_segments_have_the_greatest_sum():
+    """Tries all sequences of states of a few bins."""
+    rng = np.random.default_rng(7)
+    for _ in range(50):
+        x = rng.uniform(-2, 2, 9)
+        best = max(
+            sum(np.where(state, x, -x))
+            - segments.EDGE_COST * np.count_nonzero(state[1:] != state[:-1])
+            for state in (np.array([k >> i & 1 for i in range(9)], bool) for k in range(512))
+        )
+        state = segments._states(x)
+        got = sum(np.where(state, x, -x)) - np.count_nonzero(state[1:] != state[:-1])
+        assert got == pytest.approx(best)
+
+
+def test_no_edges_in_values_of_one_distribution():
+    counts = np.random.default_rng(3).multinomial(1000, [0.5, 0.3, 0.2], 300)
+    assert len(segments.segments(segments.distances(counts))) == 1
+    assert len(segments.segments(segments.distances(np.full((5, 3), 10)))) == 1
+    assert bursts.table([segments.Segment(0, 5, False, 0.0)], np.arange(6)).startswith("no edges")
+
+
+def test_default_bins():
+    for count in (2, 255, 256, 9000, 1 << 20, (1 << 20) + 1, 10**9, 10**12):
+        bins = count // bursts.default_bin(count)
+        assert 2 <= bins <= bursts.BINS and (bins >= 256 or count < 256)
+    assert bursts.default_bin(10**9) == 1 << 16 and bursts.default_bin(1 << 20) == 1 << 12
+
+
+# The rate, and the table of a survey
+
+
+def test_rates_leave_out_what_a_rollback_took_back():
+    points = [(0, 0), (100, 9), (300, 20), (900, 40), (500, 45), (1000, 70), (1001, 71)]
+    found = rate.rates({"count": n, "seconds": s} for n, s in points)
+    assert found == [(0, 300, 20.0), (300, 500, 25.0), (500, 1001, 26.0)]
+    assert found[0].rate == 15.0
+    assert rate.rates([]) == rate.rates([{"count": 5, "seconds": 3}]) == []
+
+
+def test_survey_is_read():
+    status, games = periods.read(SURVEY)
+    assert status["proved"] == sum(len(names) for names in games.values())
+    assert "0.77" in games[12, 71]
+
+
+# The command line
+
+
+@pytest.mark.parametrize(
+    "text, value",
+    [("0", 0), ("10_000", 10**4), ("1e9", 10**9), ("1.5e3", 1500), ("2^35", 2**35),
+     ("3*2^24", 3 << 24), ("10M", 10**7), ("2.5k", 2500), ("1T", 10**12), ("0e99", 0),
+     ("18446744073709551615", 2**64 - 1)],
+)  # fmt: skip
+def test_numbers_are_those_of_the_program(text, value):
+    assert notation.number(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "-1", "1.5", "1e", "e9", "2^64", "1e20", "1.55e1", "2^", "1..2", "٣", "9^99999"],
+)
+def test_bad_numbers_are_refused(text):
+    with pytest.raises(ValueError):
+        notation.number(text)
+
+
+def test_ranges_are_half_open():
+    assert notation.half_open("1e3..2^11") == (1000, 2048)
+    for text in ("5", "5..5", "6..5", "..5", "5.."):
+        with pytest.raises(ValueError):
+            notation.half_open(text)
+
+
+def test_tick_labels():
+    texts = [style.short_text(x) for x in (0, 500, 20000, 10**8, 5 * 10**8, 2.5e9)]
+    assert texts == [
+        "0", "500", "20,000", "$10^{8}$", r"$5{\cdot}10^{8}$", r"$2.5{\cdot}10^{9}$"
+    ]  # fmt: skip
+    assert style.range_text(0, 10**9) == "n < $10^{9}$"
+    assert style.range_text(5, 1 << 20) == "5 ≤ n < $2^{20}$"
+
+
+# Pictures
+
+
+@pytest.mark.parametrize("kind", arguments.OF_VALUES)
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_each_kind_is_drawn(tmp_path, capsys, run, kind, suffix):
+    path = tmp_path / f"picture.{suffix}"
+    assert plot(capsys, kind, run, "-o", path, *SMALL)[0] == 0
+    check(path)
+    assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["values", "--range", "100..300", "--period", "5"],
+        ["values", "--range", "0..1"],
+        ["values", "--log", "--title", "$ \\frac"],
+        ["density", "--log"],
+        ["density", "--log", "--range", "0..2"],
+        ["density", "--range", "8999..9000"],
+        ["density", "--width", "400", "--height", "400"],
+        ["records", "--range", "17..9e3"],
+        ["rares", "--range", "4096..8192"],
+        ["histogram", "--range", "1..2"],
+        ["first", "--range", "2^10..2^11"],
+        ["match", "--lags", "2000"],
+        ["match", "--range", "8000..9000", "--lags", "3"],
+        ["bursts", "--bin", "1000"],
+    ],
+    ids=" ".join,
+)
+def test_options_are_drawn(tmp_path, capsys, run, options):
+    path = tmp_path / "picture.png"
+    status, _, said = plot(capsys, options[0], run, *SMALL, *options[1:], "-o", path)
+    assert (status, said) == (0, "")
+    check(path)
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_values_up_to_65535_and_many_values_are_drawn(tmp_path, capsys, suffix):
+    values = random_values(2, 70_000, 65536)
+    path = write_run(tmp_path / "run", values, "u16", mask=0)
+    for kind in ("values", "density", "histogram", "first", "bursts"):
+        assert plot(capsys, kind, path, "-o", tmp_path / f"x.{suffix}")[0] == 0
+        check(tmp_path / f"x.{suffix}")
+
+
+def test_survey_and_rate_are_drawn(tmp_path, capsys):
+    path = write_run(tmp_path / "run", random_values(4, 500, 9), seconds=0, count=0, kept=[[0, 0]])
+    values = random_values(4, 500, 9)
+    append(path, "journal.jsonl", next_line(path, values, seconds=50))
+    for kind, what in (("rate", path), ("periods", SURVEY)):
+        for suffix in ("png", "svg"):
+            assert plot(capsys, kind, what, "-o", tmp_path / f"{kind}.{suffix}")[0] == 0
+            check(tmp_path / f"{kind}.{suffix}")
+
+
+def test_picture_is_the_same_twice_and_has_the_size(tmp_path, capsys, run):
+    for suffix in ("png", "svg"):
+        files = [tmp_path / f"{i}.{suffix}" for i in range(2)]
+        for path in files:
+            plot(capsys, "density", run, "-o", path, "--width", "900", "--height", "500")
+        assert files[0].read_bytes() == files[1].read_bytes()
+    assert check(tmp_path / "0.png") == (900, 500)
+
+
+def check(path):
+    """Checks that the file is a whole picture; returns the size of a PNG in pixels."""
+    data = path.read_bytes()
+    if path.suffix == ".svg":
+        assert data.rstrip().endswith(b"</svg>")
+        return None
+    from PIL import Image
+
+    with Image.open(path) as image:
+        image.load()
+        assert image.format == "PNG" and len(image.getcolors()) > 2
+        return image.size
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["pie", "RUN", "-o", "x.png"],
+        ["values", "RUN"],
+        ["values", "-o", "x.png"],
+        ["values", "RUN", "-o", "x.pdf"],
+        ["values", "RUN", "-o", "x"],
+        ["values", "RUN", "-o", "x.png", "--range", "5..5"],
+        ["values", "RUN", "-o", "x.png", "--range", "5"],
+        ["values", "RUN", "-o", "x.png", "--width", "10"],
+        ["records", "RUN", "-o", "x.png", "--period", "3"],
+        ["values", "RUN", "-o", "RUN/x.png"],
+        ["values", "RUN", "-o", "RUN/sub/x.png"],
+        ["match", "RUN", "-o", "x.png", "--lags", "9000"],
+        ["bursts", "RUN", "-o", "x.png", "--bin", "9000"],
+        ["bursts", "RUN", "-o", "x.png", "--bin", "0"],
+        ["density", "RUN", "-o", "x.png", "--log", "--range", "0..1"],
+    ],
+    ids=" ".join,
+)
+def test_usage_errors(tmp_path, capsys, monkeypatch, run, argv):
+    monkeypatch.chdir(tmp_path)
+    before = sorted(os.listdir(run))
+    status, out, said = plot(capsys, *[a.replace("RUN", run) for a in argv])
+    assert status == 2 and out == "" and said.startswith("plot: ") and "\n" not in said.strip()
+    assert os.listdir(tmp_path) == [] and sorted(os.listdir(run)) == before
+
+
+def test_files_in_run_directories_are_refused_through_links(tmp_path, capsys, run):
+    os.symlink(run, tmp_path / "link")
+    status, _, said = plot(capsys, "values", run, "-o", tmp_path / "link" / "x.png")
+    assert status == 2 and "run directory" in said
+
+
+@pytest.mark.parametrize(
+    "argv, words",
+    [
+        (["values", "./none"], "no such directory"),
+        (["values", "RUN", "--range", "0..9001"], "beyond the 9000 committed values"),
+        (["rate", "RUN"], "less than 10 seconds"),
+        (["periods", "RUN/journal.jsonl"], "survey.csv"),
+        (["periods", "none.csv"], "none.csv"),
+    ],
+)
+def test_errors_say_what_to_do(tmp_path, capsys, run, argv, words):
+    argv = [a.replace("RUN", run) for a in argv]
+    status, _, said = plot(capsys, *argv, "-o", tmp_path / "x.png")
+    assert status == 1 and words in said and ";" in said
+    assert os.listdir(tmp_path) == []
+
+
+def test_unwritable_file_is_an_error(tmp_path, capsys, run):
+    status, _, said = plot(capsys, "values", run, "-o", tmp_path / "none" / "x.png")
+    assert status == 1 and "No such file" in said
+
+
+def test_freed_values_are_not_drawn(tmp_path, capsys):
+    values = random_values(6, 3000, 200)
+    path = write_run(tmp_path / "run", values, kept=[[0, 1000], [2000, 3000]], mask=6)
+    status, _, said = plot(capsys, "histogram", path, "-o", tmp_path / "x.png")
+    assert status == 1 and "G(1000)" in said and "0..1000, 2000..3000" in said
+    argv = ["histogram", path, "--range", "2000..3000", "-o", tmp_path / "x.png"]
+    assert plot(capsys, *argv)[0] == 0
+
+
+def test_run_without_a_space_has_no_rare_positions(tmp_path, capsys):
+    path = write_run(tmp_path / "run", [0, 1, 2, 3], mask=0)
+    status, _, said = plot(capsys, "rares", path, "-o", tmp_path / "x.png")
+    assert status == 1 and "no sparse space" in said
+
+
+def test_damage_has_status_3(tmp_path, capsys):
+    path = write_run(tmp_path / "run", [0, 1, 300, 3], entries=[])
+    status, _, said = plot(capsys, "values", path, "-o", tmp_path / "x.png")
+    assert status == 3 and "G(2)" in said
+
+
+# The source
+
+
+def test_pages_are_released_and_read_again(tmp_path, monkeypatch):
+    values = random_values(8, 10_000, 300)
+    monkeypatch.setattr(source, "RELEASE", 1000)
+    part = source.Source(open_run(write_run(tmp_path / "run", values)), 5, 9995)
+    found = np.concatenate([chunk for _, chunk in part.chunks(size=300)])
+    assert np.array_equal(found, values[5:9995])
+
+
+def test_game_is_computed_by_the_program(tmp_path, capsys, monkeypatch):
+    program = tmp_path / "fake"
+    program.write_text(
+        f"#!{sys.executable}\n"
+        "import sys\n"
+        f"sys.path[:0] = {sys.path!r}\n"
+        "import numpy as np\n"
+        "from fake_run import write_run\n"
+        "_, run, game, to, count, dir, path, quiet = sys.argv\n"
+        "assert (run, to, dir, quiet) == ('run', '--to', '--dir', '--quiet')\n"
+        "if game == 'bad':\n"
+        "    sys.exit('bad is not a game')\n"
+        "write_run(path, np.arange(int(count)) % 5, game=game)\n"
+    )
+    program.chmod(0o755)
+    picture = tmp_path / "x.png"
+    argv = ["values", "0.77", "-o", picture, "--range", "3..90", "--period", "5"]
+    assert plot(capsys, *argv, "--program", program)[0] == 0
+    monkeypatch.setenv("GRUNDY", str(program))
+    assert plot(capsys, *argv)[0] == 0
+    status, _, said = plot(capsys, "values", "bad", "-o", picture)
+    assert status == 1 and "bad is not a game" in said
+    assert plot(capsys, *argv, "--program", tmp_path / "none")[0] == 1
+    monkeypatch.delenv("GRUNDY")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    status, _, said = plot(capsys, *argv)
+    assert status == 1 and "--program" in said
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="neither GRUNDY_BIN nor GRUNDY names a program")
+def test_kayles_repeats_with_period_12_from_71(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("GRUNDY", PROGRAM)
+    argv = ["values", "kayles", "--range", "0..240", "--period", "12", "-o", tmp_path / "k.svg"]
+    assert plot(capsys, *argv) == (0, "", "")
+    check(tmp_path / "k.svg")
+    status, _, said = plot(capsys, "values", "no-game", "-o", tmp_path / "x.png")
+    assert status == 2 and "neither a run directory nor a game" in said
+
+
+# The script
+
+
+def test_help_needs_neither_numpy_nor_matplotlib():
+    for argv in (["--help"], ["density", "--help"]):
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", SCRIPT, *argv], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.startswith("usage: plot.py") and "exit status" in done.stdout
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", SCRIPT, "values", "x", "-o", "x.png"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1 and "pip install" in done.stderr
