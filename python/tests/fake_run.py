@@ -1,4 +1,7 @@
-"""Writes run directories of format 2 for the tests, from the documented format alone."""
+"""Writes run directories of format 2 for the tests, from the documented format alone.
+
+The sparse space of the runs is fictitious: mask 15, without a position term, and h = 0.
+"""
 
 import json
 import os
@@ -37,6 +40,10 @@ def next_line(path, values, width="u8", **changes):
 
 def fields(values, width="u8", **changes):
     values = np.asarray(values)
+    mask, position = changes.get("mask", 15), changes.get("position", 0)
+    parity = changes.pop("parity", 0)
+    pairs = enumerate(values.tolist())
+    rares = [n for n, v in pairs if is_rare(n, v, mask, position, parity)]
     return {
         "format": 2,
         "run": "0123456789abcdef0123456789abcdef",
@@ -53,8 +60,8 @@ def fields(values, width="u8", **changes):
         "position": 0,
         "kept": [[0, len(values)]],
         "digest": "0" * 64,
-        "rares": 1,
-        "last_rare": 0,
+        "rares": len(rares),
+        "last_rare": rares[-1] if rares else 0,
         "max_value": int(values.max(initial=0)),
         "max_at": int(values.argmax()) if len(values) else 0,
         "checks": {},
@@ -65,6 +72,11 @@ def fields(values, width="u8", **changes):
         "previous": "0" * 64,
         **changes,
     }
+
+
+def is_rare(n, value, mask=15, position=0, parity=0):
+    """Whether a value is rare at n, by the definition."""
+    return n == 0 or (bin(value & mask).count("1") + position * n + parity) % 2 == 0
 
 
 def write_run(path, values, width="u8", shape=None, entries=None, **changes):
@@ -162,7 +174,7 @@ class Writer:
             "digest": f"{self.freed:064}",
             "mask": 15,
             "position": 0,
-            "rares": [],
+            "rares": [[n, v] for n, v in enumerate(gone, self.head) if is_rare(n, v)],
             "maxima": maxima,
             "histogram": np.bincount(gone).tolist(),
         }
