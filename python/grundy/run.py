@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from . import find, index
-from .errors import Discarded, RunError
+from .errors import Damage, Discarded, RunError
 from .journal import Journal, Record
 from .summary import Summary, read_summary
 from .table import Table
@@ -362,6 +362,12 @@ class Run:
                 blocks = self.chunks(CHUNK, lo, hi)
                 parts.append(find.rares(blocks, mask, position, parity))
         rares = np.concatenate(parts)
+        number = self.last_record["rares"]
+        if b - a == self.count and len(rares) != number:
+            raise Damage(
+                f"{self.path!r}: the run has {len(rares)} rare positions, but its journal states"
+                f" {number}; run `grundy verify`"
+            )
         return rares[np.argsort(rares["n"], kind="stable")]
 
     def _parity(self, discarded: dict[int, int]) -> int:

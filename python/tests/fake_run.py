@@ -139,22 +139,22 @@ class Writer:
     def __init__(self, path, values, segment, head, keep):
         self.path, self.values = str(path), np.asarray(values, np.uint16)
         self.segment, self.head, self.keep = segment, head, keep
-        self.count, self.freed, self.records, self.named = 0, head, [], []
+        self.count, self.discarded, self.records, self.named = 0, head, [], []
         os.makedirs(path)
         for name, descr in [("values.npy", "'|u1'"), ("escapes.npy", repr(ESCAPE))]:
             append(path, name, npy_header(descr, 0))
         append(path, "journal.jsonl", b"")
 
     def step(self, values):
-        """Commits the next `values` values, and frees every segment that may be freed."""
+        """Commits the next `values` values, and discards every segment that may be discarded."""
         start, self.count = self.count, min(self.count + values, len(self.values))
         new = self.values[start : self.count]
         append(self.path, "values.npy", saturated(new))
         append(self.path, "escapes.npy", np.array(escapes(new, start), ESCAPE).tobytes())
-        twice = self.freed
+        twice = self.discarded
         end = max(self.count - self.keep, 0) // self.segment * self.segment
-        if end > self.freed:
-            self.freed = end
+        if end > self.discarded:
+            self.discarded = end
             self.write_snapshot()
         self.commit()
         punch(self.path, self.head, twice)
@@ -162,7 +162,7 @@ class Writer:
             os.remove(os.path.join(self.path, self.named.pop(0)["name"]))
 
     def write_snapshot(self):
-        gone = self.values[self.head : self.freed].tolist()
+        gone = self.values[self.head : self.discarded].tolist()
         maxima = []
         for n, value in enumerate(gone, self.head):
             if not maxima or value > maxima[-1][1]:
@@ -170,8 +170,8 @@ class Writer:
         content = {
             "run": fields([])["run"],
             "from": self.head,
-            "to": self.freed,
-            "digest": f"{self.freed:064}",
+            "to": self.discarded,
+            "digest": f"{self.discarded:064}",
             "mask": 15,
             "position": 0,
             "rares": [[n, v] for n, v in enumerate(gone, self.head) if is_rare(n, v)],
@@ -179,15 +179,15 @@ class Writer:
             "histogram": np.bincount(gone).tolist(),
         }
         data = json.dumps(content).encode() + b"\n"
-        name = f"snapshot-{self.freed}.json"
+        name = f"snapshot-{self.discarded}.json"
         append(self.path, name, data)
         digest = blake3(data).hexdigest() if blake3 else "0" * 64
         self.named.append({"name": name, "blake3": digest})
 
     def commit(self, **changes):
         values = self.values[: self.count]
-        if self.freed > self.head:
-            changes["kept"] = [[0, self.head], [self.freed, self.count]]
+        if self.discarded > self.head:
+            changes["kept"] = [[0, self.head], [self.discarded, self.count]]
             changes["keep"] = self.keep
             changes["snapshot"] = self.named[-1]
         if self.records:

@@ -90,6 +90,15 @@ def test_space_without_rare_positions(tmp_path):
     assert grundy.open_run(write_run(tmp_path / "none", [])).rares().tolist() == []
 
 
+def test_rare_positions_that_contradict_the_record_are_damage(tmp_path):
+    values = random_values(38, 500, 300)
+    common = next(n for n in range(1, 500) if not is_rare(n, int(values[n])))
+    for name, change in [("number", {"rares": 7}), ("last", {"last_rare": common})]:
+        run = grundy.open_run(write_run(tmp_path / name, values, **change))
+        with pytest.raises(grundy.Damage, match="rare positions"):
+            run.rares()
+
+
 def test_run_without_a_space_has_no_rare_positions(tmp_path):
     run = grundy.open_run(write_run(tmp_path / "r", range(9), mask=0))
     with pytest.raises(ValueError, match="no sparse space"):

@@ -99,7 +99,63 @@ def test_values_of_255_and_more_written_by_the_program(tmp_path, width):
     assert np.array_equal(entries["n"], large) and np.array_equal(entries["v"], expected[large])
 
 
-def test_values_freed_by_the_program_are_refused_and_others_read(tmp_path):
+def found(source, *arguments):
+    """Returns the rows that `grundy find` prints as CSV, with -1 for an empty field."""
+    command = [os.environ["GRUNDY_BIN"], "find", source, *arguments, "--format", "csv", "-q"]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    rows = [line.split(",") for line in text.splitlines()[1:]]
+    return [tuple(int(field or -1) for field in row) for row in rows]
+
+
+# With a mask; with a mask and the position term (.106, remove-a-square, grundy:d=2); without a
+# space (.004, a table of two bytes per value); with values of 255 and more in bytes (.6).
+@pytest.mark.parametrize(
+    ("game", "count", "options"),
+    [
+        ("grundy", 100_000, []),
+        ("kayles", 70_000, []),
+        (".106", 300_000, []),
+        ("remove-a-square", 70_000, []),
+        (".6", 70_000, ["--width", "u8"]),
+        (".004", 20_000, []),
+        ("grundy:d=2", 5000, []),
+    ],
+)
+def test_answers_are_those_of_find(tmp_path, game, count, options):
+    path = str(tmp_path / "run")
+    command = [os.environ["GRUNDY_BIN"], "run", game, "--to", str(count), "--dir", path, "-q"]
+    subprocess.run([*command, *options], check=True)
+    run = grundy.open_run(path)
+    for a, b in [(0, count), (count // 3, count // 2)]:
+        span = ["--range", f"{a}..{b}"]
+        assert [(n, 0) for n in run.zeros(a, b).tolist()] == found(path, "--zeros", *span)
+        assert run.records(a, b).tolist() == found(path, "--records", *span)
+        assert list(enumerate(run.first(a, b).tolist())) == found(path, "--first", *span)
+        counts = [(v, n) for v, n in enumerate(run.histogram(a, b).tolist()) if n]
+        assert counts == found(path, "--histogram", *span)
+        values = found(path, "--value", "3..300", *span)
+        assert run.positions(3, 300, start=a, stop=b).tolist() == values
+        if run.last_record["mask"]:
+            assert run.rares(a, b).tolist() == found(path, "--rares", *span)
+    assert run.last_record["mask"] == 0 or len(run.rares()) == run.last_record["rares"]
+
+
+def test_parquet_files_of_package_and_program_agree(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
+    program, path = os.environ["GRUNDY_BIN"], str(tmp_path / "run")
+    subprocess.run([program, "run", ".00004", "--to", "8000", "--dir", path, "-q"], check=True)
+    theirs, ours = str(tmp_path / "theirs.parquet"), str(tmp_path / "ours.parquet")
+    export = [program, "export", path, "--format", "parquet", "-o", theirs, "-q"]
+    subprocess.run(export, check=True)
+    grundy.open_run(path).to_parquet(ours)
+    a, b = pyarrow.read_table(theirs), pyarrow.read_table(ours)
+    assert a.equals(b) and a.schema.equals(b.schema)
+    keys = ["game", "from", "to", "digest"]
+    metadata = [{key: t.schema.metadata[key.encode()] for key in keys} for t in (a, b)]
+    assert metadata[0] == metadata[1]
+
+
+def test_values_discarded_by_the_program_are_refused_and_others_read(tmp_path):
     program, path = os.environ["GRUNDY_BIN"], str(tmp_path / "kept")
     run = [program, "run", ".106", "--dir", path, "-q"]
     subprocess.run([*run, "--to", "84100000", "--keep", "140000"], check=True)
@@ -108,7 +164,7 @@ def test_values_freed_by_the_program_are_refused_and_others_read(tmp_path):
     head, start = (
         1 << 26,
         5 << 24,
-    )  # end of the retained head, and end of the only segment that is freed
+    )  # end of the retained head, and end of the only segment that is discarded
     assert run.kept == [(0, head), (start, 84200000)]
     for a, b in [(head - 5, head), (start, start + 5)]:
         printed = subprocess.run(
@@ -117,13 +173,15 @@ def test_values_freed_by_the_program_are_refused_and_others_read(tmp_path):
         assert [
             f"{n} {v}" for n, v in enumerate(run[a:b].tolist(), a)
         ] == printed.stdout.splitlines()
+    for a, b in [(0, run.count), (1, head + 5), (start - 9, run.count)]:
+        assert run.rares(a, b).tolist() == found(path, "--rares", "--range", f"{a}..{b}")
     for n in (head, start - 1):
         with pytest.raises(grundy.Discarded):
             run[n]
     assert json.loads(command(path, "--json").stdout)["searched"]["kept_from"] == start
 
 
-def test_results_of_a_run_that_frees_values_equal_those_of_a_whole_run(tmp_path):
+def test_results_of_a_run_that_discards_values_equal_those_of_a_whole_run(tmp_path):
     program, texts = os.environ["GRUNDY_BIN"], []
     for name, keep in [("whole", []), ("kept", ["--keep", "140000"])]:
         path = str(tmp_path / name)
@@ -151,7 +209,7 @@ def test_results_of_a_run_that_frees_values_equal_those_of_a_whole_run(tmp_path)
     assert any(line.startswith(f"- zeros: {zeros},") for line in texts[0])
 
 
-def test_results_while_the_program_frees_values(tmp_path):
+def test_results_while_the_program_discards_values(tmp_path):
     program, whole, kept = os.environ["GRUNDY_BIN"], str(tmp_path / "whole"), str(tmp_path / "kept")
     command = [program, "run", ".106", "--to", "150000000", "--threads", "1", "-q", "--dir"]
     subprocess.run([*command, whole], check=True)

@@ -102,7 +102,7 @@ def test_stopped_run_is_described_exactly(tmp_path, small, capsys, step):
 
 
 @pytest.mark.parametrize("every", [1, 4, 6, 8, 20])
-def test_values_freed_during_reading(tmp_path, small, capsys, monkeypatch, every):
+def test_values_discarded_during_reading(tmp_path, small, capsys, monkeypatch, every):
     values = planted(20_000)
     writer = Writer(tmp_path / "r", values, SEGMENT, HEAD, KEEP)
     for _ in range(20):
@@ -118,7 +118,7 @@ def test_values_freed_during_reading(tmp_path, small, capsys, monkeypatch, every
     reads = going_on(monkeypatch, writer, every, 64)
     status, state, rows, digests = written(writer.path, capsys)
     assert writer.count > begun
-    if every * BLOCK < SEGMENT:  # the run frees values faster than the reader reads them
+    if every * BLOCK < SEGMENT:  # the run discards values faster than the reader reads them
         assert status == 1 and "stop it" in state and len(opened) == 2 * report.ATTEMPTS
         assert len(reads) < 100
     else:
@@ -175,11 +175,11 @@ def test_data_is_read_in_the_order_of_its_removal(tmp_path, small, capsys, monke
     reads = going_on(monkeypatch, writer, 10**9, 0)
     assert written(writer.path, capsys)[0] == 0
     starts = [a for a, _ in reads]
-    tail = [a for a in starts if a >= writer.freed]
+    tail = [a for a in starts if a >= writer.discarded]
     assert (
         starts == tail + list(range(0, HEAD, BLOCK))
         and tail == sorted(tail)
-        and tail[0] == writer.freed
+        and tail[0] == writer.discarded
     )
 
 
@@ -234,7 +234,7 @@ def a_run(path):
     writer = Writer(path, planted(2000), SEGMENT, HEAD, KEEP)
     for _ in range(20):
         writer.step(64)
-    return writer, os.path.join(writer.path, f"snapshot-{writer.freed}.json")
+    return writer, os.path.join(writer.path, f"snapshot-{writer.discarded}.json")
 
 
 def test_missing_snapshot_of_a_run_at_rest_is_damage(tmp_path, small, capsys):
@@ -276,6 +276,13 @@ def test_fifo_in_place_of_the_snapshot_does_not_hang(tmp_path, small):
         lambda snapshot: snapshot.update(run="another"),
         lambda snapshot: snapshot.update({"from": 0}),
         lambda snapshot: snapshot.update(maxima=7),
+        lambda snapshot: snapshot.update(mask=7),
+        lambda snapshot: snapshot.update(position=1),
+        lambda snapshot: snapshot.pop("rares"),
+        lambda snapshot: snapshot["rares"].reverse(),
+        lambda snapshot: snapshot["rares"].append([0, 3]),
+        lambda snapshot: snapshot["rares"].append([10**6, 3]),
+        lambda snapshot: snapshot["rares"][0].__setitem__(1, 60_000),
     ],
 )
 def test_forged_snapshot_is_damage_with_either_hash(tmp_path, small, capsys, change):

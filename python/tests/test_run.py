@@ -163,7 +163,7 @@ def test_slices_with_steps_agree_with_numpy(pair, monkeypatch):
         run[::0]
 
 
-def test_every_kind_of_index_refuses_freed_values(tmp_path):
+def test_every_kind_of_index_refuses_discarded_values(tmp_path):
     values = random_values(14, 3000, 254)
     path = write_run(tmp_path / "r", values, kept=[[0, 1000], [2000, 3000]])
     punch(path, 1000, 2000)
