@@ -145,16 +145,16 @@ class Run:
                 " run.chunks(); run.mmap() gives the raw table"
             )
         out = np.empty(self.count, dtype)
+        fits = np.can_cast(np.uint16, dtype)
         for start, block in self.chunks():
+            converted = out[start : start + len(block)]
             with np.errstate(all="ignore"):  # the comparison below detects overflow
-                converted = block.astype(dtype)
-            wrong = np.flatnonzero(converted != block)
-            if len(wrong):
-                i = int(wrong[0])
+                converted[:] = block
+            if not fits and not np.array_equal(converted, block):
+                i = int(np.argmax(converted != block))
                 raise ValueError(
                     f"{self.path!r}: G({start + i}) = {block[i]} does not fit {dtype}; use uint16"
                 )
-            out[start : start + len(block)] = converted
         return out
 
     def values(self, start: int = 0, stop: int | None = None) -> NDArray[np.uint16]:
@@ -221,7 +221,7 @@ class Run:
     # Indexing
 
     @overload
-    def __getitem__(self, key: int) -> int: ...
+    def __getitem__(self, key: int | np.integer[Any]) -> int: ...
 
     @overload
     def __getitem__(self, key: slice | list[Any] | range | NDArray[Any]) -> NDArray[np.uint16]: ...
