@@ -173,7 +173,7 @@ const FIRST_CHECKED_AFTER: &str = "304fc2d";
 const EXCEPTIONS: &[&str] = &["tests/style.rs", "CONTRIBUTING.md", "benches/record"];
 
 /// Folders whose prose is checked, besides the files of the root.
-const FOLDERS: &[&str] = &["src", "tests", "benches", "examples", "fuzz", "scripts", "docs", "data"];
+const FOLDERS: &[&str] = &["src", "tests", "benches", "examples", "fuzz", "scripts", "docs", "data", "python"];
 
 /// Adds the files of a folder and its subfolders, without build outputs and data.
 fn add_files(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -202,7 +202,8 @@ fn has_prose(path: &Path) -> bool {
 
 /// All files with prose, without the [`EXCEPTIONS`].
 fn prose() -> Vec<(String, String)> {
-    let mut found: Vec<PathBuf> = ["README.md", "CHANGELOG.md", "Cargo.toml", "clippy.toml"].map(PathBuf::from).into();
+    let mut found: Vec<PathBuf> =
+        ["README.md", "CHANGELOG.md", "Cargo.toml", "clippy.toml", "pyproject.toml"].map(PathBuf::from).into();
     for folder in FOLDERS.iter().map(Path::new).filter(|folder| folder.exists()) {
         add_files(folder, &mut found);
     }

@@ -14,13 +14,12 @@ import pytest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SCRIPT = os.path.join(ROOT, "scripts", "plot.py")
-sys.path[:0] = [os.path.join(ROOT, "python"), os.path.join(ROOT, "scripts", "tests")]
+sys.path[:0] = [os.path.join(ROOT, "python"), os.path.join(ROOT, "python", "tests")]
 
 np = pytest.importorskip("numpy")
 pytest.importorskip("matplotlib")
 
 from fake_run import append, next_line, random_values, write_run  # noqa: E402
-
 from grundy.plot import arguments, counting, main, notation, segments, source, style  # noqa: E402
 from grundy.plot.counting import Space  # noqa: E402
 from grundy.plot.kinds import bursts, periods, rate  # noqa: E402

@@ -59,7 +59,7 @@ def count(source: Source, options: Options, columns: int, rows: int) -> Grid:
 def greatest(source: Source) -> int:
     """Returns the greatest value of the source; from the journal if it is all of the run."""
     if (source.a, source.b) == (0, len(source.run)):
-        return int(source.run.record["max_value"])
+        return int(source.run.last_record["max_value"])
     return counting.greatest(source.chunks())
 
 

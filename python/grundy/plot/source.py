@@ -55,7 +55,7 @@ class Source:
     @property
     def space(self) -> tuple[int, int] | None:
         """(mask, position term) of the sparse space of the run; None if it uses none."""
-        record = self.run.record
+        record = self.run.last_record
         return (record["mask"], record["position"]) if record["mask"] else None
 
     def values(self, a: int, b: int) -> npt.NDArray[np.uint16]:

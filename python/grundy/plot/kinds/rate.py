@@ -33,7 +33,7 @@ class Part(NamedTuple):
 def draw(options: Options) -> Figure:
     """Draws the rate between records that are far enough apart in computing time."""
     run = open_directory(options)
-    found = rates(list(run.records()))
+    found = rates(list(run.journal()))
     if not found:
         raise PlotError(
             f"{options.source!r}: the run has computed for less than {LEAST_SECONDS} seconds;"
@@ -66,7 +66,7 @@ def draw(options: Options) -> Figure:
     axes.set_xlabel("n")
     axes.set_ylabel("million values per second")
     name = NAMES.get(run.game, run.game)
-    values, time = (style.number_text(int(run.record[key])) for key in ("count", "seconds"))
+    values, time = (style.number_text(int(run.last_record[key])) for key in ("count", "seconds"))
     style.set_title(axes, options, f"{name}: {values} values in {time} s of computing time")
     return figure
 

@@ -1,4 +1,4 @@
-"""Tests of results.py, also on runs that continue and free values while it reads.
+"""Tests of results.py, also on runs that continue and discard values while it reads.
 
 fake_run.Writer commits values between two reads. The tests compute the expected maxima, zeros and
 digests from the planted values, in plain Python.
@@ -9,16 +9,15 @@ import os
 import subprocess
 import sys
 
+import grundy.run
 import numpy as np
 import pytest
+from fake_run import Writer, append, blake3, write_run
+from grundy import report
+from grundy.commands import results
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SCRIPTS = os.path.dirname(HERE)
-sys.path.insert(0, SCRIPTS)
-
-import grundy_table  # noqa: E402
-import results  # noqa: E402
-from fake_run import Writer, append, blake3, write_run  # noqa: E402
+SCRIPTS = os.path.join(HERE, "..", "..", "scripts")
 
 SEGMENT, HEAD, KEEP, BLOCK = 64, 256, 200, 15
 
@@ -42,14 +41,14 @@ def maxima(values):
 @pytest.fixture
 def small(monkeypatch):
     """Makes segments and blocks a few values long."""
-    monkeypatch.setattr(results, "SEGMENT", SEGMENT)
-    monkeypatch.setattr(grundy_table, "CHUNK", BLOCK)
-    monkeypatch.setattr(grundy_table.Run.chunks, "__defaults__", (0, None, BLOCK))
+    monkeypatch.setattr(report, "SEGMENT", SEGMENT)
+    monkeypatch.setattr(grundy.run, "CHUNK", BLOCK)
+    monkeypatch.setattr(grundy.Run.chunks, "__defaults__", (BLOCK, 0, None))
 
 
 def going_on(monkeypatch, writer, every, values):
-    """Makes the writer commit `values` more at each read number `every`. Returns the list of reads."""
-    reads, read = [], grundy_table.Run.values
+    """Makes the writer commit `values` more at each `every`-th read. Returns the reads."""
+    reads, read = [], grundy.Run.values
 
     def slowly(run, a, b):
         reads.append((a, b))
@@ -57,12 +56,12 @@ def going_on(monkeypatch, writer, every, values):
             writer.step(values)
         return read(run, a, b)
 
-    monkeypatch.setattr(grundy_table.Run, "values", slowly)
+    monkeypatch.setattr(grundy.Run, "values", slowly)
     return reads
 
 
 def written(path, capsys, *options):
-    """Runs results.py. Returns exit status, state as {key: text}, rows of maxima, and rows of digests."""
+    """Runs results.py. Returns exit status, state as {key: text}, rows of maxima and digests."""
     status = results.main([str(path), *options])
     out, err = capsys.readouterr()
     if status != 0:
@@ -103,24 +102,24 @@ def test_stopped_run_is_described_exactly(tmp_path, small, capsys, step):
 
 
 @pytest.mark.parametrize("every", [1, 4, 6, 8, 20])
-def test_values_freed_during_reading(tmp_path, small, capsys, monkeypatch, every):
+def test_values_discarded_during_reading(tmp_path, small, capsys, monkeypatch, every):
     values = planted(20_000)
     writer = Writer(tmp_path / "r", values, SEGMENT, HEAD, KEEP)
     for _ in range(20):
         writer.step(64)
     begun = writer.count
-    opened, open_run = [], grundy_table.open_run
+    opened, open_run = [], grundy.open_run
 
     def counted(path):
         opened.append(path)
         return open_run(path)
 
-    monkeypatch.setattr(grundy_table, "open_run", counted)
+    monkeypatch.setattr(report, "open_run", counted)
     reads = going_on(monkeypatch, writer, every, 64)
     status, state, rows, digests = written(writer.path, capsys)
     assert writer.count > begun
-    if every * BLOCK < SEGMENT:  # the run frees values faster than the reader reads them
-        assert status == 1 and "stop it" in state and len(opened) == 2 * results.ATTEMPTS
+    if every * BLOCK < SEGMENT:  # the run discards values faster than the reader reads them
+        assert status == 1 and "stop it" in state and len(opened) == 2 * report.ATTEMPTS
         assert len(reads) < 100
     else:
         assert status == 0
@@ -133,7 +132,7 @@ def test_retry_after_a_burst_gives_correct_results(tmp_path, small, capsys, monk
     writer = Writer(tmp_path / "r", values, SEGMENT, HEAD, KEEP)
     for _ in range(20):
         writer.step(64)
-    read, bursts = grundy_table.Run.values, [5, 1, 3, 9, 2]
+    read, bursts = grundy.Run.values, [5, 1, 3, 9, 2]
 
     def burst(run, a, b):
         if bursts and a >= HEAD:
@@ -141,10 +140,10 @@ def test_retry_after_a_burst_gives_correct_results(tmp_path, small, capsys, monk
                 writer.step(64)
         return read(run, a, b)
 
-    monkeypatch.setattr(grundy_table.Run, "values", burst)
+    monkeypatch.setattr(grundy.Run, "values", burst)
     status, state, rows, digests = written(writer.path, capsys)
     assert (status, bursts) == (0, [])
-    monkeypatch.setattr(grundy_table.Run, "values", read)
+    monkeypatch.setattr(grundy.Run, "values", read)
     expect_all(values, writer, state, rows, digests)
 
 
@@ -153,17 +152,17 @@ def test_snapshot_replaced_between_journal_and_snapshot(tmp_path, small, capsys,
     writer = Writer(tmp_path / "r", values, SEGMENT, HEAD, KEEP)
     for _ in range(20):
         writer.step(64)
-    snapshot, late = grundy_table.Run.snapshot, [3, 3]
+    snapshot, late = grundy.Run.summary, [3, 3]
 
     def replaced(run):
         if late:
             for _ in range(late.pop()):
                 writer.step(64)
-            with pytest.raises(grundy_table.NotKept, match="snapshot-"):
+            with pytest.raises(grundy.Discarded, match="snapshot-"):
                 snapshot(run)
         return snapshot(run)
 
-    monkeypatch.setattr(grundy_table.Run, "snapshot", replaced)
+    monkeypatch.setattr(grundy.Run, "summary", replaced)
     status, state, rows, digests = written(writer.path, capsys)
     assert (status, late) == (0, [])
     expect_all(values, writer, state, rows, digests)
@@ -176,8 +175,12 @@ def test_data_is_read_in_the_order_of_its_removal(tmp_path, small, capsys, monke
     reads = going_on(monkeypatch, writer, 10**9, 0)
     assert written(writer.path, capsys)[0] == 0
     starts = [a for a, _ in reads]
-    tail = [a for a in starts if a >= writer.freed]
-    assert starts == tail + list(range(0, HEAD, BLOCK)) and tail == sorted(tail) and tail[0] == writer.freed
+    tail = [a for a in starts if a >= writer.discarded]
+    assert (
+        starts == tail + list(range(0, HEAD, BLOCK))
+        and tail == sorted(tail)
+        and tail[0] == writer.discarded
+    )
 
 
 def test_digests_after_a_rollback_are_the_valid_ones(tmp_path, small, capsys):
@@ -200,14 +203,21 @@ def test_digests_after_a_rollback_are_the_valid_ones(tmp_path, small, capsys):
 
 
 def test_fields_of_the_record_are_written_exactly(tmp_path, capsys):
-    changes = {"seconds": 2**53 + 1, "suspect": 2**60 + 1, "time": "2026-11-22T20:49:00Z", "errors": 10**17 + 1}
+    changes = {
+        "seconds": 2**53 + 1,
+        "suspect": 2**60 + 1,
+        "time": "2026-11-22T20:49:00Z",
+        "errors": 10**17 + 1,
+    }
     path = write_run(tmp_path / "r", [1, 0, 2], **changes)
     status, state, rows, _ = written(path, capsys, "--note", "wall time: 3 s", "--command", "x")
     assert status == 0 and rows == [(0, 1), (2, 2)]
     assert state["seconds"] == "9007199254740993" and state["suspect"] == "1152921504606846977"
     assert state["errors"] == "100000000000000001" and state["time"] == '"2026-11-22T20:49:00Z"'
     assert state["program"] == '"grundy 0.1.0 (0123456789ab, x86_64-unknown-linux-gnu)"'
-    assert state["wall time"] == "3 s" and state["zeros"] == "1, the last among the kept values at 1"
+    assert (
+        state["wall time"] == "3 s" and state["zeros"] == "1, the last among the kept values at 1"
+    )
     write_run(tmp_path / "s", [1, 2, 3])
     state = written(tmp_path / "s", capsys)[1]
     assert state["suspect"] == "null" and state["zeros"] == "0, none among the kept values"
@@ -224,7 +234,7 @@ def a_run(path):
     writer = Writer(path, planted(2000), SEGMENT, HEAD, KEEP)
     for _ in range(20):
         writer.step(64)
-    return writer, os.path.join(writer.path, f"snapshot-{writer.freed}.json")
+    return writer, os.path.join(writer.path, f"snapshot-{writer.discarded}.json")
 
 
 def test_missing_snapshot_of_a_run_at_rest_is_damage(tmp_path, small, capsys):
@@ -239,7 +249,10 @@ def test_fifo_in_place_of_the_snapshot_does_not_hang(tmp_path, small):
     os.remove(snapshot)
     os.mkfifo(snapshot)
     done = subprocess.run(
-        [sys.executable, os.path.join(SCRIPTS, "results.py"), writer.path], capture_output=True, text=True, timeout=30
+        [sys.executable, os.path.join(SCRIPTS, "results.py"), writer.path],
+        capture_output=True,
+        text=True,
+        timeout=30,
     )
     assert done.returncode == 1 and snapshot in done.stderr and "not a regular file" in done.stderr
 
@@ -251,7 +264,10 @@ def test_fifo_in_place_of_the_snapshot_does_not_hang(tmp_path, small):
         lambda snapshot: snapshot["histogram"].__setitem__(0, 0),
         lambda snapshot: snapshot["histogram"].__setitem__(0, -1),
         lambda snapshot: snapshot["histogram"].__setitem__(0, 1.0),
-        lambda snapshot: snapshot["histogram"].append(0) or snapshot["maxima"].append([1000, len(snapshot["histogram"]) - 1]),
+        lambda snapshot: (
+            snapshot["histogram"].append(0)
+            or snapshot["maxima"].append([1000, len(snapshot["histogram"]) - 1])
+        ),
         lambda snapshot: snapshot["maxima"].pop(),
         lambda snapshot: snapshot["maxima"].pop(0),
         lambda snapshot: snapshot["maxima"].clear(),
@@ -260,6 +276,13 @@ def test_fifo_in_place_of_the_snapshot_does_not_hang(tmp_path, small):
         lambda snapshot: snapshot.update(run="another"),
         lambda snapshot: snapshot.update({"from": 0}),
         lambda snapshot: snapshot.update(maxima=7),
+        lambda snapshot: snapshot.update(mask=7),
+        lambda snapshot: snapshot.update(position=1),
+        lambda snapshot: snapshot.pop("rares"),
+        lambda snapshot: snapshot["rares"].reverse(),
+        lambda snapshot: snapshot["rares"].append([0, 3]),
+        lambda snapshot: snapshot["rares"].append([10**6, 3]),
+        lambda snapshot: snapshot["rares"][0].__setitem__(1, 60_000),
     ],
 )
 def test_forged_snapshot_is_damage_with_either_hash(tmp_path, small, capsys, change):
@@ -310,7 +333,9 @@ def test_exit_status_distinguishes_missing_usage_and_damage(tmp_path, capsys):
 
 def without_numpy(tmp_path, script, *arguments):
     """Starts a script in a Python that has no NumPy."""
-    (tmp_path / "numpy.py").write_text("raise ModuleNotFoundError(\"No module named 'numpy'\", name='numpy')\n")
+    (tmp_path / "numpy.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'numpy'\", name='numpy')\n"
+    )
     return subprocess.run(
         [sys.executable, os.path.join(SCRIPTS, script), *arguments],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Tests of grundy_table.py as a sequence: indexing, conversion to arrays, hostile files.
+"""Tests of a run as a sequence: indexing, conversion to arrays, the journal of a run in progress.
 
 fake_run.py writes the run directories. Plain NumPy arrays of the same values give the expectations.
 """
@@ -7,17 +7,22 @@ import os
 import random
 import signal
 import socket
-import sys
 import time
 
+import grundy.run
+import grundy.table
 import numpy as np
 import pytest
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.dirname(HERE))
-
-import grundy_table  # noqa: E402
-from fake_run import ESCAPE, append, fields, next_line, punch, random_values, record_line, write_run  # noqa: E402
+from fake_run import (
+    ESCAPE,
+    append,
+    fields,
+    next_line,
+    punch,
+    random_values,
+    record_line,
+    write_run,
+)
 
 NUMPY_2 = int(np.__version__.split(".")[0]) >= 2
 
@@ -27,7 +32,7 @@ def pair(request, tmp_path):
     """Returns a run and the array of its values, a third of which are 255 or more."""
     values = random_values(11, 3000, 400)
     values[[0, 7, 2999]] = [65535, 255, 256]
-    return grundy_table.open_run(write_run(tmp_path / "r", values, request.param)), values
+    return grundy.open_run(write_run(tmp_path / "r", values, request.param)), values
 
 
 @pytest.fixture
@@ -75,14 +80,16 @@ def test_integer_arrays_index_as_in_numpy(pair, key):
 
 @pytest.mark.parametrize("dense", [0, 16, 10**6])
 def test_random_positions_of_all_blocks(pair, monkeypatch, dense):
-    monkeypatch.setattr(grundy_table, "CHUNK", 7)
-    monkeypatch.setattr(grundy_table, "DENSE", dense)
+    monkeypatch.setattr(grundy.run, "CHUNK", 7)
+    monkeypatch.setattr(grundy.table, "DENSE", dense)
     run, values = pair
     positions = np.random.default_rng(12).integers(-3000, 3000, 500)
     assert np.array_equal(run[positions], values[positions])
 
 
-@pytest.mark.parametrize("key", [5, -1, -3000, 2999, np.int64(7), np.uint8(7), np.array(7)], ids=repr)
+@pytest.mark.parametrize(
+    "key", [5, -1, -3000, 2999, np.int64(7), np.uint8(7), np.array(7)], ids=repr
+)
 def test_one_integer_gives_a_python_int(pair, key):
     run, values = pair
     assert type(run[key]) is int and run[key] == values[key]
@@ -91,7 +98,7 @@ def test_one_integer_gives_a_python_int(pair, key):
 @pytest.mark.parametrize(
     "key",
     [3000, -3001, 2**64, -(2**64), [3000], [-3001], [0, 2**63], [2**63, -1], [2**70], [[0, 3000]]]
-    + [np.array([2**63], np.uint64), slice(0, 3001), slice(3001, 0, -1), slice(-3001, 5, 64)],
+    + [np.array([2**63], np.uint64), np.ones(2999, bool), np.ones((3000, 1), bool), [True, False]],
     ids=repr,
 )
 def test_index_outside_is_an_index_error(pair, key):
@@ -102,17 +109,28 @@ def test_index_outside_is_an_index_error(pair, key):
 @pytest.mark.parametrize(
     "key",
     ["x", b"x", 1.5, 1e6, True, False, np.True_, None, ..., (), (1,), (1, 2), {}, {1}, 1j]
-    + [[1.5], [True, False], ["1"], [None], [[1], [2, 3]], [1, None], [2**70, "x"]]
-    + [np.array([1.0]), np.ones(3000, bool), np.array(True), np.array(1.5), np.float64(3)],
+    + [[1.5], ["1"], [None], [[1], [2, 3]], [1, None], [2**70, "x"]]
+    + [np.array([1.0]), np.array(True), np.array(1.5), np.float64(3)],
     ids=repr,
 )
 def test_other_keys_are_a_type_error(pair, key):
-    with pytest.raises(TypeError, match="index a run with an integer, a slice, or a list or array"):
+    with pytest.raises(TypeError, match="index a run with an integer, a slice, a mask, or a list"):
         pair[0][key]
 
 
+@pytest.mark.parametrize("share", [0, 0.3, 1])
+def test_masks_select_as_in_numpy(pair, share):
+    run, values = pair
+    mask = np.random.default_rng(16).random(3000) < share
+    for key in [mask, mask.tolist()]:
+        assert run[key].dtype == np.uint16 and np.array_equal(run[key], values[mask])
+    assert np.array_equal(run[np.asarray(run) > 200], values[values > 200])
+
+
 @pytest.mark.parametrize(
-    "key", [slice(1.0, 5), slice(0, "5"), slice(0, 5, 1.5), slice(True, 5), slice(0, 5, False)], ids=repr
+    "key",
+    [slice(1.0, 5), slice(0, "5"), slice(0, 5, 1.5), slice(True, 5), slice(0, 5, False)],
+    ids=repr,
 )
 def test_slices_with_other_ends_are_a_type_error(pair, key):
     with pytest.raises(TypeError, match="is not an integer"):
@@ -126,7 +144,7 @@ def test_values_takes_integers_only(pair):
 
 
 def test_slices_with_steps_agree_with_numpy(pair, monkeypatch):
-    monkeypatch.setattr(grundy_table, "CHUNK", 256)
+    monkeypatch.setattr(grundy.run, "CHUNK", 256)
     run, values = pair
     seed = 13
     rng = random.Random(seed)
@@ -135,45 +153,92 @@ def test_slices_with_steps_agree_with_numpy(pair, monkeypatch):
         ends = [None, *range(-3000, 3000)] if step < 0 else [None, *range(-3000, 3001)]
         key = slice(rng.choice(ends), rng.choice(ends), step)
         found = run[key]
-        assert found.dtype == np.uint16 and np.array_equal(found, values[key]), f"seed {seed}: {key}"
+        assert found.dtype == np.uint16 and np.array_equal(found, values[key]), (
+            f"seed {seed}: {key}"
+        )
     assert np.array_equal(run[::-1], values[::-1])
-    assert np.array_equal(run[10:-3001:-1], values[10::-1])
+    for key in [slice(10, -3001, -1), slice(0, 10**12), slice(-(2**70), 5), slice(4000, None, -64)]:
+        assert np.array_equal(run[key], values[key]), key
     with pytest.raises(ValueError, match="step"):
         run[::0]
 
 
-def test_every_kind_of_index_refuses_freed_values(tmp_path):
+def test_every_kind_of_index_refuses_discarded_values(tmp_path):
     values = random_values(14, 3000, 254)
     path = write_run(tmp_path / "r", values, kept=[[0, 1000], [2000, 3000]])
     punch(path, 1000, 2000)
-    run = grundy_table.open_run(path)
+    run = grundy.open_run(path)
     assert run[[0, 999, 2000, -1]].tolist() == values[[0, 999, 2000, -1]].tolist()
     assert np.array_equal(run[500:2999:1500], values[500:2999:1500])  # past the hole
-    for key in [[5, 1000], slice(0, 3000, 100), slice(None, None, -2), slice(999, 1001), 1999, [1999]]:
-        with pytest.raises(grundy_table.NotKept, match=r"G\(1\d\d\d\) is no longer kept"):
+    for key in [
+        [5, 1000],
+        slice(0, 3000, 100),
+        slice(None, None, -2),
+        slice(999, 1001),
+        1999,
+        [1999],
+    ]:
+        with pytest.raises(grundy.Discarded, match=r"the run has discarded G\(1\d\d\d\)"):
             run[key]
     for read in [np.asarray, list]:
-        with pytest.raises(grundy_table.NotKept):
+        with pytest.raises(grundy.Discarded):
             read(run)
     append(path, "journal.jsonl", next_line(path, values, kept=[[0, 500], [2500, 3000]]))
     for key in [[999], [2499], slice(400, 600, 64)]:
-        with pytest.raises(grundy_table.NotKept):
+        with pytest.raises(grundy.Discarded):
             run[key]
 
 
 # Arrays and iteration
 
 
-def test_asarray_gives_uint16_in_bulk(pair, monkeypatch):
-    monkeypatch.setattr(grundy_table, "CHUNK", 1000)
+def test_asarray_gives_all_values_in_bulk(pair, monkeypatch):
+    monkeypatch.setattr(grundy.run, "CHUNK", 1000)
     run, values = pair
     for array in [np.asarray(run), np.array(run), run.__array__()]:
         assert array.dtype == np.uint16 and np.array_equal(array, values)
-        array[0] = 1  # a copy
+    np.array(run)[0] = 1  # a copy
     for dtype in [np.uint32, np.int64, ">u2", np.float32, np.complex64, object]:
         array = np.asarray(run, dtype)
         assert array.dtype == dtype and np.array_equal(array, values.astype(dtype))
+        array[0] = 1
     assert (np.asarray(run) == values).all() and int(np.max(run)) == 65535
+
+
+@pytest.mark.parametrize(
+    ("width", "top", "is_map"), [("u8", 255, True), ("u8", 256, False), ("u16", 700, True)]
+)
+def test_asarray_is_a_map_where_the_table_holds_the_values(tmp_path, width, top, is_map):
+    values = random_values(17, 3000, top)
+    values[5] = top - 1
+    run = grundy.open_run(write_run(tmp_path / "r", values, width))
+    array = np.asarray(run)
+    assert np.array_equal(array, values) and np.shares_memory(array, run.mmap()) == is_map
+    assert array.dtype == (run.mmap().dtype if is_map else np.uint16)
+    copy = np.array(run)
+    assert np.array_equal(copy, values) and copy.dtype == array.dtype
+    assert not np.shares_memory(copy, run.mmap())
+    copy[0] = 1
+    assert not np.shares_memory(np.asarray(run, np.int32), run.mmap())
+    if is_map:
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
+def test_asarray_of_a_run_that_may_discard_values_is_a_copy(tmp_path):
+    path = write_run(tmp_path / "r", range(100))
+    run = grundy.open_run(path)
+    assert np.shares_memory(np.asarray(run), run.mmap())
+    append(path, "journal.jsonl", next_line(path, range(100), keep=10))
+    for again in [run, grundy.open_run(path)]:
+        assert not np.shares_memory(np.asarray(again), again.mmap())
+        assert np.asarray(again).tolist() == list(range(100))
+
+
+def test_asarray_finds_a_byte_255_without_an_escape(tmp_path):
+    run = grundy.open_run(write_run(tmp_path / "r", [0, 1, 255], entries=[]))
+    with pytest.raises(grundy.Damage, match=r"G\(2\)"):
+        np.asarray(run)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float16, bool])
@@ -183,7 +248,7 @@ def test_values_are_never_truncated_to_a_smaller_type(pair, dtype):
 
 
 def test_values_that_fit_a_smaller_type_are_converted(tmp_path):
-    run = grundy_table.open_run(write_run(tmp_path / "r", [1, 0, 1]))
+    run = grundy.open_run(write_run(tmp_path / "r", [1, 0, 1]))
     assert np.asarray(run, np.uint8).tolist() == [1, 0, 1]
     assert np.asarray(run, bool).tolist() == [True, False, True]
 
@@ -195,32 +260,33 @@ def test_non_numeric_types_are_refused(pair, dtype):
 
 
 @pytest.mark.skipif(not NUMPY_2, reason="NumPy 1 never passes copy")
-def test_array_without_copy_is_refused(pair):
+def test_array_without_copy_is_a_map_or_refused(pair):
+    run, _ = pair
+    if run.last_record["width"] == "u16":
+        assert np.shares_memory(np.asarray(run, copy=False), run.mmap())
+    else:
+        with pytest.raises(ValueError, match="mmap"):
+            np.asarray(run, copy=False)
     with pytest.raises(ValueError, match="mmap"):
-        np.asarray(pair[0], copy=False)
-    assert np.asarray(pair[0], copy=True).dtype == np.uint16
+        np.asarray(run, np.int64, copy=False)
+    assert np.asarray(run, copy=True).dtype == np.uint16
 
 
 def test_array_above_the_limit_is_refused_before_allocation(tmp_path):
-    path = write_run(tmp_path / "r", [])
-    count = grundy_table.ARRAY_LIMIT // 2 + 1
+    count = grundy.run.ARRAY_LIMIT // 2 + 1
+    path = write_run(tmp_path / "r", [0], entries=[(0, 300)])
     os.truncate(os.path.join(path, "values.npy"), 4096 + count)  # sparse
-    for name, more in [("r", count), ("s", count - 1)]:
-        write = record_line(**fields([], count=more, kept=[[0, more]]))
+    for more, dtype in [(count, None), (count - 1, np.int64)]:
         with open(os.path.join(path, "journal.jsonl"), "wb") as file:
-            file.write(write)
-        run = grundy_table.open_run(path)
-        if name == "r":
-            with pytest.raises(ValueError, match=r"run\.values\(a, b\).*run\.chunks\(\)"):
-                np.asarray(run)
-        else:
-            with pytest.raises(ValueError, match=r"as int64 take more than"):
-                np.asarray(run, np.int64)
+            file.write(record_line(**fields([], count=more, kept=[[0, more]], escapes=1)))
+        run = grundy.open_run(path)
+        with pytest.raises(ValueError, match=r"take more than .*run\.values\(a, b\).*run\.chunks"):
+            np.asarray(run, dtype)
 
 
 def test_a_million_values_are_read_in_bounded_time(tmp_path):
     values = random_values(15, 1_000_000, 300)
-    run = grundy_table.open_run(write_run(tmp_path / "r", values))
+    run = grundy.open_run(write_run(tmp_path / "r", values))
     begun = time.monotonic()
     array = np.asarray(run)
     bulk = time.monotonic() - begun
@@ -231,7 +297,7 @@ def test_a_million_values_are_read_in_bounded_time(tmp_path):
 
 def test_iteration_reads_bounded_blocks(pair, monkeypatch):
     run, values = pair
-    monkeypatch.setattr(grundy_table, "ITERATED", 999)
+    monkeypatch.setattr(grundy.run, "ITERATED", 999)
     sizes = []
     read = run.values
     monkeypatch.setattr(run, "values", lambda a, b: sizes.append(b - a) or read(a, b))
@@ -244,7 +310,7 @@ def test_iteration_reads_bounded_blocks(pair, monkeypatch):
 def test_mmap_is_the_raw_table_and_is_read_only(pair):
     run, values = pair
     raw = run.mmap()
-    if run.record["width"] == "u8":
+    if run.last_record["width"] == "u8":
         assert raw.dtype == np.uint8 and np.array_equal(raw, np.minimum(values, 255))
     else:
         assert raw.dtype == np.uint16 and np.array_equal(raw, values)
@@ -253,21 +319,23 @@ def test_mmap_is_the_raw_table_and_is_read_only(pair):
     assert np.array_equal(np.asarray(run), values)
 
 
-def test_escape_entries_are_the_values_of_255_and_more(pair):
+def test_escapes_are_the_values_of_255_and_more(pair):
     run, values = pair
-    entries = run.escape_entries()
-    assert entries.dtype == np.dtype(ESCAPE) and len(entries) == run.escapes
-    expected = np.flatnonzero(values >= 255) if run.record["width"] == "u8" else np.empty(0, int)
+    entries = run.escapes
+    assert entries.dtype == np.dtype(ESCAPE)
+    expected = (
+        np.flatnonzero(values >= 255) if run.last_record["width"] == "u8" else np.empty(0, int)
+    )
     assert np.array_equal(entries["n"], expected) and np.array_equal(entries["v"], values[expected])
     with pytest.raises(ValueError):
         entries["v"] = 1
 
 
 def test_maps_of_an_empty_run_are_read_only(tmp_path):
-    run = grundy_table.open_run(write_run(tmp_path / "r", [], kept=[]))
-    assert len(run.mmap()) == len(run.escape_entries()) == len(np.asarray(run)) == len(run[::-1]) == 0
+    run = grundy.open_run(write_run(tmp_path / "r", [], kept=[]))
+    assert len(run.mmap()) == len(run.escapes) == len(np.asarray(run)) == len(run[::-1]) == 0
     assert run[[]].tolist() == [] and list(run) == []
-    assert not run.mmap().flags.writeable and not run.escape_entries().flags.writeable
+    assert not run.mmap().flags.writeable and not run.escapes.flags.writeable
 
 
 # Hostile files
@@ -292,21 +360,23 @@ def listener(path):
 
 @pytest.mark.parametrize("make", [fifo, device, directory, listener])
 @pytest.mark.parametrize("name", ["values.npy", "escapes.npy", "journal.jsonl"])
-def test_file_that_is_not_regular_is_refused_without_hanging(tmp_path, deadline, monkeypatch, name, make):
+def test_file_that_is_not_regular_is_refused_without_hanging(
+    tmp_path, deadline, monkeypatch, name, make
+):
     path = write_run(tmp_path / "r", range(100))
     monkeypatch.chdir(path)  # the address of a socket must be short
     os.remove(name)
     make(name)
-    with pytest.raises(grundy_table.RunError, match=name):
-        grundy_table.open_run(path)
+    with pytest.raises(grundy.RunError, match=name):
+        grundy.open_run(path)
 
 
 def test_journal_that_becomes_a_fifo_does_not_hang_an_open_run(tmp_path, deadline):
     path = write_run(tmp_path / "r", range(100))
-    run = grundy_table.open_run(path)
+    run = grundy.open_run(path)
     os.remove(os.path.join(path, "journal.jsonl"))
     os.mkfifo(os.path.join(path, "journal.jsonl"))
-    with pytest.raises(grundy_table.RunError, match="journal.jsonl.*not a regular file"):
+    with pytest.raises(grundy.RunError, match="journal.jsonl.*not a regular file"):
         run[5]
 
 
@@ -316,48 +386,50 @@ def test_failed_opens_leak_no_file_descriptors(tmp_path):
     os.mkfifo(os.path.join(path, "values.npy"))
     before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else None
     for _ in range(50):
-        with pytest.raises(grundy_table.RunError):
-            grundy_table.open_run(path)
+        with pytest.raises(grundy.RunError):
+            grundy.open_run(path)
     if before is not None:
         assert len(os.listdir("/proc/self/fd")) <= before + 2
 
 
-@pytest.mark.parametrize(("behind", "good"), [(1, True), (1 << 20, True), ((1 << 20) + 1, False), (8 << 30, False)])
+@pytest.mark.parametrize(
+    ("behind", "good"), [(1, True), (1 << 20, True), ((1 << 20) + 1, False), (8 << 30, False)]
+)
 def test_at_most_a_mebibyte_may_follow_the_last_record(tmp_path, deadline, behind, good):
     path = write_run(tmp_path / "r", range(100))
-    run = grundy_table.open_run(path)
+    run = grundy.open_run(path)
     os.truncate(os.path.join(path, "journal.jsonl"), 4096 + behind)
     begun = time.monotonic()
     if good:
-        assert grundy_table.open_run(path).count == 100 and run[5] == 5
+        assert grundy.open_run(path).count == 100 and run[5] == 5
     else:
-        for read in [lambda: grundy_table.open_run(path), lambda: run[5]]:
-            with pytest.raises(grundy_table.Damage, match="at most 1048576 bytes may follow"):
+        for read in [lambda: grundy.open_run(path), lambda: run[5]]:
+            with pytest.raises(grundy.Damage, match="at most 1048576 bytes may follow"):
                 read()
     assert time.monotonic() - begun < 2
 
 
 def test_a_good_record_behind_a_broken_one_is_damage(tmp_path):
     path = write_run(tmp_path / "r", range(100))
-    run = grundy_table.open_run(path)
+    run = grundy.open_run(path)
     line = next_line(path, range(100))
     append(path, "journal.jsonl", bytes((1 << 20) - 4096))
-    assert run[5] == 5 and grundy_table.open_run(path).record["sequence"] == 0
+    assert run[5] == 5 and grundy.open_run(path).last_record["sequence"] == 0
     append(path, "journal.jsonl", line)
-    for read in [lambda: grundy_table.open_run(path), lambda: run[5]]:
-        with pytest.raises(grundy_table.Damage, match="offset 4096: the record is broken"):
+    for read in [lambda: grundy.open_run(path), lambda: run[5]]:
+        with pytest.raises(grundy.Damage, match="offset 4096: the record is broken"):
             read()
 
 
 @pytest.mark.parametrize("zeros", [0, 1, 5])
 def test_two_broken_records_are_damage_and_one_among_zeros_is_a_torn_tail(tmp_path, zeros):
     path = write_run(tmp_path / "r", range(100))
-    run = grundy_table.open_run(path)
+    run = grundy.open_run(path)
     append(path, "journal.jsonl", bytes(4096 * zeros) + b"x" * 4096 + b"torn")
-    assert run[5] == 5 and grundy_table.open_run(path).count == 100
+    assert run[5] == 5 and grundy.open_run(path).count == 100
     append(path, "journal.jsonl", b"x" * 4096)
-    for read in [lambda: grundy_table.open_run(path), lambda: run[5]]:
-        with pytest.raises(grundy_table.Damage, match="offset 4096: the record is broken"):
+    for read in [lambda: grundy.open_run(path), lambda: run[5]]:
+        with pytest.raises(grundy.Damage, match="offset 4096: the record is broken"):
             read()
 
 
@@ -365,16 +437,16 @@ def test_open_run_notices_a_cut_or_replaced_journal(tmp_path):
     path = write_run(tmp_path / "r", range(100))
     journal = os.path.join(path, "journal.jsonl")
     append(path, "journal.jsonl", next_line(path, range(100)))
-    run = grundy_table.open_run(path)
+    run = grundy.open_run(path)
     os.truncate(journal, 4096)
-    with pytest.raises(grundy_table.RunError, match="went back"):
+    with pytest.raises(grundy.RunError, match="went back"):
         run[5]
     append(path, "journal.jsonl", next_line(path, range(100), event="rollback"))
-    with pytest.raises(grundy_table.RunError, match="went back"):
+    with pytest.raises(grundy.RunError, match="went back"):
         run[5]
-    run = grundy_table.open_run(path)
+    run = grundy.open_run(path)
     os.rename(journal, journal + ".old")
-    with pytest.raises(grundy_table.RunError, match="journal.jsonl"):
+    with pytest.raises(grundy.RunError, match="journal.jsonl"):
         run[5]
     with open(journal, "wb") as file, open(journal + ".old", "rb") as old:
         file.write(old.read())
@@ -389,15 +461,15 @@ def test_records_end_at_the_opened_one(tmp_path):
         previous = lines[-1].rpartition(b'"')[0][-64:].decode()
     with open(os.path.join(path, "journal.jsonl"), "wb") as file:
         file.write(b"".join(lines[:3]))
-    run = grundy_table.open_run(path)
+    run = grundy.open_run(path)
     append(path, "journal.jsonl", lines[3] + b"torn")
     assert run[5] == 5
-    assert [record["sequence"] for record in run.records()] == [0, 1, 2]
-    assert len(list(grundy_table.open_run(path).records())) == 4
+    assert [record["sequence"] for record in run.journal()] == [0, 1, 2]
+    assert len(list(grundy.open_run(path).journal())) == 4
     for wrong in [[lines[0], lines[2]], [lines[1], lines[2]], [lines[0], bytes(4096), lines[1]]]:
         with open(os.path.join(path, "journal.jsonl"), "wb") as file:
             file.write(b"".join(wrong))
-        with pytest.raises(grundy_table.Damage, match="does not follow"):
-            grundy_table.open_run(path)
-        with pytest.raises(grundy_table.Damage, match="does not follow"):
-            list(run.records())
+        with pytest.raises(grundy.Damage, match="does not follow"):
+            grundy.open_run(path)
+        with pytest.raises(grundy.Damage, match="does not follow"):
+            list(run.journal())

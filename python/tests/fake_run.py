@@ -1,4 +1,7 @@
-"""Writes run directories of format 2 for the tests, from the documented format alone."""
+"""Writes run directories of format 2 for the tests, from the documented format alone.
+
+The sparse space of the runs is fictitious: mask 15, without a position term, and h = 0.
+"""
 
 import json
 import os
@@ -37,6 +40,10 @@ def next_line(path, values, width="u8", **changes):
 
 def fields(values, width="u8", **changes):
     values = np.asarray(values)
+    mask, position = changes.get("mask", 15), changes.get("position", 0)
+    parity = changes.pop("parity", 0)
+    pairs = enumerate(values.tolist())
+    rares = [n for n, v in pairs if is_rare(n, v, mask, position, parity)]
     return {
         "format": 2,
         "run": "0123456789abcdef0123456789abcdef",
@@ -53,8 +60,8 @@ def fields(values, width="u8", **changes):
         "position": 0,
         "kept": [[0, len(values)]],
         "digest": "0" * 64,
-        "rares": 1,
-        "last_rare": 0,
+        "rares": len(rares),
+        "last_rare": rares[-1] if rares else 0,
         "max_value": int(values.max(initial=0)),
         "max_at": int(values.argmax()) if len(values) else 0,
         "checks": {},
@@ -65,6 +72,11 @@ def fields(values, width="u8", **changes):
         "previous": "0" * 64,
         **changes,
     }
+
+
+def is_rare(n, value, mask=15, position=0, parity=0):
+    """Whether a value is rare at n, by the definition."""
+    return n == 0 or (bin(value & mask).count("1") + position * n + parity) % 2 == 0
 
 
 def write_run(path, values, width="u8", shape=None, entries=None, **changes):
@@ -127,22 +139,22 @@ class Writer:
     def __init__(self, path, values, segment, head, keep):
         self.path, self.values = str(path), np.asarray(values, np.uint16)
         self.segment, self.head, self.keep = segment, head, keep
-        self.count, self.freed, self.records, self.named = 0, head, [], []
+        self.count, self.discarded, self.records, self.named = 0, head, [], []
         os.makedirs(path)
         for name, descr in [("values.npy", "'|u1'"), ("escapes.npy", repr(ESCAPE))]:
             append(path, name, npy_header(descr, 0))
         append(path, "journal.jsonl", b"")
 
     def step(self, values):
-        """Commits the next `values` values, and frees every segment that may be freed."""
+        """Commits the next `values` values, and discards every segment that may be discarded."""
         start, self.count = self.count, min(self.count + values, len(self.values))
         new = self.values[start : self.count]
         append(self.path, "values.npy", saturated(new))
         append(self.path, "escapes.npy", np.array(escapes(new, start), ESCAPE).tobytes())
-        twice = self.freed
+        twice = self.discarded
         end = max(self.count - self.keep, 0) // self.segment * self.segment
-        if end > self.freed:
-            self.freed = end
+        if end > self.discarded:
+            self.discarded = end
             self.write_snapshot()
         self.commit()
         punch(self.path, self.head, twice)
@@ -150,7 +162,7 @@ class Writer:
             os.remove(os.path.join(self.path, self.named.pop(0)["name"]))
 
     def write_snapshot(self):
-        gone = self.values[self.head : self.freed].tolist()
+        gone = self.values[self.head : self.discarded].tolist()
         maxima = []
         for n, value in enumerate(gone, self.head):
             if not maxima or value > maxima[-1][1]:
@@ -158,24 +170,24 @@ class Writer:
         content = {
             "run": fields([])["run"],
             "from": self.head,
-            "to": self.freed,
-            "digest": f"{self.freed:064}",
+            "to": self.discarded,
+            "digest": f"{self.discarded:064}",
             "mask": 15,
             "position": 0,
-            "rares": [],
+            "rares": [[n, v] for n, v in enumerate(gone, self.head) if is_rare(n, v)],
             "maxima": maxima,
             "histogram": np.bincount(gone).tolist(),
         }
         data = json.dumps(content).encode() + b"\n"
-        name = f"snapshot-{self.freed}.json"
+        name = f"snapshot-{self.discarded}.json"
         append(self.path, name, data)
         digest = blake3(data).hexdigest() if blake3 else "0" * 64
         self.named.append({"name": name, "blake3": digest})
 
     def commit(self, **changes):
         values = self.values[: self.count]
-        if self.freed > self.head:
-            changes["kept"] = [[0, self.head], [self.freed, self.count]]
+        if self.discarded > self.head:
+            changes["kept"] = [[0, self.head], [self.discarded, self.count]]
             changes["keep"] = self.keep
             changes["snapshot"] = self.named[-1]
         if self.records:

@@ -1,0 +1,113 @@
+"""`scripts/find_period.py`: searches a run directory or a .npy file of nim-values for a period.
+
+Exit status: 0 observed or none, 1 nothing to read, 2 usage, 3 damage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from fractions import Fraction
+
+from ..errors import Damage, RunError
+from . import has_numpy
+
+
+def number(text: str) -> int:
+    """Parses a whole number > 0 as `grundy` does: 16777216, 2^24, 1e7, 10M, 10_000_000."""
+    if m := re.fullmatch(r"([0-9]{1,18})\^([0-9]{1,2})", text.replace("_", "")):
+        value = int(int(m[1]) ** int(m[2]))
+    elif m := re.fullmatch(r"([0-9]{1,18})(?:e([0-9]{1,2})|([kMGT]))?", text.replace("_", "")):
+        value = int(m[1]) * 10 ** (int(m[2] or 0) or {"k": 3, "M": 6, "G": 9, "T": 12}.get(m[3], 0))
+    else:
+        value = 0
+    if not 0 < value < 1 << 63:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number above 0 such as 1000000, 2^24 or 10M"
+        )
+    return value
+
+
+def part(text: str) -> Fraction:
+    try:
+        value = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        value = Fraction(0)
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a part above 0 and at most 1 such as 0.5 or 1/3"
+        )
+    return value
+
+
+def whole_periods(text: str) -> int:
+    value = number(text)
+    if value < 2:
+        raise argparse.ArgumentTypeError("must be at least 2: one whole period is no repetition")
+    return value
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        description="Search a table of nim-values for a period. Observes periods, proves none.",
+        epilog="example: find_period.py runs/kayles",
+    )
+    parser.add_argument(
+        "table", metavar="DIR|FILE.npy", help="run directory, or .npy file of nim-values"
+    )
+    parser.add_argument(
+        "--tail",
+        type=part,
+        default="1/2",
+        metavar="PART",
+        help="search the last PART of the table [default: %(default)s]",
+    )
+    parser.add_argument(
+        "--window",
+        type=number,
+        default="2^24",
+        metavar="N",
+        help="search at most N values [default: %(default)s]",
+    )
+    parser.add_argument(
+        "--repeats",
+        type=whole_periods,
+        default="2",
+        metavar="K",
+        help="require K whole periods [default: %(default)s]",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON object with the keys game, status, period, preperiod, max_value,"
+        " checked_through, searched",
+    )
+    options = parser.parse_args(argv)
+    if not has_numpy("find_period"):
+        return 1
+    from ..period import Array, describe, find_period
+    from ..run import open_run
+
+    path = options.table
+    if os.path.basename(path) == "values.npy" and os.path.exists(
+        os.path.join(os.path.dirname(path), "journal.jsonl")
+    ):
+        # The bare file lacks the larger values, and does not state how many values are committed.
+        parser.error(
+            f"{path!r} is part of a run; give the directory {os.path.dirname(path) or '.'!r}"
+        )
+    try:
+        table = Array(path) if os.path.isfile(path) else open_run(path)
+        result = find_period(table, options.tail, options.window, options.repeats)
+        print(json.dumps(result) if options.json else describe(table, result))
+    except RunError as e:
+        print(f"find_period: {e}", file=sys.stderr)
+        return 3 if isinstance(e, Damage) else 1
+    except KeyboardInterrupt:
+        return 130
+    return 0

@@ -1,0 +1,25 @@
+"""Files of a run directory, opened for reading."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import BinaryIO
+
+from .errors import RunError
+
+
+def open_regular(path: str) -> BinaryIO:
+    """Opens a regular file for reading in binary. Does not wait, as opening a FIFO does.
+
+    Raises RunError for anything but a regular file, and OSError.
+    """
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+    file = open(path, "rb", opener=opener)
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise RunError(f"{path!r}: not a regular file; restore the file of the run")

@@ -1,0 +1,499 @@
+"""A run directory as a sequence of nim-values, also while the run continues.
+
+Invariant: a value that a method of `Run` returns is the committed G(n). The journal is read before
+and after the values: a value that the run discarded meanwhile, which may read as 0, is refused.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from . import find, index
+from .errors import Damage, Discarded, RunError
+from .journal import Journal, Record
+from .summary import Summary, read_summary
+from .table import Table
+
+if TYPE_CHECKING:
+    import pyarrow
+
+CHUNK = 1 << 20  # number of values read at a time
+ITERATED = 1 << 16  # number of values converted to Python integers at a time
+STRIDE = 64  # least step of a slice for which only the selected values are read
+ARRAY_LIMIT = 10**9  # maximum number of bytes that np.asarray(run) copies
+
+
+def open_run(path: str | os.PathLike[str]) -> Run:
+    """Opens the run directory `path` read-only, as of the last good record of its journal.
+
+    Takes no lock and needs no write permission. Values that the run commits later are not visible:
+    open it again. Raises RunError if the directory holds no readable run of format 2, and Damage
+    if its files contradict the journal. Never raises OSError.
+
+    >>> run = open_run("runs/kayles")
+    >>> run
+    <Run 'runs/kayles': 'kayles', 1000 values>
+    >>> run[:12]
+    array([0, 1, 2, 3, 1, 4, 3, 2, 1, 4, 2, 6], dtype=uint16)
+    """
+    return Run(path)
+
+
+class Run:
+    """The committed values of a run: G(0) ... G(count - 1), each from 0 to 65535.
+
+    Behaves as a one-dimensional read-only array:
+
+    run[n]           one value as an int; run[-1] is the last
+    run[a:b:step]    a new uint16 array; ends outside the run are clipped, as in NumPy
+    run[[3, 1, -1]]  a new uint16 array of the shape of the index array
+    run[mask]        the values where the bool array of len(run) elements is true
+    np.asarray(run)  the whole run, see `__array__`
+    len(run), iteration, `value in run`
+
+    Indices outside the run, and masks of another length, are an IndexError. Floats and other keys
+    are a TypeError. Discarded values (`grundy run --keep`) are the error Discarded.
+
+    path         the directory, as given
+    game         canonical name of the game, such as "grundy" or "0.77"
+    count        number of committed values
+    kept         list of (from, to), half open and ascending: the values that can be read
+    last_record  dict, the last record of the journal when the run was opened (docs/FORMAT.md)
+
+    The methods that take `start` and `stop` treat G(start) ... G(stop - 1), by default all values.
+    They raise IndexError unless 0 <= start <= stop <= count, Discarded if the run has discarded one
+    of these values, RunError if it went back below `count` meanwhile, and Damage if the files
+    contradict each other.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        if not os.path.isdir(self.path):
+            raise RunError(f"{self.path!r}: no such directory; give the directory of a run")
+        self._journal = Journal(os.path.join(self.path, "journal.jsonl"))
+        self.last_record: Record = self._journal.opened
+        self.game: str = self.last_record["game"]
+        self.count: int = self.last_record["count"]
+        self.kept: list[tuple[int, int]] = _ranges(self.last_record)
+        self._table = Table(self.path, self.last_record)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __repr__(self) -> str:
+        return f"<Run {self.path!r}: {self.game!r}, {self.count} values>"
+
+    def __iter__(self) -> Iterator[int]:
+        """Yields G(0), G(1), ... as ints. Reads a block at a time."""
+        for _, block in self.chunks(ITERATED):
+            yield from block.tolist()
+
+    # Arrays
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        """The run as an array of shape (count,): `np.asarray(run)`, `plt.plot(run)`.
+
+        The array is a read-only memory map where the table holds the values as they are: uint16 in
+        a table of uint16, uint8 in a table of bytes without a value of 255 or more. It costs no
+        memory. Otherwise, and for a run with `--keep`, it is a new uint16 array. If the run is
+        later resumed with `--keep`, discarded values of a map read as 0: copy what must stay.
+
+        np.array(run) is always a copy; np.asarray(run, dtype) is one if `dtype` is another type.
+
+        Raises ValueError if a copy would exceed 1 GB, if a value does not fit `dtype`, or if `copy`
+        is False and a copy is necessary. Raises TypeError for a type that is not numeric.
+
+        >>> np.asarray(open_run("runs/kayles")).dtype, np.asarray(open_run("runs/big")).dtype
+        (dtype('uint8'), dtype('uint16'))
+        """
+        wanted = None if dtype is None else np.dtype(dtype)
+        if wanted is not None and wanted.kind not in "biufcO":
+            raise TypeError(f"nim-values cannot be converted to {wanted}; use a numeric type")
+        units = self._table.units
+        is_map = self._holds_values_as_they_are()
+        if is_map and not copy and wanted in (None, units.dtype):
+            return units
+        if copy is False:
+            raise ValueError(
+                f"{self.path!r}: this array must be a copy; run.mmap() gives the raw table"
+            )
+        usual = units.dtype if is_map else np.dtype(np.uint16)
+        return self._converted(usual if wanted is None else wanted)
+
+    def _holds_values_as_they_are(self) -> bool:
+        """Whether the units are the values, and no later record can make them others."""
+        self._require_kept(0, self.count)
+        if len(self._table.escapes) or "keep" in self._journal.latest:
+            return False
+        for start in range(0, self.count, CHUNK):
+            self._table.check_no_escapes(start, min(start + CHUNK, self.count))
+        self._require_kept(0, self.count)
+        return True
+
+    def _converted(self, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Returns a new array of all values."""
+        if self.count * dtype.itemsize > ARRAY_LIMIT:
+            raise ValueError(
+                f"{self.path!r}: {self.count} values as {dtype} take more than {ARRAY_LIMIT} bytes;"
+                " read a part with run.values(a, b), or all of them block by block with"
+                " run.chunks(); run.mmap() gives the raw table"
+            )
+        out = np.empty(self.count, dtype)
+        fits = np.can_cast(np.uint16, dtype)
+        for start, block in self.chunks():
+            converted = out[start : start + len(block)]
+            with np.errstate(all="ignore"):  # the comparison below detects overflow
+                converted[:] = block
+            if not fits and not np.array_equal(converted, block):
+                i = int(np.argmax(converted != block))
+                raise ValueError(
+                    f"{self.path!r}: G({start + i}) = {block[i]} does not fit {dtype}; use uint16"
+                )
+        return out
+
+    def values(self, start: int = 0, stop: int | None = None) -> NDArray[np.uint16]:
+        """Returns G(start) ... G(stop - 1) as a new uint16 array of shape (stop - start,).
+
+        >>> open_run("runs/kayles").values(70, 76)
+        array([6, 7, 4, 1, 2, 8], dtype=uint16)
+        """
+        a, b = self._range(start, stop)
+        out = np.empty(b - a, np.uint16)
+        try:
+            for lo in range(a, b, CHUNK):
+                # Checked before reading, because on a full tmpfs reading a hole through a map
+                # raises SIGBUS.
+                self._require_kept(a, b)
+                self._table.copy(out[lo - a : lo - a + CHUNK], lo, min(lo + CHUNK, b))
+        finally:
+            # Checked again after reading, and before damage is reported: if a value was discarded
+            # before it was copied, the journal states so by now.
+            self._require_kept(a, b)
+        return out
+
+    def chunks(
+        self, size: int = CHUNK, start: int = 0, stop: int | None = None
+    ) -> Iterator[tuple[int, NDArray[np.uint16]]]:
+        """Yields the values in blocks: the position of the first, and a new uint16 array.
+
+        Each block has `size` values, the last one may have fewer. Memory: one block.
+
+        >>> [(first, len(block)) for first, block in open_run("runs/kayles").chunks(400)]
+        [(0, 400), (400, 400), (800, 200)]
+        """
+        a, b = self._range(start, stop)
+        if index.whole(size) < 1:
+            raise ValueError(f"a block of {size} values is empty; the least size is 1")
+        for lo in range(a, b, size):
+            yield lo, self.values(lo, min(lo + size, b))
+
+    def mmap(self) -> NDArray[Any]:
+        """Returns the raw table: a read-only memory map of values.npy, shape (count,).
+
+        In a uint8 map the byte 255 means "255 or more": the value is in `escapes`. A uint16 map
+        holds the values. Values outside the ranges in `kept` have been discarded and read as 0,
+        although 0 is a legal value; a run with --keep that continues discards more of them. Nothing
+        is checked here; `values`, `chunks` and indexing handle escapes and discarded values.
+
+        >>> open_run("runs/big").mmap()[:4]
+        array([ 40, 255,   2, 255], dtype=uint8)
+        """
+        return self._table.units
+
+    @property
+    def escapes(self) -> NDArray[np.void]:
+        """The entries of escapes.npy: a read-only structured memory map with fields n and v.
+
+        One entry for each n with G(n) = v >= 255, ascending in n, discarded values included. Empty
+        in a table of uint16. The entries are not checked here; `values` checks those that it uses.
+
+        >>> open_run("runs/big").escapes["n"][:3]
+        array([1, 3, 5], dtype=uint64)
+        """
+        return self._table.escapes
+
+    # Indexing
+
+    @overload
+    def __getitem__(self, key: int | np.integer[Any]) -> int: ...
+
+    @overload
+    def __getitem__(self, key: slice | list[Any] | range | NDArray[Any]) -> NDArray[np.uint16]: ...
+
+    def __getitem__(self, key: Any) -> int | NDArray[np.uint16]:
+        """The value or values at `key`; see the class."""
+        if isinstance(key, slice):
+            return self._slice(index.range_of(key, self.count))
+        if not isinstance(key, (bool, np.bool_)):
+            try:
+                n = index.position_in(operator.index(key), self.count)
+            except TypeError:
+                pass
+            else:
+                return int(self.values(n, n + 1)[0])
+        return self._take(index.positions_of(key, self.count))
+
+    def _slice(self, wanted: range) -> NDArray[np.uint16]:
+        """Returns the values at the positions of a range within the run."""
+        if wanted.step == 1:
+            return self.values(wanted.start, max(wanted.start, wanted.stop))
+        if abs(wanted.step) >= STRIDE:
+            return self._take(np.arange(wanted.start, wanted.stop, wanted.step, dtype=np.int64))
+        ascending = wanted if wanted.step > 0 else wanted[::-1]
+        out = np.empty(len(wanted), np.uint16)
+        size = CHUNK // STRIDE
+        for i in range(0, len(ascending), size):
+            part = ascending[i : i + size]
+            out[i : i + size] = self.values(part[0], part[-1] + 1)[:: part.step]
+        return out if wanted.step > 0 else out[::-1].copy()
+
+    def _take(self, positions: NDArray[np.int64]) -> NDArray[np.uint16]:
+        """Returns the values at `positions`, all within the run, in an array of the same shape."""
+        flat = positions.reshape(-1)
+        out = np.empty(len(flat), np.uint16)
+        try:
+            for i in range(0, len(flat), CHUNK):
+                part = flat[i : i + CHUNK]
+                self._require_kept_each(part)
+                self._table.copy_each(out[i : i + CHUNK], part)
+        finally:
+            self._require_kept_each(flat)
+        return out.reshape(positions.shape)
+
+    # Facts; the definitions are in find.py
+
+    def zeros(self, start: int = 0, stop: int | None = None) -> NDArray[np.int64]:
+        """Returns the positions with G(n) = 0, where the player to move loses: int64, ascending.
+
+        As `grundy find DIR --zeros`.
+
+        >>> open_run("runs/grundy").zeros()[-3:]
+        array([ 929,  932, 1222])
+        """
+        return find.zeros(self.chunks(CHUNK, start, stop))
+
+    def positions(
+        self, value: int, end: int | None = None, *, start: int = 0, stop: int | None = None
+    ) -> NDArray[np.void]:
+        """Returns the positions with this value, or with a value from `value` to `end` - 1.
+
+        A structured array with the fields n (int64) and value (uint16), ascending in n. As
+        `grundy find DIR --value V[..W]`. Raises ValueError unless
+        0 <= value < end <= 65536.
+
+        >>> open_run("runs/kayles").positions(9)["n"]
+        array([], dtype=int64)
+        >>> open_run("runs/kayles").positions(5, 10)[:2]
+        array([(11, 6), (15, 7)], dtype=[('n', '<i8'), ('value', '<u2')])
+        """
+        first = index.whole(value)
+        last = first + 1 if end is None else index.whole(end)
+        if not 0 <= first < last <= find.VALUES:
+            raise ValueError(f"no values: {first} to {last - 1}; values are 0 to 65535")
+        return find.positions(self.chunks(CHUNK, start, stop), first, last)
+
+    def records(self, start: int = 0, stop: int | None = None) -> NDArray[np.void]:
+        """Returns the positions whose value is greater than all values before it in the range.
+
+        A structured array with the fields n (int64) and value (uint16). As
+        `grundy find DIR --records`.
+
+        >>> open_run("runs/grundy").records()[:3].tolist()
+        [(0, 0), (3, 1), (5, 2)]
+        """
+        return find.records(self.chunks(CHUNK, start, stop))
+
+    def first(self, start: int = 0, stop: int | None = None) -> NDArray[np.int64]:
+        """Returns the first position of each value: an int64 array, indexed by the value.
+
+        It ends with the largest value; -1 stands for a value that does not occur. As
+        `grundy find DIR --first`.
+
+        >>> open_run("runs/grundy").first()[:5]
+        array([ 0,  3,  5, 13, 18])
+        """
+        return find.first(self.chunks(CHUNK, start, stop))
+
+    def histogram(self, start: int = 0, stop: int | None = None) -> NDArray[np.int64]:
+        """Returns the number of positions of each value: an int64 array, indexed by the value.
+
+        It ends with the largest value. As `grundy find DIR --histogram`.
+
+        >>> open_run("runs/kayles").histogram()
+        array([  1, 249, 247,   4, 169,   1,   4, 164, 161])
+        """
+        return find.histogram(self.chunks(CHUNK, start, stop))
+
+    def rares(self, start: int = 0, stop: int | None = None) -> NDArray[np.void]:
+        """Returns the rare positions of the run's sparse space, discarded ones included.
+
+        A structured array with the fields n (int64) and value (uint16), ascending in n. Position 0
+        is always rare. As `grundy find DIR --rares`. Those among discarded values come from the
+        discard summary.
+
+        Raises ValueError if the run uses no sparse space (`mask` 0), as short runs do.
+
+        >>> rares = open_run("runs/grundy").rares()
+        >>> len(rares), rares[-1].item()
+        (346, (1999, 31))
+        """
+        a, b = self._range(start, stop)
+        mask, position = self.last_record["mask"], self.last_record["position"]
+        if mask == 0:
+            raise ValueError(
+                f"{self.path!r}: the run uses no sparse space, so rare positions are not defined"
+                " here; `grundy find` knows the space of some games"
+            )
+        # The order in which the run removes data: first the summary, then the values after the
+        # discarded ones. The run never discards values of the first range.
+        summary = self.summary()
+        gone = [] if summary is None else summary["rares"]
+        parity = self._parity(dict(gone))
+        parts = [np.array([tuple(pair) for pair in gone if a <= pair[0] < b], find.ENTRY)]
+        for lo, hi in [*self.kept[1:], *self.kept[:1]]:
+            lo, hi = max(lo, a), min(hi, b)
+            if lo < hi:
+                blocks = self.chunks(CHUNK, lo, hi)
+                parts.append(find.rares(blocks, mask, position, parity))
+        rares = np.concatenate(parts)
+        number = self.last_record["rares"]
+        if b - a == self.count and len(rares) != number:
+            raise Damage(
+                f"{self.path!r}: the run has {len(rares)} rare positions, but its journal states"
+                f" {number}; run `grundy verify`"
+            )
+        return rares[np.argsort(rares["n"], kind="stable")]
+
+    def _parity(self, discarded: dict[int, int]) -> int:
+        """Returns the term h of the sparse space, from a position of known class.
+
+        The record states the last rare position; if it is 0, all later positions are common.
+        """
+        mask, position = self.last_record["mask"], self.last_record["position"]
+        last = self.last_record["last_rare"]
+        n = last or 1
+        if n >= self.count:
+            return 0  # without a position > 0, h has no effect
+        value = discarded[n] if n in discarded else self[n]
+        return find.parity_at(n, value, mask, position, is_rare=last > 0)
+
+    # Journal and discard summary
+
+    def journal(self) -> Iterator[Record]:
+        """Yields the records of the journal as dicts, from the first to `last_record`.
+
+        Raises Damage at a record that is broken or does not follow the record before it.
+
+        >>> [record["count"] for record in open_run("runs/kayles").journal()]
+        [1000]
+        """
+        return self._journal.records()
+
+    def summary(self) -> Summary | None:
+        """Returns what is known of the discarded values, as of `last_record`; None if none are.
+
+        A dict with these keys, among others (docs/FORMAT.md):
+
+        from, to   the discarded values, half open
+        rares      [n, value] of every discarded rare position
+        maxima     [n, value] of every discarded value that exceeds all discarded values before it
+        histogram  number of discarded values equal to 0, 1, 2, ...
+
+        Raises Discarded if the run has since discarded more values and removed the file. Raises
+        Damage if the file is missing otherwise, or is not the one that the journal describes.
+
+        >>> open_run("runs/kayles").summary() is None
+        True
+        """
+        return read_summary(self._journal)
+
+    # Arrow
+
+    def to_arrow(self, start: int = 0, stop: int | None = None) -> pyarrow.Table:
+        """Returns a pyarrow.Table with the columns n (uint64) and value (uint16), 10 bytes a row.
+
+        Needs pyarrow. Raises ValueError if the table would exceed 1 GB: use `to_batches`.
+
+        >>> open_run("runs/kayles").to_arrow(0, 100).num_rows
+        100
+        """
+        from . import arrow
+
+        return arrow.table(self, *self._range(start, stop))
+
+    def to_batches(self, start: int = 0, stop: int | None = None) -> pyarrow.RecordBatchReader:
+        """Returns a pyarrow.RecordBatchReader with the columns of `to_arrow`, 2^20 rows a batch.
+
+        DuckDB and Polars read it in bounded memory. It can be read once. Needs pyarrow.
+
+        >>> sum(batch.num_rows for batch in open_run("runs/kayles").to_batches())
+        1000
+        """
+        from . import arrow
+
+        return arrow.batches(self, *self._range(start, stop))
+
+    def to_parquet(
+        self, path: str | os.PathLike[str], start: int = 0, stop: int | None = None
+    ) -> None:
+        """Writes a Parquet file with the columns n (uint64) and value (uint16).
+
+        The file has the row groups, encodings and metadata of `grundy export --format parquet`,
+        with compression zstd. It is written under a temporary name and renamed when complete.
+        Needs pyarrow and bounded memory. Raises ValueError for a path inside the run directory.
+
+        >>> open_run("runs/kayles").to_parquet("kayles.parquet")
+        """
+        from . import arrow
+
+        arrow.write_parquet(self, os.fspath(path), *self._range(start, stop))
+
+    # Ranges and discarded values
+
+    def _range(self, start: int, stop: int | None) -> tuple[int, int]:
+        a = index.whole(start)
+        b = self.count if stop is None else index.whole(stop)
+        if not 0 <= a <= b <= self.count:
+            raise IndexError(
+                f"{self.path!r}: [{a}, {b}) is not within the {self.count} committed values;"
+                " continue the run, or open it again if it has continued"
+            )
+        return a, b
+
+    def _require_kept(self, a: int, b: int) -> None:
+        """Raises Discarded if any of G(a) ... G(b - 1) has been discarded."""
+        for lo, hi in self._kept_now():  # adjacent ranges count as one
+            if lo <= a < hi:
+                a = min(b, hi)
+        if a < b:
+            raise self._discarded(a)
+
+    def _require_kept_each(self, positions: NDArray[np.int64]) -> None:
+        """Raises Discarded if any of the values at `positions` has been discarded."""
+        gone = np.ones(len(positions), bool)
+        for lo, hi in self._kept_now():
+            gone &= (positions < lo) | (positions >= hi)
+        if gone.any():
+            raise self._discarded(int(positions[np.argmax(gone)]))
+
+    def _kept_now(self) -> list[tuple[int, int]]:
+        self._journal.follow()
+        return _ranges(self._journal.latest)
+
+    def _discarded(self, n: int) -> Discarded:
+        kept = ", ".join(f"[{lo}, {hi})" for lo, hi in _ranges(self._journal.latest))
+        return Discarded(
+            f"{self.path!r}: the run has discarded G({n}); it retains {kept}; read within these"
+            " ranges, or compute the run again without --keep"
+        )
+
+
+def _ranges(record: Record) -> list[tuple[int, int]]:
+    """Returns the retained ranges of a record."""
+    return [(lo, hi) for lo, hi in record["kept"]]

@@ -1,0 +1,76 @@
+"""Tests of `python -m grundy` and of what an import loads."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PYTHON = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+
+
+def python(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": PYTHON, **environment},
+    )
+
+
+def executable(path, text):
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(0o755)
+
+
+def test_program_on_the_path_receives_the_arguments_and_gives_the_status(tmp_path):
+    executable(tmp_path / "grundy", 'printf "<%s>" "$@"; exit 75\n')
+    path = f"{tmp_path}:/usr/bin:/bin"
+    done = python("-m", "grundy", "run", "a b", "--to", "1e6", PATH=path)
+    assert (done.returncode, done.stdout) == (75, "<run><a b><--to><1e6>")
+
+
+def test_program_of_the_environment_comes_before_the_path(tmp_path):
+    """A package in DIR belongs to a program in DIR/bin, as after `pip install --target`."""
+    (tmp_path / "bin").mkdir()
+    executable(tmp_path / "bin" / "grundy", "echo beside\n")
+    os.symlink(os.path.join(PYTHON, "grundy"), tmp_path / "grundy")
+    (tmp_path / "path").mkdir()
+    executable(tmp_path / "path" / "grundy", "echo path\n")
+    done = python("-m", "grundy", PYTHONPATH=str(tmp_path), PATH=f"{tmp_path}/path:/usr/bin:/bin")
+    assert done.stdout == "beside\n", done.stderr
+
+
+def test_missing_program_is_reported_in_one_line():
+    done = python("-m", "grundy", "--version", PATH="/nonexistent")
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+    assert "was not found" in done.stderr and "cargo install" in done.stderr
+
+
+def test_plot_is_dispatched_to_the_package(tmp_path):
+    """A stand-in for grundy.plot prints its arguments."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys, types\n"
+        "plot = types.ModuleType('grundy.plot')\n"
+        "plot.main = lambda arguments: print(arguments) or 3\n"
+        "sys.modules['grundy.plot'] = plot\n"
+    )
+    done = python("-m", "grundy", "plot", "runs/x", "-o", PYTHONPATH=f"{tmp_path}:{PYTHON}")
+    assert (done.returncode, done.stdout) == (3, "['runs/x', '-o']\n"), done.stderr
+
+
+def test_import_loads_numpy_only_when_a_name_is_used():
+    loaded = "print('numpy' in sys.modules)"
+    code = f"import sys, grundy; {loaded}; grundy.Run; {loaded}"
+    assert python("-c", code).stdout.split() == ["False", "True"]
+    code = "import sys, grundy.run; print('pyarrow' in sys.modules)"
+    assert python("-c", code).stdout.split() == ["False"]
+
+
+def test_public_names_are_listed_and_others_refused():
+    import grundy
+
+    for name in [*grundy.__all__, "__version__"]:
+        assert getattr(grundy, name) is not None and name in dir(grundy)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        grundy.nothing  # noqa: B018
