@@ -284,7 +284,7 @@ fn repairs(dir: &Path, good: &[Option<Vec<u8>>; 3], what: &str) {
     let output = run(GAME, dir, &["--to", "20000"]);
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{what}: {stderr}");
-    assert!(stderr.contains("were restored") && stderr.contains("quarantine-"), "{what}: {stderr}");
+    assert!(stderr.contains("recomputed and restored") && stderr.contains("quarantine-"), "{what}: {stderr}");
     let now = contents(dir);
     assert!(now[..2] == good[..2], "{what}: the bytes are right again");
     assert!(now[2].as_ref().unwrap().starts_with(good[2].as_ref().unwrap()), "{what}: the journal only grows");

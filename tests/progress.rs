@@ -158,7 +158,9 @@ fn progress_is_erased_before_the_default_action_of_ctrl_c() {
         terminal.interrupt();
         let (status, screen) = terminal.end();
         assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{width}: {status}");
-        assert!(is_introduction(&screen), "{width}: {screen}");
+        let said: Vec<&str> = screen.lines().collect();
+        assert_eq!(said.last(), Some(&"stopped by a signal before the end"), "{width}: {screen}");
+        assert!(is_introduction(&said[..said.len() - 1].join("\n")), "{width}: {screen}");
     });
 }
 

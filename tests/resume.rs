@@ -329,7 +329,11 @@ fn finished_run_reports_nothing_to_do_and_changes_nothing() {
     let before = names.map(|name| std::fs::read(dir.join(name)).unwrap());
     for to in ["5000", "10", "1"] {
         let output = run_well("0.6", &dir, &["--to", to]);
-        assert!(text(&output.stderr).contains("nothing to do: the run already has"), "{}", text(&output.stderr));
+        assert!(
+            text(&output.stderr).contains("nothing to do: the run already has these values"),
+            "{}",
+            text(&output.stderr)
+        );
     }
     assert!(before == names.map(|name| std::fs::read(dir.join(name)).unwrap()));
 }

@@ -156,3 +156,17 @@ fn threads_that_cannot_be_started_are_an_error_and_no_panic() {
         assert!(!stderr.contains("panicked"), "{arguments:?}: {stderr}");
     }
 }
+
+#[test]
+fn two_signals_within_an_instant_commit_like_one() {
+    let dirs = tempfile::tempdir().unwrap();
+    let run = dirs.path().join("run");
+    let mut child = start(&mut grundy(["-q", "run", "lasker", "--dir", run.to_str().unwrap()]));
+    wait_until("values are committed", || recorded(&run) > 0 || child.try_wait().unwrap().is_some());
+    send(&child, Signal::TERM);
+    send(&child, Signal::TERM);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("stopped; to resume: "), "{}", text(&output.stderr));
+    assert_eq!(support::status(&run).unwrap()["state"], "stopped");
+}

@@ -42,12 +42,18 @@ fn statement(error: &Error) -> String {
              ({why})",
             path.display()
         ),
-        Error::NoRoom { path, needed, available, .. } => format!(
-            "{}: no room: {} are still to be written, {} are free, {} are missing",
+        Error::NoRoom { path, needed, available, fits, .. } => format!(
+            "{}: no room: {} are still to be written, {} are free, {} are missing{}",
             path.display(),
             size(*needed),
             size(*available),
-            size(needed.saturating_sub(*available))
+            size(needed.saturating_sub(*available)),
+            // Without an estimate, the disk filled up during the run.
+            if fits.is_none() {
+                "; make room, then repeat the command, which resumes from the last commit"
+            } else {
+                ""
+            }
         ),
         other => other.to_string(),
     }
@@ -242,7 +248,10 @@ mod tests {
         );
         let room = |fits, keep| Error::NoRoom { path: "x".into(), needed: 9_000, available: 4_000, fits, keep };
         let text = "x: no room: 9 kB are still to be written, 4 kB are free, 5 kB are missing";
-        assert_eq!(message(&room(None, None)), text);
+        assert_eq!(
+            message(&room(None, None)),
+            format!("{text}; make room, then repeat the command, which resumes from the last commit")
+        );
         let range = Error::Range { from: 5, to: 7, count: 6 };
         assert_eq!(
             of_run(range, Path::new("a b")).to_string(),

@@ -120,6 +120,9 @@ fn write_to(output: &Output, values: &Values<'_>, args: &Args, quiet: bool) -> R
     meter.begin("exporting", 0, Some(end - start));
     let written = output.write(|out| write(values, args, &meter, out));
     meter.end();
+    if written.is_ok() && !output.is_stdout() {
+        note(&format!("wrote {}", output.name()));
+    }
     written
 }
 

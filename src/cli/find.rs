@@ -27,6 +27,7 @@ const USUAL_OF_SLOW: u64 = 1 << 12;
 
 /// Arguments of `grundy find`.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "grundy find [OPTIONS] <WHAT> <GAME|DIR>")]
 #[command(after_help = "Example: grundy find runs/grundy --zeros\n         \
                         grundy find grundy --first --range 0..1e7 --format csv -o first.csv\n         \
                         grundy find runs/grundy --rares --format bfile -o rares.txt\n\n\
@@ -85,7 +86,7 @@ struct Wanted {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Two numbers a line, separated by a blank.
+    /// Two numbers per line.
     Text,
     /// Comma-separated, with a header line.
     Csv,

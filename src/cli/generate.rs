@@ -9,10 +9,8 @@ use std::path::{Path, PathBuf};
 
 /// Arguments of `grundy generate`.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Example: grundy generate completions bash > ~/.local/share/bash-completion/completions/grundy\n         \
-                  grundy generate man > grundy.1"
-)]
+#[command(after_help = "Example: grundy generate completions bash > grundy.bash\n         \
+                  grundy generate man > grundy.1")]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,

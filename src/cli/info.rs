@@ -151,7 +151,7 @@ fn period(facts: &Facts<'_>) -> String {
     }
     let Some(Sourced { fact, source }) = &facts.known.period else {
         return format!(
-            "none is proved; 'grundy period {}' searches for one",
+            "none is proved; to search for one: grundy period {}",
             super::advice::quoted(facts.rule.name())
         );
     };

@@ -41,6 +41,7 @@ mod values;
 mod verify;
 mod version;
 
+use clap::error::{ContextKind, ErrorKind};
 use clap::{Parser, Subcommand, ValueEnum};
 use grundy::error::Kind;
 use std::path::PathBuf;
@@ -208,7 +209,12 @@ const IN_USE: u8 = 75;
 pub(crate) fn main() -> ExitCode {
     let prepared = signals::prepare();
     colour::choose_early(std::env::args_os());
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|mut error| {
+        if error.kind() == ErrorKind::UnknownArgument {
+            error.remove(ContextKind::Suggested); // the advice to write '-- --option', which is no option then
+        }
+        error.exit()
+    });
     colour::choose(cli.color);
     progress::init_log(cli.quiet, cli.log_every);
     match prepared.and_then(|()| dispatch(cli.command, cli.quiet)) {

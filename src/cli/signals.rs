@@ -1,7 +1,7 @@
 //! Signals: which of them stop a command, and which are ignored.
 //!
-//! In commands that stop cleanly, INT, TERM and HUP set a flag that long work polls ([`stop_flag`]); a second one ends
-//! the process at once. In other commands they have their default action, which waits until a progress line is erased
+//! In commands that stop cleanly, INT, TERM and HUP set a flag that long work polls ([`stop_flag`]); a second one, half a
+//! second later or more, ends the process at once: `timeout` sends its signal twice within an instant. In other commands they have their default action, which waits until a progress line is erased
 //! ([`hold`]). INT and HUP stay ignored if the process inherited them as ignored: a shell without job control starts
 //! `grundy run … &` with INT ignored, and nohup ignores HUP. TERM is always handled.
 //!
@@ -13,9 +13,13 @@ use signal_hook::{SigId, flag, low_level};
 use std::os::raw::c_int;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// Exit status of a command that a signal stopped.
 pub(crate) const STOPPED: u8 = 130;
+
+/// Stack of the thread that waits for a signal, in bytes.
+const STACK: usize = 64 << 10;
 
 /// The error of a command that a signal stopped before its end; the exit status is [`STOPPED`].
 #[derive(Debug, thiserror::Error)]
@@ -48,8 +52,14 @@ fn ending() -> impl Iterator<Item = c_int> {
     [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| signal == SIGTERM || !is_ignored(signal))
 }
 
-/// Returns a flag that INT, TERM and HUP set from now on; every call returns the same flag. A second signal exits with
-/// [`STOPPED`] at once. INT and HUP that this process inherited as ignored stay ignored.
+/// Time after the first signal within which a second one changes nothing.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Time between two looks at whether a signal came.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Returns a flag that INT, TERM and HUP set from now on; every call returns the same flag. A second signal, after
+/// [`GRACE`], exits with [`STOPPED`] at once. INT and HUP that this process inherited as ignored stay ignored.
 ///
 /// # Errors
 /// When a handler cannot be installed.
@@ -57,15 +67,22 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>> {
     if let Some(stop) = STOP.get() {
         return Ok(Arc::clone(stop));
     }
-    let stop: Arc<AtomicBool> = Arc::default();
-    let second: Arc<AtomicBool> = Arc::default();
+    let [stop, came, at_once]: [Arc<AtomicBool>; 3] = Default::default();
     for signal in ending() {
-        // In this order: the first signal finds `second` unset and sets it, the second finds it set.
-        flag::register_conditional_shutdown(signal, STOPPED.into(), Arc::clone(&second))
-            .and_then(|_| flag::register(signal, Arc::clone(&second)))
+        flag::register_conditional_shutdown(signal, STOPPED.into(), Arc::clone(&at_once))
+            .and_then(|_| flag::register(signal, Arc::clone(&came)))
             .and_then(|_| flag::register(signal, Arc::clone(&stop)))
             .context("installing a signal handler")?;
     }
+    let wait = move || {
+        while !came.load(Ordering::Relaxed) {
+            std::thread::sleep(LOOK_EVERY);
+        }
+        std::thread::sleep(GRACE);
+        at_once.store(true, Ordering::Relaxed);
+    };
+    // Where no thread can be started, the process ends when its work does.
+    drop(std::thread::Builder::new().stack_size(STACK).spawn(wait));
     if let Some(held) = HELD.get() {
         for &action in &held.actions {
             low_level::unregister(action);
@@ -103,9 +120,10 @@ impl Held {
         Ok(held)
     }
 
-    /// Performs the default action of a signal that came.
+    /// Performs the default action of a signal that came while a progress line was shown.
     fn perform(&self) {
         if let Ok(signal @ 1..) = c_int::try_from(self.waiting.load(Ordering::SeqCst)) {
+            super::complain!("stopped by a signal before the end");
             let _ = low_level::emulate_default_handler(signal); // fails for unknown signals only
         }
     }

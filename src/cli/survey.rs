@@ -189,7 +189,8 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
         if args.json {
             return Ok(out.write_all(Format::Jsonl.text(records.values())?.as_bytes())?);
         }
-        let games = counted(records.len() as u64, "games");
+        let done = counted(records.len() as u64, "games");
+        let games = if outcome.stopped { format!("stopped after {done} of {}", HumanCount(games)) } else { done };
         let text =
             format!("{dir}: {games}, {new} of them new; {}; tables: survey.md and survey.csv\n", result(&records));
         Ok(out.write_all(fitted(&text).as_bytes())?)
@@ -201,9 +202,8 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
 /// The numbers of games by the result of their search.
 fn result(records: &BTreeMap<(bool, String), Record>) -> String {
     let of = |status| records.values().filter(move |record| record.status == status);
-    let [proved, observed, none] =
-        [Status::Proved, Status::Observed, Status::None].map(|status| HumanCount(of(status).count() as u64));
-    let mut text = format!("{proved} periods proved");
+    let [observed, none] = [Status::Observed, Status::None].map(|status| HumanCount(of(status).count() as u64));
+    let mut text = format!("{} proved", counted(of(Status::Proved).count() as u64, "periods"));
     if of(Status::Observed).next().is_some() {
         text += &format!(", {observed} observed");
     }

@@ -62,7 +62,7 @@ impl Damaged<'_> {
         }
         table.restore(from, &values)?;
         context.observer.note(&format!(
-            "the values {from}..{to} did not have the digest that the journal states; they were recomputed, have it now, and were restored"
+            "the values {from}..{to} did not have the digest that the journal states; they were recomputed and restored, and the digest now matches"
         ));
         Ok(true)
     }

@@ -310,7 +310,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
         let committer = Committer::new(context.dir, journal, table, template).resumed(verified.chain, &points, summary);
         if nothing_to_do {
             committer.close()?;
-            context.observer.note(&format!("nothing to do: the run already has {} values", last.count));
+            context.observer.note("nothing to do: the run already has these values");
             return Ok(ended);
         }
         context.observer.started(&rule, last.count, options.to);

@@ -156,6 +156,7 @@ pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
         Source::Game(rule) => match &args.dir {
             Some(dir) => on_disk(&rule, dir, args, method, quiet),
             None if args.limit(&rule) > IN_MEMORY => {
+                note("the values are computed in a temporary directory; --dir DIR keeps them for a later search");
                 on_disk(&rule, &Temporary::new("grundy-period-")?.run(), args, method, quiet)
             }
             None => in_memory(&rule, args, method, quiet),

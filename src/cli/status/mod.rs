@@ -39,7 +39,7 @@ use std::time::{Duration, Instant, SystemTime};
                         of each of 'count' numbers, of which 'largest' is the largest. 'least_left' is the least \
                         period that no zero rules out, 'looked' the number of values searched for zeros. 'state' is \
                         'running'; 'stopped', if the last process ended with a clean stop; 'interrupted', if it did \
-                        not; or 'unknown', if a process may write the run that is not visible here. 'running' is \
+                        not; 'damaged' or 'unreadable', if its files cannot be opened; or 'unknown', if a process may write the run that is not visible here. 'running' is \
                         null, or has 'pid', 'since' (start of the process), 'to' (the N of --to) and 'end' (when it \
                         is expected to reach N); each but 'pid' may be null. 'rate' is values per second over the \
                         last five minutes of computing, 'last_commit' when the last values were committed; null if \
@@ -96,6 +96,9 @@ fn watch(args: &Args, interval: Duration) -> Result<()> {
         let next = Instant::now() + interval;
         while Instant::now() < next {
             if stop.load(Ordering::Relaxed) {
+                if redraws {
+                    println!(); // after the ^C that the terminal echoes
+                }
                 return Ok(());
             }
             std::thread::sleep(POLL);
@@ -240,7 +243,7 @@ fn short_state(run: &Examined) -> String {
     let ago = pace::time(&run.contents.last).and_then(|time| run.now.duration_since(time).ok());
     let ago = ago.map_or_else(String::new, |ago| format!(" {} ago", layout::duration(ago)));
     if let Some(error) = &run.damage {
-        return fault(error);
+        return painted(BAD, fault(error));
     }
     match &run.state {
         State::Running(_) => {
@@ -256,8 +259,8 @@ fn short_state(run: &Examined) -> String {
 }
 
 /// The state of a run whose files cannot be opened, in one word.
-fn fault(error: &Error) -> String {
-    painted(BAD, if error.kind() == Kind::Damage { "damaged" } else { "unreadable" })
+fn fault(error: &Error) -> &'static str {
+    if error.kind() == Kind::Damage { "damaged" } else { "unreadable" }
 }
 
 /// The objects of runs, one line each.

@@ -1,6 +1,6 @@
 //! The object of `status --json`.
 
-use super::{Examined, State};
+use super::{Examined, State, fault};
 use grundy::checkpoint::journal::Checks;
 use grundy::table::Width;
 use serde::Serialize;
@@ -70,6 +70,7 @@ impl<'a> Object<'a> {
             State::Interrupted => ("interrupted", None),
             State::Unknown(_) => ("unknown", None),
         };
+        let state = run.damage.as_ref().map_or(state, fault);
         let running = running.map(|holder| RunningProcess {
             pid: holder.pid,
             since: holder.since.map(time),

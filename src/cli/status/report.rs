@@ -60,7 +60,7 @@ fn game(record: &Record) -> String {
 /// Whether a process writes the run, since when, and when it is expected to end.
 fn state(run: &Examined) -> String {
     if let Some(error) = &run.damage {
-        return fault(error);
+        return painted(BAD, fault(error));
     }
     match &run.state {
         State::Running(holder) => {
@@ -170,8 +170,8 @@ fn periods(excluded: Option<&Excluded>) -> String {
     };
     let (count, largest, examined) = (multiples.len(), HumanCount(*largest), HumanCount(*examined));
     format!(
-        "no divisor of {count} numbers up to {largest}, by the zeros among the first {examined} values; the least period \
-         left is {}",
+        "ruled out by the zeros among the first {examined} values: every divisor of {count} numbers up to {largest}; the \
+         smallest possible period is {}",
         HumanCount(*least_left)
     )
 }
