@@ -357,3 +357,32 @@ def test_empty_run_and_run_killed_before_the_first_commit(tmp_path):
         file.write(b'{"format": 2')
     with pytest.raises(grundy.RunError, match="nothing has been committed"):
         grundy.open_run(path)
+
+
+@pytest.mark.parametrize("method", ["copy", "copy_each"])
+def test_values_discarded_while_they_are_read_are_refused(tmp_path, monkeypatch, method):
+    """The run discards values after the first look at the journal, before they are copied."""
+    values = random_values(51, 3000, 254)
+    path = write_run(tmp_path / "r", values)
+    run = grundy.open_run(path)
+    copy = getattr(grundy.table.Table, method)
+
+    def late(table, *arguments):
+        append(path, "journal.jsonl", next_line(path, values, kept=[[0, 1000], [2000, 3000]]))
+        punch(path, 1000, 2000)
+        monkeypatch.undo()
+        copy(table, *arguments)
+
+    monkeypatch.setattr(grundy.table.Table, method, late)
+    with pytest.raises(grundy.Discarded, match=r"G\(1500\)"):
+        run[1500:1501] if method == "copy" else run[[1500]]
+
+
+@pytest.mark.parametrize("width", ["u8", "u16"])
+def test_large_reads_release_pages_at_any_position(tmp_path, monkeypatch, width):
+    monkeypatch.setattr(grundy.table, "LARGE", 1)
+    values = random_values(52, 20_000, 300)
+    run = grundy.open_run(write_run(tmp_path / "r", values, width))
+    for a, b in [(0, 20_000), (1, 2), (4095, 4097), (5000, 19_999), (8192, 8193)]:
+        assert np.array_equal(run.values(a, b), values[a:b])
+    assert np.array_equal(run.mmap(), np.minimum(values, 255) if width == "u8" else values)
