@@ -1,24 +1,41 @@
-"""Runs the commands of docs/TUTORIAL.md as a reader types them. GRUNDY_BIN names the program."""
+"""Runs the commands of the guides in docs/ as a reader types them. GRUNDY_BIN names the program."""
 
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 
+import grundy
 import pytest
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
-PAGE = os.path.join(ROOT, "docs", "TUTORIAL.md")
+DOCS = os.path.join(ROOT, "docs")
 
 pytestmark = pytest.mark.skipif("GRUNDY_BIN" not in os.environ, reason="GRUNDY_BIN is not set")
 
 
-def commands():
-    """The lines of the blocks in `sh`; blocks in `console` install software and are not run."""
-    with open(PAGE, encoding="utf-8") as page:
-        blocks = re.findall(r"^```sh\n(.*?)^```", page.read(), re.M | re.S)
-    return [line for block in blocks for line in block.splitlines()]
+def blocks(page, language):
+    """The blocks of a page in a language. Blocks in `console` install software and are not run."""
+    with open(os.path.join(DOCS, page), encoding="utf-8") as file:
+        return re.findall(rf"^```{language}\n(.*?)^```", file.read(), re.M | re.S)
+
+
+def run_all(page, place):
+    """Runs the lines of the blocks in `sh`, in order; returns what each printed."""
+    draws = importlib.util.find_spec("matplotlib") is not None
+    environment = {**os.environ, "PATH": f"{place / 'bin'}:{os.environ['PATH']}"}
+    printed = {}
+    for line in [line for block in blocks(page, "sh") for line in block.splitlines()]:
+        if "plot.py" in line and not draws:
+            continue
+        shell = ["bash", "-c", line]
+        done = subprocess.run(shell, cwd=place, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, f"{line}\n{done.stderr}"
+        printed[line] = done.stdout
+    assert len(printed) > 10
+    return printed
 
 
 @pytest.fixture
@@ -34,24 +51,48 @@ def place(tmp_path):
     return tmp_path
 
 
+def lines_of(path):
+    return path.read_text(encoding="utf-8").splitlines()
+
+
 def test_commands_of_the_tutorial_do_what_it_says(place):
-    draws = importlib.util.find_spec("matplotlib") is not None
-    environment = {**os.environ, "PATH": f"{place / 'bin'}:{os.environ['PATH']}"}
-    printed = {}
-    lines = commands()
-    assert len(lines) > 10
-    for line in lines:
-        if "plot.py" in line and not draws:
-            continue
-        shell = ["bash", "-c", line]
-        done = subprocess.run(shell, cwd=place, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, f"{line}\n{done.stderr}"
-        printed[line] = done.stdout
+    printed = run_all("TUTORIAL.md", place)
     zeros = printed["grundy find runs/grundy --zeros"].splitlines()
     assert (len(zeros), zeros[-1]) == (42, "1222 0")  # OEIS A036685
     assert "period 12, preperiod 71" in printed["grundy verify kayles.json"]
-    with open(place / "b002188.txt", encoding="ascii") as table:
-        assert table.read().splitlines()[:6] == ["0 0", "1 0", "2 0", "3 1", "4 0", "5 2"]
-    if draws:
+    assert lines_of(place / "b002188.txt")[:6] == ["0 0", "1 0", "2 0", "3 1", "4 0", "5 2"]
+    if importlib.util.find_spec("matplotlib") is not None:
         assert (place / "density.png").stat().st_size > 10_000
-        assert (place / "records.svg").read_text(encoding="utf-8").rstrip().endswith("</svg>")
+        assert lines_of(place / "records.svg")[-1] == "</svg>"
+
+
+def test_commands_of_the_recipes_do_what_they_say(place):
+    printed = run_all("HOW_TO.md", place)
+    digests = [re.search('"digest":"([0-9a-f]+)"', out) for out in printed.values()]
+    assert len({found[1] for found in digests if found}) == 1
+    assert lines_of(place / "zeros.txt")[-1] == "42 1222"
+    assert lines_of(place / "records.txt")[:4] == ["1 0", "2 3", "3 5", "4 13"]
+    # data/periods.csv
+    assert "period 349, preperiod 3,479" in printed["grundy verify 156.json"]
+    assert len(lines_of(place / "table.csv")) == 4
+
+
+def test_program_in_c_reads_small_and_large_values(place):
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+
+    def ended(*words):
+        return subprocess.run([*map(str, words)], cwd=place, capture_output=True, text=True)
+
+    [source] = blocks("HOW_TO.md", "c")
+    (place / "read.c").write_text(source)
+    compiled = ended("cc", "-Wall", "-Wextra", "-Werror", "-o", "read", "read.c")
+    assert compiled.returncode == 0, compiled.stderr
+    game = [".114", "--to", 20000, "--width", "u8"]  # has values of 255 and more early
+    assert ended(place / "bin" / "grundy", "run", *game, "--dir", "run").returncode == 0
+    run = grundy.open_run(place / "run")
+    large = run.escapes["n"]
+    assert len(large) > 2
+    for n in [0, 1, 19_999, *large[[0, len(large) // 2, -1]]]:
+        assert ended(place / "read", "run", n).stdout == f"{run[int(n)]}\n"
+    assert ended(place / "read", "run", 20_000).returncode == 1
