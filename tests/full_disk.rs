@@ -23,7 +23,7 @@ fn stopped(output: &Output, dir: &Path, what: &str) {
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{what}: {:?}, {stderr}", output.status);
     assert!(
-        stderr.contains("are missing") && stderr.contains(" bytes") && !stderr.contains("panicked"),
+        stderr.contains("no room: ") && stderr.contains("are missing") && !stderr.contains("panicked"),
         "{what}: {stderr}"
     );
     let verified = grundy(["verify"]).arg(dir).output().unwrap();
