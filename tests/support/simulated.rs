@@ -157,12 +157,12 @@ pub(crate) fn on(disk: &Memory) -> Arc<dyn Storage> {
     Arc::new(disk.clone())
 }
 
-/// Number of values that the header of the table states.
+/// Number of values that the header of the table states; 0 if a power cut tore the header, as in `(898)),`.
 pub(crate) fn published(disk: &Memory) -> u64 {
     let table = disk.get("values.npy").unwrap_or_default();
     let header = String::from_utf8_lossy(&table[..table.len().min(HEADER)]).into_owned();
     let shape = header.split_once("'shape': (").and_then(|(_, rest)| rest.split_once(','));
-    shape.map_or(0, |(digits, _)| digits.parse().unwrap())
+    shape.map_or(0, |(digits, _)| digits.parse().unwrap_or(0))
 }
 
 /// Checks that a cleanly stopped run equals the definition and the format to the byte; returns its count. Bytes after
