@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from . import find, index
+from .counts import BlockCounts, read_counts
 from .errors import Damage, Discarded, RunError
 from .journal import Journal, Record
 from .summary import Summary, read_summary
@@ -412,6 +413,23 @@ class Run:
         True
         """
         return read_summary(self._journal)
+
+    def counts(self) -> Iterator[BlockCounts]:
+        """Yields how often each value occurs in each block of discarded values, ascending.
+
+        A block has the fields start, stop and counts (an int64 array, indexed by the value). The
+        blocks cover the discarded values, as of `last_record`, unless the file counts.jsonl was
+        lost or was not written by an early version of the program.
+
+        Raises the errors of `summary`, and Damage if the counts contradict the summary or
+        themselves.
+
+        >>> list(open_run("runs/kayles").counts())
+        []
+        """
+        summary = self.summary()
+        if summary is not None:
+            yield from read_counts(self.path, summary)
 
     # Arrow
 

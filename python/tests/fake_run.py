@@ -132,8 +132,8 @@ def punch(path, a, b):
 class Writer:
     """Writes a run with `--keep` step by step, in the order of the real program.
 
-    Frees whole segments between `head` and the last `keep` values. One step writes the snapshot and
-    the record; the next step punches the hole and removes the previous snapshot.
+    Frees whole segments between `head` and the last `keep` values. One step writes the counts, the
+    snapshot and the record; the next step punches the hole and removes the previous snapshot.
     """
 
     def __init__(self, path, values, segment, head, keep):
@@ -154,12 +154,20 @@ class Writer:
         twice = self.discarded
         end = max(self.count - self.keep, 0) // self.segment * self.segment
         if end > self.discarded:
+            self.write_counts(self.discarded, end)
             self.discarded = end
             self.write_snapshot()
         self.commit()
         punch(self.path, self.head, twice)
         while len(self.named) > 2:
             os.remove(os.path.join(self.path, self.named.pop(0)["name"]))
+
+    def write_counts(self, start, stop):
+        for a in range(start, stop, self.segment // 4):
+            b = a + self.segment // 4
+            counts = np.bincount(self.values[a:b]).tolist()
+            line = json.dumps({"from": a, "to": b, "counts": counts}).encode() + b"\n"
+            append(self.path, "counts.jsonl", line)
 
     def write_snapshot(self):
         gone = self.values[self.head : self.discarded].tolist()

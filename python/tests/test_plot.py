@@ -7,6 +7,7 @@ the run directories. GRUNDY_BIN or GRUNDY names a program for the test that comp
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -19,10 +20,10 @@ sys.path[:0] = [os.path.join(ROOT, "python"), os.path.join(ROOT, "python", "test
 np = pytest.importorskip("numpy")
 pytest.importorskip("matplotlib")
 
-from fake_run import append, next_line, random_values, write_run  # noqa: E402
+from fake_run import Writer, append, next_line, random_values, write_run  # noqa: E402
 from grundy.plot import arguments, counting, main, notation, segments, source, style  # noqa: E402
 from grundy.plot.counting import Space  # noqa: E402
-from grundy.plot.kinds import bursts, periods, rate  # noqa: E402
+from grundy.plot.kinds import bursts, histogram, periods, rate  # noqa: E402
 from grundy.plot.reader import open_run  # noqa: E402
 
 PROGRAM = os.environ.get("GRUNDY_BIN") or os.environ.get("GRUNDY")
@@ -399,6 +400,102 @@ def test_damage_has_status_3(tmp_path, capsys):
 
 
 # The source
+
+
+@pytest.fixture(scope="module")
+def keeping(tmp_path_factory):
+    """A run of 5000 values of which 512..4096 are discarded, in blocks of 64, and its values."""
+    values = random_values(11, 5000, 400)
+    place = tmp_path_factory.mktemp("runs") / "run"
+    writer = Writer(place, values, segment=256, head=512, keep=900)
+    while writer.count < 5000:
+        writer.step(300)
+    assert open_run(writer.path).kept == [(0, 512), (4096, 5000)]
+    return writer.path, values
+
+
+def keeping_source(path, *range_, known="counts"):
+    options = arguments.parse(["density", path, "-o", "x.png", *range_], "plot")
+    return source.open_source(options, known=known)
+
+
+def test_discarded_values_are_counted_by_block(keeping):
+    path, values = keeping
+    with keeping_source(path) as part:
+        assert part.unit == 64
+        for columns in (1, 7, 50, 5000):
+            for edges in (
+                counting.linear_edges(0, 5000, columns, part.unit),
+                part.snapped(counting.log_edges(1, 5000, columns)),
+            ):
+                a, b = int(edges[0]), int(edges[-1])
+                found = part.count(edges, 134, 3)
+                expected = counting.by_column([(a, values[a:b])], edges, 134, 3)
+                assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("range_", [(0, 5000), (100, 3000), (0, 700), (512, 5000)])
+def test_maxima_and_rares_of_discarded_values_come_from_the_summary(keeping, range_):
+    path, values = keeping
+    a, b = range_
+    space = Space(15, 0)  # that of the run
+    whole = [(a, values[a:b])]
+    option = ["--range", f"{a}..{b}"]
+    with keeping_source(path, *option, known="maxima") as part:
+        found = counting.records(part.chunks(known="maxima"))
+        assert np.array_equal(found, counting.records(whole))
+    with keeping_source(path, *option, known="rares") as part:
+        found = counting.rare_positions(part.chunks(known="rares"), space, 5000)
+        assert np.array_equal(found, counting.rare_positions(whole, space, 5000))
+
+
+def test_histogram_of_discarded_values_has_common_and_rare_values(keeping):
+    path, values = keeping
+    with keeping_source(path) as part:
+        common, rare = histogram.classes(part, Space(15, 0))
+    expected = counting.totals([(0, values)], Space(15, 0))
+    assert np.array_equal(common, expected.common) and np.array_equal(rare, expected.rare)
+
+
+def test_kinds_of_a_run_that_discards_values(tmp_path, capsys, keeping):
+    path, _ = keeping
+    drawn = [["density"], ["density", "--log"], ["density", "--range", "1024..2048"]]
+    drawn += [["histogram"], ["bursts"], ["bursts", "--bin", "128"], ["records"], ["rares"]]
+    for kind, *options in drawn:
+        status, _, said = plot(capsys, kind, path, *options, "-o", tmp_path / "x.png", *SMALL)
+        assert (status, said) == (0, ""), kind
+        check(tmp_path / "x.png")
+    for kind, *options in [["density", "--range", "513..5000"], ["density", "--range", "0..2000"]]:
+        status, _, said = plot(capsys, kind, path, *options, "-o", tmp_path / "x.png")
+        assert status == 1 and "multiple of 64, or within 0..512, 4096..5000" in said
+    for kind, *options in [["values"], ["first"], ["match"], ["records", "--range", "600..5000"]]:
+        status, _, said = plot(capsys, kind, path, *options, "-o", tmp_path / "x.png")
+        assert status == 1 and "the run has discarded G(" in said
+    for option in (["--bin", "100"], ["--range", "32..5000"]):
+        status, _, said = plot(capsys, "bursts", path, *option, "-o", tmp_path / "x.png")
+        assert status == 2 and "blocks of 64" in said
+
+
+def test_missing_and_altered_counts_are_errors(tmp_path, capsys, keeping):
+    path = shutil.copytree(keeping[0], tmp_path / "run")
+    counts, argv = path / "counts.jsonl", ["density", path, "-o", tmp_path / "x.png"]
+    lines = counts.read_bytes().splitlines(keepends=True)
+    other = lines[9].replace(b"0, 1, ", b"1, 0, ", 1)
+    for data, expected, words in [
+        (b"".join(lines[:-1]), 1, "lacks 64 of the discarded values"),
+        (b"".join(lines[:9] + lines[10:]), 1, "lacks 64 of the discarded values"),
+        (b"".join(lines[:9] + [lines[9][:50]]), 1, "lacks 3008 of the discarded values"),
+        (b"", 1, "has no counts of discarded values"),
+        (b"[]\n", 1, "has no counts of discarded values"),
+        (b"".join([*lines[:9], other, *lines[10:]]), 3, "add up"),
+        (b"".join(lines[:9] + lines[8:]), 3, "is not right"),
+    ]:
+        assert data != b"".join(lines)
+        counts.write_bytes(data)
+        status, _, said = plot(capsys, *argv)
+        assert (status, words in said) == (expected, True), said
+    counts.unlink()
+    assert plot(capsys, *argv)[0] == 1
 
 
 def test_pages_are_released_and_read_again(tmp_path, monkeypatch):

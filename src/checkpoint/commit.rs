@@ -4,8 +4,9 @@
 //! record durable, and only then publishes the values.
 //!
 //! With a limit on retained values (`--keep`), a commit may discard whole segments between the head ([`RETAINED_HEAD`])
-//! and the last values. It hashes them a last time and writes their discard summary ([`crate::checkpoint::summary`]),
-//! which is durable before the record that names it and lists the values as discarded. From that record on the table
+//! and the last values. It hashes them a last time, and writes their counts ([`crate::checkpoint::counts`]) and their
+//! discard summary ([`crate::checkpoint::summary`]). Both are durable before the record that names the summary and
+//! lists the values as discarded. From that record on the table
 //! refuses to read them. Only when a second record lists them as well does the commit punch their hole and remove the
 //! previous summary: if the last record is ever lost, the record before it still describes the files. After a kill
 //! before the hole is punched, the next run punches it.
@@ -14,6 +15,7 @@
 //!
 //! Invariant: every hole lies within the ranges that the last two records both list as discarded.
 
+use crate::checkpoint::counts::{BLOCK, BlockCounts, CountsFile};
 use crate::checkpoint::journal::{Attached, Checks, CommitPoint, Event, Journal, Record, kept};
 use crate::checkpoint::summary::{self, DiscardSummary, RecordStats};
 use crate::error::{Damage, Error, Result};
@@ -74,6 +76,8 @@ pub(crate) struct Committer {
     template: Record,
     /// The discard summary, with the name and hash by which the last record refers to it.
     summary: Option<(DiscardSummary, Attached)>,
+    /// The counts of the discarded values; opened when this process first discards values.
+    counts: Option<CountsFile>,
     /// The known digests at segment ends, by n. Discarding values drops the entries below their end.
     ends: BTreeMap<u64, Digest>,
     /// The discarded values below this n are known to be a hole.
@@ -93,6 +97,7 @@ impl Committer {
             chain: DigestChain::new(),
             template,
             summary: None,
+            counts: None,
             ends: BTreeMap::new(),
             punched: RETAINED_HEAD,
             begun: Instant::now(),
@@ -227,8 +232,9 @@ impl Committer {
         Ok(())
     }
 
-    /// Writes a durable discard summary that also covers the published values which may now be discarded, up to the
-    /// last segment end with a known digest. The next record names it, and so lists these values as discarded.
+    /// Writes durable counts and a durable discard summary that also cover the published values which may now be
+    /// discarded, up to the last segment end with a known digest. The next record names the summary, and so lists these
+    /// values as discarded.
     ///
     /// # Errors
     /// [`Error::Damage`] if the digest of these values has changed; [`Error::Io`].
@@ -241,11 +247,16 @@ impl Committer {
         let Some((&to, &digest)) = last else { return Ok(()) };
         let Some(&before) = self.ends.get(&from) else { return Ok(()) };
         let mut chain = DigestChain::resume(from, before);
-        for_each_piece(&self.table, from, to, |_, values| {
-            chain.update(values);
-            summary.see(space, values);
-            Ok(())
-        })?;
+        let mut blocks = Vec::new();
+        while summary.to < to {
+            let (start, earlier) = (summary.to, summary.histogram.clone());
+            for_each_piece(&self.table, start, start + BLOCK, |_, values| {
+                chain.update(values);
+                summary.see(space, values);
+                Ok(())
+            })?;
+            blocks.push(BlockCounts::between(start, summary.to, &earlier, &summary.histogram));
+        }
         if chain.digest() != digest {
             return Err(Error::Damage {
                 path: self.table.path().into(),
@@ -253,10 +264,22 @@ impl Committer {
                 damage: Damage::DiscardedValues { from, to },
             });
         }
+        self.write_counts(from, &blocks)?;
         summary.digest = digest.to_string();
         let attached = summary.write(&self.dir)?;
         self.summary = Some((summary, attached));
         self.ends = self.ends.split_off(&to);
+        Ok(())
+    }
+
+    /// Writes the counts of the values to be discarded, from n = `from` on.
+    fn write_counts(&mut self, from: u64, blocks: &[BlockCounts]) -> Result<()> {
+        let mut file = match self.counts.take() {
+            Some(file) => file,
+            None => CountsFile::open(&self.dir, from)?,
+        };
+        file.append(blocks)?;
+        self.counts = Some(file);
         Ok(())
     }
 

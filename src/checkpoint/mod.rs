@@ -1,6 +1,8 @@
-//! Checkpoints of a run: the commit records, the summary of discarded values, and the order in which a commit writes.
+//! Checkpoints of a run: the commit records, the summary and the counts of discarded values, and the order in which a
+//! commit writes.
 
 pub(crate) mod commit;
+pub(crate) mod counts;
 pub mod journal;
 pub mod summary;
 #[doc(hidden)]

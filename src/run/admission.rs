@@ -3,6 +3,7 @@
 
 use super::Options;
 use crate::checkpoint::commit::{RETAINED_HEAD, RETENTION_SLACK};
+use crate::checkpoint::counts;
 use crate::checkpoint::journal::{self, Record};
 use crate::error::{Error, KeepReason, Result};
 use crate::solver;
@@ -20,8 +21,9 @@ pub(super) fn check_unoccupied(dir: &Dir) -> Result<()> {
     }
     let ours = |name: &str| {
         let name = name.strip_suffix(".part").unwrap_or(name);
-        [table::VALUES, table::ESCAPES, journal::NAME, "holes.tmp", "watch.bin", "lost+found"].contains(&name)
-            || ["snapshot-", "quarantine-", "."].iter().any(|start| name.starts_with(start))
+        let names =
+            [table::VALUES, table::ESCAPES, journal::NAME, counts::NAME, "holes.tmp", "watch.bin", "lost+found"];
+        names.contains(&name) || ["snapshot-", "quarantine-", "."].iter().any(|start| name.starts_with(start))
     };
     let names = dir.names().map_err(Error::io("reading the names in", dir.path()))?;
     match names.into_iter().find(|name| !ours(name)) {

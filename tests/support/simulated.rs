@@ -193,7 +193,28 @@ pub(crate) fn is_right(game: &Game, width: Width, disk: &Memory, what: &dyn std:
     assert!(right, "{what:?}: the escapes of {} values are not right", last.count);
     assert_eq!(last.digest, game.digest(last.count), "{what:?}");
     assert_eq!((last.event, contents.torn), (Event::Close, None), "{what:?}");
+    are_counted(game, &last, disk, what);
     last.count
+}
+
+/// Checks that the counts cover the discarded values, and are those of the definition.
+fn are_counted(game: &Game, last: &Record, disk: &Memory, what: &dyn std::fmt::Debug) {
+    let freed = last.discarded().unwrap();
+    let text = disk.get("counts.jsonl").unwrap_or_default();
+    let mut n = freed.start;
+    for line in text.split(|&byte| byte == b'\n') {
+        if n >= freed.end {
+            break;
+        }
+        let line: serde_json::Value = serde_json::from_slice(line).unwrap_or_else(|e| panic!("{what:?}: {e}"));
+        let to = line["to"].as_u64().unwrap();
+        assert!(line["from"] == n && n < to && to <= freed.end, "{what:?}: {line}");
+        let mut counts = vec![0u64; line["counts"].as_array().unwrap().len()];
+        game.values[n as usize..to as usize].iter().for_each(|&value| counts[usize::from(value)] += 1);
+        assert_eq!(line["counts"], serde_json::json!(counts), "{what:?}: the counts from n = {n} on");
+        n = to;
+    }
+    assert!(freed.is_empty() || n == freed.end, "{what:?}: no counts from n = {n} on, discarded: {freed:?}");
 }
 
 /// Accepts any entries of discarded values: no reader uses them, and only their order is checked.

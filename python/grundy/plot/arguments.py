@@ -132,7 +132,8 @@ def _add_options(sub: argparse.ArgumentParser, kind: str) -> None:
     sub.add_argument(
         "--program",
         metavar="PATH",
-        help="program that computes a game [default: the variable GRUNDY, else 'grundy' in PATH]",
+        help="program that computes a game"
+        " [default: the variable GRUNDY, else the installed program]",
     )
     if kind in ("values", "density"):
         sub.add_argument("--log", action="store_true", help="logarithmic axis of n, from 1 on")

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .reader import BlockCounts
+
 Chunk = tuple[int, npt.NDArray[np.uint16]]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -45,13 +47,17 @@ class Totals(NamedTuple):
     first: Ints
 
 
-def linear_edges(a: int, b: int, columns: int) -> Ints:
-    """Returns the edges of at most `columns` columns of [a, b), whose sizes differ by at most 1.
+def linear_edges(a: int, b: int, columns: int, unit: int = 1) -> Ints:
+    """Returns the edges of at most `columns` columns of [a, b), whose sizes differ by at most unit.
 
-    Shape (columns + 1,), ascending, from a to b; 0 <= a < b.
+    Shape (columns + 1,), ascending, from a to b; 0 <= a < b. The edges between them are multiples
+    of `unit`; the first and the last column can be smaller than the others.
     """
-    columns = min(columns, b - a)
-    return np.array([a + (b - a) * i // columns for i in range(columns + 1)], np.int64)
+    low, high = a // unit, -(-b // unit)
+    columns = min(columns, high - low)
+    edges = [unit * (low + (high - low) * i // columns) for i in range(columns + 1)]
+    edges[0], edges[-1] = a, b
+    return np.array(edges, np.int64)
 
 
 def log_edges(a: int, b: int, columns: int) -> Ints:
@@ -90,6 +96,17 @@ def by_column(chunks: Iterable[Chunk], edges: Ints, rows: int, group: int = 1) -
                 counts[i] += np.bincount(values[lo - start : hi - start], minlength=rows)
             i += 1
     return counts
+
+
+def add_blocks(counts: Ints, blocks: Iterable[BlockCounts], edges: Ints, group: int = 1) -> None:
+    """Adds blocks to counts by column and row, as `by_column` returns them for the same edges.
+
+    Each block lies within one column, or outside of all.
+    """
+    for block in blocks:
+        i = int(np.searchsorted(edges, block.start, "right")) - 1
+        if 0 <= i < len(counts):
+            np.add.at(counts[i], np.arange(len(block.counts)) // group, block.counts)
 
 
 def records(chunks: Iterable[Chunk]) -> Ints:

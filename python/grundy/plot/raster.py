@@ -46,19 +46,19 @@ def count(source: Source, options: Options, columns: int, rows: int) -> Grid:
             raise UsageError(
                 "--log draws n from 1 on, and the range holds 0 alone; leave out --log"
             )
-        edges = counting.log_edges(max(a, 1), b, columns)
+        edges = source.snapped(counting.log_edges(max(a, 1), b, columns))
     else:
-        edges = counting.linear_edges(a, b, columns)
+        edges = counting.linear_edges(a, b, columns, source.unit)
     top = greatest(source)
     group = -(-(top + 1) // rows)
     height = -(-(top + 1) // group)
-    counts = counting.by_column(source.chunks(), edges, height, group)
+    counts = source.count(edges, height, group)
     return Grid(counts, edges, group, options.log)
 
 
 def greatest(source: Source) -> int:
-    """Returns the greatest value of the source; from the journal if it is all of the run."""
-    if (source.a, source.b) == (0, len(source.run)):
+    """Returns the greatest value of the source; of the run if that is all, or has gaps."""
+    if (source.a, source.b) == (0, len(source.run)) or source.unit > 1:
         return int(source.run.last_record["max_value"])
     return counting.greatest(source.chunks())
 

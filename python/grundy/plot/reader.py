@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from ..counts import BlockCounts
 from ..errors import Damage, RunError
 from ..run import Run, open_run
 
-__all__ = ["Damage", "Run", "RunError", "open_run"]
+__all__ = ["BlockCounts", "Damage", "Run", "RunError", "open_run"]

@@ -5,17 +5,18 @@ from __future__ import annotations
 import mmap
 import os
 import re
-import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from ..program import find_program
 from .arguments import Options
-from .counting import Chunk
+from .counting import Chunk, Ints, add_blocks, by_column
 from .errors import PlotError, UsageError
 from .reader import Run, open_run
 
@@ -32,16 +33,20 @@ NAMES = {
     "0.6": "Officers",
 }
 
+# What a run knows of the values that it has discarded.
+Known = Literal["counts", "maxima", "rares"]
+
 
 class Source:
     """The values G(a), ..., G(b - 1) of a run.
 
     run   the run, which holds at least b values
     a, b  the range, 0 <= a < b
+    unit  1, or, if the run has discarded values of the range, the number of n in a block of counts
     """
 
-    def __init__(self, run: Run, a: int, b: int) -> None:
-        self.run, self.a, self.b = run, a, b
+    def __init__(self, run: Run, a: int, b: int, unit: int = 1) -> None:
+        self.run, self.a, self.b, self.unit = run, a, b, unit
 
     def __len__(self) -> int:
         return self.b - self.a
@@ -62,16 +67,57 @@ class Source:
         """Returns G(a), ..., G(b - 1); shape (b - a,). Raises the errors of the reader."""
         return np.asarray(self.run.values(a, b))
 
-    def chunks(self, size: int = CHUNK) -> Iterator[Chunk]:
-        """Yields (start, values) for consecutive parts of [a, b), each of at most `size` values."""
-        read = 0
-        for start in range(self.a, self.b, size):
-            values = self.values(start, min(start + size, self.b))
-            yield start, values
-            read += len(values)
-            if read >= RELEASE:
-                self.release()
-                read = 0
+    def chunks(self, size: int = CHUNK, known: Known | None = None) -> Iterator[Chunk]:
+        """Yields (start, values) for consecutive parts of [a, b), each of at most `size` values.
+
+        Discarded values are left out, except that each of their maxima or rare positions, if
+        `known` says so, is a part of its own.
+        """
+        read, end = 0, self.a
+        for lo, hi in _retained(self.run, self.a, self.b):
+            if known and end < lo:
+                yield from self._entries(known, end, lo)
+            for start in range(lo, hi, size):
+                values = self.values(start, min(start + size, hi))
+                yield start, values
+                read += len(values)
+                if read >= RELEASE:
+                    self.release()
+                    read = 0
+            end = hi
+        if known and end < self.b:
+            yield from self._entries(known, end, self.b)
+
+    def _entries(self, known: Known, a: int, b: int) -> Iterator[Chunk]:
+        """Yields each discarded maximum or rare position of [a, b) as a chunk."""
+        for n, value in (self.run.summary() or {})[known]:
+            if a <= n < b:
+                yield n, np.array([value], np.uint16)
+
+    def count(self, edges: Ints, rows: int, group: int = 1) -> Ints:
+        """Counts values by column and row, as counting.by_column. Discarded values count too.
+
+        Edges among discarded values are multiples of `unit`. Raises PlotError if the run has no
+        counts of a discarded value.
+        """
+        counts = by_column(self.chunks(), edges, rows, group)
+        if self.unit > 1:
+            add_blocks(counts, self.run.counts(), edges, group)
+            missing = int(edges[-1] - edges[0] - counts.sum())
+            if missing:
+                raise PlotError(
+                    f"{self.run.path!r}: counts.jsonl lacks {missing} of the discarded values of"
+                    f" {edges[0]}..{edges[-1]}; give a --range of values that it counts"
+                )
+        return counts
+
+    def snapped(self, edges: Ints) -> Ints:
+        """Returns the edges, those among discarded values rounded down to a multiple of `unit`."""
+        if self.unit == 1:
+            return edges
+        (_, lo), (hi, _) = self.run.kept
+        inside = (edges > lo) & (edges < hi)
+        return np.unique(np.where(inside, edges // self.unit * self.unit, edges))
 
     def release(self) -> None:
         """Gives the pages of the table that this process has read back to the system.
@@ -86,24 +132,25 @@ class Source:
 
 
 @contextmanager
-def open_source(options: Options, beyond: int = 0) -> Iterator[Source]:
+def open_source(options: Options, beyond: int = 0, known: Known | None = None) -> Iterator[Source]:
     """Opens the run directory or computes the game that `options.source` names.
 
     A game is computed into a temporary directory, which is removed at the end.
 
     beyond  number of values to compute beyond the range of a game
+    known   what the picture needs of discarded values; None if it needs the values themselves
 
     Raises PlotError, and the errors of the reader.
     """
     text = options.source
     if os.sep in text or os.path.exists(os.path.join(text, "journal.jsonl")):
-        yield _part(open_run(text), options)
+        yield _part(open_run(text), options, known)
         return
     with tempfile.TemporaryDirectory(prefix="grundy-plot-") as folder:
         path = os.path.join(folder, "run")
         count = options.range[1] if options.range else _default_values(text)
         _compute(text, count + beyond, path, options.program)
-        source = _part(open_run(path), options)
+        source = _part(open_run(path), options, known)
         source.b = min(source.b, count)
         yield source
 
@@ -113,8 +160,8 @@ def open_directory(options: Options) -> Run:
     return open_run(options.source)
 
 
-def _part(run: Run, options: Options) -> Source:
-    """Returns the part of `run` to draw, after a check that all of its values can be read."""
+def _part(run: Run, options: Options, known: Known | None) -> Source:
+    """Returns the part of `run` to draw, after a check that enough is known of all its values."""
     if len(run) == 0:
         raise PlotError(f"{run.path!r}: the run has no committed values yet; wait for a commit")
     a, b = options.range or (0, len(run))
@@ -123,14 +170,42 @@ def _part(run: Run, options: Options) -> Source:
             f"{run.path!r}: the range {a}..{b} ends beyond the {len(run)} committed values;"
             " continue the run, or give a smaller --range"
         )
-    at = a
-    for lo, hi in run.kept:  # ascending; adjacent ranges count as one
-        if lo <= at < hi:
-            at = hi
-    if at < b:
-        kept = ", ".join(f"{lo}..{hi}" for lo, hi in run.kept)
-        raise PlotError(f"{run.path!r}: the run has freed G({at}); give a --range within {kept}")
-    return Source(run, a, b)
+    if sum(hi - lo for lo, hi in _retained(run, a, b)) == b - a:
+        return Source(run, a, b)
+    (_, lo), (hi, _) = run.kept
+    if known is None or (known == "maxima" and a > lo):
+        raise PlotError(
+            f"{run.path!r}: the run has discarded G({max(a, lo)}); give a --range within"
+            f" {_ranges(run.kept)}"
+        )
+    unit = _unit(run) if known == "counts" else 1
+    if any(lo < edge < hi and edge % unit for edge in (a, b)):
+        raise PlotError(
+            f"{run.path!r}: the run has discarded values at an end of {a}..{b}, and knows them in"
+            f" blocks; give a --range that begins and ends at a multiple of {unit}, or within"
+            f" {_ranges(run.kept)}"
+        )
+    return Source(run, a, b, unit)
+
+
+def _retained(run: Run, a: int, b: int) -> list[tuple[int, int]]:
+    """Returns the parts of [a, b) that the run retains, ascending and not empty."""
+    parts = [(max(lo, a), min(hi, b)) for lo, hi in run.kept]
+    return [(lo, hi) for lo, hi in parts if lo < hi]
+
+
+def _ranges(ranges: Iterable[tuple[int, int]]) -> str:
+    return ", ".join(f"{lo}..{hi}" for lo, hi in ranges)
+
+
+def _unit(run: Run) -> int:
+    """Returns the number of n in a block of the counts of discarded values."""
+    for block in run.counts():
+        return block.stop - block.start
+    raise PlotError(
+        f"{run.path!r}: the run has discarded G({run.kept[0][1]}), and has no counts of discarded"
+        f" values in counts.jsonl; give a --range within {_ranges(run.kept)}"
+    )
 
 
 def _default_values(game: str) -> int:
@@ -140,7 +215,7 @@ def _default_values(game: str) -> int:
 
 def _compute(game: str, count: int, path: str, program: str | None) -> None:
     """Computes the first `count` values of `game` into the run directory `path`."""
-    found = program or os.environ.get("GRUNDY") or shutil.which("grundy")
+    found = program or os.environ.get("GRUNDY") or find_program()
     if not found:
         raise PlotError(
             f"{game!r}: the program 'grundy', which computes a game, is not in PATH; give it with"

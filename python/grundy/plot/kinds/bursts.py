@@ -17,9 +17,14 @@ ROWS = 512  # maximum number of groups of values
 
 def draw(options: Options) -> Figure:
     """Prints the table of edges; draws the distances, and the shares of values in both states."""
-    with open_source(options) as source:
+    with open_source(options, known="counts") as source:
         a, b = source.a, source.b
-        size = options.bin or default_bin(b - a)
+        size = options.bin or max(default_bin(b - a), source.unit)
+        if size % source.unit or a % source.unit:
+            raise UsageError(
+                f"the run has discarded values, and knows them in blocks of {source.unit}; give"
+                " multiples of this number as --bin and as the start of --range"
+            )
         bins = (b - a) // size
         if not 2 <= bins <= BINS:
             raise UsageError(
@@ -28,7 +33,7 @@ def draw(options: Options) -> Figure:
         group = -(-(raster.greatest(source) + 1) // ROWS)
         edges = a + size * np.arange(bins + 1)
         rows = -(-(raster.greatest(source) + 1) // group)
-        counts = counting.by_column(source.chunks(), edges, rows, group)
+        counts = source.count(edges, rows, group)
         name = source.name
     distance = segments.distances(counts)
     parts = segments.segments(distance)

@@ -14,7 +14,7 @@ from ..source import open_source
 def draw(options: Options) -> Figure:
     """Draws the share of each value in each column, from light (rare) to dark; white is none."""
     frame = style.Frame(options, right=230)
-    with open_source(options) as source:
+    with open_source(options, known="counts") as source:
         grid = raster.count(source, options, frame.width, frame.height)
         title = (
             f"{source.name}, {style.range_text(source.a, source.b)}: how often each value occurs"

@@ -5,25 +5,24 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from .. import counting, style
+from .. import counting, raster, style
 from ..arguments import Options
-from ..source import open_source
+from ..source import Source, open_source
 
 BARS = 600  # maximum number of values that have a bar each
 
 
 def draw(options: Options) -> Figure:
     """Draws a bar for each value (or for each group of values) on a logarithmic scale."""
-    with open_source(options) as source:
+    with open_source(options, known="counts") as source:
         space = counting.Space(*source.space) if source.space else None
-        totals = counting.totals(source.chunks(), space)
+        common, rare = classes(source, space)
         title = (
             f"{source.name}, {style.range_text(source.a, source.b)}: how often each value occurs"
         )
-    group = -(-len(totals.common) // BARS)
-    starts = np.arange(0, len(totals.common), group)
-    common = np.add.reduceat(totals.common, starts)
-    rare = np.add.reduceat(totals.rare, starts)
+    group = -(-len(common) // BARS)
+    starts = np.arange(0, len(common), group)
+    common, rare = np.add.reduceat(common, starts), np.add.reduceat(rare, starts)
 
     figure = style.new_figure(options)
     axes = style.Frame(options).axes(figure)
@@ -53,3 +52,20 @@ def draw(options: Options) -> Figure:
     axes.set_ylabel("number of n with this value")
     style.set_title(axes, options, title)
     return figure
+
+
+def classes(source: Source, space: counting.Space | None) -> tuple[counting.Ints, counting.Ints]:
+    """Counts each value where it is common, and where it is rare; discarded values count too.
+
+    Both arrays have the same shape, and end with the greatest value.
+    """
+    if source.unit == 1:
+        totals = counting.totals(source.chunks(), space)
+        return totals.common, totals.rare
+    edges = np.array([source.a, source.b])
+    every = source.count(edges, raster.greatest(source) + 1)[0]
+    rare = np.zeros(len(every), np.int64)
+    if space:
+        entries = source.run.rares(source.a, source.b)
+        rare = np.bincount(entries["value"], minlength=len(every))
+    return every - rare, rare

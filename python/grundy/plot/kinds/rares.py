@@ -15,7 +15,7 @@ LIMIT = 1 << 20  # maximum number of rare positions
 
 def draw(options: Options) -> Figure:
     """Draws the number of rare positions up to n, and below it the value at each of them."""
-    with open_source(options) as source:
+    with open_source(options, known="rares") as source:
         if source.space is None:
             raise PlotError(
                 f"{options.source!r}: the run uses no sparse space, so no position is rare or"
@@ -23,7 +23,7 @@ def draw(options: Options) -> Figure:
             )
         space = counting.Space(*source.space)
         try:
-            found = counting.rare_positions(source.chunks(), space, LIMIT)
+            found = counting.rare_positions(source.chunks(known="rares"), space, LIMIT)
         except counting.TooMany as e:
             raise PlotError(
                 f"{options.source!r}: more than {LIMIT} positions are rare; give a smaller --range"

@@ -12,8 +12,8 @@ from ..source import open_source
 
 def draw(options: Options) -> Figure:
     """Draws the greatest value up to n as steps over log n, with a point at each record."""
-    with open_source(options) as source:
-        found = counting.records(source.chunks())
+    with open_source(options, known="maxima") as source:
+        found = counting.records(source.chunks(known="maxima"))
         a, b = source.a, source.b
         title = f"{source.name}, {style.range_text(a, b)}: {style.number_text(len(found))} records"
     figure = style.new_figure(options)
