@@ -372,6 +372,17 @@ fn man_pages_and_completions_name_the_commands() {
     assert!(dirs.path().join("grundy-run.1").exists());
 }
 
+/// `GRUNDY_BLESS=1` writes the page again.
+#[test]
+fn page_of_commands_has_the_present_help_texts() {
+    let page = stdout_of(&["generate", "markdown"]);
+    if std::env::var_os("GRUNDY_BLESS").is_some() {
+        std::fs::write("docs/COMMANDS.md", &page).unwrap();
+    }
+    assert!(page.contains("## `grundy board remove-square`"));
+    assert_eq!(page, std::fs::read_to_string("docs/COMMANDS.md").unwrap(), "run this test with GRUNDY_BLESS=1");
+}
+
 #[test]
 fn status_lists_the_runs_and_reports_several() {
     let home = tempfile::tempdir().unwrap();

@@ -1,11 +1,24 @@
-//! `grundy generate`: write man pages or shell completions.
+//! `grundy generate`: write man pages, shell completions, or a page with the help texts of all commands.
 
 use super::Cli;
 use super::output::{print, refuse_run_directory, whole_file};
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Subcommand};
 use clap_complete::Shell;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+
+/// Number of columns of the help texts in Markdown.
+const COLUMNS: usize = 100;
+
+/// The beginning of the page in Markdown.
+const INTRODUCTION: &str = "# Commands
+
+The help texts of all commands, as `grundy COMMAND --help` prints them. `grundy generate markdown` writes this page, and
+`grundy generate man` writes man pages. [BEHAVIOUR.md](BEHAVIOUR.md) describes what all commands have in common:
+progress, output files, signals and exit statuses. [GAMES.md](GAMES.md) describes how to write games, numbers and
+ranges.
+";
 
 /// Arguments of `grundy generate`.
 #[derive(Debug, clap::Args)]
@@ -25,6 +38,9 @@ enum What {
         #[arg(short, value_name = "DIR")]
         output: Option<PathBuf>,
     },
+    /// Write the help texts of all commands to stdout, as a page of Markdown.
+    #[command(after_help = "Example: grundy generate markdown > docs/COMMANDS.md")]
+    Markdown,
     /// Write completions for a shell to stdout.
     #[command(after_help = "Example: grundy generate completions fish > ~/.config/fish/completions/grundy.fish")]
     Completions {
@@ -40,15 +56,38 @@ pub(crate) fn generate(args: &Args) -> Result<()> {
         What::Man { output: Some(dir) } => {
             refuse_run_directory(dir)?;
             std::fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
-            let mut command = command.disable_help_subcommand(true);
-            command.build();
-            pages(&command, dir)
+            pages(&built(command), dir)
         }
+        What::Markdown => print(|mut out| {
+            out.write_all(INTRODUCTION.as_bytes())?;
+            sections(&built(command.term_width(COLUMNS)), &mut out)
+        }),
         What::Completions { shell } => print(|mut out| {
             clap_complete::generate(*shell, &mut command, "grundy", &mut out);
             Ok(())
         }),
     }
+}
+
+/// Returns a command whose subcommands know their full names and the global options.
+fn built(command: clap::Command) -> clap::Command {
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
+    command
+}
+
+/// Writes the section of a command and the sections of its subcommands.
+fn sections(command: &clap::Command, out: &mut dyn Write) -> Result<()> {
+    let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
+    writeln!(out, "\n## `{name}`\n\n```text")?;
+    for line in command.clone().render_long_help().to_string().trim_end().lines() {
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    writeln!(out, "```")?;
+    command
+        .get_subcommands()
+        .filter(|subcommand| !subcommand.is_hide_set())
+        .try_for_each(|subcommand| sections(subcommand, out))
 }
 
 /// Writes the page of a command and the pages of its subcommands.

@@ -114,7 +114,7 @@ enum Command {
     Cpu(cpu::Args),
     /// Test this build on this machine: kernels, values, a run, and whether verify detects damage.
     Selftest(selftest::Args),
-    /// Write man pages or shell completions.
+    /// Write man pages, shell completions, or the help texts as Markdown.
     Generate(generate::Args),
 }
 
