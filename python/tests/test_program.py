@@ -207,8 +207,10 @@ def test_results_of_a_run_that_discards_values_equal_those_of_a_whole_run(tmp_pa
     )
     zeros = sum(int((block == 0).sum()) for _, block in run.chunks())
     assert any(line.startswith(f"- zeros: {zeros},") for line in texts[0])
-    blocks = list(grundy.open_run(str(tmp_path / "kept")).counts())
-    assert [block.start for block in blocks] == [*range(1 << 26, 6 << 24, 1 << 22)]
+    kept = grundy.open_run(str(tmp_path / "kept"))
+    blocks, end = list(kept.counts()), kept.kept[1][0]
+    assert end in (5 << 24, 6 << 24)  # the last segment is discarded only if its digest was ready
+    assert [block.start for block in blocks] == [*range(1 << 26, end, 1 << 22)]
     for start, stop, counts in blocks:
         assert np.bincount(run.values(start, stop)).tolist() == counts.tolist()
 
