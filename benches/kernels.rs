@@ -2,8 +2,8 @@
 //!
 //! `cargo bench --bench kernels` takes less than a minute. The criterion group `kernel` has one benchmark for each job
 //! and kernel; an element is one lookup in one lane (`mark`, `check`, `near`, `clear`) or one pair (`find`). The group
-//! `pairs` compares all pairs with candidates; an element is one pair and candidate. In the group `recurrence` an
-//! element is one value. The group `constant` measures nothing by criterion; it prints a line for each cost constant:
+//! `pairs` compares all pairs with all open values; an element is one pair. In the group `recurrence`
+//! an element is one value. The group `constant` measures nothing by criterion; it prints a line for each cost constant:
 //!
 //! - `mark_ps(C)`: one marked lookup with C codes considered, per value;
 //! - `check_ps(K)`: one checked lookup with K candidates kept, per value;
@@ -19,7 +19,7 @@ mod support;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use grundy::bench_support::{
     CLEAR_PS, CODE_COUNTS, CheckStages, CodeWindow, ENTERED_TO_COMPARED, KEPT_COUNTS, LANE_COUNT, LookupList, Marks,
-    RecurrenceList, WIDE_LANE_COUNT, WIDE_ROW_COUNT, check_ps, enter, find, find_each, find_value, mark_ps, wide_hits,
+    RecurrenceList, TILE_PAIR_COUNT, Tile, WIDE_LANE_COUNT, check_ps, enter, find, find_each, find_value, mark_ps,
 };
 use grundy::kernel::Kernel;
 use std::hint::black_box;
@@ -184,23 +184,31 @@ fn kernels(c: &mut Criterion) {
     group.finish();
 }
 
-/// Measures the comparison of all pairs with candidates, as in a game without a sparse space.
+/// Measures the comparison of all pairs with all open values, as in a game without a sparse space.
 fn all_pairs(c: &mut Criterion) {
-    /// Number of smaller parts.
-    const PARTS: usize = 1 << 14;
+    /// Number of values per value that is open, at last.
+    const OPEN_ONE_IN: usize = 50;
     let mut random = Random::seeded(3);
-    let window: Vec<u16> = (0..PARTS + WIDE_LANE_COUNT).map(|_| byte(&mut random, 128).into()).collect();
-    let small: Vec<u16> = window[..PARTS].to_vec();
     let mut group = c.benchmark_group("pairs");
     for kernel in Kernel::available() {
-        // No XOR of a pair exceeds 127; the XOR of the first pair of lane 5 is one of them.
-        let mut rows = [[999; WIDE_LANE_COUNT]; WIDE_ROW_COUNT];
-        rows[1][5] = small[0] ^ window[PARTS + 5];
-        assert_eq!(wide_hits(kernel, &small, (&window, PARTS), &rows), [0, 1 << 5, 0, 0], "{kernel}");
-        for count in 1..=WIDE_ROW_COUNT {
-            group.throughput(Throughput::Elements((PARTS * WIDE_LANE_COUNT * count) as u64));
-            group.bench_function(format!("{count} candidates {kernel}"), |bench| {
-                bench.iter(|| wide_hits(kernel, black_box(&small), (&window, PARTS), &rows[..count]));
+        for values in [2048, 4096, 8192, 65_536] {
+            // All values are even, so no odd value is an option.
+            let mut even = |count: usize| -> Vec<u16> {
+                (0..count).map(|_| 2 * u16::try_from(random.below(values as u64 / 2)).expect("16 bits")).collect()
+            };
+            let (parts, others) = (even(TILE_PAIR_COUNT), even(TILE_PAIR_COUNT + WIDE_LANE_COUNT - 1));
+            let tile = Tile::new(kernel, &parts, &others);
+            let mut open = vec![0u64; values / 64];
+            (1..values).step_by(OPEN_ONE_IN).for_each(|v| open[v / 64] |= 1 << (v % 64));
+            let mut lanes = vec![open; WIDE_LANE_COUNT];
+            let expected = lanes.clone();
+            let option = usize::from(parts[7] ^ others[5 + 7]);
+            lanes[5][option / 64] |= 1 << (option % 64);
+            tile.clear_options(kernel, &mut lanes);
+            assert_eq!(lanes, expected, "{kernel}");
+            group.throughput(Throughput::Elements((TILE_PAIR_COUNT * WIDE_LANE_COUNT) as u64));
+            group.bench_function(format!("{values} values {kernel}"), |bench| {
+                bench.iter(|| black_box(&tile).clear_options(kernel, &mut lanes));
             });
         }
     }

@@ -8,6 +8,7 @@
 //! 15 for the options of these planes alone, and adding 112 with saturation takes all other options to 128 or more. So
 //! one `pshufb` per plane looks up the bits of its own options, and 0 for all others.
 
+use super::pair_tile::{self, PairTile};
 use super::planes::{MOST_ROWS, first_code, for_kept, number};
 use super::probes::FarProbes;
 use super::wide::{PAIRS_PER_STEP, WIDE_LANES, WidePart, WideParts, WideRow, others};
@@ -316,4 +317,19 @@ pub(super) fn find_values(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
 pub(super) fn mirrored_values(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], wanted: &[u16]) -> bool {
     super::wide::mirrored_values(a, b, wanted)
+}
+
+#[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
+pub(super) fn fill_tile<'a>(
+    tile: &mut PairTile,
+    parts: impl ExactSizeIterator<Item = &'a u16>,
+    constant: u16,
+    others: &[u16],
+) {
+    pair_tile::fill(tile, parts, constant, others);
+}
+
+#[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
+pub(super) fn clear_options(tile: &PairTile, lane: usize, open: &mut [u64]) {
+    pair_tile::clear_options(tile, lane, open);
 }

@@ -1,8 +1,8 @@
 //! Functions through which benchmarks call the jobs of a kernel. The types hide those of the jobs, which are private.
 
 use super::{
-    BitPlanes, CODES, KEEP, Kernel, LANES, Lanes, NearJob, Probe, Probes, Recurrence, Stage, WIDE_LANES, WIDE_ROWS,
-    WidePart, WideParts,
+    BitPlanes, CODES, KEEP, Kernel, LANES, Lanes, NearJob, PairTile, Probe, Probes, Recurrence, Stage, TILE_PAIRS,
+    WIDE_LANES,
 };
 
 /// Number of consecutive values that a kernel computes at once.
@@ -145,23 +145,27 @@ pub fn find_each(kernel: Kernel, a: &[u8], b: &[u8], wanted: &mut Vec<u8>) {
     kernel.find_each(a, b, wanted, |_, _| true);
 }
 
-/// Number of consecutive n for which [`wide_hits`] compares options at once.
+/// Number of lanes of a [`Tile`].
 pub const WIDE_LANE_COUNT: usize = WIDE_LANES;
 
-/// Maximum number of rows of candidates of [`wide_hits`].
-pub const WIDE_ROW_COUNT: usize = WIDE_ROWS;
+/// Maximum number of pairs of a lane of a [`Tile`].
+pub const TILE_PAIR_COUNT: usize = TILE_PAIRS;
 
-/// Calls `Kernel::wide_hits` for all pairs of consecutive parts: part i, of the value `small[i]`, with the parts
-/// `window[at - i]`, `window[at - i + 1]`, … of the lanes. Bit `lane` of entry k of the result tells whether
-/// `rows[k][lane]` is the XOR of such a pair.
-#[inline]
-#[must_use]
-pub fn wide_hits(
-    kernel: Kernel,
-    small: &[u16],
-    (window, at): (&[u16], usize),
-    rows: &[[u16; WIDE_LANE_COUNT]],
-) -> [u64; WIDE_ROW_COUNT] {
-    let list = small.iter().enumerate().map(|(offset, &value)| WidePart { offset, value });
-    kernel.wide_hits(WideParts { window, at, list }, rows)
+/// The pairs of consecutive parts and their partners.
+pub struct Tile(PairTile);
+
+impl Tile {
+    /// The tile whose pair j of lane i consists of `parts[j]` and `others[i + j]`.
+    #[must_use]
+    pub fn new(kernel: Kernel, parts: &[u16], others: &[u16]) -> Tile {
+        let mut tile = PairTile::default();
+        kernel.fill_tile(&mut tile, parts.iter(), 0, others);
+        Tile(tile)
+    }
+
+    /// Calls `Kernel::clear_options` for each lane and its set.
+    #[inline]
+    pub fn clear_options(&self, kernel: Kernel, open: &mut [Vec<u64>]) {
+        open.iter_mut().enumerate().for_each(|(lane, open)| kernel.clear_options(&self.0, lane, open));
+    }
 }

@@ -448,3 +448,42 @@ fn wide_searches_find_exactly_the_values_of_pairs() {
         }
     }
 }
+
+/// Values of 4 to 16 bits, tiles of many lengths, and sets of any number of values, most of them open or few.
+#[test]
+fn every_kernel_clears_exactly_the_options_of_a_tile() {
+    let random = &mut Random::new("tiles of pairs");
+    let mut cleared = 0;
+    for _ in 0..300 {
+        let values = 1usize << (4 + random.index(13));
+        let pairs = [0, 1, 63, 64, 65, 255, 256, 257, 511, 700, TILE_PAIRS][random.index(11)];
+        let lanes = 1 + random.index(WIDE_LANES);
+        let constant = random.index(values) as u16;
+        let parts: Vec<u16> = (0..pairs).map(|_| random.index(values) as u16).collect();
+        let others: Vec<u16> = (0..pairs + lanes - 1).map(|_| random.index(values) as u16).collect();
+        let one_in = [1, 2, 50][random.index(3)];
+        let words = 1 + random.index(values.div_ceil(64) + 3).min(1023);
+        let mut open = vec![0u64; words];
+        for v in (0..64 * words).filter(|_| random.index(one_in) == 0).collect::<Vec<_>>() {
+            open[v / 64] |= 1 << (v % 64);
+        }
+        let lane = random.index(lanes);
+        let mut expected = open.clone();
+        for (j, part) in parts.iter().enumerate() {
+            let option = usize::from(part ^ constant ^ others[lane + j]);
+            if let Some(word) = expected.get_mut(option / 64) {
+                cleared += usize::from(*word >> (option % 64) & 1 == 1);
+                *word &= !(1 << (option % 64));
+            }
+        }
+        for kernel in Kernel::available() {
+            let mut tile = PairTile::default();
+            kernel.fill_tile(&mut tile, others[..pairs].iter(), 0, &others); // the second call replaces it
+            kernel.fill_tile(&mut tile, parts.iter(), constant, &others);
+            let mut open = open.clone();
+            kernel.clear_options(&tile, lane, &mut open);
+            assert_eq!(open, expected, "{kernel}, {pairs} pairs, lane {lane} of {lanes}, {words} words");
+        }
+    }
+    assert!(cleared > 10_000, "{cleared} values: not the intended cases");
+}

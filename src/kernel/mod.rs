@@ -12,6 +12,7 @@
 //! - `scalar.rs`, `avx2.rs` and `avx512/` are the implementations for one instruction set each.
 //! - `portable.rs` holds the jobs in plain Rust that the compiler vectorises for each instruction set; `recurrence.rs`
 //!   holds the job for short lists of lookups.
+//! - `wide.rs` and `pair_tile.rs` state the contracts of the jobs on values of any size.
 //! - `bench.rs` passes the jobs on to the benchmarks.
 //!
 //! Invariant: a [`Kernel`] value comes from [`Kernel::available`] (or is the portable one), so holding one proves that
@@ -25,6 +26,7 @@ mod avx2;
 mod avx512;
 pub(crate) mod bench;
 mod jobs;
+mod pair_tile;
 mod planes;
 mod portable;
 mod probes;
@@ -35,6 +37,7 @@ mod wide;
 use crate::error::{Error, Result};
 use jobs::PAIRS_BETWEEN_TESTS;
 pub(crate) use jobs::{HEAPS, MAX_CLEAR_PROBES, NearJob};
+pub(crate) use pair_tile::{PairTile, TILE_PAIRS};
 pub(crate) use planes::{BEYOND, BitPlanes, CANDIDATES, CODES, KEEP, LANES, Lanes, MOST_CODES, NONE, Stage};
 pub(crate) use probes::{Probe, Probes};
 pub(crate) use recurrence::Recurrence;

@@ -1,4 +1,4 @@
-//! The AVX-512 kernel (F, BW, VL, VBMI, VPOPCNTDQ): 64 lanes are one register.
+//! The AVX-512 kernel (F, BW, VL, VBMI, VBMI2, VPOPCNTDQ): 64 lanes are one register.
 //!
 //! Each file holds the jobs of one kind. The contracts of the jobs are those of the methods of [`Kernel`] with the same
 //! name; `Kernel` has checked the arguments.
@@ -10,6 +10,7 @@ mod find;
 mod least;
 mod mark;
 mod near;
+mod pair_tile;
 mod recurrence;
 mod wide;
 
@@ -20,6 +21,7 @@ pub(super) use find::{find, find_each};
 pub(super) use least::least_codes;
 pub(super) use mark::mark;
 pub(super) use near::near;
+pub(super) use pair_tile::{clear_options, fill_tile};
 pub(super) use recurrence::recurrence;
 use std::arch::x86_64::*;
 pub(super) use wide::{find_values, mirrored_values, unmarked, wide_hits};
@@ -30,6 +32,7 @@ pub(super) fn is_available() -> bool {
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512vbmi")
+        && is_x86_feature_detected!("avx512vbmi2")
         && is_x86_feature_detected!("avx512vpopcntdq") // for the recurrence kernel; absent on early VBMI processors
         && is_x86_feature_detected!("popcnt")
         && is_x86_feature_detected!("bmi1")

@@ -28,34 +28,23 @@ pub(super) struct Search<I> {
     placed: [[Option<usize>; WIDE_ROWS]; WIDE_LANES],
     /// The number of stages met.
     met: usize,
-    /// The number of candidates of each lane that stages have hit.
-    hit: [u64; WIDE_LANES],
-}
-
-/// What a search found in one lane.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Found {
-    /// The proved candidates, ascending.
-    pub(super) proved: Vec<u16>,
-    /// Number of candidates that are options.
-    pub(super) hit: u64,
 }
 
 impl<I: Iterator<Item = u16>> Search<I> {
     /// The search in a circle of that many stages, where `open` are the open values of each lane, ascending. Each lane
-    /// has `most` candidates at a time, at most [`WIDE_ROWS`].
-    pub(super) fn new(circle: usize, most: usize, open: Vec<I>) -> Search<I> {
+    /// has [`WIDE_ROWS`] candidates at a time.
+    pub(super) fn new(circle: usize, open: Vec<I>) -> Search<I> {
         let (rows, placed) = ([[0; WIDE_LANES]; WIDE_ROWS], [[None; WIDE_ROWS]; WIDE_LANES]);
-        let mut search = Search { circle, further: open, rows, placed, met: 0, hit: [0; WIDE_LANES] };
+        let mut search = Search { circle, further: open, rows, placed, met: 0 };
         for lane in 0..WIDE_LANES {
-            (0..most).for_each(|row| search.place(lane, row));
+            (0..WIDE_ROWS).for_each(|row| search.place(lane, row));
         }
         search
     }
 
-    /// What the search finds in each lane. Bit `lane` of entry k of `hits(stage, rows)` tells whether the stage hits
+    /// The proved candidates of each lane, ascending. Bit `lane` of entry k of `hits(stage, rows)` tells whether the stage hits
     /// `rows[k][lane]`.
-    pub(super) fn run(mut self, hits: impl Fn(usize, &[WideRow]) -> [u64; WIDE_ROWS]) -> Vec<Found> {
+    pub(super) fn run(mut self, hits: impl Fn(usize, &[WideRow]) -> [u64; WIDE_ROWS]) -> Vec<Vec<u16>> {
         loop {
             let (count, until) = self.advance_to();
             if count == 0 {
@@ -67,7 +56,7 @@ impl<I: Iterator<Item = u16>> Search<I> {
                 hits.iter().take(count).enumerate().for_each(|(row, &lanes)| self.replace(row, lanes));
             }
         }
-        (0..WIDE_LANES).map(|lane| Found { proved: self.proved(lane), hit: self.hit[lane] }).collect()
+        (0..WIDE_LANES).map(|lane| self.proved(lane)).collect()
     }
 
     /// Places the next open value of the lane.
@@ -83,7 +72,6 @@ impl<I: Iterator<Item = u16>> Search<I> {
             let lane = lanes.trailing_zeros() as usize;
             lanes &= lanes - 1;
             if self.placed[lane][row].is_some() {
-                self.hit[lane] += 1;
                 self.place(lane, row);
             }
         }

@@ -1,8 +1,8 @@
 //! The far options of a run of [`WIDE_LANES`] positions: what they leave open.
 
-use super::candidates::{Found, Search};
+use super::candidates::Search;
 use super::{LONGEST_BATCH, SplitLookups, WideSolver};
-use crate::kernel::{Kernel, MARK_LANES, WIDE_LANES, WIDE_ROWS, WidePart, WideParts, WideRow};
+use crate::kernel::{Kernel, MARK_LANES, PairTile, TILE_PAIRS, WIDE_LANES, WIDE_ROWS, WidePart, WideParts, WideRow};
 use crate::solver::witnesses::HEAD_PARTS;
 use crate::theory::nimber::index;
 use crate::theory::rule::Split;
@@ -11,12 +11,13 @@ use std::ops::Range;
 /// What the far options of one position leave open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FarLane {
-    /// The least common values that are no far option, ascending: at most [`WIDE_ROWS`]. Empty if all values that were
-    /// held against the lookups are options.
+    /// The least common values that are no far option, ascending: at most [`WIDE_ROWS`], or [`MOST_OPEN`] where all far
+    /// pairs were compared. Empty if all values that were held against the lookups are options.
     pub(super) candidates: Vec<u16>,
-    /// Rare values below the first candidate, ascending, that the search left open.
+    /// Rare values below the first candidate, ascending, that the search left open. Where all far pairs were compared,
+    /// all open ones below the last candidate.
     pub(super) open: Vec<u16>,
-    /// Rare values between the first and the last candidate, ascending. No marked pair gives them.
+    /// Rare values between the first and the last candidate, ascending, which no marked pair gives.
     pub(super) later: Vec<u16>,
     /// What the search for pairs met.
     pub(super) searched: Searched,
@@ -27,8 +28,6 @@ pub(super) struct FarLane {
 pub(super) struct Searched {
     /// Whether all far pairs were compared.
     pub(super) is_complete: bool,
-    /// Number of candidates that are options.
-    pub(super) hit: u64,
     /// Number of rare values searched.
     pub(super) targets: u64,
     /// Number of these that no pair with a part below [`HEAD_PARTS`] gives.
@@ -38,7 +37,19 @@ pub(super) struct Searched {
 }
 
 /// Number of lookups after which candidates that are options are replaced.
-pub(super) const STAGE: usize = 256;
+const STAGE: usize = 256;
+
+/// Maximum number of candidates where all far pairs are compared. All but one of them may be near options.
+const MOST_OPEN: usize = 16;
+
+/// Price of comparing a pair with all open values, in picoseconds per page of values.
+const PAIR_PS: u64 = 30;
+
+/// Price of holding the candidates against a lookup, with its part of the marks, in picoseconds.
+const LOOKUP_PS: u64 = 450;
+
+/// Number of values in a page: the values that the kernel compares at once.
+const PAGE: u64 = 2048;
 
 /// Number of pairs of a split that one deep search compares before it turns to the next split.
 const PAIRS_PER_SEARCH: usize = 1 << 14;
@@ -92,6 +103,15 @@ impl OpenValues<'_> {
         FarLane { candidates, open, later, searched: Searched::default() }
     }
 
+    /// The open values, where all far pairs were compared.
+    fn exact(&self) -> FarLane {
+        let candidates: Vec<u16> = self.common().take(MOST_OPEN).collect();
+        let last = candidates.last().copied().unwrap_or(0);
+        let open = self.rare().take_while(|&t| t < last).collect();
+        let searched = Searched { is_complete: true, ..Searched::default() };
+        FarLane { candidates, open, later: Vec::new(), searched }
+    }
+
     /// The rare values, ascending.
     fn rare(&self) -> impl Iterator<Item = u16> {
         values_of(self.open.iter().zip(self.rare).map(|(open, rare)| open & rare))
@@ -119,20 +139,57 @@ fn without_constant(split: &Split, targets: &mut Vec<u16>, search: impl FnOnce(&
 impl WideSolver {
     /// The far options of a run.
     pub(super) fn far_lanes(&self, kernel: Kernel, run: Run) -> Vec<FarLane> {
-        let open = self.unmarked_values(kernel, run);
+        let words = self.classes.bound() / 64;
+        let mut open = self.unmarked_values(kernel, run);
+        if self.marks.all_pairs {
+            let tracked = self.tracked_words().min(words);
+            let mut lanes: Vec<&mut [u64]> = open
+                .chunks_mut(words)
+                .map(|open| {
+                    let (open, larger) = open.split_at_mut(tracked);
+                    larger.fill(0);
+                    open
+                })
+                .collect();
+            self.clear_pairs(kernel, run, &mut lanes);
+        }
         let open: Vec<OpenValues<'_>> = run
             .positions()
-            .zip(open.chunks(self.classes.bound() / 64))
+            .zip(open.chunks(words))
             .map(|(n, open)| OpenValues { open, rare: &self.classes.rare[usize::from(n % 2 == 1)] })
             .collect();
+        if self.marks.all_pairs {
+            return open.iter().map(OpenValues::exact).collect();
+        }
         let candidates = self.least_candidates(kernel, run, &open);
-        let lane = |(n, (found, open)): (u64, (Found, &OpenValues<'_>))| {
-            let mut lane = open.below(found.proved);
+        let lane = |(n, (candidates, open)): (u64, (Vec<u16>, &OpenValues<'_>))| {
+            let mut lane = open.below(candidates);
             lane.searched = self.search_far(kernel, n, run, &mut lane.open);
-            lane.searched.hit = found.hit;
             lane
         };
         run.positions().zip(candidates.into_iter().zip(&open)).map(lane).collect()
+    }
+
+    /// Whether comparing all far pairs costs less than the lookups, or there is no space.
+    pub(super) fn compares_all_pairs(&self) -> bool {
+        let lookups: u64 = self.lookups.iter().map(|lookups| lookups.parts.len() as u64).sum();
+        let pairs = self.lookups.len() as u64 * self.end() / 2;
+        let pages = (self.classes.bound() as u64).div_ceil(PAGE);
+        !self.has_space() || self.holds_all() && pairs * pages * PAIR_PS <= lookups * LOOKUP_PS
+    }
+
+    /// Number of words of open values that the far step tracks: nearly all of the last values are below. Where the value
+    /// of a position is not, no candidate is left.
+    fn tracked_words(&self) -> usize {
+        /// Number of last values.
+        const LAST: usize = 1 << 12;
+        /// Number of them that may be larger.
+        const LARGER: usize = 2;
+        let items = self.values.items();
+        let mut last = items[items.len().saturating_sub(LAST)..].to_vec();
+        let place = last.len().saturating_sub(1 + LARGER);
+        let bound = if last.is_empty() { 0 } else { *last.select_nth_unstable(place).1 };
+        (usize::from(bound) + 1).div_ceil(64)
     }
 
     /// The values that neither a marked part nor a far pair with a small part gives, for each lane one bit per value
@@ -161,46 +218,54 @@ impl WideSolver {
 
     /// The least common values that are no far options. A lane may stay without candidates although not all values are
     /// options.
-    fn least_candidates(&self, kernel: Kernel, run: Run, open: &[OpenValues<'_>]) -> Vec<Found> {
+    fn least_candidates(&self, kernel: Kernel, run: Run, open: &[OpenValues<'_>]) -> Vec<Vec<u16>> {
         let at = self.values.at(run.first);
         let stages: Vec<Stage<'_>> = self.lookups.iter().flat_map(|lookups| self.stages(lookups, run)).collect();
-        let search = Search::new(stages.len(), self.marks.candidates, open.iter().map(OpenValues::common).collect());
+        let search = Search::new(stages.len(), open.iter().map(OpenValues::common).collect());
         search.run(|stage, rows| self.hits(kernel, at, &stages[stage], rows))
     }
 
-    /// The far lookups of a run, apart from those of marked stages.
+    /// The far lookups of a run.
     fn stages<'a>(&self, lookups: &'a SplitLookups, run: Run) -> Vec<Stage<'a>> {
-        let stage = |range: Range<usize>| Stage { lookups, range };
-        if self.has_space() {
-            let cut = |range: Range<usize>| {
-                let end = range.end;
-                range.step_by(STAGE).map(move |from| from..end.min(from + STAGE))
-            };
-            return lookups.far(run).into_iter().flat_map(cut).map(stage).collect();
-        }
-        let pairs = lookups.far_pairs(run);
-        (pairs.start / STAGE * STAGE..pairs.end)
-            .step_by(STAGE)
-            .filter(|&from| !self.marks.stages.has(from))
-            .map(|from| from.max(pairs.start)..pairs.end.min(from + STAGE))
-            .filter(|range| !range.is_empty())
-            .map(stage)
-            .collect()
+        let cut = |range: Range<usize>| {
+            let end = range.end;
+            range.step_by(STAGE).map(move |from| from..end.min(from + STAGE))
+        };
+        lookups.far(run).into_iter().flat_map(cut).map(|range| Stage { lookups, range }).collect()
     }
 
     /// The lanes whose candidates, one row of them per entry, are options of a stage. `at` is the index of lane 0 in
     /// memory.
     fn hits(&self, kernel: Kernel, at: usize, stage: &Stage<'_>, rows: &[WideRow]) -> [u64; WIDE_ROWS] {
-        let (window, Stage { lookups, range }) = (self.values.items(), stage);
-        if self.has_space() {
-            let list = lookups.parts[range.clone()].iter().copied();
-            return kernel.wide_hits(WideParts { window, at, list }, rows);
+        let list = stage.lookups.parts[stage.range.clone()].iter().copied();
+        kernel.wide_hits(WideParts { window: self.values.items(), at, list }, rows)
+    }
+
+    /// Where memory holds all values: clears the bits of the options of all far pairs. Bit v % 64 of `open[lane][v / 64]`
+    /// is that of v.
+    fn clear_pairs(&self, kernel: Kernel, run: Run, open: &mut [&mut [u64]]) {
+        let mut tile = PairTile::default();
+        for split in self.rule.splits() {
+            // The pairs that exist at all positions of the run.
+            let pairs = run.far() as u64..split.largest_small_part(run.first) + 1;
+            for from in pairs.clone().step_by(TILE_PAIRS) {
+                let to = pairs.end.min(from + TILE_PAIRS as u64);
+                let rest = run.first - split.remove;
+                let others = self.values.slice(rest + 1 - to, rest - from + WIDE_LANES as u64);
+                let parts = self.values.slice(from, to).iter().rev();
+                kernel.fill_tile(&mut tile, parts, split.constant, others);
+                for (lane, open) in open.iter_mut().enumerate() {
+                    kernel.clear_options(&tile, lane, open);
+                }
+            }
+            for (n, open) in run.positions().zip(&mut *open) {
+                for a in pairs.end.max(pairs.start)..=split.largest_small_part(n) {
+                    let option = self.pair_option(n, &split, a);
+                    let word = open.get_mut(usize::from(option) / 64);
+                    word.into_iter().for_each(|word| *word &= !(1 << (option % 64)));
+                }
+            }
         }
-        let Split { remove, constant, .. } = lookups.split;
-        let first = range.start + index(remove);
-        let part = |(i, &value): (usize, &u16)| WidePart { offset: first + i, value: value ^ constant };
-        let list = window[range.clone()].iter().enumerate().map(part);
-        kernel.wide_hits(WideParts { window, at, list }, rows)
     }
 
     /// Removes the targets, ascending, that a far pair of n gives: a pair with a part below [`HEAD_PARTS`], both values
@@ -283,12 +348,6 @@ impl SplitLookups {
         let exist = self.parts.partition_point(|part| (part.offset as u64) < run.first);
         let too_near = self.too_near(run.positions());
         [far..too_near.start.clamp(far, exist.max(far)), too_near.end.clamp(far, exist.max(far))..exist.max(far)]
-    }
-
-    /// Where all positions are rare: the smaller parts of the far pairs that exist at all positions of a run.
-    pub(super) fn far_pairs(&self, run: Run) -> Range<usize> {
-        let far = run.far();
-        far..index(self.split.largest_small_part(run.first) + 1).max(far)
     }
 
     /// The indices of the lookups whose parts may differ by less than the split requires, at some of the positions.

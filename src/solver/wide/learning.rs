@@ -1,15 +1,13 @@
 //! Which pairs to mark: those that hit most values below G(n), learnt on the last values.
 //!
-//! Without a space, one stage of parts in three or more is marked instead, spread evenly over all parts, and not
-//! compared with the candidates: no part hits many more values than the others.
+//! Where all pairs are compared, the smallest parts are marked.
 //!
-//! With a space, the order is greedy, as in [`lookup_order`](crate::solver::lookup_order): each next part is one that
+//! Elsewhere the order is greedy, as in [`lookup_order`](crate::solver::lookup_order): each next part is one that
 //! hits most of the values below G(n), where each hit lowers the weight of a value to 3/8. A part at most a quarter worse
 //! than the best is good enough.
 
-use super::far::STAGE;
-use super::{LONGEST_BATCH, WideSolver};
-use crate::kernel::{WIDE_LANES, WIDE_ROWS, WidePart};
+use super::WideSolver;
+use crate::kernel::{WIDE_LANES, WidePart};
 use crate::solver::checksums::Checked;
 use crate::solver::witnesses::HEAD_PARTS;
 use crate::theory::nimber::index;
@@ -19,6 +17,10 @@ use std::collections::BinaryHeap;
 /// The least part that may be marked. The other part is then before the batch at each of its first [`WIDE_LANES`]
 /// positions; the later positions skip the parts that are too small for them.
 const LEAST: u64 = WIDE_LANES as u64;
+
+/// Where all pairs are compared: number of pairs with the smallest parts that are marked, per value below the
+/// bound of the classes. The later ones give a value that is still open so seldom that comparing them with all open values is faster.
+const FIRST_PAIRS_PER_VALUE: usize = 2;
 
 /// Bound, exclusive, of the common parts that are marked where searches do not go deep.
 const DEPTH: u64 = 1 << 14;
@@ -58,19 +60,6 @@ const RARE_PER_MARK: u64 = 60;
 /// Maximum number of marked parts of one class.
 const MOST_MARKS: usize = 1 << 15;
 
-/// Where all positions are rare: the least number of stages of which one is marked.
-const DENSEST: usize = 3;
-
-/// Where all positions are rare: the greatest number of stages of which one is marked.
-const SPARSEST: usize = 1 << 16;
-
-/// Where all positions are rare: maximum number of values between two choices of the marked stages.
-const REBALANCE: u64 = 2048;
-
-/// Where all positions are rare: the best number of candidates per position that are options. With half as many, a third
-/// more marks save less time than they cost; with twice as many, too few values are marked.
-const BEST_HIT: u64 = 40;
-
 /// The pairs whose options are entered first, and what happened since they were learnt.
 pub(super) struct Marks {
     /// Ascending by offset.
@@ -79,70 +68,26 @@ pub(super) struct Marks {
     pub(super) depth: u64,
     /// The number of values at which the pairs were learnt.
     pub(super) learnt_at: u64,
-    /// Where all positions are rare: the stages that are marked.
-    pub(super) stages: Checked<MarkedStages>,
-    /// Number of candidates per position at a time.
-    pub(super) candidates: usize,
-    /// Number of candidates that were options.
-    pub(super) hit: u64,
     /// Number of rare values that no mark gave.
     pub(super) targets: u64,
     /// Number of these that no pair with a part below [`HEAD_PARTS`] gave.
     pub(super) deep: u64,
+    /// Whether the far step of this batch compares all pairs ([`WideSolver::compares_all_pairs`]).
+    pub(super) all_pairs: bool,
     /// Whether searches often compare all pairs, so that memory should hold all values.
     pub(super) search_all_pairs: bool,
-}
-
-/// Where all positions are rare: the stages of parts that are marked, and therefore not compared.
-#[derive(Clone, Copy, Debug, Hash)]
-pub(super) struct MarkedStages {
-    /// Number of stages of which one is marked.
-    pub(super) every: usize,
-    /// Bound, exclusive, of the parts that are marked.
-    until: usize,
-}
-
-impl MarkedStages {
-    /// Whether the [`STAGE`] parts from `from` on are marked.
-    pub(super) fn has(&self, from: usize) -> bool {
-        from >= LONGEST_BATCH && from + STAGE <= self.until && (from / STAGE).is_multiple_of(self.every)
-    }
 }
 
 impl Marks {
     /// No marks.
     pub(super) fn new() -> Marks {
         let parts = Checked::new(Vec::new());
-        let stages = Checked::new(MarkedStages { every: 4 * DENSEST, until: 0 });
-        Marks {
-            parts,
-            depth: 0,
-            learnt_at: 0,
-            stages,
-            candidates: WIDE_ROWS,
-            hit: 0,
-            targets: 0,
-            deep: 0,
-            search_all_pairs: false,
-        }
+        Marks { parts, depth: 0, learnt_at: 0, targets: 0, deep: 0, all_pairs: false, search_all_pairs: false }
     }
 
     /// The marked parts whose other parts are at least `least` before each position.
     pub(super) fn from(&self, least: usize) -> &[WidePart] {
         &self.parts[self.parts.partition_point(|part| part.offset < least)..]
-    }
-
-    /// Where all positions are rare: chooses the stages to mark, fewer or more than for the last `values` values, among
-    /// the parts below `until`.
-    fn choose_stages(&mut self, values: u64, until: usize) {
-        let hit = self.hit / values.max(1);
-        let every = match self.stages.every {
-            every if hit > 2 * BEST_HIT => (every / 2).max(DENSEST),
-            every if hit < BEST_HIT / 2 && values > 0 => (2 * every).min(SPARSEST),
-            every => every,
-        };
-        self.stages.replace(MarkedStages { every, until });
-        self.candidates = if hit < BEST_HIT / 8 { 2 } else { WIDE_ROWS };
     }
 }
 
@@ -152,22 +97,16 @@ fn mark(split: Split, a: u64, value: u16) -> WidePart {
 }
 
 impl WideSolver {
-    /// Learns the marks again when the sequence has doubled, and chooses the marked stages again where all positions are
-    /// rare, which is cheap.
+    /// Learns the marks again when the sequence has doubled, or when the far step begins or ceases to compare all pairs.
     pub(super) fn learn_when_due(&mut self) {
         let end = self.end();
-        let longest = if self.has_space() { u64::MAX } else { REBALANCE };
-        if end >= self.marks.learnt_at.saturating_add(longest.min(self.marks.learnt_at)) {
-            let values = if self.marks.learnt_at == 0 { 0 } else { end - self.marks.learnt_at };
+        let all_pairs = self.compares_all_pairs();
+        if end >= self.marks.learnt_at.saturating_mul(2) || all_pairs != self.marks.all_pairs {
             self.marks.search_all_pairs = self.often_searches_all_pairs();
             self.marks.learnt_at = end;
-            let mut marks = if self.has_space() {
-                self.learn()
-            } else {
-                self.marks.choose_stages(values, self.marked_until());
-                self.parts_of_stages()
-            };
-            (self.marks.hit, self.marks.targets, self.marks.deep) = (0, 0, 0);
+            self.marks.all_pairs = all_pairs;
+            let mut marks = if all_pairs { self.first_parts() } else { self.learn() };
+            (self.marks.targets, self.marks.deep) = (0, 0);
             self.marks.depth = marks.iter().map(|mark| mark.offset as u64).max().unwrap_or(0);
             marks.sort_unstable_by_key(|mark| mark.offset);
             self.marks.parts.replace(marks);
@@ -208,16 +147,12 @@ impl WideSolver {
         split.largest_small_part(self.end() - SPAN.min(self.end() / 4))
     }
 
-    /// Where all positions are rare: the bound, exclusive, of the parts that are marked.
-    fn marked_until(&self) -> usize {
-        index(self.rule.splits().map(|split| self.deepest_mark(&split)).min().unwrap_or(0))
-    }
-
-    /// Where all positions are rare: the parts of the marked stages.
-    fn parts_of_stages(&self) -> Vec<WidePart> {
-        let stages = (0..self.marks.stages.until).step_by(STAGE).filter(|&from| self.marks.stages.has(from));
-        let parts = stages.flat_map(|from| from as u64..(from + STAGE) as u64);
-        parts.flat_map(|a| self.rule.splits().map(move |split| mark(split, a, self.values.get(a)))).collect()
+    /// The smallest parts that may be marked.
+    fn first_parts(&self) -> Vec<WidePart> {
+        let most = self.rule.splits().map(|split| self.deepest_mark(&split)).min().unwrap_or(0);
+        let parts = LEAST..most.min((FIRST_PAIRS_PER_VALUE * self.classes.bound()) as u64 / self.lookups.len() as u64);
+        let value = |a: u64| if a < HEAD_PARTS { self.head.value(a) } else { self.values.get(a) };
+        parts.flat_map(|a| self.rule.splits().map(move |split| mark(split, a, value(a)))).collect()
     }
 
     /// The parts to mark: rare parts, which give common values, then common parts, which give rare values.

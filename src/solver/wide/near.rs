@@ -28,16 +28,19 @@ impl WideSolver {
         let near = self.near_options(n, run);
         let candidate = lane.candidates.iter().copied().find(|value| !near.contains(value));
         let Some(candidate) = candidate else { return self.plain_value(run, past, work) };
-        let is_open = |t: &u16| !near.contains(t);
-        let mut later: Vec<u16> = lane.later.iter().copied().take_while(|&t| t < candidate).filter(is_open).collect();
-        let mut open: Vec<u16> = lane.open.iter().copied().filter(is_open).collect();
+        let open = |rare: &[u16]| -> Vec<u16> {
+            rare.iter().copied().take_while(|&t| t < candidate).filter(|t| !near.contains(t)).collect()
+        };
+        let (mut open, mut later) = (open(&lane.open), open(&lane.later));
         if !lane.searched.is_complete {
             // A rare position of this batch may have brought all values into memory.
             later.append(&mut open);
         }
-        let searched = self.search_far(self.kernel, n, run, &mut later);
-        self.note(&searched, work);
-        open.append(&mut later);
+        if !later.is_empty() {
+            let searched = self.search_far(self.kernel, n, run, &mut later);
+            self.note(&searched, work);
+            open.append(&mut later);
+        }
         self.decide(Some(candidate), &open, past, work)
     }
 
@@ -51,7 +54,8 @@ impl WideSolver {
         work: &mut Work,
     ) -> Result<u16> {
         let n = self.end();
-        work.depth = work.depth.max(HEAD_PARTS.max(self.marks.depth).min(n / 2));
+        let compared = if self.marks.all_pairs { n } else { HEAD_PARTS.max(self.marks.depth) };
+        work.depth = work.depth.max(compared.min(n / 2));
         // Where memory holds all values, all pairs were compared.
         let least = if self.holds_all() { self.least_open(open) } else { self.least_missing(open, past, work)? };
         let Some(rare) = least else {
@@ -65,6 +69,8 @@ impl WideSolver {
         }
         self.enter(n, rare);
         work.found_rare += 1;
+        // All pairs were compared with this value, as in a search.
+        work.exhaustive_searches += u64::from(self.marks.all_pairs);
         Ok(rare)
     }
 
@@ -72,7 +78,6 @@ impl WideSolver {
     fn note(&mut self, searched: &Searched, work: &mut Work) {
         let n = self.end();
         work.exhaustive_searches += searched.deep;
-        self.marks.hit += searched.hit;
         self.marks.targets += searched.targets;
         self.marks.deep += searched.deep;
         for &part in &searched.parts {
@@ -90,12 +95,9 @@ impl WideSolver {
             let split = lookups.split;
             let nearest = (n - run.batch + 1).saturating_sub(split.remove);
             self.small_part_options(n, &split, 1..nearest, |option| near.push(option));
-            if self.has_space() {
+            if !self.marks.all_pairs {
                 let too_near = &lookups.parts[lookups.too_near(run.positions())];
                 near.extend(too_near.iter().filter_map(|part| self.option(n, &split, part)));
-            } else {
-                let parts = lookups.far_pairs(run).end as u64..=split.largest_small_part(n);
-                near.extend(parts.map(|a| self.pair_option(n, &split, a)));
             }
         }
         near
@@ -108,9 +110,10 @@ impl WideSolver {
         (other > 0 && other.abs_diff(r) >= split.min_difference).then(|| part.value ^ self.values.get(other))
     }
 
-    /// The option of a pair with smaller part `a`, where memory holds all values.
-    fn pair_option(&self, n: u64, split: &Split, a: u64) -> u16 {
-        split.constant ^ self.values.get(a) ^ self.values.get(n - split.remove - a)
+    /// The option of a pair with smaller part `a`, both values of which memory holds.
+    pub(super) fn pair_option(&self, n: u64, split: &Split, a: u64) -> u16 {
+        let value = if a < HEAD_PARTS { self.head.value(a) } else { self.values.get(a) };
+        split.constant ^ value ^ self.values.get(n - split.remove - a)
     }
 
     /// The next value, a position of `run`, where no candidate is left: all options with a rare part enter a set.
@@ -123,16 +126,18 @@ impl WideSolver {
             let split = lookups.split;
             self.small_part_options(n, &split, 1..run.far() as u64, &mut enter);
             lookups.parts.iter().filter_map(|part| self.option(n, &split, part)).for_each(&mut enter);
-            if !self.has_space() {
-                lookups.far_pairs(run).for_each(|a| enter(self.pair_option(n, &split, a as u64)));
+            if self.marks.all_pairs {
+                (run.far() as u64..=split.largest_small_part(n)).for_each(|a| enter(self.pair_option(n, &split, a)));
             }
         }
         let is_open = |&v: &u16| !self.is_rare(v, n) && !seen[usize::from(v)];
         let candidate = (0..=u16::MAX).find(is_open);
         let is_target = |&t: &u16| self.is_rare(t, n) && !seen[usize::from(t)];
         let mut open: Vec<u16> = (0..=candidate.unwrap_or(u16::MAX)).filter(is_target).collect();
-        let searched = self.search_far(self.kernel, n, run, &mut open);
-        self.note(&searched, work);
+        if !self.marks.all_pairs {
+            let searched = self.search_far(self.kernel, n, run, &mut open);
+            self.note(&searched, work);
+        }
         self.decide(candidate, &open, past, work)
     }
 }

@@ -1,0 +1,119 @@
+//! Tiles of pairs: the values of consecutive parts and of their partners, for a run of positions.
+//!
+//! The pairs of a position n consist of the parts a, a + 1, … and of their partners, whose sizes descend. At the next
+//! position each partner is one larger. So one tile of partners, shifted by one item per position, serves a whole run.
+//!
+//! A vector kernel splits every value into two bytes, which XOR as the value does: bits 3 to 10 are the *high* byte, and bits 0 to 2 with
+//! bits 11 to 15 above them the *low* byte. The high byte is an index of a table of 256 bytes, which holds one bit for
+//! each of 2048 consecutive values; bits 0 to 2 of the low byte select the bit. So it tells for 64 pairs at
+//! once whether their option is in a set of any values, by table lookups in registers.
+
+use super::{Kernel, Platform, jobs::dispatch};
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, avx512};
+
+/// Maximum number of pairs in a tile, for each lane. The two sides of a tile take half of a first-level cache.
+pub(crate) const TILE_PAIRS: usize = 4096;
+
+/// Number of pairs that a vector kernel compares with the same tables.
+pub(super) const TILE_STEP: usize = 256;
+
+/// One side of a tile.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TileSide {
+    pub(super) values: Vec<u16>,
+    /// The high bytes of the values, and [`TILE_STEP`] unused ones. Empty where the kernel does not use them.
+    pub(super) high: Vec<u8>,
+    /// The low bytes of the values, and [`TILE_STEP`] unused ones. Empty where the kernel does not use them.
+    pub(super) low: Vec<u8>,
+}
+
+impl TileSide {
+    /// Enters the two bytes of each value.
+    #[inline(always)]
+    pub(super) fn split(&mut self) {
+        self.high.resize(self.values.len() + TILE_STEP, 0);
+        self.low.resize(self.values.len() + TILE_STEP, 0);
+        for ((high, low), value) in self.high.iter_mut().zip(&mut self.low).zip(&self.values) {
+            *high = (value >> 3 & 0xff) as u8;
+            *low = (value & 7 | value >> 11 << 3) as u8;
+        }
+    }
+}
+
+/// Pair j of lane i consists of `parts[j]` and `others[i + j]`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PairTile {
+    pub(super) parts: TileSide,
+    pub(super) others: TileSide,
+    /// Number of pairs in each lane.
+    pub(super) pairs: usize,
+    /// Number of lanes.
+    lanes: usize,
+}
+
+impl Kernel {
+    /// Fills a tile: pair j of lane i consists of item j of `parts`, XORed with `constant`, and `others[i + j]`, for as
+    /// many lanes as `others` suffices for.
+    ///
+    /// # Panics
+    /// If there are more than [`TILE_PAIRS`] parts, or `others` is shorter than `parts`.
+    pub(crate) fn fill_tile<'a>(
+        self,
+        tile: &mut PairTile,
+        parts: impl ExactSizeIterator<Item = &'a u16>,
+        constant: u16,
+        others: &[u16],
+    ) {
+        assert!(parts.len() <= TILE_PAIRS && parts.len() <= others.len(), "a tile of pairs");
+        dispatch!(
+            self,
+            fill(tile, parts, constant, others),
+            avx2::fill_tile(tile, parts, constant, others),
+            avx512::fill_tile(tile, parts, constant, others)
+        );
+    }
+
+    /// Clears bit v % 64 of `open[v / 64]` for each option v of the pairs of a lane: the XOR of their two values. Ignores
+    /// options without a bit.
+    ///
+    /// # Panics
+    /// If the tile does not have that lane.
+    pub(crate) fn clear_options(self, tile: &PairTile, lane: usize, open: &mut [u64]) {
+        assert!(lane < tile.lanes, "a lane of the tile");
+        dispatch!(
+            self,
+            clear_options(tile, lane, open),
+            avx2::clear_options(tile, lane, open),
+            avx512::clear_options(tile, lane, open)
+        );
+    }
+}
+
+/// [`Kernel::fill_tile`]. The compiler vectorises it for each instruction set.
+#[inline(always)]
+pub(super) fn fill<'a>(
+    tile: &mut PairTile,
+    parts: impl ExactSizeIterator<Item = &'a u16>,
+    constant: u16,
+    others: &[u16],
+) {
+    (tile.pairs, tile.lanes) = (parts.len(), others.len() + 1 - parts.len());
+    tile.parts.values.clear();
+    tile.parts.values.extend(parts.map(|value| value ^ constant));
+    tile.others.values.clear();
+    tile.others.values.extend_from_slice(others);
+}
+
+/// The reference for the vector implementation: one byte for each option.
+#[inline(always)]
+pub(super) fn clear_options(tile: &PairTile, lane: usize, open: &mut [u64]) {
+    let without_bit = 64 * open.len();
+    let mut seen = vec![0u8; without_bit + 1];
+    for (part, other) in tile.parts.values.iter().zip(&tile.others.values[lane..]) {
+        seen[usize::from(part ^ other).min(without_bit)] = 1;
+    }
+    for (seen, open) in seen.as_chunks::<64>().0.iter().zip(open) {
+        *open &= seen.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(byte == 0));
+    }
+}
