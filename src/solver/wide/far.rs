@@ -42,14 +42,17 @@ const STAGE: usize = 256;
 /// Maximum number of candidates where all far pairs are compared. All but one of them may be near options.
 const MOST_OPEN: usize = 16;
 
-/// Price of comparing a pair with all open values, in picoseconds per page of values.
-const PAIR_PS: u64 = 30;
+/// Price of comparing a pair with all open values, in picoseconds, apart from [`PAGE_PS`].
+const PAIR_PS: u64 = 70;
 
-/// Price of holding the candidates against a lookup, with its part of the marks, in picoseconds.
-const LOOKUP_PS: u64 = 450;
+/// Price of comparing a pair with the open values of one page, in picoseconds.
+const PAGE_PS: u64 = 20;
 
-/// Number of values in a page: the values that the kernel compares at once.
-const PAGE: u64 = 2048;
+/// Price of a lookup with its parts of the marks, the search for pairs and the learning, in picoseconds.
+const LOOKUP_PS: u64 = 500;
+
+/// Number of words of a page: the open values that a kernel holds in one table.
+const PAGE_WORDS: usize = 32;
 
 /// Number of pairs of a split that one deep search compares before it turns to the next split.
 const PAIRS_PER_SEARCH: usize = 1 << 14;
@@ -174,8 +177,8 @@ impl WideSolver {
     pub(super) fn compares_all_pairs(&self) -> bool {
         let lookups: u64 = self.lookups.iter().map(|lookups| lookups.parts.len() as u64).sum();
         let pairs = self.lookups.len() as u64 * self.end() / 2;
-        let pages = (self.classes.bound() as u64).div_ceil(PAGE);
-        !self.has_space() || self.holds_all() && pairs * pages * PAIR_PS <= lookups * LOOKUP_PS
+        let pages = self.tracked_words().div_ceil(PAGE_WORDS) as u64;
+        !self.has_space() || self.holds_all() && pairs * (PAIR_PS + pages * PAGE_PS) <= lookups * LOOKUP_PS
     }
 
     /// Number of words of open values that the far step tracks: nearly all of the last values are below. Where the value
