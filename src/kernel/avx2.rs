@@ -8,7 +8,7 @@
 //! 15 for the options of these planes alone, and adding 112 with saturation takes all other options to 128 or more. So
 //! one `pshufb` per plane looks up the bits of its own options, and 0 for all others.
 
-use super::pair_tile::{self, PairTile};
+use super::pair_tile::{self, Page, PairTile};
 use super::planes::{MOST_ROWS, first_code, for_kept, number};
 use super::probes::FarProbes;
 use super::wide::{PAIRS_PER_STEP, WIDE_LANES, WidePart, WideParts, WideRow, others};
@@ -330,6 +330,6 @@ pub(super) fn fill_tile<'a>(
 }
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn clear_options(tile: &PairTile, lane: usize, open: &mut [u64]) {
-    pair_tile::clear_options(tile, lane, open);
+pub(super) fn clear_options(tile: &PairTile, lane: usize, page: u8, open: &mut Page) {
+    pair_tile::clear_options(tile, lane, page, open);
 }

@@ -1,8 +1,8 @@
 //! Functions through which benchmarks call the jobs of a kernel. The types hide those of the jobs, which are private.
 
 use super::{
-    BitPlanes, CODES, KEEP, Kernel, LANES, Lanes, NearJob, PairTile, Probe, Probes, Recurrence, Stage, TILE_PAIRS,
-    WIDE_LANES,
+    BitPlanes, CODES, KEEP, Kernel, LANES, Lanes, NearJob, PAGE_WORDS, PairTile, Probe, Probes, Recurrence, Stage,
+    TILE_PAIRS, WIDE_LANES,
 };
 
 /// Number of consecutive values that a kernel computes at once.
@@ -163,9 +163,9 @@ impl Tile {
         Tile(tile)
     }
 
-    /// Calls `Kernel::clear_options` for each lane and its set.
+    /// Calls `Kernel::clear_options` for each lane and its set of values below 2048.
     #[inline]
-    pub fn clear_options(&self, kernel: Kernel, open: &mut [Vec<u64>]) {
-        open.iter_mut().enumerate().for_each(|(lane, open)| kernel.clear_options(&self.0, lane, open));
+    pub fn clear_options(&self, kernel: Kernel, open: &mut [[u64; PAGE_WORDS]]) {
+        open.iter_mut().enumerate().for_each(|(lane, open)| kernel.clear_options(&self.0, lane, 0, open));
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! A vector kernel splits every value into two bytes, which XOR as the value does: bits 3 to 10 are the *high* byte, and bits 0 to 2 with
 //! bits 11 to 15 above them the *low* byte. The high byte is an index of a table of 256 bytes, which holds one bit for
-//! each of 2048 consecutive values; bits 0 to 2 of the low byte select the bit. So it tells for 64 pairs at
+//! each of 2048 consecutive values, a *page*; the low byte selects the bit and tells whether the value is in the page. So it tells for 64 pairs at
 //! once whether their option is in a set of any values, by table lookups in registers.
 
 use super::{Kernel, Platform, jobs::dispatch};
@@ -14,6 +14,13 @@ use super::{avx2, avx512};
 
 /// Maximum number of pairs in a tile, for each lane. The two sides of a tile take half of a first-level cache.
 pub(crate) const TILE_PAIRS: usize = 4096;
+
+/// The open values of one page: bit v % 64 of word v / 64 % 32 is that of value v, and page p has the 2048 values from
+/// 2048 p on.
+pub(crate) type Page = [u64; PAGE_WORDS];
+
+/// Number of words of a [`Page`].
+pub(crate) const PAGE_WORDS: usize = 32;
 
 /// Number of pairs that a vector kernel compares with the same tables.
 pub(super) const TILE_STEP: usize = 256;
@@ -74,18 +81,17 @@ impl Kernel {
         );
     }
 
-    /// Clears bit v % 64 of `open[v / 64]` for each option v of the pairs of a lane: the XOR of their two values. Ignores
-    /// options without a bit.
+    /// Clears the bits of the options of the pairs of a lane that are in a page: the XORs of their two values.
     ///
     /// # Panics
-    /// If the tile does not have that lane.
-    pub(crate) fn clear_options(self, tile: &PairTile, lane: usize, open: &mut [u64]) {
-        assert!(lane < tile.lanes, "a lane of the tile");
+    /// If the tile does not have that lane, or there is no such page.
+    pub(crate) fn clear_options(self, tile: &PairTile, lane: usize, page: u8, open: &mut Page) {
+        assert!(lane < tile.lanes && page < 32, "a lane of the tile, and a page of 16-bit values");
         dispatch!(
             self,
-            clear_options(tile, lane, open),
-            avx2::clear_options(tile, lane, open),
-            avx512::clear_options(tile, lane, open)
+            clear_options(tile, lane, page, open),
+            avx2::clear_options(tile, lane, page, open),
+            avx512::clear_options(tile, lane, page, open)
         );
     }
 }
@@ -105,13 +111,13 @@ pub(super) fn fill<'a>(
     tile.others.values.extend_from_slice(others);
 }
 
-/// The reference for the vector implementation: one byte for each option.
+/// The reference for the vector implementation: one byte for each option in the page, and one for all others.
 #[inline(always)]
-pub(super) fn clear_options(tile: &PairTile, lane: usize, open: &mut [u64]) {
-    let without_bit = 64 * open.len();
-    let mut seen = vec![0u8; without_bit + 1];
+pub(super) fn clear_options(tile: &PairTile, lane: usize, page: u8, open: &mut Page) {
+    let (first, count) = (usize::from(page) * 64 * PAGE_WORDS, 64 * PAGE_WORDS);
+    let mut seen = [0u8; 64 * PAGE_WORDS + 1];
     for (part, other) in tile.parts.values.iter().zip(&tile.others.values[lane..]) {
-        seen[usize::from(part ^ other).min(without_bit)] = 1;
+        seen[usize::from(part ^ other).wrapping_sub(first).min(count)] = 1;
     }
     for (seen, open) in seen.as_chunks::<64>().0.iter().zip(open) {
         *open &= seen.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(byte == 0));

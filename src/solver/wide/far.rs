@@ -2,7 +2,9 @@
 
 use super::candidates::Search;
 use super::{LONGEST_BATCH, SplitLookups, WideSolver};
-use crate::kernel::{Kernel, MARK_LANES, PairTile, TILE_PAIRS, WIDE_LANES, WIDE_ROWS, WidePart, WideParts, WideRow};
+use crate::kernel::{
+    Kernel, MARK_LANES, PAGE_WORDS, Page, PairTile, TILE_PAIRS, WIDE_LANES, WIDE_ROWS, WidePart, WideParts, WideRow,
+};
 use crate::solver::witnesses::HEAD_PARTS;
 use crate::theory::nimber::index;
 use crate::theory::rule::Split;
@@ -42,17 +44,15 @@ const STAGE: usize = 256;
 /// Maximum number of candidates where all far pairs are compared. All but one of them may be near options.
 const MOST_OPEN: usize = 16;
 
-/// Price of comparing a pair with all open values, in picoseconds, apart from [`PAGE_PS`].
-const PAIR_PS: u64 = 70;
-
 /// Price of comparing a pair with the open values of one page, in picoseconds.
-const PAGE_PS: u64 = 20;
+const PAIR_PS: u64 = 60;
 
 /// Price of a lookup with its parts of the marks, the search for pairs and the learning, in picoseconds.
 const LOOKUP_PS: u64 = 500;
 
-/// Number of words of a page: the open values that a kernel holds in one table.
-const PAGE_WORDS: usize = 32;
+/// Where all pairs are compared: number of open common values of a position that the far step is content with. All but
+/// one of them may be near options.
+const ENOUGH: u32 = 4;
 
 /// Number of pairs of a split that one deep search compares before it turns to the next split.
 const PAIRS_PER_SEARCH: usize = 1 << 14;
@@ -146,15 +146,8 @@ impl WideSolver {
         let mut open = self.unmarked_values(kernel, run);
         if self.marks.all_pairs {
             let tracked = self.tracked_words().min(words);
-            let mut lanes: Vec<&mut [u64]> = open
-                .chunks_mut(words)
-                .map(|open| {
-                    let (open, larger) = open.split_at_mut(tracked);
-                    larger.fill(0);
-                    open
-                })
-                .collect();
-            self.clear_pairs(kernel, run, &mut lanes);
+            open.chunks_mut(words).for_each(|open| open[tracked..].fill(0));
+            self.clear_pages(kernel, run, &mut open);
         }
         let open: Vec<OpenValues<'_>> = run
             .positions()
@@ -175,10 +168,15 @@ impl WideSolver {
 
     /// Whether comparing all far pairs costs less than the lookups, or there is no space.
     pub(super) fn compares_all_pairs(&self) -> bool {
+        /// Number of last values whose mean is taken.
+        const LAST: usize = 1 << 12;
         let lookups: u64 = self.lookups.iter().map(|lookups| lookups.parts.len() as u64).sum();
         let pairs = self.lookups.len() as u64 * self.end() / 2;
-        let pages = self.tracked_words().div_ceil(PAGE_WORDS) as u64;
-        !self.has_space() || self.holds_all() && pairs * (PAIR_PS + pages * PAGE_PS) <= lookups * LOOKUP_PS
+        // Pages up to the mean of the last values.
+        let last = &self.values.items()[self.values.items().len().saturating_sub(LAST)..];
+        let mean = last.iter().map(|&value| u64::from(value)).sum::<u64>() / last.len().max(1) as u64;
+        let pages = mean / (64 * PAGE_WORDS as u64) + 1;
+        !self.has_space() || self.holds_all() && pairs * pages * PAIR_PS <= lookups * LOOKUP_PS
     }
 
     /// Number of words of open values that the far step tracks: nearly all of the last values are below. Where the value
@@ -244,9 +242,36 @@ impl WideSolver {
         kernel.wide_hits(WideParts { window: self.values.items(), at, list }, rows)
     }
 
-    /// Where memory holds all values: clears the bits of the options of all far pairs. Bit v % 64 of `open[lane][v / 64]`
-    /// is that of v.
-    fn clear_pairs(&self, kernel: Kernel, run: Run, open: &mut [&mut [u64]]) {
+    /// Where memory holds all values: clears the bits of the options of all far pairs, and all bits of the pages after the
+    /// first ones with enough open values. `open` has one bit per value below the bound of the classes, for each lane.
+    fn clear_pages(&self, kernel: Kernel, run: Run, open: &mut [u64]) {
+        let words = self.classes.bound() / 64;
+        let mut found = [0; WIDE_LANES];
+        for (page, first) in (0..).zip((0..words).step_by(PAGE_WORDS)) {
+            let count = PAGE_WORDS.min(words - first);
+            // The lanes without enough open values, and their page.
+            let mut lanes = Vec::with_capacity(WIDE_LANES);
+            for (lane, open) in open.chunks_mut(words).enumerate() {
+                let open = &mut open[first..first + count];
+                if found[lane] < ENOUGH {
+                    let mut page = [0; PAGE_WORDS];
+                    page[..count].copy_from_slice(open);
+                    lanes.push((lane, page));
+                }
+                open.fill(0);
+            }
+            self.clear_pairs(kernel, run, page, &mut lanes);
+            for (lane, page) in lanes {
+                let is_odd = (run.first + lane as u64) % 2 == 1;
+                let rare = &self.classes.rare[usize::from(is_odd)][first..first + count];
+                found[lane] += page.iter().zip(rare).map(|(open, rare)| (open & !rare).count_ones()).sum::<u32>();
+                open[lane * words + first..][..count].copy_from_slice(&page[..count]);
+            }
+        }
+    }
+
+    /// Where memory holds all values: clears the bits of the options of all far pairs in one page of some lanes.
+    fn clear_pairs(&self, kernel: Kernel, run: Run, page: u8, lanes: &mut [(usize, Page)]) {
         let mut tile = PairTile::default();
         for split in self.rule.splits() {
             // The pairs that exist at all positions of the run.
@@ -257,15 +282,17 @@ impl WideSolver {
                 let others = self.values.slice(rest + 1 - to, rest - from + WIDE_LANES as u64);
                 let parts = self.values.slice(from, to).iter().rev();
                 kernel.fill_tile(&mut tile, parts, split.constant, others);
-                for (lane, open) in open.iter_mut().enumerate() {
-                    kernel.clear_options(&tile, lane, open);
+                for (lane, open) in &mut *lanes {
+                    kernel.clear_options(&tile, *lane, page, open);
                 }
             }
-            for (n, open) in run.positions().zip(&mut *open) {
+            for (lane, open) in &mut *lanes {
+                let n = run.first + *lane as u64;
                 for a in pairs.end.max(pairs.start)..=split.largest_small_part(n) {
-                    let option = self.pair_option(n, &split, a);
-                    let word = open.get_mut(usize::from(option) / 64);
-                    word.into_iter().for_each(|word| *word &= !(1 << (option % 64)));
+                    let option = usize::from(self.pair_option(n, &split, a));
+                    if option / (64 * PAGE_WORDS) == usize::from(page) {
+                        open[option / 64 % PAGE_WORDS] &= !(1 << (option % 64));
+                    }
                 }
             }
         }

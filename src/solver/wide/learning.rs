@@ -72,6 +72,8 @@ pub(super) struct Marks {
     pub(super) targets: u64,
     /// Number of these that no pair with a part below [`HEAD_PARTS`] gave.
     pub(super) deep: u64,
+    /// The number of values at which the solver decided last whether to compare all pairs.
+    judged_at: u64,
     /// Whether the far step of this batch compares all pairs ([`WideSolver::compares_all_pairs`]).
     pub(super) all_pairs: bool,
     /// Whether searches often compare all pairs, so that memory should hold all values.
@@ -82,7 +84,16 @@ impl Marks {
     /// No marks.
     pub(super) fn new() -> Marks {
         let parts = Checked::new(Vec::new());
-        Marks { parts, depth: 0, learnt_at: 0, targets: 0, deep: 0, all_pairs: false, search_all_pairs: false }
+        Marks {
+            parts,
+            depth: 0,
+            learnt_at: 0,
+            targets: 0,
+            deep: 0,
+            judged_at: 0,
+            all_pairs: false,
+            search_all_pairs: false,
+        }
     }
 
     /// The marked parts whose other parts are at least `least` before each position.
@@ -100,7 +111,12 @@ impl WideSolver {
     /// Learns the marks again when the sequence has doubled, or when the far step begins or ceases to compare all pairs.
     pub(super) fn learn_when_due(&mut self) {
         let end = self.end();
-        let all_pairs = self.compares_all_pairs();
+        let can_compare = !self.has_space() || self.holds_all();
+        let mut all_pairs = self.marks.all_pairs && can_compare;
+        if end >= self.marks.judged_at + self.marks.judged_at / 8 {
+            self.marks.judged_at = end;
+            all_pairs = self.compares_all_pairs();
+        }
         if end >= self.marks.learnt_at.saturating_mul(2) || all_pairs != self.marks.all_pairs {
             self.marks.search_all_pairs = self.often_searches_all_pairs();
             self.marks.learnt_at = end;
