@@ -174,7 +174,7 @@ fn verify_states_which_values_it_could_not_check() {
     assert_eq!(sampled["unchecked"], serde_json::json!([FREED.start, TO]));
     assert_eq!(report(&["--range", "0..1000"])["unchecked"], serde_json::Value::Null);
     let for_people = text(&output_on(&["verify"], dir, &[]).stdout);
-    assert!(for_people.contains("67108864..83886080: not checked"), "{for_people}");
+    assert!(for_people.contains("67,108,864..83,886,080: not checked"), "{for_people}");
 }
 
 /// A reader that was opened before the run discarded more must not read the new hole as values.
