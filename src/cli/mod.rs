@@ -12,6 +12,7 @@ mod board;
 mod colour;
 mod cpu;
 mod deadline;
+mod discarded;
 mod export;
 mod find;
 mod games;
@@ -259,7 +260,8 @@ fn refused(mut error: clap::Error) -> ExitCode {
 fn why_unknown(argument: &str) -> Option<&'static str> {
     if argument.starts_with("--mis") {
         return Some(
-            "misère play is not supported; this program computes normal play, in which the player who cannot move loses",
+            "misère play is not supported; this program computes normal play, in which the player who cannot move \
+             loses",
         );
     }
     let is_number = argument.strip_prefix('-')?.starts_with(|c: char| c.is_ascii_digit());
