@@ -1,5 +1,5 @@
 //! Sets `GRUNDY_PROGRAM` (name, version, commit and target) for `grundy::PROGRAM`, and `GRUNDY_COMPILER` (name and
-//! version of the compiler) for the command line.
+//! version of the compiler) for the command line, and `has_corpora` where the corpora of the fuzzers are.
 //!
 //! The commit is that of the packaged crate (`.cargo_vcs_info.json`), else that of the git work tree that tracks
 //! Cargo.toml; if there is neither, it is omitted. No error in this script fails the build.
@@ -29,7 +29,14 @@ fn main() {
     let details: Vec<String> = commit.into_iter().chain([target]).collect();
     println!("cargo::rustc-env=GRUNDY_COMPILER={}", compiler().unwrap_or_else(|| "unknown".to_owned()));
     println!("cargo::rustc-env=GRUNDY_PROGRAM=grundy {version} ({})", details.join(", "));
+    println!("cargo::rustc-check-cfg=cfg(has_corpora)");
+    if Path::new(CORPORA).exists() {
+        println!("cargo::rustc-cfg=has_corpora");
+    }
 }
+
+/// The corpora of the fuzzers. They are a package of their own, so a packaged crate does not contain them.
+const CORPORA: &str = "fuzz/corpus";
 
 /// Returns name and version of the compiler, in one line.
 fn compiler() -> Option<String> {

@@ -247,7 +247,10 @@ fn export_writes_parquet_that_a_reader_of_the_format_reads() {
         }
         // The size that is stated before the export bounds the size of the file.
         let stated = stderr.split("at most ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
-        assert!(std::fs::metadata(&path).unwrap().len() <= stated.parse().unwrap(), "{name}: {stderr}");
+        assert!(
+            std::fs::metadata(&path).unwrap().len() <= stated.replace(',', "").parse().unwrap(),
+            "{name}: {stderr}"
+        );
         let plain = output_of(&["-q", "export", ".77", "--format", "parquet", "--range", &name, "-o", "-"]).stdout;
         assert!(plain == std::fs::read(&path).unwrap(), "{name}");
     }
@@ -626,4 +629,20 @@ fn a_directory_without_write_permission_can_be_read() {
     mode(&path, 0o755);
     assert_eq!(std::fs::read_dir(&path).unwrap().count(), files.len(), "readers leave nothing behind");
     assert!(before == files.iter().map(|file| std::fs::read(file).unwrap()).collect::<Vec<_>>());
+}
+
+#[test]
+fn mistakes_of_the_command_line_are_explained_in_words() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    fails(1, &["run", "kayles", "--dir", file.to_str().unwrap()], &["not a directory", "--dir"]);
+    fails(2, &["values", ".8F", "-1..3"], &["'-1'", "must not be negative", "0..20"]);
+    fails(2, &["play", "kayles", "5", "kayles", "3"], &["heap 'kayles'", "GAME:HEAP GAME:HEAP"]);
+    let cores = std::thread::available_parallelism().unwrap().get();
+    if cores < 1000 {
+        let run = support::run("kayles", &home.path().join("run"), &["--to", "100", "--threads", "1000"]);
+        let stderr = text(&run.stderr);
+        assert!(run.status.success() && stderr.contains("warning: --threads 1000, but there"), "{stderr}");
+    }
 }

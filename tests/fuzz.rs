@@ -2,6 +2,8 @@
 //!
 //! `scripts/fuzz` searches for new inputs. After the correction, a failing input becomes a file of `fuzz/corpus`.
 
+#![cfg(has_corpora)]
+
 mod support;
 
 #[path = "../fuzz/properties.rs"]

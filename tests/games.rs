@@ -552,7 +552,7 @@ fn game_arguments_may_contain_colons_or_name_directories() {
     assert_eq!(stdout_of(&["play", &heap(8999), ".6:77"]), stdout_of(&["play", ".6", "8999", "77"]));
     let here = grundy(["play", "./nim:8000", "--json"]).current_dir(dirs.path()).output().unwrap();
     assert_eq!(serde_json::from_slice::<serde_json::Value>(&here.stdout).unwrap()["value"], defined(".6", 8001)[8000]);
-    fails(1, &["play", dir, "9000"], &["9000 values", &format!("grundy run 0.6 --dir {dir} --to 9001")]);
+    fails(1, &["play", dir, "9000"], &["9,000 values", &format!("grundy run 0.6 --dir {dir} --to 9001")]);
     fails(1, &["play", &heap(8999), &heap(20_000)], &["heap 20000", "--to 20001"]);
     fails(1, &["play", "runs/none", "5"], &["runs/none"]);
     fails(2, &["play", ".G", "5"], &["position 2"]);

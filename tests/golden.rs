@@ -68,6 +68,16 @@ fn remove_a_square_is_as_printed_with_period_12_from_71() {
 }
 
 #[test]
+fn the_zeros_of_grundys_game_are_those_of_a036685() {
+    let zeros: Vec<usize> =
+        data("grundy-zeros-a036685.txt").split_whitespace().map(|heap| heap.parse().unwrap()).collect();
+    assert_eq!(zeros.len(), 42);
+    let found = |values: &[u16]| (0..values.len()).filter(|&n| values[n] == 0).collect::<Vec<_>>();
+    assert_eq!(found(&definition::values(&rule("grundy"), 1300).unwrap()), zeros);
+    assert_eq!(found(&computed("grundy", 1 << 20)), zeros);
+}
+
+#[test]
 fn the_zeros_of_dawsons_kayles_are_those_of_a215721() {
     let mut zeros: Vec<usize> =
         data("dawson-kayles-a215721.txt").split_whitespace().map(|heap| heap.parse().unwrap()).collect();

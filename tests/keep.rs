@@ -114,6 +114,18 @@ fn kept_values_equal_a_full_run_and_the_rest_is_freed_on_disk() {
     assert!(kept.blocks() + SEGMENT / 512 <= whole.blocks() + 64, "{} of {} blocks", kept.blocks(), whole.blocks());
 }
 
+/// Every value of Kayles occurs among the first 100.
+#[test]
+fn first_positions_and_zeros_are_found_if_no_discarded_value_is_one() {
+    let dirs = tempfile::tempdir().unwrap();
+    let dir = dirs.path().join("kayles");
+    run_well("kayles", &dir, &["--to", "85000000", "--keep", "140000"]);
+    for question in ["--first", "--zeros", "--records"] {
+        let (found, first) = (output_on(&["find", question], &dir, &[]), grundy(["find", question, "kayles"]).output());
+        assert!(found.status.success() && found.stdout == first.unwrap().stdout, "{question}: {}", text(&found.stderr));
+    }
+}
+
 #[test]
 fn readers_refuse_freed_values_and_read_the_rest() {
     let (whole, dir) = runs();
@@ -132,6 +144,22 @@ fn readers_refuse_freed_values_and_read_the_rest() {
         assert_eq!(rare(dir), rare(whole), "{range}");
     }
     assert!(text(&output_on(&["find", "--rares"], dir, &[]).stdout).lines().count() > 10);
+    // … and their records and counts, which decide a range that contains all of them.
+    let find =
+        |dir: &Path, question: &[&str], range| output_on(&[&["find", "--range", range], question].concat(), dir, &[]);
+    for question in [&["--records"][..], &["--histogram"], &["--value", "40..50"]] {
+        for range in ["0..90000000", "60000000..83886080", "67108864..90000000"] {
+            let (part, all) = (find(dir, question, range), find(whole, question, range));
+            assert!(part.status.success() && part.stdout == all.stdout, "{question:?} {range}: {}", text(&part.stderr));
+        }
+    }
+    // Each value occurs before the discarded ones; nothing says where they are among these.
+    assert!(find(dir, &["--first"], "0..90000000").stdout == find(whole, &["--first"], "0..90000000").stdout);
+    fails(1, &find(dir, &["--first"], "67108864..90000000"), &places);
+    fails(1, &find(dir, &["--value", "29"], "0..90000000"), &places);
+    for question in ["--records", "--histogram", "--first"] {
+        fails(1, &find(dir, &[question], "70000000..90000000"), &places);
+    }
     // The options of a position above the discarded ones include discarded values.
     fails(1, &output_on(&["verify", "--level", "definition"], dir, &["--range", "89999999"]), &places);
     // The command prints no value before it finds that the moves are discarded.
@@ -174,7 +202,7 @@ fn verify_states_which_values_it_could_not_check() {
     assert_eq!(sampled["unchecked"], serde_json::json!([FREED.start, TO]));
     assert_eq!(report(&["--range", "0..1000"])["unchecked"], serde_json::Value::Null);
     let for_people = text(&output_on(&["verify"], dir, &[]).stdout);
-    assert!(for_people.contains("67108864..83886080: not checked"), "{for_people}");
+    assert!(for_people.contains("67,108,864..83,886,080: not checked"), "{for_people}");
 }
 
 /// A reader that was opened before the run discarded more must not read the new hole as values.

@@ -252,7 +252,7 @@ fn export_states_its_size_before_it_starts_unless_quiet() {
             let (stderr, written) = (text(&output.stderr), output.stdout.len());
             let (before, bytes) =
                 stderr.split_once(" bytes").map_or(("", ""), |(before, _)| before.rsplit_once(' ').unwrap());
-            let bytes: usize = bytes.parse().unwrap_or_else(|_| panic!("{format}: {stderr}"));
+            let bytes: usize = bytes.replace(',', "").parse().unwrap_or_else(|_| panic!("{format}: {stderr}"));
             // How many values the dictionary of a Parquet file has is not known before.
             let most = 2 * written + if format == "parquet" { 1000 } else { 0 };
             if before.ends_with("at most") {

@@ -182,8 +182,9 @@ fn ctrl_c_shows_that_the_run_stops_and_erases_its_progress() {
         assert!(shown || begun.elapsed() < Duration::from_secs(10), "{width}");
         let (status, screen) = terminal.end();
         assert_eq!(status.code(), Some(130), "{width}: {screen}");
-        let lines: String = screen.lines().collect();
-        assert!(lines.starts_with("starting ") && lines.contains("stopped; to resume: grundy run grundy --dir "));
+        // A command that does not fit the line begins on the next one.
+        let words = screen.split_whitespace().collect::<Vec<&str>>().join(" ");
+        assert!(words.starts_with("starting ") && words.contains("stopped; to resume: grundy run grundy --dir "));
         assert!(!screen.contains('%') && !screen.contains('░') && !screen.contains("stopping"), "{width}: {screen}");
     });
 }
@@ -239,6 +240,27 @@ fn times_to_stop_are_checked() {
     ];
     for (options, words) in cases {
         fails(2, &[&["run", "kayles"], options].concat(), &[words]);
+    }
+}
+
+#[test]
+fn errors_are_broken_between_words_and_commands_stay_whole() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("run");
+    support::run_well("kayles", &dir, &["--to", "1000"]);
+    let dir = dir.to_str().unwrap();
+    let command = format!("'grundy run --dir {dir} --to 5000'");
+    for width in WIDTHS {
+        for (arguments, status) in [(&["verify", dir, "--range", "0..5000"][..], 1), (&["values", "kayles", "0-5"], 2)]
+        {
+            let (ended, screen) = Terminal::start(width, arguments, None).end();
+            assert_eq!(ended.code(), Some(status), "{screen}");
+            assert!(screen.lines().count() > 1 || width == 120, "{screen}");
+            for line in screen.lines().filter(|line| line.chars().count() > width.into()) {
+                assert_eq!(line.trim(), command, "{width} columns:\n{screen}");
+            }
+            assert!(status == 2 || screen.contains(&command), "{width} columns:\n{screen}");
+        }
     }
 }
 

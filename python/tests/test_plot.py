@@ -23,7 +23,7 @@ pytest.importorskip("matplotlib")
 from fake_run import Writer, append, next_line, random_values, write_run  # noqa: E402
 from grundy.plot import arguments, counting, main, notation, segments, source, style  # noqa: E402
 from grundy.plot.counting import Space  # noqa: E402
-from grundy.plot.kinds import bursts, histogram, periods, rate  # noqa: E402
+from grundy.plot.kinds import bursts, histogram, periods, rares, rate  # noqa: E402
 from grundy.plot.reader import open_run  # noqa: E402
 
 PROGRAM = os.environ.get("GRUNDY_BIN") or os.environ.get("GRUNDY")
@@ -282,6 +282,25 @@ def test_values_up_to_65535_and_many_values_are_drawn(tmp_path, capsys, suffix):
     for kind in ("values", "density", "histogram", "first", "bursts"):
         assert plot(capsys, kind, path, "-o", tmp_path / f"x.{suffix}")[0] == 0
         check(tmp_path / f"x.{suffix}")
+
+
+def test_late_group_of_rare_positions_follows_the_last_long_gap():
+    def group(*n):
+        return rares.late_group(np.array(n, np.int64)).tolist()
+
+    assert group(0, 1, 20, 900, 82_860, 47_461_861, 48_399_022) == [47_461_861, 48_399_022]
+    assert group(0, 1, 20, 999, 9989, 99_889) == group(0, 1, 20) == group(5) == []
+    assert group(1, 1000, 10_000, 200_000) == [200_000]
+
+
+def test_names_of_games_keep_clear_of_other_points():
+    options = arguments.parse(["periods", SURVEY, "-o", "x.png"], "plot")
+    axes = periods.draw(options).axes[0]
+    named = {text.get_text(): text.get_window_extent() for text in axes.texts}
+    assert {"0.16", "0.354"} <= set(named)
+    [dot] = axes.transData.transform([(149_459, 105_351)])  # .16, data/periods.csv
+    for name, box in named.items():
+        assert name == "0.16" or not box.padded(periods.CLEAR).contains(*dot), name
 
 
 def test_survey_and_rate_are_drawn(tmp_path, capsys):

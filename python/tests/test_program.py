@@ -1,5 +1,7 @@
 """Tests of the package with runs that the program writes. GRUNDY_BIN names the program."""
 
+import csv
+import hashlib
 import json
 import os
 import subprocess
@@ -11,6 +13,7 @@ import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCRIPTS = os.path.join(HERE, "..", "..", "scripts")
+DATA = os.path.join(HERE, "..", "..", "data")
 
 pytestmark = pytest.mark.skipif("GRUNDY_BIN" not in os.environ, reason="GRUNDY_BIN is not set")
 
@@ -51,6 +54,17 @@ def test_table_written_by_the_program(tmp_path):
     assert (result["status"], result["period"], result["preperiod"]) == ("observed", 12, 71)
     assert result["max_value"] == int(run[:].max())
     assert "reached" in command(path).stdout
+
+
+def test_b_files_are_those_of_the_oeis_to_the_byte():
+    with open(os.path.join(DATA, "oeis-bfiles.csv"), encoding="utf-8") as file:
+        published = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    assert len(published) == 5
+    for row in published:
+        export = [os.environ["GRUNDY_BIN"], "-q", "export", row["game"], "--format", "bfile"]
+        lines = subprocess.run([*export, "--range", row["range"]], capture_output=True).stdout
+        found = (str(len(lines)), hashlib.sha256(lines).hexdigest())
+        assert found == (row["bytes"], row["sha256"]), row["file"]
 
 
 def five_become_two_heaps(count):

@@ -30,6 +30,7 @@ def run_all(page, place, change=None):
     """
     draws = importlib.util.find_spec("matplotlib") is not None
     environment = {**os.environ, "PATH": f"{place / 'bin'}:{os.environ['PATH']}"}
+    environment["PYTHONPATH"] = str(place / "python")
     printed = {}
     for line in [line for block in blocks(page, "sh") for line in block.splitlines()]:
         if "plot" in line and not draws:
@@ -103,7 +104,9 @@ def shortened(line):
     return line if first in own else None
 
 
-@pytest.mark.parametrize("page", ["../README.md", "BEHAVIOUR.md", "LONG_RUNS.md", "PERIODS.md"])
+@pytest.mark.parametrize(
+    "page", ["../README.md", "BEHAVIOUR.md", "LONG_RUNS.md", "PERIODS.md", "PYTHON.md"]
+)
 def test_commands_of_the_reference_run(place, page):
     subprocess.run(["bash", "-c", "bin/grundy run grundy --to 1e7 --quiet"], cwd=place, check=True)
     (place / "games.txt").write_text(".07\nkayles\nsub:1,4,10\n")

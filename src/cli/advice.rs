@@ -37,6 +37,9 @@ fn statement(error: &Error) -> String {
                 hole.0, hole.1
             )
         }
+        Error::Memory { what, bytes } => {
+            format!("{what} needs {} of memory, more than this process can allocate", size(*bytes))
+        }
         Error::NoHoles { path, why } => format!(
             "checking the file system of {}: this file system cannot free parts of a file, which --keep requires \
              ({why})",
@@ -102,6 +105,7 @@ fn in_the_request(remedy: &Remedy) -> Option<String> {
                  --keep {keep}"
             ));
         }
+        Remedy::NeedLess { to: Some(0), keep: None } => "choose a directory on another file system with --dir",
         Remedy::NeedLess { to, keep } => {
             let to = to.map(|to| format!("at most --to {to} fits"));
             let keep = keep.map(|keep| format!("with --keep {keep} the run would fit"));
@@ -246,6 +250,10 @@ mod tests {
             "checking the file system of x: this file system cannot free parts of a file, which --keep requires (no); \
              omit --keep, or choose a directory on another file system"
         );
+        assert_eq!(
+            message(&Error::Memory { what: "the sequence", bytes: 8 << 30 }),
+            "the sequence needs 8.59 GB of memory, more than this process can allocate"
+        );
         let room = |fits, keep| Error::NoRoom { path: "x".into(), needed: 9_000, available: 4_000, fits, keep };
         let text = "x: no room: 9 kB are still to be written, 4 kB are free, 5 kB are missing";
         assert_eq!(
@@ -260,6 +268,10 @@ mod tests {
         assert_eq!(
             message(&room(Some(3), Some(2))),
             format!("{text}; at most --to 3 fits; with --keep 2 the run would fit")
+        );
+        assert_eq!(
+            message(&room(Some(0), None)),
+            format!("{text}; choose a directory on another file system with --dir")
         );
     }
 }

@@ -11,6 +11,7 @@ use grundy::table::digest::DigestChain;
 use grundy::table::npy_header;
 use grundy::theory::definition::{Prefix, Sequence, for_each_piece};
 use grundy::theory::rule::Rule;
+use indicatif::HumanCount;
 use std::io::{IsTerminal, Write};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -182,7 +183,7 @@ impl Size {
         let about = if self.least == self.most { "" } else { "at most " };
         match self.most {
             most @ 0..1000 => format!("{about}{most} bytes"),
-            most => format!("{about}{most} bytes ({})", layout::size(most)),
+            most => format!("{about}{} bytes ({})", HumanCount(most), layout::size(most)),
         }
     }
 }
@@ -250,6 +251,6 @@ mod tests {
     #[test]
     fn sizes_in_words_state_whether_they_are_exact() {
         assert_eq!(Size { least: 7, most: 7 }.in_words(), "7 bytes");
-        assert_eq!(Size { least: 1, most: 13_100_000_000 }.in_words(), "at most 13100000000 bytes (13.1 GB)");
+        assert_eq!(Size { least: 1, most: 13_100_000_000 }.in_words(), "at most 13,100,000,000 bytes (13.1 GB)");
     }
 }

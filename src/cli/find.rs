@@ -1,5 +1,6 @@
 //! `grundy find`: what people publish about a sequence, read from a run or computed in memory.
 
+use super::discarded::{Give, See, rows_of_run};
 use super::number;
 use super::output::Output;
 use super::progress::{Meter, note};
@@ -11,7 +12,6 @@ use anyhow::Result;
 use clap::ValueEnum;
 use grundy::Error;
 use grundy::find::{Question, Row, rows};
-use grundy::run::RunReader;
 use grundy::solver::SparseSpace;
 use grundy::theory::definition::Sequence;
 use grundy::theory::rule::Rule;
@@ -35,9 +35,10 @@ const USUAL_OF_SLOW: u64 = 1 << 12;
                         '-' means that the value does not occur; 'value number' with --histogram. In a b-file, the \
                         positions are numbered from 1; --first and --histogram are indexed by the value. A position \
                         n is rare if n is 0, or if G(n) is in the smaller class of the sparse space: nearly all \
-                        values are in the other class ('grundy status' states the space of a run). Rare positions \
-                        are found among discarded values as well. For a run, checks the journal and reads the table \
-                        as it is; --verify checks the table first.")]
+                        values are in the other class ('grundy status' states the space of a run). Of discarded \
+                        values (--keep), the run knows the rare positions, records and counts; a question that they \
+                        do not decide is refused. For a run, checks the journal and reads the table as it is; \
+                        --verify checks the table first.")]
 pub(crate) struct Args {
     /// Game, or run directory (./x is always a directory).
     #[arg(value_name = "GAME|DIR")]
@@ -142,13 +143,10 @@ pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
             let question = args.wanted.question(&view.rule, view.space())?;
             let range = args.range.clone().unwrap_or(0..view.len());
             let (from, to, count) = (range.start, range.end, view.len());
-            match question {
-                Question::Rare(_) if to > count => Err(Error::Range { from, to, count }),
-                Question::Rare(_) => Ok(()),
-                _ => view.require(from, to),
+            if to > count {
+                return Err(advice::of_run(Error::Range { from, to, count }, &dir));
             }
-            .map_err(|error| advice::of_run(error, &dir))?;
-            let search = |see: See<'_>, row: Give<'_>| of_run(&view, range.clone(), &question, see, row);
+            let search = |see: See<'_>, row: Give<'_>| rows_of_run(&view, &dir, range.clone(), &question, (see, row));
             write(&output, args.format, (&question, &range), search, quiet)
         }
         Source::Game(_) if args.verify => Err(Usage(COMPUTED.into()).into()),
@@ -166,23 +164,6 @@ pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
             write(&output, args.format, (&question, &range), search, quiet)
         }
     }
-}
-
-/// What receives the position reached, and what receives a row.
-type See<'a> = &'a mut dyn FnMut(u64) -> Result<()>;
-type Give<'a> = &'a mut dyn FnMut(Row) -> Result<()>;
-
-/// The rows of a run. The rare positions among discarded values are those of the discard summary.
-fn of_run(view: &RunReader, range: Range<u64>, question: &Question, see: See<'_>, row: Give<'_>) -> Result<()> {
-    let gone = view.discarded();
-    let gone = gone.start.clamp(range.start, range.end)..gone.end.clamp(range.start, range.end);
-    if gone.is_empty() || !matches!(question, Question::Rare(_)) {
-        return rows(view, range, question, see, row);
-    }
-    rows(view, range.start..gone.start, question, &mut *see, &mut *row)?;
-    let discarded = view.discarded_stats()?.rare_positions.into_iter();
-    discarded.filter(|(n, _)| gone.contains(n)).try_for_each(|(n, value)| row(Row::At { n, value }))?;
-    rows(view, gone.end..range.end, question, see, row)
 }
 
 /// Writes the rows that `search` gives, and shows how far it is.

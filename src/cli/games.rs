@@ -3,7 +3,8 @@
 use super::layout;
 use anyhow::Result;
 use grundy::Rule;
-use grundy::theory::names::NAMED_GAMES;
+use grundy::theory::names::{NAMED_GAMES, NamedGame};
+use indicatif::HumanCount;
 
 /// Arguments of `grundy games`.
 #[derive(Debug, clap::Args)]
@@ -41,6 +42,13 @@ pub(crate) fn games(args: &Args) -> Result<()> {
     })
 }
 
+/// [`NamedGame::summary`] with separators in numbers.
+fn summary(known: &NamedGame) -> String {
+    let Some((period, preperiod)) = known.period else { return known.summary() };
+    let [period, preperiod] = [period, preperiod].map(HumanCount);
+    format!("{}; period {period}, preperiod {preperiod}", known.about)
+}
+
 /// The games, one paragraph each: code or name, usual alias, and what is known.
 fn list() -> String {
     let row = |game: &str, alias: &str, about: &str| {
@@ -49,7 +57,7 @@ fn list() -> String {
     };
     let named = NAMED_GAMES.iter().map(|known| {
         let alias = known.aliases.first().copied().unwrap_or_default();
-        row(known.game, alias, &known.summary())
+        row(known.game, alias, &summary(known))
     });
     let others = [
         row("grundy:d=D", "", "two heaps that differ by at least D (Schrage)"),

@@ -32,13 +32,50 @@ pub(super) fn filled(text: &str, first: &str, indent: usize) -> String {
 
 /// Lines for stdout: on a terminal, those that are too long are broken between words, and go on after two columns.
 pub(super) fn fitted(text: &str) -> String {
-    if !std::io::stdout().is_terminal() {
+    let stdout = std::io::stdout();
+    if stdout.is_terminal() { broken(text, width_of(stdout)) + "\n" } else { text.to_owned() }
+}
+
+/// One line for stdout, which begins with `first`: on a terminal, the lines that it is broken into go on after `first`.
+pub(super) fn fitted_after(first: &str, text: &str) -> String {
+    let stdout = std::io::stdout();
+    if stdout.is_terminal() { lines(text, first, first.len(), width_of(stdout)) } else { format!("{first}{text}") }
+}
+
+/// [`fitted`] for stderr. The commands in the text stay whole, so that they can be copied: one that is longer than a line
+/// begins on a line of its own.
+pub(super) fn message(text: &str) -> String {
+    let stderr = std::io::stderr();
+    if !stderr.is_terminal() {
         return text.to_owned();
     }
-    let width = width_of(std::io::stdout());
-    text.lines()
-        .map(|line| lines(line.trim_start(), indent_of(line), indent_of(line).len() + 2, width) + "\n")
-        .collect()
+    broken(&with_whole_commands(text), width_of(stderr)).replace(GLUE, " ")
+}
+
+/// Breaks the lines of a text that are longer than `width` columns between words.
+fn broken(text: &str, width: usize) -> String {
+    let line = |line: &str| lines(line.trim_start(), indent_of(line), indent_of(line).len() + 2, width);
+    text.lines().map(line).collect::<Vec<String>>().join("\n")
+}
+
+/// Stands for a blank at which no line is broken: a character for private use.
+const GLUE: &str = "\u{e000}";
+
+/// Replaces the blanks of commands by [`GLUE`]. A command begins with 'grundy ' after a quote or after `: `, and ends
+/// before the quote or at the end of the line.
+fn with_whole_commands(text: &str) -> String {
+    let mut whole = String::new();
+    let mut rest = text;
+    let begins =
+        |rest: &str| [("'grundy ", '\''), (": grundy ", '\n')].map(|(begin, end)| Some((rest.find(begin)?, end)));
+    while let Some((at, end)) = begins(rest).into_iter().flatten().min() {
+        let from = at + rest[at..].find('g').unwrap_or(0);
+        let to = rest[from..].find(end).map_or(rest.len(), |length| from + length);
+        whole += &rest[..from];
+        whole += &rest[from..to].replace(' ', GLUE);
+        rest = &rest[to..];
+    }
+    whole + rest
 }
 
 /// The blanks at the beginning of a line.
@@ -108,6 +145,17 @@ pub(super) fn counted(number: u64, plural: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commands_in_a_text_are_not_broken() {
+        let text = "error: no room; 'grundy run .77 --dir a b' goes on, 'grundy run' too\nto resume: grundy run --to 5";
+        let glued = with_whole_commands(text);
+        assert_eq!(glued.replace(GLUE, " "), text);
+        let broken = broken(&glued, 20).replace(GLUE, " ");
+        let lines: Vec<&str> = broken.lines().map(str::trim).collect();
+        let expected = ["error: no room;", "'grundy run .77 --dir a b'", "goes on,", "'grundy run' too", "to resume:"];
+        assert_eq!(lines, [&expected[..], &["grundy run --to 5"]].concat());
+    }
 
     #[test]
     fn durations_have_at_most_two_units() {

@@ -12,6 +12,7 @@ mod board;
 mod colour;
 mod cpu;
 mod deadline;
+mod discarded;
 mod export;
 mod find;
 mod games;
@@ -41,7 +42,7 @@ mod values;
 mod verify;
 mod version;
 
-use clap::error::{ContextKind, ErrorKind};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand, ValueEnum};
 use grundy::error::Kind;
 use std::path::PathBuf;
@@ -164,6 +165,15 @@ impl Compute {
         self.threads.map_or(0, usize::from)
     }
 
+    /// Warns of more threads than this process has cores.
+    fn warn(self, quiet: bool) {
+        let cores = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
+        if self.threads() > cores && !quiet {
+            let (threads, cores) = (self.threads(), layout::counted(cores as u64, "cores"));
+            complain!("grundy: warning: --threads {threads}, but there are only {cores}; more threads are slower");
+        }
+    }
+
     /// The options as words of a command line; `None` if all are left to their defaults.
     fn words(self) -> Option<String> {
         let threads = self.threads.map(|threads| format!("--threads {threads}"));
@@ -190,14 +200,17 @@ fn start_threads() -> anyhow::Result<()> {
     }
 }
 
-/// Writes a line to stderr, with colour if stderr has colour, and ignores a failure to write it.
+/// Writes a message to stderr, with colour if stderr has colour, in lines that fit the terminal.
 macro_rules! complain {
-    ($($what:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(anstream::stderr(), $($what)*);
-    }};
+    ($($what:tt)*) => { $crate::cli::tell(&format!($($what)*)) };
 }
 use complain;
+
+/// Writes a message to stderr, as `complain!` does, and ignores a failure to write it.
+fn tell(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(anstream::stderr(), "{}", layout::message(text));
+}
 
 /// Exit status of `merge` when expected results are missing.
 const INCOMPLETE: u8 = 4;
@@ -209,12 +222,10 @@ const IN_USE: u8 = 75;
 pub(crate) fn main() -> ExitCode {
     let prepared = signals::prepare();
     colour::choose_early(std::env::args_os());
-    let cli = Cli::try_parse().unwrap_or_else(|mut error| {
-        if error.kind() == ErrorKind::UnknownArgument {
-            error.remove(ContextKind::Suggested); // the advice to write '-- --option', which is no option then
-        }
-        error.exit()
-    });
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refused(error),
+    };
     colour::choose(cli.color);
     progress::init_log(cli.quiet, cli.log_every);
     match prepared.and_then(|()| dispatch(cli.command, cli.quiet)) {
@@ -225,6 +236,36 @@ pub(crate) fn main() -> ExitCode {
             exit_status(&error)
         }
     }
+}
+
+/// Prints a text that the user asked for, or why the command line is refused; returns the exit status.
+fn refused(mut error: clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        error.exit()
+    }
+    if error.kind() == ErrorKind::UnknownArgument {
+        error.remove(ContextKind::Suggested); // the advice to write '-- --option', which is no option then
+        if let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
+            && let Some(why) = why_unknown(argument)
+        {
+            complain!("{} unexpected argument '{argument}': {why}", colour::painted(colour::BAD, "error:"));
+            return ExitCode::from(2);
+        }
+    }
+    tell(error.render().ansi().to_string().trim_end());
+    ExitCode::from(2)
+}
+
+/// What to say of an argument that is no option, where that is known.
+fn why_unknown(argument: &str) -> Option<&'static str> {
+    if argument.starts_with("--mis") {
+        return Some(
+            "misère play is not supported; this program computes normal play, in which the player who cannot move \
+             loses",
+        );
+    }
+    let is_number = argument.strip_prefix('-')?.starts_with(|c: char| c.is_ascii_digit());
+    is_number.then_some("numbers must not be negative, and ranges are written as 0..20 (0 to 19)")
 }
 
 /// Prints an error, with the advice that belongs to it.

@@ -1,5 +1,6 @@
 //! `grundy play`: print the nim-value of a position of heaps, and every winning move.
 
+use super::layout::counted;
 use super::run::resume_command;
 use super::source::Source;
 use super::values::{computed, open};
@@ -63,11 +64,22 @@ fn heaps(position: &[String]) -> Result<Vec<(&str, u64)>> {
         && let Some(first) = sizes.first()
         && (number::number(first).is_ok() || !first.contains(':'))
     {
-        let size = |text: &String| number::number(text).map_err(|why| bad(format!("heap '{text}': {why}")));
+        let size = |text: &String| {
+            number::number(text).map_err(|why| {
+                let mixed = if text.parse::<Rule>().is_ok() {
+                    "; heaps of several games are GAME:HEAP GAME:HEAP …"
+                } else {
+                    ""
+                };
+                bad(format!("heap '{text}': {why}{mixed}"))
+            })
+        };
         return sizes.iter().map(|text| Ok((game.as_str(), size(text)?))).collect();
     }
     let heap = |text: &'_ String| -> Result<(usize, u64)> {
-        let at = text.rfind(':').ok_or_else(|| bad(format!("'{text}' has no heap; write GAME HEAP… or GAME:HEAP…")))?;
+        let at = text
+            .rfind(':')
+            .ok_or_else(|| bad(format!("'{text}' has no heap; write GAME HEAP HEAP … or GAME:HEAP GAME:HEAP …")))?;
         let size = number::number(&text[at + 1..]).map_err(|why| bad(format!("the heap of '{text}': {why}")))?;
         Ok((at, size))
     };
@@ -152,7 +164,10 @@ fn games(heaps: &[(&str, u64)], verify: bool, quiet: bool) -> Result<(Vec<Compon
             let count = view.len();
             if largest >= count {
                 let more = resume_command(&view.rule, &dir, largest.checked_add(1));
-                bail!("heap {largest}: {text} holds {count} values; '{more}' computes the missing values");
+                bail!(
+                    "heap {largest}: {text} holds {}; '{more}' computes the missing values",
+                    counted(count, "values")
+                );
             }
             Ok(Component::Directory(text.to_owned(), Box::new(view)))
         }

@@ -5,8 +5,9 @@ use super::deadline::Deadline;
 use super::layout::{counted, fitted};
 use super::number;
 use super::progress::Meter;
+use super::source::printable;
 use super::{Compute, default_directory};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 use grundy::run::{Outcome, Progress, Run};
 use grundy::table::Width;
@@ -68,6 +69,10 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
         (Some(dir), _) => dir.clone(),
         (None, game) => default_directory(game.as_ref().unwrap_or(&grundy())),
     };
+    if dir.exists() && !dir.is_dir() {
+        bail!("{}: this is not a directory; choose one with --dir", printable(&dir));
+    }
+    args.compute.warn(quiet);
     let has_run = dir.join(grundy::checkpoint::journal::NAME).exists();
     let rule = if has_run { args.game.clone() } else { Some(args.game.clone().unwrap_or_else(grundy)) };
     let stop = super::signals::stop_flag()?;

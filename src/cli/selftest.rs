@@ -1,5 +1,6 @@
 //! `grundy selftest`: test this build on this machine.
 
+use super::layout::fitted_after;
 use super::progress::Meter;
 use anyhow::Result;
 use std::process::ExitCode;
@@ -37,7 +38,7 @@ pub(crate) fn selftest(args: &Args, quiet: bool) -> Result<ExitCode> {
         } else if printed.is_ok() {
             let word = if ok { "ok    " } else { "FAILED" };
             let seconds = check.time.as_secs_f64();
-            let line = format!("{word} {seconds:5.1} s  {}: {said}", check.name);
+            let line = fitted_after(&format!("{word} {seconds:5.1} s  "), &format!("{}: {said}", check.name));
             printed = meter.print_above(|| super::output::print(|out| Ok(writeln!(out, "{line}")?)));
         }
     });

@@ -159,6 +159,7 @@ pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
     };
     let plan = Plan { time_limit: args.time_limit, ..Plan::new(games, args.shard, args.to).map_err(Usage)? };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    args.compute.warn(quiet);
     let threads = match args.compute.threads() {
         0 => cores,
         threads => threads,

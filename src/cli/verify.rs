@@ -9,6 +9,7 @@ use super::temporary::Temporary;
 use super::{KernelChoice, advice, complain, number};
 use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
+use grundy::error::Error;
 use grundy::period::Status;
 use grundy::period::certificate::{Certificate, MAX_BYTES};
 use grundy::run::{Run, RunReader};
@@ -134,10 +135,11 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
                 Level::Recompute => format!("recomputed ({}), all equal", kernel.unwrap_or_default()),
                 Level::Definition => "recomputed from all pairs, all equal".to_owned(),
             };
+            let range = |from, to| format!("{}..{}", HumanCount(from), HumanCount(to));
             let (checked, records) = (counted(checked, "values"), counted(records, "journal records"));
-            writeln!(out, "{from}..{to}: {checked} {what}; {records} valid")?;
+            writeln!(out, "{}: {checked} {what}; {records} valid", range(from, to))?;
             if let Some((from, to)) = unchecked {
-                writeln!(out, "{from}..{to}: not checked, because values were freed (--keep)")?;
+                writeln!(out, "{}: not checked, because values were freed (--keep)", range(from, to))?;
             }
         }
         Ok(())
@@ -149,7 +151,7 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
 /// computed from the rule alone.
 fn certificate(path: &Path, json: bool, quiet: bool) -> Result<ExitCode> {
     let certificate = read_certificate(path)?;
-    let rule = certificate.judge()?;
+    let rule = certificate.judge().map_err(|error| of_file(error, path, ""))?;
     let count = certificate.checked_through;
     if !quiet {
         let place = if count > IN_MEMORY {
@@ -171,7 +173,7 @@ fn certificate(path: &Path, json: bool, quiet: bool) -> Result<ExitCode> {
             complain!("stopped before the check of the certificate was complete");
             return Ok(ExitCode::from(130));
         }
-        certificate.check(method, &RunReader::open(&home.run())?)?;
+        certificate.check(method, &RunReader::open(&home.run())?).map_err(|error| of_file(error, path, ""))?;
     } else {
         meter.begin(rule.name(), 0, Some(count));
         let length = usize::try_from(count)?;
@@ -180,7 +182,7 @@ fn certificate(path: &Path, json: bool, quiet: bool) -> Result<ExitCode> {
             true
         });
         meter.end();
-        certificate.check(method, values?.as_slice())?;
+        certificate.check(method, values?.as_slice()).map_err(|error| of_file(error, path, ""))?;
     }
     passed(&certificate, &rule, json)
 }
@@ -191,11 +193,21 @@ fn read_certificate(path: &Path) -> Result<Certificate> {
     let read = std::fs::File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut text));
     read.with_context(|| format!("reading {}", path.display()))?;
     if text.len() as u64 > MAX_BYTES {
-        let what =
-            format!("{} is longer than {} bytes, the maximum length of a certificate", path.display(), MAX_BYTES);
-        return Err(grundy::Error::Certificate { what }.into());
+        let what = format!("longer than {}, the maximum length of a certificate", size(MAX_BYTES));
+        return Err(of_file(Error::Certificate { what }, path, GIVE_CERTIFICATE).into());
     }
-    Ok(Certificate::parse(&text)?)
+    Ok(Certificate::parse(&text).map_err(|error| of_file(error, path, GIVE_CERTIFICATE))?)
+}
+
+/// Advice for a file that is not a certificate.
+const GIVE_CERTIFICATE: &str = "; give a file that 'grundy period GAME --certificate FILE' wrote";
+
+/// Names the file in [`Error::Certificate`], and adds advice; returns other errors unchanged.
+fn of_file(error: Error, path: &Path, advice: &str) -> Error {
+    match error {
+        Error::Certificate { what } => Error::Certificate { what: format!("{}: {what}{advice}", printable(path)) },
+        other => other,
+    }
 }
 
 /// Reports that the certificate holds.

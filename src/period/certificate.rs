@@ -56,6 +56,7 @@ use crate::solver::{self, SparseSpace};
 use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
 use serde::{Deserialize, Serialize};
+use serde_json::error::Category;
 
 /// Value of the field `format`.
 const FORMAT: &str = "grundy-certificate-1";
@@ -221,8 +222,12 @@ impl Certificate {
     /// # Errors
     /// [`Error::Certificate`] when the text is not a certificate, or was altered.
     pub fn parse(text: impl AsRef<[u8]>) -> Result<Certificate> {
-        let certificate: Certificate = serde_json::from_slice(text.as_ref())
-            .map_err(|e| refused(format!("it is not a certificate of this program: {e}")))?;
+        let certificate: Certificate = serde_json::from_slice(text.as_ref()).map_err(|e| {
+            refused(match e.classify() {
+                Category::Data => format!("it is not a certificate of this program: {e}"),
+                _ => format!("it is not a certificate: not JSON at line {}, column {}", e.line(), e.column()),
+            })
+        })?;
         if certificate.format != FORMAT {
             let found = certificate.format.escape_default();
             return Err(refused(format!("its format is '{found}', not '{FORMAT}'")));

@@ -139,6 +139,7 @@ enum Ending {
 
 pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
     let method = args.compute.kernel.method()?;
+    args.compute.warn(quiet);
     for path in args.certificate.iter().chain(&args.exceptions) {
         super::output::can_write(path)?;
     }

@@ -39,8 +39,8 @@ use std::time::{Duration, Instant, SystemTime};
                         of each of 'count' numbers, of which 'largest' is the largest. 'least_left' is the least \
                         period that no zero rules out, 'looked' the number of values searched for zeros. 'state' is \
                         'running'; 'stopped', if the last process ended with a clean stop; 'interrupted', if it did \
-                        not; 'damaged' or 'unreadable', if its files cannot be opened; or 'unknown', if a process may write the run that is not visible here. 'running' is \
-                        null, or has 'pid', 'since' (start of the process), 'to' (the N of --to) and 'end' (when it \
+                        not; 'damaged' or 'unreadable', if its files cannot be opened; or 'unknown', if a process may \
+                        write the run that is not visible here. 'running' is null, or has 'pid', 'since' (start of the process), 'to' (the N of --to) and 'end' (when it \
                         is expected to reach N); each but 'pid' may be null. 'rate' is values per second over the \
                         last five minutes of computing, 'last_commit' when the last values were committed; null if \
                         unknown.\n\n\

@@ -17,6 +17,7 @@ from ..errors import PlotError
 COLUMNS = ("game", "status", "period", "preperiod")
 Games = dict[tuple[int, int], list[str]]
 
+CLEAR = 5  # pixels between a name and the next name or point
 NAMED = 6  # named points with the greatest periods, and with the greatest preperiods
 
 
@@ -87,7 +88,7 @@ def _name(axes: Axes, games: Games) -> None:
                 fontsize=8,
                 zorder=4,
             )
-            box = text.get_window_extent()
+            box = text.get_window_extent().padded(CLEAR)
             if not any(box.overlaps(other) for other in taken):
                 taken.append(box)
                 break

@@ -11,6 +11,8 @@ from ..errors import PlotError
 from ..source import open_source
 
 LIMIT = 1 << 20  # maximum number of rare positions
+GAP = 10  # least ratio of two successive positions between which a late group begins
+LATE = 1000  # least position before such a group
 
 
 def draw(options: Options) -> Figure:
@@ -59,6 +61,18 @@ def draw(options: Options) -> Figure:
     under.plot(
         n, found[:, 1], "o", color=style.VERMILION, markersize=2.4, markeredgewidth=0, alpha=0.6
     )
+    late = late_group(found[:, 0])
+    if len(late):
+        first, last = (style.number_text(int(late[k])) for k in (0, -1))
+        under.annotate(
+            f"{style.number_text(len(late))} from n = {first}\nto {last}",
+            (late[0], found[-len(late) :, 1].mean()),
+            xytext=(-9, 0),
+            textcoords="offset points",
+            ha="right",
+            va="center",
+            fontsize=9,
+        )
     style.linear_axis(under.yaxis, 4)
     under.set_ylabel("value G(n)")
     under.set_xlabel("n")
@@ -71,3 +85,12 @@ def draw(options: Options) -> Figure:
     over.tick_params(labelbottom=False)
     style.set_title(over, options, title)
     return figure
+
+
+def late_group(n: counting.Ints) -> counting.Ints:
+    """Returns the ascending positions after the last gap in which they grow by a factor of GAP.
+
+    Gaps below LATE do not count: there the first positions of every game are far apart.
+    """
+    gaps = np.flatnonzero((n[1:] >= GAP * n[:-1]) & (n[:-1] >= LATE))
+    return n[gaps[-1] + 1 :] if len(gaps) else n[:0]
