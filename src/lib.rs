@@ -27,6 +27,8 @@ pub mod period;
 
 pub mod survey;
 
+pub mod units;
+
 pub mod games;
 
 pub mod tune;
