@@ -29,6 +29,8 @@ pub mod survey;
 
 pub mod units;
 
+pub mod publish;
+
 pub mod games;
 
 pub mod tune;

@@ -237,7 +237,7 @@ fn stopped_unit_exits_130_and_killed_unit_is_missing() {
     wait_until("the first game is done", has_a_record);
     // Another process at the same unit.
     home.fails(75, &format!("unit {unit} --in parts"), &["another process", "try again"]);
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
     home.fails(4, "merge parts", &["1 of 1 units are missing", unit]);

@@ -27,6 +27,7 @@ mod parquet_file;
 mod period;
 mod play;
 mod progress;
+mod publish;
 mod rectangle;
 mod run;
 mod selftest;
@@ -101,6 +102,10 @@ enum Command {
     Units(units::UnitsArgs),
     /// Do one work unit.
     Unit(units::UnitArgs),
+    /// Write a directory that others can cite and check: manifest, digests, tables, metadata.
+    Publish(publish::PublishArgs),
+    /// Compare two runs or manifests: where they agree, and the first segment in which they differ.
+    Compare(publish::CompareArgs),
     /// Print the nim-value of a position of heaps, and every winning move.
     Play(play::Args),
     /// Print nim-values of Schrage's game: break a bar into two unequal bars, in any number of dimensions.
@@ -250,7 +255,9 @@ fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Survey(args) => return survey::survey(&args, quiet),
         Command::Merge(args) => return survey::merge(&args),
         Command::Unit(args) => return units::unit(&args, quiet),
+        Command::Compare(args) => return publish::compare_two(&args),
         Command::Units(args) => units::units(&args),
+        Command::Publish(args) => publish::publish_run(&args, quiet),
         Command::Selftest(args) => return selftest::selftest(&args, quiet),
         Command::Status(args) => status::status(&args),
         Command::Values(args) => values::values(&args, quiet),

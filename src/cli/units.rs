@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
                   grundy merge octal4 --format csv -o octal4.csv\n\n\
                   The names of the units go to stdout, one per line; 'grundy unit NAME --in DIR' does one of them, on \
                   any machine that sees the directory. Use at least ten times as many parts as workers, because units \
-                  take different times.\n\n\
+                  take different times; the longest unit bounds the time of all.\n\n\
                   JSON keys of --efficiency: workers total longest makespan efficiency (times in seconds)"
 )]
 pub(crate) struct UnitsArgs {
@@ -80,6 +80,10 @@ struct SurveyArgs {
     /// Directory for the plan and the results; it must be new, empty, or have the same plan.
     #[arg(long = "in", value_name = "DIR", required_unless_present = "digits")]
     dir: Option<PathBuf>,
+    /// List the units first whose parts took the longest in DIR, the results of units of the same games and as many parts,
+    /// to fewer values.
+    #[arg(long, value_name = "DIR")]
+    pilot: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -164,7 +168,17 @@ pub(crate) fn units(args: &UnitsArgs) -> Result<()> {
         super::output::refuse_run_directory(dir)?;
         plan.write(dir)?;
     }
-    let names: Vec<String> = plan.units().iter().map(|unit| unit.name().to_owned()).collect();
+    let pilot = match &args.work {
+        Some(Work::Survey(args)) => args.pilot.as_deref(),
+        _ => None,
+    };
+    let units = match pilot {
+        Some(pilot) => units::join(&[pilot])?.order(&plan).ok_or_else(|| {
+            Usage(format!("{}: the units there have other games or another number of parts", pilot.display()))
+        })?,
+        None => plan.units(),
+    };
+    let names: Vec<String> = units.iter().map(|unit| unit.name().to_owned()).collect();
     super::output::print(|out| names.iter().try_for_each(|name| Ok(writeln!(out, "{name}")?)))
 }
 

@@ -236,6 +236,12 @@ pub enum Damage {
         /// What is wrong with it.
         why: String,
     },
+    /// A published file, or a note about one, is not what it should be.
+    #[error("{why}")]
+    NotPublished {
+        /// What is wrong.
+        why: String,
+    },
     /// Two results of a unit contradict each other.
     #[error("it contradicts {}, another result of the same unit: {why}", other.display())]
     ResultsContradict {

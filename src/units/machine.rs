@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 const LONGEST: usize = 200;
 
 /// Returns the class of this machine: the architecture and the processor model, if the system states it.
-pub(super) fn class() -> String {
+pub(crate) fn class() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     let model: String = model.map_or("", |(_, model)| model.trim()).chars().filter(|c| is_plain(*c)).collect();

@@ -110,6 +110,8 @@ impl Level {
 /// One unit of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit {
+    /// Number of the part, from 0.
+    pub(super) part: usize,
     pub(super) name: String,
     pub(super) task: Task,
 }
@@ -225,15 +227,21 @@ impl Plan {
                 let divided = divide(whole.map(|whole| whole.all()).unwrap_or_default(), parts);
                 let parts = divided.into_iter().enumerate().filter(|(_, games)| !games.is_empty());
                 let unit = |(i, games): (usize, Vec<Rule>)| Unit {
+                    part: i,
                     name: self.survey_name(work, i, &games),
                     task: Task::Survey(games),
                 };
                 parts.map(unit).collect()
             }
             Work::Verify(work) => {
-                let border = |i: u64| (u128::from(i) * u128::from(work.count) / u128::from(self.parts)) as u64;
-                let ranges = (0..self.parts).map(|i| border(i)..border(i + 1)).filter(|range| !range.is_empty());
-                ranges.map(|range| Unit { name: verify_name(work, &range), task: Task::Verify(range) }).collect()
+                let border = |i: usize| (i as u128 * u128::from(work.count) / u128::from(self.parts)) as u64;
+                let ranges = (0..parts).map(|i| (i, border(i)..border(i + 1))).filter(|(_, range)| !range.is_empty());
+                let unit = |(part, range): (usize, Range<u64>)| Unit {
+                    part,
+                    name: verify_name(work, &range),
+                    task: Task::Verify(range),
+                };
+                ranges.map(unit).collect()
             }
         }
     }

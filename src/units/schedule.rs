@@ -1,6 +1,7 @@
 //! How well a number of workers would be used, from the recorded times of units.
 
-use super::Joined;
+use super::{Joined, Plan, Unit, Work};
+use std::collections::HashMap;
 
 /// The course of a list of units on several workers, each of which takes the next unit of the list when it is free.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,6 +44,26 @@ impl Schedule {
 }
 
 impl Joined {
+    /// Returns the units of a plan, those first whose parts took the longest processor times here: the results of a survey
+    /// of the same games in the same parts, to fewer values. Units without a result come before all others. `None` if the
+    /// games or the parts are others.
+    #[must_use]
+    pub fn order(&self, plan: &Plan) -> Option<Vec<Unit>> {
+        match (&self.plan.work, &plan.work) {
+            (Work::Survey(one), Work::Survey(two)) if one.games == two.games && self.plan.parts == plan.parts => {}
+            _ => return None,
+        }
+        let spent: HashMap<&str, f64> =
+            self.results.iter().map(|(_, result)| (result.name.as_str(), result.end.spent.cpu)).collect();
+        let own = self.plan.units();
+        let times: HashMap<usize, f64> =
+            own.iter().filter_map(|unit| Some((unit.part, *spent.get(unit.name())?))).collect();
+        let mut units = plan.units();
+        let time = |unit: &Unit| times.get(&unit.part).copied().unwrap_or(f64::INFINITY);
+        units.sort_by(|one, two| time(two).total_cmp(&time(one)));
+        Some(units)
+    }
+
     /// Computes the schedule of the units with a result, from their processor times.
     #[must_use]
     pub fn schedule(&self, workers: usize) -> Schedule {
