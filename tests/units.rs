@@ -456,6 +456,32 @@ fn efficiency_follows_from_recorded_times() {
     assert!((number(0, "efficiency") - 1.0).abs() < 1e-9 && (number(0, "makespan") - number(0, "total")).abs() < 1e-9);
     assert!(number(1, "makespan") >= number(1, "longest") && number(1, "makespan") * 8.0 >= number(1, "total") - 1e-9);
     assert!(home.well("units --efficiency parts").contains("64 workers"));
+    // The longest units first: two workers are better used than in any order that ends with the longest unit.
+    let rows = home.lines("units --efficiency parts --pilot parts --workers 2 --json");
+    let row: serde_json::Value = serde_json::from_str(&rows[0]).unwrap();
+    assert!(row["makespan"].as_f64().unwrap() <= number(0, "total") / 2.0 + number(0, "longest"), "{row}");
+}
+
+#[test]
+fn pilot_orders_units_by_its_recorded_times() {
+    let home = Home::new();
+    let pilot = home.lines("units survey --digits 1 --to 2^10 --parts 6 --in pilot");
+    home.do_units(&pilot, "--in pilot");
+    // Times that no process took; the last line has no hash of its own. The second part has no result.
+    for (name, seconds) in pilot.iter().zip(["3.0", "1.0", "4.0", "1.5", "9.0", "2.6"]) {
+        let path = home.path(&format!("pilot/{name}.jsonl"));
+        let result = std::fs::read_to_string(&path).unwrap();
+        let before = result.rfind("\"cpu\":").unwrap() + "\"cpu\":".len();
+        let after = before + result[before..].find('}').unwrap();
+        std::fs::write(&path, format!("{}{seconds}{}", &result[..before], &result[after..])).unwrap();
+    }
+    std::fs::remove_file(home.path(&format!("pilot/{}.jsonl", pilot[1]))).unwrap();
+    let mut units = home.lines("units survey --digits 1 --to 2^12 --parts 6 --pilot pilot");
+    let parts: Vec<&str> = units.iter().map(|unit| unit.split('-').nth(2).unwrap()).collect();
+    assert_eq!(parts, ["part1of6", "part4of6", "part2of6", "part0of6", "part5of6", "part3of6"]);
+    units.sort_unstable();
+    assert_eq!(units, home.lines("units survey --digits 1 --to 2^12 --parts 6"));
+    home.fails(2, "units survey --digits 1 --to 2^12 --parts 7 --pilot pilot", &["another number of parts"]);
 }
 
 #[test]

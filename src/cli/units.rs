@@ -11,7 +11,7 @@ use anyhow::Result;
 use clap::{Subcommand, ValueEnum};
 use grundy::error::Kind;
 use grundy::survey;
-use grundy::units::{self, Joined, MAX_PARTS, Performed, Plan, Request, Verdict};
+use grundy::units::{self, Joined, MAX_PARTS, Performed, Plan, Request, Unit, Verdict};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -41,6 +41,10 @@ pub(crate) struct UnitsArgs {
     /// part of that time they would work.
     #[arg(long, value_name = "DIR")]
     efficiency: Option<PathBuf>,
+    /// Results of units of the same games and as many parts, to fewer values, by whose times the units are ordered for
+    /// --efficiency, as 'grundy units survey --pilot' orders them [default: the order of the parts].
+    #[arg(long, value_name = "DIR", requires = "efficiency")]
+    pilot: Option<PathBuf>,
     /// Numbers of workers for --efficiency.
     #[arg(long, value_name = "W", value_delimiter = ',', default_value = "8,64", requires = "efficiency",
           value_parser = clap::value_parser!(u16).range(1..))]
@@ -161,7 +165,7 @@ pub(crate) fn units(args: &UnitsArgs) -> Result<()> {
             (Plan::verify(super::source::run_directory(&args.run)?, level, args.parts)?, Some(args.dir.as_path()))
         }
         (None, Some(dir), _) => return missing(dir),
-        (None, None, Some(dir)) => return efficiency(dir, &args.workers, args.json),
+        (None, None, Some(dir)) => return efficiency(dir, args),
         (None, None, None) => return Err(Usage("nothing to do; name 'survey', 'verify' or --missing".into()).into()),
     };
     if let Some(dir) = dir {
@@ -172,12 +176,7 @@ pub(crate) fn units(args: &UnitsArgs) -> Result<()> {
         Some(Work::Survey(args)) => args.pilot.as_deref(),
         _ => None,
     };
-    let units = match pilot {
-        Some(pilot) => units::join(&[pilot])?.order(&plan).ok_or_else(|| {
-            Usage(format!("{}: the units there have other games or another number of parts", pilot.display()))
-        })?,
-        None => plan.units(),
-    };
+    let units = ordered(&plan, pilot)?;
     let names: Vec<String> = units.iter().map(|unit| unit.name().to_owned()).collect();
     super::output::print(|out| names.iter().try_for_each(|name| Ok(writeln!(out, "{name}")?)))
 }
@@ -201,14 +200,23 @@ fn missing(dir: &Path) -> Result<()> {
     super::output::print(|out| missing.iter().try_for_each(|name| Ok(writeln!(out, "{name}")?)))
 }
 
-fn efficiency(dir: &Path, workers: &[u16], json: bool) -> Result<()> {
+/// The units of a plan: in the order of the parts, or of the times of a pilot.
+fn ordered(plan: &Plan, pilot: Option<&Path>) -> Result<Vec<Unit>> {
+    let Some(pilot) = pilot else { return Ok(plan.units()) };
+    units::join(&[pilot])?.order(plan).ok_or_else(|| {
+        Usage(format!("{}: the units there have other games or another number of parts", pilot.display())).into()
+    })
+}
+
+fn efficiency(dir: &Path, args: &UnitsArgs) -> Result<()> {
     let joined = units::join(&[dir])?;
+    let order = ordered(&joined.plan, args.pilot.as_deref())?;
     super::output::print(|out| {
-        for &workers in workers {
-            let schedule = joined.schedule(workers.into());
+        for &workers in &args.workers {
+            let schedule = joined.schedule(&order, workers.into());
             let units::Schedule { total, longest, makespan, .. } = schedule;
             let efficiency = schedule.efficiency();
-            if json {
+            if args.json {
                 let object = serde_json::json!({ "workers": workers, "total": total, "longest": longest,
                     "makespan": makespan, "efficiency": efficiency });
                 writeln!(out, "{object}")?;
@@ -310,7 +318,7 @@ fn said(verdict: &Verdict, format: Format) -> Result<String> {
          {:.0} s of processor time on {}; digest {digest}\n",
         counted(*expected, "units"),
         verdict.spent.cpu,
-        counted(verdict.machines.len() as u64, "classes of machines"),
+        counted(verdict.machines.len() as u64, "processor models"),
     )))
 }
 

@@ -4,7 +4,7 @@ use super::machine::{Clock, Spent};
 use super::part::{Part, result_name};
 use super::plan::{Level, Plan, SurveyWork, Task, Unit, VerifyWork, Work};
 use super::result::{Check, Head, Line, Session, TimedRecord, UnitResult, fits};
-use crate::error::{Damage, Error, Kind, Result, UnitsReason};
+use crate::error::{self, Damage, Error, Kind, Result, UnitsReason};
 use crate::run::RunReader;
 use crate::solver::Method;
 use crate::storage::Dir;
@@ -190,7 +190,7 @@ impl Checking<'_> {
         };
         let (checked, kernel, wrong) = match report {
             Ok(report) => (report.checked, report.kernel, None),
-            Err(error) if error.kind() == Kind::Damage => (0, None, Some(error.to_string())),
+            Err(error) if error.kind() == Kind::Damage => (0, None, Some(error::printable(&error.to_string()))),
             Err(error) => return Err(error),
         };
         part.push(&Line::Session(Session::now(kernel.unwrap_or("none"), rayon::current_num_threads())))?;

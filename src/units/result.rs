@@ -3,13 +3,17 @@
 use super::machine::{self, Spent};
 use super::part::result_name;
 use super::plan::{Plan, Task, Unit, VerifyWork, Work};
-use crate::survey::{Record, contradiction, printable};
+use crate::error;
+use crate::survey::{Record, contradiction, is_program, printable};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::time::SystemTime;
 
 /// Value of the field `format` of a result.
 const FORMAT: &str = "grundy-unit-1";
+
+/// Maximum length of the statement that a value is wrong, in bytes.
+const LONGEST_STATEMENT: usize = 4096;
 
 /// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -184,7 +188,23 @@ impl UnitResult {
         if result.sessions.is_empty() || !result.end.spent.is_valid() {
             return Err("it states no process or no valid times".into());
         }
+        if !result.has_plain_texts() {
+            return Err("a text is not a short line of printable characters".into());
+        }
         Ok(result)
+    }
+
+    /// Whether no text could change a terminal on which a message shows it.
+    fn has_plain_texts(&self) -> bool {
+        let session = |session: &Session| {
+            let Session { program, kernel, machine, host, .. } = session;
+            [program, kernel, machine].into_iter().all(|text| is_program(text)) && (host.is_empty() || is_program(host))
+        };
+        let check = |check: &Check| {
+            let is_plain = |why: &String| error::printable(why) == *why && why.len() <= LONGEST_STATEMENT;
+            check.kernel.as_ref().is_none_or(|kernel| is_program(kernel)) && check.wrong.as_ref().is_none_or(is_plain)
+        };
+        self.sessions.iter().all(session) && self.check.as_ref().is_none_or(check)
     }
 
     /// Whether the unit of a file's name is that of this result: `UNIT.jsonl`, or `UNIT.WORD.jsonl` for another result.
