@@ -16,6 +16,7 @@ use grundy::checkpoint::summary::DiscardSummary;
 use grundy::games::edges::{Direction, Edges, MAX_EDGES, MAX_VERTICES};
 use grundy::games::graph::Graph;
 use grundy::period::{MemorySearch, certificate::Certificate};
+use grundy::publish::{Manifest, compare};
 use grundy::run::{Observer, Options, Run, RunPolicy, RunReader};
 use grundy::solver::Method;
 use grundy::storage::Dir;
@@ -26,6 +27,7 @@ use grundy::table::digest::SEGMENT;
 use grundy::table::{ESCAPES, Extent, HEADER, TableReader, VALUES, npy_header};
 use grundy::theory::definition::Sequence;
 use grundy::theory::rule::Rule;
+use grundy::units;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -38,7 +40,7 @@ mod parser;
 pub(crate) type Property = fn(&[u8]);
 
 /// All properties, with the names of their corpora.
-pub(crate) const ALL: [(&str, Property); 10] = [
+pub(crate) const ALL: [(&str, Property); 12] = [
     ("rule", rule),
     ("number", number),
     ("header", header),
@@ -47,6 +49,8 @@ pub(crate) const ALL: [(&str, Property); 10] = [
     ("edges", edges),
     ("record", record),
     ("plan", plan),
+    ("units", units),
+    ("manifest", manifest),
     ("certificate", certificate),
     ("snapshot", snapshot),
 ];
@@ -382,6 +386,50 @@ pub(crate) fn plan(input: &[u8]) {
     assert!(mine.iter().all(|rule| all.contains(rule) && plan.shard_of(rule) == plan.shard));
     assert_eq!(all.iter().filter(|rule| plan.shard_of(rule) == plan.shard).count(), mine.len());
     assert!(all.iter().all(|rule| plan.shard_of(rule) < plan.shards));
+}
+
+/// Checks that an accepted plan of units survives a round trip through JSON, and that its units divide the work and have
+/// different names. Other input stands for the lines of a result before the last one, which is added with the hash of
+/// the others.
+pub(crate) fn units(input: &[u8]) {
+    let Some(plan) = value_of(units::Plan::parse(input)) else { return result(input) };
+    let again = serde_json::to_vec(&plan).expect("numbers and text are JSON");
+    assert_eq!(units::Plan::parse(&again).as_ref(), Ok(&plan));
+    let whole = match &plan.work {
+        units::Work::Survey(work) if matches!(work.games, Games::Digits(4..)) => return,
+        units::Work::Survey(work) => Plan::new(work.games.clone(), (0, 1), work.to).expect("a plan").all().len() as u64,
+        units::Work::Verify(work) => work.count,
+    };
+    if plan.parts > 1 << 12 {
+        return; // a million units
+    }
+    let units = plan.units();
+    let names: BTreeMap<&str, u64> = units.iter().map(|unit| (unit.name(), unit.size())).collect();
+    assert_eq!((names.len(), names.values().sum::<u64>()), (units.len(), whole));
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    assert!(names.keys().all(|name| name.chars().all(plain)), "{names:?}");
+}
+
+/// Checks that the texts of an accepted result can be printed.
+fn result(lines: &[u8]) {
+    let end = serde_json::json!({ "end": {
+        "lines": lines.iter().filter(|&&byte| byte == b'\n').count(),
+        "spent": { "wall": 1.5, "cpu": 0.5 },
+        "digest": blake3::hash(lines).to_string(),
+    }});
+    let bytes = [lines, end.to_string().as_bytes(), b"\n"].concat();
+    let Some(result) = value_of(units::UnitResult::parse(&bytes)) else { return };
+    let wrong = result.check.and_then(|check| check.wrong).unwrap_or_default();
+    let kernels: String = result.sessions.into_iter().map(|session| session.kernel + &session.host).collect();
+    assert!(!(wrong + &kernels).contains(char::is_control));
+}
+
+/// Checks that an accepted manifest survives a round trip, and agrees with itself.
+pub(crate) fn manifest(input: &[u8]) {
+    let Some(manifest) = value_of(Manifest::parse(input)) else { return };
+    assert_eq!(Manifest::parse(manifest.text().as_bytes()).as_ref(), Ok(&manifest));
+    let found = compare(&manifest, &manifest).expect("the same game");
+    assert_eq!((found.agree, found.differs, found.confirmed), (manifest.count, None, 0));
 }
 
 /// Returns the JSON object `template` with the fields of the object `input`, or `None` if `input` is no JSON object.

@@ -11,7 +11,7 @@ mod remedy;
 mod tests;
 
 pub use damage::{BrokenRecord, Counters, Damage, JournalRest, SummaryDamage};
-pub use reasons::{KeepReason, NoRunReason, SurveyReason};
+pub use reasons::{KeepReason, NoRunReason, SurveyReason, UnitsReason};
 pub use remedy::{Remedy, RollBackTo};
 
 use std::path::PathBuf;
@@ -170,6 +170,14 @@ pub enum Error {
         path: PathBuf,
         /// What the directory contains.
         why: SurveyReason,
+    },
+    /// A directory that does not hold the requested work units, or a unit that it does not have.
+    #[error("{}: {why}", path.display())]
+    Units {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong.
+        why: UnitsReason,
     },
     /// A shape with an invalid character.
     #[error("row {row}, column {column} of the shape: '{}'; a shape has '#' and '.' only", found.escape_default())]
@@ -381,6 +389,7 @@ impl Error {
             | Error::Misere { .. }
             | Error::Rule(_)
             | Error::Position(_)
+            | Error::Units { why: UnitsReason::UnknownUnit { .. }, .. }
             | Error::Shape { .. } => Kind::Usage,
             Error::Damage { .. }
             | Error::Wrong { .. }
@@ -415,6 +424,7 @@ impl Error {
             Error::Search { .. } => Some(Remedy::BoundPositions),
             Error::Kernel { .. } => Some(Remedy::ListKernels),
             Error::Survey { why, .. } => Some(remedy::of_survey(why)),
+            Error::Units { why, .. } => remedy::of_units(why),
             Error::Flipped { .. } => Some(Remedy::TestMemory),
             Error::NoHoles { .. } => Some(Remedy::OtherFileSystem),
             Error::NoRoom { fits: None, keep: None, .. } => None,

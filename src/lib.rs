@@ -27,6 +27,10 @@ pub mod period;
 
 pub mod survey;
 
+pub mod units;
+
+pub mod publish;
+
 pub mod games;
 
 pub mod tune;

@@ -86,6 +86,14 @@ def test_commands_of_the_recipes_do_what_they_say(place):
     assert len(lines_of(place / "table.csv")) == 4
 
 
+def test_commands_about_units_do_what_they_say(place):
+    printed = run_all("CLUSTERS.md", place)
+    assert [out for line, out in printed.items() if "units --missing" in line] == [""]
+    assert len(lines_of(place / "octal2.csv")) == 1 + 128
+    assert "0.07 | 34 | 53" in printed["grundy merge survey"]
+    assert "passed: 0..1000000 of 0..1000000" in " ".join(printed["grundy merge check"].split())
+
+
 def shortened(line):
     """Returns a line of a reference page with less work; None if it needs another program."""
     line = line.split("  #")[0].strip()

@@ -74,7 +74,7 @@ pub(super) fn of_run(error: Error, dir: &Path) -> anyhow::Error {
 
 /// Returns the advice for a remedy; `None` for a remedy of a later library that this command line does not know.
 fn advice(remedy: &Remedy) -> Option<String> {
-    in_the_request(remedy).or_else(|| in_a_run(remedy)).or_else(|| in_a_survey(remedy))
+    in_the_request(remedy).or_else(|| in_a_run(remedy)).or_else(|| in_a_survey(remedy)).or_else(|| of_units(remedy))
 }
 
 /// Returns the advice for remedies that change the request or its surroundings.
@@ -172,6 +172,23 @@ fn in_a_survey(remedy: &Remedy) -> Option<String> {
         Remedy::RaiseTo { to } => format!("use --to {to} or more, or another directory"),
         _ => return None,
     })
+}
+
+/// Returns the advice for remedies of work units.
+fn of_units(remedy: &Remedy) -> Option<String> {
+    let text = match remedy {
+        Remedy::WriteUnitsPlan => {
+            "write the plan first, with 'grundy units survey … --in DIR' or 'grundy units verify … --in DIR'"
+        }
+        Remedy::ListUnits => "'grundy units --missing DIR' lists the units that are left",
+        Remedy::NameRun => "name the directory of the run with --run",
+        Remedy::VerifyWithoutUnits => "'grundy verify' checks the other values",
+        Remedy::RemoveResult => "if it was one, remove it and do the unit again ('grundy unit'), else move it away",
+        Remedy::RemoveUnitsPlan => "remove it and repeat the command 'grundy units … --in DIR'",
+        Remedy::DoUnitAgain => "do the unit again in a new directory ('grundy unit'), and remove the wrong result",
+        _ => return None,
+    };
+    Some(text.to_owned())
 }
 
 /// Returns what a rollback to this state does; `None` for a state of a later library.

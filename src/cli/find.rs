@@ -135,7 +135,7 @@ fn usual(rule: &Rule) -> u64 {
 pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
     let output = args.output.as_deref().map_or_else(|| Ok(Output::stdout()), Output::to)?;
     args.wanted.values()?;
-    super::start_threads()?;
+    super::start_threads(0)?;
     match Source::find(&args.source)? {
         Source::Directory(dir) => {
             output.refuse_files_of(&dir)?;

@@ -28,6 +28,7 @@ mod parquet_file;
 mod period;
 mod play;
 mod progress;
+mod publish;
 mod rectangle;
 mod run;
 mod selftest;
@@ -38,6 +39,7 @@ mod status;
 mod survey;
 mod temporary;
 mod tune;
+mod units;
 mod values;
 mod verify;
 mod version;
@@ -95,8 +97,16 @@ enum Command {
     Period(period::Args),
     /// Find the periods of many games: one record per game, and a table.
     Survey(survey::SurveyArgs),
-    /// Combine the records of several surveys into one table.
+    /// Combine the records of several surveys into one table, or the results of units.
     Merge(survey::MergeArgs),
+    /// Divide a survey or a verification into work units, or list those that are left.
+    Units(units::UnitsArgs),
+    /// Do one work unit.
+    Unit(units::UnitArgs),
+    /// Write a directory that others can cite and check: manifest, digests, tables, metadata.
+    Publish(publish::PublishArgs),
+    /// Compare two runs or manifests: where they agree, and the first segment in which they differ.
+    Compare(publish::CompareArgs),
     /// Print the nim-value of a position of heaps, and every winning move.
     Play(play::Args),
     /// Print nim-values of Schrage's game: break a bar into two unequal bars, in any number of dimensions.
@@ -184,14 +194,15 @@ impl Compute {
     }
 }
 
-/// Starts the global thread pool, one thread per core, which library functions without a thread count use. Without this
-/// call the pool would start at its first use, and panic where a limit on memory or processes prevents it.
+/// Starts the global thread pool, with this number of threads (0: one per core), which library functions without a
+/// thread count use. Without this call the pool would start at its first use, and panic where a limit on memory or
+/// processes prevents it.
 ///
 /// # Errors
 /// When the threads cannot be started.
-fn start_threads() -> anyhow::Result<()> {
+fn start_threads(threads: usize) -> anyhow::Result<()> {
     use std::error::Error as _;
-    match rayon::ThreadPoolBuilder::new().build_global() {
+    match rayon::ThreadPoolBuilder::new().num_threads(threads).build_global() {
         // An error without a source means that the pool exists already.
         Err(error) if error.source().is_some() => {
             Err(anyhow::anyhow!("starting threads: {error}; raise the limit on memory or processes ('ulimit -a')"))
@@ -284,6 +295,10 @@ fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Period(args) => return period::period(&args, quiet),
         Command::Survey(args) => return survey::survey(&args, quiet),
         Command::Merge(args) => return survey::merge(&args),
+        Command::Unit(args) => return units::unit(&args, quiet),
+        Command::Compare(args) => return publish::compare_two(&args),
+        Command::Units(args) => units::units(&args),
+        Command::Publish(args) => publish::publish_run(&args, quiet),
         Command::Selftest(args) => return selftest::selftest(&args, quiet),
         Command::Status(args) => status::status(&args),
         Command::Values(args) => values::values(&args, quiet),

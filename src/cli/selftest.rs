@@ -17,7 +17,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn selftest(args: &Args, quiet: bool) -> Result<ExitCode> {
-    super::start_threads()?;
+    super::start_threads(0)?;
     let mut checks = Vec::new();
     let mut printed = Ok(());
     let meter = Meter::new(quiet);

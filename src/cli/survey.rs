@@ -15,6 +15,7 @@ use grundy::error::Kind;
 use grundy::period::Status;
 use grundy::survey::{self, Failure, Games, Means, Missing, Outcome, Plan, Record};
 use grundy::theory::rule::Rule;
+use grundy::units;
 use indicatif::HumanCount;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const MAX_LIST_BYTES: u64 = 64 << 20;
 
 /// Maximum number of lines of missing results that `merge` prints.
-const MAX_LISTED: usize = 20;
+pub(super) const MAX_LISTED: usize = 20;
 
 /// Arguments of `grundy survey`.
 #[derive(Debug, clap::Args)]
@@ -73,13 +74,19 @@ pub(crate) struct SurveyArgs {
 
 /// Arguments of `grundy merge`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: grundy merge shard0 shard1 --format csv -o table.csv\n\n\
+#[command(after_help = "Example: grundy merge shard0 shard1 --format csv -o table.csv\n         \
+                        grundy merge check --json\n\n\
                         Of two records of one game, merge takes the proved one, else the one with more values; it \
                         refuses records that contradict each other with exit status 3. The plans in the directories \
                         list the expected games. If results are missing, merge lists them on stderr, writes no \
-                        table, and exits with status 4.")]
+                        table, and exits with status 4.\n\n\
+                        The results of units ('grundy units') are combined in the same way: those of a survey into \
+                        the table of the whole survey, those of a verification into one verdict, with exit status 3 \
+                        if a check failed. Two results of one unit that contradict each other are an error.\n\n\
+                        JSON keys of a verdict: game digest count level verdict ranges checked units expected wrong \
+                        kernels programs machines spent; 'verdict' is passed, failed or incomplete")]
 pub(crate) struct MergeArgs {
-    /// Survey directories.
+    /// Survey directories, or directories of units that have the same plan.
     #[arg(required = true, value_name = "DIR")]
     dirs: Vec<PathBuf>,
     /// Format of the table.
@@ -97,7 +104,7 @@ pub(crate) struct MergeArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+pub(super) enum Format {
     /// A Markdown table.
     Markdown,
     /// Comma-separated, with a header line.
@@ -107,7 +114,7 @@ enum Format {
 }
 
 impl Format {
-    fn text<'a>(self, records: impl Iterator<Item = &'a Record>) -> Result<String> {
+    pub(super) fn text<'a>(self, records: impl Iterator<Item = &'a Record>) -> Result<String> {
         Ok(match self {
             Format::Markdown => survey::markdown(records),
             Format::Csv => survey::csv(records),
@@ -129,7 +136,7 @@ fn shard(text: &str) -> Result<(u64, u64), String> {
 }
 
 /// Reads the games of a file, one per line: their canonical names without repetitions.
-fn games_of(path: &Path) -> Result<Vec<String>> {
+pub(super) fn games_of(path: &Path) -> Result<Vec<String>> {
     let text = read_text(path, MAX_LIST_BYTES)?;
     let path = called(path);
     let (mut games, mut seen) = (Vec::new(), BTreeSet::new());
@@ -245,6 +252,10 @@ fn warn_of_limited<'a>(records: impl Iterator<Item = &'a Record>) {
 
 pub(crate) fn merge(args: &MergeArgs) -> Result<ExitCode> {
     let dirs: Vec<&Path> = args.dirs.iter().map(PathBuf::as_path).collect();
+    let format = if args.json { Format::Jsonl } else { args.format };
+    if dirs.iter().any(|dir| units::Plan::exists(dir)) {
+        return super::units::merge(&dirs, format, args.partial, args.output.as_deref());
+    }
     let collection = survey::collect(&dirs)?;
     for dir in &collection.unplanned {
         let dir = dir.display();
@@ -259,7 +270,7 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<ExitCode> {
             return Ok(ExitCode::from(super::INCOMPLETE));
         }
     }
-    let text = if args.json { Format::Jsonl } else { args.format }.text(collection.records.values())?;
+    let text = format.text(collection.records.values())?;
     match &args.output {
         Some(path) => super::output::whole_file(path, |out| Ok(out.write_all(text.as_bytes())?)),
         None => super::output::print(|out| Ok(out.write_all(text.as_bytes())?)),

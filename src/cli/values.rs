@@ -96,7 +96,7 @@ pub(super) fn open(dir: &Path, verify: bool, quiet: bool) -> Result<RunReader> {
     if !verify {
         return Ok(RunReader::open(dir)?);
     }
-    super::start_threads()?;
+    super::start_threads(0)?;
     let meter = Meter::new(quiet);
     let verified = grundy::verify::verified(dir, |done, all| {
         meter.phase("verifying", done, all);
@@ -125,7 +125,7 @@ pub(super) fn computed_with_space(rule: &Rule, count: u64, quiet: bool) -> Resul
     let meter = Meter::new(quiet);
     let length = usize::try_from(count).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * count })?;
     let method = KernelChoice::Auto.method()?;
-    super::start_threads()?;
+    super::start_threads(0)?;
     meter.introduce(format!(
         "computing {} values in memory ({})",
         HumanCount(count),

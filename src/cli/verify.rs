@@ -103,7 +103,7 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
         return certificate(&args.dir, args.json, quiet);
     }
     super::source::run_or_certificate(&args.dir)?;
-    super::start_threads()?;
+    super::start_threads(0)?;
     let level = args.level.unwrap_or(Level::Digest);
     let seed = args.seed.unwrap_or(1);
     let meter = Meter::new(quiet);

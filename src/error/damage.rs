@@ -224,6 +224,32 @@ pub enum Damage {
         /// What is wrong with it.
         why: String,
     },
+    /// The file of a plan of work units is not a plan.
+    #[error("this is not a plan of units: {why}")]
+    NotAUnitsPlan {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A file with the name of a unit's result is not a result.
+    #[error("this is not the result of a unit: {why}")]
+    NotAResult {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A published file, or a note about one, is not what it should be.
+    #[error("{why}")]
+    NotPublished {
+        /// What is wrong.
+        why: String,
+    },
+    /// Two results of a unit contradict each other.
+    #[error("it contradicts {}, another result of the same unit: {why}", other.display())]
+    ResultsContradict {
+        /// The file of the other result.
+        other: PathBuf,
+        /// The statements that contradict each other.
+        why: String,
+    },
 }
 
 /// What an escape contradicts.

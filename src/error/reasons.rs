@@ -1,4 +1,4 @@
-//! Why a run or a survey was refused.
+//! Why a run, a survey or a directory of work units was refused.
 
 /// Why a run needs more of its last values than it keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -110,5 +110,68 @@ pub enum SurveyReason {
         found: u64,
         /// The requested number of values.
         expected: u64,
+    },
+}
+
+/// Why a work unit, or its directory, is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnitsReason {
+    /// The directory has no plan, and the name of the unit does not tell the plan.
+    #[error("no units here ({plan} is missing)")]
+    NoPlan {
+        /// The name of the file of a plan.
+        plan: &'static str,
+    },
+    /// The directory has files that no unit writes.
+    #[error("the directory has other files ('{name}')")]
+    Occupied {
+        /// The first of these files, with characters escaped.
+        name: String,
+    },
+    /// The directory has the plan of other units.
+    #[error("this directory belongs to {found}, not to {expected}")]
+    OtherPlan {
+        /// The plan of the directory.
+        found: String,
+        /// The requested plan.
+        expected: String,
+    },
+    /// The plan of the directory has no unit of this name.
+    #[error("the plan has no unit '{name}'")]
+    UnknownUnit {
+        /// The name, with characters escaped.
+        name: String,
+    },
+    /// The directory of the run is not that of the run in the plan.
+    #[error("the run in this directory does not have the digest {digest} after {count} values, which the plan names")]
+    OtherRun {
+        /// The digest that the plan names.
+        digest: String,
+        /// Number of values of the plan.
+        count: u64,
+    },
+    /// The run has discarded values, which no unit could check.
+    #[error("units check all values of a run, and this run has freed {}..{}", hole.0, hole.1)]
+    Discarded {
+        /// The half-open range of discarded values.
+        hole: (u64, u64),
+    },
+    /// The path of the run is not text, and a plan cannot name it.
+    #[error("the path is not UTF-8, and a plan cannot name it")]
+    NotText,
+    /// The list of games does not fit a plan.
+    #[error("the names of the games take more than {most} bytes")]
+    PlanTooLong {
+        /// Maximum length of a plan, in bytes.
+        most: u64,
+    },
+    /// The number of parts is out of range.
+    #[error("{parts} parts; a plan has 1 to {most}")]
+    Parts {
+        /// The requested number.
+        parts: u64,
+        /// Maximum number of parts.
+        most: u64,
     },
 }

@@ -1,7 +1,7 @@
 //! What a user can do about an error.
 
 use super::Damage;
-use super::reasons::{KeepReason, NoRunReason, SurveyReason};
+use super::reasons::{KeepReason, NoRunReason, SurveyReason, UnitsReason};
 use std::path::{Path, PathBuf};
 
 /// What to do about an error, as data. A program words it for its own users; the command line names its options.
@@ -134,6 +134,20 @@ pub enum Remedy {
         /// The shard and its survey.
         shard: String,
     },
+    /// Write the plan of the units into the directory first.
+    WriteUnitsPlan,
+    /// List the names of the units.
+    ListUnits,
+    /// Name the directory of the run.
+    NameRun,
+    /// Check the retained values of the run without units.
+    VerifyWithoutUnits,
+    /// Remove the file and do the unit again.
+    RemoveResult,
+    /// Remove the plan and write it again.
+    RemoveUnitsPlan,
+    /// Do the unit again in a new directory, and remove the wrong result.
+    DoUnitAgain,
     /// Examine at least this many values of a game, or choose another directory.
     RaiseTo {
         /// Number of values that the survey examines.
@@ -186,6 +200,9 @@ pub(super) fn of_damage(path: &Path, damage: &Damage) -> Option<Remedy> {
         Damage::RecordsContradict { .. } | Damage::NewRecordContradicts { .. } => Some(Remedy::ExamineAgain),
         Damage::NotSavedValues { .. } => Some(Remedy::RemoveValues),
         Damage::NotAPlan { .. } => Some(Remedy::RemovePlan),
+        Damage::NotAUnitsPlan { .. } => Some(Remedy::RemoveUnitsPlan),
+        Damage::NotAResult { .. } => Some(Remedy::RemoveResult),
+        Damage::ResultsContradict { .. } => Some(Remedy::DoUnitAgain),
         _ => None,
     }
 }
@@ -209,6 +226,19 @@ pub(super) fn of_survey(why: &SurveyReason) -> Remedy {
         SurveyReason::PlanTooLong { .. } => Remedy::DivideList,
         SurveyReason::OtherSurvey { expected, .. } => Remedy::DirectoryForShard { shard: expected.clone() },
         SurveyReason::MoreValues { found, .. } => Remedy::RaiseTo { to: *found },
+    }
+}
+
+/// The remedy of [`super::Error::Units`].
+pub(super) fn of_units(why: &UnitsReason) -> Option<Remedy> {
+    match why {
+        UnitsReason::NoPlan { .. } => Some(Remedy::WriteUnitsPlan),
+        UnitsReason::Occupied { .. } | UnitsReason::OtherPlan { .. } => Some(Remedy::EmptyDirectory),
+        UnitsReason::UnknownUnit { .. } => Some(Remedy::ListUnits),
+        UnitsReason::OtherRun { .. } => Some(Remedy::NameRun),
+        UnitsReason::Discarded { .. } => Some(Remedy::VerifyWithoutUnits),
+        UnitsReason::PlanTooLong { .. } => Some(Remedy::DivideList),
+        UnitsReason::NotText | UnitsReason::Parts { .. } => None,
     }
 }
 

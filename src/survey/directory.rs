@@ -2,10 +2,12 @@
 
 use super::contradiction;
 use super::plan::{self, Collection, Plan};
-use super::record::{Order, Record, further, order, printable};
+use super::record::{EXTENSION, Order, Record, file_name, further, order, printable};
+use super::surveyor::Records;
 use crate::error::{Damage, Error, Result, SurveyReason};
 use crate::period::Status;
 use crate::storage::{Dir, File, Mode};
+use crate::theory::rule::Rule;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -17,6 +19,35 @@ const MAX_RECORD_BYTES: u64 = 64 << 10;
 
 /// Maximum number of records that [`read`] reads in one call.
 const MAX_RECORDS: usize = 1 << 20;
+
+/// The records of a survey directory, one file per game.
+pub(super) struct RecordFiles<'a> {
+    pub(super) dir: &'a Dir,
+    /// The records that exist.
+    pub(super) there: &'a BTreeMap<Order, Record>,
+}
+
+impl Records for RecordFiles<'_> {
+    /// A record that exists stays if it has more values, or a proof: it may have gone beyond `to` because a period was
+    /// near. It also stays if the new one contradicts it.
+    fn write(&self, rule: &Rule, record: Record) -> Result<Option<Error>> {
+        let name = file_name(rule, EXTENSION);
+        let before = self.there.get(&order(rule.name()));
+        if let Some(why) = before.and_then(|before| contradiction(before, &record)) {
+            let path = self.dir.join(&name);
+            return Ok(Some(Error::Damage { path, offset: 0, damage: Damage::NewRecordContradicts { why } }));
+        }
+        let record = match before {
+            Some(before) if !further(&record, before) => {
+                Record { to: record.to, time_limit: record.time_limit, ..before.clone() }
+            }
+            _ => record,
+        };
+        let text = serde_json::to_string_pretty(&record).expect("numbers and text are JSON") + "\n";
+        self.dir.write_whole(&name, text.as_bytes()).map_err(Error::io("writing", self.dir.join(&name)))?;
+        Ok(None)
+    }
+}
 
 /// Creates or opens the directory of a survey, locks it, and writes the plan that is valid from now on.
 pub(super) fn open(plan: Plan, dir: &Path) -> Result<(Dir, File, Plan)> {

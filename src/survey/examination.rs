@@ -11,6 +11,10 @@ use crate::table::digest::DigestChain;
 use crate::theory::rule::Rule;
 use std::time::{Duration, Instant};
 
+/// Maximum number of values of a game with an observed period, as a multiple of the number of values of each game: it is
+/// computed that far if this could prove the period.
+pub(crate) const PROOF_FACTOR: u64 = 4;
+
 /// How far the games of a survey are examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
@@ -124,7 +128,7 @@ impl Examination {
             _ => to,
         };
         let needed = self.search.finding().and_then(|found| found.needed(&self.rule));
-        let limit = usual.max(needed.filter(|&needed| needed <= to.saturating_mul(4)).unwrap_or(0));
+        let limit = usual.max(needed.filter(|&needed| needed <= to.saturating_mul(PROOF_FACTOR)).unwrap_or(0));
         limit.min(self.limited_to.unwrap_or(u64::MAX))
     }
 

@@ -58,6 +58,7 @@ mod directory;
 mod examination;
 mod families;
 mod pace;
+mod part;
 pub mod plan;
 mod record;
 mod saved;
@@ -73,9 +74,11 @@ pub use table::{csv, markdown};
 use crate::error::{Error, Result};
 use crate::solver::Method;
 use crate::theory::rule::Rule;
-use directory::open;
+use directory::{RecordFiles, open};
+pub(crate) use examination::PROOF_FACTOR;
 use examination::{Examination, Extent, Progress};
-use record::order;
+pub(crate) use part::{Part, divide, examine_part};
+pub(crate) use record::{is_program, order, printable};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -192,7 +195,7 @@ pub fn survey(
     let surveyor = Surveyor {
         dir: &dir,
         extent: plan.extent(),
-        there: &there,
+        records: &RecordFiles { dir: &dir, there: &there },
         means,
         stop,
         progress: &|completed| progress(found + completed),

@@ -64,15 +64,23 @@ impl Record {
     /// A sentence that states what is wrong, when the bytes are not a record or the record contradicts itself.
     pub fn parse(name: &str, bytes: &[u8]) -> std::result::Result<Record, String> {
         let record: Record = serde_json::from_slice(bytes).map_err(|e| printable(&e.to_string()))?;
-        let rule = record
-            .game
-            .parse::<Rule>()
-            .ok()
-            .filter(|rule| rule.name() == record.game && file_name(rule, EXTENSION) == name);
-        let Some(rule) = rule.filter(|_| record.format == FORMAT) else {
+        let rule = record.rule().filter(|rule| file_name(rule, EXTENSION) == name);
+        let Some(rule) = rule else {
             return Err("it is not the record of the game that the file is named after".into());
         };
         record.check(&rule).map(|()| record)
+    }
+
+    /// Checks a record that stands in a file of several; the error is a sentence that states what is wrong.
+    pub(crate) fn is_sound(&self) -> std::result::Result<(), String> {
+        let rule = self.rule().ok_or("it is not the record of a game under its canonical name")?;
+        self.check(&rule)
+    }
+
+    /// The game, if the record has the format of this program and names the game by its canonical name.
+    fn rule(&self) -> Option<Rule> {
+        let rule = self.game.parse::<Rule>().ok()?;
+        (rule.name() == self.game && self.format == FORMAT).then_some(rule)
     }
 
     /// Checks that the fields fit each other and the game.
@@ -140,13 +148,13 @@ impl Record {
 }
 
 /// Whether a text is a valid value of the field `program`.
-pub(super) fn is_program(text: &str) -> bool {
+pub(crate) fn is_program(text: &str) -> bool {
     const LONGEST: usize = 256;
     (1..=LONGEST).contains(&text.len()) && text.bytes().all(|c| c == b' ' || c.is_ascii_graphic())
 }
 
 /// Prepares a text from a file for a message: escapes control characters, and truncates it to 200 characters.
-pub(super) fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     const LONGEST: usize = 200;
     let escaped = |c: char| if matches!(c, '\'' | '"' | '\\') { c.to_string() } else { c.escape_debug().to_string() };
     let short: String = text.chars().take(LONGEST).map(escaped).collect();
@@ -191,7 +199,7 @@ pub(super) fn file_name(rule: &Rule, extension: &str) -> String {
 /// last.
 pub type Order = (bool, String);
 
-pub(super) fn order(game: &str) -> Order {
+pub(crate) fn order(game: &str) -> Order {
     (!game.contains('.'), game.to_owned())
 }
 

@@ -1,15 +1,13 @@
 //! The order in which a survey examines its games, and the parallel work.
 
-use super::contradiction;
 use super::examination::{Examination, Extent, Progress};
 use super::families::{Member, families};
-use super::record::{EXTENSION, Order, Record, file_name, further, order};
+use super::record::Record;
 use super::saved::{self, Saved};
 use super::{Failure, Means};
-use crate::error::{Damage, Error, Result};
+use crate::error::{Error, Result};
 use crate::storage::Dir;
 use crate::theory::rule::Rule;
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -31,12 +29,18 @@ struct Unfinished {
     examination: Examination,
 }
 
+/// Where a survey writes its records.
+pub(super) trait Records: Sync {
+    /// Writes the record of a game. Returns the reason if the record cannot be true, in which case it is not written.
+    fn write(&self, rule: &Rule, record: Record) -> Result<Option<Error>>;
+}
+
 /// What the workers of a survey share.
 pub(super) struct Surveyor<'a, P> {
+    /// The directory of saved values.
     pub(super) dir: &'a Dir,
     pub(super) extent: Extent,
-    /// The records that exist.
-    pub(super) there: &'a BTreeMap<Order, Record>,
+    pub(super) records: &'a dyn Records,
     pub(super) means: Means,
     pub(super) stop: &'a AtomicBool,
     /// Receives the number of records written.
@@ -150,26 +154,12 @@ impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
         lock(&self.failed).push(Failure { games, error });
     }
 
-    /// Writes the record of a game. A record that exists stays if it has more values, or a proof: it may have gone
-    /// beyond `to` because a period was near. It also stays if the new one contradicts it, which is noted as a failure.
+    /// Writes the record of a game, or notes why it cannot be true.
     fn write(&self, rule: &Rule, record: Record) -> Result<()> {
-        let name = file_name(rule, EXTENSION);
-        let before = self.there.get(&order(rule.name()));
-        if let Some(why) = before.and_then(|before| contradiction(before, &record)) {
-            let other = self.dir.join(&name);
-            let error = Error::Damage { path: other, offset: 0, damage: Damage::NewRecordContradicts { why } };
-            self.note_failure(&[Member::new(rule.clone())], error);
-            return Ok(());
+        match self.records.write(rule, record)? {
+            Some(error) => self.note_failure(&[Member::new(rule.clone())], error),
+            None => (self.progress)(self.completed.fetch_add(1, Ordering::Relaxed) + 1),
         }
-        let record = match before {
-            Some(before) if !further(&record, before) => {
-                Record { to: record.to, time_limit: record.time_limit, ..before.clone() }
-            }
-            _ => record,
-        };
-        let text = serde_json::to_string_pretty(&record).expect("numbers and text are JSON") + "\n";
-        self.dir.write_whole(&name, text.as_bytes()).map_err(Error::io("writing", self.dir.join(&name)))?;
-        (self.progress)(self.completed.fetch_add(1, Ordering::Relaxed) + 1);
         Ok(())
     }
 

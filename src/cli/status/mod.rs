@@ -30,7 +30,8 @@ use std::time::{Duration, Instant, SystemTime};
                         grundy status runs/grundy --watch 10\n         \
                         grundy status runs/grundy --json\n\n\
                         JSON keys: dir game count width mask position rares last_rare max_value max_at escapes digest \
-                        checks errors suspect strategy time seconds kept excluded state running rate last_commit. \
+                        checks errors suspect strategy time seconds kept excluded state running rate last_commit \
+                        confirmed. \
                         'rares' is the number of rare positions, 'last_rare' the last of them; 'suspect' is the n \
                         whose value failed a check and has not been recomputed, else null; 'strategy' is how the \
                         next values are computed, and why; 'time' is when the last record was written (UTC); \
@@ -43,7 +44,8 @@ use std::time::{Duration, Instant, SystemTime};
                         write the run that is not visible here. 'running' is null, or has 'pid', 'since' (start of the process), 'to' (the N of --to) and 'end' (when it \
                         is expected to reach N); each but 'pid' may be null. 'rate' is values per second over the \
                         last five minutes of computing, 'last_commit' when the last values were committed; null if \
-                        unknown.\n\n\
+                        unknown. 'confirmed' is the number of first values that another kernel on another machine \
+                        computed with equal digests, as 'grundy compare --record' noted.\n\n\
                         Exit status 3 if a file of the run is missing or shorter than the journal says; 'grundy \
                         verify' checks every byte. Ctrl-C ends --watch with exit status 0.")]
 pub(crate) struct Args {
@@ -176,6 +178,8 @@ struct Examined {
     pace: Option<Pace>,
     /// The last record of values among the last records.
     last_commit: Option<Record>,
+    /// Number of first values that another kernel on another machine computed with equal digests.
+    confirmed: u64,
     /// The periods that zeros rule out; `None` if they were not searched or the values cannot be read.
     excluded: Option<Excluded>,
     /// Why the files cannot be opened, in particular what they lack against the journal.
@@ -215,7 +219,10 @@ impl Examined {
         let mut records = journal::last_records(dir, contents.records, pace::RECORDS).unwrap_or_default();
         let pace = pace::pace(&records);
         records.retain(|record| record.event == Event::Commit);
-        Ok(Examined { contents, state, pace, last_commit: records.pop(), excluded, damage, now: SystemTime::now() })
+        let noted = grundy::publish::confirmations(dir, &contents.points)?;
+        let confirmed = noted.iter().map(|noted| noted.values).max().unwrap_or(0);
+        let (last_commit, now) = (records.pop(), SystemTime::now());
+        Ok(Examined { contents, state, pace, last_commit, confirmed, excluded, damage, now })
     }
 
     /// When the running process is expected to have computed its N values.

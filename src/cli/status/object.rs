@@ -33,6 +33,8 @@ pub(super) struct Object<'a> {
     running: Option<RunningProcess>,
     rate: Option<u64>,
     last_commit: Option<&'a str>,
+    /// Number of first values that another kernel on another machine computed with equal digests.
+    confirmed: u64,
 }
 
 /// The object `excluded` of `status --json`.
@@ -102,6 +104,7 @@ impl<'a> Object<'a> {
             running,
             rate: run.pace.map(|pace| pace.rate),
             last_commit: run.last_commit.as_ref().map(|record| record.time.as_str()),
+            confirmed: run.confirmed,
         }
     }
 }

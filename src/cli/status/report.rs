@@ -39,6 +39,7 @@ impl fmt::Display for Report<'_> {
             ("proved", checks(record, PROVED)),
             ("rechecked", checks(record, RECHECKED)),
             ("failed checks", failed_checks(record)),
+            ("confirmed", confirmed(run)),
             ("written by", format!("{}, kernel {}", record.program.escape_default(), record.kernel.escape_default())),
         ];
         for (name, value) in lines {
@@ -48,6 +49,14 @@ impl fmt::Display for Report<'_> {
             f.write_str(&paragraph("note", "the last record is incomplete; the next run removes it"))?;
         }
         Ok(())
+    }
+}
+
+/// How far another computation gave the same digests.
+fn confirmed(run: &Examined) -> String {
+    match run.confirmed {
+        0 => "no: no other computation is noted here ('grundy compare --record')".to_owned(),
+        values => format!("{}, by another kernel on another machine", counted(values, "values")),
     }
 }
 

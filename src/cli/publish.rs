@@ -1,0 +1,333 @@
+//! `grundy publish` and `grundy compare`: a directory that others can cite and check, and where two runs agree.
+
+use super::layout::{counted, fitted};
+use super::progress::{Meter, note};
+use super::{complain, output};
+use anyhow::{Context, Result, anyhow, bail};
+use grundy::Error;
+use grundy::find::{Question, Row, rows};
+use grundy::publish::{self, Comparison, FileEntry, Manifest, Publication, compare, sha256};
+use grundy::run::RunReader;
+use grundy::solver::SparseSpace;
+use grundy::theory::definition::Sequence;
+use indicatif::HumanCount;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::SystemTime;
+
+/// File name of a manifest.
+const MANIFEST: &str = "manifest.json";
+
+/// File name of the metadata.
+const METADATA: &str = "ro-crate-metadata.json";
+
+/// Maximum number of values in the b-file.
+const BFILE: u64 = 10_001;
+
+/// Maximum length of a manifest or a verdict, in bytes.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// Kinds of pictures, as `python3 -m grundy plot` names them.
+const PICTURES: [&str; 3] = ["density", "records", "histogram"];
+
+/// Arguments of `grundy publish`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: grundy publish runs/grundy -o grundy-1e9 --author 'Ada Example'\n         \
+                        grundy merge check --json -o check.json\n         \
+                        grundy publish runs/grundy -o grundy-1e9 --verified check.json --other there/manifest.json\n\n\
+                        Verifies the table against the journal, then writes manifest.json (game, count, digest after \
+                        each segment of 2^24 values, program, kernel, machine, checks, SHA-256 of the other files), \
+                        ro-crate-metadata.json (RO-Crate 1.1), README.md, bfile.txt (the first 10,001 values), \
+                        records.csv, rares.csv, histogram.csv and segments.csv, and pictures if the Python package is \
+                        installed. A table of values that the run has freed is left out.\n\n\
+                        A run is confirmed as far as another computation, by another kernel on another machine, has \
+                        equal digests.")]
+pub(crate) struct PublishArgs {
+    /// Run directory.
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+    /// Directory to write; it must be new or empty.
+    #[arg(short, value_name = "DIR")]
+    output: PathBuf,
+    /// Class of the machine that computed the run [default: that of this machine, see 'grundy cpu'].
+    #[arg(long, value_name = "TEXT")]
+    machine: Option<String>,
+    /// Verdict of a check of this run, as 'grundy merge --json' writes it; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    verified: Vec<PathBuf>,
+    /// Manifest or published directory of another computation; may be given several times.
+    #[arg(long, value_name = "MANIFEST")]
+    other: Vec<PathBuf>,
+    /// Name of an author; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    author: Vec<String>,
+    /// Address of the licence of the published data.
+    #[arg(long, value_name = "URL", default_value = "https://creativecommons.org/publicdomain/zero/1.0/")]
+    licence: String,
+}
+
+/// Arguments of `grundy compare`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: grundy compare runs/grundy there/manifest.json\n\n\
+                        Compares the digests that both state: those at segment boundaries (every 2^24 values), those at \
+                        the ends, and of two runs those of all commits. Of a published directory, the SHA-256 of its \
+                        files are checked first. Of a run directory, nothing but the journal is read. Exit status 3 if \
+                        digests differ.\n\n\
+                        JSON keys: game counts agree differs kernels machines confirmed; 'differs' is null, or has \
+                        the keys segment from to; 'confirmed' is the number of first values that different kernels on \
+                        different machines computed with equal digests.")]
+pub(crate) struct CompareArgs {
+    /// Run directory, published directory, or manifest.
+    #[arg(value_name = "A")]
+    one: PathBuf,
+    /// Run directory, published directory, or manifest to compare it with.
+    #[arg(value_name = "B")]
+    other: PathBuf,
+    /// Class of the machine that computed the runs among A and B [default: that of this machine].
+    #[arg(long, value_name = "TEXT")]
+    machine: Option<String>,
+    /// Note in the run directory A what B confirms, for 'status' and 'publish'.
+    #[arg(long)]
+    record: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Reads the manifest of a published directory or a file, or makes that of a run.
+fn manifest_of(path: &Path, machine: &str) -> Result<Manifest> {
+    if path.is_dir() && !path.join(MANIFEST).exists() {
+        return Ok(Manifest::of(&RunReader::open(super::source::run_directory(path)?)?, Some(machine)));
+    }
+    let file = if path.is_dir() { path.join(MANIFEST) } else { path.to_owned() };
+    let text = super::input::read_text(&file, MAX_BYTES)?;
+    let manifest = Manifest::parse(text.as_bytes()).map_err(|why| damage(&file, &format!("not a manifest: {why}")))?;
+    if path.is_dir() {
+        for entry in &manifest.files {
+            let file = path.join(&entry.name);
+            if entry.name.contains('/') || FileEntry::of(path, &entry.name)? != *entry {
+                return Err(damage(&file, "not the file that the manifest describes"));
+            }
+        }
+    }
+    Ok(manifest)
+}
+
+/// Compares two manifests, each with its path.
+fn compared((path, one): (&Path, &Manifest), (there, other): (&Path, &Manifest)) -> Result<Comparison> {
+    compare(one, other).ok_or_else(|| {
+        let (path, there) = (path.display(), there.display());
+        anyhow!("{path} is of the game {}, {there} of {}; compare computations of the same game", one.game, other.game)
+    })
+}
+
+/// The error of a file that does not hold what it should.
+fn damage(path: &Path, why: &str) -> anyhow::Error {
+    let damage = grundy::error::Damage::NotPublished { why: why.into() };
+    Error::Damage { path: path.into(), offset: 0, damage }.into()
+}
+
+pub(crate) fn compare_two(args: &CompareArgs) -> Result<ExitCode> {
+    let machine = args.machine.clone().unwrap_or_else(publish::machine);
+    let [one, other] = [&args.one, &args.other].map(|path| manifest_of(path, &machine));
+    let (one, other) = (one?, other?);
+    let comparison = compared((&args.one, &one), (&args.other, &other))?;
+    if args.record {
+        let confirmation = comparison.confirmation(&other).ok_or_else(|| {
+            anyhow!(
+                "{} does not confirm {}: it takes another kernel, another machine and equal digests",
+                args.other.display(),
+                args.one.display()
+            )
+        })?;
+        publish::record(super::source::run_directory(&args.one)?, confirmation)?;
+    }
+    output::print(|out| {
+        if args.json {
+            return output::object(out, &comparison);
+        }
+        let [a, b] = comparison.counts.map(HumanCount);
+        let agree = counted(comparison.agree, "values");
+        let mut text = format!("{}: {a} and {b} values; the first {agree} have equal digests", comparison.game);
+        if let Some(differs) = comparison.differs {
+            let (from, to, segment) = (differs.from, differs.to, differs.segment);
+            text += &format!("; they differ in {from}..{to}, in segment {segment}");
+        }
+        let machines = comparison.machines.clone().map(|machine| machine.unwrap_or_else(|| "unknown machine".into()));
+        let [[k, l], [m, n]] = [comparison.kernels.clone(), machines];
+        text += &format!("; kernels {k} and {l}, machines {m} and {n}: ");
+        text += &match comparison.confirmed {
+            0 => "not confirmed".to_owned(),
+            values => format!("{} confirmed", counted(values, "values")),
+        };
+        Ok(out.write_all(fitted(&(text + "\n")).as_bytes())?)
+    })?;
+    Ok(ExitCode::from(if comparison.differs.is_some() { 3 } else { 0 }))
+}
+
+pub(crate) fn publish_run(args: &PublishArgs, quiet: bool) -> Result<()> {
+    let dir = &args.output;
+    if std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
+        bail!("{}: the directory is not empty; choose an empty or a new one", dir.display());
+    }
+    let run = super::values::open(super::source::run_directory(&args.run)?, true, quiet)?;
+    let machine = args.machine.clone().unwrap_or_else(publish::machine);
+    let mut manifest = Manifest::of(&run, Some(&machine));
+    for path in &args.verified {
+        manifest.verified.push(verdict(path, &manifest)?);
+    }
+    manifest.confirmed = publish::confirmations(&args.run, &run.contents.points)?;
+    for path in &args.other {
+        let other = manifest_of(path, &machine)?;
+        let comparison = compared((&args.run, &manifest), (path, &other))?;
+        let Some(confirmation) = comparison.confirmation(&other) else {
+            bail!("{} does not confirm this run; 'grundy compare' shows why", path.display());
+        };
+        manifest.confirmed.push(confirmation);
+    }
+    std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+    let mut names = tables(&run, &manifest, dir, quiet)?;
+    names.extend(pictures(&args.run, dir));
+    output::whole_file(&dir.join("README.md"), |out| Ok(out.write_all(readme(&manifest, &names).as_bytes())?))?;
+    names.push("README.md".into());
+    for name in &names {
+        manifest.files.push(FileEntry::of(dir, name)?);
+    }
+    output::whole_file(&dir.join(MANIFEST), |out| Ok(out.write_all(manifest.text().as_bytes())?))?;
+    let mut files = manifest.files.clone();
+    files.push(FileEntry::of(dir, MANIFEST)?);
+    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let publication = Publication { licence: &args.licence, authors: &args.author, date: &now[..10] };
+    let metadata = publish::ro_crate(&manifest, &files, &publication);
+    output::whole_file(&dir.join(METADATA), |out| Ok(out.write_all(metadata.as_bytes())?))?;
+    let confirmed = match manifest.confirmed_values() {
+        0 => "not confirmed".to_owned(),
+        values => format!("{} confirmed", counted(values, "values")),
+    };
+    let (files, values) = (counted(files.len() as u64 + 1, "files"), counted(manifest.count, "values"));
+    output::print(|out| {
+        Ok(writeln!(out, "{}: {files} about {values} of {}, {confirmed}", dir.display(), manifest.game)?)
+    })
+}
+
+/// Reads a verdict and checks that it states a digest of this run.
+fn verdict(path: &Path, manifest: &Manifest) -> Result<serde_json::Value> {
+    let text = super::input::read_text(path, MAX_BYTES)?;
+    let verdict: serde_json::Value = serde_json::from_str(&text)
+        .map_err(|e| damage(path, &format!("not a verdict: {}", grundy::error::printable(&e.to_string()))))?;
+    let count = verdict["count"].as_u64().unwrap_or(0);
+    let digest = verdict["digest"].as_str().unwrap_or_default();
+    if !manifest.points.iter().any(|(at, there)| (*at, there.as_str()) == (count, digest)) {
+        bail!("{}: this is not the verdict of a check of this run; 'grundy merge --json' writes one", path.display());
+    }
+    Ok(verdict)
+}
+
+/// Writes the tables; returns their names.
+fn tables(run: &RunReader, manifest: &Manifest, dir: &Path, quiet: bool) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    let meter = Meter::new(quiet);
+    let count = run.len();
+    let space = run.space();
+    let mut questions =
+        vec![("records.csv", "n,value", Question::Records), ("histogram.csv", "value,count", Question::Histogram)];
+    if space != SparseSpace::NONE {
+        questions.push(("rares.csv", "n,value", Question::Rare(space)));
+    }
+    for (name, header, question) in questions {
+        if !run.discarded().is_empty() {
+            complain!("grundy: warning: {name} is left out, because the run has freed values");
+            continue;
+        }
+        output::whole_file(&dir.join(name), |out| {
+            writeln!(out, "{header}")?;
+            let see = |n| {
+                meter.phase("searching", n, count);
+                Ok(())
+            };
+            rows(run, 0..count, &question, see, |row| {
+                match row {
+                    Row::At { n, value } => writeln!(out, "{n},{value}")?,
+                    Row::Count { value, count } => writeln!(out, "{value},{count}")?,
+                    Row::First { .. } => {}
+                }
+                anyhow::Ok(())
+            })
+        })?;
+        names.push(name.to_owned());
+    }
+    meter.end();
+    output::whole_file(&dir.join("bfile.txt"), |out| {
+        for (n, value) in run.values(0..count.min(BFILE))?.into_iter().enumerate() {
+            writeln!(out, "{n} {value}")?;
+        }
+        Ok(())
+    })?;
+    output::whole_file(&dir.join("segments.csv"), |out| {
+        writeln!(out, "to,digest")?;
+        manifest.segments.iter().try_for_each(|segment| Ok(writeln!(out, "{},{}", segment.to, segment.digest)?))
+    })?;
+    names.extend(["bfile.txt".to_owned(), "segments.csv".to_owned()]);
+    Ok(names)
+}
+
+/// Draws pictures with the Python package, where it is installed; returns their names.
+fn pictures(run: &Path, dir: &Path) -> Vec<String> {
+    let mut names = Vec::new();
+    for kind in PICTURES {
+        let name = format!("{kind}.png");
+        let mut command = Command::new("python3");
+        command.args(["-m", "grundy", "plot", kind]).arg(run).arg("-o").arg(dir.join(&name));
+        let drawn = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        if drawn.is_ok_and(|status| status.success()) && dir.join(&name).exists() {
+            names.push(name);
+        }
+    }
+    if names.is_empty() {
+        note("no pictures: 'python3 -m grundy plot' does not work here");
+    }
+    names
+}
+
+/// The text of README.md.
+fn readme(manifest: &Manifest, names: &[String]) -> String {
+    let Manifest { game, count, digest, computed, max_value, max_at, rares, last_rare, .. } = manifest;
+    let machine = computed.machine.as_deref().unwrap_or("unknown");
+    let confirmed = match manifest.confirmed_values() {
+        0 => "no other computation of this run is known".to_owned(),
+        values => format!("another kernel on another machine computed the first {values} values with equal digests"),
+    };
+    let files: String = names.iter().map(|name| format!("- `{name}`\n")).collect();
+    format!(
+        "# Nim-values of {game}\n\n\
+         G(0), …, G({}), exact: {count} values. Largest value: {max_value}, first at n = {max_at}. Rare positions: \
+         {rares}, the last at n = {last_rare}.\n\n\
+         - digest of all values: `{digest}`\n\
+         - computed by {}, kernel {}, on {machine}, {} s of computing time, {} failed checks\n\
+         - confirmed: {confirmed}\n\n\
+         `{MANIFEST}` states the digest after each segment of 2^24 values: digest 0 is 32 zero bytes, and digest i is \
+         BLAKE3(digest i-1, BLAKE3(values of segment i as little-endian 16-bit numbers)). Two computations of the game \
+         are equal up to n if their digests after n values are; `grundy compare` finds the first segment in which they \
+         differ.\n\n{files}",
+        count - 1,
+        computed.program,
+        computed.kernel,
+        computed.seconds,
+        computed.errors,
+    )
+}
+
+/// The entry of a file, with its SHA-256.
+trait Described: Sized {
+    fn of(dir: &Path, name: &str) -> Result<Self>;
+}
+
+impl Described for FileEntry {
+    fn of(dir: &Path, name: &str) -> Result<FileEntry> {
+        let path = dir.join(name);
+        let reading = || format!("reading {}", path.display());
+        let (bytes, sha256) = File::open(&path).and_then(sha256).with_context(reading)?;
+        Ok(FileEntry { name: name.into(), bytes, sha256 })
+    }
+}

@@ -1,0 +1,340 @@
+//! `grundy units` and `grundy unit`: divide a survey or a verification into units, do one of them, and combine them.
+
+use super::advice::message;
+use super::layout::{counted, fitted};
+use super::number;
+use super::progress::Meter;
+use super::signals::stop_flag;
+use super::survey::{Format, MAX_LISTED, games_of};
+use super::{KernelChoice, Usage, complain};
+use anyhow::Result;
+use clap::{Subcommand, ValueEnum};
+use grundy::error::Kind;
+use grundy::survey;
+use grundy::units::{self, Joined, MAX_PARTS, Performed, Plan, Request, Unit, Verdict};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Arguments of `grundy units`.
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    arg_required_else_help = true,
+    after_help = "Example: grundy units survey --digits 4 --to 2^16 --parts 997 > units.txt\n         \
+                  parallel grundy unit {} --in octal4 :::: units.txt\n         \
+                  grundy units --missing octal4\n         \
+                  grundy merge octal4 --format csv -o octal4.csv\n\n\
+                  The names of the units go to stdout, one per line; 'grundy unit NAME --in DIR' does one of them, on \
+                  any machine that sees the directory. Use at least ten times as many parts as workers, because units \
+                  take different times; the longest unit bounds the time of all.\n\n\
+                  JSON keys of --efficiency: workers total longest makespan efficiency (times in seconds)"
+)]
+pub(crate) struct UnitsArgs {
+    #[command(subcommand)]
+    work: Option<Work>,
+    /// Print the names of the units of DIR that have no result.
+    #[arg(long, value_name = "DIR", conflicts_with = "efficiency")]
+    missing: Option<PathBuf>,
+    /// Compute from the processor times of the results in DIR how long other numbers of workers would take, and which
+    /// part of that time they would work.
+    #[arg(long, value_name = "DIR")]
+    efficiency: Option<PathBuf>,
+    /// Results of units of the same games and as many parts, to fewer values, by whose times the units are ordered for
+    /// --efficiency, as 'grundy units survey --pilot' orders them [default: the order of the parts].
+    #[arg(long, value_name = "DIR", requires = "efficiency")]
+    pilot: Option<PathBuf>,
+    /// Numbers of workers for --efficiency.
+    #[arg(long, value_name = "W", value_delimiter = ',', default_value = "8,64", requires = "efficiency",
+          value_parser = clap::value_parser!(u16).range(1..))]
+    workers: Vec<u16>,
+    /// Print JSON Lines for --efficiency.
+    #[arg(long, requires = "efficiency")]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Work {
+    /// Divide the survey of many games into units.
+    Survey(SurveyArgs),
+    /// Divide the verification of a run into units.
+    Verify(VerifyArgs),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: grundy units survey games.txt --parts 64 --in survey > units.txt\n\n\
+                        Games with the same sequence stay in one unit, which computes their values once. --in writes \
+                        the file units.plan, which lists the expected units. The units of --digits need no plan: the \
+                        first 'grundy unit' writes it.")]
+struct SurveyArgs {
+    /// File with one game per line, at most 64 MiB; # begins a comment, '-' is standard input.
+    #[arg(value_name = "GAMES-FILE", required_unless_present = "digits", conflicts_with = "digits")]
+    games: Option<PathBuf>,
+    /// Examine all octal codes 0.… and 4.… with up to K digits after the point.
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(survey::plan::MAX_DIGITS)))]
+    digits: Option<u32>,
+    /// Number of parts; a part without games is no unit.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_PARTS))]
+    parts: u64,
+    /// Number of values of each game to examine.
+    #[arg(long, value_name = "N", default_value = "2^20", value_parser = number::positive,
+          allow_negative_numbers = true)]
+    to: u64,
+    /// Directory for the plan and the results; it must be new, empty, or have the same plan.
+    #[arg(long = "in", value_name = "DIR", required_unless_present = "digits")]
+    dir: Option<PathBuf>,
+    /// List the units first whose parts took the longest in DIR, the results of units of the same games and as many parts,
+    /// to fewer values.
+    #[arg(long, value_name = "DIR")]
+    pilot: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example: grundy units verify runs/grundy --level recompute --parts 64 --in check > units.txt\n\n\
+                        Each unit checks one range of n: first that its values have the digests of the journal, then \
+                        the values themselves. Its result names the digest of the run."
+)]
+struct VerifyArgs {
+    /// Run directory.
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+    /// Kind of check, as of 'grundy verify'.
+    #[arg(long, value_enum)]
+    level: Level,
+    /// Number of parts.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_PARTS))]
+    parts: u64,
+    /// Number of values that level definition recomputes in each unit besides the first and the last.
+    #[arg(long, value_name = "K", default_value = "30", value_parser = number::number, allow_negative_numbers = true)]
+    samples: u64,
+    /// Seed that selects the sample of level definition.
+    #[arg(long, value_name = "S", default_value = "1", value_parser = number::number, allow_negative_numbers = true)]
+    seed: u64,
+    /// Directory for the plan and the results; it must be new, empty, or have the same plan.
+    #[arg(long = "in", value_name = "DIR")]
+    dir: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Level {
+    /// Compare each value with all its options that have one rare part.
+    Exclusion,
+    /// Recompute each value from the earlier ones, with another kernel.
+    Recompute,
+    /// Recompute a sample of the values from all pairs.
+    Definition,
+}
+
+/// Arguments of `grundy unit`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example: grundy unit survey-digits4-part017of997-to65536-proof262144-0123456789abcdef --in octal4\n\n\
+                        Writes NAME.part and renames it to NAME.jsonl when the unit is complete. A unit that is \
+                        complete takes no time, and an interrupted survey unit continues with the missing games. Exit \
+                        status 0: the unit is complete; 3: a value is wrong, or a file is damaged; 75: another process \
+                        is at this unit; 130: stopped by a signal, the same command continues."
+)]
+pub(crate) struct UnitArgs {
+    /// Name of the unit, as 'grundy units' prints it.
+    name: String,
+    /// Directory of the results.
+    #[arg(long = "in", value_name = "DIR")]
+    dir: PathBuf,
+    /// Run directory of a verification, if its path here is not the one at which the plan was written.
+    #[arg(long, value_name = "RUN")]
+    run: Option<PathBuf>,
+    /// Number of threads, 1 to 1024.
+    #[arg(long, value_name = "T", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: u16,
+    /// Kernel that computes the values of a survey; level recompute uses another kernel than the run.
+    #[arg(long, value_enum, default_value = "auto")]
+    kernel: KernelChoice,
+}
+
+pub(crate) fn units(args: &UnitsArgs) -> Result<()> {
+    let (plan, dir) = match (&args.work, &args.missing, &args.efficiency) {
+        (Some(Work::Survey(args)), ..) => (survey_plan(args)?, args.dir.as_deref()),
+        (Some(Work::Verify(args)), ..) => {
+            let level = match args.level {
+                Level::Exclusion => units::Level::Exclusion,
+                Level::Recompute => units::Level::Recompute,
+                Level::Definition => units::Level::Definition { samples: args.samples, seed: args.seed },
+            };
+            (Plan::verify(super::source::run_directory(&args.run)?, level, args.parts)?, Some(args.dir.as_path()))
+        }
+        (None, Some(dir), _) => return missing(dir),
+        (None, None, Some(dir)) => return efficiency(dir, args),
+        (None, None, None) => return Err(Usage("nothing to do; name 'survey', 'verify' or --missing".into()).into()),
+    };
+    if let Some(dir) = dir {
+        super::output::refuse_run_directory(dir)?;
+        plan.write(dir)?;
+    }
+    let pilot = match &args.work {
+        Some(Work::Survey(args)) => args.pilot.as_deref(),
+        _ => None,
+    };
+    let units = ordered(&plan, pilot)?;
+    let names: Vec<String> = units.iter().map(|unit| unit.name().to_owned()).collect();
+    super::output::print(|out| names.iter().try_for_each(|name| Ok(writeln!(out, "{name}")?)))
+}
+
+fn survey_plan(args: &SurveyArgs) -> Result<Plan> {
+    let games = match (&args.games, args.digits) {
+        (Some(path), _) => survey::Games::List(games_of(path)?),
+        (None, digits) => survey::Games::Digits(digits.unwrap_or(1)),
+    };
+    Ok(Plan::survey(games, args.to, args.parts).map_err(Usage)?)
+}
+
+fn missing(dir: &Path) -> Result<()> {
+    let Joined { missing, expected, begun, .. } = units::join(&[dir])?;
+    complain!(
+        "{}: {} of {} are missing, {begun} of them begun",
+        dir.display(),
+        missing.len(),
+        counted(expected as u64, "units")
+    );
+    super::output::print(|out| missing.iter().try_for_each(|name| Ok(writeln!(out, "{name}")?)))
+}
+
+/// The units of a plan: in the order of the parts, or of the times of a pilot.
+fn ordered(plan: &Plan, pilot: Option<&Path>) -> Result<Vec<Unit>> {
+    let Some(pilot) = pilot else { return Ok(plan.units()) };
+    units::join(&[pilot])?.order(plan).ok_or_else(|| {
+        Usage(format!("{}: the units there have other games or another number of parts", pilot.display())).into()
+    })
+}
+
+fn efficiency(dir: &Path, args: &UnitsArgs) -> Result<()> {
+    let joined = units::join(&[dir])?;
+    let order = ordered(&joined.plan, args.pilot.as_deref())?;
+    super::output::print(|out| {
+        for &workers in &args.workers {
+            let schedule = joined.schedule(&order, workers.into());
+            let units::Schedule { total, longest, makespan, .. } = schedule;
+            let efficiency = schedule.efficiency();
+            if args.json {
+                let object = serde_json::json!({ "workers": workers, "total": total, "longest": longest,
+                    "makespan": makespan, "efficiency": efficiency });
+                writeln!(out, "{object}")?;
+            } else {
+                let units = counted(joined.results.len() as u64, "units");
+                let (workers, percent) = (counted(workers.into(), "workers"), 100.0 * efficiency);
+                writeln!(
+                    out,
+                    "{workers}: {makespan:.1} s for {units} of {total:.1} s together, the longest {longest:.1} s: \
+                     efficiency {percent:.1} %"
+                )?;
+            }
+        }
+        Ok(())
+    })
+}
+
+pub(crate) fn unit(args: &UnitArgs, quiet: bool) -> Result<ExitCode> {
+    let threads = usize::from(args.threads);
+    // A verification cannot be interrupted, so signals end it at once.
+    let stop = if args.name.starts_with("verify-") { Arc::new(AtomicBool::new(false)) } else { stop_flag()? };
+    super::start_threads(threads)?;
+    let meter = Meter::new(quiet);
+    let begun = AtomicBool::new(false);
+    let request = Request { method: args.kernel.method()?, threads, run: args.run.as_deref() };
+    let performed = units::perform(&args.name, &args.dir, request, &stop, |done, all| {
+        if !begun.swap(true, Ordering::Relaxed) {
+            let what = if args.name.starts_with("verify-") { "values" } else { "games" };
+            meter.begin_counting(what, "unit", done, Some(all));
+        }
+        meter.at(done);
+    });
+    meter.end();
+    let name = &args.name;
+    match performed? {
+        Performed::Completed(spent) => say(&format!("{name}: complete after {:.1} s\n", spent.wall)),
+        Performed::Already => say(&format!("{name}: complete already\n")),
+        Performed::Wrong(why) => {
+            complain!("grundy: error: {name}: {why}");
+            Ok(ExitCode::from(3))
+        }
+        Performed::Stopped => {
+            complain!("{name}: stopped; the same command continues with the missing games");
+            Ok(ExitCode::from(super::signals::STOPPED))
+        }
+        Performed::Failed(failed) => {
+            for failure in &failed {
+                complain!("grundy: error: {}: {}", failure.games.join(", "), message(&failure.error));
+            }
+            let is_damage = failed.iter().any(|failure| failure.error.kind() == Kind::Damage);
+            Ok(ExitCode::from(if is_damage { 3 } else { 1 }))
+        }
+        _ => Ok(ExitCode::FAILURE),
+    }
+}
+
+fn say(text: &str) -> Result<ExitCode> {
+    super::output::print(|out| Ok(out.write_all(text.as_bytes())?))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Combines the results of directories of units: the table of a survey, or the verdict of a verification.
+pub(super) fn merge(dirs: &[&Path], format: Format, partial: bool, output: Option<&Path>) -> Result<ExitCode> {
+    let joined = units::join(dirs)?;
+    let verdict = joined.verdict();
+    if let Some(verdict) = verdict.as_ref().filter(|verdict| !verdict.wrong.is_empty()) {
+        verdict.wrong.iter().for_each(|why| complain!("grundy: error: {why}"));
+    }
+    if !joined.missing.is_empty() {
+        list(&joined, partial);
+        if !partial && verdict.as_ref().is_none_or(|verdict| verdict.wrong.is_empty()) {
+            return Ok(ExitCode::from(super::INCOMPLETE));
+        }
+    }
+    let text = match &verdict {
+        None => format.text(joined.records().values())?,
+        Some(verdict) => said(verdict, format)?,
+    };
+    match output {
+        Some(path) => super::output::whole_file(path, |out| Ok(out.write_all(text.as_bytes())?)),
+        None => super::output::print(|out| Ok(out.write_all(text.as_bytes())?)),
+    }?;
+    let failed = verdict.is_some_and(|verdict| !verdict.wrong.is_empty());
+    Ok(if failed { ExitCode::from(3) } else { ExitCode::SUCCESS })
+}
+
+fn said(verdict: &Verdict, format: Format) -> Result<String> {
+    match format {
+        Format::Jsonl => return Ok(serde_json::to_string(verdict)? + "\n"),
+        Format::Csv => return Err(Usage("a verification has no table; use --json, or no --format".into()).into()),
+        Format::Markdown => {}
+    }
+    let Verdict { game, digest, count, level, checked, units, expected, .. } = verdict;
+    let ranges: Vec<String> = verdict.ranges.iter().map(|(from, to)| format!("{from}..{to}")).collect();
+    let shown = if ranges.is_empty() { "nothing".into() } else { ranges.join(", ") };
+    let (checked, what) = (counted(*checked, "values"), verdict.verdict);
+    Ok(fitted(&format!(
+        "{game}: level {level} {what}: {shown} of 0..{count} in {units} of {}, {checked} compared or computed again, \
+         {:.0} s of processor time on {}; digest {digest}\n",
+        counted(*expected, "units"),
+        verdict.spent.cpu,
+        counted(verdict.machines.len() as u64, "processor models"),
+    )))
+}
+
+/// Lists the missing units on stderr.
+fn list(joined: &Joined, partial: bool) {
+    let (kind, what) = if partial {
+        ("warning", ":")
+    } else {
+        ("error", "; nothing is written. Do them ('grundy units --missing' lists all), or use --partial. Missing:")
+    };
+    let (missing, expected) = (joined.missing.len(), joined.expected);
+    complain!("grundy: {kind}: {missing} of {expected} units are missing{what}");
+    for name in joined.missing.iter().take(MAX_LISTED) {
+        complain!("  {name}");
+    }
+    if missing > MAX_LISTED {
+        complain!("  and {} more", missing - MAX_LISTED);
+    }
+}

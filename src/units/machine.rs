@@ -1,0 +1,66 @@
+//! What a result states of the machine that computed it, and the clock of its times.
+
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+
+/// Maximum length of the name of a machine class, in characters.
+const LONGEST: usize = 200;
+
+/// Returns the class of this machine: the architecture and the processor model, if the system states it.
+pub(crate) fn class() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    let model: String = model.map_or("", |(_, model)| model.trim()).chars().filter(|c| is_plain(*c)).collect();
+    format!("{} {model}", std::env::consts::ARCH).trim().chars().take(LONGEST).collect()
+}
+
+/// Returns the name of this host, as the system states it.
+pub(super) fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().chars().filter(|c| is_plain(*c)).take(LONGEST).collect()
+}
+
+fn is_plain(c: char) -> bool {
+    c == ' ' || c.is_ascii_graphic()
+}
+
+/// Times of a unit, in seconds, over all processes that worked on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spent {
+    /// Elapsed time.
+    pub wall: f64,
+    /// Processor time of all threads.
+    pub cpu: f64,
+}
+
+/// Measures the times of a unit from the start of this process on.
+pub(super) struct Clock {
+    /// The times of earlier processes.
+    before: Spent,
+    begun: Instant,
+}
+
+impl Clock {
+    pub(super) fn after(before: Spent) -> Clock {
+        Clock { before, begun: Instant::now() }
+    }
+
+    pub(super) fn spent(&self) -> Spent {
+        let cpu = clock_gettime(ClockId::ProcessCPUTime);
+        let cpu = Duration::try_from(cpu).unwrap_or_default().as_secs_f64();
+        let rounded = |seconds: f64| (seconds * 1000.0).round() / 1000.0;
+        Spent {
+            wall: rounded(self.before.wall + self.begun.elapsed().as_secs_f64()),
+            cpu: rounded(self.before.cpu + cpu),
+        }
+    }
+}
+
+impl Spent {
+    /// Whether both are times.
+    pub(super) fn is_valid(self) -> bool {
+        [self.wall, self.cpu].into_iter().all(|seconds| seconds.is_finite() && seconds >= 0.0)
+    }
+}

@@ -1,0 +1,224 @@
+//! Does one unit.
+
+use super::machine::{Clock, Spent};
+use super::part::{Part, result_name};
+use super::plan::{Level, Plan, SurveyWork, Task, Unit, VerifyWork, Work};
+use super::result::{Check, Head, Line, Session, TimedRecord, UnitResult, fits};
+use crate::error::{self, Damage, Error, Kind, Result, UnitsReason};
+use crate::run::RunReader;
+use crate::solver::Method;
+use crate::storage::Dir;
+use crate::survey::{self, Failure, Means, printable};
+use crate::theory::rule::Rule;
+use crate::verify;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// How a unit is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The method that computes the values of a survey.
+    pub method: Method,
+    /// Number of threads of a survey, at least 1. A verification uses those of the global pool.
+    pub threads: usize,
+    /// The directory of the run; `None` for the one that the plan names.
+    pub run: Option<&'a Path>,
+}
+
+impl Default for Request<'_> {
+    fn default() -> Self {
+        Request { method: Method::default(), threads: 1, run: None }
+    }
+}
+
+/// What [`perform`] did.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Performed {
+    /// The unit was complete already.
+    Already,
+    /// The unit is complete now; the times are those of all processes that worked on it.
+    Completed(Spent),
+    /// The unit is complete, and its check found a wrong value, which the text states.
+    Wrong(String),
+    /// The stop flag ended it; the same call continues.
+    Stopped,
+    /// Some games could not be examined. The unit is not complete.
+    Failed(Vec<Failure>),
+}
+
+/// Does the unit of this name in `dir`, or nothing if it is complete. `progress` receives the number of games or values
+/// done, and their total.
+///
+/// A directory without a plan receives that of the name, if [`Plan::of_name`] knows it.
+///
+/// # Errors
+/// [`Error::Locked`] when another process is at this unit; [`Error::Units`] when the directory has no such unit, or the
+/// run is another; [`Error::Damage`] when a file is damaged; errors of reading, writing and computing.
+pub fn perform(
+    name: &str,
+    dir: &Path,
+    request: Request<'_>,
+    stop: &AtomicBool,
+    progress: impl Fn(u64, u64) + Sync,
+) -> Result<Performed> {
+    let path = dir;
+    let dir = &Dir::at(dir);
+    let plan = match Plan::find(dir)? {
+        Some(plan) => plan,
+        None => {
+            let plan = Plan::of_name(name).map_or_else(|| Plan::read(path), Ok)?;
+            plan.write(path)?;
+            plan
+        }
+    };
+    let unknown = || Error::Units { path: path.into(), why: UnitsReason::UnknownUnit { name: printable(name) } };
+    let unit = plan.unit(name).ok_or_else(unknown)?;
+    let Some(part) = Part::begin(dir, &unit.name)? else {
+        return complete(dir, &unit, &plan).map(|result| match result.check.and_then(|check| check.wrong) {
+            Some(wrong) => Performed::Wrong(wrong),
+            None => Performed::Already,
+        });
+    };
+    match (&unit.task, &plan.work) {
+        (Task::Verify(range), Work::Verify(work)) => {
+            let run = request.run.unwrap_or(Path::new(&work.run));
+            Checking { unit: &unit, work, range: range.clone(), run }.check(part, progress)
+        }
+        (Task::Survey(games), Work::Survey(work)) => {
+            Surveying { dir, unit: &unit, games, work, request, stop }.examine(part, progress)
+        }
+        _ => unreachable!("a unit has the kind of its plan"),
+    }
+}
+
+/// Reads the result of a unit that is complete.
+fn complete(dir: &Dir, unit: &Unit, plan: &Plan) -> Result<UnitResult> {
+    let path = dir.join(&result_name(&unit.name));
+    let bytes = dir.read(&result_name(&unit.name)).map_err(Error::io("reading", &path))?;
+    let result = UnitResult::parse(&bytes).and_then(|result| result.require(unit, plan).map(|()| result));
+    result.map_err(|why| Error::Damage { path, offset: 0, damage: Damage::NotAResult { why } })
+}
+
+/// A survey unit in progress.
+struct Surveying<'a> {
+    dir: &'a Dir,
+    unit: &'a Unit,
+    games: &'a [Rule],
+    work: &'a SurveyWork,
+    request: Request<'a>,
+    stop: &'a AtomicBool,
+}
+
+impl Surveying<'_> {
+    fn examine(&self, mut part: Part<'_>, progress: impl Fn(u64, u64) + Sync) -> Result<Performed> {
+        let mut missing: BTreeSet<&str> = self.games.iter().map(Rule::name).collect();
+        let mut before = Spent::default();
+        let mut is_first = true;
+        part.resume(|line| {
+            let expected = match line {
+                Line::Unit(head) => is_first && head.is_of(self.unit),
+                Line::Session(_) => !is_first,
+                Line::Record(timed) => {
+                    let TimedRecord { spent, record } = *timed;
+                    let is_new = !is_first && spent.is_valid() && fits(&record, self.work.to).is_ok();
+                    before = if is_new { spent } else { before };
+                    is_new && missing.remove(record.game.as_str())
+                }
+                Line::Check(_) | Line::End(_) => false,
+            };
+            is_first = false;
+            expected
+        })?;
+        if missing.len() == self.games.len() {
+            part.resume(|_| false)?;
+            part.push(&Line::Unit(Head::of(self.unit)))?;
+        }
+        part.push(&Line::Session(Session::now(self.request.method.name(), self.request.threads)))?;
+        let clock = Clock::after(before);
+        let all = self.games.len();
+        let done = AtomicUsize::new(all - missing.len());
+        let games = self.games.iter().filter(|rule| missing.contains(rule.name())).cloned().collect();
+        progress(done.load(Ordering::Relaxed) as u64, all as u64);
+        let means = Means { method: self.request.method, threads: self.request.threads };
+        let failed = survey::examine_part(
+            survey::Part { dir: self.dir, games, to: self.work.to, means },
+            self.stop,
+            |record| {
+                part.push(&Line::Record(Box::new(TimedRecord { spent: clock.spent(), record })))?;
+                progress(done.fetch_add(1, Ordering::Relaxed) as u64 + 1, all as u64);
+                Ok(())
+            },
+        )?;
+        if !failed.is_empty() {
+            return Ok(Performed::Failed(failed));
+        }
+        if done.into_inner() < all {
+            return Ok(Performed::Stopped);
+        }
+        let spent = clock.spent();
+        part.finish(spent)?;
+        Ok(Performed::Completed(spent))
+    }
+}
+
+/// A verification unit in progress.
+struct Checking<'a> {
+    unit: &'a Unit,
+    work: &'a VerifyWork,
+    range: Range<u64>,
+    /// The directory of the run.
+    run: &'a Path,
+}
+
+impl Checking<'_> {
+    /// Checks that the range has the digests of the run, then each value of it.
+    fn check(&self, mut part: Part<'_>, progress: impl Fn(u64, u64) + Sync) -> Result<Performed> {
+        let Checking { unit, work, run, .. } = *self;
+        require_run(run, work)?;
+        part.resume(|_| false)?;
+        part.push(&Line::Unit(Head::of(unit)))?;
+        let clock = Clock::after(Spent::default());
+        let range = || Some(self.range.clone());
+        verify::digest(run, range(), |_, _| {})?;
+        let report = match work.level {
+            Level::Exclusion => verify::exclusion(run, range(), &progress),
+            Level::Recompute => verify::recompute(run, range(), &progress),
+            Level::Definition { samples, seed } => verify::definition(run, range(), samples, seed, &progress),
+        };
+        let (checked, kernel, wrong) = match report {
+            Ok(report) => (report.checked, report.kernel, None),
+            Err(error) if error.kind() == Kind::Damage => (0, None, Some(error::printable(&error.to_string()))),
+            Err(error) => return Err(error),
+        };
+        part.push(&Line::Session(Session::now(kernel.unwrap_or("none"), rayon::current_num_threads())))?;
+        part.push(&Line::Check(Check {
+            game: work.game.clone(),
+            digest: work.digest.clone(),
+            count: work.count,
+            level: work.level.name().into(),
+            from: self.range.start,
+            to: self.range.end,
+            checked,
+            kernel: kernel.map(Into::into),
+            wrong: wrong.clone(),
+        }))?;
+        let spent = clock.spent();
+        part.finish(spent)?;
+        Ok(wrong.map_or(Performed::Completed(spent), Performed::Wrong))
+    }
+}
+
+/// Refuses a run whose first values do not have the digest that the plan names.
+fn require_run(dir: &Path, work: &VerifyWork) -> Result<()> {
+    let run = RunReader::open(dir)?;
+    let points = &run.contents.points;
+    let is_same = points.iter().any(|point| point.count == work.count && point.digest.to_string() == work.digest);
+    if is_same && run.rule.name() == work.game {
+        return Ok(());
+    }
+    let why = UnitsReason::OtherRun { digest: work.digest.clone(), count: work.count };
+    Err(Error::Units { path: dir.into(), why })
+}

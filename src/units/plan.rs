@@ -1,0 +1,387 @@
+//! The plan of a directory of units: what is to be computed, how it is divided, and the names of the units.
+
+use crate::error::{Damage, Error, Result, UnitsReason};
+use crate::run::RunReader;
+use crate::storage::{Dir, Mode};
+use crate::survey::{self, Games, PROOF_FACTOR, divide, is_program, printable};
+use crate::table::digest::Digest;
+use crate::theory::definition::Sequence;
+use crate::theory::rule::Rule;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use std::path::Path;
+
+/// The file name of a plan.
+pub(super) const NAME: &str = "units.plan";
+
+/// Value of the field `format` of a plan.
+const FORMAT: &str = "grundy-units-plan-1";
+
+/// Maximum length of a plan, in bytes.
+const MAX_BYTES: u64 = 128 << 20;
+
+/// Maximum number of parts of a plan.
+pub const MAX_PARTS: u64 = 1 << 20;
+
+/// Number of hexadecimal digits of a hash in the name of a unit.
+const SHORT: usize = 16;
+
+/// What the units of a directory compute, and the number of parts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// `grundy-units-plan-1`.
+    pub format: String,
+    /// Name and version of the program that wrote the plan.
+    pub program: String,
+    /// Number of parts; parts without games or values are no units.
+    pub parts: u64,
+    /// The whole work.
+    pub work: Work,
+}
+
+/// The work that a plan divides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Work {
+    /// A survey.
+    Survey(SurveyWork),
+    /// A verification of a run.
+    Verify(VerifyWork),
+}
+
+/// A survey that is divided into units.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SurveyWork {
+    /// The games.
+    pub games: Games,
+    /// Number of values to which each game is examined.
+    pub to: u64,
+    /// Number of values to which a game is examined if that could prove its period.
+    pub proof_to: u64,
+}
+
+/// A verification that is divided into units.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VerifyWork {
+    /// Path of the run directory where the plan was written.
+    pub run: String,
+    /// Canonical name of the game.
+    pub game: String,
+    /// Number of values of the run.
+    pub count: u64,
+    /// Digest of these values.
+    pub digest: String,
+    /// The level.
+    pub level: Level,
+}
+
+/// The level of a verification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Level {
+    /// [`crate::verify::exclusion()`].
+    Exclusion,
+    /// [`crate::verify::recompute()`].
+    Recompute,
+    /// [`crate::verify::definition()`].
+    Definition {
+        /// Number of values of each unit that are computed again, besides the first and the last.
+        samples: u64,
+        /// The seed that selects them.
+        seed: u64,
+    },
+}
+
+impl Level {
+    /// Returns the name of the level.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Exclusion => "exclusion",
+            Level::Recompute => "recompute",
+            Level::Definition { .. } => "definition",
+        }
+    }
+}
+
+/// One unit of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// Number of the part, from 0.
+    pub(super) part: usize,
+    pub(super) name: String,
+    pub(super) task: Task,
+}
+
+/// What a unit does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Task {
+    /// Examines games.
+    Survey(Vec<Rule>),
+    /// Checks a range of n.
+    Verify(Range<u64>),
+}
+
+impl Unit {
+    /// Returns the name, which consists of lower-case letters, digits and hyphens.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the number of games or values of the unit.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        match &self.task {
+            Task::Survey(games) => games.len() as u64,
+            Task::Verify(range) => range.end - range.start,
+        }
+    }
+}
+
+impl Plan {
+    /// Creates the plan of a survey.
+    ///
+    /// # Errors
+    /// A sentence that states what is wrong, when there are no games or too many, or numbers are out of range.
+    pub fn survey(games: Games, to: u64, parts: u64) -> std::result::Result<Plan, String> {
+        let proof_to = to.saturating_mul(PROOF_FACTOR);
+        Plan::checked(Work::Survey(SurveyWork { games, to, proof_to }), parts)
+    }
+
+    /// Creates the plan of a verification of all values of the run in `dir`.
+    ///
+    /// # Errors
+    /// Errors of opening the run; [`Error::Units`] if it has discarded values, or the number of parts
+    /// is out of range; [`Error::Range`] if it has no values.
+    pub fn verify(dir: &Path, level: Level, parts: u64) -> Result<Plan> {
+        let refuse = |why| Error::Units { path: dir.into(), why };
+        let run = RunReader::open(dir)?;
+        let hole = run.discarded();
+        if !hole.is_empty() {
+            return Err(refuse(UnitsReason::Discarded { hole: (hole.start, hole.end) }));
+        }
+        if run.len() == 0 {
+            return Err(Error::Range { from: 0, to: 1, count: 0 });
+        }
+        let path = std::path::absolute(dir).map_err(Error::io("finding", dir))?;
+        let path = path.to_str().ok_or_else(|| refuse(UnitsReason::NotText))?.to_owned();
+        let (game, count, digest) = (run.rule.name().into(), run.len(), run.contents.last.digest.clone());
+        let work = Work::Verify(VerifyWork { run: path, game, count, digest, level });
+        Plan::checked(work, parts).map_err(|_| refuse(UnitsReason::Parts { parts, most: MAX_PARTS }))
+    }
+
+    fn checked(work: Work, parts: u64) -> std::result::Result<Plan, String> {
+        let plan = Plan { format: FORMAT.into(), program: crate::PROGRAM.into(), parts, work };
+        plan.check().map(|()| plan)
+    }
+
+    /// Checks the fields; the error is a sentence that states what is wrong.
+    fn check(&self) -> std::result::Result<(), String> {
+        if self.format != FORMAT {
+            return Err(format!("its format is '{}', not '{FORMAT}'", printable(&self.format)));
+        }
+        if !is_program(&self.program) {
+            return Err("the field 'program' is not a short line of printable ASCII".into());
+        }
+        if !(1..=MAX_PARTS).contains(&self.parts) {
+            return Err(format!("{} parts; a plan has 1 to {MAX_PARTS}", self.parts));
+        }
+        match &self.work {
+            Work::Survey(SurveyWork { games, to, proof_to }) => {
+                if *proof_to != to.saturating_mul(PROOF_FACTOR) {
+                    return Err(format!("this program examines {to} values, for a proof not up to {proof_to}"));
+                }
+                survey::Plan::new(games.clone(), (0, 1), *to).map(drop)
+            }
+            Work::Verify(VerifyWork { game, count, digest, .. }) => {
+                let is_canonical = game.parse::<Rule>().is_ok_and(|rule| rule.name() == game);
+                let is_known = is_canonical && *count > 0 && digest.parse::<Digest>().is_ok();
+                if is_known { Ok(()) } else { Err("game, count and digest are not those of a run".into()) }
+            }
+        }
+    }
+
+    /// Returns the plan of a survey of all octal codes from the name of one of its units; `None` for any other name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Plan> {
+        let words: Vec<&str> = name.split('-').collect();
+        let ["survey", digits, part, to, ..] = words[..] else { return None };
+        let number = |text: &str, before| text.strip_prefix(before)?.parse().ok();
+        let (_, parts) = part.strip_prefix("part")?.split_once("of")?;
+        let digits = u32::try_from(number(digits, "digits")?).ok()?;
+        let plan = Plan::survey(Games::Digits(digits), number(to, "to")?, parts.parse().ok()?).ok()?;
+        plan.unit(name).map(|_| plan)
+    }
+
+    /// Returns the units, in the order of their parts.
+    #[must_use]
+    pub fn units(&self) -> Vec<Unit> {
+        let parts = usize::try_from(self.parts).unwrap_or(usize::MAX);
+        match &self.work {
+            Work::Survey(work) => {
+                let whole = survey::Plan::new(work.games.clone(), (0, 1), work.to);
+                let divided = divide(whole.map(|whole| whole.all()).unwrap_or_default(), parts);
+                let parts = divided.into_iter().enumerate().filter(|(_, games)| !games.is_empty());
+                let unit = |(i, games): (usize, Vec<Rule>)| Unit {
+                    part: i,
+                    name: self.survey_name(work, i, &games),
+                    task: Task::Survey(games),
+                };
+                parts.map(unit).collect()
+            }
+            Work::Verify(work) => {
+                let border = |i: usize| (i as u128 * u128::from(work.count) / u128::from(self.parts)) as u64;
+                let ranges = (0..parts).map(|i| (i, border(i)..border(i + 1))).filter(|(_, range)| !range.is_empty());
+                let unit = |(part, range): (usize, Range<u64>)| Unit {
+                    part,
+                    name: verify_name(work, &range),
+                    task: Task::Verify(range),
+                };
+                ranges.map(unit).collect()
+            }
+        }
+    }
+
+    /// Returns the unit of this name.
+    pub(super) fn unit(&self, name: &str) -> Option<Unit> {
+        self.units().into_iter().find(|unit| unit.name == name)
+    }
+
+    fn survey_name(&self, work: &SurveyWork, part: usize, games: &[Rule]) -> String {
+        let mut hasher = blake3::Hasher::new();
+        for rule in games {
+            hasher.update(rule.name().as_bytes());
+            hasher.update(b"\n");
+        }
+        let kind = match &work.games {
+            Games::Digits(digits) => format!("digits{digits}"),
+            Games::List(_) => "list".into(),
+        };
+        let hash = &hasher.finalize().to_hex()[..SHORT];
+        let width = (self.parts - 1).to_string().len();
+        format!("survey-{kind}-part{part:0width$}of{}-to{}-proof{}-{hash}", self.parts, work.to, work.proof_to)
+    }
+
+    /// Whether both plans divide the same work in the same way, on whatever path the run is.
+    pub(super) fn is_same(&self, other: &Plan) -> bool {
+        let works = match (&self.work, &other.work) {
+            (Work::Survey(one), Work::Survey(two)) => one == two,
+            (Work::Verify(one), Work::Verify(two)) => *one == VerifyWork { run: one.run.clone(), ..two.clone() },
+            _ => false,
+        };
+        works && self.parts == other.parts
+    }
+
+    /// Parses a plan from the bytes of its file.
+    ///
+    /// # Errors
+    /// A sentence that states what is wrong, when the bytes are not a plan of this program.
+    pub fn parse(bytes: &[u8]) -> std::result::Result<Plan, String> {
+        let plan: Plan = serde_json::from_slice(bytes).map_err(|e| printable(&e.to_string()))?;
+        plan.check().map(|()| plan)
+    }
+
+    /// Reads the plan of a directory.
+    ///
+    /// # Errors
+    /// [`Error::Units`] when it has none; errors of reading it.
+    pub fn read(dir: &Path) -> Result<Plan> {
+        let none = || Error::Units { path: dir.into(), why: UnitsReason::NoPlan { plan: NAME } };
+        Plan::find(&Dir::at(dir))?.ok_or_else(none)
+    }
+
+    /// Whether the directory has a plan of units.
+    #[must_use]
+    pub fn exists(dir: &Path) -> bool {
+        dir.join(NAME).exists()
+    }
+
+    /// Reads the plan of a directory, if it has one.
+    pub(super) fn find(dir: &Dir) -> Result<Option<Plan>> {
+        let bytes = match dir.read_at_most(NAME, MAX_BYTES) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            bytes => bytes.map_err(Error::io("reading", dir.join(NAME)))?,
+        };
+        let damage = |why| Error::Damage { path: dir.join(NAME), offset: 0, damage: Damage::NotAUnitsPlan { why } };
+        Plan::parse(&bytes).map(Some).map_err(damage)
+    }
+
+    /// Writes the plan into a directory, which is created if it does not exist. A directory that has the same plan is
+    /// left as it is.
+    ///
+    /// # Errors
+    /// [`Error::Units`] when the directory has another plan or other files; errors of writing.
+    pub fn write(&self, dir: &Path) -> Result<()> {
+        let dir = Dir::at(dir);
+        let refuse = |why| Err(Error::Units { path: dir.path().into(), why });
+        if let Some(there) = Plan::find(&dir)? {
+            return self.require(&there, &dir);
+        }
+        let mut names = match dir.names() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            names => names.map_err(Error::io("reading the names in", dir.path()))?,
+        };
+        names.sort_unstable();
+        // Another process may be writing the same plan now.
+        if !names.iter().any(|name| name.starts_with(NAME))
+            && let Some(name) = names.first()
+        {
+            return refuse(UnitsReason::Occupied { name: printable(name) });
+        }
+        let text = serde_json::to_string_pretty(self).expect("numbers and text are JSON") + "\n";
+        if text.len() as u64 > MAX_BYTES {
+            return refuse(UnitsReason::PlanTooLong { most: MAX_BYTES });
+        }
+        let writing = || Error::io("writing", dir.join(NAME));
+        dir.make().map_err(Error::io("making", dir.path()))?;
+        // Several processes may write the plan at once, each under a name of its own.
+        let part = format!("{NAME}.{}.part", std::process::id());
+        dir.remove(&part).map_err(writing())?;
+        let file = dir.open(&part, Mode::New).map_err(writing())?;
+        file.write_all_at(text.as_bytes(), 0).map_err(writing())?;
+        file.sync_all().map_err(writing())?;
+        dir.rename(&part, NAME).map_err(writing())?;
+        dir.sync().map_err(writing())?;
+        let there = Plan::find(&dir)?;
+        there.map_or(Ok(()), |there| self.require(&there, &dir))
+    }
+
+    pub(super) fn require(&self, there: &Plan, dir: &Dir) -> Result<()> {
+        if self.is_same(there) {
+            return Ok(());
+        }
+        let why = UnitsReason::OtherPlan { found: there.to_string(), expected: self.to_string() };
+        Err(Error::Units { path: dir.path().into(), why })
+    }
+}
+
+fn verify_name(work: &VerifyWork, range: &Range<u64>) -> String {
+    let sample = match work.level {
+        Level::Definition { samples, seed } => format!("-samples{samples}-seed{seed}"),
+        Level::Exclusion | Level::Recompute => String::new(),
+    };
+    let (level, digest) = (work.level.name(), &work.digest[..SHORT]);
+    format!("verify-{level}{sample}-{}to{}-{digest}", range.start, range.end)
+}
+
+impl std::fmt::Display for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts = self.parts;
+        match &self.work {
+            Work::Survey(SurveyWork { games: Games::Digits(digits), to, .. }) => {
+                write!(f, "a survey of all octal codes with up to {digits} digits, {to} values each, in {parts} parts")
+            }
+            Work::Survey(SurveyWork { games: Games::List(names), to, .. }) => {
+                write!(f, "a survey of {} games, {to} values each, in {parts} parts", names.len())
+            }
+            Work::Verify(VerifyWork { game, count, digest, level, .. }) => {
+                let (game, level, digest) = (printable(game), level.name(), &digest[..SHORT]);
+                write!(f, "the check of {count} values of {game} (digest {digest}…), level {level}, in {parts} parts")
+            }
+        }
+    }
+}
