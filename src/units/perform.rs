@@ -33,7 +33,7 @@ impl Default for Request<'_> {
     }
 }
 
-/// What [`perform`] did.
+/// What [`perform()`] did.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Performed {
