@@ -35,6 +35,17 @@ pub struct Spent {
     pub cpu: f64,
 }
 
+/// Returns the processor time of this process so far, in seconds.
+pub(super) fn process_time() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    rounded(Duration::try_from(time).unwrap_or_default().as_secs_f64())
+}
+
+/// Rounds a time to milliseconds.
+fn rounded(seconds: f64) -> f64 {
+    (seconds * 1000.0).round() / 1000.0
+}
+
 /// Measures the times of a unit from the start of this process on.
 pub(super) struct Clock {
     /// The times of earlier processes.
@@ -48,12 +59,9 @@ impl Clock {
     }
 
     pub(super) fn spent(&self) -> Spent {
-        let cpu = clock_gettime(ClockId::ProcessCPUTime);
-        let cpu = Duration::try_from(cpu).unwrap_or_default().as_secs_f64();
-        let rounded = |seconds: f64| (seconds * 1000.0).round() / 1000.0;
         Spent {
             wall: rounded(self.before.wall + self.begun.elapsed().as_secs_f64()),
-            cpu: rounded(self.before.cpu + cpu),
+            cpu: rounded(self.before.cpu + process_time()),
         }
     }
 }

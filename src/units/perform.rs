@@ -1,6 +1,6 @@
 //! Does one unit.
 
-use super::machine::{Clock, Spent};
+use super::machine::{self, Clock, Spent};
 use super::part::{Part, result_name};
 use super::plan::{Level, Plan, SurveyWork, Task, Unit, VerifyWork, Work};
 use super::result::{Check, Head, Line, Session, TimedRecord, UnitResult, fits};
@@ -33,7 +33,7 @@ impl Default for Request<'_> {
     }
 }
 
-/// What [`perform`] did.
+/// What [`perform()`] did.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Performed {
@@ -136,7 +136,11 @@ impl Surveying<'_> {
             part.resume(|_| false)?;
             part.push(&Line::Unit(Head::of(self.unit)))?;
         }
-        part.push(&Line::Session(Session::now(self.request.method.name(), self.request.threads)))?;
+        part.push(&Line::Session(Session::now(
+            self.request.method.name(),
+            self.request.threads,
+            machine::process_time(),
+        )))?;
         let clock = Clock::after(before);
         let all = self.games.len();
         let done = AtomicUsize::new(all - missing.len());
@@ -180,7 +184,7 @@ impl Checking<'_> {
         require_run(run, work)?;
         part.resume(|_| false)?;
         part.push(&Line::Unit(Head::of(unit)))?;
-        let clock = Clock::after(Spent::default());
+        let (clock, startup) = (Clock::after(Spent::default()), machine::process_time());
         let range = || Some(self.range.clone());
         verify::digest(run, range(), |_, _| {})?;
         let report = match work.level {
@@ -193,7 +197,7 @@ impl Checking<'_> {
             Err(error) if error.kind() == Kind::Damage => (0, None, Some(error::printable(&error.to_string()))),
             Err(error) => return Err(error),
         };
-        part.push(&Line::Session(Session::now(kernel.unwrap_or("none"), rayon::current_num_threads())))?;
+        part.push(&Line::Session(Session::now(kernel.unwrap_or("none"), rayon::current_num_threads(), startup)))?;
         part.push(&Line::Check(Check {
             game: work.game.clone(),
             digest: work.digest.clone(),

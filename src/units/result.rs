@@ -53,7 +53,7 @@ pub(super) struct TimedRecord {
 }
 
 /// A process that worked on the unit; the lines that follow it are its own.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Session {
     /// Name and version of the program.
@@ -68,10 +68,13 @@ pub struct Session {
     pub threads: u64,
     /// When it began, in seconds since 1970.
     pub time: u64,
+    /// Processor time before it began to compute, in seconds: the division of the games takes most of it.
+    #[serde(default)]
+    pub startup: f64,
 }
 
 impl Session {
-    pub(super) fn now(kernel: &str, threads: usize) -> Session {
+    pub(super) fn now(kernel: &str, threads: usize, startup: f64) -> Session {
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Session {
             program: crate::PROGRAM.into(),
@@ -80,6 +83,7 @@ impl Session {
             host: machine::host(),
             threads: threads as u64,
             time: time.as_secs(),
+            startup,
         }
     }
 }
@@ -197,8 +201,10 @@ impl UnitResult {
     /// Whether no text could change a terminal on which a message shows it.
     fn has_plain_texts(&self) -> bool {
         let session = |session: &Session| {
-            let Session { program, kernel, machine, host, .. } = session;
-            [program, kernel, machine].into_iter().all(|text| is_program(text)) && (host.is_empty() || is_program(host))
+            let Session { program, kernel, machine, host, startup, .. } = session;
+            [program, kernel, machine].into_iter().all(|text| is_program(text))
+                && (host.is_empty() || is_program(host))
+                && startup.is_finite()
         };
         let check = |check: &Check| {
             let is_plain = |why: &String| error::printable(why) == *why && why.len() <= LONGEST_STATEMENT;
@@ -231,6 +237,11 @@ impl UnitResult {
             }
             _ => Err("it is a result of other work".into()),
         }
+    }
+
+    /// Returns the processor time without that before the processes began to compute, in seconds.
+    pub(super) fn computing_time(&self) -> f64 {
+        self.end.spent.cpu - self.sessions.iter().map(|session| session.startup).sum::<f64>()
     }
 
     /// Returns the reason why two results of one unit cannot both be true.

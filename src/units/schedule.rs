@@ -44,7 +44,7 @@ impl Schedule {
 }
 
 impl Joined {
-    /// Returns the units of a plan, those first whose parts took the longest processor times here: the results of a survey
+    /// Returns the units of a plan, those first whose parts computed the longest here: the results of a survey
     /// of the same games in the same parts, to fewer values. Units without a result come before all others. `None` if the
     /// games or the parts are others.
     #[must_use]
@@ -54,7 +54,7 @@ impl Joined {
             _ => return None,
         }
         let spent: HashMap<&str, f64> =
-            self.results.iter().map(|(_, result)| (result.name.as_str(), result.end.spent.cpu)).collect();
+            self.results.iter().map(|(_, result)| (result.name.as_str(), result.computing_time())).collect();
         let own = self.plan.units();
         let times: HashMap<usize, f64> =
             own.iter().filter_map(|unit| Some((unit.part, *spent.get(unit.name())?))).collect();
