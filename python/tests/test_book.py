@@ -42,6 +42,7 @@ def test_links_lead_to_files_and_headings(page):
         file, _, anchor = link.partition("#")
         target = os.path.normpath(os.path.join(os.path.dirname(path), file)) if file else path
         assert os.path.exists(target), link
+        assert target.startswith(DOCS) or page == "../README.md", f"{link} leads out of the book"
         if anchor:
             assert anchor in anchors(target), link
 
