@@ -19,7 +19,8 @@ mod support;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use grundy::bench_support::{
     CLEAR_PS, CODE_COUNTS, CheckStages, CodeWindow, ENTERED_TO_COMPARED, KEPT_COUNTS, LANE_COUNT, LookupList, Marks,
-    RecurrenceList, TILE_PAIR_COUNT, Tile, WIDE_LANE_COUNT, check_ps, enter, find, find_each, find_value, mark_ps,
+    PAGE_WORD_COUNT, RecurrenceList, TILE_PAIR_COUNT, Tile, WIDE_LANE_COUNT, check_ps, enter, find, find_each,
+    find_value, mark_ps,
 };
 use grundy::kernel::Kernel;
 use std::hint::black_box;
@@ -186,8 +187,8 @@ fn kernels(c: &mut Criterion) {
 
 /// Measures the comparison of all pairs with all open values, as in a game without a sparse space.
 fn all_pairs(c: &mut Criterion) {
-    /// Number of values per value that is open, at last.
-    const OPEN_ONE_IN: usize = 50;
+    /// Distance between two open values.
+    const OPEN_DISTANCE: usize = 50;
     let mut random = Random::seeded(3);
     let mut group = c.benchmark_group("pairs");
     for kernel in Kernel::available() {
@@ -197,8 +198,8 @@ fn all_pairs(c: &mut Criterion) {
         };
         let (parts, others) = (even(TILE_PAIR_COUNT), even(TILE_PAIR_COUNT + WIDE_LANE_COUNT - 1));
         let tile = Tile::new(kernel, &parts, &others);
-        let mut open = [0; 32];
-        (1..2048).step_by(OPEN_ONE_IN).for_each(|v| open[v / 64] |= 1 << (v % 64));
+        let mut open = [0; PAGE_WORD_COUNT];
+        (1..64 * PAGE_WORD_COUNT).step_by(OPEN_DISTANCE).for_each(|v| open[v / 64] |= 1 << (v % 64));
         let mut lanes = [open; WIDE_LANE_COUNT];
         let option = usize::from(parts[7] ^ others[5 + 7]);
         lanes[5][option / 64] |= 1 << (option % 64);

@@ -151,6 +151,9 @@ pub const WIDE_LANE_COUNT: usize = WIDE_LANES;
 /// Maximum number of pairs of a lane of a [`Tile`].
 pub const TILE_PAIR_COUNT: usize = TILE_PAIRS;
 
+/// Number of words of a set of values below 2048, one bit per value.
+pub const PAGE_WORD_COUNT: usize = PAGE_WORDS;
+
 /// The pairs of consecutive parts and their partners.
 pub struct Tile(PairTile);
 
@@ -165,7 +168,7 @@ impl Tile {
 
     /// Calls `Kernel::clear_options` for each lane and its set of values below 2048.
     #[inline]
-    pub fn clear_options(&self, kernel: Kernel, open: &mut [[u64; PAGE_WORDS]]) {
+    pub fn clear_options(&self, kernel: Kernel, open: &mut [[u64; PAGE_WORD_COUNT]]) {
         open.iter_mut().enumerate().for_each(|(lane, open)| kernel.clear_options(&self.0, lane, 0, open));
     }
 }

@@ -42,8 +42,8 @@ impl TileSide {
         self.high.resize(self.values.len() + TILE_STEP, 0);
         self.low.resize(self.values.len() + TILE_STEP, 0);
         for ((high, low), value) in self.high.iter_mut().zip(&mut self.low).zip(&self.values) {
-            *high = (value >> 3 & 0xff) as u8;
-            *low = (value & 7 | value >> 11 << 3) as u8;
+            *high = (value >> 3).to_le_bytes()[0]; // bits 3 to 10
+            *low = (value & 7 | value >> 11 << 3).to_le_bytes()[0]; // eight bits in all
         }
     }
 }

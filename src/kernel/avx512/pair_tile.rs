@@ -27,16 +27,16 @@ pub(in crate::kernel) fn clear_options(tile: &PairTile, lane: usize, page: u8, o
     let (parts, others) = (&tile.parts.values[..pairs], &tile.others.values[lane..][..pairs]);
     let (high, other_high) = (&tile.parts.high[..padded], &tile.others.high[lane..][..padded]);
     let (low, other_low) = (&tile.parts.low[..padded], &tile.others.low[lane..][..padded]);
-    // The places of the last hits, which are still to be cleared.
-    let (mut list, mut count) = ([0u8; TILE_STEP + LANES], 0);
-    for from in (0..pairs).step_by(TILE_STEP) {
+    // The hits among the pairs from `list_first` on, whose bits are still to be cleared.
+    let (mut list, mut count, mut list_first) = ([0u8; TILE_STEP + LANES], 0, 0);
+    for first_pair in (0..pairs).step_by(TILE_STEP) {
         let tables = tables_of(open);
         // After the loads of the tables, which would wait for these stores.
-        clear(open, &list[..count], parts, others, from.wrapping_sub(TILE_STEP));
+        clear(open, &list[..count], parts, others, list_first);
         let mut hits = [0; STEPS];
         for (step, hits) in hits.iter_mut().enumerate() {
-            let at = from + step * LANES;
-            // SAFETY: `from` is below `pairs`, and each side has `TILE_STEP` items more.
+            let at = first_pair + step * LANES;
+            // SAFETY: `first_pair` is below `pairs`, and each side has `TILE_STEP` items more.
             let (high, low) = unsafe {
                 (
                     _mm512_xor_si512(
@@ -51,18 +51,18 @@ pub(in crate::kernel) fn clear_options(tile: &PairTile, lane: usize, page: u8, o
             };
             *hits = lanes_in(&tables, high, _mm512_xor_si512(low, _mm512_set1_epi8((page << 3).cast_signed())));
         }
-        count = 0;
+        (count, list_first) = (0, first_pair);
         if hits.iter().fold(0, |any, hits| any | hits) != 0 {
-            if from + TILE_STEP > pairs {
+            if first_pair + TILE_STEP > pairs {
                 for (step, hits) in hits.iter_mut().enumerate() {
-                    let left = pairs.saturating_sub(from + step * LANES).min(LANES);
+                    let left = pairs.saturating_sub(first_pair + step * LANES).min(LANES);
                     *hits &= ((1u128 << left) - 1) as u64;
                 }
             }
             count = places_of(&hits, &mut list);
         }
     }
-    clear(open, &list[..count], parts, others, pairs.saturating_sub(1) / TILE_STEP * TILE_STEP);
+    clear(open, &list[..count], parts, others, list_first);
 }
 
 /// The open values of a page in registers.
@@ -106,6 +106,9 @@ fn places_of(hits: &[__mmask64; STEPS], list: &mut [u8; TILE_STEP + LANES]) -> u
     count
 }
 
+// A place is one byte.
+const _: () = assert!(TILE_STEP <= 256);
+
 /// The places of the pairs of each step.
 const PLACES: [[u8; LANES]; STEPS] = {
     let mut places = [[0; LANES]; STEPS];
@@ -117,11 +120,11 @@ const PLACES: [[u8; LANES]; STEPS] = {
     places
 };
 
-/// Clears the bits of the options of the pairs from `from` on that `list` names. All of them are in the page.
+/// Clears the bits of the options of pairs, all in the page: `list` has their distances from pair `list_first`.
 #[inline]
-fn clear(open: &mut Page, list: &[u8], parts: &[u16], others: &[u16], from: usize) {
+fn clear(open: &mut Page, list: &[u8], parts: &[u16], others: &[u16], list_first: usize) {
     for &place in list {
-        let at = from + usize::from(place);
+        let at = list_first + usize::from(place);
         let option = usize::from(parts[at] ^ others[at]);
         open[option / 64 % open.len()] &= !(1 << (option % 64));
     }

@@ -276,11 +276,11 @@ impl WideSolver {
         for split in self.rule.splits() {
             // The pairs that exist at all positions of the run.
             let pairs = run.far() as u64..split.largest_small_part(run.first) + 1;
-            for from in pairs.clone().step_by(TILE_PAIRS) {
-                let to = pairs.end.min(from + TILE_PAIRS as u64);
+            for first_part in pairs.clone().step_by(TILE_PAIRS) {
+                let end = pairs.end.min(first_part + TILE_PAIRS as u64);
                 let rest = run.first - split.remove;
-                let others = self.values.slice(rest + 1 - to, rest - from + WIDE_LANES as u64);
-                let parts = self.values.slice(from, to).iter().rev();
+                let others = self.values.slice(rest + 1 - end, rest - first_part + WIDE_LANES as u64);
+                let parts = self.values.slice(first_part, end).iter().rev();
                 kernel.fill_tile(&mut tile, parts, split.constant, others);
                 for (lane, open) in &mut *lanes {
                     kernel.clear_options(&tile, *lane, page, open);
@@ -288,6 +288,7 @@ impl WideSolver {
             }
             for (lane, open) in &mut *lanes {
                 let n = run.first + *lane as u64;
+                // The pairs that do not exist at the first position.
                 for a in pairs.end.max(pairs.start)..=split.largest_small_part(n) {
                     let option = usize::from(self.pair_option(n, &split, a));
                     if option / (64 * PAGE_WORDS) == usize::from(page) {

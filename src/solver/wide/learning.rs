@@ -18,8 +18,8 @@ use std::collections::BinaryHeap;
 /// positions; the later positions skip the parts that are too small for them.
 const LEAST: u64 = WIDE_LANES as u64;
 
-/// Where all pairs are compared: number of pairs with the smallest parts that are marked, per value below the
-/// bound of the classes. The later ones give a value that is still open so seldom that comparing them with all open values is faster.
+/// Where all pairs are compared: number of pairs that are marked, those with the smallest parts, per value below the bound
+/// of the classes. From then on a pair gives an open value so seldom that comparing it with all open values is faster.
 const FIRST_PAIRS_PER_VALUE: usize = 2;
 
 /// Bound, exclusive, of the common parts that are marked where searches do not go deep.
