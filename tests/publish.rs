@@ -92,6 +92,9 @@ fn published_directory_states_the_run_and_its_files() {
         assert_eq!(manifest[key], status[key], "{key}");
     }
     assert_eq!(manifest["computed"]["machine"], "riscv64");
+    home.well("-q publish run -o unstated");
+    let unstated: Value = serde_json::from_slice(&std::fs::read(home.path("unstated/manifest.json")).unwrap()).unwrap();
+    assert_eq!(unstated["computed"]["machine"], Value::Null, "the journal does not state the machine");
     assert_eq!(manifest["segments"], json!([{ "to": 200_000, "digest": status["digest"] }]));
     // The b-file of A002188 in the OEIS has 10001 terms from n = 0.
     let published: Vec<String> = data("grundy-1939.txt").lines().map(str::to_owned).collect();

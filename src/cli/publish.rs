@@ -42,7 +42,7 @@ const PICTURES: [&str; 3] = ["density", "records", "histogram"];
                         records.csv, rares.csv, histogram.csv and segments.csv, and pictures if the Python package is \
                         installed. A table of values that the run has freed is left out.\n\n\
                         A run is confirmed as far as another computation, by another kernel on another machine, has \
-                        equal digests.")]
+                        equal digests; both machines must be stated.")]
 pub(crate) struct PublishArgs {
     /// Run directory.
     #[arg(value_name = "RUN")]
@@ -50,7 +50,7 @@ pub(crate) struct PublishArgs {
     /// Directory to write; it must be new or empty.
     #[arg(short, value_name = "DIR")]
     output: PathBuf,
-    /// Class of the machine that computed the run [default: that of this machine, see 'grundy cpu'].
+    /// Processor model of the machine that computed the run, which the journal does not state [default: not stated].
     #[arg(long, value_name = "TEXT")]
     machine: Option<String>,
     /// Verdict of a check of this run, as 'grundy merge --json' writes it; may be given several times.
@@ -84,7 +84,7 @@ pub(crate) struct CompareArgs {
     /// Run directory, published directory, or manifest to compare it with.
     #[arg(value_name = "B")]
     other: PathBuf,
-    /// Class of the machine that computed the runs among A and B [default: that of this machine].
+    /// Processor model of the machine that computed the runs among A and B [default: not stated].
     #[arg(long, value_name = "TEXT")]
     machine: Option<String>,
     /// Note in the run directory A what B confirms, for 'status' and 'publish'.
@@ -96,9 +96,9 @@ pub(crate) struct CompareArgs {
 }
 
 /// Reads the manifest of a published directory or a file, or makes that of a run.
-fn manifest_of(path: &Path, machine: &str) -> Result<Manifest> {
+fn manifest_of(path: &Path, machine: Option<&str>) -> Result<Manifest> {
     if path.is_dir() && !path.join(MANIFEST).exists() {
-        return Ok(Manifest::of(&RunReader::open(super::source::run_directory(path)?)?, Some(machine)));
+        return Ok(Manifest::of(&RunReader::open(super::source::run_directory(path)?)?, machine));
     }
     let file = if path.is_dir() { path.join(MANIFEST) } else { path.to_owned() };
     let text = super::input::read_text(&file, MAX_BYTES)?;
@@ -129,8 +129,7 @@ fn damage(path: &Path, why: &str) -> anyhow::Error {
 }
 
 pub(crate) fn compare_two(args: &CompareArgs) -> Result<ExitCode> {
-    let machine = args.machine.clone().unwrap_or_else(publish::machine);
-    let [one, other] = [&args.one, &args.other].map(|path| manifest_of(path, &machine));
+    let [one, other] = [&args.one, &args.other].map(|path| manifest_of(path, args.machine.as_deref()));
     let (one, other) = (one?, other?);
     let comparison = compared((&args.one, &one), (&args.other, &other))?;
     if args.record {
@@ -172,14 +171,14 @@ pub(crate) fn publish_run(args: &PublishArgs, quiet: bool) -> Result<()> {
         bail!("{}: the directory is not empty; choose an empty or a new one", dir.display());
     }
     let run = super::values::open(super::source::run_directory(&args.run)?, true, quiet)?;
-    let machine = args.machine.clone().unwrap_or_else(publish::machine);
-    let mut manifest = Manifest::of(&run, Some(&machine));
+    let machine = args.machine.as_deref();
+    let mut manifest = Manifest::of(&run, machine);
     for path in &args.verified {
         manifest.verified.push(verdict(path, &manifest)?);
     }
     manifest.confirmed = publish::confirmations(&args.run, &run.contents.points)?;
     for path in &args.other {
-        let other = manifest_of(path, &machine)?;
+        let other = manifest_of(path, machine)?;
         let comparison = compared((&args.run, &manifest), (path, &other))?;
         let Some(confirmation) = comparison.confirmation(&other) else {
             bail!("{} does not confirm this run; 'grundy compare' shows why", path.display());

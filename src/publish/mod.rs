@@ -32,9 +32,3 @@ pub use comparison::{Comparison, Difference, compare};
 pub use confirmations::{confirmations, record};
 pub use crate_metadata::{Publication, ro_crate};
 pub use manifest::{Computed, Confirmation, FileEntry, Manifest, Segment, sha256};
-
-/// Returns the class of this machine: its architecture and processor model.
-#[must_use]
-pub fn machine() -> String {
-    crate::units::machine_class()
-}

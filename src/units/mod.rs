@@ -44,8 +44,6 @@ mod plan;
 mod result;
 mod schedule;
 
-pub(crate) use machine::class as machine_class;
-
 pub use join::{Joined, Verdict, join};
 pub use machine::Spent;
 pub use perform::{Performed, Request, perform};
