@@ -190,6 +190,19 @@ fn ctrl_c_shows_that_the_run_stops_and_erases_its_progress() {
 }
 
 #[test]
+fn search_of_unknown_size_shows_how_much_of_its_limit_it_has_used() {
+    at_each_width(|width| {
+        let mut terminal = Terminal::start(width, &["board", "remove-square", "7x8"], Some(Stdio::null()));
+        let fields = [" % of limit, ", "/s, ≤ ", " left"];
+        assert!(terminal.shows(|screen| fields.iter().all(|field| screen.contains(field))), "{width}: it ended");
+        let screen = terminal.parser.screen().contents();
+        assert!(width == 60 || screen.contains('░'), "{width}: {screen}");
+        terminal.child.kill().unwrap();
+        terminal.child.wait().unwrap();
+    });
+}
+
+#[test]
 fn short_and_quiet_commands_show_nothing() {
     let (status, screen) = Terminal::start(80, &["values", "kayles", "0..10"], Some(Stdio::null())).end();
     assert!(status.success() && is_empty(&screen), "{screen}");

@@ -165,7 +165,10 @@ impl Search<'_> {
         let number = if self.of > 1 { format!(" {} of {}:", self.begun, self.of) } else { String::new() };
         let name = format!("{}{number} {called}", self.name);
         self.meter.begin_counting("positions", &name, solver.known() as u64, to);
-        let value = solver.watched(start, |known| self.meter.at(known as u64));
+        let value = solver.watched(start, |known, used| match to {
+            Some(_) => self.meter.at(known as u64),
+            None => self.meter.within(known as u64, used),
+        });
         self.meter.end();
         self.show(called, value.map_err(|error| in_place(called, error))?)?;
         Ok(self.out.flush()?)

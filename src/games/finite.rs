@@ -99,20 +99,29 @@ impl<'a, G: Game> GameSolver<'a, G> {
         self.values.len()
     }
 
+    /// Returns how much of its nearest limit a search has used, at least 0 and at most 1, when the stack holds
+    /// `on_stack` positions with `parts_on_stack` parts and `work` parts were read.
+    fn used(&self, on_stack: usize, parts_on_stack: usize, work: u64) -> f64 {
+        let positions = (self.values.len() + on_stack) as f64 / self.bound as f64;
+        let parts = (self.parts + COPIES * parts_on_stack) as f64 / self.most_parts as f64;
+        positions.max(parts).max(work as f64 / self.most_work as f64).min(1.0)
+    }
+
     /// Returns the nim-value of a position.
     ///
     /// # Errors
     /// [`Error::Positions`] when more positions than the bound would be held, [`Error::Search`] when they are too large or
     /// have too many options, [`Error::PositionValue`] when a value is above 65535.
     pub fn value(&mut self, position: G::Position) -> Result<u16> {
-        self.watched(position, |_| {})
+        self.watched(position, |_, _| {})
     }
 
-    /// Like [`GameSolver::value`]; calls `watch` during the search with the number of components whose value is known.
+    /// Like [`GameSolver::value`]; calls `watch` during the search with the number of components whose value is known,
+    /// and with how much of its nearest limit the search has used, from 0 to 1.
     ///
     /// # Errors
     /// As [`GameSolver::value`].
-    pub fn watched(&mut self, position: G::Position, mut watch: impl FnMut(usize)) -> Result<u16> {
+    pub fn watched(&mut self, position: G::Position, mut watch: impl FnMut(usize, f64)) -> Result<u16> {
         let components = self.game.components(position);
         let mut work = 0;
         for component in &components {
@@ -124,7 +133,7 @@ impl<'a, G: Game> GameSolver<'a, G> {
     }
 
     /// Computes the value of a component that has none yet.
-    fn search(&mut self, component: G::Position, work: &mut u64, watch: &mut impl FnMut(usize)) -> Result<()> {
+    fn search(&mut self, component: G::Position, work: &mut u64, watch: &mut impl FnMut(usize, f64)) -> Result<()> {
         let first = self.open(component);
         // A position with as many options as parts would exceed the work by its own options.
         if (first.parts as u64).saturating_mul(first.parts as u64) > self.most_work {
@@ -141,7 +150,7 @@ impl<'a, G: Game> GameSolver<'a, G> {
                         let open = self.open(component);
                         on_stack += open.parts;
                         stack.push(open);
-                        watch(self.values.len());
+                        watch(self.values.len(), self.used(stack.len(), on_stack, *work));
                         if self.values.len() + stack.len() > self.bound {
                             return Err(Error::Positions { bound: self.bound });
                         }
@@ -157,7 +166,7 @@ impl<'a, G: Game> GameSolver<'a, G> {
                         self.values.insert(position, value);
                         self.parts += parts;
                         on_stack -= parts;
-                        watch(self.values.len());
+                        watch(self.values.len(), self.used(stack.len(), on_stack, *work));
                     }
                 }
             }

@@ -35,6 +35,8 @@ pub(super) struct State<'a> {
     pub(super) at: u64,
     /// The count at the end, if it is known.
     pub(super) to: Option<u64>,
+    /// Whether `to` is only a limit, at which the work ends at the latest.
+    pub(super) is_limited: bool,
     /// Counted units per second.
     pub(super) rate: Option<f64>,
     pub(super) elapsed: Duration,
@@ -62,14 +64,14 @@ impl State<'_> {
         let long = (0..=self.extras.len()).rev().map(|extras| {
             joined(fields(Form::Long).into_iter().chain(self.extras[..extras].iter().cloned().map(Some)))
         });
-        let full: Vec<String> = long.chain([joined(fields(Form::Short))]).collect();
+        let all: Vec<String> = long.chain([joined(fields(Form::Short)), essential]).collect();
         if let Some(part) = self.part()
-            && let Some(text) = full.iter().find(|text| length(text) + BAR.0 + 2 <= left)
+            && let Some(text) = all.iter().find(|text| length(text) + BAR.0 + 2 <= left)
         {
             return format!("{name} {} {text}", bar(part, (left - length(text) - 2).min(BAR.1)));
         }
-        let brief = [essential, joined([self.percent(), self.rate(Form::Short)]), self.percent().unwrap_or_default()];
-        let text = full.into_iter().chain(brief).find(|text| !text.is_empty() && length(text) < left);
+        let brief = [joined([self.percent(), self.rate(Form::Short)]), self.percent().unwrap_or_default()];
+        let text = all.into_iter().chain(brief).find(|text| !text.is_empty() && length(text) < left);
         text.map_or_else(|| name.clone(), |text| format!("{name} {text}"))
     }
 
@@ -97,13 +99,15 @@ impl State<'_> {
 
     /// Rounded down, so that 100 % means done.
     fn percent(&self) -> Option<String> {
-        self.part().map(|part| format!("{:.1} %", (part * 1000.0).floor() / 10.0))
+        let of = if self.is_limited { " of limit" } else { "" };
+        self.part().map(|part| format!("{:.1} %{of}", (part * 1000.0).floor() / 10.0))
     }
 
     fn count(&self, form: Form) -> String {
         let number = |count| if form == Form::Long { HumanCount(count).to_string() } else { scaled(count as f64, "") };
-        let unit = if form == Form::Long || self.to.is_none() { format!(" {}", self.unit) } else { String::new() };
-        match self.to {
+        let to = self.to.filter(|_| !self.is_limited);
+        let unit = if form == Form::Long || to.is_none() { format!(" {}", self.unit) } else { String::new() };
+        match to {
             Some(to) => format!("{} of {}{unit}", number(self.at), number(to)),
             None => format!("{}{unit}", number(self.at)),
         }
@@ -125,13 +129,15 @@ impl State<'_> {
     fn end(&self) -> Option<String> {
         let Some(to) = self.to else { return Some(format!("{} so far", span(self.elapsed.as_secs_f64()))) };
         let seconds = to.saturating_sub(self.at) as f64 / self.rate.filter(|_| self.elapsed >= SETTLED)?;
+        let at_most = if self.is_limited { "≤ " } else { "" };
         if seconds < DAY {
-            return Some(format!("{} left", span(seconds)));
+            return Some(format!("{at_most}{} left", span(seconds)));
         }
         let after = SignedDuration::try_from_secs_f64(seconds).ok();
         let end = after.and_then(|after| Timestamp::now().checked_add(after).ok());
         let Some(end) = end else { return Some("centuries left".into()) };
-        Some(format!("ends {}", date(&local(end), seconds < FAR)))
+        let ends = if self.is_limited { "ends before" } else { "ends" };
+        Some(format!("{ends} {}", date(&local(end), seconds < FAR)))
     }
 }
 
@@ -186,7 +192,7 @@ mod tests {
 
     fn state(name: &str, at: u64, to: Option<u64>, rate: Option<f64>) -> State<'_> {
         let extras = ["largest value 234 at 3,653,177".into(), "1,274 rare positions".into()].into();
-        State { name, unit: "values", at, to, rate, elapsed: Duration::from_secs(6), extras }
+        State { name, unit: "values", at, to, is_limited: false, rate, elapsed: Duration::from_secs(6), extras }
     }
 
     #[test]
@@ -221,7 +227,8 @@ mod tests {
     #[test]
     fn line_omits_the_least_important_fields_first() {
         let state = state("grundy", 62_259_200, Some(1 << 30), Some(200_000.0));
-        assert_eq!(state.line(60), "grundy 5.7 %, 62.3M of 1.07G, 200 k/s, 1h 24m left");
+        assert_eq!(state.line(49), "grundy ░░░░░░░░░░ 5.7 %, 200 k/s, 1h 24m left");
+        assert_eq!(state.line(48), "grundy 5.7 %, 200 k/s, 1h 24m left");
         let short = state.line(80);
         assert!(short.starts_with("grundy █░"), "{short}");
         assert!(short.ends_with("░ 5.7 %, 62.3M of 1.07G, 200 k/s, 1h 24m left") && length(&short) == 76, "{short}");
@@ -231,8 +238,15 @@ mod tests {
     }
 
     #[test]
+    fn limit_is_not_shown_as_the_end() {
+        let state = State { is_limited: true, unit: "positions", ..state("7x8", 1000, Some(100_000), Some(10.0)) };
+        assert_eq!(state.line(60), "7x8 ░░░░░░░░░░░░░░ 1.0 % of limit, 10.0/s, ≤ 2h 45m left");
+        assert!(state.line(90).ends_with("░ 1.0 % of limit, 1,000 positions, 10.0/s, ≤ 2h 45m left"));
+    }
+
+    #[test]
     fn percentage_is_rounded_down_and_unknown_rate_is_omitted() {
-        assert_eq!(state("x", 999_999, Some(1_000_000), None).line(26), "x 99.9 %, 1M of 1M");
+        assert_eq!(state("x", 999_999, Some(1_000_000), None).line(26), "x ████████████░ 99.9 %");
         assert!(state("x", 1 << 20, Some(1 << 20), None).line(60).contains(" 100.0 %"));
         assert_eq!(state("x", 5, None, None).line(30), "x 5 values, 6s so far");
     }

@@ -115,7 +115,10 @@ struct Display {
 struct Task {
     name: String,
     unit: &'static str,
+    /// The count at the end, if it is known.
     to: Option<u64>,
+    /// Whether `to` is only a limit, at which the work ends at the latest.
+    is_limited: bool,
     run: Option<Progress>,
     begun: Instant,
     /// Times and counts: on a terminal those of the last [`RATE_OVER`], in a log that of the last line.
@@ -164,13 +167,27 @@ impl Meter {
         let begun = Instant::now();
         shared.at.store(from, Ordering::Relaxed);
         let samples = [(begun, from)].into();
-        shared.lock().task = Some(Task { name: name.to_owned(), unit, to, run: None, begun, samples });
+        shared.lock().task =
+            Some(Task { name: name.to_owned(), unit, to, is_limited: false, run: None, begun, samples });
     }
 
     /// Shows that the work has reached the count `at`.
     pub(crate) fn at(&self, at: u64) {
         if let Some(shared) = &self.shared {
             shared.at.store(at, Ordering::Relaxed);
+        }
+    }
+
+    /// Shows that the work has reached the count `at`, and has used the share `used` of its limit, from 0 to 1. The work
+    /// may end long before its limit.
+    pub(crate) fn within(&self, at: u64, used: f64) {
+        self.at(at);
+        if let Some(shared) = &self.shared
+            && let Some(task) = &mut shared.lock().task
+        {
+            task.is_limited = true;
+            // The count at the limit, if the rest needs as much of it as what is done. A float cast saturates.
+            task.to = (used > 0.0).then(|| (at as f64 / used) as u64);
         }
     }
 
@@ -328,7 +345,8 @@ impl Task {
         let rate = self.samples.front().and_then(|&(then, before)| rate(at.saturating_sub(before), now - then));
         let extras = self.run.as_ref().map(extras).unwrap_or_default();
         let elapsed = now - self.begun;
-        State { name: &self.name, unit: self.unit, at, to: self.to, rate, elapsed, extras }
+        let is_limited = self.is_limited;
+        State { name: &self.name, unit: self.unit, at, to: self.to, is_limited, rate, elapsed, extras }
     }
 
     /// Remembers when the count was `at`, at most once a second, and only while it changes: if the work reports rarely,
@@ -443,7 +461,8 @@ mod tests {
 
     fn task(samples: &[(Instant, u64)]) -> Task {
         let (name, begun) = (String::new(), samples[0].0);
-        Task { name, unit: "values", to: None, run: None, begun, samples: samples.iter().copied().collect() }
+        let samples = samples.iter().copied().collect();
+        Task { name, unit: "values", to: None, is_limited: false, run: None, begun, samples }
     }
 
     #[test]
