@@ -21,6 +21,7 @@
 //! |---|---|---|
 //! | [`Kernel::mark`] | the options of probes in [`BitPlanes`], one bit per code and lane | candidates, witnesses |
 //! | [`Kernel::refine`] | the least open codes of each lane that no further far probe hits | candidates |
+//! | [`Kernel::check`] | the same candidates without those that further far probes hit | candidates |
 //! | [`Kernel::near`] | the answers of the lanes one after the other, with the near probes | candidates |
 //! | [`Kernel::recurrence`] | the answers for any number of n, from a short list of near and far probes | candidates |
 //! | [`Kernel::open`] | the open codes below a bound | witnesses |
@@ -117,17 +118,23 @@ impl Kernel {
             avx512::least_codes(planes, &mut lanes)
         );
         for stage in stages {
-            let far = FarProbes::new(window, at, &stage.check);
             lanes.kept = stage.keep;
-            dispatch!(
-                self,
-                scalar::check(far, &mut lanes),
-                avx2::check(far, &mut lanes),
-                avx512::check(far, &mut lanes)
-            );
+            self.check(window, at, &stage.check, &mut lanes);
         }
         lanes.code[lanes.kept..].fill([NONE; LANES]);
         lanes
+    }
+
+    /// Removes the candidates that a far probe hits.
+    ///
+    /// # Panics
+    /// If a probe reads codes outside the window.
+    pub(crate) fn check(self, window: &[u8], at: usize, probes: &Probes, lanes: &mut Lanes) {
+        let far = FarProbes::new(window, at, probes);
+        if far.list().is_empty() {
+            return;
+        }
+        dispatch!(self, scalar::check(far, lanes), avx2::check(far, lanes), avx512::check(far, lanes));
     }
 
     /// Fills `window[at + lane]` for `from <= lane < to`, in ascending order, with the least of the candidates `lanes`

@@ -149,6 +149,12 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
+    /// Lanes without candidates.
+    #[must_use]
+    pub(crate) fn none() -> Lanes {
+        Lanes { code: [[NONE; LANES]; CANDIDATES], kept: 0, marked: 0 }
+    }
+
     /// Row k holds the k-th candidates of all lanes, counted from 0.
     #[inline]
     pub(crate) fn rows(&self) -> &[[u8; LANES]] {

@@ -41,3 +41,9 @@ pub const FIND_TARGET_PS: u64 = cost::FIND_TARGET_PS;
 
 /// Price of a target that is not considered, in picoseconds.
 pub const UNCONSIDERED_TARGET_PS: u64 = cost::UNCONSIDERED_TARGET_PS;
+
+/// The processor time of this thread.
+#[must_use]
+pub fn processor_time() -> std::time::Duration {
+    rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime).try_into().unwrap_or_default()
+}

@@ -1,7 +1,7 @@
 //! One block through both streams.
 //!
-//! [`Streams::step`] computes the candidates of one block and, side by side, searches the witnesses of the block
-//! before. When every value of the earlier block has its witnesses, the block is accepted, and the candidates wait for
+//! [`Streams::step`] computes the candidates of one block ([`pipeline`](super::pipeline)) and, side by side, searches the
+//! witnesses of the block before. When every value of the earlier block has its witnesses, the block is accepted, and the candidates wait for
 //! the next step. When a value turns out to be rare, the values before it and the rare value are accepted. The streams
 //! then continue after it, and everything that was computed beyond it is discarded.
 //!
@@ -11,8 +11,8 @@
 use super::audit::Audit;
 use super::candidates::{CandidateStream, Stop};
 use super::codes::Codes;
-use super::parallelism::{MarkingThread, Threads};
-use super::pipeline::{MarkWorker, MarkedAhead, Producer, pipeline};
+use super::parallelism::Threads;
+use super::pipeline::{Follower, Pipeline};
 use super::witnesses::{CheckedGroup, GROUP_VALUES, Witnesses};
 use super::{SparseSpace, Work};
 use crate::error::{Error, Result};
@@ -21,8 +21,9 @@ use crate::kernel::Kernel;
 use crate::theory::definition::{Appended, Sequence};
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
-use rayon::prelude::*;
-use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Number of values in the block after a new rare position.
 const SMALLEST_BLOCK: usize = 64;
@@ -43,14 +44,6 @@ pub(super) struct BlockLimits {
     pub(super) threads: Threads,
 }
 
-#[cfg(test)]
-impl BlockLimits {
-    /// Blocks up to position `end`, with all threads of the pool.
-    pub(super) fn up_to(end: u64) -> BlockLimits {
-        BlockLimits { end, longest: BLOCK, threads: super::Parallelism::of_pool().in_pool() }
-    }
-}
-
 /// The two streams, and the data that they share.
 pub(super) struct Streams {
     pub(super) kernel: Kernel,
@@ -58,8 +51,6 @@ pub(super) struct Streams {
     pub(super) witnesses: Witnesses,
     /// The last codes, up to the end of `block`.
     pub(super) codes: Codes,
-    /// Pieces marked ahead for the next block.
-    ahead: VecDeque<MarkedAhead>,
     audit: Option<Audit>,
     /// Candidates that wait for their witnesses, from the first unproved position on.
     pub(super) block: Vec<u16>,
@@ -67,14 +58,6 @@ pub(super) struct Streams {
     next_length: usize,
     /// Whether the next value has no byte code, or the last value has none.
     needs_wide: bool,
-}
-
-#[cfg(test)]
-impl Streams {
-    /// Whether pieces were marked ahead of time for the next block.
-    pub(super) fn has_marks(&self) -> bool {
-        !self.ahead.is_empty()
-    }
 }
 
 /// The candidates of a block, and where the stream stopped.
@@ -88,7 +71,6 @@ impl Streams {
             candidates,
             witnesses,
             codes,
-            ahead: VecDeque::new(),
             audit: None,
             block: Vec::new(),
             next_length: SMALLEST_BLOCK,
@@ -170,27 +152,34 @@ impl Streams {
         length: usize,
         limits: BlockLimits,
     ) -> Result<(CandidateBlock, CheckedGroup)> {
-        let ahead = std::mem::take(&mut self.ahead);
-        let (mut producer, worker) = pipeline(&self.codes, self.kernel, self.candidates.plan(), limits, ahead);
+        let pipeline = Pipeline::new(&self.codes, self.kernel, self.candidates.end() + length as u64);
         let candidates = &mut self.candidates;
         let block = &self.block;
-        let search = WitnessSearch {
-            witnesses: &mut self.witnesses,
-            audit: self.audit.as_ref(),
-            codes: &self.codes,
-            past,
-            threads: limits.threads,
-        };
-        let ((next, rest), checked) = rayon::join(
+        let threads = limits.threads;
+        let witnesses = &mut self.witnesses;
+        let (audit, codes) = (self.audit.as_ref(), &self.codes);
+        let (next, searched) = rayon::join(
             || {
-                let next = next_candidates(candidates, length, &mut producer);
-                (next, producer.close())
+                let _closing = Closing(&pipeline);
+                next_candidates(candidates, length, threads, &pipeline)
             },
-            || search.run(block, worker),
+            || {
+                witnesses.forget(past)?;
+                witnesses.push(block);
+                let start = past.len();
+                // "use-unproved" is a deliberate fault, see fault.rs.
+                let end = if fault::is("use-unproved") { start } else { witnesses.end() };
+                if start < end {
+                    witnesses.prepare(start, codes);
+                }
+                let search = WitnessSearch::new(witnesses, audit, codes, past, start..end);
+                let followers = search.run(threads, &pipeline);
+                search.result().map(|checked| (checked, followers))
+            },
         );
-        let (checked, recent) = checked?;
-        self.codes.append(&recent)?;
-        self.ahead = rest.into_waiting();
+        let (checked, followers) = searched?;
+        self.codes.push(&next.0);
+        followers.iter().try_for_each(|follower| follower.agrees_with(&self.codes))?;
         Ok((next, checked))
     }
 
@@ -218,7 +207,6 @@ impl Streams {
             return Ok(());
         }
         self.block.clear();
-        self.ahead.clear();
         self.candidates.truncate(n);
         self.codes.truncate(n);
         self.witnesses.truncate(n);
@@ -242,75 +230,103 @@ impl Streams {
     }
 }
 
-/// The next `length` candidates, which the stream also sends to the other end of the pipeline.
-fn next_candidates(candidates: &mut CandidateStream, length: usize, producer: &mut Producer) -> CandidateBlock {
-    if length == 0 { (Vec::new(), Stop::Done) } else { candidates.block(length, producer) }
+/// The next `length` candidates.
+fn next_candidates(
+    candidates: &mut CandidateStream,
+    length: usize,
+    threads: Threads,
+    pipeline: &Pipeline<'_>,
+) -> CandidateBlock {
+    if length == 0 { (Vec::new(), Stop::Done) } else { candidates.block(length, threads, pipeline) }
+}
+
+/// Closes a pipeline on drop, so that no thread waits for a producer that has failed.
+struct Closing<'p, 'a>(&'p Pipeline<'a>);
+
+impl Drop for Closing<'_, '_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 /// The search for the witnesses of one block.
 struct WitnessSearch<'a, S: ?Sized> {
-    witnesses: &'a mut Witnesses,
+    witnesses: &'a Witnesses,
     audit: Option<&'a Audit>,
     /// The codes up to the end of the block.
     codes: &'a Codes,
     /// The values before the block.
     past: &'a S,
-    threads: Threads,
+    /// The positions of the block.
+    range: Range<u64>,
+    /// The group that is searched next.
+    next: AtomicU64,
+    /// Whether no more groups are searched: a rare position was found, or a search failed.
+    is_stopped: AtomicBool,
+    /// The result of the groups searched so far.
+    found: Mutex<Result<CheckedGroup>>,
 }
 
-impl<S: Sequence + ?Sized> WitnessSearch<'_, S> {
-    /// Searches the witnesses of `block`, which follows `past`, and marks lookups for the producer until it has sent
-    /// the next block. Also returns the worker's copy of the last codes, which ends with those of the next block.
-    fn run(mut self, block: &[u16], mut worker: MarkWorker) -> Result<(CheckedGroup, Codes)> {
-        self.witnesses.forget(self.past)?;
-        self.witnesses.push(block);
-        if self.threads.marking() == MarkingThread::Dedicated && worker.marks() {
-            let (checked, recent) = rayon::join(|| self.check(None), || worker.finish());
-            return Ok((checked?, recent));
-        }
-        let checked = self.check(Some(&mut worker))?;
-        Ok((checked, worker.finish()))
+impl<'a, S: Sequence + ?Sized> WitnessSearch<'a, S> {
+    fn new(
+        witnesses: &'a Witnesses,
+        audit: Option<&'a Audit>,
+        codes: &'a Codes,
+        past: &'a S,
+        range: Range<u64>,
+    ) -> WitnessSearch<'a, S> {
+        let next = AtomicU64::new(range.start / GROUP_VALUES);
+        let (is_stopped, found) = (AtomicBool::new(false), Mutex::new(Ok(CheckedGroup::default())));
+        WitnessSearch { witnesses, audit, codes, past, range, next, is_stopped, found }
     }
 
-    /// Searches witnesses for the values after `past`, and audits some of the witnessed groups. If there is a `worker`,
-    /// it marks lookups for the producer between the searches.
-    fn check(&mut self, mut worker: Option<&mut MarkWorker>) -> Result<CheckedGroup> {
-        /// Number of groups per thread between two calls of [`MarkWorker::serve`], before `factor` multiplies it.
-        const GROUPS: u64 = 2;
-        let start = self.past.len();
-        let end = self.witnesses.end();
-        let mut checked = CheckedGroup::default();
-        // "use-unproved" is a deliberate fault, see fault.rs.
-        if start == end || fault::is("use-unproved") {
-            return Ok(checked);
+    /// Searches witnesses and evaluates far lookups with all threads, until both are done. Far lookups come first, because
+    /// the producer needs them at once.
+    fn run(&self, threads: Threads, pipeline: &Pipeline<'_>) -> Vec<Follower> {
+        let followers = Mutex::new(Vec::new());
+        let work = || {
+            let mut follower = Follower::default();
+            loop {
+                let seen = pipeline.changes();
+                if pipeline.evaluate(&mut follower) || self.search_next(pipeline) {
+                    continue;
+                }
+                if !pipeline.wait(seen) {
+                    break;
+                }
+            }
+            followers.lock().unwrap_or_else(|error| error.into_inner()).push(follower);
+        };
+        rayon::scope(|scope| {
+            (1..threads.count()).for_each(|_| scope.spawn(|_| work()));
+            work();
+        });
+        followers.into_inner().unwrap_or_else(|error| error.into_inner())
+    }
+
+    /// Searches the next group. Returns false if there is none.
+    fn search_next(&self, pipeline: &Pipeline<'_>) -> bool {
+        if self.is_stopped.load(Ordering::Relaxed) || self.range.is_empty() {
+            return false;
         }
-        self.witnesses.prepare(start, self.codes);
-        let search = &*self;
-        let mut from = start;
-        while from < end && checked.missing.is_none() {
-            // Serve less often when there is nothing to mark. The threads still meet now and then, because the work
-            // after a new rare position is discarded.
-            let factor = match worker.as_mut().map(|worker| (worker.serve(), worker.marks())) {
-                Some((true, true)) => 1,
-                Some((true, false)) => 2,
-                Some((false, _)) => 16,
-                None => 4,
-            };
-            let groups = factor * GROUPS * search.threads.count() as u64;
-            let to = (from / GROUP_VALUES).saturating_add(groups).saturating_mul(GROUP_VALUES).min(end);
-            let groups: Vec<u64> = (from / GROUP_VALUES..to.div_ceil(GROUP_VALUES)).collect();
-            let found = groups
-                .into_par_iter()
-                .with_max_len(1) // so that the thread that completes the candidates finds groups left to search
-                .map(|group| {
-                    let first = from.max(group * GROUP_VALUES);
-                    search.check_group(first, to.min((group + 1) * GROUP_VALUES))
-                })
-                .try_reduce(CheckedGroup::default, |a, b| Ok(a.and(b)))?;
-            checked = checked.and(found);
-            from = to;
+        // Groups begin in ascending order, so every group before one with a rare position is searched.
+        let first = self.next.fetch_add(1, Ordering::Relaxed) * GROUP_VALUES;
+        if first >= self.range.end {
+            return false;
         }
-        Ok(checked)
+        let group = self.check_group(first.max(self.range.start), (first + GROUP_VALUES).min(self.range.end));
+        if !group.as_ref().is_ok_and(|group| group.missing.is_none()) {
+            self.is_stopped.store(true, Ordering::Relaxed);
+            // The candidates after a rare position are discarded.
+            pipeline.close();
+        }
+        let mut found = self.found.lock().unwrap_or_else(|error| error.into_inner());
+        match (&mut *found, group) {
+            (Ok(found), Ok(group)) => *found = found.and(group),
+            (found @ Ok(_), Err(error)) => *found = Err(error),
+            (Err(_), _) => {}
+        }
+        true
     }
 
     /// Searches witnesses for the values `from..to`, all of one group, and audits them where the audit chooses the
@@ -323,5 +339,10 @@ impl<S: Sequence + ?Sized> WitnessSearch<'_, S> {
             checked.audited = audit.check(from..to, self.codes, self.witnesses, self.past)?;
         }
         Ok(checked)
+    }
+
+    /// The result of all groups searched.
+    fn result(self) -> Result<CheckedGroup> {
+        self.found.into_inner().unwrap_or_else(|error| error.into_inner())
     }
 }

@@ -1,6 +1,6 @@
 //! The byte codes of the last values, proved or being proved, for the jobs that read 64 of them at once.
 //!
-//! Lookups for pairs of two common parts, and lookups marked ahead of time, must not use a rare part: the option of
+//! Lookups for pairs of two common parts, and lookups that other threads evaluate, must not use a rare part: the option of
 //! such a pair has the other class, which the code cannot express. So the code of every rare position (n = 0 among
 //! them) is [`POISON`] here. A lookup with code c is unaffected by rare positions if [`POISON`] ^ c is none of the
 //! codes considered.
@@ -56,19 +56,15 @@ impl Codes {
         Codes { table: self.table.clone(), window: Window::new(from, items), ..*self }
     }
 
-    /// Appends the codes that a copy of the last codes holds beyond the end of these.
+    /// Compares a copy of the last codes, with codes appended, with these, which hold at least as many.
     ///
     /// # Errors
-    /// [`Error::Flipped`] when the copy differs from these codes: marks made from it may be wrong.
-    pub(super) fn append(&mut self, longer: &Codes) -> Result<()> {
-        let from = longer.window.start();
-        let end = self.end();
-        if self.window.slice(from, end) != longer.window.slice(from, end) {
-            return Err(Error::Flipped { what: "a copy of the codes", from, to: end });
+    /// [`Error::Flipped`] when they differ.
+    pub(super) fn agree_with_copy(&self, copy: &Codes) -> Result<()> {
+        let (from, to) = (copy.window.start(), copy.end());
+        if self.window.slice(from, to) != copy.window.slice(from, to) {
+            return Err(Error::Flipped { what: "a copy of the codes", from, to });
         }
-        self.window.truncate(end);
-        self.window.extend(longer.window.slice(end, longer.window.end()).iter().copied());
-        self.until = longer.until;
         Ok(())
     }
 

@@ -1,13 +1,12 @@
-//! The number of threads that a solver plans for, and which of its threads marks lookups ahead of time.
+//! The number of threads that a solver plans for.
 //!
-//! Invariant: the number of threads changes the time of a computation and no value. During a block only the marking
-//! thread waits, for candidates that another thread computes without waiting for anything
-//! ([`pipeline`](super::pipeline)). So every block is completed with any number of threads, one included.
+//! Invariant: the number of threads changes the time of a computation and no value. Every block is completed with any
+//! number of threads, one included ([`pipeline`](super::pipeline)).
 
 /// The number of threads that a solver plans for.
 ///
-/// A solver starts no threads. It runs in the rayon pool in which it is called. This number decides which lookups it
-/// marks ahead of time and on which thread. A number above the size of the pool counts as the size of the pool. A
+/// A solver starts no threads. It runs in the rayon pool in which it is called. This number decides which lookups
+/// other threads evaluate for the one that computes the values in order. A number above the size of the pool counts as the size of the pool. A
 /// smaller number does not limit the processors in use: the search for witnesses always spreads over the whole pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Parallelism {
@@ -47,33 +46,15 @@ pub(super) struct Threads {
     count: usize,
 }
 
-/// The thread that marks lookups ahead of time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MarkingThread {
-    /// One thread computes everything in turn, so nothing is marked ahead of time.
-    None,
-    /// With two threads, the thread that searches witnesses marks between two groups of values.
-    WitnessSearch,
-    /// With three threads and more, one thread does nothing but mark: a thread that also searched witnesses would
-    /// deliver most marks too late.
-    Dedicated,
-}
-
 impl Threads {
     /// One thread.
     pub(super) const ONE: Threads = Threads { count: 1 };
 
+    /// Two threads.
+    pub(super) const TWO: Threads = Threads { count: 2 };
+
     /// The number of threads.
     pub(super) fn count(self) -> usize {
         self.count
-    }
-
-    /// The thread that marks lookups ahead of time.
-    pub(super) fn marking(self) -> MarkingThread {
-        match self.count {
-            0 | 1 => MarkingThread::None,
-            2 => MarkingThread::WitnessSearch,
-            _ => MarkingThread::Dedicated,
-        }
     }
 }

@@ -1,79 +1,83 @@
-//! Near probes: [`near`] decides the lanes one after the other.
+//! Near probes: [`near`] decides 64 lanes at a time, and corrects the few that were wrong.
 //!
-//! Once the code of lane i is known, the kernel compares it with the candidates of all later lanes at once: in lane l,
-//! only the probes with offset l - i read it. A table of the codes of the probes by offset, shifted by i, gives the
-//! codes to be XORed in all lanes.
+//! A near probe reads the code of an earlier lane. Few near probes hit a candidate. So the kernel first takes the least
+//! candidate of every lane as its code, and computes the options of all lanes with these codes. Where no option is the
+//! code of its own lane, the code is right if all earlier ones are. So all lanes before the first one that an option hits
+//! are decided, and so is that one: its code is the least of its candidates that is no option. The kernel then computes
+//! the options of the lanes after it again. In Grundy's game this happens once in 64 lanes.
 
 use super::load;
 use crate::kernel::planes::for_kept;
-use crate::kernel::{LANES, Lanes, NONE, NearJob, scalar};
+use crate::kernel::{LANES, Lanes, NearJob};
 use std::arch::x86_64::*;
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi1,bmi2")]
 pub(in crate::kernel) fn near(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes) -> usize {
     for_kept!(lanes.kept, near_kept(window, job, lanes))
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi1,bmi2")]
 fn near_kept<const N: usize>(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes) -> usize {
     let NearJob { at, probes, from, to } = job;
     let candidates: [__m512i; N] = load(lanes);
-    let none = _mm512_set1_epi8(NONE.cast_signed());
-    // Bit i of open[k]: candidate k of lane i exists and was not hit so far.
-    let mut open: [u64; N] = std::array::from_fn(|k| _mm512_cmpneq_epi8_mask(candidates[k], none));
-    // Clear the candidates that the known values before lane `from` hit.
-    for probe in probes.list() {
-        let first = at + from - probe.offset;
-        let known = u64::MAX >> (64 - probe.offset); // lanes from..from + offset read known values
-        let lanes_seen = known << from;
-        // SAFETY: only the bytes of the mask are touched: window[at + lane - offset] for from <= lane < from + offset,
-        // lane < 64, all before at + from, which is inside the window; and offset <= at.
-        let bytes = unsafe {
-            _mm512_maskz_loadu_epi8(lanes_seen, window.as_ptr().wrapping_add(first).wrapping_sub(from).cast())
-        };
-        let option = _mm512_xor_si512(bytes, _mm512_set1_epi8(probe.code().cast_signed()));
-        for k in 0..N {
-            open[k] &= !_mm512_mask_cmpeq_epi8_mask(lanes_seen, option, candidates[k]);
-        }
-    }
-    // The codes of the probes by offset, and a mask of the offsets present. Probes with equal offsets are in different
-    // rows.
-    let mut tables = [[0u8; 2 * LANES]; 4];
-    let mut offsets = [0u64; 4];
-    let mut rows = 0;
-    for probe in probes.list() {
-        let bit = 1u64 << probe.offset;
-        match (0..rows).find(|&row| offsets[row] & bit == 0 || tables[row][LANES + probe.offset] == probe.code()) {
-            Some(row) => {
-                offsets[row] |= bit;
-                tables[row][LANES + probe.offset] = probe.code();
-            }
-            None if rows < 4 => {
-                offsets[rows] = bit;
-                tables[rows][LANES + probe.offset] = probe.code();
-                rows += 1;
-            }
-            None => return scalar::near(window, job, lanes),
-        }
-    }
-    for lane in from..to {
-        let Some(k) = (0..N).find(|&k| open[k] >> lane & 1 == 1) else { return lane };
-        let code = lanes.code[k][lane];
-        if lanes.is_unmarked(code) {
-            return lane;
-        }
-        window[at + lane] = code;
-        let code = _mm512_set1_epi8(code.cast_signed());
-        for row in 0..rows {
-            // In lane l the probe with offset l - lane reads the value of `lane`.
-            // SAFETY: 64 bytes from LANES - lane >= 1 on, of 128.
-            let table = unsafe { _mm512_loadu_si512(tables[row].as_ptr().add(LANES - lane).cast()) };
-            let option = _mm512_xor_si512(code, table);
-            let seen = offsets[row] << lane;
+    // The lanes whose candidate is missing or not considered: no such candidate is the code of its lane.
+    let marked = _mm512_set1_epi8(lanes.marked.cast_signed());
+    let unfit: [__mmask64; N] = std::array::from_fn(|k| _mm512_cmpge_epu8_mask(candidates[k], marked));
+    let (known, asked) = (before(from), before(to) & !before(from));
+    let base = window.as_mut_ptr();
+    // SAFETY: only the bytes of the mask are touched: window[at - 64 + i] for 64 - at <= i < 64, which are inside the
+    // window because at <= window.len().
+    let earlier = unsafe {
+        _mm512_maskz_loadu_epi8(!before(LANES.saturating_sub(at)), base.wrapping_add(at).wrapping_sub(LANES).cast())
+    };
+    // SAFETY: only the bytes of the mask are touched: window[at + i] for i < from, which are inside the window because
+    // from <= to and at + to <= window.len().
+    let first = unsafe { _mm512_maskz_loadu_epi8(known, base.wrapping_add(at).cast()) };
+    let mut codes = _mm512_mask_mov_epi8(candidates[0], known, first);
+    let mut undecided = asked;
+    let end = loop {
+        // The least XOR of all options of a lane with its candidate k: 0 if one of them is the candidate.
+        let mut distance = [_mm512_set1_epi8(-1); N];
+        for probe in probes.list() {
+            // Byte i of `other` is `offset` bytes before byte i of `codes`; `earlier` precedes them.
+            // SAFETY: 64 bytes from LANES - offset < LANES on, of 2 * LANES.
+            let places = unsafe { _mm512_loadu_si512(PLACES.as_ptr().add(LANES - probe.offset).cast()) };
+            let other = _mm512_permutex2var_epi8(earlier, places, codes);
+            let option = _mm512_xor_si512(other, _mm512_set1_epi32(i32::from_ne_bytes(probe.codes)));
             for k in 0..N {
-                open[k] &= !_mm512_mask_cmpeq_epi8_mask(seen, option, candidates[k]);
+                distance[k] = _mm512_min_epu8(distance[k], _mm512_xor_si512(option, candidates[k]));
             }
         }
+        let hits = distance.map(|distance| _mm512_testn_epi8_mask(distance, distance));
+        // The lanes that are not yet decided still have their first candidate.
+        let wrong = (hits[0] | unfit[0]) & undecided;
+        if wrong == 0 {
+            break to;
+        }
+        let lane = wrong.trailing_zeros() as usize;
+        let bit = 1u64 << lane;
+        let Some(k) = (0..N).find(|&k| hits[k] & bit == 0).filter(|&k| unfit[k] & bit == 0) else { break lane };
+        codes = _mm512_mask_mov_epi8(codes, bit, candidates[k]);
+        undecided &= !before(lane + 1);
+    };
+    // SAFETY: only the bytes of the mask are touched: window[at + i] for from <= i < to, which are inside the window.
+    unsafe { _mm512_mask_storeu_epi8(base.wrapping_add(at).cast(), before(end) & asked, codes) };
+    end
+}
+
+/// The numbers of the bytes of two registers.
+static PLACES: [u8; 2 * LANES] = {
+    let mut places = [0; 2 * LANES];
+    let mut place = 0;
+    while place < 2 * LANES {
+        places[place] = place as u8;
+        place += 1;
     }
-    to
+    places
+};
+
+/// The lanes before this one.
+#[inline]
+fn before(lane: usize) -> __mmask64 {
+    ((1u128 << lane) - 1) as u64
 }

@@ -4,18 +4,19 @@ use super::{CandidateStream, Stop};
 use crate::error::Result;
 use crate::kernel::{self, BitPlanes, CODES, Kernel, LANES, Lanes, MOST_CODES, Probe, Probes, Stage};
 use crate::solver::SequenceStats;
-use crate::solver::block::{BLOCK, BlockLimits};
+use crate::solver::bench::processor_time;
 use crate::solver::codes::Codes;
 use crate::solver::parallelism::Threads;
-use crate::solver::pipeline::pipeline;
+use crate::solver::pipeline::Pipeline;
 use crate::theory::rule::Rule;
 use crate::theory::sparse_space::SparseSpace;
-use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// A candidate stream at the end of known values, with a learnt order and the plan of a single thread.
 pub struct CandidateBench {
     stream: CandidateStream,
-    /// The codes after the known values: none, because nothing is marked ahead of time.
+    /// The codes after the known values: none, because one thread computes everything.
     codes: Codes,
     /// The planes of the next lanes, with every marked lookup.
     planes: BitPlanes,
@@ -67,13 +68,43 @@ impl CandidateBench {
     /// If a candidate has no byte code.
     pub fn block(&mut self, length: usize) -> Result<Vec<u16>> {
         let start = self.stream.end();
-        let limits = BlockLimits { end: u64::MAX, longest: BLOCK, threads: Threads::ONE };
-        let (mut producer, _worker) =
-            pipeline(&self.codes, self.stream.kernel, self.stream.plan(), limits, VecDeque::new());
-        let (candidates, stop) = self.stream.block(length, &mut producer);
+        let pipeline = Pipeline::new(&self.codes, self.stream.kernel, start + length as u64);
+        let (candidates, stop) = self.stream.block(length, Threads::ONE, &pipeline);
         assert!(stop == Stop::Done, "a candidate without a byte code");
         self.stream.truncate(start);
         Ok(candidates)
+    }
+
+    /// Computes the next `length` candidates as with two threads, and takes the stream back. Returns them with the
+    /// processor time of two stages: the far lookups, which any thread evaluates, and the rest, which one thread does.
+    /// Returns `None` where the stream has no far lookups to share.
+    ///
+    /// # Errors
+    /// Any error of the stream.
+    ///
+    /// # Panics
+    /// If a candidate has no byte code.
+    pub fn stages(&mut self, length: usize) -> Result<Option<(Vec<u16>, [Duration; 2])>> {
+        let (start, end) = (self.stream.end(), self.stream.end() + length as u64);
+        let kernel = self.stream.kernel;
+        // Learns the order and makes the plan.
+        self.stream.block(length, Threads::TWO, &Pipeline::new(&self.codes, kernel, end));
+        let known = self.stream.windows.codes().clone();
+        self.stream.truncate(start);
+        let plan = Arc::clone(&self.stream.plan);
+        if !plan.has_far() {
+            return Ok(None);
+        }
+        let pipeline = Pipeline::new(&self.codes, kernel, end);
+        let begin = processor_time();
+        pipeline.fill(&plan, &known);
+        let far = processor_time() - begin;
+        let begin = processor_time();
+        let (candidates, stop) = self.stream.block(length, Threads::TWO, &pipeline);
+        let near = processor_time() - begin;
+        assert!(stop == Stop::Done, "a candidate without a byte code");
+        self.stream.truncate(start);
+        Ok(Some((candidates, [far, near])))
     }
 
     /// The planes of the next lanes with every marked lookup of the plan, for this number of codes considered.
@@ -129,7 +160,7 @@ impl CandidateBench {
     /// Computes the next `count` codes by the recurrence kernel, `step` per call, and returns the last of them. Returns
     /// `None` where the plan uses other jobs, or where a code is outside the range of the kernel.
     pub fn recurrence(&mut self, count: usize, step: usize) -> Option<u8> {
-        let plan = self.stream.plan();
+        let plan = Arc::clone(&self.stream.plan);
         let recurrence = plan.recurrence.as_ref()?;
         let (_, at) = next_lanes(&self.stream);
         let kernel = self.stream.kernel;

@@ -20,16 +20,20 @@ pub(super) struct CostModel<'a> {
     values: usize,
     /// Number of codes considered.
     codes: usize,
+    /// The weight of the time in which one thread resolves a lane, against time that all threads share.
+    weight: u64,
     /// For each of [`KEEP`], the rank from which a stage may keep this number of candidates; `ranks` if none may.
     begin: [usize; KEEP.len()],
 }
 
 impl CostModel<'_> {
     /// A model of `ranks` lookups with `codes` codes considered; `left` counts over `values` sampled values.
-    pub(super) fn new(left: &[Left], ranks: usize, values: usize, codes: usize) -> CostModel<'_> {
-        let mut model = CostModel { left, ranks, values, codes, begin: [ranks; KEEP.len()] };
+    pub(super) fn new(left: &[Left], ranks: usize, values: usize, codes: usize, weight: u64) -> CostModel<'_> {
+        let mut model = CostModel { left, ranks, values, codes, weight, begin: [ranks; KEEP.len()] };
         for (i, keep) in KEEP.into_iter().enumerate() {
-            let few = |step: &usize| model.lost(*step, keep) <= values / cost::VALUES_PER_LOST_ANSWER;
+            let few = |step: &usize| {
+                model.lost(*step, keep) as u64 * weight <= (values / cost::VALUES_PER_LOST_ANSWER) as u64
+            };
             if let Some(step) = (0..left.len()).find(few) {
                 model.begin[i] = model.rank(step);
             }
@@ -37,12 +41,11 @@ impl CostModel<'_> {
         model
     }
 
-    /// The budget with the least estimated cost that marks at least the first `given` lookups. Among equals, the first
-    /// stage keeps most and the marks are fewest.
-    pub(super) fn cheapest_budget(&self, given: usize) -> Budget {
+    /// The budget with the least estimated cost. Among equals, the first stage keeps most and the marks are fewest.
+    pub(super) fn cheapest_budget(&self) -> Budget {
         let mut cheapest: Option<(u64, Budget)> = None;
         for first in 0..KEEP.len() {
-            for step in given.div_ceil(LOOKUPS_PER_STEP)..self.left.len() {
+            for step in 0..self.left.len() {
                 let budget = self.budget(first, step);
                 let cost = self.cost_ps(&budget, step);
                 if cheapest.as_ref().is_none_or(|(least, _)| cost < *least) {
@@ -95,7 +98,8 @@ impl CostModel<'_> {
             checks += (end - stage.from) as u64 * cost::check_ps(stage.keep);
         }
         let marks = budget.marks as u64 * cost::mark_ps(self.codes);
-        let lost = self.lost(step, budget.stages[0].keep) as u64 * cost::UNRESOLVED_LANE_PS / self.values as u64;
+        let lost = self.lost(step, budget.stages[0].keep) as u64 * self.weight;
+        let lost = lost * cost::UNRESOLVED_LANE_PS / self.values as u64;
         marks + checks + lost
     }
 }
@@ -148,26 +152,23 @@ mod tests {
             let ranks = 1 + random.below(900) as usize;
             let values = 64 * (1 + random.below(64) as usize);
             let codes = crate::kernel::CODES[random.below(12) as usize];
-            let given = random.below(ranks as u64 + 1) as usize;
+            let weight = 1 + random.below(8);
             let left = random_counts(random, ranks.div_ceil(16), values);
-            let found = CostModel::new(&left, ranks, values, codes).cheapest_budget(given);
+            let found = CostModel::new(&left, ranks, values, codes, weight).cheapest_budget();
             let mut choices = Vec::new();
             for first in 0..KEEP.len() {
                 for (step, left_here) in left.iter().enumerate() {
                     let marks = ranks.min(16 * step);
-                    if 16 * step < given {
-                        continue;
-                    }
-                    let keeps = keeps(&left, ranks, values, first, marks);
+                    let keeps = keeps(&left, ranks, values / weight as usize, first, marks);
                     let mark_ps = (500 + 36 * codes as u64) / 64;
                     let checks: u64 = keeps[..ranks - marks].iter().map(|&keep| (500 + 240 * keep as u64) / 64).sum();
-                    let lost = left_here.at_least[keeps[0]] as u64 * 1_000_000 / values as u64;
+                    let lost = left_here.at_least[keeps[0]] as u64 * weight * 1_000_000 / values as u64;
                     choices.push((marks as u64 * mark_ps + checks + lost, marks, keeps));
                 }
             }
             let least = choices.iter().map(|choice| choice.0).min().unwrap();
             let (_, marks, keeps) = choices.into_iter().find(|choice| choice.0 == least).unwrap();
-            assert!(found.marks >= given && found.codes == codes);
+            assert_eq!(found.codes, codes);
             assert_eq!(found.marks, marks);
             assert_eq!(found.stages[0].from, marks);
             assert!(found.stages.windows(2).all(|pair| pair[0].from < pair[1].from && pair[0].keep > pair[1].keep));

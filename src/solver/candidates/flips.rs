@@ -27,9 +27,9 @@ impl CandidateStream {
         }
     }
 
-    /// Whether the plan checks lookups with an offset of at least `offset`, rather than marking all of them.
-    pub(in crate::solver) fn checks_from(&self, offset: usize) -> bool {
-        self.plan.checked().any(|list| list.max_offset() >= offset)
+    /// Whether other threads may evaluate the far lookups of the plan.
+    pub(in crate::solver) fn has_far(&self) -> bool {
+        self.plan.has_far()
     }
 
     pub(in crate::solver) fn first_code(&self) -> u64 {

@@ -2,6 +2,8 @@
 
 use super::{CandidateStream, Stop};
 use crate::kernel::{self, BitPlanes, LANES, Lanes, NearJob, Probes};
+use crate::solver::lookups::plan::FarLanes;
+use crate::solver::pipeline::Pipeline;
 
 /// The codes that are options of one n: entry `code` is not 0.
 type Hits = [u8; 256];
@@ -12,48 +14,53 @@ pub(super) fn least(hits: &Hits) -> Option<u8> {
 }
 
 impl CandidateStream {
-    /// Computes the next `count` candidates, at most [`LANES`], given the planes that were marked ahead, if any.
-    pub(super) fn lanes(&mut self, count: usize, ahead: Option<&mut BitPlanes>) -> Stop {
+    /// Computes the next `count` candidates, at most [`LANES`]. Appends to `used` the memory of lanes that another thread
+    /// has evaluated.
+    pub(super) fn lanes(&mut self, count: usize, pipeline: &Pipeline<'_>, used: &mut Vec<Box<FarLanes>>) -> Stop {
         let start = self.end();
         // With many irregular lookups the kernel would leave most of the work undone.
         let use_kernel = count > LANES / 8 && self.plan.irregular.len() * 4 < self.lookups.list().len();
-        let done = match ahead {
-            _ if !use_kernel => self.lanes_by_value(count),
-            Some(planes) => self.lanes_by_kernel(count, planes),
-            None => {
-                let mut planes = BitPlanes::new(self.plan.codes);
-                let codes = self.windows.codes();
-                for list in self.plan.ahead() {
-                    self.kernel.mark(codes.items(), codes.at(start), list, &mut planes);
-                }
-                self.lanes_by_kernel(count, &mut planes)
-            }
+        let done = if !use_kernel {
+            self.lanes_by_value(count)
+        } else if let Some(mut far) =
+            Some(start).filter(|_| self.plan.has_far()).and_then(|n| pipeline.take(n, &self.plan, self.windows.codes()))
+        {
+            let done = self.lanes_by_kernel(count, &mut far);
+            used.push(far);
+            done
+        } else {
+            let mut far = self.own_lanes.take().unwrap_or_default();
+            let codes = self.windows.codes();
+            let read = (codes.items(), codes.at(start));
+            far.evaluate(&self.plan, self.kernel, read, read);
+            let done = self.lanes_by_kernel(count, &mut far);
+            self.own_lanes = Some(far);
+            done
         };
         self.windows.decode_from(start);
         if done == count { Stop::Done } else { Stop::TooWide }
     }
 
-    /// Appends the codes of the next `count` candidates, given planes in which the lookups of `LookupPlan::ahead` are
-    /// marked. Returns their number, which is less than `count` when one has no byte code.
-    fn lanes_by_kernel(&mut self, count: usize, planes: &mut BitPlanes) -> usize {
+    /// Appends the codes of the next `count` candidates, given what the far lookups leave. Returns their number, which is
+    /// less than `count` when one has no byte code.
+    fn lanes_by_kernel(&mut self, count: usize, far: &mut FarLanes) -> usize {
         let start = self.end();
         let at = self.windows.codes().at(start);
-        let codes = self.windows.codes().items();
-        self.kernel.mark(codes, at, &self.plan.mark, planes);
-        let lanes = self.kernel.refine(codes, at, planes, &self.plan.check);
+        self.kernel.check(self.windows.codes().items(), at, &self.plan.late, &mut far.lanes);
+        let FarLanes { planes, lanes, .. } = far;
         let mut done = 0;
         while done < count {
             if self.plan.is_regular() {
                 let codes = self.windows.codes_mut().items_mut();
                 codes.resize(at + count, 0);
-                done = self.kernel.near(codes, NearJob { at, probes: &self.plan.near, from: done, to: count }, &lanes);
+                done = self.kernel.near(codes, NearJob { at, probes: &self.plan.near, from: done, to: count }, lanes);
                 codes.truncate(at + done);
                 if done == count {
                     break;
                 }
             }
             let n = start + done as u64;
-            let code = self.lane_code(n, &lanes, planes, done);
+            let code = self.lane_code(n, lanes, planes, done);
             if !self.push_code(code, n) {
                 break;
             }
@@ -88,7 +95,7 @@ impl CandidateStream {
 
     /// The least code that no lookup hits at `n`, the end of the codes. Reads all lookups.
     pub(super) fn least_code(&self, n: u64) -> Option<u8> {
-        least(&self.hits(n, self.plan.far()))
+        least(&self.hits(n, self.plan.beyond_lanes()))
     }
 
     /// The least code that no lookup hits at `n`, given the result of the kernel in the lane of `n`. Reads only the

@@ -7,11 +7,14 @@ use crate::solver::cost;
 use crate::solver::lookup_order::{self, LookupRun};
 use crate::solver::lookups::Lookup;
 use crate::solver::lookups::plan::AHEAD;
-use crate::solver::parallelism::MarkingThread;
 use crate::theory::nimber::index;
 
 /// Number of last values from which the number of codes is chosen.
 const CONSIDERED_VALUES: usize = 1 << 13;
+
+/// The weight of time that only the thread of the candidates can spend, against time that all threads share. 4 and 16
+/// are no better.
+const SERIAL_WEIGHT: u64 = 8;
 
 /// Price of an answer outside the codes considered, `beyond` ≥ 1 codes above the last of them, in picoseconds.
 fn loss_ps(beyond: u64) -> u64 {
@@ -36,6 +39,7 @@ impl CandidateStream {
         self.tuning.reconsidered(end);
         let last_codes = self.windows.codes().items().iter().rev().take(CONSIDERED_VALUES);
         let answers: Vec<usize> = last_codes.map(|&code| usize::from(code)).collect();
+        let loss_ps = |beyond| self.serial_weight() * loss_ps(beyond);
         let codes = lookup_order::codes_to_consider(&answers, cost::CANDIDATE_CODE_PS, loss_ps);
         if codes != self.budget.codes {
             self.budget.codes = codes;
@@ -47,16 +51,22 @@ impl CandidateStream {
         }
     }
 
-    /// Learns the order of the lookups, and chooses the budget. Lookups that are always marked ahead come first.
+    fn serial_weight(&self) -> u64 {
+        if self.threads.count() > 1 { SERIAL_WEIGHT } else { 1 }
+    }
+
+    /// Learns the order of the lookups, and chooses the budget. With more than one thread, those that are not far follow
+    /// in any order.
     fn learn(&mut self) {
         let end = self.end();
         self.reconsider();
         let sample = lookup_order::sample(end);
         let answers: Vec<usize> = sample.iter().map(|&n| self.answer(n)).collect();
+        let least = if self.threads.count() > 1 { AHEAD as u64 } else { 0 };
         let (mut order, mut rest): (Vec<Lookup>, Vec<Lookup>) =
-            self.lookups.list().iter().copied().partition(|lookup| self.is_always_ahead(lookup));
-        let count = rest.len();
-        lookup_order::learn(&mut rest, &order, count, &answers, |lookup, i| self.option(lookup, sample[i]));
+            self.lookups.list().iter().copied().partition(|lookup| lookup.offset >= least);
+        let count = order.len();
+        lookup_order::learn(&mut order, &[], count, &answers, |lookup, i| self.option(lookup, sample[i]));
         order.append(&mut rest);
         self.lookups.reorder(order);
         self.tuning.learnt(end);
@@ -70,9 +80,8 @@ impl CandidateStream {
         let first = runs.iter().map(|run| run.at).min().unwrap_or(0);
         let probes: Vec<Probe> = self.lookups.list().iter().map(|lookup| self.sample_probe(lookup, first)).collect();
         let left = lookup_order::left(self.kernel, self.windows.codes().items(), &probes, &runs, codes);
-        let given = self.lookups.list().iter().take_while(|lookup| self.is_always_ahead(lookup)).count();
-        let model = CostModel::new(&left, probes.len(), runs.len() * LANES, codes);
-        self.budget = model.cheapest_budget(given);
+        let model = CostModel::new(&left, probes.len(), runs.len() * LANES, codes, self.serial_weight());
+        self.budget = model.cheapest_budget();
         self.tuning.rebalanced(self.end());
         self.unresolved = 0;
         self.discard_plan();
@@ -94,23 +103,13 @@ impl CandidateStream {
 
     /// The lookup in codes, for runs from index `first` of the codes on.
     ///
-    /// Near lookups, whose values come too late to be marked or checked, and lookups without an option get a
-    /// placeholder that hits the code of the answer itself. Only the codes below the answer matter.
+    /// Near and late lookups, whose values come too late for the budget, and lookups without an option get a placeholder that hits the code of the answer itself. Only the codes below the answer matter.
     fn sample_probe(&self, lookup: &Lookup, first: usize) -> Probe {
         let offset = index(lookup.offset);
-        if offset < LANES || offset > first || lookup.value >= self.space.coded() {
+        if offset < self.least_far() || offset > first || lookup.value >= self.space.coded() {
             return Probe::new(0, 0);
         }
         Probe::new(offset, self.space.code(lookup.value))
-    }
-
-    /// Whether the lookup is marked ahead of time whatever the budget.
-    ///
-    /// With more than two threads every lookup that can be marked ahead is, though most would be cheaper to check,
-    /// because that leaves less work to the one thread that computes the values in order. Two threads have no time to
-    /// spare: both search witnesses once the candidates are complete.
-    fn is_always_ahead(&self, lookup: &Lookup) -> bool {
-        self.threads.marking() == MarkingThread::Dedicated && lookup.offset >= AHEAD as u64
     }
 
     /// The code of the option that a lookup gives at `n`, or [`u8::MAX`] when it gives none. A pair of rare parts

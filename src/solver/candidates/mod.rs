@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! block   131,072 positions   one step of the solver; the threads meet at its end
-//! piece     1,024 positions   what the stream sends through the pipeline at once
+//! piece       256 positions   what the stream publishes in the pipeline at once
 //! group       256 positions   what one task of the witness search checks
 //! lanes        64 positions   one kernel job; lane i is position first + i
 //! plane         8 codes       one row of the bit planes of 64 lanes:
@@ -20,10 +20,9 @@
 //!
 //! The stream learns the order of the lookups ([`lookup_order`]) on a sample of the last values. On a second sample it
 //! chooses the [`Budget`]: how many lookups are marked, and how many candidates each stage keeps. It chooses the budget
-//! again as the values change (`learning`, `cost_model`). Lookups with an offset of at least
-//! [`AHEAD`](super::lookups::plan::AHEAD) can be marked ahead of time by another thread
-//! ([`pipeline`](super::pipeline)); with more than two threads, that thread marks all of them. While there are
-//! irregular lookups, the stream evaluates those and the near ones one lane at a time.
+//! again as the values change (`learning`, `cost_model`). With more than one thread, any other thread evaluates the far
+//! lookups, with an offset of at least [`AHEAD`], ahead of the stream ([`pipeline`](super::pipeline)). While
+//! there are irregular lookups, the stream evaluates those and the near ones one lane at a time.
 //!
 //! Where there are few lookups and all are regular, all of them are one job of the recurrence kernel
 //! ([`Recurrence`](crate::kernel::Recurrence)), and the stream learns no order (`recurrence`). When the values of a
@@ -55,14 +54,14 @@ use super::checksums::Checked;
 use super::codes::Codes;
 use super::cost;
 use super::lookup_order;
-use super::lookups::plan::{Budget, LONG_PIECE, LookupPlan, PIPELINE_PIECE, Planner, StageBudget};
+use super::lookups::plan::{AHEAD, Budget, FarLanes, LONG_PIECE, LookupPlan, PLANNED, Planner, StageBudget};
 use super::lookups::{Lookup, LookupList, RarePositions};
 use super::parallelism::Threads;
-use super::pipeline::Producer;
+use super::pipeline::{PUBLISHED, Pipeline};
 use super::tuning::Tuning;
 use crate::error::{Error, Result};
 use crate::fault;
-use crate::kernel::{self, BitPlanes, Kernel, LANES};
+use crate::kernel::{self, Kernel, LANES};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule, Split};
@@ -88,6 +87,8 @@ pub(super) struct CandidateStream {
     windows: ValueWindows,
     /// The threads of the current block.
     threads: Threads,
+    /// Memory for the lanes that the stream evaluates itself.
+    own_lanes: Option<Box<FarLanes>>,
 }
 
 /// Where the stream stopped.
@@ -125,6 +126,7 @@ impl CandidateStream {
             fallback: FallbackPenalty::default(),
             windows: ValueWindows::new(space, past.len()),
             threads: Threads::ONE,
+            own_lanes: None,
         };
         for m in rule.moves().iter().filter(|m| m.leaves == Leaves::One && space.keeps_class(m.remove, m.constant)) {
             stream.lookups.push(Lookup { offset: m.remove, value: m.constant, part: 0, min_difference: 0 });
@@ -142,11 +144,6 @@ impl CandidateStream {
 
     pub(super) fn rare_positions(&self) -> &[(u64, u16)] {
         self.rare_positions.list()
-    }
-
-    /// The plan of the next blocks, for marking ahead.
-    pub(super) fn plan(&self) -> Arc<LookupPlan> {
-        Arc::clone(&self.plan)
     }
 
     /// The largest distance to a value that a lookup reads, from the end or from a position of a sample.
@@ -218,46 +215,59 @@ impl CandidateStream {
         self.windows.forget_codes(horizon, codes, |n| self.rare_positions.contains(n))
     }
 
-    /// Computes the next `length` candidates and sends them to the other end of the pipeline piece by piece. Computes
-    /// fewer when one has no byte code, or when the other end is gone.
-    pub(super) fn block(&mut self, length: usize, producer: &mut Producer) -> (Vec<u16>, Stop) {
-        self.threads = producer.threads();
+    /// The least offset of a far lookup.
+    fn least_far(&self) -> usize {
+        if self.threads.count() > 1 { AHEAD } else { LANES }
+    }
+
+    /// Computes the next `length` candidates and publishes them piece by piece. Computes fewer when one has no byte code,
+    /// or when the pipeline is closed.
+    pub(super) fn block(&mut self, length: usize, threads: Threads, pipeline: &Pipeline<'_>) -> (Vec<u16>, Stop) {
         let start = self.end();
         let end = start + length as u64;
-        let mut stop = Stop::Done;
+        if (threads.count() > 1) != (self.threads.count() > 1) {
+            // Order and budget are those of other far lookups.
+            self.tuning = Tuning::default();
+            self.discard_plan();
+        }
+        self.threads = threads;
         self.tune(start);
+        pipeline.plan(&self.plan);
+        let mut stop = Stop::Done;
         while self.end() < end && stop == Stop::Done {
             let from = self.end();
-            let piece = if self.plan.is_recurrence() { LONG_PIECE } else { PIPELINE_PIECE };
-            let to = end.min((from + 1).next_multiple_of(piece as u64));
-            let (stopped, used) = self.piece(to, producer);
-            stop = stopped;
-            if !producer.send(self.windows.values(from, self.end()), &self.plan, used) {
-                break;
+            let length = if self.plan.is_recurrence() { LONG_PIECE } else { PLANNED };
+            let to = end.min((from + 1).next_multiple_of(length as u64));
+            if !self.plan.holds(from, to) {
+                let plan = self.make_plan(from, to);
+                self.plan.replace(Arc::new(plan));
+                pipeline.plan(&self.plan);
             }
+            let Some(stopped) = self.pieces(to, pipeline) else { break };
+            stop = stopped;
         }
         (self.windows.values(start, self.end()).to_vec(), stop)
     }
 
-    /// The candidates up to `to`, and the planes that were marked ahead for them.
-    fn piece(&mut self, to: u64, producer: &mut Producer) -> (Stop, Vec<BitPlanes>) {
-        let from = self.end();
-        if !self.plan.holds(from, to) {
-            let plan = self.make_plan(from, to);
-            self.plan.replace(Arc::new(plan));
-        }
-        let mut planes = producer.ahead(&self.plan, from);
-        let mut ahead = planes.iter_mut();
+    /// Computes the candidates up to `to` and publishes them; `None` when the pipeline is closed.
+    fn pieces(&mut self, to: u64, pipeline: &Pipeline<'_>) -> Option<Stop> {
         let mut stop = Stop::Done;
+        let mut used = Vec::new();
         while self.end() < to && stop == Stop::Done {
-            let left = index(to - self.end());
-            stop = if self.plan.is_recurrence() {
-                self.recurrence_values(left)
-            } else {
-                self.lanes(left.min(LANES), ahead.next())
-            };
+            let from = self.end();
+            if self.plan.is_recurrence() {
+                stop = self.recurrence_values(index(to - from));
+            }
+            let piece = to.min((from + 1).next_multiple_of(PUBLISHED as u64));
+            while self.end() < piece && stop == Stop::Done {
+                let left = index(piece - self.end());
+                stop = self.lanes(left.min(LANES), pipeline, &mut used);
+            }
+            if !pipeline.publish(self.windows.values(from, self.end()), &mut used) {
+                return None;
+            }
         }
-        (stop, planes)
+        Some(stop)
     }
 
     /// The plan of the positions `start..end`.
@@ -268,6 +278,7 @@ impl CandidateStream {
             rare_positions: &self.rare_positions,
             lookups: self.lookups.list(),
             budget: &self.budget,
+            least_far: self.least_far(),
             may_use_recurrence: self.fallback.allows_recurrence(),
         };
         planner.plan(start, end)

@@ -1,8 +1,6 @@
 use super::*;
-use crate::solver::block::BlockLimits;
-use crate::solver::pipeline::pipeline;
+use crate::solver::pipeline::Pipeline;
 use crate::solver::{Histogram, Method, values};
-use std::collections::VecDeque;
 
 /// A stream that continues the first values of a game, with the rare positions of its best space.
 fn stream(rule: &Rule, kernel: Kernel, past: &[u16]) -> CandidateStream {
@@ -36,9 +34,7 @@ fn the_recurrence_and_the_lanes_give_the_same_candidates() {
                 let proved = from_recurrence.end();
                 let [found, expected] = [&mut from_recurrence, &mut plain].map(|stream| {
                     let codes = Codes::new(stream.space, stream.end());
-                    let (mut producer, _worker) =
-                        pipeline(&codes, kernel, stream.plan(), BlockLimits::up_to(u64::MAX), VecDeque::new());
-                    stream.block(length, &mut producer)
+                    stream.block(length, Threads::ONE, &Pipeline::new(&codes, kernel, stream.end() + length as u64))
                 });
                 assert!(found == expected, "{rule}, {kernel}, {length} from {proved}");
                 fallbacks += u64::from(from_recurrence.fallback.values > 0);

@@ -2,18 +2,22 @@
 //!
 //! ```text
 //!                        offset of the lookup
-//! rank in the order      0 ······ 64 ··········· 4096 ············· 2^18 ·········>
-//! before budget.marks    near     mark           ahead_recent       ahead_old
-//! from budget.marks on   near     check, in the stage of the rank
+//! rank in the order      0 ······ 64 ······ 1024 ············· 2^18 ·········>
+//! before budget.marks    near     late      mark               mark_old
+//! from budget.marks on   near     late      check, by stage    check_old
 //! ```
 //!
 //! - *near*: the other part may be in the same 64 lanes, so these lookups are resolved one lane after the other; all
-//!   other lookups are *far*;
-//! - *ahead*: marked up to four pieces ahead of time by another thread, if there is one ([`pipeline`]): from its copy
-//!   of the recent codes (`ahead_recent`), or from the codes before the block (`ahead_old`);
-//! - *mark*: marked in the bit planes of the 64 lanes;
+//!   others are evaluated in 64 lanes at once;
+//! - *mark*, *mark_old*: marked in the bit planes of the 64 lanes;
 //! - *check*: compared with the few least codes that stay open, in stages that keep fewer and fewer;
+//! - *check_old*, *late*: compared with the candidates that are left then;
 //! - *irregular*: read one lane at a time, whatever their offset.
+//!
+//! With more than one thread the lookups with an offset of at least [`AHEAD`] are the *far* ones, which any thread
+//! evaluates ([`pipeline`], [`FarLanes`]). The lists named *old* read the codes before the block, the others a copy of the
+//! last codes. The *late* lookups are those of the thread that computes the candidates. One thread
+//! alone has no late lookups: all from offset 64 on are far.
 //!
 //! Where the lookups are few and all regular, all of them are one job of the recurrence kernel instead.
 //!
@@ -22,30 +26,30 @@
 //! [`pipeline`]: crate::solver::pipeline
 
 use super::{Lookup, RarePositions};
-use crate::kernel::{self, LANES, Probe, Probes, Recurrence, Stage};
+use crate::kernel::{self, BitPlanes, Kernel, LANES, Lanes, Probe, Probes, Recurrence, Stage};
+use crate::solver::codes::Codes;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule};
 use crate::theory::sparse_space::SparseSpace;
+use std::sync::Arc;
 
-/// Number of values in a piece; pieces end on multiples of it. With longer pieces fewer lookups can be marked ahead.
-/// `sequence` of `cargo bench` (benches/sequence.rs) measures its effect.
-pub(in crate::solver) const PIPELINE_PIECE: usize = 1024;
+/// Number of values for which a plan is made at once, where the lookups change.
+pub(in crate::solver) const PLANNED: usize = 1024;
 
-/// Number of values in a piece where nothing is marked ahead. `sequence/0.106` of `cargo bench` (benches/sequence.rs)
+/// Number of values that the recurrence kernel computes at once. `sequence/0.106` of `cargo bench` (benches/sequence.rs)
 /// measures its effect.
-pub(in crate::solver) const LONG_PIECE: usize = 2 * PIPELINE_PIECE;
+pub(in crate::solver) const LONG_PIECE: usize = 2 * PLANNED;
 
-/// The least offset, in values, of a lookup that is marked ahead of time.
-pub(in crate::solver) const AHEAD: usize = 4 * PIPELINE_PIECE;
+/// The least offset, in values, of a far lookup where there is more than one thread. The smaller it is, the less work is
+/// left to the thread that computes the candidates, and the less time the other threads have.
+pub(in crate::solver) const AHEAD: usize = 1024;
 
-/// The largest offset, in values, of a lookup that is marked ahead in the copy of the last codes, and the maximum
-/// length of this copy at the start of a block. Lookups with larger offsets are marked ahead in the codes before the
-/// block.
+/// The largest offset, in values, of a lookup that reads a copy of the last codes, and the maximum length of this copy at
+/// the start of a block. Lookups with larger offsets read the codes before the block.
 pub(in crate::solver) const RECENT: usize = 1 << 18;
 
-// A lookup with an offset above RECENT, from anywhere in a block or up to AHEAD after it, must read codes before the
-// block.
-const _: () = assert!(crate::solver::block::BLOCK + AHEAD <= RECENT);
+// A lookup with an offset above RECENT, from anywhere in a block, must read codes before the block.
+const _: () = assert!(crate::solver::block::BLOCK + LANES <= RECENT);
 
 /// Maximum number of different lookups of a game for which the stream uses [`kernel::Kernel::recurrence`]. Most
 /// games with more lookups have codes outside the range of the recurrence kernel.
@@ -85,14 +89,18 @@ pub(in crate::solver) struct LookupPlan {
     until: u64,
     /// Number of codes considered (those below it); one of [`kernel::CODES`].
     pub(in crate::solver) codes: usize,
-    /// Lookups marked first, perhaps ahead of time, that read the recent codes: offsets of [`AHEAD`] to [`RECENT`].
-    pub(in crate::solver) ahead_recent: Probes,
-    /// Lookups marked first, perhaps ahead of time, that read older codes: offsets above [`RECENT`].
-    pub(in crate::solver) ahead_old: Probes,
-    /// Lookups marked after those of `ahead_recent` and `ahead_old`.
+    /// The least offset of a far lookup: [`AHEAD`], or [`LANES`] for one thread.
+    pub(in crate::solver) least_far: usize,
+    /// Far lookups that are marked, with offsets up to [`RECENT`].
     pub(in crate::solver) mark: Probes,
-    /// Lookups checked against the candidates that are left, stage by stage.
+    /// Far lookups that are marked, with offsets above [`RECENT`].
+    pub(in crate::solver) mark_old: Probes,
+    /// Far lookups checked against the candidates that are left, stage by stage, with offsets up to [`RECENT`].
     pub(in crate::solver) check: Vec<Stage>,
+    /// Far lookups checked after all stages, with offsets above [`RECENT`].
+    pub(in crate::solver) check_old: Probes,
+    /// Lookups checked last: offsets from [`LANES`] on that are not far.
+    pub(in crate::solver) late: Probes,
     /// The near lookups: offsets below [`LANES`].
     pub(in crate::solver) near: Probes,
     pub(in crate::solver) irregular: Vec<Lookup>,
@@ -109,10 +117,12 @@ impl LookupPlan {
             from: 0,
             until: 0,
             codes: kernel::MOST_CODES,
-            ahead_recent: Probes::new(),
-            ahead_old: Probes::new(),
+            least_far: LANES,
             mark: Probes::new(),
+            mark_old: Probes::new(),
             check: Vec::new(),
+            check_old: Probes::new(),
+            late: Probes::new(),
             near: Probes::new(),
             irregular: Vec::new(),
             single_heap_moves: true,
@@ -120,10 +130,18 @@ impl LookupPlan {
         }
     }
 
-    /// A plan valid for every block, with nothing but lookups to mark ahead.
+    /// A plan valid for every block, with nothing but far lookups: half of them are marked, by rank.
     #[cfg(test)]
-    pub(in crate::solver) fn marking(ahead_recent: Probes, ahead_old: Probes) -> LookupPlan {
-        LookupPlan { until: u64::MAX, ahead_recent, ahead_old, single_heap_moves: false, ..LookupPlan::none() }
+    pub(in crate::solver) fn of_far(lookups: &[Probe]) -> LookupPlan {
+        let stages = vec![StageBudget { keep: kernel::CANDIDATES, from: lookups.len() / 2 }];
+        let budget = Budget { codes: kernel::MOST_CODES, marks: lookups.len() / 2, stages };
+        let check = vec![Stage { keep: kernel::CANDIDATES, check: Probes::new() }];
+        let mut plan =
+            LookupPlan { until: u64::MAX, least_far: AHEAD, check, single_heap_moves: false, ..LookupPlan::none() };
+        for (rank, &probe) in lookups.iter().enumerate() {
+            plan.list_of(&budget, rank, probe.offset).push(probe);
+        }
+        plan
     }
 
     /// This plan without the recurrence kernel.
@@ -136,9 +154,9 @@ impl LookupPlan {
         self.recurrence.is_some()
     }
 
-    /// Whether there are lookups to mark ahead of time, and marks made ahead would be used.
-    pub(in crate::solver) fn has_ahead(&self) -> bool {
-        self.is_regular() && !self.is_recurrence() && self.ahead().iter().any(|list| !list.list().is_empty())
+    /// Whether other threads can evaluate the far lookups.
+    pub(in crate::solver) fn has_far(&self) -> bool {
+        self.least_far >= AHEAD && self.is_regular() && !self.is_recurrence()
     }
 
     /// Whether the plan is valid for the positions `start..end`.
@@ -146,24 +164,39 @@ impl LookupPlan {
         self.from <= start && end <= self.until
     }
 
-    /// The lookups that are marked first, perhaps ahead of time.
-    pub(in crate::solver) fn ahead(&self) -> [&Probes; 2] {
-        [&self.ahead_recent, &self.ahead_old]
-    }
-
-    /// The lookups that are marked, now or ahead of time.
+    /// The lookups that are marked.
     pub(in crate::solver) fn marked(&self) -> impl Iterator<Item = &Probes> {
-        std::iter::once(&self.mark).chain(self.ahead())
+        [&self.mark, &self.mark_old].into_iter()
     }
 
     /// The lookups that are checked.
     pub(in crate::solver) fn checked(&self) -> impl Iterator<Item = &Probes> {
-        self.check.iter().map(|stage| &stage.check)
+        self.check.iter().map(|stage| &stage.check).chain([&self.check_old, &self.late])
     }
 
-    /// The far lookups (offsets of at least [`LANES`]): those that are marked and those that are checked.
-    pub(in crate::solver) fn far(&self) -> impl Iterator<Item = &Probes> {
+    /// The lookups from offset [`LANES`] on.
+    pub(in crate::solver) fn beyond_lanes(&self) -> impl Iterator<Item = &Probes> {
         self.marked().chain(self.checked())
+    }
+
+    /// The far lookups that read the last codes.
+    fn recent(&self) -> impl Iterator<Item = &Probes> {
+        self.check.iter().map(|stage| &stage.check).chain([&self.mark])
+    }
+
+    /// The largest offset of a far lookup that reads the last codes.
+    pub(in crate::solver) fn reach_of_recent(&self) -> usize {
+        self.recent().map(Probes::max_offset).max().unwrap_or(0)
+    }
+
+    /// Whether `recent` and `old` hold all codes that the far lookups read in the lanes from `n` on.
+    pub(in crate::solver) fn can_read(&self, n: u64, recent: &Codes, old: &Codes) -> bool {
+        let end = n + LANES as u64;
+        let hold = |codes: &Codes, reach: usize, least: usize| {
+            reach == 0 || codes.hold(n, reach as u64, end.saturating_sub(least as u64))
+        };
+        let reach_of_old = self.mark_old.max_offset().max(self.check_old.max_offset());
+        hold(recent, self.reach_of_recent(), self.least_far) && hold(old, reach_of_old, RECENT + 1)
     }
 
     /// Whether the lists of the kernels hold every common option.
@@ -174,16 +207,17 @@ impl LookupPlan {
 
     /// The list of the lookup of this rank and offset, where it is regular.
     fn list_of(&mut self, budget: &Budget, rank: usize, offset: usize) -> &mut Probes {
+        let is_old = offset > RECENT;
         if offset < LANES {
             &mut self.near
-        } else if rank >= budget.marks {
-            &mut self.check[budget.stage_of(rank)].check
-        } else if offset > RECENT {
-            &mut self.ahead_old
-        } else if offset >= AHEAD {
-            &mut self.ahead_recent
+        } else if offset < self.least_far {
+            &mut self.late
+        } else if rank < budget.marks {
+            if is_old { &mut self.mark_old } else { &mut self.mark }
+        } else if is_old {
+            &mut self.check_old
         } else {
-            &mut self.mark
+            &mut self.check[budget.stage_of(rank)].check
         }
     }
 
@@ -193,10 +227,54 @@ impl LookupPlan {
             return None;
         }
         let mut probes = Vec::new();
-        for list in self.far().chain([&self.near]) {
+        for list in self.beyond_lanes().chain([&self.near]) {
             probes.extend_from_slice(list.list());
         }
         Some(Recurrence::new(probes)).filter(|recurrence| recurrence.len() <= MAX_RECURRENCE_LOOKUPS)
+    }
+}
+
+/// What the far lookups of a plan leave in 64 lanes.
+#[derive(Clone, Debug)]
+pub(in crate::solver) struct FarLanes {
+    /// The plan, to be compared by address; `None` in unused memory.
+    plan: Option<Arc<LookupPlan>>,
+    /// The codes that the marked lookups hit.
+    pub(in crate::solver) planes: BitPlanes,
+    /// The least codes that no far lookup hits.
+    pub(in crate::solver) lanes: Lanes,
+}
+
+impl Default for FarLanes {
+    fn default() -> FarLanes {
+        FarLanes { plan: None, planes: BitPlanes::new(kernel::MOST_CODES), lanes: Lanes::none() }
+    }
+}
+
+impl FarLanes {
+    /// Whether the far lookups of this very plan were evaluated.
+    pub(in crate::solver) fn is_of(&self, plan: &Arc<LookupPlan>) -> bool {
+        self.plan.as_ref().is_some_and(|own| Arc::ptr_eq(own, plan))
+    }
+
+    /// Evaluates the far lookups of a plan in the lanes from an index of the window on: `recent` and `old` are windows of
+    /// codes with this index.
+    ///
+    /// # Panics
+    /// If a far lookup reads codes outside of its window.
+    pub(in crate::solver) fn evaluate(
+        &mut self,
+        plan: &Arc<LookupPlan>,
+        kernel: Kernel,
+        (recent, at): (&[u8], usize),
+        (old, at_old): (&[u8], usize),
+    ) {
+        self.planes.clear(plan.codes);
+        kernel.mark(old, at_old, &plan.mark_old, &mut self.planes);
+        kernel.mark(recent, at, &plan.mark, &mut self.planes);
+        self.lanes = kernel.refine(recent, at, &self.planes, &plan.check);
+        kernel.check(old, at_old, &plan.check_old, &mut self.lanes);
+        self.plan = Some(Arc::clone(plan));
     }
 }
 
@@ -208,6 +286,8 @@ pub(in crate::solver) struct Planner<'a> {
     /// All lookups, in learnt order.
     pub(in crate::solver) lookups: &'a [Lookup],
     pub(in crate::solver) budget: &'a Budget,
+    /// The least offset of a far lookup.
+    pub(in crate::solver) least_far: usize,
     /// Whether the plan may use the recurrence kernel.
     pub(in crate::solver) may_use_recurrence: bool,
 }
@@ -216,7 +296,8 @@ impl Planner<'_> {
     /// The plan of the positions `start..end`, valid from `start` until the first position from `end` on at which a
     /// lookup becomes irregular.
     pub(in crate::solver) fn plan(&self, start: u64, end: u64) -> LookupPlan {
-        let mut plan = LookupPlan { from: start, until: u64::MAX, codes: self.budget.codes, ..LookupPlan::none() };
+        let (codes, least_far) = (self.budget.codes, self.least_far);
+        let mut plan = LookupPlan { from: start, until: u64::MAX, codes, least_far, ..LookupPlan::none() };
         let single_heap_moves_until = self.single_heap_moves_until();
         plan.single_heap_moves = start < single_heap_moves_until;
         if plan.single_heap_moves {

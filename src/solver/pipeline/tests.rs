@@ -1,167 +1,173 @@
 use super::*;
 use crate::error::Error;
 use crate::kernel::Probe;
-use crate::solver::candidates::CandidateStream;
-use crate::solver::{Method, SequenceStats, Solver, SparseSpace, values};
+use crate::solver::candidates::{CandidateStream, Stop};
+use crate::solver::lookups::plan::RECENT;
+use crate::solver::parallelism::{Parallelism, Threads};
+use crate::solver::{Method, SequenceStats, SparseSpace, values};
 use crate::support::Random;
 use crate::theory::rule::Rule;
 
-/// The producer uses marks that come back, and they equal the marks that it would make itself. Other plans, pieces
-/// already passed and pieces too far ahead get none. With one thread nothing is marked ahead.
-#[test]
-fn marks_made_ahead_equal_those_of_the_producer() {
+/// Number of slots that can be evaluated when all values before the first of them are known.
+const LEAD: usize = AHEAD / LANES;
+
+fn grundy() -> (Rule, SparseSpace) {
     let rule: Rule = "grundy".parse().unwrap();
-    let all = values(&rule, Method::Sparse(Kernel::best()), 400_000).unwrap();
-    let (past, later) = all.split_at(360_448); // a multiple of PIPELINE_PIECE
     let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
-    let rare_positions: Vec<(u64, u16)> = space.rare_positions(0, past).collect();
-    for (threads, kernel) in [1, 2, 16].into_iter().flat_map(|t| Kernel::available().into_iter().map(move |k| (t, k))) {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| {
-            let mut stream = CandidateStream::new(
-                &rule,
-                space,
-                kernel,
-                SequenceStats { rare_positions: rare_positions.clone(), max_value: 255, ..SequenceStats::default() },
-                past,
-            )
-            .unwrap();
-            let mut codes = Codes::new(space, 0);
-            codes.push(past);
-            let begin = past.len() as u64;
-            let limits = BlockLimits::up_to(begin + 7 * PIPELINE_PIECE as u64 + 5);
-            let none = || (stream.plan(), VecDeque::new());
-            let (plan, waiting) = none();
-            let (mut producer, worker) = pipeline(&codes, kernel, plan, limits, waiting);
-            // The first piece makes the plan and carries it to the worker.
-            let (found, _) = stream.block(PIPELINE_PIECE, &mut producer);
-            assert!(found == later[..PIPELINE_PIECE], "{kernel}");
-            let rest = producer.close();
-            let recent = worker.finish();
-            codes.append(&recent).unwrap();
-            let waiting = rest.into_waiting();
-            let marked_pieces: Vec<u64> =
-                waiting.iter().map(|ahead| (ahead.start - begin) / PIPELINE_PIECE as u64).collect();
-            assert_eq!(
-                marked_pieces,
-                if threads == 1 { vec![] } else { vec![1, 2, 3, 4] },
-                "{kernel}, {threads} threads"
-            );
-            let plan = stream.plan();
-            for ahead in &waiting {
-                let from = codes.at(ahead.start);
-                // The producer marks a piece when all values before it are known; here the true values stand for
-                // them.
-                let mut known = Codes::new(space, 0);
-                known.push(&all);
-                for (group, planes) in ahead.planes.iter().enumerate() {
-                    let mut own = BitPlanes::new(plan.codes);
-                    for list in plan.ahead() {
-                        kernel.mark(known.items(), from + group * LANES, list, &mut own);
-                    }
-                    assert!(*planes == own, "{kernel}: group {group} of the piece from {}", ahead.start);
-                }
-            }
-            let (mut producer, _worker) = pipeline(&codes, kernel, Arc::clone(&plan), limits, waiting);
-            let other = Arc::new(LookupPlan::clone(&plan));
-            assert!(producer.ahead(&plan, begin).is_empty());
-            assert!(producer.ahead(&other, begin + PIPELINE_PIECE as u64).is_empty());
-            let marked = producer.ahead(&plan, begin + 3 * PIPELINE_PIECE as u64);
-            assert_eq!(marked.is_empty(), threads == 1);
-            assert!(
-                producer.ahead(&plan, begin + 2 * PIPELINE_PIECE as u64).is_empty(),
-                "marks of a piece that was passed are dropped"
-            );
-        });
+    (rule, space)
+}
+
+/// A stream of Grundy's game after these values, and their codes.
+fn stream_after(kernel: Kernel, past: &[u16]) -> (CandidateStream, Codes) {
+    let (rule, space) = grundy();
+    let rare_positions = space.rare_positions(0, past).collect();
+    let stats = SequenceStats { rare_positions, max_value: 255, ..SequenceStats::default() };
+    let stream = CandidateStream::new(&rule, space, kernel, stats, past).unwrap();
+    (stream, codes_of(space, past))
+}
+
+fn codes_of(space: SparseSpace, values: &[u16]) -> Codes {
+    let mut codes = Codes::new(space, 0);
+    codes.push(values);
+    codes
+}
+
+fn two_threads() -> Threads {
+    rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap().install(|| Parallelism::of_pool().in_pool())
+}
+
+/// Evaluates with a follower until nothing is left to claim; returns the number of slots.
+fn follow(pipeline: &Pipeline<'_>, follower: &mut Follower) -> usize {
+    std::iter::from_fn(|| pipeline.evaluate(follower).then_some(())).count()
+}
+
+/// Followers evaluate exactly the lanes whose far lookups read known values, as the producer itself would, and the
+/// producer takes them.
+#[test]
+fn lanes_of_other_threads_equal_those_of_the_producer() {
+    let (rule, _) = grundy();
+    let all = values(&rule, Method::Sparse(Kernel::best()), 400_000).unwrap();
+    let begin = 360_448; // a multiple of PUBLISHED
+    for kernel in Kernel::available() {
+        let (mut stream, codes) = stream_after(kernel, &all[..begin]);
+        let end = begin + 4 * PUBLISHED;
+        let pipeline = Pipeline::new(&codes, kernel, end as u64 + AHEAD as u64);
+        // The first piece makes the plan, and nobody has evaluated lanes before.
+        let (found, stop) = stream.block(PUBLISHED, two_threads(), &pipeline);
+        assert!(found == all[begin..][..PUBLISHED] && stop == Stop::Done, "{kernel}");
+        let plan = Arc::clone(pipeline.lock().plan.as_ref().unwrap());
+        assert!(plan.has_far());
+        let mut follower = Follower::default();
+        assert_eq!(follow(&pipeline, &mut follower), LEAD);
+        // Here the true values stand for those that the producer knows by then.
+        let known = codes_of(grundy().1, &all);
+        let mut own = FarLanes::default();
+        for slot in PUBLISHED / LANES..PUBLISHED / LANES + LEAD {
+            let lanes = pipeline.slots[slot].lanes.lock().unwrap();
+            let lanes = lanes.as_ref().unwrap();
+            let read = (known.items(), known.at(pipeline.position(slot)));
+            own.evaluate(&plan, kernel, read, read);
+            assert!(lanes.is_of(&plan) && lanes.planes == own.planes && lanes.lanes == own.lanes, "{kernel}, {slot}");
+        }
+        let (found, _) = stream.block(3 * PUBLISHED, two_threads(), &pipeline);
+        assert!(found == all[begin + PUBLISHED..end], "{kernel}");
+        let taken = |slot: usize| pipeline.slots[slot].lanes.lock().unwrap().is_none();
+        assert!((0..4 * PUBLISHED / LANES).all(taken), "{kernel}");
+        // Three more pieces are known now.
+        assert_eq!(follow(&pipeline, &mut follower), 3 * PUBLISHED / LANES);
+        follower.agrees_with(&known).unwrap();
     }
 }
 
 /// Lookups with offsets just below and just above the length of the copy, among values without a code and rare
 /// positions.
 #[test]
-fn lookups_beyond_the_copy_are_marked_in_the_codes_before_the_block() {
-    let random = &mut Random::new("far marks");
-    let rule: Rule = "grundy".parse().unwrap();
-    let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+fn lookups_beyond_the_copy_read_the_codes_before_the_block() {
+    let random = &mut Random::new("far lookups");
+    let space = grundy().1;
     for kernel in Kernel::available() {
-        let [mut recent, mut old] = [Probes::new(), Probes::new()];
-        for offset in [AHEAD, AHEAD + 1, RECENT - 1, RECENT, RECENT + 1, RECENT + 70_001] {
-            let list = if offset > RECENT { &mut old } else { &mut recent };
-            list.push(Probe::new(offset, random.other_byte(0)));
+        let offsets = [AHEAD, RECENT - 1, RECENT + 1, RECENT + 70_001, AHEAD + 1, RECENT, RECENT + 2, RECENT + 70_002];
+        let lookups = offsets.map(|offset| Probe::new(offset, random.other_byte(0)));
+        let plan = Arc::new(LookupPlan::of_far(&lookups));
+        let begin = 3 * RECENT;
+        let all: Vec<u16> = (0..begin + PUBLISHED + AHEAD).map(|_| random.below(512) as u16).collect();
+        let (codes, known) = (codes_of(space, &all[..begin]), codes_of(space, &all));
+        let pipeline = Pipeline::new(&codes, kernel, u64::MAX);
+        pipeline.plan(&plan);
+        assert!(pipeline.publish(&all[begin..][..PUBLISHED], &mut Vec::new()));
+        let mut follower = Follower::default();
+        assert_eq!(follow(&pipeline, &mut follower), LEAD);
+        let first = PUBLISHED / LANES; // the producer has passed the slots before
+        for slot in first..first + LEAD {
+            let n = pipeline.position(slot);
+            let mut own = FarLanes::default();
+            let read = (known.items(), known.at(n));
+            own.evaluate(&plan, kernel, read, read);
+            let lanes = pipeline.slots[slot].lanes.lock().unwrap().take().unwrap();
+            assert!(lanes.planes == own.planes && lanes.lanes == own.lanes, "{kernel}, {n}");
         }
-        let plan = Arc::new(LookupPlan::marking(recent, old));
-        let begin = 3 * RECENT + 2 * PIPELINE_PIECE;
-        let all: Vec<u16> = (0..begin + PIPELINE_PIECE).map(|_| random.below(512) as u16).collect();
-        let [mut codes, mut known] = [Codes::new(space, 0), Codes::new(space, 0)];
-        codes.push(&all[..begin]);
-        known.push(&all);
-        known.push(&vec![0; AHEAD]);
-        let (mut recent, waiting) = pool.install(|| {
-            let (mut producer, worker) =
-                pipeline(&codes, kernel, Arc::clone(&plan), BlockLimits::up_to(u64::MAX), VecDeque::new());
-            assert!(producer.send(&all[begin..], &plan, Vec::new()));
-            let rest = producer.close();
-            let recent = worker.finish();
-            (recent, rest.into_waiting())
-        });
-        recent.items_mut()[random.below(RECENT as u64) as usize] ^= 1 << random.below(8);
-        assert!(matches!(codes.append(&recent), Err(Error::Flipped { .. })));
-        assert_eq!(recent.end(), all.len() as u64);
-        assert_eq!(waiting.len(), 4, "{kernel}");
-        for ahead in &waiting {
-            for (group, planes) in ahead.planes.iter().enumerate() {
-                let mut own = BitPlanes::new(plan.codes);
-                let at = known.at(ahead.start) + group * LANES;
-                plan.ahead().iter().for_each(|list| kernel.mark(known.items(), at, list, &mut own));
-                assert!(*planes == own, "{kernel}: group {group} of the piece from {}", ahead.start);
-            }
-        }
+        follower.agrees_with(&known).unwrap();
+        let copy = follower.codes.as_mut().unwrap();
+        let place = random.below(copy.items().len() as u64 - LANES as u64) as usize;
+        copy.items_mut()[place] ^= 1 << random.below(8);
+        assert!(matches!(follower.agrees_with(&known), Err(Error::Flipped { .. })));
     }
 }
 
-/// The candidates of the n after these values, and their codes.
-fn stream_after(rule: &Rule, space: SparseSpace, past: &[u16]) -> (CandidateStream, Codes) {
-    let rare_positions = space.rare_positions(0, past).collect();
-    let stats = SequenceStats { rare_positions, ..SequenceStats::default() };
-    let stream = CandidateStream::new(rule, space, Kernel::best(), stats, past).unwrap();
-    let mut codes = Codes::new(space, 0);
-    codes.push(past);
-    (stream, codes)
+/// Lanes of another plan, and those of a thread that failed, are evaluated again by the producer, which does not wait.
+#[test]
+fn lanes_that_were_not_delivered_are_not_awaited() {
+    let space = grundy().1;
+    let codes = codes_of(space, &vec![1; 2 * AHEAD]);
+    let pipeline = Pipeline::new(&codes, Kernel::best(), u64::MAX);
+    let window = Window::new(0, vec![0; 4 * AHEAD]);
+    let [plan, other] = [1, 2].map(|code| Arc::new(LookupPlan::of_far(&[Probe::new(AHEAD, code)])));
+    assert!(pipeline.take(codes.end(), &plan, &window).is_none(), "nobody has claimed the first lanes");
+    pipeline.plan(&plan);
+    drop(pipeline.claim(0).unwrap());
+    assert!(pipeline.take(codes.end() + LANES as u64, &plan, &window).is_none(), "a thread failed");
+    assert!(pipeline.evaluate(&mut Follower::default()));
+    assert!(pipeline.take(codes.end() + 2 * LANES as u64, &other, &window).is_none(), "the plan has changed");
+    assert!(pipeline.evaluate(&mut Follower::default()));
+    assert!(pipeline.take(codes.end() + 3 * LANES as u64, &plan, &window).is_some());
 }
 
-/// The solver discards the candidates after a new rare position, so the producer stops as soon as it can.
+/// While another thread evaluates the lanes that the producer needs, the producer evaluates others.
 #[test]
-fn the_producer_stops_when_the_worker_is_gone() {
-    let rule: Rule = "grundy".parse().unwrap();
-    let past = values(&rule, Method::Sparse(Kernel::best()), 200_000).unwrap();
-    let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
-    let (mut stream, codes) = stream_after(&rule, space, &past);
-    let (mut producer, worker) =
-        pipeline(&codes, Kernel::best(), stream.plan(), BlockLimits::up_to(u64::MAX), VecDeque::new());
-    drop(worker);
-    let (found, _) = stream.block(1 << 17, &mut producer);
-    assert!(found.len() <= PIPELINE_PIECE, "{} candidates that no worker takes", found.len());
-}
-
-/// A producer that fails or panics closes the pipeline, so a worker that waits for the next piece returns.
-#[test]
-fn the_worker_does_not_wait_for_a_producer_that_is_gone() {
-    let rule: Rule = "grundy".parse().unwrap();
-    let past = values(&rule, Method::Sparse(Kernel::best()), 100_000).unwrap();
-    let solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, past.as_slice()).unwrap();
-    let space = solver.space();
-    let (stream, codes) = stream_after(&rule, space, &past);
-    let (mut producer, worker) =
-        pipeline(&codes, Kernel::best(), stream.plan(), BlockLimits::up_to(u64::MAX), VecDeque::new());
-    assert!(producer.send(&[1, 2, 3], &stream.plan(), Vec::new()));
-    let waiter = std::thread::scope(|scope| {
+fn the_producer_works_while_it_waits() {
+    let codes = codes_of(grundy().1, &vec![1; 2 * AHEAD]);
+    let pipeline = Pipeline::new(&codes, Kernel::best(), u64::MAX);
+    let window = Window::new(0, vec![0; 4 * AHEAD]);
+    let plan = Arc::new(LookupPlan::of_far(&[Probe::new(AHEAD, 1)]));
+    pipeline.plan(&plan);
+    let (claim, ..) = pipeline.claim(0).unwrap();
+    std::thread::scope(|scope| {
         scope.spawn(|| {
-            let producer = producer;
-            std::thread::sleep(std::time::Duration::from_millis(20));
-            drop(producer);
+            while !pipeline.slots[LEAD - 1].is_ready.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            drop(claim);
         });
-        scope.spawn(|| worker.finish()).join()
+        assert!(pipeline.take(codes.end(), &plan, &window).is_none());
     });
-    assert_eq!(waiter.unwrap().end(), 100_003);
+    assert!(pipeline.slots[..LEAD].iter().all(|slot| slot.is_ready.load(Ordering::Acquire)));
+}
+
+/// The solver discards the candidates after a new rare position, so the producer stops as soon as it can, and the other
+/// threads return.
+#[test]
+fn all_threads_stop_when_the_pipeline_is_closed() {
+    let (rule, _) = grundy();
+    let past = values(&rule, Method::Sparse(Kernel::best()), 200_000).unwrap();
+    let (mut stream, codes) = stream_after(Kernel::best(), &past);
+    let pipeline = Pipeline::new(&codes, Kernel::best(), u64::MAX);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| while pipeline.wait(pipeline.changes()) {});
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        pipeline.close();
+        waiting.join().unwrap();
+    });
+    let (found, _) = stream.block(1 << 17, two_threads(), &pipeline);
+    assert!(found.len() <= PUBLISHED, "{} candidates that nobody wants", found.len());
+    assert!(!pipeline.evaluate(&mut Follower::default()));
 }

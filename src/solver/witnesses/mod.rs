@@ -70,13 +70,13 @@ pub(super) struct CheckedGroup {
 }
 
 impl CheckedGroup {
-    /// Combines this result with that of `later` values; the lower n decides `missing`.
-    pub(super) fn and(self, later: CheckedGroup) -> CheckedGroup {
+    /// Combines this result with that of other values; the lower n decides `missing`.
+    pub(super) fn and(self, other: CheckedGroup) -> CheckedGroup {
         CheckedGroup {
-            missing: self.missing.or(later.missing),
-            depth: self.depth.max(later.depth),
-            exhaustive_searches: self.exhaustive_searches + later.exhaustive_searches,
-            audited: self.audited + later.audited,
+            missing: self.missing.into_iter().chain(other.missing).min(),
+            depth: self.depth.max(other.depth),
+            exhaustive_searches: self.exhaustive_searches + other.exhaustive_searches,
+            audited: self.audited + other.audited,
         }
     }
 }
