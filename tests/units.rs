@@ -128,6 +128,29 @@ fn complete_unit_stays_as_it_is() {
     assert!(!home.path("nowhere").exists());
 }
 
+/// The list of the games of each unit saves time, and nothing else depends on it.
+#[test]
+fn unit_computes_what_its_name_states_whatever_the_list_of_games_says() {
+    let home = Home::new();
+    let units = home.lines("units survey --digits 1 --to 2^10 --parts 3 --in good");
+    do_units(&home, &units, "--in good");
+    let table = home.well("merge good");
+    let list = home.read("good/units.games");
+    let reversed = |line: &str| line.split(' ').rev().collect::<Vec<&str>>().join(" ");
+    let lists = [
+        ("swapped", list.replace(&units[0], "X").replace(&units[1], &units[0]).replace('X', &units[1])),
+        ("reversed", list.lines().map(reversed).collect::<Vec<String>>().join("\n")),
+        ("cut", list[..list.len() / 2].to_owned()),
+        ("empty", String::new()),
+    ];
+    for (dir, list) in lists {
+        home.well(&format!("units survey --digits 1 --to 2^10 --parts 3 --in {dir}"));
+        std::fs::write(home.path(dir).join("units.games"), list).unwrap();
+        do_units(&home, &units, &format!("--in {dir}"));
+        assert_eq!(home.well(&format!("merge {dir}")), table, "{dir}");
+    }
+}
+
 #[test]
 fn directories_with_other_files_are_refused() {
     let home = Home::new();
@@ -228,7 +251,7 @@ fn concurrent_processes_do_every_unit_once() {
     home.well("-q survey --digits 1 --to 2^12 -o whole");
     assert_eq!(home.well("merge parts --format csv"), home.read("whole/survey.csv"));
     let names = std::fs::read_dir(home.path("parts")).unwrap().map(|entry| entry.unwrap().file_name());
-    assert_eq!(names.count(), units.len() + 1, "the results and the plan");
+    assert_eq!(names.count(), units.len() + 2, "the results, the plan and the list of games");
 }
 
 /// A run that frees values loses the units of its verification that need them.
