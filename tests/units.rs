@@ -130,7 +130,7 @@ fn complete_unit_stays_as_it_is() {
 
 /// The list of the games of each unit saves time, and nothing else depends on it.
 #[test]
-fn unit_computes_what_its_name_states_whatever_the_list_of_games_says() {
+fn altered_list_of_games_changes_no_unit() {
     let home = Home::new();
     let units = home.lines("units survey --digits 1 --to 2^10 --parts 3 --in good");
     do_units(&home, &units, "--in good");
