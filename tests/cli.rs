@@ -290,7 +290,7 @@ fn status_as_json_has_the_documented_keys_and_integers() {
     let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&out).unwrap();
     let keys: BTreeSet<&str> = object.keys().map(String::as_str).collect();
     let documented = "dir game count width mask position rares last_rare max_value max_at escapes digest checks errors \
-         suspect strategy time seconds kept excluded state running rate last_commit confirmed";
+         suspect strategy time seconds kept excluded state running rate last_commit machines confirmed";
     assert_eq!(keys, documented.split(' ').collect());
     let numbers =
         ["count", "mask", "position", "rares", "last_rare", "max_value", "max_at", "escapes", "errors", "seconds"];

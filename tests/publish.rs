@@ -7,64 +7,21 @@ use grundy::publish::{Manifest, compare, sha256};
 use grundy::run::{Run, RunReader};
 use grundy::solver::{self, Method, SequenceStats};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
-use support::{data, grundy, text};
-use tempfile::TempDir;
+use std::path::Path;
+use support::{Home, data};
 
-/// A directory in which commands run.
-struct Home(TempDir);
-
-impl Home {
-    fn new() -> Home {
-        Home(tempfile::tempdir().unwrap())
+/// Copies a published directory, with another text in its manifest.
+fn copy(home: &Home, from: &str, to: &str, change: impl Fn(String) -> String) {
+    std::fs::create_dir(home.path(to)).unwrap();
+    for entry in std::fs::read_dir(home.path(from)).unwrap() {
+        let name = entry.unwrap().file_name();
+        std::fs::copy(home.path(from).join(&name), home.path(to).join(&name)).unwrap();
     }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    /// Exit status, stdout and stderr of a command.
-    fn command(&self, line: &str) -> (i32, String, String) {
-        let output = grundy(line.split_whitespace()).current_dir(self.0.path()).output().unwrap();
-        (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
-    }
-
-    fn well(&self, line: &str) -> String {
-        let (status, stdout, stderr) = self.command(line);
-        assert_eq!(status, 0, "{line}: {stderr}");
-        stdout
-    }
-
-    fn fails(&self, status: i32, line: &str, words: &[&str]) {
-        let (found, _, stderr) = self.command(line);
-        assert_eq!(found, status, "{line}: {stderr}");
-        for word in words {
-            assert!(stderr.contains(word), "{line} says nothing of {word}: {stderr}");
-        }
-        assert!(!stderr.contains("panicked"), "{stderr}");
-    }
-
-    fn json(&self, line: &str) -> Value {
-        serde_json::from_str(&self.well(line)).unwrap()
-    }
-
-    fn read(&self, name: &str) -> String {
-        std::fs::read_to_string(self.path(name)).unwrap()
-    }
-
-    /// Copies a published directory, with another text in its manifest.
-    fn copy(&self, from: &str, to: &str, change: impl Fn(String) -> String) {
-        std::fs::create_dir(self.path(to)).unwrap();
-        for entry in std::fs::read_dir(self.path(from)).unwrap() {
-            let name = entry.unwrap().file_name();
-            std::fs::copy(self.path(from).join(&name), self.path(to).join(&name)).unwrap();
-        }
-        let manifest = self.path(to).join("manifest.json");
-        let before = std::fs::read_to_string(&manifest).unwrap();
-        let after = change(before.clone());
-        assert_ne!(before, after);
-        std::fs::write(manifest, after).unwrap();
-    }
+    let manifest = home.path(to).join("manifest.json");
+    let before = std::fs::read_to_string(&manifest).unwrap();
+    let after = change(before.clone());
+    assert_ne!(before, after);
+    std::fs::write(manifest, after).unwrap();
 }
 
 /// FIPS 180-4, examples of SHA-256.
@@ -85,16 +42,17 @@ fn sha256_of_published_examples() {
 fn published_directory_states_the_run_and_its_files() {
     let home = Home::new();
     home.well("-q run grundy --to 200000 --dir run");
-    home.well("-q publish run -o there --machine riscv64 --author Ada --author Grace");
+    home.restate_machine("run", 0, Some("riscv64"));
+    home.well("-q publish run -o there --author Ada --author Grace");
     let manifest: Value = serde_json::from_str(&home.read("there/manifest.json")).unwrap();
     let status = home.json("status run --json");
     for key in ["game", "count", "digest", "mask", "rares", "last_rare", "max_value", "max_at", "escapes"] {
         assert_eq!(manifest[key], status[key], "{key}");
     }
-    assert_eq!(manifest["computed"]["machine"], "riscv64");
-    home.well("-q publish run -o unstated");
-    let unstated: Value = serde_json::from_slice(&std::fs::read(home.path("unstated/manifest.json")).unwrap()).unwrap();
-    assert_eq!(unstated["computed"]["machine"], Value::Null, "the journal does not state the machine");
+    let kernel = &manifest["computed"]["origins"][0]["kernel"];
+    let origins = json!([{ "to": 200_000, "kernel": kernel, "machine": "riscv64" }]);
+    assert_eq!(manifest["computed"]["origins"], origins);
+    assert!(home.read("there/README.md").contains("on riscv64"));
     assert_eq!(manifest["segments"], json!([{ "to": 200_000, "digest": status["digest"] }]));
     // The b-file of A002188 in the OEIS has 10001 terms from n = 0.
     let published: Vec<String> = data("grundy-1939.txt").lines().map(str::to_owned).collect();
@@ -134,7 +92,7 @@ fn altered_published_files_and_manifests_are_refused() {
     .enumerate()
     {
         let dir = format!("bad{i}");
-        home.copy("there", &dir, |text| text.replacen(from, to, 1));
+        copy(&home, "there", &dir, |text| text.replacen(from, to, 1));
         home.fails(3, &format!("compare run {dir}"), &["manifest.json", "not a manifest"]);
     }
     std::fs::write(home.path("there/records.csv"), "n,value\n0,0\n").unwrap();
@@ -143,46 +101,91 @@ fn altered_published_files_and_manifests_are_refused() {
     assert_eq!(home.json("compare run there/manifest.json --json")["agree"], 30_000);
 }
 
+/// What `compare` says of two runs of 50,000 values of Grundy's game: the number of confirmed values, and the obstacle.
+fn confirmed(home: &Home, one: &str, other: &str, more: &str) -> (Value, Value) {
+    let found = home.json(&format!("compare {one} {other} --json {more}"));
+    assert_eq!((&found["differs"], &found["agree"]), (&Value::Null, &json!(50_000)), "{found}");
+    (found["confirmed"].clone(), found["obstacle"].clone())
+}
+
 #[test]
 fn confirmation_takes_another_kernel_another_machine_and_equal_digests() {
     let home = Home::new();
     home.well("-q run grundy --to 50000 --dir run");
-    home.well("-q run grundy --to 40000 --kernel definition --dir other");
-    home.well("-q run grundy --to 40000 --dir same");
-    for (run, machine, confirmed) in
-        [("other", "elsewhere", true), ("same", "elsewhere", false), ("other", "here", false)]
-    {
-        let there = format!("{run}-{machine}");
-        home.well(&format!("-q publish {run} -o {there} --machine {machine}"));
-        let line = format!("compare run {there} --machine here");
-        // Both have commits at the same multiples only by chance, and the shorter one ends where the longer has no digest.
-        let found = home.json(&format!("{line} --json"));
-        assert_eq!(found["differs"], Value::Null, "{found}");
-        assert!(found["agree"].as_u64().unwrap() <= 40_000, "{found}");
-        assert!(confirmed || found["confirmed"] == 0, "{found}");
-    }
-    // Two runs of equal length.
     home.well("-q run grundy --to 50000 --kernel definition --dir second");
-    home.well("-q publish second -o second-there --machine elsewhere");
+    home.well("-q run grundy --to 50000 --dir third");
+    assert_eq!(confirmed(&home, "run", "second", ""), (json!(0), json!("same-machine")));
+    home.fails(1, "compare run second --record", &["does not confirm", "another processor model"]);
+    home.restate_machine("second", 0, Some("riscv64"));
+    home.restate_machine("third", 0, Some("riscv64"));
+    assert_eq!(confirmed(&home, "run", "third", ""), (json!(0), json!("same-kernel")));
+    home.fails(1, "compare run third --record", &["--kernel"]);
+    home.fails(2, "compare run third --machine here", &["recorded", "leave out --machine"]);
     assert_eq!(home.json("status run --json")["confirmed"], 0);
-    home.fails(1, "compare run second --record", &["does not confirm"]);
-    let found = home.json("compare run second-there --machine here --record --json");
-    assert_eq!((&found["agree"], &found["confirmed"]), (&json!(50_000), &json!(50_000)));
+    home.well("-q publish second -o there");
+    assert_eq!(confirmed(&home, "run", "there", "--record"), (json!(50_000), Value::Null));
     assert_eq!(home.json("status run --json")["confirmed"], 50_000);
     assert!(home.well("status run").contains("50,000 values, by another kernel on another machine"));
     // The note survives the growth of the run, and is published.
     home.well("-q run --dir run --to 60000");
     assert_eq!(home.json("status run --json")["confirmed"], 50_000);
-    home.well("-q publish run -o there");
-    let manifest = Manifest::parse(home.read("there/manifest.json").as_bytes()).unwrap();
-    assert_eq!((manifest.confirmed_values(), manifest.confirmed[0].kernel.as_str()), (50_000, "definition"));
-    assert!(home.read("there/README.md").contains("first 50000 values with equal digests"));
+    home.well("-q publish run -o here");
+    let manifest = Manifest::parse(home.read("here/manifest.json").as_bytes()).unwrap();
+    assert_eq!((manifest.confirmed_values(), manifest.confirmed[0].origins[0].kernel.as_str()), (50_000, "definition"));
+    assert!(home.read("here/README.md").contains("first 50000 values with equal digests"));
     // A note about other values does not count.
     let note = home.read("run/confirmed.json").replace(&manifest.confirmed[0].digest, &"1".repeat(64));
     std::fs::write(home.path("run/confirmed.json"), note).unwrap();
     assert_eq!(home.json("status run --json")["confirmed"], 0);
     std::fs::write(home.path("run/confirmed.json"), "[{]").unwrap();
-    home.fails(3, "status run", &["confirmed.json"]);
+    home.fails(3, "status here/../run --json", &["confirmed.json"]);
+}
+
+#[test]
+fn machines_of_all_parts_of_a_run_are_stated() {
+    let home = Home::new();
+    let records = |home: &Home| std::fs::metadata(home.path("run/journal.jsonl")).unwrap().len() as usize / 4096;
+    home.well("-q run grundy --to 30000 --dir run");
+    // Every record states the class of this machine.
+    let here = home.json("status run --json")["machines"][0].as_str().unwrap().to_owned();
+    assert!(here.starts_with(std::env::consts::ARCH), "{here}");
+    assert_eq!(home.read("run/journal.jsonl").matches(&format!("\"machine\":\"{here}\"")).count(), records(&home));
+    // A program of an earlier version states none, and a process on another machine adds the other values.
+    home.restate_machine("run", 0, None);
+    let old = records(&home);
+    home.well("-q run --dir run --to 40000");
+    home.restate_machine("run", old, Some("riscv64"));
+    let older = records(&home);
+    home.well("-q run --dir run --to 50000 --kernel definition");
+    let status = home.json("status run --json");
+    assert_eq!(status["machines"], json!([null, "riscv64", here]));
+    let text = home.well("status run").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("a machine that is not recorded, riscv64, ") && text.contains("computed on"), "{text}");
+    home.well("-q verify run");
+    assert!(records(&home) > older);
+    home.well("-q run grundy --to 50000 --kernel scalar --dir other");
+    home.restate_machine("other", 0, Some("loongarch64"));
+    // Without the machine of the first values nothing is confirmed.
+    assert_eq!(confirmed(&home, "run", "other", ""), (json!(0), json!("unknown-machine")));
+    home.fails(1, "publish run -o new --other other", &["not recorded", "--machine"]);
+    assert!(home.well("compare run other").contains("an unknown machine, riscv64"));
+    assert_eq!(confirmed(&home, "run", "other", "--machine s390x"), (json!(50_000), Value::Null));
+    home.well("-q publish run -o there --machine s390x --other other");
+    let manifest = home.object("there/manifest.json");
+    let origin = |to: u64, machine: &str, kernel: &Value| json!({ "to": to, "kernel": kernel, "machine": machine });
+    let fast = &manifest["computed"]["origins"][0]["kernel"];
+    let expected =
+        [origin(30_000, "s390x", fast), origin(40_000, "riscv64", fast), origin(50_000, &here, &json!("definition"))];
+    assert_eq!(manifest["computed"]["origins"], json!(expected));
+    assert_eq!(manifest["confirmed"][0]["origins"], json!([origin(50_000, "loongarch64", &json!("scalar"))]));
+    // The values from 30,000 on have the kernel and the machine of the first ones of both.
+    home.restate_machine("other", 0, Some("s390x"));
+    assert_eq!(confirmed(&home, "run", "other", "--machine s390x"), (json!(0), json!("same-machine")));
+    home.restate_machine("other", 0, Some("riscv64"));
+    let (values, obstacle) = confirmed(&home, "run", "other", "--machine s390x");
+    // As many as up to the last common commit before 30,000.
+    assert!(values.as_u64().unwrap() <= 30_000, "{values}");
+    assert_eq!(obstacle, "same-machine");
 }
 
 /// Two runs of which one has wrong values from n = 20,000 on, and commits at several counts.
@@ -203,11 +206,11 @@ fn compare_names_the_first_range_that_differs() {
     (record.max_value, record.max_at) = (stats.max_value, stats.max_at);
     std::fs::create_dir(home.path("wrong")).unwrap();
     forge_run(&home.path("wrong"), &values, record).unwrap();
-    let (status, stdout, _) = home.command("compare right wrong --json");
+    let (status, stdout, _) = home.reply("compare right wrong --json");
     let found: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!((status, &found["differs"]), (3, &json!({ "segment": 0, "from": 0, "to": 30_000 })), "{found}");
     // A reader that knows more digests of both finds a smaller range.
-    let points = |dir: &str| Manifest::of(&RunReader::open(&home.path(dir)).unwrap(), None);
+    let points = |dir: &str| Manifest::of(&RunReader::open(&home.path(dir)).unwrap());
     let (one, mut two) = (points("right"), points("right"));
     two.points.last_mut().unwrap().1 = "1".repeat(64);
     let found = compare(&one, &two).unwrap();

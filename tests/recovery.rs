@@ -112,7 +112,7 @@ fn the_bare_table_has_no_false_zero_and_saturates_at_255() {
 }
 
 #[test]
-fn every_record_states_time_program_and_seconds_computed() {
+fn every_record_states_time_program_machine_and_seconds() {
     let pair = Pair::new("kayles");
     let records = records(&pair.dir());
     let mut before = (String::new(), 0);
@@ -121,6 +121,7 @@ fn every_record_states_time_program_and_seconds_computed() {
         assert!(record["suspect"].is_null(), "{record}");
         let program = record["program"].as_str().unwrap();
         assert!(program.starts_with(concat!("grundy ", env!("CARGO_PKG_VERSION"))), "{program}");
+        assert!(record["machine"].as_str().unwrap().starts_with(std::env::consts::ARCH), "{record}");
         let time = record["time"].as_str().unwrap();
         let shape: String = time.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
         assert_eq!(shape, "0000-00-00T00:00:00Z");

@@ -9,60 +9,25 @@ use grundy::theory::rule::Rule;
 use grundy::theory::standard_form::StandardForm;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use support::{grundy, json_of, reply, run_well, text};
-use tempfile::TempDir;
+use support::{Home, json_of, reply, run_well, text};
 
-/// A directory in which commands run.
-struct Home(TempDir);
-
-impl Home {
-    fn new() -> Home {
-        Home(tempfile::tempdir().unwrap())
+/// Writes a record with changed fields.
+fn change(home: &Home, from: &str, to: &str, fields: &[(&str, Value)]) {
+    let mut record = home.object(from);
+    for (key, value) in fields {
+        record[*key] = value.clone();
     }
+    std::fs::create_dir_all(home.path(to).parent().unwrap()).unwrap();
+    std::fs::write(home.path(to), record.to_string()).unwrap();
+}
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn command(&self, line: &str) -> Output {
-        grundy(line.split_whitespace()).current_dir(self.0.path()).output().unwrap()
-    }
-
-    /// Stdout and stderr of a command, which must succeed.
-    fn well(&self, line: &str) -> (String, String) {
-        let output = self.command(line);
-        assert_eq!(output.status.code(), Some(0), "{line}: {}", text(&output.stderr));
-        (text(&output.stdout), text(&output.stderr))
-    }
-
-    /// Stderr of a command that fails, with nothing on stdout and no control characters.
-    fn fails(&self, status: i32, line: &str, words: &[&str]) -> String {
-        let output = self.command(line);
-        let stderr = text(&output.stderr);
-        assert_eq!((output.status.code(), text(&output.stdout)), (Some(status), String::new()), "{line}: {stderr}");
-        for word in words {
-            assert!(stderr.contains(word), "{line} says nothing of {word}: {stderr}");
-        }
-        assert!(!stderr.contains(|c: char| c.is_control() && c != '\n') && !stderr.contains("panicked"), "{stderr:?}");
-        stderr
-    }
-
-    fn record(&self, name: &str) -> Value {
-        serde_json::from_slice(&std::fs::read(self.path(name)).unwrap()).unwrap()
-    }
-
-    /// Writes a record with changed fields.
-    fn change(&self, from: &str, to: &str, fields: &[(&str, Value)]) {
-        let mut record = self.record(from);
-        for (key, value) in fields {
-            record[*key] = value.clone();
-        }
-        std::fs::create_dir_all(self.path(to).parent().unwrap()).unwrap();
-        std::fs::write(self.path(to), record.to_string()).unwrap();
-    }
+/// Stdout and stderr of a command, which must succeed.
+fn both(home: &Home, line: &str) -> (String, String) {
+    let (status, stdout, stderr) = home.reply(line);
+    assert_eq!(status, 0, "{line}: {stderr}");
+    (stdout, stderr)
 }
 
 fn entries(dir: &Path) -> Vec<(String, Vec<u8>)> {
@@ -107,7 +72,7 @@ fn merge_refuses_records_that_cannot_both_be_true() {
     let home = Home::new();
     std::fs::write(home.path("games"), "kayles\n").unwrap();
     home.well("-q survey games --to 5000 -o good");
-    let good = home.record("good/0.77.json");
+    let good = home.object("good/0.77.json");
     assert_eq!((&good["status"], &good["period"], &good["preperiod"]), (&json!("proved"), &json!(12), &json!(71)));
     let far = ("checked_through", json!(100_000_000));
     let observed = [("status", json!("observed")), ("theorem", Value::Null), far.clone()];
@@ -126,17 +91,17 @@ fn merge_refuses_records_that_cannot_both_be_true() {
     .enumerate()
     {
         let dir = format!("bad{i}");
-        home.change("good/0.77.json", &format!("{dir}/0.77.json"), &fields);
+        change(&home, "good/0.77.json", &format!("{dir}/0.77.json"), &fields);
         for dirs in [format!("good {dir}"), format!("{dir} good")] {
             home.fails(3, &format!("merge {dirs}"), &["0.77.json", "contradicts"]);
         }
     }
     // A longer search with the same result.
-    home.change("good/0.77.json", "more/0.77.json", std::slice::from_ref(&far));
-    assert!(home.well("merge good more").0.contains("| 100000000 |"));
+    change(&home, "good/0.77.json", "more/0.77.json", std::slice::from_ref(&far));
+    assert!(home.well("merge good more").contains("| 100000000 |"));
     // A proof outweighs a longer search without one.
-    home.change("good/0.77.json", "seen/0.77.json", &observed);
-    assert_eq!(home.well("merge seen good").0, home.well("merge good").0);
+    change(&home, "good/0.77.json", "seen/0.77.json", &observed);
+    assert_eq!(home.well("merge seen good"), home.well("merge good"));
 }
 
 #[test]
@@ -146,7 +111,7 @@ fn inconsistent_or_hostile_fields_are_damage_and_never_printed_raw() {
     home.well("-q survey games --to 5000 -o good");
     std::fs::write(home.path("games"), "grundy\n").unwrap();
     home.well("-q survey games --to 2^16 -o sparse");
-    let digest = home.record("good/0.77.json")["digest"].as_str().unwrap().to_owned();
+    let digest = home.object("good/0.77.json")["digest"].as_str().unwrap().to_owned();
     for fields in [
         vec![("digest", json!("\u{1b}[31mred\n"))],
         vec![("digest", json!(digest.to_uppercase()))],
@@ -180,7 +145,7 @@ fn inconsistent_or_hostile_fields_are_damage_and_never_printed_raw() {
         vec![("to", json!(0))],
         vec![("\u{1b}[31m", json!(0))],
     ] {
-        home.change("good/0.77.json", "bad/0.77.json", &fields);
+        change(&home, "good/0.77.json", "bad/0.77.json", &fields);
         home.fails(3, "merge bad", &["bad/0.77.json", "not a record"]);
     }
     for fields in [
@@ -193,7 +158,7 @@ fn inconsistent_or_hostile_fields_are_damage_and_never_printed_raw() {
         ("last_rare", json!(1)),
         ("theorem", json!("P4")),
     ] {
-        home.change("sparse/grundy.json", "bad-sparse/grundy.json", &[fields]);
+        change(&home, "sparse/grundy.json", "bad-sparse/grundy.json", &[fields]);
         home.fails(3, "merge bad-sparse", &["bad-sparse/grundy.json", "not a record"]);
     }
     std::fs::remove_file(home.path("bad/0.77.json")).unwrap();
@@ -202,8 +167,8 @@ fn inconsistent_or_hostile_fields_are_damage_and_never_printed_raw() {
     std::fs::remove_file(home.path("bad/\u{1b}[31m.json")).unwrap();
     std::fs::write(home.path("bad/0.77.json"), vec![b' '; 1 << 17]).unwrap();
     home.fails(1, "merge bad", &["bad/0.77.json", "longer than"]);
-    let line = home.well("merge --json good").0;
-    assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), home.record("good/0.77.json"));
+    let line = home.well("merge --json good");
+    assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), home.object("good/0.77.json"));
 }
 
 #[test]
@@ -214,8 +179,8 @@ fn merge_lists_missing_games_and_writes_no_table() {
         home.well(&format!("{survey} --shard {shard}/8 -o s{shard}"));
     }
     home.well(&format!("{survey} -o whole"));
-    let table = home.well("merge whole").0;
-    assert_eq!(home.well("merge s7 s1 s2 s3 s4 s5 s6 s0"), (table.clone(), String::new()));
+    let table = home.well("merge whole");
+    assert_eq!(both(&home, "merge s7 s1 s2 s3 s4 s5 s6 s0"), (table.clone(), String::new()));
     // Two of eight shards are missing.
     let two = home.fails(
         4,
@@ -224,11 +189,11 @@ fn merge_lists_missing_games_and_writes_no_table() {
     );
     assert!(!two.contains("shard 0/8") && !two.contains("shard 3/8"), "{two}");
     assert!(!home.path("table.md").exists());
-    let (partial, warning) = home.well("merge s0 s3 --partial");
+    let (partial, warning) = both(&home, "merge s0 s3 --partial");
     assert!(partial.lines().count() > 2 && partial.lines().count() < table.lines().count());
     assert!(partial.lines().all(|line| table.contains(line)) && warning.contains("shard 1/8"), "{partial}{warning}");
     // The records of the whole survey replace the missing shards.
-    assert_eq!(home.well("merge s0 whole").0, table);
+    assert_eq!(home.well("merge s0 whole"), table);
     // A removed record, many, and one that was not searched as far as the plan requires.
     std::fs::remove_file(home.path("whole/0.4.json")).unwrap();
     home.fails(4, "merge whole", &["1 of 128 results are missing", "0.4: no record (whole)"]);
@@ -238,10 +203,10 @@ fn merge_lists_missing_games_and_writes_no_table() {
     let all = home.fails(4, "merge whole", &["128 of 128 results are missing", "and 108 more"]);
     assert!(all.lines().count() < 25, "{all}");
     home.well(&format!("{survey} -o whole"));
-    assert_eq!(home.well("merge whole").0, table);
+    assert_eq!(home.well("merge whole"), table);
     let open =
-        codes(2).into_iter().find(|game| home.record(&format!("whole/{game}.json"))["status"] != "proved").unwrap();
-    home.change(&format!("whole/{open}.json"), &format!("whole/{open}.json"), &[("to", json!(100))]);
+        codes(2).into_iter().find(|game| home.object(&format!("whole/{game}.json"))["status"] != "proved").unwrap();
+    change(&home, &format!("whole/{open}.json"), &format!("whole/{open}.json"), &[("to", json!(100))]);
     home.fails(4, "merge whole", &[&format!("{open}: examined up to 100 values, not 200")]);
 }
 
@@ -256,16 +221,16 @@ fn merge_requires_surveys_and_reports_unknown_completeness() {
         home.fails(1, &format!("merge {bad}"), &["no survey here"]);
     }
     home.fails(1, "merge nowhere", &["nowhere"]);
-    let table = home.well("merge good").0;
+    let table = home.well("merge good");
     std::fs::remove_file(home.path("good/survey.plan")).unwrap();
-    let (same, warning) = home.well("merge good");
+    let (same, warning) = both(&home, "merge good");
     assert!(
         same == table && warning.contains("good") && warning.contains("cannot tell whether records are missing"),
         "{warning}"
     );
     // The next survey there writes the plan.
     home.well("-q survey games --to 500 -o good");
-    assert_eq!(home.well("merge good"), (table, String::new()));
+    assert_eq!(both(&home, "merge good"), (table, String::new()));
 }
 
 #[test]
@@ -284,7 +249,7 @@ fn a_survey_is_continued_by_its_own_plan_only() {
     assert_eq!(entries(&home.path("out")), before);
     home.well("-q survey same --to 500 --shard 1/3 -o out");
     home.well("-q survey games --to 600 --shard 1/3 -o out");
-    assert_eq!(home.record("out/survey.plan")["to"], 600);
+    assert_eq!(home.object("out/survey.plan")["to"], 600);
     for plan in ["{}", "\u{1b}[31m", "{\"\u{1b}\":1}"] {
         std::fs::write(home.path("out/survey.plan"), plan).unwrap();
         home.fails(3, "-q survey games --to 600 --shard 1/3 -o out", &["out/survey.plan"]);
@@ -365,7 +330,7 @@ fn shards_of_earlier_versions_continue_by_their_own_rule() {
             let _ = std::fs::remove_file(home.path(&format!("{dir}/{game}.json")));
         }
         let plan = format!("{dir}/survey.plan");
-        home.change(&plan, &plan, &[("sharding", json!("blake3-first-8-bytes-little-endian-mod-shards"))]);
+        change(&home, &plan, &plan, &[("sharding", json!("blake3-first-8-bytes-little-endian-mod-shards"))]);
         home.well(&format!("{survey} --shard {shard}/2 -o {dir}"));
         for game in codes(2) {
             let hash = blake3::hash(game.name().as_bytes());
@@ -373,7 +338,7 @@ fn shards_of_earlier_versions_continue_by_their_own_rule() {
             assert_eq!(is_here, hash.as_bytes()[0] % 2 == shard, "{game}");
         }
     }
-    assert_eq!(home.well("merge s0 s1").0, home.well("merge whole").0);
+    assert_eq!(home.well("merge s0 s1"), home.well("merge whole"));
     home.well(&format!("{survey} --shard 1/2 -o new"));
     home.fails(4, "merge s0 new", &["results are missing"]);
 }
@@ -389,7 +354,7 @@ fn equal_games_have_the_records_that_they_have_alone() {
     for game in games {
         let rule: Rule = game.parse().unwrap();
         let alone = examine(&rule, Method::default(), 1 << 15, &AtomicBool::new(false)).unwrap();
-        let file = home.record(&format!("all/{}.json", rule.directory_name()));
+        let file = home.object(&format!("all/{}.json", rule.directory_name()));
         assert_eq!(file, serde_json::to_value(alone).unwrap(), "{game}");
     }
 }
@@ -399,25 +364,25 @@ fn equal_games_have_the_records_that_they_have_alone() {
 fn time_limit_ends_hard_games_and_a_longer_one_continues_them() {
     let home = Home::new();
     std::fs::write(home.path("games"), "0.244\n0.246\nkayles\n").unwrap();
-    let (_, note) = home.well("-q survey games --to 2^22 --time-limit 1 -o out");
+    let (_, note) = both(&home, "-q survey games --to 2^22 --time-limit 1 -o out");
     assert!(note.contains("time limit: 2") && note.contains("0.244"), "{note}");
-    let hard = home.record("out/0.244.json");
+    let hard = home.object("out/0.244.json");
     assert_eq!((&hard["to"], &hard["time_limit"]), (&json!(1 << 22), &json!(1)));
     assert!(hard["checked_through"].as_u64().unwrap() < 1 << 22, "{hard}");
-    assert_eq!(home.record("out/0.246.json")["digest"], hard["digest"]);
-    assert!(home.record("out/0.77.json").get("time_limit").is_none());
+    assert_eq!(home.object("out/0.246.json")["digest"], hard["digest"]);
+    assert!(home.object("out/0.77.json").get("time_limit").is_none());
     // Complete under this limit, but not under a longer one, nor without one.
-    let table = home.well("merge out").0;
-    let again = home.well("-q survey games --to 2^22 --time-limit 1 -o out").0;
+    let table = home.well("merge out");
+    let again = home.well("-q survey games --to 2^22 --time-limit 1 -o out");
     assert!(again.contains("0 of them new"), "{again}");
-    home.change("out/survey.plan", "out/survey.plan", &[("time_limit", json!(3))]);
+    change(&home, "out/survey.plan", "out/survey.plan", &[("time_limit", json!(3))]);
     home.fails(4, "merge out", &["2 of 3 results are missing", "0.244: ended by a shorter time limit"]);
-    home.change("out/survey.plan", "out/survey.plan", &[("time_limit", Value::Null)]);
+    change(&home, "out/survey.plan", "out/survey.plan", &[("time_limit", Value::Null)]);
     home.fails(4, "merge out", &["2 of 3 results are missing"]);
-    let (_, note) = home.well("-q survey games --to 2^22 --time-limit 3 -o out");
+    let (_, note) = both(&home, "-q survey games --to 2^22 --time-limit 3 -o out");
     assert!(note.contains("time limit: 2"), "{note}");
-    assert_eq!(home.record("out/0.244.json")["time_limit"], json!(3));
-    assert_eq!(home.well("merge out").0.lines().count(), table.lines().count());
+    assert_eq!(home.object("out/0.244.json")["time_limit"], json!(3));
+    assert_eq!(home.well("merge out").lines().count(), table.lines().count());
     home.fails(2, "survey games --time-limit 0 -o out", &["--time-limit"]);
 }
 
@@ -427,7 +392,7 @@ fn damaged_saved_values_are_refused_and_removed_ones_computed_again() {
     let home = Home::new();
     std::fs::write(home.path("games"), "0.244\n0.246\n0.6\n").unwrap();
     home.well("-q survey games --to 1000 -o out");
-    let short = home.record("out/0.244.json");
+    let short = home.object("out/0.244.json");
     let family = StandardForm::of(&"0.244".parse().unwrap()).unwrap().rule;
     let saved = home.path("out").join(format!("{}.values", family.name()));
     std::fs::write(&saved, "{}\n\0\0").unwrap();
@@ -438,16 +403,16 @@ fn damaged_saved_values_are_refused_and_removed_ones_computed_again() {
         ["0.244", "0.246", "values", "not saved values", "remove"].iter().all(|word| note.contains(word)),
         "{note}"
     );
-    assert_eq!((home.record("out/0.244.json"), &home.record("out/0.6.json")["to"]), (short, &json!(1 << 18)));
+    assert_eq!((home.object("out/0.244.json"), &home.object("out/0.6.json")["to"]), (short, &json!(1 << 18)));
     std::fs::remove_file(&saved).unwrap();
     home.well("-q survey games --to 2^18 -o out");
-    assert_eq!(home.record("out/0.246.json")["to"], json!(1 << 18));
+    assert_eq!(home.object("out/0.246.json")["to"], json!(1 << 18));
     // A record that a new examination contradicts.
-    home.change("out/0.244.json", "out/0.244.json", &[("max_value", json!(60_000)), ("max_at", json!(1))]);
+    change(&home, "out/0.244.json", "out/0.244.json", &[("max_value", json!(60_000)), ("max_at", json!(1))]);
     let output = home.command("-q survey games --to 2^19 -o out");
     let note = text(&output.stderr);
     assert!(output.status.code() == Some(3) && note.contains("0.244.json") && note.contains("contradicts"), "{note}");
-    assert_eq!(home.record("out/0.246.json")["to"], json!(1 << 19));
+    assert_eq!(home.object("out/0.246.json")["to"], json!(1 << 19));
 }
 
 /// Nim is proved with saltus 1, so its largest value grows with the number of values. This is no contradiction.
@@ -457,7 +422,7 @@ fn records_of_nim_of_two_lengths_are_merged() {
     std::fs::write(home.path("games"), "nim\nkayles\n").unwrap();
     home.well("-q survey games --to 100 -o short");
     home.well("-q survey games --to 300 -o long");
-    let (table, _) = home.well("merge short long --format csv");
+    let (table, _) = both(&home, "merge short long --format csv");
     assert!(table.contains("nim,proved,1,0,299,299,"), "{table}");
 }
 
@@ -468,13 +433,13 @@ fn tables_have_a_column_for_the_saltus() {
     std::fs::write(home.path("games"), "nim\nkayles\n.007\n").unwrap();
     home.well("-q survey games --to 1000 -o one");
     let fields = [("status", json!("observed")), ("theorem", Value::Null), ("saltus", json!(3))];
-    home.change("one/0.77.json", "one/0.77.json", &fields);
+    change(&home, "one/0.77.json", "one/0.77.json", &fields);
     let rows = |table: &str, separator: char, header: usize| -> Vec<Vec<String>> {
         let cells = |line: &str| line.split(separator).map(|cell| cell.trim().to_owned()).collect();
         table.lines().enumerate().filter(|(i, _)| *i == 0 || *i >= header).map(|(_, line)| cells(line)).collect()
     };
     for (format, separator, header, none) in [("csv", ',', 1, "0"), ("markdown", '|', 2, "?")] {
-        let (table, _) = home.well(&format!("merge one --format {format}"));
+        let (table, _) = both(&home, &format!("merge one --format {format}"));
         let rows = rows(&table, separator, header);
         let column = rows[0].iter().position(|name| name == "saltus").unwrap();
         let saltus: Vec<&str> = rows[1..].iter().map(|row| row[column].as_str()).collect();

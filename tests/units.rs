@@ -9,61 +9,16 @@ use grundy::survey::{Games, codes};
 use grundy::theory::standard_form::StandardForm;
 use grundy::units::{Plan, UnitResult};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::path::Path;
+use std::process::Stdio;
 use std::sync::Barrier;
-use support::{Random, grundy, start, text, wait_until};
-use tempfile::TempDir;
+use support::{Home, Random, grundy, start, text, wait_until};
 
-/// A directory in which commands run.
-struct Home(TempDir);
-
-impl Home {
-    fn new() -> Home {
-        Home(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn command(&self, line: &str) -> Output {
-        grundy(line.split_whitespace()).current_dir(self.0.path()).output().unwrap()
-    }
-
-    /// Stdout of a command, which must succeed.
-    fn well(&self, line: &str) -> String {
-        let output = self.command(line);
-        assert_eq!(output.status.code(), Some(0), "{line}: {}", text(&output.stderr));
-        text(&output.stdout)
-    }
-
-    /// Stderr of a command that fails, with nothing on stdout.
-    fn fails(&self, status: i32, line: &str, words: &[&str]) -> String {
-        let output = self.command(line);
-        let stderr = text(&output.stderr);
-        assert_eq!((output.status.code(), text(&output.stdout)), (Some(status), String::new()), "{line}: {stderr}");
-        for word in words {
-            assert!(stderr.contains(word), "{line} says nothing of {word}: {stderr}");
-        }
-        assert!(!stderr.contains(|c: char| c.is_control() && c != '\n') && !stderr.contains("panicked"), "{stderr:?}");
-        stderr
-    }
-
-    /// The lines that a command prints.
-    fn lines(&self, line: &str) -> Vec<String> {
-        self.well(line).lines().map(str::to_owned).collect()
-    }
-
-    fn do_units(&self, names: &[String], more: &str) {
-        for name in names {
-            self.well(&format!("-q unit {name} {more}"));
-        }
-    }
-
-    fn file(&self, name: &str) -> String {
-        std::fs::read_to_string(self.path(name)).unwrap()
+fn do_units(home: &Home, names: &[String], more: &str) {
+    for name in names {
+        home.well(&format!("-q unit {name} {more}"));
     }
 }
 
@@ -86,16 +41,16 @@ fn units_of_a_survey_merge_to_the_table_of_the_whole_survey() {
     let units = home.lines("units survey --digits 2 --to 2^12 --parts 11");
     assert_eq!(units.len(), 11, "{units:?}");
     // The first unit writes the plan.
-    home.do_units(&units[..4], "--in parts");
+    do_units(&home, &units[..4], "--in parts");
     assert_eq!(home.lines("units --missing parts"), units[4..]);
     let stderr = home.fails(4, "merge parts", &["7 of 11 units are missing", units[4].as_str()]);
     assert!(!stderr.contains(&units[0]), "{stderr}");
     home.fails(4, "merge parts --format csv -o table.csv", &["missing"]);
     assert!(!home.path("table.csv").exists());
     assert_eq!(home.well("merge parts --format csv --partial").lines().count(), 1 + games_of(&units[..4]));
-    home.do_units(&units[4..], "--in parts --threads 2");
+    do_units(&home, &units[4..], "--in parts --threads 2");
     for (format, file) in [("csv", "whole/survey.csv"), ("markdown", "whole/survey.md")] {
-        assert_eq!(home.well(&format!("merge parts --format {format}")), home.file(file));
+        assert_eq!(home.well(&format!("merge parts --format {format}")), home.read(file));
     }
     assert_eq!(home.well("merge parts --json"), home.well("merge whole --json"));
     assert_eq!(home.lines("units --missing parts"), [""; 0]);
@@ -163,14 +118,37 @@ fn complete_unit_stays_as_it_is() {
     let units = home.lines("units survey games --to 2^12 --parts 2 --in parts");
     assert_eq!(home.lines("units survey games --to 2^12 --parts 2 --in parts"), units);
     home.fails(1, "units survey games --to 2^13 --parts 2 --in parts", &["belongs to", "8192"]);
-    home.do_units(&units, "--in parts");
+    do_units(&home, &units, "--in parts");
     let file = format!("parts/{}.jsonl", units[0]);
-    let before = home.file(&file);
+    let before = home.read(&file);
     assert!(home.well(&format!("unit {} --in parts", units[0])).contains("complete already"));
-    assert_eq!(home.file(&file), before);
+    assert_eq!(home.read(&file), before);
     home.fails(2, "unit survey-list --in parts", &["no unit 'survey-list'"]);
     home.fails(1, &format!("unit {} --in nowhere", units[0]), &["units.plan is missing", "write the plan first"]);
     assert!(!home.path("nowhere").exists());
+}
+
+/// The list of the games of each unit saves time, and nothing else depends on it.
+#[test]
+fn altered_list_of_games_changes_no_unit() {
+    let home = Home::new();
+    let units = home.lines("units survey --digits 1 --to 2^10 --parts 3 --in good");
+    do_units(&home, &units, "--in good");
+    let table = home.well("merge good");
+    let list = home.read("good/units.games");
+    let reversed = |line: &str| line.split(' ').rev().collect::<Vec<&str>>().join(" ");
+    let lists = [
+        ("swapped", list.replace(&units[0], "X").replace(&units[1], &units[0]).replace('X', &units[1])),
+        ("reversed", list.lines().map(reversed).collect::<Vec<String>>().join("\n")),
+        ("cut", list[..list.len() / 2].to_owned()),
+        ("empty", String::new()),
+    ];
+    for (dir, list) in lists {
+        home.well(&format!("units survey --digits 1 --to 2^10 --parts 3 --in {dir}"));
+        std::fs::write(home.path(dir).join("units.games"), list).unwrap();
+        do_units(&home, &units, &format!("--in {dir}"));
+        assert_eq!(home.well(&format!("merge {dir}")), table, "{dir}");
+    }
 }
 
 #[test]
@@ -192,7 +170,7 @@ fn interrupted_unit_continues_with_the_missing_games() {
     let mut random = Random::new("interrupted units");
     let unit = &home.lines("units survey --digits 2 --to 2^12 --parts 3 --in good")[1];
     home.well(&format!("-q unit {unit} --in good"));
-    let result = home.file(&format!("good/{unit}.jsonl"));
+    let result = home.read(&format!("good/{unit}.jsonl"));
     let whole = UnitResult::parse(result.as_bytes()).unwrap();
     let lines: Vec<&str> = result.split_inclusive('\n').collect();
     let sorted = |result: &UnitResult| {
@@ -205,7 +183,7 @@ fn interrupted_unit_continues_with_the_missing_games() {
         std::fs::remove_file(home.path(&format!("good/{unit}.jsonl"))).unwrap();
         std::fs::write(home.path(&format!("good/{unit}.part")), &result[..cut]).unwrap();
         home.well(&format!("-q unit {unit} --in good"));
-        let again = UnitResult::parse(home.file(&format!("good/{unit}.jsonl")).as_bytes()).unwrap();
+        let again = UnitResult::parse(home.read(&format!("good/{unit}.jsonl")).as_bytes()).unwrap();
         assert_eq!(sorted(&again), sorted(&whole), "cut at {cut}");
         let kept = result[..cut].matches("{\"record\"").count().min(whole.records.len());
         let sessions = 1 + usize::from(kept > 1 || (kept == 1 && again.sessions.len() == 2));
@@ -217,7 +195,7 @@ fn interrupted_unit_continues_with_the_missing_games() {
         std::fs::remove_file(home.path(&format!("good/{unit}.jsonl"))).unwrap();
         std::fs::write(home.path(&format!("good/{unit}.part")), garbage).unwrap();
         home.well(&format!("-q unit {unit} --in good"));
-        let again = UnitResult::parse(home.file(&format!("good/{unit}.jsonl")).as_bytes()).unwrap();
+        let again = UnitResult::parse(home.read(&format!("good/{unit}.jsonl")).as_bytes()).unwrap();
         assert_eq!(sorted(&again), sorted(&whole));
     }
 }
@@ -231,7 +209,7 @@ fn stopped_unit_exits_130_and_killed_unit_is_missing() {
     let has_a_record = || std::fs::read_to_string(&part).is_ok_and(|text| text.contains("\"game\":\"0.77\""));
     let begin = || {
         let mut command = grundy(["-q", "unit", unit, "--in", "parts"]);
-        start(command.current_dir(home.0.path()).stdout(Stdio::piped()).stderr(Stdio::piped()))
+        start(command.current_dir(home.dir()).stdout(Stdio::piped()).stderr(Stdio::piped()))
     };
     let child = begin();
     wait_until("the first game is done", has_a_record);
@@ -269,20 +247,39 @@ fn concurrent_processes_do_every_unit_once() {
             });
         }
     });
-    home.do_units(&units, "--in parts");
+    do_units(&home, &units, "--in parts");
     home.well("-q survey --digits 1 --to 2^12 -o whole");
-    assert_eq!(home.well("merge parts --format csv"), home.file("whole/survey.csv"));
+    assert_eq!(home.well("merge parts --format csv"), home.read("whole/survey.csv"));
     let names = std::fs::read_dir(home.path("parts")).unwrap().map(|entry| entry.unwrap().file_name());
-    assert_eq!(names.count(), units.len() + 1, "the results and the plan");
+    assert_eq!(names.count(), units.len() + 2, "the results, the plan and the list of games");
+}
+
+/// A run that frees values loses the units of its verification that need them.
+#[test]
+fn runs_with_freed_values_have_no_units() {
+    let home = Home::new();
+    home.well("-q run .106 --to 84100000 --dir run");
+    let units = home.lines("units verify run --level exclusion --parts 3 --in check");
+    home.well("-q run .106 --to 85000000 --keep 140000 --dir run");
+    assert_eq!(home.json("status run --json")["kept"], json!([[0, 67_108_864], [83_886_080, 85_000_000]]));
+    home.fails(
+        1,
+        "units verify run --level exclusion --parts 3 --in new",
+        &["freed 67108864..83886080", "grundy verify"],
+    );
+    assert!(!home.path("new").exists());
+    let line = format!("-q unit {} --in check", units[2]);
+    home.fails(1, &line, &["56066666..84100000 cannot be read", "has freed 67108864..83886080"]);
+    assert_eq!(home.lines("units --missing check"), units);
 }
 
 #[test]
 fn results_that_contradict_each_other_are_named() {
     let home = Home::new();
     let units = home.lines("units survey --digits 1 --to 2^12 --parts 2 --in parts");
-    home.do_units(&units, "--in parts");
+    do_units(&home, &units, "--in parts");
     let file = format!("parts/{}.jsonl", units[0]);
-    let good = home.file(&file);
+    let good = home.read(&file);
     let record = UnitResult::parse(good.as_bytes()).unwrap().records[0].clone();
     // The same result twice is no contradiction, and another program of the same values neither.
     let copy = format!("parts/{}.copy.jsonl", units[0]);
@@ -310,7 +307,7 @@ fn damaged_result_is_refused_at_every_byte() {
     let unit = &home.lines("units survey --digits 1 --to 2^10 --parts 8 --in parts")[0];
     home.well(&format!("-q unit {unit} --in parts"));
     let file = format!("parts/{unit}.jsonl");
-    let good = home.file(&file);
+    let good = home.read(&file);
     for case in 0..24 {
         let mut bytes = good.clone().into_bytes();
         let at = random.below(bytes.len() as u64) as usize;
@@ -357,7 +354,7 @@ fn verification_units_cover_the_run_with_one_verdict() {
         let units = home.lines(&format!("units verify run --level {level} --parts 5 --samples 4 --in {level}"));
         assert_eq!(units.len(), 5);
         assert!(units.iter().all(|unit| unit.ends_with(&digest[..16])), "{units:?}");
-        home.do_units(&units[1..], &format!("--in {level}"));
+        do_units(&home, &units[1..], &format!("--in {level}"));
         home.fails(4, &format!("merge {level}"), &["1 of 5 units", &units[0]]);
         let partial: serde_json::Value =
             serde_json::from_str(&home.well(&format!("merge {level} --json --partial"))).unwrap();
@@ -365,7 +362,7 @@ fn verification_units_cover_the_run_with_one_verdict() {
             (&partial["verdict"], &partial["ranges"]),
             (&"incomplete".into(), &serde_json::json!([[40000, 200_000]]))
         );
-        home.do_units(&units[..1], &format!("--in {level} --threads 2"));
+        do_units(&home, &units[..1], &format!("--in {level} --threads 2"));
         let joined: serde_json::Value = serde_json::from_str(&home.well(&format!("merge {level} --json"))).unwrap();
         assert_eq!((&joined["verdict"], &joined["ranges"]), (&"passed".into(), &serde_json::json!([[0, 200_000]])));
         assert_eq!((&joined["digest"], &joined["count"]), (&digest.as_str().into(), &200_000.into()));
@@ -431,7 +428,7 @@ fn wrong_value_fails_one_unit_and_the_verdict() {
     assert_eq!(verdict["ranges"], serde_json::json!([[0, 6000], [9000, 12_000]]));
     // A result that says that the same range is right contradicts it.
     let bad = format!("check/{}.jsonl", units[2]);
-    let text = home.file(&bad);
+    let text = home.read(&bad);
     let check = UnitResult::parse(text.as_bytes()).unwrap().check.unwrap();
     let wrong = serde_json::to_string(&check.wrong).unwrap();
     let passed = changed(
@@ -448,7 +445,7 @@ fn wrong_value_fails_one_unit_and_the_verdict() {
 fn efficiency_follows_from_recorded_times() {
     let home = Home::new();
     let units = home.lines("units survey --digits 2 --to 2^12 --parts 40 --in parts");
-    home.do_units(&units, "--in parts");
+    do_units(&home, &units, "--in parts");
     let lines = home.lines("units --efficiency parts --workers 1,8 --json");
     let rows: Vec<serde_json::Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((rows.len(), &rows[0]["workers"], &rows[1]["workers"]), (2, &1.into(), &8.into()));
@@ -466,7 +463,7 @@ fn efficiency_follows_from_recorded_times() {
 fn pilot_orders_units_by_its_recorded_times() {
     let home = Home::new();
     let pilot = home.lines("units survey --digits 1 --to 2^10 --parts 6 --in pilot");
-    home.do_units(&pilot, "--in pilot");
+    do_units(&home, &pilot, "--in pilot");
     // Times that no process took. The second part has no result.
     for (name, seconds) in pilot.iter().zip(["3.0", "1.0", "4.0", "1.5", "9.0", "2.6"]) {
         let path = home.path(&format!("pilot/{name}.jsonl"));
@@ -497,7 +494,7 @@ fn pilot_orders_units_by_its_recorded_times() {
 fn plans_that_say_something_impossible_are_refused() {
     let home = Home::new();
     home.well("units survey --digits 1 --to 2^12 --parts 2 --in parts");
-    let plan = home.file("parts/units.plan");
+    let plan = home.read("parts/units.plan");
     for (from, to) in [
         ("\"parts\": 2", "\"parts\": 0"),
         ("\"parts\": 2", "\"parts\": 99999999"),

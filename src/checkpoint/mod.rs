@@ -4,6 +4,7 @@
 pub(crate) mod commit;
 pub(crate) mod counts;
 pub mod journal;
+pub(crate) mod machine;
 pub mod summary;
 #[doc(hidden)]
 pub mod testing;

@@ -2,11 +2,13 @@
 
 use super::layout::{counted, fitted};
 use super::progress::{Meter, note};
-use super::{complain, output};
+use super::{Usage, complain, output};
 use anyhow::{Context, Result, anyhow, bail};
 use grundy::Error;
+use grundy::checkpoint::journal::Origin;
+use grundy::error::printable;
 use grundy::find::{Question, Row, rows};
-use grundy::publish::{self, Comparison, FileEntry, Manifest, Publication, compare, sha256};
+use grundy::publish::{self, Comparison, FileEntry, Manifest, Obstacle, Publication, compare, sha256};
 use grundy::run::RunReader;
 use grundy::solver::SparseSpace;
 use grundy::theory::definition::Sequence;
@@ -37,12 +39,12 @@ const PICTURES: [&str; 3] = ["density", "records", "histogram"];
                         grundy merge check --json -o check.json\n         \
                         grundy publish runs/grundy -o grundy-1e9 --verified check.json --other there/manifest.json\n\n\
                         Verifies the table against the journal, then writes manifest.json (game, count, digest after \
-                        each segment of 2^24 values, program, kernel, machine, checks, SHA-256 of the other files), \
+                        each segment of 2^24 values, program, kernels, machines, checks, SHA-256 of the other files), \
                         ro-crate-metadata.json (RO-Crate 1.1), README.md, bfile.txt (the first 10,001 values), \
                         records.csv, rares.csv, histogram.csv and segments.csv, and pictures if the Python package is \
                         installed. A table of values that the run has freed is left out.\n\n\
                         A run is confirmed as far as another computation, by another kernel on another machine, has \
-                        equal digests; both machines must be stated.")]
+                        equal digests; both machines must be known. Two machines with the same processor model count as one.")]
 pub(crate) struct PublishArgs {
     /// Run directory.
     #[arg(value_name = "RUN")]
@@ -50,7 +52,8 @@ pub(crate) struct PublishArgs {
     /// Directory to write; it must be new or empty.
     #[arg(short, value_name = "DIR")]
     output: PathBuf,
-    /// Processor model of the machine that computed the run, which the journal does not state [default: not stated].
+    /// Processor model of the machine that computed the values for which an earlier version recorded none [default:
+    /// unknown].
     #[arg(long, value_name = "TEXT")]
     machine: Option<String>,
     /// Verdict of a check of this run, as 'grundy merge --json' writes it; may be given several times.
@@ -74,9 +77,11 @@ pub(crate) struct PublishArgs {
                         the ends, and of two runs those of all commits. Of a published directory, the SHA-256 of its \
                         files are checked first. Of a run directory, nothing but the journal is read. Exit status 3 if \
                         digests differ.\n\n\
-                        JSON keys: game counts agree differs kernels machines confirmed; 'differs' is null, or has \
-                        the keys segment from to; 'confirmed' is the number of first values that different kernels on \
-                        different machines computed with equal digests.")]
+                        JSON keys: game counts agree differs kernels machines confirmed obstacle; 'differs' is null, or \
+                        has the keys segment from to; 'machines' contains null where the machine of values is not \
+                        known; 'confirmed' is the number of first values that different kernels on different machines \
+                        computed with equal digests; 'obstacle' is null, or why no more are: differs, \
+                        no-common-digest, same-kernel, unknown-machine or same-machine.")]
 pub(crate) struct CompareArgs {
     /// Run directory, published directory, or manifest.
     #[arg(value_name = "A")]
@@ -84,7 +89,8 @@ pub(crate) struct CompareArgs {
     /// Run directory, published directory, or manifest to compare it with.
     #[arg(value_name = "B")]
     other: PathBuf,
-    /// Processor model of the machine that computed the runs among A and B [default: not stated].
+    /// Processor model of the machine that computed the values of A and B for which an earlier version recorded none
+    /// [default: unknown].
     #[arg(long, value_name = "TEXT")]
     machine: Option<String>,
     /// Note in the run directory A what B confirms, for 'status' and 'publish'.
@@ -96,9 +102,9 @@ pub(crate) struct CompareArgs {
 }
 
 /// Reads the manifest of a published directory or a file, or makes that of a run.
-fn manifest_of(path: &Path, machine: Option<&str>) -> Result<Manifest> {
+fn manifest_of(path: &Path) -> Result<Manifest> {
     if path.is_dir() && !path.join(MANIFEST).exists() {
-        return Ok(Manifest::of(&RunReader::open(super::source::run_directory(path)?)?, machine));
+        return Ok(Manifest::of(&RunReader::open(super::source::run_directory(path)?)?));
     }
     let file = if path.is_dir() { path.join(MANIFEST) } else { path.to_owned() };
     let text = super::input::read_text(&file, MAX_BYTES)?;
@@ -129,16 +135,13 @@ fn damage(path: &Path, why: &str) -> anyhow::Error {
 }
 
 pub(crate) fn compare_two(args: &CompareArgs) -> Result<ExitCode> {
-    let [one, other] = [&args.one, &args.other].map(|path| manifest_of(path, args.machine.as_deref()));
-    let (one, other) = (one?, other?);
+    let (mut one, mut other) = (manifest_of(&args.one)?, manifest_of(&args.other)?);
+    name_machine(args.machine.as_deref(), &mut [&mut one, &mut other])?;
     let comparison = compared((&args.one, &one), (&args.other, &other))?;
     if args.record {
         let confirmation = comparison.confirmation(&other).ok_or_else(|| {
-            anyhow!(
-                "{} does not confirm {}: it takes another kernel, another machine and equal digests",
-                args.other.display(),
-                args.one.display()
-            )
+            let (one, other) = (args.one.display(), args.other.display());
+            anyhow!("{other} does not confirm {one}: {}", comparison.obstacle.map_or("no values", reason))
         })?;
         publish::record(super::source::run_directory(&args.one)?, confirmation)?;
     }
@@ -153,16 +156,55 @@ pub(crate) fn compare_two(args: &CompareArgs) -> Result<ExitCode> {
             let (from, to, segment) = (differs.from, differs.to, differs.segment);
             text += &format!("; they differ in {from}..{to}, in segment {segment}");
         }
-        let machines = comparison.machines.clone().map(|machine| machine.unwrap_or_else(|| "unknown machine".into()));
-        let [[k, l], [m, n]] = [comparison.kernels.clone(), machines];
-        text += &format!("; kernels {k} and {l}, machines {m} and {n}: ");
+        let by = |i: usize| {
+            let (kernels, machines) = (comparison.kernels[i].join(", "), machine_names(&comparison.machines[i]));
+            printable(&format!("kernel {kernels} on {machines}"))
+        };
+        text += &format!("; computed by {}, and by {}: ", by(0), by(1));
         text += &match comparison.confirmed {
             0 => "not confirmed".to_owned(),
             values => format!("{} confirmed", counted(values, "values")),
         };
+        if let Some(obstacle) = comparison.obstacle {
+            text += &format!(", because {}", reason(obstacle));
+        }
         Ok(out.write_all(fitted(&(text + "\n")).as_bytes())?)
     })?;
     Ok(ExitCode::from(if comparison.differs.is_some() { 3 } else { 0 }))
+}
+
+/// Enters the machine of `--machine` where it is not known.
+fn name_machine(machine: Option<&str>, manifests: &mut [&mut Manifest]) -> Result<()> {
+    let Some(machine) = machine else { return Ok(()) };
+    let named = manifests.iter_mut().map(|manifest| manifest.name_machine(machine)).filter(|is_needed| *is_needed);
+    if named.count() == 0 {
+        return Err(Usage("the machine of all values is recorded; leave out --machine".into()).into());
+    }
+    Ok(())
+}
+
+/// Words the reason why no more values are confirmed, and what to do.
+fn reason(obstacle: Obstacle) -> &'static str {
+    match obstacle {
+        Obstacle::Differs => "the digests differ; 'grundy verify --level recompute' finds the wrong values",
+        Obstacle::NoCommonDigest => {
+            "no digest is known of both after the same number of values; compute both to the same number"
+        }
+        Obstacle::SameKernel => "the same kernel computed both; compute one of them again with another --kernel",
+        Obstacle::UnknownMachine => {
+            "the machine that computed some of the values is not recorded; name it with --machine, or compute again"
+        }
+        Obstacle::SameMachine => {
+            "both may have been computed on the same machine; compute one of them on another processor model"
+        }
+        _ => "the computations are not independent",
+    }
+}
+
+/// Names machines in words.
+pub(super) fn machine_names(machines: &[Option<String>]) -> String {
+    let name = |machine: &Option<String>| machine.clone().unwrap_or_else(|| "an unknown machine".into());
+    machines.iter().map(name).collect::<Vec<String>>().join(", ")
 }
 
 pub(crate) fn publish_run(args: &PublishArgs, quiet: bool) -> Result<()> {
@@ -171,17 +213,18 @@ pub(crate) fn publish_run(args: &PublishArgs, quiet: bool) -> Result<()> {
         bail!("{}: the directory is not empty; choose an empty or a new one", dir.display());
     }
     let run = super::values::open(super::source::run_directory(&args.run)?, true, quiet)?;
-    let machine = args.machine.as_deref();
-    let mut manifest = Manifest::of(&run, machine);
+    let mut manifest = Manifest::of(&run);
+    name_machine(args.machine.as_deref(), &mut [&mut manifest])?;
     for path in &args.verified {
         manifest.verified.push(verdict(path, &manifest)?);
     }
     manifest.confirmed = publish::confirmations(&args.run, &run.contents.points)?;
     for path in &args.other {
-        let other = manifest_of(path, machine)?;
+        let other = manifest_of(path)?;
         let comparison = compared((&args.run, &manifest), (path, &other))?;
         let Some(confirmation) = comparison.confirmation(&other) else {
-            bail!("{} does not confirm this run; 'grundy compare' shows why", path.display());
+            let why = comparison.obstacle.map_or("no values", reason);
+            bail!("{} does not confirm this run: {why}", path.display());
         };
         manifest.confirmed.push(confirmation);
     }
@@ -292,7 +335,8 @@ fn pictures(run: &Path, dir: &Path) -> Vec<String> {
 /// The text of README.md.
 fn readme(manifest: &Manifest, names: &[String]) -> String {
     let Manifest { game, count, digest, computed, max_value, max_at, rares, last_rare, .. } = manifest;
-    let machine = computed.machine.as_deref().unwrap_or("unknown");
+    let (kernels, machines) =
+        (Origin::kernels(&computed.origins).join(", "), machine_names(&Origin::machines(&computed.origins)));
     let confirmed = match manifest.confirmed_values() {
         0 => "no other computation of this run is known".to_owned(),
         values => format!("another kernel on another machine computed the first {values} values with equal digests"),
@@ -303,7 +347,7 @@ fn readme(manifest: &Manifest, names: &[String]) -> String {
          G(0), …, G({}), exact: {count} values. Largest value: {max_value}, first at n = {max_at}. Rare positions: \
          {rares}, the last at n = {last_rare}.\n\n\
          - digest of all values: `{digest}`\n\
-         - computed by {}, kernel {}, on {machine}, {} s of computing time, {} failed checks\n\
+         - computed by {}, kernel {kernels}, on {machines}, {} s of computing time, {} failed checks\n\
          - confirmed: {confirmed}\n\n\
          `{MANIFEST}` states the digest after each segment of 2^24 values: digest 0 is 32 zero bytes, and digest i is \
          BLAKE3(digest i-1, BLAKE3(values of segment i as little-endian 16-bit numbers)). Two computations of the game \
@@ -311,7 +355,6 @@ fn readme(manifest: &Manifest, names: &[String]) -> String {
          differ.\n\n{files}",
         count - 1,
         computed.program,
-        computed.kernel,
         computed.seconds,
         computed.errors,
     )

@@ -1,6 +1,8 @@
 //! Where two computations of the same game agree.
 
 use super::manifest::{Confirmation, Manifest};
+use crate::checkpoint::journal::Origin;
+use crate::checkpoint::machine::are_different;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -16,13 +18,32 @@ pub struct Comparison {
     pub agree: u64,
     /// Where they differ; null if they agree wherever both state a digest.
     pub differs: Option<Difference>,
-    /// The kernels.
-    pub kernels: [String; 2],
-    /// The machines; null where they are not known.
-    pub machines: [Option<String>; 2],
-    /// Number of first values that another kernel on another machine computed with equal digests; 0 if the kernels or
-    /// the machines are equal or not known, or the digests differ somewhere.
+    /// The kernels of each.
+    pub kernels: [Vec<String>; 2],
+    /// The machines of each; null for values whose machine is not known.
+    pub machines: [Vec<Option<String>>; 2],
+    /// Number of first values that another kernel on another machine computed with equal digests; 0 if the digests
+    /// differ somewhere.
     pub confirmed: u64,
+    /// Why no more values are confirmed; null if all are that have equal digests.
+    pub obstacle: Option<Obstacle>,
+}
+
+/// Why equal values do not confirm each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Obstacle {
+    /// The values are not equal.
+    Differs,
+    /// No digest is known of both after the same number of values.
+    NoCommonDigest,
+    /// The same kernel computed both.
+    SameKernel,
+    /// The machine of one of both is not known.
+    UnknownMachine,
+    /// The machine was the same, or may have been.
+    SameMachine,
 }
 
 /// The first range that both describe and in which they differ.
@@ -44,23 +65,51 @@ pub fn compare(one: &Manifest, other: &Manifest) -> Option<Comparison> {
     }
     let theirs: BTreeMap<u64, &str> = other.points.iter().map(|(count, digest)| (*count, digest.as_str())).collect();
     let ours: BTreeMap<u64, &str> = one.points.iter().map(|(count, digest)| (*count, digest.as_str())).collect();
-    let common = ours.iter().filter_map(|(count, digest)| Some((*count, theirs.get(count)? == digest)));
+    let common = || ours.iter().filter_map(|(count, digest)| Some((*count, theirs.get(count)? == digest)));
     let mut agree = 0;
     let mut differs = None;
-    for (count, is_equal) in common.filter(|(count, _)| *count > 0) {
+    for (count, is_equal) in common().filter(|(count, _)| *count > 0) {
         if !is_equal {
             differs = Some(Difference { segment: agree / one.segment, from: agree, to: count });
             break;
         }
         agree = count;
     }
-    let kernels = [one, other].map(|manifest| manifest.computed.kernel.clone());
-    let machines = [one, other].map(|manifest| manifest.computed.machine.clone());
-    let is_independent =
-        kernels[0] != kernels[1] && machines[0].is_some() && machines[1].is_some() && machines[0] != machines[1];
-    let confirmed = if is_independent && differs.is_none() { agree } else { 0 };
+    let origins = [one, other].map(|manifest| manifest.computed.origins.as_slice());
+    let (independent, obstacle) = first_dependent(origins[0], origins[1]);
+    let points = common().map(|(count, _)| count).filter(|count| *count <= agree.min(independent));
+    let (confirmed, obstacle) = match (differs, agree) {
+        (Some(_), _) => (0, Some(Obstacle::Differs)),
+        (None, 0) => (0, Some(Obstacle::NoCommonDigest)),
+        _ => (points.max().unwrap_or(0), obstacle.filter(|_| independent < agree)),
+    };
     let counts = [one.count, other.count];
-    Some(Comparison { game: one.game.clone(), counts, agree, differs, kernels, machines, confirmed })
+    let (kernels, machines) = (origins.map(Origin::kernels), origins.map(Origin::machines));
+    Some(Comparison { game: one.game.clone(), counts, agree, differs, kernels, machines, confirmed, obstacle })
+}
+
+/// Returns the number of first values that both lists say were computed independently, and why the next one was not;
+/// `None` if a list ends there.
+fn first_dependent(one: &[Origin], other: &[Origin]) -> (u64, Option<Obstacle>) {
+    let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
+    let mut count = 0;
+    while let (Some(here), Some(there)) = (one.peek(), other.peek()) {
+        if let Some(obstacle) = obstacle(here, there) {
+            return (count, Some(obstacle));
+        }
+        count = here.to.min(there.to);
+        one.next_if(|origin| origin.to == count);
+        other.next_if(|origin| origin.to == count);
+    }
+    (count, None)
+}
+
+fn obstacle(one: &Origin, other: &Origin) -> Option<Obstacle> {
+    match (&one.machine, &other.machine) {
+        _ if one.kernel == other.kernel => Some(Obstacle::SameKernel),
+        (Some(one), Some(other)) => (!are_different(one, other)).then_some(Obstacle::SameMachine),
+        _ => Some(Obstacle::UnknownMachine),
+    }
 }
 
 impl Comparison {
@@ -71,8 +120,7 @@ impl Comparison {
         Some(Confirmation {
             values: self.confirmed,
             digest: digest.clone(),
-            kernel: other.computed.kernel.clone(),
-            machine: other.computed.machine.clone()?,
+            origins: other.computed.first(self.confirmed),
             program: other.computed.program.clone(),
         })
     }

@@ -1,6 +1,7 @@
 //! The metadata of a published directory as an RO-Crate 1.1: JSON-LD that archives and search engines read.
 
 use super::manifest::{FileEntry, Manifest};
+use crate::checkpoint::journal::Origin;
 use serde_json::{Value, json};
 
 /// What the publisher states.
@@ -67,8 +68,8 @@ pub fn ro_crate(manifest: &Manifest, files: &[FileEntry], publication: &Publicat
             "@id": "#computation",
             "@type": "CreateAction",
             "name": format!("Computation of {count} values"),
-            "description": format!("kernel {}, {} s of computing time, {} failed checks", computed.kernel,
-                computed.seconds, computed.errors),
+            "description": format!("kernel {}, {} s of computing time, {} failed checks",
+                Origin::kernels(&computed.origins).join(", "), computed.seconds, computed.errors),
             "endTime": computed.time,
             "instrument": reference("#program"),
             "result": reference("./"),

@@ -1,5 +1,6 @@
 //! The manifest of a run.
 
+use crate::checkpoint::journal::Origin;
 use crate::run::RunReader;
 use crate::survey::{is_program, printable};
 use crate::table::digest::{Digest, SEGMENT};
@@ -72,10 +73,8 @@ pub struct Segment {
 pub struct Computed {
     /// Program that wrote the last record.
     pub program: String,
-    /// Kernel in use at the last record.
-    pub kernel: String,
-    /// Class of the machine; null if it is not known.
-    pub machine: Option<String>,
+    /// Which kernel computed the values, and on which machine.
+    pub origins: Vec<Origin>,
     /// Computing time over all processes, in seconds.
     pub seconds: u64,
     /// When the last record was written.
@@ -92,10 +91,8 @@ pub struct Confirmation {
     pub values: u64,
     /// Digest of these values.
     pub digest: String,
-    /// Kernel of the other computation.
-    pub kernel: String,
-    /// Machine of the other computation.
-    pub machine: String,
+    /// Which kernel computed these values there, and on which machine.
+    pub origins: Vec<Origin>,
     /// Program of the other computation.
     pub program: String,
 }
@@ -110,6 +107,18 @@ pub struct FileEntry {
     pub bytes: u64,
     /// SHA-256, hexadecimal.
     pub sha256: String,
+}
+
+impl Computed {
+    /// Returns the origins of the first `count` values.
+    pub(super) fn first(&self, count: u64) -> Vec<Origin> {
+        let whole = self.origins.partition_point(|origin| origin.to < count);
+        let mut origins: Vec<Origin> = self.origins.iter().take(whole + 1).cloned().collect();
+        if let Some(last) = origins.last_mut() {
+            last.to = last.to.min(count);
+        }
+        origins
+    }
 }
 
 /// Returns the length in bytes and the SHA-256 of a stream.
@@ -134,9 +143,9 @@ pub fn sha256(mut from: impl Read) -> std::io::Result<(u64, String)> {
 }
 
 impl Manifest {
-    /// Returns the manifest of a run that was computed on `machine`, without checks and files.
+    /// Returns the manifest of a run, without checks and files.
     #[must_use]
-    pub fn of(run: &RunReader, machine: Option<&str>) -> Manifest {
+    pub fn of(run: &RunReader) -> Manifest {
         let last = &run.contents.last;
         let points: Vec<(u64, String)> =
             run.contents.points.iter().map(|point| (point.count, point.digest.to_string())).collect();
@@ -164,8 +173,7 @@ impl Manifest {
             escapes: last.escapes,
             computed: Computed {
                 program: last.program.clone(),
-                kernel: last.kernel.clone(),
-                machine: machine.map(Into::into),
+                origins: run.contents.origins.clone(),
                 seconds: last.seconds,
                 time: last.time.clone(),
                 errors: last.errors,
@@ -175,6 +183,12 @@ impl Manifest {
             files: Vec::new(),
             points,
         }
+    }
+
+    /// Enters a machine for the values whose machine is not known. Returns whether there are such values.
+    pub fn name_machine(&mut self, machine: &str) -> bool {
+        let unknown = self.computed.origins.iter_mut().filter(|origin| origin.machine.is_none());
+        unknown.map(|origin| origin.machine = Some(machine.into())).count() > 0
     }
 
     /// Parses the bytes of a manifest; the error is a sentence that states what is wrong.
@@ -191,9 +205,15 @@ impl Manifest {
         if rule.is_none_or(|rule| rule.digest() != manifest.rule) {
             return fail("game and rule do not fit each other");
         }
-        let Computed { program, kernel, machine, time, .. } = &manifest.computed;
-        if ![program, kernel, time].into_iter().chain(machine).all(|text| is_program(text)) {
+        let Computed { program, origins, time, .. } = &manifest.computed;
+        let texts = origins.iter().flat_map(|Origin { kernel, machine, .. }| machine.iter().chain([kernel]));
+        if !texts.chain([program, time]).all(|text| is_program(text)) {
             return fail("a text in 'computed' is not a short line of printable ASCII");
+        }
+        let ends = || origins.iter().map(|origin| origin.to);
+        if ends().next() == Some(0) || ends().next_back() != Some(manifest.count) || !ends().is_sorted_by(|a, b| a < b)
+        {
+            return fail("the origins do not cover the values");
         }
         if manifest.segment != SEGMENT {
             return fail("the segments have another length than those of this program");

@@ -17,9 +17,9 @@
 //! let kayles = "kayles".parse()?;
 //! Run::builder(&kayles, &dirs[0]).to(5000).run()?;
 //! Run::builder(&kayles, &dirs[1]).to(4000).run()?;
-//! let [one, two] = dirs.map(|dir| RunReader::open(&dir).map(|run| Manifest::of(&run, None)));
+//! let [one, two] = dirs.map(|dir| RunReader::open(&dir).map(|run| Manifest::of(&run)));
 //! let comparison = compare(&one?, &two?).expect("both are of Kayles");
-//! assert_eq!((comparison.differs, comparison.confirmed), (None, 0)); // the machines are not known
+//! assert_eq!((comparison.differs, comparison.confirmed), (None, 0)); // both on this machine
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -28,7 +28,7 @@ mod confirmations;
 mod crate_metadata;
 mod manifest;
 
-pub use comparison::{Comparison, Difference, compare};
+pub use comparison::{Comparison, Difference, Obstacle, compare};
 pub use confirmations::{confirmations, record};
 pub use crate_metadata::{Publication, ro_crate};
 pub use manifest::{Computed, Confirmation, FileEntry, Manifest, Segment, sha256};

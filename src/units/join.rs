@@ -92,7 +92,7 @@ fn read(
         return Err(format!("it is the result of {}, and not named after it", printable(&result.name)));
     }
     let place = *places.get(result.name.as_str()).ok_or("the plan has no such unit")?;
-    result.require(&units[place], plan)?;
+    result.require(&units[place], &plan.work)?;
     Ok((place, result))
 }
 

@@ -1,28 +1,16 @@
-//! What a result states of the machine that computed it, and the clock of its times.
+//! The name of the host that a result states, and the clock of its times.
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// Maximum length of the name of a machine class, in characters.
+/// Maximum length of the name of a host, in characters.
 const LONGEST: usize = 200;
-
-/// Returns the class of this machine: the architecture and the processor model, if the system states it.
-pub(crate) fn class() -> String {
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    let model: String = model.map_or("", |(_, model)| model.trim()).chars().filter(|c| is_plain(*c)).collect();
-    format!("{} {model}", std::env::consts::ARCH).trim().chars().take(LONGEST).collect()
-}
 
 /// Returns the name of this host, as the system states it.
 pub(super) fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    name.trim().chars().filter(|c| is_plain(*c)).take(LONGEST).collect()
-}
-
-fn is_plain(c: char) -> bool {
-    c == ' ' || c.is_ascii_graphic()
+    name.trim().chars().filter(|c| *c == ' ' || c.is_ascii_graphic()).take(LONGEST).collect()
 }
 
 /// Times of a unit, in seconds, over all processes that worked on it.

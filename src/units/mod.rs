@@ -36,6 +36,7 @@
 //! Invariant: a result states what one process computed; nothing is added to it afterwards. Two results of one unit
 //! never silently replace each other: they agree, or [`join()`] fails and names both.
 
+mod games;
 mod join;
 mod machine;
 mod part;

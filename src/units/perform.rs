@@ -66,23 +66,15 @@ pub fn perform(
 ) -> Result<Performed> {
     let path = dir;
     let dir = &Dir::at(dir);
-    let plan = match Plan::find(dir)? {
-        Some(plan) => plan,
-        None => {
-            let plan = Plan::of_name(name).map_or_else(|| Plan::read(path), Ok)?;
-            plan.write(path)?;
-            plan
-        }
-    };
     let unknown = || Error::Units { path: path.into(), why: UnitsReason::UnknownUnit { name: printable(name) } };
-    let unit = plan.unit(name).ok_or_else(unknown)?;
+    let (unit, work) = Plan::look_up(dir, name)?.ok_or_else(unknown)?;
     let Some(part) = Part::begin(dir, &unit.name)? else {
-        return complete(dir, &unit, &plan).map(|result| match result.check.and_then(|check| check.wrong) {
+        return complete(dir, &unit, &work).map(|result| match result.check.and_then(|check| check.wrong) {
             Some(wrong) => Performed::Wrong(wrong),
             None => Performed::Already,
         });
     };
-    match (&unit.task, &plan.work) {
+    match (&unit.task, &work) {
         (Task::Verify(range), Work::Verify(work)) => {
             let run = request.run.unwrap_or(Path::new(&work.run));
             Checking { unit: &unit, work, range: range.clone(), run }.check(part, progress)
@@ -95,10 +87,10 @@ pub fn perform(
 }
 
 /// Reads the result of a unit that is complete.
-fn complete(dir: &Dir, unit: &Unit, plan: &Plan) -> Result<UnitResult> {
+fn complete(dir: &Dir, unit: &Unit, work: &Work) -> Result<UnitResult> {
     let path = dir.join(&result_name(&unit.name));
     let bytes = dir.read(&result_name(&unit.name)).map_err(Error::io("reading", &path))?;
-    let result = UnitResult::parse(&bytes).and_then(|result| result.require(unit, plan).map(|()| result));
+    let result = UnitResult::parse(&bytes).and_then(|result| result.require(unit, work).map(|()| result));
     result.map_err(|why| Error::Damage { path, offset: 0, damage: Damage::NotAResult { why } })
 }
 

@@ -1,5 +1,6 @@
 //! The plan of a directory of units: what is to be computed, how it is divided, and the names of the units.
 
+use super::games;
 use crate::error::{Damage, Error, Result, UnitsReason};
 use crate::run::RunReader;
 use crate::storage::{Dir, Mode};
@@ -223,12 +224,16 @@ impl Plan {
         let parts = usize::try_from(self.parts).unwrap_or(usize::MAX);
         match &self.work {
             Work::Survey(work) => {
+                let kind = match &work.games {
+                    Games::Digits(digits) => format!("digits{digits}"),
+                    Games::List(_) => "list".into(),
+                };
                 let whole = survey::Plan::new(work.games.clone(), (0, 1), work.to);
                 let divided = divide(whole.map(|whole| whole.all()).unwrap_or_default(), parts);
                 let parts = divided.into_iter().enumerate().filter(|(_, games)| !games.is_empty());
                 let unit = |(i, games): (usize, Vec<Rule>)| Unit {
                     part: i,
-                    name: self.survey_name(work, i, &games),
+                    name: survey_name(&kind, (i, self.parts), work, &games),
                     task: Task::Survey(games),
                 };
                 parts.map(unit).collect()
@@ -249,21 +254,6 @@ impl Plan {
     /// Returns the unit of this name.
     pub(super) fn unit(&self, name: &str) -> Option<Unit> {
         self.units().into_iter().find(|unit| unit.name == name)
-    }
-
-    fn survey_name(&self, work: &SurveyWork, part: usize, games: &[Rule]) -> String {
-        let mut hasher = blake3::Hasher::new();
-        for rule in games {
-            hasher.update(rule.name().as_bytes());
-            hasher.update(b"\n");
-        }
-        let kind = match &work.games {
-            Games::Digits(digits) => format!("digits{digits}"),
-            Games::List(_) => "list".into(),
-        };
-        let hash = &hasher.finalize().to_hex()[..SHORT];
-        let width = (self.parts - 1).to_string().len();
-        format!("survey-{kind}-part{part:0width$}of{}-to{}-proof{}-{hash}", self.parts, work.to, work.proof_to)
     }
 
     /// Whether both plans divide the same work in the same way, on whatever path the run is.
@@ -300,6 +290,27 @@ impl Plan {
         dir.join(NAME).exists()
     }
 
+    /// Returns the unit of this name of the plan of a directory, with its work: the whole work of the plan, or the part of
+    /// it that the unit does. `None` if the plan has no such unit. A directory without a plan receives that of the name.
+    ///
+    /// # Errors
+    /// Those of [`Plan::read`] and [`Plan::write`].
+    pub(super) fn look_up(dir: &Dir, name: &str) -> Result<Option<(Unit, Work)>> {
+        let is_planned = dir.length(NAME).map_err(Error::io("reading the state of", dir.join(NAME)))?.is_some();
+        if is_planned && let Some(found) = games::find(dir, name) {
+            return Ok(Some(found));
+        }
+        let plan = match Plan::find(dir)? {
+            Some(plan) => plan,
+            None => {
+                let plan = Plan::of_name(name).map_or_else(|| Plan::read(dir.path()), Ok)?;
+                plan.write(dir.path())?;
+                plan
+            }
+        };
+        Ok(plan.unit(name).map(|unit| (unit, plan.work)))
+    }
+
     /// Reads the plan of a directory, if it has one.
     pub(super) fn find(dir: &Dir) -> Result<Option<Plan>> {
         let bytes = match dir.read_at_most(NAME, MAX_BYTES) {
@@ -327,7 +338,7 @@ impl Plan {
         };
         names.sort_unstable();
         // Another process may be writing the same plan now.
-        if !names.iter().any(|name| name.starts_with(NAME))
+        if !names.iter().any(|name| name.starts_with(NAME) || name.starts_with(games::NAME))
             && let Some(name) = names.first()
         {
             return refuse(UnitsReason::Occupied { name: printable(name) });
@@ -338,6 +349,7 @@ impl Plan {
         }
         let writing = || Error::io("writing", dir.join(NAME));
         dir.make().map_err(Error::io("making", dir.path()))?;
+        games::write(&dir, &self.units());
         // Several processes may write the plan at once, each under a name of its own.
         let part = format!("{NAME}.{}.part", std::process::id());
         dir.remove(&part).map_err(writing())?;
@@ -357,6 +369,18 @@ impl Plan {
         let why = UnitsReason::OtherPlan { found: there.to_string(), expected: self.to_string() };
         Err(Error::Units { path: dir.path().into(), why })
     }
+}
+
+/// Returns the name of part number `part` of a survey, of `parts` parts, with these games.
+pub(super) fn survey_name(kind: &str, (part, parts): (usize, u64), work: &SurveyWork, games: &[Rule]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for rule in games {
+        hasher.update(rule.name().as_bytes());
+        hasher.update(b"\n");
+    }
+    let hash = &hasher.finalize().to_hex()[..SHORT];
+    let width = parts.saturating_sub(1).to_string().len();
+    format!("survey-{kind}-part{part:0width$}of{parts}-to{}-proof{}-{hash}", work.to, work.proof_to)
 }
 
 fn verify_name(work: &VerifyWork, range: &Range<u64>) -> String {

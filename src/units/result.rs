@@ -1,8 +1,9 @@
 //! The result of a unit: its lines, and their checks.
 
-use super::machine::{self, Spent};
+use super::machine::{Spent, host};
 use super::part::result_name;
-use super::plan::{Plan, Task, Unit, VerifyWork, Work};
+use super::plan::{Task, Unit, VerifyWork, Work};
+use crate::checkpoint::machine::class;
 use crate::error;
 use crate::survey::{Record, contradiction, is_program, printable};
 use serde::{Deserialize, Serialize};
@@ -79,8 +80,8 @@ impl Session {
         Session {
             program: crate::PROGRAM.into(),
             kernel: kernel.into(),
-            machine: machine::class(),
-            host: machine::host(),
+            machine: class().into(),
+            host: host(),
             threads: threads as u64,
             time: time.as_secs(),
             startup,
@@ -220,8 +221,8 @@ impl UnitResult {
     }
 
     /// Checks that the result is one of this unit; the error is a sentence that states what is wrong.
-    pub(super) fn require(&self, unit: &Unit, plan: &Plan) -> Result<(), String> {
-        match (&unit.task, &plan.work) {
+    pub(super) fn require(&self, unit: &Unit, work: &Work) -> Result<(), String> {
+        match (&unit.task, work) {
             (Task::Survey(games), Work::Survey(work)) => {
                 let expected: BTreeSet<&str> = games.iter().map(|rule| rule.name()).collect();
                 let found: BTreeSet<&str> = self.records.iter().map(|record| record.game.as_str()).collect();

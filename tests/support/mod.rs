@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 mod hazard;
+mod home;
 pub(crate) mod mount;
 pub(crate) mod simulated;
 pub(crate) mod solving;
@@ -16,6 +17,8 @@ use std::time::{Duration, Instant};
 
 #[allow(unused_imports, reason = "each test file uses a part of it")]
 pub(crate) use hazard::{Random, Tally, cases};
+#[allow(unused_imports, reason = "each test file uses a part of it")]
+pub(crate) use home::Home;
 
 /// The program under test with these arguments, not yet started.
 pub(crate) fn grundy<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {

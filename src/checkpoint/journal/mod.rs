@@ -27,7 +27,7 @@ mod write;
 
 pub(crate) use read::is_another;
 pub use read::{Contents, StatedGame, last_records, read};
-pub use record::{Attached, Checks, CommitPoint, Event, Record};
+pub use record::{Attached, Checks, CommitPoint, Event, Origin, Record};
 pub(crate) use record::{Check, kept};
 pub(crate) use write::Journal;
 

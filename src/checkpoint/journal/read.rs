@@ -1,7 +1,7 @@
 //! Reading a journal: the good records, and the decision whether the rest is a torn tail or damage.
 
 use super::record::{ZEROS, own_hash};
-use super::{CommitPoint, Event, FORMAT, MAX_TORN_TAIL, NAME, RECORD, RECORD_BYTES, Record};
+use super::{CommitPoint, Event, FORMAT, MAX_TORN_TAIL, NAME, Origin, RECORD, RECORD_BYTES, Record};
 use crate::error::{BrokenRecord, Damage, Error, JournalRest, NoRunReason, Result};
 use crate::fault;
 use crate::storage::{Dir, File, Mode};
@@ -17,6 +17,8 @@ pub struct Contents {
     pub last: Record,
     /// The commits that still describe the table, ascending in count.
     pub points: Vec<CommitPoint>,
+    /// Which kernel computed the committed values, and on which machine.
+    pub origins: Vec<Origin>,
     /// Number of values and escapes in the record before the last one. After a kill, a header may still contain these.
     pub before: Extent,
     /// Maximum number of values and of escapes in any record. A reader may have mapped this much, even after a
@@ -31,8 +33,11 @@ pub struct Contents {
 impl Contents {
     /// Returns the contents of a journal with one record.
     fn of_first(record: Record, point: CommitPoint) -> Contents {
+        let mut origins = Vec::new();
+        Origin::follow(&mut origins, &record);
         Contents {
             points: vec![point],
+            origins,
             before: Extent::default(),
             high_water_mark: record.extent(),
             last: record,
@@ -47,6 +52,7 @@ impl Contents {
             self.points.pop();
         }
         self.points.push(point);
+        Origin::follow(&mut self.origins, &record);
         self.before = self.last.extent();
         self.high_water_mark = self.high_water_mark.max(record.extent());
         self.last = record;

@@ -87,6 +87,10 @@ pub struct Record {
     /// and in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<String>,
+    /// The class of the machine that wrote the record, and computed the values that it adds: its architecture and
+    /// processor model. `Journal::append` sets it; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// Program, version, commit and target that wrote the record ([`crate::PROGRAM`]).
     pub program: String,
     /// When the record was written: UTC, RFC 3339, in seconds. `Journal::append` sets it.
@@ -198,6 +202,7 @@ impl Record {
             suspect: None,
             kernel: String::new(),
             strategy: None,
+            machine: None,
             program: crate::PROGRAM.into(),
             time: String::new(),
             seconds: 0,
@@ -263,6 +268,61 @@ pub struct CommitPoint {
     pub escapes: u64,
     /// Digest of the values 0..`count`.
     pub digest: Digest,
+}
+
+/// Consecutive values that one kernel computed on one class of machines. They begin where those of the origin before
+/// end, or at n = 0.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// One past the last n.
+    pub to: u64,
+    /// The kernel.
+    pub kernel: String,
+    /// The class of the machine; null if no record states it.
+    pub machine: Option<String>,
+}
+
+impl Origin {
+    /// Returns the kernels of a list, each once, in the order of their first values.
+    #[must_use]
+    pub fn kernels(list: &[Origin]) -> Vec<String> {
+        distinct(list.iter().map(|origin| origin.kernel.clone()))
+    }
+
+    /// Returns the machines of a list, each once, in the order of their first values.
+    #[must_use]
+    pub fn machines(list: &[Origin]) -> Vec<Option<String>> {
+        distinct(list.iter().map(|origin| origin.machine.clone()))
+    }
+
+    /// Changes a list to that after the record that follows.
+    pub(super) fn follow(list: &mut Vec<Origin>, record: &Record) {
+        let &Record { count, ref kernel, ref machine, .. } = record;
+        let last =
+            list.last_mut().filter(|last| last.to >= count || (&last.kernel, &last.machine) == (kernel, machine));
+        match last {
+            Some(last) if last.to < count => last.to = count,
+            Some(_) => {
+                let before = list.partition_point(|origin| origin.to < count);
+                list.truncate(before + 1);
+                list[before].to = count;
+                list.retain(|origin| origin.to > 0);
+            }
+            None if count > 0 => list.push(Origin { to: count, kernel: kernel.clone(), machine: machine.clone() }),
+            None => {}
+        }
+    }
+}
+
+fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = Vec::new();
+    for one in all {
+        if !seen.contains(&one) {
+            seen.push(one);
+        }
+    }
+    seen
 }
 
 /// Spaces in the place of the hash of a record.

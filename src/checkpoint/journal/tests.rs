@@ -23,7 +23,7 @@ const OTHER_KEYS: &str = concat!(
     r#""count":30000,"escapes":0,"width":"u16","mask":510,"position":1,"kept":[[0,10000],[20000,30000]],"#,
     r#""keep":1000,"snapshot":{"name":"snapshot-20000.json","blake3":""},"digest":"","#,
     r#""rares":1,"last_rare":2,"max_value":3,"max_at":4,"checks":{"audited":0,"later":9,"repaired":1,"witnessed":2},"#,
-    r#""errors":1,"suspect":4001,"kernel":"scalar","program":"","time":"","seconds":1,"previous":"","blake3":""}"#
+    r#""errors":1,"suspect":4001,"kernel":"scalar","machine":"aarch64","program":"","time":"","seconds":1,"previous":"","blake3":""}"#
 );
 
 fn line_of(json: &str) -> Vec<u8> {
@@ -51,4 +51,35 @@ fn keys_that_not_all_records_have_are_written_again_in_their_places() {
     assert_eq!(serde_json::to_string(&record).unwrap(), OTHER_KEYS);
     record.checks.add(Check::Repaired, u64::MAX);
     assert_eq!(record.checks.get("repaired"), Some(u64::MAX), "the sum saturates");
+}
+
+#[test]
+fn origins_follow_commits_and_rollbacks() {
+    let mut record: Record = serde_json::from_str(OTHER_KEYS).unwrap();
+    let mut origins = Vec::new();
+    let mut follow = |count: u64, kernel: &str, machine: Option<&str>| {
+        (record.count, record.kernel, record.machine) = (count, kernel.into(), machine.map(Into::into));
+        Origin::follow(&mut origins, &record);
+        let shown =
+            |origin: &Origin| format!("{}{}{}", origin.to, origin.kernel, origin.machine.as_deref().unwrap_or("?"));
+        origins.iter().map(shown).collect::<Vec<String>>().join(" ")
+    };
+    let steps = [
+        (0, "a", Some("M"), ""),
+        (10, "a", Some("M"), "10aM"),
+        (10, "b", Some("M"), "10aM"),
+        (20, "b", Some("M"), "10aM 20bM"),
+        (25, "b", Some("M"), "10aM 25bM"),
+        (30, "b", None, "10aM 25bM 30b?"),
+        (40, "b", Some("N"), "10aM 25bM 30b? 40bN"),
+        // Back to within an origin, to the end of one, and to the start.
+        (27, "c", Some("N"), "10aM 25bM 27b?"),
+        (10, "c", Some("N"), "10aM"),
+        (12, "c", Some("N"), "10aM 12cN"),
+        (0, "c", Some("N"), ""),
+        (5, "c", None, "5c?"),
+    ];
+    for (count, kernel, machine, expected) in steps {
+        assert_eq!(follow(count, kernel, machine), expected, "{count} {kernel} {machine:?}");
+    }
 }

@@ -1,5 +1,6 @@
 //! Writing a journal: the lock, the repair of its end, and the append of a record.
 
+use super::super::machine;
 use super::read::{Altered, scan};
 use super::record::{ZEROS, own_hash, seal, unsealed_json};
 use super::{Contents, Event, NAME, RECORD, RECORD_BYTES, Record, StatedGame};
@@ -179,7 +180,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Appends a record and makes it durable. Fills in `sequence`, `time`, `previous` and `blake3`.
+    /// Appends a record and makes it durable. Fills in `sequence`, `machine`, `time`, `previous` and `blake3`.
     ///
     /// # Errors
     /// [`Error::Replaced`] if the file is no longer the journal that this process opened and wrote: nothing is written
@@ -187,6 +188,7 @@ impl Journal {
     /// because the durable state is unknown.
     pub(crate) fn append(&mut self, mut record: Record) -> Result<()> {
         record.time = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
+        record.machine = Some(machine::class().into());
         record.sequence = self.last.as_ref().map_or(0, |last| last.sequence + 1);
         record.previous = self.last.as_ref().map_or_else(|| ZEROS.to_owned(), |last| last.blake3.clone());
         let json = unsealed_json(&mut record).map_err(|e| Error::io("writing a record of", &self.path)(e.into()))?;

@@ -31,7 +31,7 @@ use std::time::{Duration, Instant, SystemTime};
                         grundy status runs/grundy --json\n\n\
                         JSON keys: dir game count width mask position rares last_rare max_value max_at escapes digest \
                         checks errors suspect strategy time seconds kept excluded state running rate last_commit \
-                        confirmed. \
+                        machines confirmed. \
                         'rares' is the number of rare positions, 'last_rare' the last of them; 'suspect' is the n \
                         whose value failed a check and has not been recomputed, else null; 'strategy' is how the \
                         next values are computed, and why; 'time' is when the last record was written (UTC); \
@@ -44,7 +44,8 @@ use std::time::{Duration, Instant, SystemTime};
                         write the run that is not visible here. 'running' is null, or has 'pid', 'since' (start of the process), 'to' (the N of --to) and 'end' (when it \
                         is expected to reach N); each but 'pid' may be null. 'rate' is values per second over the \
                         last five minutes of computing, 'last_commit' when the last values were committed; null if \
-                        unknown. 'confirmed' is the number of first values that another kernel on another machine \
+                        unknown. 'machines' lists the processor models that computed the values, with null \
+                        for values of which no record states it. 'confirmed' is the number of first values that another kernel on another machine \
                         computed with equal digests, as 'grundy compare --record' noted.\n\n\
                         Exit status 3 if a file of the run is missing or shorter than the journal says; 'grundy \
                         verify' checks every byte. Ctrl-C ends --watch with exit status 0.")]

@@ -1,7 +1,7 @@
 //! The object of `status --json`.
 
 use super::{Examined, State, fault};
-use grundy::checkpoint::journal::Checks;
+use grundy::checkpoint::journal::{Checks, Origin};
 use grundy::table::Width;
 use serde::Serialize;
 use std::time::SystemTime;
@@ -33,6 +33,8 @@ pub(super) struct Object<'a> {
     running: Option<RunningProcess>,
     rate: Option<u64>,
     last_commit: Option<&'a str>,
+    /// The machines that computed the values; null for values of which no record states it.
+    machines: Vec<Option<String>>,
     /// Number of first values that another kernel on another machine computed with equal digests.
     confirmed: u64,
 }
@@ -104,6 +106,7 @@ impl<'a> Object<'a> {
             running,
             rate: run.pace.map(|pace| pace.rate),
             last_commit: run.last_commit.as_ref().map(|record| record.time.as_str()),
+            machines: Origin::machines(&run.contents.origins),
             confirmed: run.confirmed,
         }
     }

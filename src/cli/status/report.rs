@@ -5,7 +5,7 @@ use super::{Examined, State, fault};
 use crate::cli::colour::{ACTIVE, BAD, painted};
 use crate::cli::layout::{counted, duration, paragraph, size};
 use crate::cli::{games, space};
-use grundy::checkpoint::journal::Record;
+use grundy::checkpoint::journal::{Origin, Record};
 use grundy::period::exclude::Excluded;
 use grundy::solver::SparseSpace;
 use grundy::table::Width;
@@ -39,6 +39,7 @@ impl fmt::Display for Report<'_> {
             ("proved", checks(record, PROVED)),
             ("rechecked", checks(record, RECHECKED)),
             ("failed checks", failed_checks(record)),
+            ("computed on", computed_on(run)),
             ("confirmed", confirmed(run)),
             ("written by", format!("{}, kernel {}", record.program.escape_default(), record.kernel.escape_default())),
         ];
@@ -49,6 +50,20 @@ impl fmt::Display for Report<'_> {
             f.write_str(&paragraph("note", "the last record is incomplete; the next run removes it"))?;
         }
         Ok(())
+    }
+}
+
+/// The machines that computed the values.
+fn computed_on(run: &Examined) -> String {
+    let machines = Origin::machines(&run.contents.origins);
+    let name = |machine: &Option<String>| match machine {
+        Some(name) => name.escape_default().to_string(),
+        None => "a machine that is not recorded".to_owned(),
+    };
+    if machines.is_empty() {
+        "no machine yet".to_owned()
+    } else {
+        machines.iter().map(name).collect::<Vec<_>>().join(", ")
     }
 }
 
