@@ -50,8 +50,8 @@ impl Threads {
     /// One thread.
     pub(super) const ONE: Threads = Threads { count: 1 };
 
-    /// Two threads.
-    pub(super) const TWO: Threads = Threads { count: 2 };
+    /// Eight threads.
+    pub(super) const EIGHT: Threads = Threads { count: 8 };
 
     /// The number of threads.
     pub(super) fn count(self) -> usize {

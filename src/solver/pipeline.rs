@@ -1,14 +1,15 @@
 //! The pipeline of one block: every thread evaluates far lookups, one thread the others.
 //!
 //! ```text
-//! positions   ── known ──┐ lead of the far lookups, at most AHEAD
+//! positions   ── known ──┐ lead of the far lookups
 //!                        ▼◄────────────────────────────────────────────►
 //! Producer               near and late lookups: the candidates, in order
 //! other threads          far lookups of the next lanes, in any order       ─► FarLanes
 //! ```
 //!
 //! The candidates are a serial chain, so the thread that computes them (the *producer*) must do nothing that another
-//! thread could do. A far lookup has an offset of at least [`AHEAD`]. So the far lookups of 64 lanes need only values
+//! thread could do. A far lookup has an offset of at least
+//! [`LookupPlan::least_far`]. So the far lookups of 64 lanes need only values
 //! that are known while the producer is still hundreds of positions before these lanes. Any other thread evaluates them,
 //! completely: it marks, checks and hands over the few candidates that are left ([`FarLanes`]).
 //! The producer holds those against the other lookups, which are few.
@@ -28,19 +29,19 @@
 
 use super::block::BLOCK;
 use super::codes::Codes;
-use super::lookups::plan::{AHEAD, FarLanes, LookupPlan};
+use super::lookups::plan::{LookupPlan, SharedLanes};
 use super::window::Window;
 use crate::error::Result;
 use crate::kernel::{Kernel, LANES};
 use crate::theory::nimber::index;
 use std::hint::spin_loop;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// Number of values that the producer publishes at once. With more of them the other threads learn of values later, and
-/// with fewer the producer spends more time on publishing.
-pub(super) const PUBLISHED: usize = 256;
+/// Number of pieces that the producer publishes in the lead of the far lookups. With fewer of them the other threads learn
+/// of values later, and with more the producer spends more time on publishing.
+pub(super) const PIECES_AHEAD: usize = 4;
 
 /// Number of looks at a slot before the producer sleeps: some microseconds.
 const SPINS: usize = 400;
@@ -59,11 +60,25 @@ pub(super) struct Pipeline<'a> {
     /// The first position of the first slot.
     first: u64,
     slots: Vec<Slot>,
-    state: Mutex<State>,
-    /// Number of pieces published, plus one when the pipeline is closed: changes when `state` offers more.
-    changes: AtomicUsize,
+    /// The first slot that no thread has claimed; all slots before it are claimed, or passed.
+    next: AtomicUsize,
+    /// The values that the producer has published: the first [`Pipeline::published`] items.
+    pieces: Vec<OnceLock<Box<[u16]>>>,
+    published: AtomicUsize,
+    /// One past the last of their positions.
+    known: AtomicU64,
+    /// The plan of the next lanes, and how often it has changed; `None` before the producer begins.
+    plan: Mutex<Option<Arc<LookupPlan>>>,
+    plans: AtomicUsize,
+    /// Memory for lanes: fresh memory would cost more time than the work.
+    spare: Mutex<Vec<SharedLanes>>,
+    /// Whether no more lanes are wanted.
+    is_closed: AtomicBool,
+    idle: Mutex<Idle>,
     /// Signalled when a slot becomes claimable while threads sleep, and when the pipeline is closed.
     offered: Condvar,
+    /// Number of threads that sleep.
+    sleepers: AtomicUsize,
     /// Whether the producer sleeps, and the signal that wakes it.
     producer_sleeps: AtomicBool,
     delivered: Condvar,
@@ -75,27 +90,14 @@ struct Slot {
     /// Whether the thread that claimed the slot has finished.
     is_ready: AtomicBool,
     /// `None` if it delivered nothing.
-    lanes: Mutex<Option<Box<FarLanes>>>,
+    lanes: Mutex<Option<SharedLanes>>,
 }
 
-/// What the threads share.
-struct State {
-    /// The plan of the next lanes; `None` before the producer begins.
-    plan: Option<Arc<LookupPlan>>,
-    /// The values that the producer has published.
-    pieces: Vec<Arc<[u16]>>,
-    /// One past the last of their positions.
-    known: u64,
-    /// The first slot that no thread has claimed; all slots before it are claimed, or passed.
-    next: usize,
-    /// Memory for lanes: fresh memory would cost more time than the work.
-    spare: Vec<Box<FarLanes>>,
-    /// Number of threads that sleep.
-    sleepers: usize,
+/// The threads that have nothing to do.
+#[derive(Default)]
+struct Idle {
     /// Whether a thread watches for changes; the others sleep.
     has_watcher: bool,
-    /// Whether no more lanes are wanted.
-    is_closed: bool,
 }
 
 /// A thread that evaluates far lookups: its copy of the last codes, and of those of the pieces that it has seen.
@@ -104,14 +106,22 @@ pub(super) struct Follower {
     codes: Option<Codes>,
     /// Number of pieces seen.
     pieces: usize,
+    /// The last plan seen, and its number.
+    plan: Option<Arc<LookupPlan>>,
+    plans: usize,
 }
 
 /// A claimed slot. Delivers on drop, so that the producer does not wait for a thread that has failed.
 struct Claim<'p, 'a> {
     pipeline: &'p Pipeline<'a>,
     slot: usize,
-    plan: Arc<LookupPlan>,
-    lanes: Option<Box<FarLanes>>,
+    /// The lanes, once they are evaluated.
+    lanes: Option<SharedLanes>,
+}
+
+/// Locks a mutex. A thread that panicked has left the data between two statements that may be separated.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<'a> Pipeline<'a> {
@@ -119,32 +129,26 @@ impl<'a> Pipeline<'a> {
     pub(super) fn new(codes: &'a Codes, kernel: Kernel, end: u64) -> Pipeline<'a> {
         let first = codes.end().next_multiple_of(LANES as u64);
         let slots = index(end.saturating_sub(first).min(BLOCK as u64)) / LANES;
-        let state = State {
-            plan: None,
-            pieces: Vec::new(),
-            known: codes.end(),
-            next: 0,
-            spare: Vec::new(),
-            sleepers: 0,
-            has_watcher: false,
-            is_closed: false,
-        };
         Pipeline {
             codes,
             kernel,
             first,
             slots: (0..slots).map(|_| Slot::default()).collect(),
-            state: Mutex::new(state),
-            changes: AtomicUsize::new(0),
+            next: AtomicUsize::new(0),
+            // Every piece but the last ends with a slot, or before the first one.
+            pieces: (0..slots + 2).map(|_| OnceLock::new()).collect(),
+            published: AtomicUsize::new(0),
+            known: AtomicU64::new(codes.end()),
+            plan: Mutex::new(None),
+            plans: AtomicUsize::new(0),
+            spare: Mutex::new(Vec::new()),
+            is_closed: AtomicBool::new(false),
+            idle: Mutex::new(Idle::default()),
             offered: Condvar::new(),
+            sleepers: AtomicUsize::new(0),
             producer_sleeps: AtomicBool::new(false),
             delivered: Condvar::new(),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // A thread that panicked left the state between two statements that may be separated.
-        self.state.lock().unwrap_or_else(|error| error.into_inner())
     }
 
     /// The slot of the lanes from `n` on, if there is one.
@@ -162,82 +166,75 @@ impl<'a> Pipeline<'a> {
 
     /// Announces the plan of the next lanes.
     pub(super) fn plan(&self, plan: &Arc<LookupPlan>) {
-        self.lock().plan = Some(Arc::clone(plan));
-        self.changes.fetch_add(1, Ordering::Release);
+        *lock(&self.plan) = Some(Arc::clone(plan));
+        self.plans.fetch_add(1, Ordering::Release);
     }
 
     /// Publishes the next values, and returns the memory of used lanes. Returns false when no more are wanted.
-    pub(super) fn publish(&self, values: &[u16], used: &mut Vec<Box<FarLanes>>) -> bool {
-        let piece = Arc::from(values);
-        let mut state = self.lock();
-        state.pieces.push(piece);
-        state.known += values.len() as u64;
-        state.spare.append(used);
-        let is_open = !state.is_closed;
-        drop(state);
-        self.changes.fetch_add(1, Ordering::Release);
-        is_open
+    pub(super) fn publish(&self, values: &[u16], used: &mut Vec<SharedLanes>) -> bool {
+        // Values without a slot are for the recurrence kernel, and nobody follows.
+        if let Some(piece) = self.pieces.get(self.published.load(Ordering::Relaxed)) {
+            let _ = piece.set(values.into());
+            self.published.fetch_add(1, Ordering::Relaxed);
+            self.known.fetch_add(values.len() as u64, Ordering::Release);
+        }
+        if let Ok(mut spare) = self.spare.try_lock() {
+            spare.append(used);
+        }
+        !self.is_closed.load(Ordering::Relaxed)
     }
 
     /// The far lanes from `n` on under this plan, if another thread has evaluated or is evaluating them. Otherwise no
     /// other thread will. While it waits, the producer evaluates other lanes with its own `codes`.
-    pub(super) fn take(&self, n: u64, plan: &Arc<LookupPlan>, codes: &Window<u8>) -> Option<Box<FarLanes>> {
+    pub(super) fn take(&self, n: u64, plan: &Arc<LookupPlan>, codes: &Window<u8>) -> Option<SharedLanes> {
         let number = self.slot_of(n)?;
         let slot = &self.slots[number];
         if !slot.is_ready.load(Ordering::Acquire) {
-            let mut state = self.lock();
-            if state.next <= number {
-                state.next = number + 1;
+            if self.next.fetch_max(number + 1, Ordering::Relaxed) <= number {
                 return None;
             }
-            drop(state);
             while !slot.is_ready.load(Ordering::Acquire) {
-                let Some((mut claim, mut lanes, _)) = self.claim(usize::MAX) else {
+                let Some(mut claim) = self.claim(plan) else {
                     self.wait_for(slot);
                     break;
                 };
-                let n = self.position(claim.slot);
-                let read = (codes.items(), codes.at(n));
-                lanes.evaluate(&claim.plan, self.kernel, read, read);
-                claim.lanes = Some(lanes);
+                let read = (codes.items(), codes.at(self.position(claim.slot)));
+                claim.evaluate(plan, read, read);
             }
         }
-        let lanes = slot.lanes.lock().unwrap_or_else(|error| error.into_inner()).take();
-        lanes.filter(|lanes| lanes.is_of(plan))
+        lock(&slot.lanes).take().filter(|lanes| lanes.is_of(plan))
     }
 
     /// Waits until the thread that claimed the slot has finished.
     fn wait_for(&self, slot: &Slot) {
-        let is_ready = || slot.is_ready.load(Ordering::Acquire);
+        let is_ready = || slot.is_ready.load(Ordering::SeqCst);
         for _ in 0..SPINS {
             if is_ready() {
                 return;
             }
             spin_loop();
         }
-        let mut state = self.lock();
+        let mut idle = lock(&self.idle);
         self.producer_sleeps.store(true, Ordering::SeqCst);
         while !is_ready() {
-            state = self.delivered.wait_timeout(state, NAP).unwrap_or_else(|error| error.into_inner()).0;
+            idle = self.delivered.wait_timeout(idle, NAP).unwrap_or_else(PoisonError::into_inner).0;
         }
         self.producer_sleeps.store(false, Ordering::SeqCst);
     }
 
     /// Ends the pipeline: no more lanes are wanted, or no more values follow.
     pub(super) fn close(&self) {
-        self.lock().is_closed = true;
-        self.changes.fetch_add(1, Ordering::Release);
+        let idle = lock(&self.idle);
+        self.is_closed.store(true, Ordering::SeqCst);
+        drop(idle);
         self.offered.notify_all();
     }
 
     /// For benchmarks: evaluates all lanes under a plan, with codes that hold all values before the last slot.
     pub(super) fn fill(&self, plan: &Arc<LookupPlan>, codes: &Window<u8>) {
         for slot in 0..self.slots.len() {
-            let n = self.position(slot);
-            let mut lanes = Box::<FarLanes>::default();
-            let read = (codes.items(), codes.at(n));
-            lanes.evaluate(plan, self.kernel, read, read);
-            drop(Claim { pipeline: self, slot, plan: Arc::clone(plan), lanes: Some(lanes) });
+            let read = (codes.items(), codes.at(self.position(slot)));
+            Claim { pipeline: self, slot, lanes: None }.evaluate(plan, read, read);
         }
     }
 
@@ -245,90 +242,108 @@ impl<'a> Pipeline<'a> {
 
     /// Evaluates the next lanes that can be evaluated. Returns false if there are none now.
     pub(super) fn evaluate(&self, follower: &mut Follower) -> bool {
-        let Some((mut claim, mut lanes, pieces)) = self.claim(follower.pieces) else { return false };
+        let plans = self.plans.load(Ordering::Acquire);
+        if plans != follower.plans {
+            (follower.plan, follower.plans) = (lock(&self.plan).clone(), plans);
+        }
+        let Some(plan) = &follower.plan else { return false };
+        let Some(mut claim) = self.claim(plan) else { return false };
         let n = self.position(claim.slot);
-        let copied = || self.codes.last(claim.plan.reach_of_recent(), BLOCK);
-        let codes = follower.codes.get_or_insert_with(copied);
-        pieces.iter().for_each(|piece| codes.push(piece));
-        follower.pieces += pieces.len();
-        if claim.plan.can_read(n, codes, self.codes) {
+        let codes = follower.codes.get_or_insert_with(|| self.codes.last(plan.reach_of_recent(), BLOCK));
+        // `claim` has read `known`, and these are the pieces up to it, or more.
+        let published = self.published.load(Ordering::Acquire);
+        for piece in self.pieces[follower.pieces..published].iter().filter_map(OnceLock::get) {
+            codes.push(piece);
+        }
+        follower.pieces = published;
+        if plan.can_read(n, codes, self.codes) {
             let [recent, old] = [codes, self.codes].map(|codes| (codes.items(), codes.at(n)));
-            lanes.evaluate(&claim.plan, self.kernel, recent, old);
-            claim.lanes = Some(lanes);
+            claim.evaluate(plan, recent, old);
         }
         true
     }
 
-    /// Claims the first slot that can be evaluated now. Also returns memory for its lanes, and the pieces after the
-    /// first `seen` ones.
-    fn claim(&self, seen: usize) -> Option<(Claim<'_, 'a>, Box<FarLanes>, Vec<Arc<[u16]>>)> {
-        let mut state = self.lock();
-        if state.is_closed {
+    /// Claims the first slot that can be evaluated now under a plan.
+    fn claim(&self, plan: &LookupPlan) -> Option<Claim<'_, 'a>> {
+        if !plan.has_far() {
             return None;
         }
-        let plan = state.plan.as_ref().filter(|plan| plan.has_far())?;
-        // The producer has passed the slots before the end of the known values.
-        let passed = index(state.known.saturating_sub(self.first)).div_ceil(LANES);
-        let slot = state.next.max(passed);
-        let is_ready = |slot: usize| {
-            let n = self.position(slot);
-            let end = n + LANES as u64;
-            slot < self.slots.len() && end <= state.known + AHEAD as u64 && plan.holds(n, end)
-        };
-        if !is_ready(slot) {
-            return None;
+        let mut next = self.next.load(Ordering::Relaxed);
+        loop {
+            let known = self.known.load(Ordering::Acquire);
+            // The producer has passed the slots before the end of the known values.
+            let passed = index(known.saturating_sub(self.first)).div_ceil(LANES);
+            let slot = next.max(passed);
+            let is_ready = |slot: usize| {
+                let n = self.position(slot);
+                let end = n + LANES as u64;
+                slot < self.slots.len() && end <= known + plan.least_far as u64 && plan.holds(n, end)
+            };
+            if !is_ready(slot) || self.is_closed.load(Ordering::Relaxed) {
+                return None;
+            }
+            match self.next.compare_exchange_weak(next, slot + 1, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => {
+                    if self.sleepers.load(Ordering::Relaxed) > 0 && is_ready(slot + 1) {
+                        self.offered.notify_one();
+                    }
+                    return Some(Claim { pipeline: self, slot, lanes: None });
+                }
+                Err(now) => next = now,
+            }
         }
-        if state.sleepers > 0 && is_ready(slot + 1) {
-            self.offered.notify_one();
-        }
-        let plan = Arc::clone(plan);
-        let pieces = state.pieces.get(seen..).unwrap_or_default().to_vec();
-        state.next = slot + 1;
-        let lanes = state.spare.pop();
-        drop(state);
-        Some((Claim { pipeline: self, slot, plan, lanes: None }, lanes.unwrap_or_default(), pieces))
     }
 
     /// A number that changes when there may be more lanes to evaluate.
     pub(super) fn changes(&self) -> usize {
-        self.changes.load(Ordering::Acquire)
+        self.plans.load(Ordering::Relaxed) + self.published.load(Ordering::Relaxed)
     }
 
     /// Waits until there may be more lanes to evaluate than when [`Pipeline::changes`] was `seen`. Returns false when the
     /// pipeline is closed.
     pub(super) fn wait(&self, seen: usize) -> bool {
-        let mut state = self.lock();
-        if state.is_closed {
+        let is_open = || !self.is_closed.load(Ordering::SeqCst);
+        let mut idle = lock(&self.idle);
+        if !is_open() {
             return false;
         }
-        let watches = !state.has_watcher;
-        if watches {
-            state.has_watcher = true;
-            drop(state);
+        if !idle.has_watcher {
+            idle.has_watcher = true;
+            drop(idle);
             let has_changed = (0..WATCHES).any(|_| {
                 spin_loop();
-                self.changes() != seen
+                self.changes() != seen || !is_open()
             });
-            state = self.lock();
-            state.has_watcher = false;
-            if has_changed || state.is_closed {
-                return !state.is_closed;
+            idle = lock(&self.idle);
+            idle.has_watcher = false;
+            if has_changed || !is_open() {
+                return is_open();
             }
         }
-        state.sleepers += 1;
-        state = self.offered.wait_timeout(state, NAP).unwrap_or_else(|error| error.into_inner()).0;
-        state.sleepers -= 1;
-        !state.is_closed
+        self.sleepers.fetch_add(1, Ordering::Relaxed);
+        drop(self.offered.wait_timeout(idle, NAP).unwrap_or_else(PoisonError::into_inner));
+        self.sleepers.fetch_sub(1, Ordering::Relaxed);
+        is_open()
+    }
+}
+
+impl Claim<'_, '_> {
+    /// Evaluates the far lookups of a plan: `recent` and `old` are codes, with the index of the first lane.
+    fn evaluate(&mut self, plan: &Arc<LookupPlan>, recent: (&[u8], usize), old: (&[u8], usize)) {
+        let spare = lock(&self.pipeline.spare).pop();
+        let mut lanes = spare.unwrap_or_default();
+        lanes.evaluate(plan, self.pipeline.kernel, recent, old);
+        self.lanes = Some(lanes);
     }
 }
 
 impl Drop for Claim<'_, '_> {
     fn drop(&mut self) {
         let slot = &self.pipeline.slots[self.slot];
-        *slot.lanes.lock().unwrap_or_else(|error| error.into_inner()) = self.lanes.take();
+        *lock(&slot.lanes) = self.lanes.take();
         slot.is_ready.store(true, Ordering::SeqCst);
         if self.pipeline.producer_sleeps.load(Ordering::SeqCst) {
-            let _state = self.pipeline.lock();
+            let _idle = lock(&self.pipeline.idle);
             self.pipeline.delivered.notify_one();
         }
     }

@@ -75,7 +75,7 @@ impl CandidateBench {
         Ok(candidates)
     }
 
-    /// Computes the next `length` candidates as with two threads, and takes the stream back. Returns them with the
+    /// Computes the next `length` candidates as with eight threads, and takes the stream back. Returns them with the
     /// processor time of two stages: the far lookups, which any thread evaluates, and the rest, which one thread does.
     /// Returns `None` where the stream has no far lookups to share.
     ///
@@ -88,7 +88,7 @@ impl CandidateBench {
         let (start, end) = (self.stream.end(), self.stream.end() + length as u64);
         let kernel = self.stream.kernel;
         // Learns the order and makes the plan.
-        self.stream.block(length, Threads::TWO, &Pipeline::new(&self.codes, kernel, end));
+        self.stream.block(length, Threads::EIGHT, &Pipeline::new(&self.codes, kernel, end));
         let known = self.stream.windows.codes().clone();
         self.stream.truncate(start);
         let plan = Arc::clone(&self.stream.plan);
@@ -100,7 +100,7 @@ impl CandidateBench {
         pipeline.fill(&plan, &known);
         let far = processor_time() - begin;
         let begin = processor_time();
-        let (candidates, stop) = self.stream.block(length, Threads::TWO, &pipeline);
+        let (candidates, stop) = self.stream.block(length, Threads::EIGHT, &pipeline);
         let near = processor_time() - begin;
         assert!(stop == Stop::Done, "a candidate without a byte code");
         self.stream.truncate(start);

@@ -20,25 +20,33 @@ pub(super) struct CostModel<'a> {
     values: usize,
     /// Number of codes considered.
     codes: usize,
-    /// The weight of the time in which one thread resolves a lane, against time that all threads share.
+    /// The weight of time that one thread spends, against time that all threads share.
     weight: u64,
+    /// Number of late lookups, which one thread checks after the last stage.
+    late: usize,
     /// For each of [`KEEP`], the rank from which a stage may keep this number of candidates; `ranks` if none may.
     begin: [usize; KEEP.len()],
 }
 
 impl CostModel<'_> {
     /// A model of `ranks` lookups with `codes` codes considered; `left` counts over `values` sampled values.
-    pub(super) fn new(left: &[Left], ranks: usize, values: usize, codes: usize, weight: u64) -> CostModel<'_> {
-        let mut model = CostModel { left, ranks, values, codes, weight, begin: [ranks; KEEP.len()] };
+    pub(super) fn new(left: &[Left], ranks: usize, values: usize, codes: usize) -> CostModel<'_> {
+        CostModel { left, ranks, values, codes, late: 0, weight: 1, begin: [ranks; KEEP.len()] }.with_stages()
+    }
+
+    /// The same model where one thread checks `late` more lookups after the stages, and its time has this weight.
+    pub(super) fn with_late(self, late: usize, weight: u64) -> Self {
+        CostModel { late, weight, ..self }.with_stages()
+    }
+
+    /// Finds the ranks from which stages may keep fewer candidates.
+    fn with_stages(mut self) -> Self {
         for (i, keep) in KEEP.into_iter().enumerate() {
-            let few = |step: &usize| {
-                model.lost(*step, keep) as u64 * weight <= (values / cost::VALUES_PER_LOST_ANSWER) as u64
-            };
-            if let Some(step) = (0..left.len()).find(few) {
-                model.begin[i] = model.rank(step);
-            }
+            let lost = |step: &usize| self.lost(*step, keep) as u64 * self.weight;
+            let few = |step: &usize| lost(step) <= (self.values / cost::VALUES_PER_LOST_ANSWER) as u64;
+            self.begin[i] = (0..self.left.len()).find(few).map_or(self.ranks, |step| self.rank(step));
         }
-        model
+        self
     }
 
     /// The budget with the least estimated cost. Among equals, the first stage keeps most and the marks are fewest.
@@ -86,7 +94,23 @@ impl CostModel<'_> {
                 stages.push(StageBudget { keep, from });
             }
         }
+        self.keep_for_late(&mut stages);
         Budget { codes: self.codes, marks, stages }
+    }
+
+    /// Appends an empty stage, if that lowers the cost of the late lookups, which are checked against the candidates that
+    /// the last stage keeps.
+    fn keep_for_late(&self, stages: &mut Vec<StageBudget>) {
+        let last = stages[stages.len() - 1];
+        let cost_ps = |keep: usize| {
+            let lost = self.lost(self.left.len() - 1, keep) as u64 * cost::UNRESOLVED_LANE_PS / self.values as u64;
+            self.late as u64 * cost::check_ps(keep) + lost
+        };
+        let fewer = KEEP.into_iter().filter(|&keep| keep <= last.keep);
+        let best = fewer.min_by_key(|&keep| cost_ps(keep)).unwrap_or(last.keep);
+        if self.late > 0 && best < last.keep && last.from < self.ranks {
+            stages.push(StageBudget { keep: best, from: self.ranks });
+        }
     }
 
     /// The estimated cost of a budget that marks `step` steps, in picoseconds per value: of marking, of checking, and
@@ -154,7 +178,7 @@ mod tests {
             let codes = crate::kernel::CODES[random.below(12) as usize];
             let weight = 1 + random.below(8);
             let left = random_counts(random, ranks.div_ceil(16), values);
-            let found = CostModel::new(&left, ranks, values, codes, weight).cheapest_budget();
+            let found = CostModel::new(&left, ranks, values, codes).with_late(0, weight).cheapest_budget();
             let mut choices = Vec::new();
             for first in 0..KEEP.len() {
                 for (step, left_here) in left.iter().enumerate() {

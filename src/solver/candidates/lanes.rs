@@ -2,7 +2,7 @@
 
 use super::{CandidateStream, Stop};
 use crate::kernel::{self, BitPlanes, LANES, Lanes, NearJob, Probes};
-use crate::solver::lookups::plan::FarLanes;
+use crate::solver::lookups::plan::{FarLanes, SharedLanes};
 use crate::solver::pipeline::Pipeline;
 
 /// The codes that are options of one n: entry `code` is not 0.
@@ -16,7 +16,7 @@ pub(super) fn least(hits: &Hits) -> Option<u8> {
 impl CandidateStream {
     /// Computes the next `count` candidates, at most [`LANES`]. Appends to `used` the memory of lanes that another thread
     /// has evaluated.
-    pub(super) fn lanes(&mut self, count: usize, pipeline: &Pipeline<'_>, used: &mut Vec<Box<FarLanes>>) -> Stop {
+    pub(super) fn lanes(&mut self, count: usize, pipeline: &Pipeline<'_>, used: &mut Vec<SharedLanes>) -> Stop {
         let start = self.end();
         // With many irregular lookups the kernel would leave most of the work undone.
         let use_kernel = count > LANES / 8 && self.plan.irregular.len() * 4 < self.lookups.list().len();

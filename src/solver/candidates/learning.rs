@@ -6,15 +6,18 @@ use crate::kernel::{self, LANES, Probe};
 use crate::solver::cost;
 use crate::solver::lookup_order::{self, LookupRun};
 use crate::solver::lookups::Lookup;
-use crate::solver::lookups::plan::AHEAD;
 use crate::theory::nimber::index;
 
 /// Number of last values from which the number of codes is chosen.
 const CONSIDERED_VALUES: usize = 1 << 13;
 
-/// The weight of time that only the thread of the candidates can spend, against time that all threads share. 4 and 16
-/// are no better.
-const SERIAL_WEIGHT: u64 = 8;
+/// With more than one thread: the weight of the loss of an answer outside the codes considered. The producer reads all
+/// marked lookups for it, one byte each, while the others evaluate far lookups 64 at a time.
+const BEYOND_WEIGHT: u64 = 8;
+
+/// Number of threads per unit of the weight of time that only the producer can spend, and the maximum of this weight.
+const THREADS_PER_WEIGHT: u64 = 4;
+const MOST_WEIGHT: u64 = 4;
 
 /// Price of an answer outside the codes considered, `beyond` ≥ 1 codes above the last of them, in picoseconds.
 fn loss_ps(beyond: u64) -> u64 {
@@ -39,7 +42,8 @@ impl CandidateStream {
         self.tuning.reconsidered(end);
         let last_codes = self.windows.codes().items().iter().rev().take(CONSIDERED_VALUES);
         let answers: Vec<usize> = last_codes.map(|&code| usize::from(code)).collect();
-        let loss_ps = |beyond| self.serial_weight() * loss_ps(beyond);
+        let weight = if self.shares_far() { BEYOND_WEIGHT } else { 1 };
+        let loss_ps = |beyond| weight * loss_ps(beyond);
         let codes = lookup_order::codes_to_consider(&answers, cost::CANDIDATE_CODE_PS, loss_ps);
         if codes != self.budget.codes {
             self.budget.codes = codes;
@@ -51,8 +55,15 @@ impl CandidateStream {
         }
     }
 
+    /// The weight of time that only the producer can spend, against time that all threads share.
     fn serial_weight(&self) -> u64 {
-        if self.threads.count() > 1 { SERIAL_WEIGHT } else { 1 }
+        (self.threads.count() as u64 / THREADS_PER_WEIGHT).clamp(1, MOST_WEIGHT)
+    }
+
+    /// Number of late lookups.
+    fn count_late(&self) -> usize {
+        let late = LANES as u64..self.least_far() as u64;
+        self.lookups.list().iter().filter(|lookup| late.contains(&lookup.offset)).count()
     }
 
     /// Learns the order of the lookups, and chooses the budget. With more than one thread, those that are not far follow
@@ -62,7 +73,7 @@ impl CandidateStream {
         self.reconsider();
         let sample = lookup_order::sample(end);
         let answers: Vec<usize> = sample.iter().map(|&n| self.answer(n)).collect();
-        let least = if self.threads.count() > 1 { AHEAD as u64 } else { 0 };
+        let least = if self.shares_far() { self.least_far() as u64 } else { 0 };
         let (mut order, mut rest): (Vec<Lookup>, Vec<Lookup>) =
             self.lookups.list().iter().copied().partition(|lookup| lookup.offset >= least);
         let count = order.len();
@@ -80,7 +91,8 @@ impl CandidateStream {
         let first = runs.iter().map(|run| run.at).min().unwrap_or(0);
         let probes: Vec<Probe> = self.lookups.list().iter().map(|lookup| self.sample_probe(lookup, first)).collect();
         let left = lookup_order::left(self.kernel, self.windows.codes().items(), &probes, &runs, codes);
-        let model = CostModel::new(&left, probes.len(), runs.len() * LANES, codes, self.serial_weight());
+        let model = CostModel::new(&left, probes.len(), runs.len() * LANES, codes)
+            .with_late(self.count_late(), self.serial_weight());
         self.budget = model.cheapest_budget();
         self.tuning.rebalanced(self.end());
         self.unresolved = 0;

@@ -21,7 +21,7 @@
 //! The stream learns the order of the lookups ([`lookup_order`]) on a sample of the last values. On a second sample it
 //! chooses the [`Budget`]: how many lookups are marked, and how many candidates each stage keeps. It chooses the budget
 //! again as the values change (`learning`, `cost_model`). With more than one thread, any other thread evaluates the far
-//! lookups, with an offset of at least [`AHEAD`], ahead of the stream ([`pipeline`](super::pipeline)). While
+//! lookups, with an offset of at least [`LEAST_FAR`], ahead of the stream ([`pipeline`](super::pipeline)). While
 //! there are irregular lookups, the stream evaluates those and the near ones one lane at a time.
 //!
 //! Where there are few lookups and all are regular, all of them are one job of the recurrence kernel
@@ -54,10 +54,10 @@ use super::checksums::Checked;
 use super::codes::Codes;
 use super::cost;
 use super::lookup_order;
-use super::lookups::plan::{AHEAD, Budget, FarLanes, LONG_PIECE, LookupPlan, PLANNED, Planner, StageBudget};
+use super::lookups::plan::{Budget, LEAST_FAR, LONG_PIECE, LookupPlan, PLANNED, Planner, SharedLanes, StageBudget};
 use super::lookups::{Lookup, LookupList, RarePositions};
 use super::parallelism::Threads;
-use super::pipeline::{PUBLISHED, Pipeline};
+use super::pipeline::{PIECES_AHEAD, Pipeline};
 use super::tuning::Tuning;
 use crate::error::{Error, Result};
 use crate::fault;
@@ -88,7 +88,7 @@ pub(super) struct CandidateStream {
     /// The threads of the current block.
     threads: Threads,
     /// Memory for the lanes that the stream evaluates itself.
-    own_lanes: Option<Box<FarLanes>>,
+    own_lanes: Option<SharedLanes>,
 }
 
 /// Where the stream stopped.
@@ -217,7 +217,16 @@ impl CandidateStream {
 
     /// The least offset of a far lookup.
     fn least_far(&self) -> usize {
-        if self.threads.count() > 1 { AHEAD } else { LANES }
+        match self.threads.count() {
+            ..2 => LANES,
+            2 | 3 => LEAST_FAR[0],
+            _ => LEAST_FAR[1],
+        }
+    }
+
+    /// Whether other threads can evaluate far lookups.
+    fn shares_far(&self) -> bool {
+        self.threads.count() > 1
     }
 
     /// Computes the next `length` candidates and publishes them piece by piece. Computes fewer when one has no byte code,
@@ -225,12 +234,13 @@ impl CandidateStream {
     pub(super) fn block(&mut self, length: usize, threads: Threads, pipeline: &Pipeline<'_>) -> (Vec<u16>, Stop) {
         let start = self.end();
         let end = start + length as u64;
-        if (threads.count() > 1) != (self.threads.count() > 1) {
+        let least_far = self.least_far();
+        self.threads = threads;
+        if self.least_far() != least_far {
             // Order and budget are those of other far lookups.
             self.tuning = Tuning::default();
             self.discard_plan();
         }
-        self.threads = threads;
         self.tune(start);
         pipeline.plan(&self.plan);
         let mut stop = Stop::Done;
@@ -251,6 +261,7 @@ impl CandidateStream {
 
     /// Computes the candidates up to `to` and publishes them; `None` when the pipeline is closed.
     fn pieces(&mut self, to: u64, pipeline: &Pipeline<'_>) -> Option<Stop> {
+        let length = (self.least_far() / PIECES_AHEAD).max(LANES) as u64;
         let mut stop = Stop::Done;
         let mut used = Vec::new();
         while self.end() < to && stop == Stop::Done {
@@ -258,7 +269,7 @@ impl CandidateStream {
             if self.plan.is_recurrence() {
                 stop = self.recurrence_values(index(to - from));
             }
-            let piece = to.min((from + 1).next_multiple_of(PUBLISHED as u64));
+            let piece = to.min((from + 1).next_multiple_of(length));
             while self.end() < piece && stop == Stop::Done {
                 let left = index(piece - self.end());
                 stop = self.lanes(left.min(LANES), pipeline, &mut used);

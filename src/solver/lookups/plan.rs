@@ -14,7 +14,7 @@
 //! - *check_old*, *late*: compared with the candidates that are left then;
 //! - *irregular*: read one lane at a time, whatever their offset.
 //!
-//! With more than one thread the lookups with an offset of at least [`AHEAD`] are the *far* ones, which any thread
+//! With more than one thread the lookups with an offset of at least [`LEAST_FAR`] are the *far* ones, which any thread
 //! evaluates ([`pipeline`], [`FarLanes`]). The lists named *old* read the codes before the block, the others a copy of the
 //! last codes. The *late* lookups are those of the thread that computes the candidates. One thread
 //! alone has no late lookups: all from offset 64 on are far.
@@ -40,9 +40,9 @@ pub(in crate::solver) const PLANNED: usize = 1024;
 /// measures its effect.
 pub(in crate::solver) const LONG_PIECE: usize = 2 * PLANNED;
 
-/// The least offset, in values, of a far lookup where there is more than one thread. The smaller it is, the less work is
-/// left to the thread that computes the candidates, and the less time the other threads have.
-pub(in crate::solver) const AHEAD: usize = 1024;
+/// The least offset, in values, of a far lookup where there are two or three threads, and where there are more. The smaller
+/// it is, the less work is left to the thread that computes the candidates, and the less time the other threads have.
+pub(in crate::solver) const LEAST_FAR: [usize; 2] = [512, 1024];
 
 /// The largest offset, in values, of a lookup that reads a copy of the last codes, and the maximum length of this copy at
 /// the start of a block. Lookups with larger offsets read the codes before the block.
@@ -89,7 +89,7 @@ pub(in crate::solver) struct LookupPlan {
     until: u64,
     /// Number of codes considered (those below it); one of [`kernel::CODES`].
     pub(in crate::solver) codes: usize,
-    /// The least offset of a far lookup: [`AHEAD`], or [`LANES`] for one thread.
+    /// The least offset of a far lookup: one of [`LEAST_FAR`], or [`LANES`] for one thread.
     pub(in crate::solver) least_far: usize,
     /// Far lookups that are marked, with offsets up to [`RECENT`].
     pub(in crate::solver) mark: Probes,
@@ -136,8 +136,13 @@ impl LookupPlan {
         let stages = vec![StageBudget { keep: kernel::CANDIDATES, from: lookups.len() / 2 }];
         let budget = Budget { codes: kernel::MOST_CODES, marks: lookups.len() / 2, stages };
         let check = vec![Stage { keep: kernel::CANDIDATES, check: Probes::new() }];
-        let mut plan =
-            LookupPlan { until: u64::MAX, least_far: AHEAD, check, single_heap_moves: false, ..LookupPlan::none() };
+        let mut plan = LookupPlan {
+            until: u64::MAX,
+            least_far: LEAST_FAR[1],
+            check,
+            single_heap_moves: false,
+            ..LookupPlan::none()
+        };
         for (rank, &probe) in lookups.iter().enumerate() {
             plan.list_of(&budget, rank, probe.offset).push(probe);
         }
@@ -156,7 +161,7 @@ impl LookupPlan {
 
     /// Whether other threads can evaluate the far lookups.
     pub(in crate::solver) fn has_far(&self) -> bool {
-        self.least_far >= AHEAD && self.is_regular() && !self.is_recurrence()
+        self.least_far > LANES && self.is_regular() && !self.is_recurrence()
     }
 
     /// Whether the plan is valid for the positions `start..end`.
@@ -244,6 +249,9 @@ pub(in crate::solver) struct FarLanes {
     /// The least codes that no far lookup hits.
     pub(in crate::solver) lanes: Lanes,
 }
+
+/// Lanes that pass from thread to thread without being copied.
+pub(in crate::solver) type SharedLanes = Box<FarLanes>;
 
 impl Default for FarLanes {
     fn default() -> FarLanes {

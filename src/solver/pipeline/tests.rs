@@ -2,11 +2,17 @@ use super::*;
 use crate::error::Error;
 use crate::kernel::Probe;
 use crate::solver::candidates::{CandidateStream, Stop};
-use crate::solver::lookups::plan::RECENT;
+use crate::solver::lookups::plan::{FarLanes, LEAST_FAR, RECENT};
 use crate::solver::parallelism::{Parallelism, Threads};
 use crate::solver::{Method, SequenceStats, SparseSpace, values};
 use crate::support::Random;
 use crate::theory::rule::Rule;
+
+/// The least offset of a far lookup with four threads.
+const AHEAD: usize = LEAST_FAR[1];
+
+/// Number of values that the producer publishes at once.
+const PUBLISHED: usize = AHEAD / PIECES_AHEAD;
 
 /// Number of slots that can be evaluated when all values before the first of them are known.
 const LEAD: usize = AHEAD / LANES;
@@ -32,8 +38,8 @@ fn codes_of(space: SparseSpace, values: &[u16]) -> Codes {
     codes
 }
 
-fn two_threads() -> Threads {
-    rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap().install(|| Parallelism::of_pool().in_pool())
+fn four_threads() -> Threads {
+    rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap().install(|| Parallelism::of_pool().in_pool())
 }
 
 /// Evaluates with a follower until nothing is left to claim; returns the number of slots.
@@ -53,9 +59,9 @@ fn lanes_of_other_threads_equal_those_of_the_producer() {
         let end = begin + 4 * PUBLISHED;
         let pipeline = Pipeline::new(&codes, kernel, end as u64 + AHEAD as u64);
         // The first piece makes the plan, and nobody has evaluated lanes before.
-        let (found, stop) = stream.block(PUBLISHED, two_threads(), &pipeline);
+        let (found, stop) = stream.block(PUBLISHED, four_threads(), &pipeline);
         assert!(found == all[begin..][..PUBLISHED] && stop == Stop::Done, "{kernel}");
-        let plan = Arc::clone(pipeline.lock().plan.as_ref().unwrap());
+        let plan = Arc::clone(lock(&pipeline.plan).as_ref().unwrap());
         assert!(plan.has_far());
         let mut follower = Follower::default();
         assert_eq!(follow(&pipeline, &mut follower), LEAD);
@@ -69,7 +75,7 @@ fn lanes_of_other_threads_equal_those_of_the_producer() {
             own.evaluate(&plan, kernel, read, read);
             assert!(lanes.is_of(&plan) && lanes.planes == own.planes && lanes.lanes == own.lanes, "{kernel}, {slot}");
         }
-        let (found, _) = stream.block(3 * PUBLISHED, two_threads(), &pipeline);
+        let (found, _) = stream.block(3 * PUBLISHED, four_threads(), &pipeline);
         assert!(found == all[begin + PUBLISHED..end], "{kernel}");
         let taken = |slot: usize| pipeline.slots[slot].lanes.lock().unwrap().is_none();
         assert!((0..4 * PUBLISHED / LANES).all(taken), "{kernel}");
@@ -124,7 +130,7 @@ fn lanes_that_were_not_delivered_are_not_awaited() {
     let [plan, other] = [1, 2].map(|code| Arc::new(LookupPlan::of_far(&[Probe::new(AHEAD, code)])));
     assert!(pipeline.take(codes.end(), &plan, &window).is_none(), "nobody has claimed the first lanes");
     pipeline.plan(&plan);
-    drop(pipeline.claim(0).unwrap());
+    drop(pipeline.claim(&plan).unwrap());
     assert!(pipeline.take(codes.end() + LANES as u64, &plan, &window).is_none(), "a thread failed");
     assert!(pipeline.evaluate(&mut Follower::default()));
     assert!(pipeline.take(codes.end() + 2 * LANES as u64, &other, &window).is_none(), "the plan has changed");
@@ -140,7 +146,7 @@ fn the_producer_works_while_it_waits() {
     let window = Window::new(0, vec![0; 4 * AHEAD]);
     let plan = Arc::new(LookupPlan::of_far(&[Probe::new(AHEAD, 1)]));
     pipeline.plan(&plan);
-    let (claim, ..) = pipeline.claim(0).unwrap();
+    let claim = pipeline.claim(&plan).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !pipeline.slots[LEAD - 1].is_ready.load(Ordering::Acquire) {
@@ -167,7 +173,7 @@ fn all_threads_stop_when_the_pipeline_is_closed() {
         pipeline.close();
         waiting.join().unwrap();
     });
-    let (found, _) = stream.block(1 << 17, two_threads(), &pipeline);
+    let (found, _) = stream.block(1 << 17, four_threads(), &pipeline);
     assert!(found.len() <= PUBLISHED, "{} candidates that nobody wants", found.len());
     assert!(!pipeline.evaluate(&mut Follower::default()));
 }
