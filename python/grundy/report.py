@@ -132,7 +132,8 @@ def markdown(
     for name, text in [("command", command), ("commit", commit)]:
         if text:
             lines.append(f"- {name}: `{text}`")
-    lines.append(f"- machine: {machine()}")
+    # The journals of earlier versions do not state the machine of the run.
+    lines.append(f"- machine: {run.last_record.get('machine') or machine()}")
     lines += [f"- {note}" for note in notes]
     lines += [f"- {key}: {json.dumps(run.last_record.get(key))}" for key in KEYS]
     last = "none among the kept values"
@@ -152,7 +153,7 @@ def markdown(
 
 
 def machine() -> str:
-    """Returns the processor and the system as one line."""
+    """Returns the processor and the system of this process as one line."""
     name = platform.processor()
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as info:
