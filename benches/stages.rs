@@ -29,7 +29,7 @@ const THREADS: [u32; 5] = [1, 2, 4, 8, 16];
 fn main() {
     let (known, rounds) = if is_measuring() { (1 << 23, 20) } else { (1 << 18, 1) };
     let limits: String = THREADS.iter().map(|threads| format!("{threads:>7}")).collect();
-    println!("ns per value:  near    far  witnesses    least with threads:{limits}");
+    println!("ns per value:  near    far  witnesses    lower bound with threads:{limits}");
     for (name, space) in GAMES {
         let [near, far, witnesses] = stages(name, space, known, rounds);
         let least = |&threads: &u32| near.max((near + far + witnesses) / f64::from(threads));

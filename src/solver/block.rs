@@ -21,6 +21,7 @@ use crate::kernel::Kernel;
 use crate::theory::definition::{Appended, Sequence};
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
+use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -179,7 +180,7 @@ impl Streams {
         );
         let (checked, followers) = searched?;
         self.codes.push(&next.0);
-        followers.iter().try_for_each(|follower| follower.agrees_with(&self.codes))?;
+        followers.par_iter().try_for_each(|follower| follower.agrees_with(&self.codes))?;
         Ok((next, checked))
     }
 

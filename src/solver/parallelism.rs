@@ -5,9 +5,9 @@
 
 /// The number of threads that a solver plans for.
 ///
-/// A solver starts no threads. It runs in the rayon pool in which it is called. This number decides which lookups
-/// other threads evaluate for the one that computes the values in order. A number above the size of the pool counts as the size of the pool. A
-/// smaller number does not limit the processors in use: the search for witnesses always spreads over the whole pool.
+/// A solver starts no threads. It runs in the rayon pool in which it is called. This number decides how many threads
+/// share the work of the byte streams, and which lookups they evaluate for the one that computes the values in order. A number
+/// above the size of the pool counts as the size of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Parallelism {
     wanted: usize,

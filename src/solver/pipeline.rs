@@ -25,8 +25,8 @@
 //! copies of the codes, computed independently, and the solver compares them.
 //!
 //! Invariants: the lanes of a slot are a function of the plan and of values before them, so neither the number of threads
-//! nor their order changes a value. No thread waits for a thread that waits: the producer waits only for a claimed slot,
-//! and the thread that claimed it waits for nothing.
+//! nor their order changes a value. The waits form no cycle: threads without work wait for the producer, the producer waits
+//! only for a claimed slot, and the thread that claimed it does not wait.
 
 use super::block::BLOCK;
 use super::codes::Codes;
@@ -44,10 +44,10 @@ use std::time::Duration;
 /// of values later, and with more the producer spends more time on publishing.
 pub(super) const PIECES_AHEAD: usize = 4;
 
-/// Number of looks at a slot before the producer sleeps: some microseconds.
+/// Number of polls of a slot before the producer sleeps: some microseconds.
 const SPINS: usize = 400;
 
-/// Number of looks at the pipeline before a thread without work sleeps: the time of several pieces.
+/// Number of polls of the pipeline before a thread without work sleeps: the time of several pieces.
 const WATCHES: usize = 2000;
 
 /// Maximum time of a sleep. A wake-up that came too early costs at most this time.
@@ -120,7 +120,7 @@ struct Claim<'p, 'a> {
     lanes: Option<SharedLanes>,
 }
 
-/// Locks a mutex. A thread that panicked has left the data between two statements that may be separated.
+/// Locks a mutex, also after a panic: whatever is done under these locks leaves the data whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -136,7 +136,8 @@ impl<'a> Pipeline<'a> {
             first,
             slots: (0..slots).map(|_| Slot::default()).collect(),
             next: AtomicUsize::new(0),
-            // Every piece but the last ends with a slot, or before the first one.
+            // Every piece but the last ends at a multiple of LANES: one may end before the first slot, and one after the
+            // last.
             pieces: (0..slots + 2).map(|_| OnceLock::new()).collect(),
             published: AtomicUsize::new(0),
             known: AtomicU64::new(codes.end()),
@@ -173,7 +174,7 @@ impl<'a> Pipeline<'a> {
 
     /// Publishes the next values, and returns the memory of used lanes. Returns false when no more are wanted.
     pub(super) fn publish(&self, values: &[u16], used: &mut Vec<SharedLanes>) -> bool {
-        // Values without a slot are for the recurrence kernel, and nobody follows.
+        // No block has more pieces than this. The producer itself would evaluate all lanes after values beyond them.
         if let Some(piece) = self.pieces.get(self.published.load(Ordering::Relaxed)) {
             let _ = piece.set(values.into());
             self.published.fetch_add(1, Ordering::Relaxed);
@@ -185,8 +186,9 @@ impl<'a> Pipeline<'a> {
         !self.is_closed.load(Ordering::Relaxed)
     }
 
-    /// The far lanes from `n` on under this plan, if another thread has evaluated or is evaluating them. Otherwise no
-    /// other thread will. While it waits, the producer evaluates other lanes with its own `codes`.
+    /// The far lanes from `n` on under this plan, if another thread has evaluated or is evaluating them. `None` if no thread
+    /// has claimed them, if it had another plan, or if it failed; the producer then evaluates them. While it waits, the
+    /// producer evaluates other lanes with its own `codes`.
     pub(super) fn take(&self, n: u64, plan: &Arc<LookupPlan>, codes: &Window<u8>) -> Option<SharedLanes> {
         let number = self.slot_of(n)?;
         let slot = &self.slots[number];
@@ -251,12 +253,11 @@ impl<'a> Pipeline<'a> {
         let Some(mut claim) = self.claim(plan) else { return false };
         let n = self.position(claim.slot);
         let codes = follower.codes.get_or_insert_with(|| self.codes.last(plan.reach_of_recent(), BLOCK));
-        // `claim` has read `known`, and these are the pieces up to it, or more.
-        let published = self.published.load(Ordering::Acquire);
-        for piece in self.pieces[follower.pieces..published].iter().filter_map(OnceLock::get) {
+        // `claim` has read `known`, so all pieces up to it are set; later ones may be.
+        while let Some(piece) = self.pieces.get(follower.pieces).and_then(OnceLock::get) {
             codes.push(piece);
+            follower.pieces += 1;
         }
-        follower.pieces = published;
         if plan.can_read(n, codes, self.codes) {
             let [recent, old] = [codes, self.codes].map(|codes| (codes.items(), codes.at(n)));
             claim.evaluate(plan, recent, old);
@@ -308,7 +309,9 @@ impl<'a> Pipeline<'a> {
         if !is_open() {
             return false;
         }
-        if !idle.has_watcher {
+        // Without far lookups there is nothing to watch for.
+        let has_far = lock(&self.plan).as_ref().is_none_or(|plan| plan.has_far());
+        if has_far && !idle.has_watcher {
             idle.has_watcher = true;
             drop(idle);
             let has_changed = (0..WATCHES).any(|_| {

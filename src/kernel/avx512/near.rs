@@ -1,6 +1,6 @@
 //! Near probes: [`near`] decides 64 lanes at a time, and corrects the few that were wrong.
 //!
-//! A near probe reads the code of an earlier lane. Few near probes hit a candidate. So the kernel first takes the least
+//! A near probe reads the code of an earlier lane, or of one of the 63 positions before lane 0. Few near probes hit a candidate. So the kernel first takes the least
 //! candidate of every lane as its code, and computes the options of all lanes with these codes. Where no option is the
 //! code of its own lane, the code is right if all earlier ones are. So all lanes before the first one that an option hits
 //! are decided, and so is that one: its code is the least of its candidates that is no option. The kernel then computes
@@ -20,12 +20,12 @@ pub(in crate::kernel) fn near(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes
 fn near_kept<const N: usize>(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes) -> usize {
     let NearJob { at, probes, from, to } = job;
     let candidates: [__m512i; N] = load(lanes);
-    // The lanes whose candidate is missing or not considered: no such candidate is the code of its lane.
+    // The lanes whose candidate k is missing or not considered; such a candidate is not chosen.
     let marked = _mm512_set1_epi8(lanes.marked.cast_signed());
     let unfit: [__mmask64; N] = std::array::from_fn(|k| _mm512_cmpge_epu8_mask(candidates[k], marked));
     let (known, asked) = (before(from), before(to) & !before(from));
     let base = window.as_mut_ptr();
-    // SAFETY: only the bytes of the mask are touched: window[at - 64 + i] for 64 - at <= i < 64, which are inside the
+    // SAFETY: only the bytes of the mask are touched: window[at - 64 + i] for max(0, 64 - at) <= i < 64, which are inside the
     // window because at <= window.len().
     let earlier = unsafe {
         _mm512_maskz_loadu_epi8(!before(LANES.saturating_sub(at)), base.wrapping_add(at).wrapping_sub(LANES).cast())

@@ -20,7 +20,7 @@ pub(super) struct CostModel<'a> {
     values: usize,
     /// Number of codes considered.
     codes: usize,
-    /// The weight of time that one thread spends, against time that all threads share.
+    /// One picosecond that only one thread can spend counts as this many that all threads share.
     weight: u64,
     /// Number of late lookups, which one thread checks after the last stage.
     late: usize,

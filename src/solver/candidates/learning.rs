@@ -11,12 +11,14 @@ use crate::theory::nimber::index;
 /// Number of last values from which the number of codes is chosen.
 const CONSIDERED_VALUES: usize = 1 << 13;
 
-/// With more than one thread: the weight of the loss of an answer outside the codes considered. The producer reads all
-/// marked lookups for it, one byte each, while the others evaluate far lookups 64 at a time.
+/// Factor of the price of an answer above the codes considered, with more than one thread: only the producer can resolve
+/// it, one byte per marked lookup.
 const BEYOND_WEIGHT: u64 = 8;
 
-/// Number of threads per unit of the weight of time that only the producer can spend, and the maximum of this weight.
+/// Divisor of the number of threads that gives the weight of the producer's time.
 const THREADS_PER_WEIGHT: u64 = 4;
+
+/// Maximum weight of the producer's time.
 const MOST_WEIGHT: u64 = 4;
 
 /// Price of an answer outside the codes considered, `beyond` ≥ 1 codes above the last of them, in picoseconds.
@@ -43,8 +45,8 @@ impl CandidateStream {
         let last_codes = self.windows.codes().items().iter().rev().take(CONSIDERED_VALUES);
         let answers: Vec<usize> = last_codes.map(|&code| usize::from(code)).collect();
         let weight = if self.shares_far() { BEYOND_WEIGHT } else { 1 };
-        let loss_ps = |beyond| weight * loss_ps(beyond);
-        let codes = lookup_order::codes_to_consider(&answers, cost::CANDIDATE_CODE_PS, loss_ps);
+        let weighted_ps = |beyond| weight * loss_ps(beyond);
+        let codes = lookup_order::codes_to_consider(&answers, cost::CANDIDATE_CODE_PS, weighted_ps);
         if codes != self.budget.codes {
             self.budget.codes = codes;
             self.discard_plan();
@@ -55,7 +57,7 @@ impl CandidateStream {
         }
     }
 
-    /// The weight of time that only the producer can spend, against time that all threads share.
+    /// One picosecond that only the producer can spend counts as this many that all threads share.
     fn serial_weight(&self) -> u64 {
         (self.threads.count() as u64 / THREADS_PER_WEIGHT).clamp(1, MOST_WEIGHT)
     }
@@ -115,7 +117,8 @@ impl CandidateStream {
 
     /// The lookup in codes, for runs from index `first` of the codes on.
     ///
-    /// Near and late lookups, whose values come too late for the budget, and lookups without an option get a placeholder that hits the code of the answer itself. Only the codes below the answer matter.
+    /// Near and late lookups, which are evaluated after the stages, and lookups without an option get a placeholder that
+    /// hits the code of the answer itself. Only the codes below the answer matter.
     fn sample_probe(&self, lookup: &Lookup, first: usize) -> Probe {
         let offset = index(lookup.offset);
         if offset < self.least_far() || offset > first || lookup.value >= self.space.coded() {

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! block   131,072 positions   one step of the solver; the threads meet at its end
-//! piece       256 positions   what the stream publishes in the pipeline at once
+//! piece       256 positions   what the stream publishes in the pipeline at once (128 with two or three threads)
 //! group       256 positions   what one task of the witness search checks
 //! lanes        64 positions   one kernel job; lane i is position first + i
 //! plane         8 codes       one row of the bit planes of 64 lanes:
@@ -20,9 +20,8 @@
 //!
 //! The stream learns the order of the lookups ([`lookup_order`]) on a sample of the last values. On a second sample it
 //! chooses the [`Budget`]: how many lookups are marked, and how many candidates each stage keeps. It chooses the budget
-//! again as the values change (`learning`, `cost_model`). With more than one thread, any other thread evaluates the far
-//! lookups, with an offset of at least [`LEAST_FAR`], ahead of the stream ([`pipeline`](super::pipeline)). While
-//! there are irregular lookups, the stream evaluates those and the near ones one lane at a time.
+//! again as the values change (`learning`, `cost_model`). With more than one thread, any other thread evaluates the lookups
+//! from an offset of [`LEAST_FAR`] on ahead of the stream ([`pipeline`](super::pipeline)). While there are irregular lookups, the stream evaluates those and the near ones one lane at a time.
 //!
 //! Where there are few lookups and all are regular, all of them are one job of the recurrence kernel
 //! ([`Recurrence`](crate::kernel::Recurrence)), and the stream learns no order (`recurrence`). When the values of a
@@ -261,13 +260,16 @@ impl CandidateStream {
 
     /// Computes the candidates up to `to` and publishes them; `None` when the pipeline is closed.
     fn pieces(&mut self, to: u64, pipeline: &Pipeline<'_>) -> Option<Stop> {
-        let length = (self.least_far() / PIECES_AHEAD).max(LANES) as u64;
+        let length = if self.shares_far() { self.least_far() / PIECES_AHEAD } else { PLANNED } as u64;
         let mut stop = Stop::Done;
         let mut used = Vec::new();
         while self.end() < to && stop == Stop::Done {
             let from = self.end();
             if self.plan.is_recurrence() {
                 stop = self.recurrence_values(index(to - from));
+                if !self.plan.is_recurrence() {
+                    pipeline.plan(&self.plan);
+                }
             }
             let piece = to.min((from + 1).next_multiple_of(length));
             while self.end() < piece && stop == Stop::Done {

@@ -14,7 +14,7 @@
 //! - *check_old*, *late*: compared with the candidates that are left then;
 //! - *irregular*: read one lane at a time, whatever their offset.
 //!
-//! With more than one thread the lookups with an offset of at least [`LEAST_FAR`] are the *far* ones, which any thread
+//! With more than one thread the lookups with an offset of at least `least_far` are the *far* ones, which any thread
 //! evaluates ([`pipeline`], [`FarLanes`]). The lists named *old* read the codes before the block, the others a copy of the
 //! last codes. The *late* lookups are those of the thread that computes the candidates. One thread
 //! alone has no late lookups: all from offset 64 on are far.
