@@ -124,7 +124,7 @@ fn power_cut_at_any_operation_loses_nothing_committed() {
     let random = &mut Random::new("power cut");
     let histories = histories();
     let operations: usize = histories.iter().map(|history| history.2.len()).sum();
-    let wanted = if FREES { cases(2000, 50_000) } else { cases(100_000, 1_000_000) };
+    let wanted = if FREES { cases(1500, 50_000) } else { cases(60_000, 1_000_000) };
     let images = wanted.div_ceil(operations as u64);
     let (mut tried, mut finished, mut lost) = (0, 0, 0);
     for (game, process, moments) in &histories {
@@ -249,7 +249,7 @@ fn power_cut_at_any_step_of_a_recovery_is_itself_recoverable() {
     let stopped = after(game, &after(game, &Memory::new(), first), second);
     let mut tried = 0;
     let mut steps = 0;
-    while tried < if FREES { cases(1000, 10_000) } else { cases(10_000, 200_000) } {
+    while tried < if FREES { cases(700, 10_000) } else { cases(6000, 200_000) } {
         for (process, disk) in troubles(game, &stopped, random, &histories) {
             let moments = moments(game, process, &disk);
             steps += moments.len();
