@@ -8,12 +8,10 @@
 //! ```
 //!
 //! The candidates are a serial chain, so the thread that computes them (the *producer*) must do nothing that another
-//! thread could do. A far lookup has an offset of at least
-//! [`LookupPlan::least_far`]. So the far lookups of 64 lanes need only values
-//! that are known while the producer is still hundreds of positions before these lanes. Any other thread evaluates them,
-//! completely: it marks, checks and hands over the few candidates that are left
-//! ([`FarLanes`](super::lookups::plan::FarLanes)).
-//! The producer holds those against the other lookups, which are few.
+//! thread could do. A far lookup has an offset of at least [`LookupPlan::least_far`]. So the far lookups of 64 lanes need
+//! only values that are known while the producer is still hundreds of positions before these lanes. Any other thread
+//! evaluates them completely: it marks, checks, and hands over the few candidates that are left
+//! ([`FarLanes`](super::lookups::plan::FarLanes)). The producer checks those against the other lookups, which are few.
 //!
 //! The threads share a list of *slots*, one for each 64 lanes. A thread claims the first slot that no thread has claimed
 //! and whose values are known. The producer claims the slot that it needs next, if no thread has; and while another
