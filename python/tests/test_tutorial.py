@@ -144,6 +144,29 @@ def test_commands_of_the_gallery_draw(place):
     assert names == set(os.listdir(os.path.join(DOCS, "pictures")))
 
 
+def test_python_of_the_readme_and_of_the_format_runs(place, monkeypatch):
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("blake3")
+    game = ["grundy", "--to", "1e7", "--quiet"]
+    subprocess.run([place / "bin" / "grundy", "run", *game], cwd=place, check=True)
+    monkeypatch.chdir(place)
+    names: dict = {}
+    for page in ["../README.md", "FORMAT.md"]:
+        [source] = blocks(page, "python")
+        exec(source, names)
+    assert names["run"][7250049] == 256  # as the page says
+    assert (place / "grundy.parquet").stat().st_size > 10**6
+    journal = (place / "runs" / "grundy" / "journal.jsonl").read_bytes()
+    records = [journal[at : at + 4096] for at in range(0, len(journal), 4096)]
+    assert records
+    for record in records:
+        stated, computed = names["record_hash"](record)
+        assert stated == computed
+    altered = records[0].replace(b"1", b"2", 1)
+    stated, computed = names["record_hash"](altered)
+    assert stated != computed
+
+
 def test_program_in_c_reads_small_and_large_values(place):
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
