@@ -89,18 +89,19 @@ fn period_of_a_hexadecimal_code_is_proved_and_certified() {
     assert_eq!(within(home.path(), &["verify", "c.json"]).0, 3);
 }
 
+/// Runs `period lasker`, whose values end, with these options.
+fn period_of_lasker(home: &Path, options: &[&str]) {
+    let (status, stdout, stderr) = within(home, &[&["period", "lasker", "--to", "2^17", "--json"], options].concat());
+    assert_eq!(status, 0, "{stderr}");
+    assert!(stderr.contains("is above 65535"), "{stderr}");
+    let found = object(&stdout);
+    assert_eq!((&found["status"], &found["period"], &found["saltus"]), (&"observed".into(), &4.into(), &4.into()));
+}
+
 #[test]
 fn period_reports_what_it_found_when_values_end() {
     let home = tempfile::tempdir().unwrap();
-    // In memory, in a new run, and in the run when it is complete.
-    for place in [&["--for", "1h"], &["--dir", "new"], &["--dir", "new"]] {
-        let (status, stdout, stderr) =
-            within(home.path(), &[&["period", "lasker", "--to", "2^17", "--json"], &place[..]].concat());
-        assert_eq!(status, 0, "{stderr}");
-        assert!(stderr.contains("is above 65535"), "{stderr}");
-        let found = object(&stdout);
-        assert_eq!((&found["status"], &found["period"], &found["saltus"]), (&"observed".into(), &4.into(), &4.into()));
-    }
+    period_of_lasker(home.path(), &["--for", "1h"]);
     for place in [&["--for", "1h"], &["--dir", "ones"]] {
         let (status, stdout, stderr) = within(home.path(), &[&["period", ".(1)", "--json"], &place[..]].concat());
         assert_eq!(status, 0, "{stderr}");
@@ -110,6 +111,13 @@ fn period_reports_what_it_found_when_values_end() {
     let (status, _, stderr) = within(home.path(), &["values", ".(1)", "65537"]);
     assert_eq!(status, 1);
     assert!(stderr.contains("G(65537) cannot be computed"), "{stderr}");
+}
+
+#[test]
+fn period_reports_what_it_found_when_the_values_of_a_run_end() {
+    let home = tempfile::tempdir().unwrap();
+    // In a new run, and in the run when it is complete.
+    (0..2).for_each(|_| period_of_lasker(home.path(), &["--dir", "new"]));
 }
 
 #[test]
