@@ -151,6 +151,44 @@ fn every_kernel_keeps_the_contract_of_mark_refine_and_clear_hits() {
     }
 }
 
+/// Lanes with 1 to `kept` candidates below `spread`, ascending.
+fn random_lanes(random: &mut Random, spread: usize, kept: usize, marked: u8) -> Lanes {
+    let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept, marked };
+    for lane in 0..LANES {
+        let mut codes: Vec<u8> = (0..1 + random.index(kept)).map(|_| random.index(spread) as u8).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        codes.iter().enumerate().for_each(|(k, &code)| lanes.code[k][lane] = code);
+    }
+    lanes
+}
+
+#[test]
+fn every_kernel_keeps_the_contract_of_check_for_any_lanes() {
+    for seed in 0..300 {
+        let random = &mut Random::seeded(seed);
+        let at = LANES + random.index(100);
+        let spread = SPREADS[2 + random.index(3)];
+        let length = at + random.index(LANES);
+        let window = random.bytes(length, spread);
+        let count = LENGTHS[random.index(8)];
+        let far = random.probes(count, LANES..at + 1, spread);
+        let kept = KEEP[random.index(KEEP.len())];
+        let lanes = random_lanes(random, spread, kept, NONE);
+        let mut expected = Lanes { code: [[NONE; LANES]; CANDIDATES], ..lanes };
+        for lane in 0..LANES {
+            let hit = |code: u8| far.list().iter().any(|p| window[at + lane - p.offset] ^ p.code() == code);
+            let left = lanes.code.iter().map(|row| row[lane]).filter(|&code| code != NONE && !hit(code));
+            left.enumerate().for_each(|(k, code)| expected.code[k][lane] = code);
+        }
+        for kernel in Kernel::available() {
+            let mut found = lanes.clone();
+            kernel.check(&window, at, &far, &mut found);
+            assert_eq!(found, expected, "{kernel}, seed {seed}");
+        }
+    }
+}
+
 #[test]
 fn every_kernel_keeps_the_contract_of_near_for_any_lanes() {
     for seed in 0..300 {
@@ -162,13 +200,7 @@ fn every_kernel_keeps_the_contract_of_near_for_any_lanes() {
         let near = random.probes(count, 1..LANES.min(at + 1).max(2), spread);
         let kept = KEEP[random.index(KEEP.len())];
         let marked = [NONE, random.index(spread) as u8][random.index(2)];
-        let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept, marked };
-        for lane in 0..LANES {
-            let mut codes: Vec<u8> = (0..1 + random.index(kept)).map(|_| random.index(spread) as u8).collect();
-            codes.sort_unstable();
-            codes.dedup();
-            codes.iter().enumerate().for_each(|(k, &code)| lanes.code[k][lane] = code);
-        }
+        let lanes = random_lanes(random, spread, kept, marked);
         let from = random.index(LANES);
         let to = from + random.index(LANES - from + 1);
         let mut expected = window.clone();

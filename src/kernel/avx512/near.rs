@@ -6,7 +6,7 @@
 //! are decided, and so is that one: its code is the least of its candidates that is no option. The kernel then computes
 //! the options of the lanes after it again. In Grundy's game this happens once in 64 lanes.
 
-use super::load;
+use super::{NUMBERS, load};
 use crate::kernel::planes::for_kept;
 use crate::kernel::{LANES, Lanes, NearJob};
 use std::arch::x86_64::*;
@@ -25,12 +25,12 @@ fn near_kept<const N: usize>(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes)
     let unfit: [__mmask64; N] = std::array::from_fn(|k| _mm512_cmpge_epu8_mask(candidates[k], marked));
     let (known, asked) = (before(from), before(to) & !before(from));
     let base = window.as_mut_ptr();
-    // SAFETY: only the bytes of the mask are touched: window[at - 64 + i] for max(0, 64 - at) <= i < 64, which are inside the
-    // window because at <= window.len().
+    // SAFETY: the load reads only the bytes that its mask selects: window[at - 64 + i] for max(0, 64 - at) <= i < 64.
+    // `Kernel::near` has checked at <= window.len().
     let earlier = unsafe {
         _mm512_maskz_loadu_epi8(!before(LANES.saturating_sub(at)), base.wrapping_add(at).wrapping_sub(LANES).cast())
     };
-    // SAFETY: only the bytes of the mask are touched: window[at + i] for i < from, which are inside the window because
+    // SAFETY: the load reads only the bytes that its mask selects: window[at + i] for i < from. `Kernel::near` has checked
     // from <= to and at + to <= window.len().
     let first = unsafe { _mm512_maskz_loadu_epi8(known, base.wrapping_add(at).cast()) };
     let mut codes = _mm512_mask_mov_epi8(candidates[0], known, first);
@@ -40,8 +40,8 @@ fn near_kept<const N: usize>(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes)
         let mut distance = [_mm512_set1_epi8(-1); N];
         for probe in probes.list() {
             // Byte i of `other` is `offset` bytes before byte i of `codes`; `earlier` precedes them.
-            // SAFETY: 64 bytes from LANES - offset < LANES on, of 2 * LANES.
-            let places = unsafe { _mm512_loadu_si512(PLACES.as_ptr().add(LANES - probe.offset).cast()) };
+            // SAFETY: `NUMBERS` has 64 bytes from number LANES - offset on, which is below LANES.
+            let places = unsafe { _mm512_loadu_si512(NUMBERS.as_ptr().add(LANES - probe.offset).cast()) };
             let other = _mm512_permutex2var_epi8(earlier, places, codes);
             let option = _mm512_xor_si512(other, _mm512_set1_epi32(i32::from_ne_bytes(probe.codes)));
             for k in 0..N {
@@ -60,21 +60,11 @@ fn near_kept<const N: usize>(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes)
         codes = _mm512_mask_mov_epi8(codes, bit, candidates[k]);
         undecided &= !before(lane + 1);
     };
-    // SAFETY: only the bytes of the mask are touched: window[at + i] for from <= i < to, which are inside the window.
+    // SAFETY: the store writes only the bytes that its mask selects: window[at + i] for from <= i < to. `Kernel::near` has
+    // checked at + to <= window.len().
     unsafe { _mm512_mask_storeu_epi8(base.wrapping_add(at).cast(), before(end) & asked, codes) };
     end
 }
-
-/// The numbers of the bytes of two registers.
-static PLACES: [u8; 2 * LANES] = {
-    let mut places = [0; 2 * LANES];
-    let mut place = 0;
-    while place < 2 * LANES {
-        places[place] = place as u8;
-        place += 1;
-    }
-    places
-};
 
 /// The lanes before this one.
 #[inline]

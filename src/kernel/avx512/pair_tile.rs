@@ -1,5 +1,6 @@
 //! The jobs on tiles of pairs.
 
+use super::NUMBERS;
 use crate::kernel::pair_tile::{Page, PairTile, TILE_STEP, fill};
 use std::arch::x86_64::*;
 
@@ -94,7 +95,7 @@ fn lanes_in(&[a, b, c, d]: &[__m512i; 4], high: __m512i, low: __m512i) -> __mmas
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,popcnt")]
 fn places_of(hits: &[__mmask64; STEPS], list: &mut [u8; TILE_STEP + LANES]) -> usize {
     let mut count = 0;
-    for (hits, places) in hits.iter().zip(&PLACES) {
+    for (hits, places) in hits.iter().zip(NUMBERS.as_chunks::<LANES>().0) {
         // SAFETY: `places` has as many bytes as a register, and at most `LANES` places of each earlier step precede
         // those of this one in `list`.
         unsafe {
@@ -108,17 +109,6 @@ fn places_of(hits: &[__mmask64; STEPS], list: &mut [u8; TILE_STEP + LANES]) -> u
 
 // A place is one byte.
 const _: () = assert!(TILE_STEP <= 256);
-
-/// The places of the pairs of each step.
-const PLACES: [[u8; LANES]; STEPS] = {
-    let mut places = [[0; LANES]; STEPS];
-    let mut place = 0;
-    while place < TILE_STEP {
-        places[place / LANES][place % LANES] = place as u8;
-        place += 1;
-    }
-    places
-};
 
 /// Clears the bits of the options of pairs, all in the page: `list` has their distances from pair `list_first`.
 #[inline]
