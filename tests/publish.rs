@@ -168,7 +168,7 @@ fn machines_of_all_parts_of_a_run_are_stated() {
     // Without the machine of the first values nothing is confirmed.
     assert_eq!(confirmed(&home, "run", "other", ""), (json!(0), json!("unknown-machine")));
     home.fails(1, "publish run -o new --other other", &["not recorded", "--machine"]);
-    assert!(home.well("compare run other").contains("an unknown machine, riscv64"));
+    assert!(home.well("compare run other").contains("a machine that is not recorded, riscv64"));
     assert_eq!(confirmed(&home, "run", "other", "--machine s390x"), (json!(50_000), Value::Null));
     home.well("-q publish run -o there --machine s390x --other other");
     let manifest = home.object("there/manifest.json");

@@ -203,7 +203,7 @@ fn reason(obstacle: Obstacle) -> &'static str {
 
 /// Names machines in words.
 pub(super) fn machine_names(machines: &[Option<String>]) -> String {
-    let name = |machine: &Option<String>| machine.clone().unwrap_or_else(|| "an unknown machine".into());
+    let name = |machine: &Option<String>| machine.clone().unwrap_or_else(|| "a machine that is not recorded".into());
     machines.iter().map(name).collect::<Vec<String>>().join(", ")
 }
 

@@ -1,9 +1,9 @@
 //! Writing a journal: the lock, the repair of its end, and the append of a record.
 
-use super::super::machine;
 use super::read::{Altered, scan};
 use super::record::{ZEROS, own_hash, seal, unsealed_json};
 use super::{Contents, Event, NAME, RECORD, RECORD_BYTES, Record, StatedGame};
+use crate::checkpoint::machine;
 use crate::error::{Damage, Error, Result};
 use crate::storage::{Dir, File, Mode};
 use crate::table::{Extent, unused_name};

@@ -4,8 +4,10 @@ use super::pace::{self, Pace};
 use super::{Examined, State, fault};
 use crate::cli::colour::{ACTIVE, BAD, painted};
 use crate::cli::layout::{counted, duration, paragraph, size};
+use crate::cli::publish::machine_names;
 use crate::cli::{games, space};
 use grundy::checkpoint::journal::{Origin, Record};
+use grundy::error::printable;
 use grundy::period::exclude::Excluded;
 use grundy::solver::SparseSpace;
 use grundy::table::Width;
@@ -56,15 +58,7 @@ impl fmt::Display for Report<'_> {
 /// The machines that computed the values.
 fn computed_on(run: &Examined) -> String {
     let machines = Origin::machines(&run.contents.origins);
-    let name = |machine: &Option<String>| match machine {
-        Some(name) => name.escape_default().to_string(),
-        None => "a machine that is not recorded".to_owned(),
-    };
-    if machines.is_empty() {
-        "no machine yet".to_owned()
-    } else {
-        machines.iter().map(name).collect::<Vec<_>>().join(", ")
-    }
+    if machines.is_empty() { "no machine yet".to_owned() } else { printable(&machine_names(&machines)) }
 }
 
 /// How far another computation gave the same digests.
