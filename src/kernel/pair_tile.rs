@@ -22,8 +22,8 @@ pub(crate) type Page = [u64; PAGE_WORDS];
 /// Number of words of a [`Page`].
 pub(crate) const PAGE_WORDS: usize = 32;
 
-/// Number of pairs that a vector kernel compares with the same tables.
-pub(super) const TILE_STEP: usize = 256;
+/// Number of pairs that a vector kernel compares with the same tables: it clears the hits among them afterwards.
+pub(super) const TILE_STEP: usize = 1024;
 
 /// One side of a tile.
 #[derive(Clone, Debug, Default)]

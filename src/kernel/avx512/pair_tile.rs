@@ -1,6 +1,5 @@
 //! The jobs on tiles of pairs.
 
-use super::NUMBERS;
 use crate::kernel::pair_tile::{Page, PairTile, TILE_STEP, fill};
 use std::arch::x86_64::*;
 
@@ -22,48 +21,48 @@ pub(in crate::kernel) fn fill_tile<'a>(
     tile.others.split();
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,popcnt,bmi1,bmi2")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,popcnt,bmi1,bmi2")]
 pub(in crate::kernel) fn clear_options(tile: &PairTile, lane: usize, page: u8, open: &mut Page) {
-    let (pairs, padded) = (tile.pairs, tile.pairs + TILE_STEP);
+    let (pairs, padded) = (tile.pairs, tile.pairs.next_multiple_of(TILE_STEP));
     let (parts, others) = (&tile.parts.values[..pairs], &tile.others.values[lane..][..pairs]);
-    let (high, other_high) = (&tile.parts.high[..padded], &tile.others.high[lane..][..padded]);
-    let (low, other_low) = (&tile.parts.low[..padded], &tile.others.low[lane..][..padded]);
-    // The hits among the pairs from `list_first` on, whose bits are still to be cleared.
-    let (mut list, mut count, mut list_first) = ([0u8; TILE_STEP + LANES], 0, 0);
-    for first_pair in (0..pairs).step_by(TILE_STEP) {
+    let high = [&tile.parts.high[..padded], &tile.others.high[lane..][..padded]];
+    let low = [&tile.parts.low[..padded], &tile.others.low[lane..][..padded]];
+    let page = _mm512_set1_epi8((page << 3).cast_signed());
+    for first_pair in (0..padded).step_by(TILE_STEP) {
         let tables = tables_of(open);
-        // After the loads of the tables, which would wait for these stores.
-        clear(open, &list[..count], parts, others, list_first);
         let mut hits = [0; STEPS];
         for (step, hits) in hits.iter_mut().enumerate() {
             let at = first_pair + step * LANES;
-            // SAFETY: `first_pair` is below `pairs`, and each side has `TILE_STEP` items more.
-            let (high, low) = unsafe {
-                (
-                    _mm512_xor_si512(
-                        _mm512_loadu_si512(high.as_ptr().add(at).cast()),
-                        _mm512_loadu_si512(other_high.as_ptr().add(at).cast()),
-                    ),
-                    _mm512_xor_si512(
-                        _mm512_loadu_si512(low.as_ptr().add(at).cast()),
-                        _mm512_loadu_si512(other_low.as_ptr().add(at).cast()),
-                    ),
-                )
-            };
-            *hits = lanes_in(&tables, high, _mm512_xor_si512(low, _mm512_set1_epi8((page << 3).cast_signed())));
+            // SAFETY: `at` is a multiple of `LANES` below `padded`, the number of bytes of each side.
+            let (high, low) = unsafe { (options(high, at), options(low, at)) };
+            *hits = lanes_in(&tables, high, _mm512_xor_si512(low, page));
         }
-        (count, list_first) = (0, first_pair);
-        if hits.iter().fold(0, |any, hits| any | hits) != 0 {
-            if first_pair + TILE_STEP > pairs {
-                for (step, hits) in hits.iter_mut().enumerate() {
-                    let left = pairs.saturating_sub(first_pair + step * LANES).min(LANES);
-                    *hits &= ((1u128 << left) - 1) as u64;
+        for (step, &(mut hits)) in hits.iter().enumerate() {
+            while hits != 0 {
+                let at = first_pair + step * LANES + hits.trailing_zeros() as usize;
+                hits &= hits - 1;
+                if at < pairs {
+                    let option = usize::from(parts[at] ^ others[at]);
+                    open[option / 64 % open.len()] &= !(1 << (option % 64));
                 }
             }
-            count = places_of(&hits, &mut list);
         }
     }
-    clear(open, &list[..count], parts, others, list_first);
+}
+
+/// One byte of the options of the pairs from `at` on.
+///
+/// # Safety
+/// Both slices have [`LANES`] bytes from `at` on.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn options([parts, others]: [&[u8]; 2], at: usize) -> __m512i {
+    debug_assert!(at + LANES <= parts.len().min(others.len()));
+    // SAFETY: see above; a register has `LANES` bytes.
+    unsafe {
+        let (parts, others) = (parts.as_ptr().add(at), others.as_ptr().add(at));
+        _mm512_xor_si512(_mm512_loadu_si512(parts.cast()), _mm512_loadu_si512(others.cast()))
+    }
 }
 
 /// The open values of a page in registers.
@@ -88,34 +87,4 @@ fn lanes_in(&[a, b, c, d]: &[__m512i; 4], high: __m512i, low: __m512i) -> __mmas
     let bits = _mm512_shuffle_epi8(_mm512_set1_epi64(0x8040_2010_0804_0201u64.cast_signed()), low);
     let is_in_page = _mm512_testn_epi8_mask(low, _mm512_set1_epi8(0xf8u8.cast_signed()));
     _mm512_mask_test_epi8_mask(is_in_page, bytes, bits)
-}
-
-/// Stores in `list` the places of the hits, and returns their number.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,popcnt")]
-fn places_of(hits: &[__mmask64; STEPS], list: &mut [u8; TILE_STEP + LANES]) -> usize {
-    let mut count = 0;
-    for (hits, places) in hits.iter().zip(NUMBERS.as_chunks::<LANES>().0) {
-        // SAFETY: `places` has as many bytes as a register, and at most `LANES` places of each earlier step precede
-        // those of this one in `list`.
-        unsafe {
-            let places = _mm512_maskz_compress_epi8(*hits, _mm512_loadu_si512(places.as_ptr().cast()));
-            _mm512_storeu_si512(list.as_mut_ptr().add(count).cast(), places);
-        }
-        count += hits.count_ones() as usize;
-    }
-    count
-}
-
-// A place is one byte.
-const _: () = assert!(TILE_STEP <= 256);
-
-/// Clears the bits of the options of pairs, all in the page: `list` has their distances from pair `list_first`.
-#[inline]
-fn clear(open: &mut Page, list: &[u8], parts: &[u16], others: &[u16], list_first: usize) {
-    for &place in list {
-        let at = list_first + usize::from(place);
-        let option = usize::from(parts[at] ^ others[at]);
-        open[option / 64 % open.len()] &= !(1 << (option % 64));
-    }
 }

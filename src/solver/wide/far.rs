@@ -45,7 +45,7 @@ const STAGE: usize = 256;
 const MOST_OPEN: usize = 16;
 
 /// Price of comparing a pair with the open values of one page, in picoseconds.
-const PAIR_PS: u64 = 60;
+const PAIR_PS: u64 = 45;
 
 /// Price of a lookup with its parts of the marks, the search for pairs and the learning, in picoseconds.
 const LOOKUP_PS: u64 = 500;
@@ -276,7 +276,9 @@ impl WideSolver {
         for split in self.rule.splits() {
             // The pairs that exist at all positions of the run.
             let pairs = run.far() as u64..split.largest_small_part(run.first) + 1;
-            for first_part in pairs.clone().step_by(TILE_PAIRS) {
+            let tiles = (pairs.end.saturating_sub(pairs.start)).div_ceil(TILE_PAIRS as u64);
+            // The largest parts first, because the smallest ones give few different values.
+            for first_part in (0..tiles).rev().map(|tile| pairs.start + tile * TILE_PAIRS as u64) {
                 let end = pairs.end.min(first_part + TILE_PAIRS as u64);
                 let rest = run.first - split.remove;
                 let others = self.values.slice(rest + 1 - end, rest - first_part + WIDE_LANES as u64);

@@ -1,8 +1,6 @@
 //! Which pairs to mark: those that hit most values below G(n), learnt on the last values.
 //!
-//! Where all pairs are compared, the smallest parts are marked.
-//!
-//! Elsewhere the order is greedy, as in [`lookup_order`](crate::solver::lookup_order): each next part is one that
+//! The order is greedy, as in [`lookup_order`](crate::solver::lookup_order): each next part is one that
 //! hits most of the values below G(n), where each hit lowers the weight of a value to 3/8. A part at most a quarter worse
 //! than the best is good enough.
 
@@ -18,10 +16,6 @@ use std::collections::BinaryHeap;
 /// positions; the later positions skip the parts that are too small for them.
 const LEAST: u64 = WIDE_LANES as u64;
 
-/// Where all pairs are compared: number of pairs that are marked, those with the smallest parts, per value below the bound
-/// of the classes. From then on a pair gives an open value so seldom that comparing it with all open values is faster.
-const FIRST_PAIRS_PER_VALUE: usize = 2;
-
 /// Bound, exclusive, of the common parts that are marked where searches do not go deep.
 const DEPTH: u64 = 1 << 14;
 
@@ -35,6 +29,9 @@ const TARGETS_PER_DEEP: u64 = 64;
 /// Approximate number of rare parts of one split, and of its common parts from [`DEPTH`] on, spread evenly, among which
 /// the marks are chosen.
 const MOST_PARTS: usize = 1 << 15;
+
+/// Where all pairs are compared: approximate number of parts of one split among which the marks are chosen.
+const MOST_SPREAD_PARTS: u64 = 1 << 14;
 
 /// Maximum number of positions in a sample.
 const SAMPLE: u64 = 256;
@@ -56,6 +53,10 @@ const RARE_PARTS_PER_MARK: u64 = 17;
 /// Maximum number of positions per new hit of a marked common part, which gives rare values: the search for a pair takes
 /// 20 ns.
 const RARE_PER_MARK: u64 = 60;
+
+/// Where all pairs are compared: maximum number of positions per new hit of a marked part. A pair that is compared with all
+/// open values takes 0.04 ns, and a hit among them some nanoseconds.
+const ANY_PER_MARK: u64 = 20;
 
 /// Maximum number of marked parts of one class.
 const MOST_MARKS: usize = 1 << 15;
@@ -121,7 +122,7 @@ impl WideSolver {
             self.marks.search_all_pairs = self.often_searches_all_pairs();
             self.marks.learnt_at = end;
             self.marks.all_pairs = all_pairs;
-            let mut marks = if all_pairs { self.first_parts() } else { self.learn() };
+            let mut marks = self.learn();
             (self.marks.targets, self.marks.deep) = (0, 0);
             self.marks.depth = marks.iter().map(|mark| mark.offset as u64).max().unwrap_or(0);
             marks.sort_unstable_by_key(|mark| mark.offset);
@@ -163,21 +164,31 @@ impl WideSolver {
         split.largest_small_part(self.end() - SPAN.min(self.end() / 4))
     }
 
-    /// The smallest parts that may be marked.
-    fn first_parts(&self) -> Vec<WidePart> {
-        let most = self.rule.splits().map(|split| self.deepest_mark(&split)).min().unwrap_or(0);
-        let parts = LEAST..most.min((FIRST_PAIRS_PER_VALUE * self.classes.bound()) as u64 / self.lookups.len() as u64);
-        let value = |a: u64| if a < HEAD_PARTS { self.head.value(a) } else { self.values.get(a) };
-        parts.flat_map(|a| self.rule.splits().map(move |split| mark(split, a, value(a)))).collect()
+    /// Of each split, about [`MOST_SPREAD_PARTS`] of the parts that may be marked, spread evenly, or a sixteenth of them
+    /// where these are fewer: learning takes little time beside the comparison of all pairs.
+    fn spread_parts(&self) -> Vec<WidePart> {
+        let count = (self.end() / 16).clamp(1, MOST_SPREAD_PARTS);
+        let of = |split: Split| {
+            let most = self.deepest_mark(&split);
+            let step = index(most / count) | 1;
+            let value = |a: u64| if a < HEAD_PARTS { self.head.value(a) } else { self.values.get(a) };
+            (LEAST..most).step_by(step).map(move |a| mark(split, a, value(a)))
+        };
+        self.rule.splits().flat_map(of).collect()
     }
 
-    /// The parts to mark: rare parts, which give common values, then common parts, which give rare values.
+    /// The parts to mark: rare parts, which give common values, then common parts, which give rare values. Where all pairs
+    /// are compared, any parts.
     fn learn(&self) -> Vec<WidePart> {
         let end = self.end();
         let span = SPAN.min(end / 4);
         let count = SAMPLE.min(span / 4).max(1);
         let step = (span / count).saturating_sub(1) | 1;
         let sample: Vec<u64> = (0..count).map(|i| end - 1 - i * step % span).collect();
+        if self.marks.all_pairs {
+            let sample: Vec<u64> = sample.into_iter().step_by(2).collect();
+            return self.best_parts(&self.spread_parts(), &sample, ANY_PER_MARK);
+        }
         let (rare, common) = (self.rare_parts(), self.common_parts());
         let common_per_mark = COMMON_PER_MARK.max(self.count_lookups() / RARE_PARTS_PER_MARK);
         let pairs = self.lookups.len() as u64 * (end / 2).saturating_sub(HEAD_PARTS);
