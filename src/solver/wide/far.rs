@@ -17,7 +17,7 @@ pub(super) struct FarLane {
     /// pairs were compared. Empty if all values that were held against the lookups are options.
     pub(super) candidates: Vec<u16>,
     /// Rare values below the first candidate, ascending, that the search left open. Where all far pairs were compared,
-    /// all open ones below the last candidate.
+    /// all open ones below the first open common value that is no candidate, as far as the far step went.
     pub(super) open: Vec<u16>,
     /// Rare values between the first and the last candidate, ascending, which no marked pair gives.
     pub(super) later: Vec<u16>,
@@ -50,8 +50,8 @@ const PAIR_PS: u64 = 45;
 /// Price of a lookup with its parts of the marks, the search for pairs and the learning, in picoseconds.
 const LOOKUP_PS: u64 = 500;
 
-/// Where all pairs are compared: number of open common values of a position that the far step is content with. All but
-/// one of them may be near options.
+/// Where all pairs are compared: number of open values of a position that the far step is content with. All but one of them
+/// may be near options.
 const ENOUGH: u32 = 4;
 
 /// Number of pairs of a split that one deep search compares before it turns to the next split.
@@ -108,9 +108,10 @@ impl OpenValues<'_> {
 
     /// The open values, where all far pairs were compared.
     fn exact(&self) -> FarLane {
-        let candidates: Vec<u16> = self.common().take(MOST_OPEN).collect();
-        let last = candidates.last().copied().unwrap_or(0);
-        let open = self.rare().take_while(|&t| t < last).collect();
+        let mut common = self.common();
+        let candidates: Vec<u16> = common.by_ref().take(MOST_OPEN).collect();
+        let next = common.next().unwrap_or(u16::MAX);
+        let open = self.rare().take_while(|&t| t < next).collect();
         let searched = Searched { is_complete: true, ..Searched::default() };
         FarLane { candidates, open, later: Vec::new(), searched }
     }
@@ -262,9 +263,7 @@ impl WideSolver {
             }
             self.clear_pairs(kernel, run, page, &mut lanes);
             for (lane, page) in lanes {
-                let is_odd = (run.first + lane as u64) % 2 == 1;
-                let rare = &self.classes.rare[usize::from(is_odd)][first..first + count];
-                found[lane] += page.iter().zip(rare).map(|(open, rare)| (open & !rare).count_ones()).sum::<u32>();
+                found[lane] += page.iter().map(|open| open.count_ones()).sum::<u32>();
                 open[lane * words + first..][..count].copy_from_slice(&page[..count]);
             }
         }

@@ -182,6 +182,9 @@ impl WideSolver {
     fn learn(&self) -> Vec<WidePart> {
         let end = self.end();
         let span = SPAN.min(end / 4);
+        if span == 0 {
+            return Vec::new();
+        }
         let count = SAMPLE.min(span / 4).max(1);
         let step = (span / count).saturating_sub(1) | 1;
         let sample: Vec<u64> = (0..count).map(|i| end - 1 - i * step % span).collect();

@@ -27,9 +27,11 @@ impl WideSolver {
         self.note(&lane.searched, work);
         let near = self.near_options(n, run);
         let candidate = lane.candidates.iter().copied().find(|value| !near.contains(value));
-        let Some(candidate) = candidate else { return self.plain_value(run, past, work) };
+        // All common values below the last candidate that are no candidates are options. So if near options have all
+        // candidates, the least rare value that no pair gives is the value of n.
+        let below = candidate.unwrap_or(u16::MAX);
         let open = |rare: &[u16]| -> Vec<u16> {
-            rare.iter().copied().take_while(|&t| t < candidate).filter(|t| !near.contains(t)).collect()
+            rare.iter().copied().take_while(|&t| t < below).filter(|t| !near.contains(t)).collect()
         };
         let (mut open, mut later) = (open(&lane.open), open(&lane.later));
         if !lane.searched.is_complete {
@@ -41,7 +43,10 @@ impl WideSolver {
             self.note(&searched, work);
             open.append(&mut later);
         }
-        self.decide(Some(candidate), &open, past, work)
+        if candidate.is_none() && (open.is_empty() || !self.holds_all()) {
+            return self.plain_value(run, past, work);
+        }
+        self.decide(candidate, &open, past, work)
     }
 
     /// The next value, where `candidate` is the least common value that is no option, if there is one, and `open` are the
