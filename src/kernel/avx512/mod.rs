@@ -39,17 +39,6 @@ pub(super) fn is_available() -> bool {
         && is_x86_feature_detected!("bmi2")
 }
 
-/// The numbers from 0 on, for instructions that select bytes by their numbers.
-static NUMBERS: [u8; 256] = {
-    let mut numbers = [0; 256];
-    let mut number = 0;
-    while number < 256 {
-        numbers[number] = number as u8; // below 256
-        number += 1;
-    }
-    numbers
-};
-
 /// The options of a far probe in all lanes.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]

@@ -6,7 +6,7 @@
 //! are decided, and so is that one: its code is the least of its candidates that is no option. The kernel then computes
 //! the options of the lanes after it again. In Grundy's game this happens once in 64 lanes.
 
-use super::{NUMBERS, load};
+use super::load;
 use crate::kernel::planes::for_kept;
 use crate::kernel::{LANES, Lanes, NearJob};
 use std::arch::x86_64::*;
@@ -60,11 +60,22 @@ fn near_kept<const N: usize>(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes)
         codes = _mm512_mask_mov_epi8(codes, bit, candidates[k]);
         undecided &= !before(lane + 1);
     };
-    // SAFETY: the store writes only the bytes that its mask selects: window[at + i] for from <= i < to. `Kernel::near` has
-    // checked at + to <= window.len().
+    // SAFETY: the mask selects bytes from window[at + from] to window[at + to - 1], and the store writes no others.
+    // `Kernel::near` has checked at + to <= window.len().
     unsafe { _mm512_mask_storeu_epi8(base.wrapping_add(at).cast(), before(end) & asked, codes) };
     end
 }
+
+/// The numbers of the bytes of two registers.
+static NUMBERS: [u8; 2 * LANES] = {
+    let mut numbers = [0; 2 * LANES];
+    let mut number = 0;
+    while number < 2 * LANES {
+        numbers[number] = number as u8; // below 128
+        number += 1;
+    }
+    numbers
+};
 
 /// The lanes before this one.
 #[inline]

@@ -275,7 +275,7 @@ impl WideSolver {
         for split in self.rule.splits() {
             // The pairs that exist at all positions of the run.
             let pairs = run.far() as u64..split.largest_small_part(run.first) + 1;
-            let tiles = (pairs.end.saturating_sub(pairs.start)).div_ceil(TILE_PAIRS as u64);
+            let tiles = pairs.end.saturating_sub(pairs.start).div_ceil(TILE_PAIRS as u64);
             // The largest parts first, because the smallest ones give few different values.
             for first_part in (0..tiles).rev().map(|tile| pairs.start + tile * TILE_PAIRS as u64) {
                 let end = pairs.end.min(first_part + TILE_PAIRS as u64);

@@ -164,8 +164,8 @@ impl WideSolver {
         split.largest_small_part(self.end() - SPAN.min(self.end() / 4))
     }
 
-    /// Of each split, about [`MOST_SPREAD_PARTS`] of the parts that may be marked, spread evenly, or a sixteenth of them
-    /// where these are fewer: learning takes little time beside the comparison of all pairs.
+    /// Of each split, parts that may be marked, spread evenly: about one for 16 values, and at most about
+    /// [`MOST_SPREAD_PARTS`], so that learning takes little time beside the comparison of all pairs.
     fn spread_parts(&self) -> Vec<WidePart> {
         let count = (self.end() / 16).clamp(1, MOST_SPREAD_PARTS);
         let of = |split: Split| {

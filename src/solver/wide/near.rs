@@ -28,7 +28,8 @@ impl WideSolver {
         let near = self.near_options(n, run);
         let candidate = lane.candidates.iter().copied().find(|value| !near.contains(value));
         // All common values below the last candidate that are no candidates are options. So if near options have all
-        // candidates, the least rare value that no pair gives is the value of n.
+        // candidates, the least rare value that no pair gives is the value of n. Only where memory holds all values, all
+        // pairs were compared.
         let below = candidate.unwrap_or(u16::MAX);
         let open = |rare: &[u16]| -> Vec<u16> {
             rare.iter().copied().take_while(|&t| t < below).filter(|t| !near.contains(t)).collect()
