@@ -5,9 +5,9 @@
 //! search first tries the parts of the last pairs found.
 
 use super::WideSolver;
+use super::near::NearStep;
 use crate::error::Result;
 use crate::fault;
-use crate::solver::Work;
 use crate::solver::witnesses::{HEAD_PARTS, Joined};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
@@ -26,7 +26,7 @@ const TASK: u64 = 1 << 16;
 
 /// Parts of pairs that were found, roughly those that gave most values first. They change no value, so they need no
 /// checksum.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct DeepParts {
     recent: Vec<u64>,
 }
@@ -49,40 +49,37 @@ fn is_skipped(target: u16) -> bool {
     fault::is("use-unproved") || (fault::is("skip-large-targets") && target > 255)
 }
 
+impl<S: Sequence + ?Sized> NearStep<'_, S> {
+    /// The least of the values `open`, ascending and no near options, that no pair of parts of the next position gives;
+    /// `None` if pairs give all of them.
+    ///
+    /// # Errors
+    /// Any error of reading the values before.
+    pub(super) fn least_missing(&mut self, open: &[u16]) -> Result<Option<u16>> {
+        let (n, solver) = (self.n(), self.solver);
+        let mut targets: Vec<u16> = open.iter().copied().filter(|&target| !is_skipped(target)).collect();
+        for part in solver.recent_parts(n, &mut targets) {
+            self.work.depth = self.work.depth.max(part.min(n - part));
+            self.found.deep.note(part);
+        }
+        for target in targets {
+            self.work.exhaustive_searches += 1;
+            self.found.deep_searches += 1;
+            let pair = solver.find_pair(n, target, self.past).map_err(|error| error.for_heap(n))?;
+            let Some((part, other)) = pair else { return Ok(Some(target)) };
+            self.work.depth = self.work.depth.max(part);
+            // Nothing tells which of the two parts the next pairs will share.
+            self.found.deep.note(part);
+            self.found.deep.note(other);
+        }
+        Ok(None)
+    }
+}
+
 impl WideSolver {
     /// The least of the values `open`, ascending, none of which a pair gives.
     pub(super) fn least_open(&self, open: &[u16]) -> Option<u16> {
         open.iter().copied().find(|&target| !is_skipped(target))
-    }
-
-    /// The least of the values `open`, ascending, that no pair of parts of the next position gives; `None` if pairs
-    /// give all of them.
-    ///
-    /// # Errors
-    /// Any error of reading `past`.
-    pub(super) fn least_missing<S: Sequence + ?Sized>(
-        &mut self,
-        open: &[u16],
-        past: &S,
-        work: &mut Work,
-    ) -> Result<Option<u16>> {
-        let n = self.end();
-        let mut targets: Vec<u16> = open.iter().copied().filter(|&target| !is_skipped(target)).collect();
-        for part in self.recent_parts(n, &mut targets) {
-            work.depth = work.depth.max(part.min(n - part));
-            self.deep.note(part);
-        }
-        for target in targets {
-            work.exhaustive_searches += 1;
-            self.marks.deep += 1;
-            let pair = self.find_pair(n, target, past).map_err(|error| error.for_heap(n))?;
-            let Some((part, other)) = pair else { return Ok(Some(target)) };
-            work.depth = work.depth.max(part);
-            // Nothing tells which of the two parts the next pairs will share.
-            self.deep.note(part);
-            self.deep.note(other);
-        }
-        Ok(None)
     }
 
     /// Removes the targets that a pair with a recent part gives, and returns these parts.
@@ -122,15 +119,17 @@ impl WideSolver {
         if value.is_none() && m < HEAD_PARTS.min(self.end()) { Some(self.head.value(m)) } else { value }
     }
 
-    /// The parts of a pair that gives the target, the smaller one first, or `None` if no pair does. Compares all pairs.
+    /// The parts of a pair that gives the target, the smaller one first, or `None` if no pair does. Compares all pairs
+    /// of parts before the batch.
     fn find_pair<S: Sequence + ?Sized>(&self, n: u64, target: u16, past: &S) -> Result<Option<(u64, u64)>> {
-        let all = Joined { past, recent: &self.values, end: n };
+        let all = Joined { past, recent: &self.values, end: self.end() };
         let tasks: Vec<(Split, u64, u64)> = self
             .rule
             .splits()
             .flat_map(|split| {
                 let last = split.largest_small_part(n);
-                (1..=last).step_by(index(TASK)).map(move |from| (split, from, last.min(from + TASK - 1)))
+                let first = (n + 1).saturating_sub(split.remove + self.end()).max(1);
+                (first..=last).step_by(index(TASK)).map(move |from| (split, from, last.min(from + TASK - 1)))
             })
             .collect();
         // A pair that is found outweighs an error of reading values that another task needs.

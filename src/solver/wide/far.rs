@@ -21,8 +21,35 @@ pub(super) struct FarLane {
     pub(super) open: Vec<u16>,
     /// Rare values between the first and the last candidate, ascending, which no marked pair gives.
     pub(super) later: Vec<u16>,
+    /// Values after the last candidate that no marked pair gives. None where all far pairs were compared.
+    pub(super) further: FurtherValues,
     /// What the search for pairs met.
     pub(super) searched: Searched,
+}
+
+/// The open values after the last candidate of a position, in case near options have all candidates.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct FurtherValues {
+    /// Number of words before the first.
+    first: usize,
+    /// Bit v % 64 of word v / 64 - `first`: whether v is open.
+    words: [u64; 2],
+}
+
+impl FurtherValues {
+    /// The values after `last`, or all if there is none, as many as fit.
+    fn of(open: &[u64], last: Option<u16>) -> FurtherValues {
+        let (first, bit) = last.map_or((0, 0), |last| (usize::from(last) / 64, u32::from(last) % 64 + 1));
+        let mut words = [0; 2];
+        words.iter_mut().zip(&open[first..]).for_each(|(word, open)| *word = *open);
+        words[0] &= u64::MAX.checked_shl(bit).unwrap_or(0);
+        FurtherValues { first, words }
+    }
+
+    /// The values, ascending.
+    pub(super) fn values(&self) -> impl Iterator<Item = u16> {
+        values_of(std::iter::repeat_n(0, self.first).chain(self.words))
+    }
 }
 
 /// What a search for the pairs of one position met.
@@ -60,8 +87,8 @@ const PAIRS_PER_SEARCH: usize = 1 << 14;
 /// [`WIDE_LANES`] consecutive positions of a batch.
 #[derive(Clone, Copy)]
 pub(super) struct Run {
-    /// The first position of the batch.
-    pub(super) batch: u64,
+    /// The far step reads the values before this position.
+    pub(super) known: u64,
     /// The first position of the run.
     pub(super) first: u64,
 }
@@ -72,9 +99,9 @@ impl Run {
         self.first..self.first + WIDE_LANES as u64
     }
 
-    /// The least offset at which every position of the run reads a value before the batch.
+    /// The least offset at which every position of the run reads a value before `known`.
     pub(super) fn far(self) -> usize {
-        index(self.first - self.batch) + WIDE_LANES
+        index(self.first - self.known) + WIDE_LANES
     }
 }
 
@@ -98,12 +125,13 @@ impl OpenValues<'_> {
         values_of(self.open.iter().zip(self.rare).map(|(open, rare)| open & !rare))
     }
 
-    /// The `candidates` and the rare values below the last of them.
-    fn below(&self, candidates: Vec<u16>) -> FarLane {
-        let (Some(&least), Some(&last)) = (candidates.first(), candidates.last()) else { return FarLane::default() };
-        let mut open: Vec<u16> = self.rare().take_while(|&t| t < last).collect();
+    /// The `candidates`, the rare values below the last of them, and values after it.
+    fn around(&self, candidates: Vec<u16>) -> FarLane {
+        let (least, last) = (candidates.first().copied().unwrap_or(0), candidates.last().copied());
+        let mut open: Vec<u16> = self.rare().take_while(|&t| Some(t) < last).collect();
         let later = open.split_off(open.partition_point(|&t| t < least));
-        FarLane { candidates, open, later, searched: Searched::default() }
+        let further = FurtherValues::of(self.open, last);
+        FarLane { candidates, open, later, further, searched: Searched::default() }
     }
 
     /// The open values, where all far pairs were compared.
@@ -113,7 +141,7 @@ impl OpenValues<'_> {
         let next = common.next().unwrap_or(u16::MAX);
         let open = self.rare().take_while(|&t| t < next).collect();
         let searched = Searched { is_complete: true, ..Searched::default() };
-        FarLane { candidates, open, later: Vec::new(), searched }
+        FarLane { candidates, open, searched, ..FarLane::default() }
     }
 
     /// The rare values, ascending.
@@ -160,7 +188,7 @@ impl WideSolver {
         }
         let candidates = self.least_candidates(kernel, run, &open);
         let lane = |(n, (candidates, open)): (u64, (Vec<u16>, &OpenValues<'_>))| {
-            let mut lane = open.below(candidates);
+            let mut lane = open.around(candidates);
             lane.searched = self.search_far(kernel, n, run, &mut lane.open);
             lane
         };
@@ -209,7 +237,7 @@ impl WideSolver {
         for (n, open) in run.positions().zip(open.chunks_mut(bound / 64)) {
             for lookups in &self.lookups {
                 let split = lookups.split;
-                let nearest = (n - run.batch + 1).saturating_sub(split.remove).max(1);
+                let nearest = (n - run.known + 1).saturating_sub(split.remove).max(1);
                 self.small_part_options(n, &split, nearest..run.far() as u64, |option| {
                     open[usize::from(option) / 64] &= !(1 << (option % 64));
                 });
@@ -359,6 +387,12 @@ impl WideSolver {
         }
     }
 
+    /// The option of a far pair with smaller part `a`, both values of which memory holds.
+    pub(super) fn pair_option(&self, n: u64, split: &Split, a: u64) -> u16 {
+        let value = if a < HEAD_PARTS { self.head.value(a) } else { self.values.get(a) };
+        split.constant ^ value ^ self.values.get(n - split.remove - a)
+    }
+
     /// The largest smaller part below [`HEAD_PARTS`] for which memory holds the values of both parts.
     pub(super) fn far_reach(&self, n: u64, split: &Split) -> u64 {
         let held = (n - self.values.start()).saturating_sub(split.remove);
@@ -394,5 +428,5 @@ impl SplitLookups {
 }
 
 const _: () = assert!(WIDE_LANES.is_multiple_of(MARK_LANES));
-// Both parts of a pair that the deep search compares are before the batch.
-const _: () = assert!(LONGEST_BATCH as u64 <= HEAD_PARTS);
+// The deep search reads values that the far step knows: those before the last two batches.
+const _: () = assert!((2 * LONGEST_BATCH + WIDE_LANES) as u64 <= HEAD_PARTS);

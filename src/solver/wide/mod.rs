@@ -1,8 +1,9 @@
 //! The wide solver: values of any size, a batch of positions at a time, with a sparse space or without one.
 //!
-//! Let n be a position of the batch. The options of n with a part in the batch are *near*; so are pairs whose parts
-//! differ by less than the split requires at some position of the same run of 64. All others are *far*, and depend only
-//! on values before the batch.
+//! With more than one thread, the far step of a batch runs beside the near step of the batch before. So it knows the
+//! values before that one only. Let n be a position of the batch. The options of n with a part that the far step does not
+//! know are *near*; so are pairs whose parts differ by less than the split requires at some position of the same run of
+//! 64. All others are *far*.
 //!
 //! 1. **Far** (`far`), for all positions of the batch in parallel: enter the options of some thousand pairs of parts
 //!    in a set. Hold the least common values that stay open (the *candidates*) against the options of all other rare
@@ -17,10 +18,10 @@
 //! Without a space ([`SparseSpace::NONE`]) no list holds rare positions, and all pairs are compared. While all values are
 //! below 256 the comparison of bytes (`exhaustive`) is faster.
 //!
-//! The choice of the marks (`learning`) decides only the speed.
+//! The choice of the marks (`learning`) and the length of a batch decide only the speed.
 //!
 //! A new rare position costs one comparison of all pairs, and nothing that was computed before is discarded: no far
-//! option depends on the batch. So this solver suits games with many rare positions. The byte streams
+//! option depends on it. So this solver suits games with many rare positions. The byte streams
 //! ([`block`](super::block)) compute a position an order of magnitude faster where new rare positions are very few and
 //! all values have byte codes.
 //!
@@ -39,8 +40,9 @@ use super::audit;
 use super::block::BlockLimits;
 use super::checksums::{Checked, EntrySum};
 use super::lookups::RarePositions;
+use super::parallelism::Threads;
 use super::window::Window;
-use super::witnesses::Head;
+use super::witnesses::{Head, Joined};
 use super::{SparseSpace, Work};
 use crate::error::{Error, Result};
 use crate::fault;
@@ -51,13 +53,14 @@ use crate::theory::rule::{Rule, Split};
 use deep::DeepParts;
 use far::{FarLane, Run};
 use learning::Marks;
+use near::{NearBatch, NearStep};
 use rayon::prelude::*;
 
-/// Maximum number of positions in a batch.
-const LONGEST_BATCH: usize = 2048;
+/// Maximum number of positions in a batch. Longer batches leave more options to the near step, and fewer candidates.
+const LONGEST_BATCH: usize = 1024;
 
 /// Number of positions in a batch, per thread.
-const BATCH_PER_THREAD: usize = 128;
+const BATCH_PER_THREAD: usize = 192;
 
 /// Minimum number of last values that memory holds, unless they have been discarded: 32 MiB, and few in unit tests.
 const HELD: u64 = if cfg!(test) { 1 << 11 } else { 1 << 24 };
@@ -128,6 +131,14 @@ struct SplitLookups {
     /// Ascending by offset.
     parts: Vec<WidePart>,
     sum: EntrySum,
+}
+
+/// The next positions to compute, and what far options leave open at them.
+struct FarBatch {
+    /// One past the last position.
+    end: u64,
+    /// The last run may have lanes from `end` on.
+    runs: Vec<(Run, Vec<FarLane>)>,
 }
 
 /// A sparse-space solver on 16-bit values.
@@ -318,60 +329,106 @@ impl WideSolver {
         let from = self.end();
         let longest = (STEP_LOOKUPS / (self.count_lookups() + 1)).clamp(1, STEP).min(limits.longest as u64);
         let until = limits.end.min(from + longest);
+        self.learn_when_due();
+        let mut next = self.far_batch(from, limits.threads, until)?;
         while self.end() < until {
-            let first = self.end();
-            let batch = self.batch(past, limits.threads.count(), until, work);
-            let values = self.values.slice(first, self.end());
-            out.extend_from_slice(values);
-            let count = if self.space == SparseSpace::NONE { &mut work.defined } else { &mut work.witnessed };
-            *count += values.len() as u64;
-            let largest = values.iter().copied().max().unwrap_or(0);
-            self.fit_classes(largest);
-            batch?;
+            let batch = next;
+            let near = |work: &mut Work| NearStep::new(self, &batch, past, work).run(&batch);
+            let (found, ahead) = if limits.threads.count() > 1 {
+                rayon::join(|| near(work), || self.far_batch(batch.end, limits.threads, until).map(Some))
+            } else {
+                (near(work), Ok(None))
+            };
+            let audited = batch.runs.iter().filter(|(run, _)| self.is_audited(*run)).count();
+            work.audited += (WIDE_LANES * audited) as u64;
+            self.append(found, past, work, out)?;
+            next = match ahead? {
+                Some(ahead) => ahead,
+                None => self.far_batch(batch.end, limits.threads, until)?,
+            };
         }
         Ok(())
     }
 
-    /// Computes the next batch, none of it from position `until` on.
-    fn batch<S: Sequence + ?Sized>(&mut self, past: &S, threads: usize, until: u64, work: &mut Work) -> Result<()> {
-        self.learn_when_due();
-        let batch = self.end();
-        let end = until.min(batch + (BATCH_PER_THREAD * threads).min(LONGEST_BATCH) as u64);
-        let runs: Vec<Run> = (batch..end).step_by(WIDE_LANES).map(|first| Run { batch, first }).collect();
-        let far = |&run: &Run| self.audited_run(run);
-        let checked: Result<Vec<(Vec<FarLane>, u64)>> =
-            if threads > 1 { runs.par_iter().map(far).collect() } else { runs.iter().map(far).collect() };
-        for (&run, (lanes, audited)) in runs.iter().zip(checked?) {
-            work.audited += audited;
-            for lane in lanes.iter().take(index(end - run.first)) {
-                let value = self.near_value(lane, run, past, work)?;
-                self.head.push(self.end(), &[value]);
-                self.values.push(value);
+    /// Appends what the near step found to the values and to `out`.
+    ///
+    /// # Errors
+    /// The error of the near step, and any error of reading all values, which the lookups of a new rare position need. The
+    /// values appended before the error are proved.
+    fn append<S: Sequence + ?Sized>(
+        &mut self,
+        mut found: NearBatch,
+        past: &S,
+        work: &mut Work,
+        out: &mut Vec<u16>,
+    ) -> Result<()> {
+        let first = self.end();
+        if let Some(&(n, _)) = found.rare_positions.first()
+            && self.values.start() > 0
+        {
+            let all = Joined { past, recent: &self.values, end: first };
+            match read_from(0, first, &all) {
+                Ok(values) => self.values = Window::new(0, values),
+                Err(error) => {
+                    found.values.truncate(index(n - first));
+                    found.rare_positions.clear();
+                    found.outcome = Err(error.for_heap(n));
+                }
             }
         }
-        Ok(())
+        self.head.push(first, &found.values);
+        self.values.extend(found.values.iter().copied());
+        for (n, value) in found.rare_positions {
+            self.enter(n, value);
+        }
+        self.deep = found.deep;
+        self.marks.targets += found.targets;
+        self.marks.deep += found.deep_searches;
+        let count = if self.has_space() { &mut work.witnessed } else { &mut work.defined };
+        *count += found.values.len() as u64;
+        self.fit_classes(found.values.iter().copied().max().unwrap_or(0));
+        out.append(&mut found.values);
+        found.outcome
     }
 
-    /// The far options of a run, and the number of audited positions: another kernel computes some runs again.
+    /// The far options of the next batch from position `first` on, none of it from position `until` on.
+    ///
+    /// # Errors
+    /// [`Error::Differs`] when the audit does not confirm a run.
+    fn far_batch(&self, first: u64, threads: Threads, until: u64) -> Result<FarBatch> {
+        let known = self.end();
+        let longest = (BATCH_PER_THREAD * threads.count()).min(LONGEST_BATCH) as u64;
+        let end = until.min(first + longest.min(known / 2).max(1));
+        let runs: Vec<Run> = (first..end).step_by(WIDE_LANES).map(|first| Run { known, first }).collect();
+        let far = |&run: &Run| self.audited_run(run);
+        let runs: Result<Vec<(Run, Vec<FarLane>)>> =
+            if threads.count() > 1 { runs.par_iter().map(far).collect() } else { runs.iter().map(far).collect() };
+        Ok(FarBatch { end, runs: runs? })
+    }
+
+    /// The far options of a run. Another kernel computes some runs again.
     ///
     /// # Errors
     /// [`Error::Differs`] when the results differ.
-    fn audited_run(&self, run: Run) -> Result<(Vec<FarLane>, u64)> {
-        let lanes = self.far_lanes(self.kernel, run);
-        let one_in = if self.marks.all_pairs { AUDITED_ONE_IN_OF_ALL_PAIRS } else { AUDITED_ONE_IN };
-        let is_chosen = |seed| audit::choice(seed, run.first / WIDE_LANES as u64).is_multiple_of(one_in);
-        if !self.audit.is_some_and(is_chosen) {
-            return Ok((lanes, 0));
+    fn audited_run(&self, run: Run) -> Result<(Run, Vec<FarLane>)> {
+        if !self.is_audited(run) {
+            return Ok((run, self.far_lanes(self.kernel, run)));
         }
         let kernel = self.kernel.other();
-        let again = self.far_lanes(kernel, run);
+        let (lanes, again) = rayon::join(|| self.far_lanes(self.kernel, run), || self.far_lanes(kernel, run));
         let wrong = run.positions().zip(lanes.iter().zip(&again)).find(|(_, (lane, again))| lane != again);
         if let Some((n, (lane, again))) = wrong {
             let least = |lane: &FarLane| lane.candidates.first().copied().unwrap_or(u16::MAX).into();
             let how = format!("kernel {kernel}");
             return Err(Error::Differs { n, value: least(lane), again: least(again), how });
         }
-        Ok((lanes, WIDE_LANES as u64))
+        Ok((run, lanes))
+    }
+
+    /// Whether another kernel computes a run again.
+    fn is_audited(&self, run: Run) -> bool {
+        let one_in = if self.marks.all_pairs { AUDITED_ONE_IN_OF_ALL_PAIRS } else { AUDITED_ONE_IN };
+        self.audit.is_some_and(|seed| audit::choice(seed, run.first / WIDE_LANES as u64).is_multiple_of(one_in))
     }
 }
 

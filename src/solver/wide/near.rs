@@ -1,31 +1,91 @@
-//! The near options of one position, and its value.
+//! The near options of the positions of a batch, and their values.
 
+use super::deep::DeepParts;
 use super::far::{FarLane, Run, Searched};
-use super::{WideSolver, read_from};
+use super::{FarBatch, SplitLookups, WideSolver};
 use crate::error::{Error, Result};
-use crate::kernel::WidePart;
+use crate::kernel::{WIDE_LANES, WidePart};
 use crate::solver::Work;
 use crate::solver::window::Window;
-use crate::solver::witnesses::{HEAD_PARTS, Joined};
+use crate::solver::witnesses::HEAD_PARTS;
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::Split;
 
-impl WideSolver {
-    /// The next value, a position of `run`, where the far options leave `lane` open. Enters the position if it is rare.
-    ///
-    /// # Errors
-    /// [`Error::ValueTooLarge`], and any error of reading `past`.
-    pub(super) fn near_value<S: Sequence + ?Sized>(
-        &mut self,
-        lane: &FarLane,
-        run: Run,
-        past: &S,
-        work: &mut Work,
-    ) -> Result<u16> {
-        let n = self.end();
-        self.note(&lane.searched, work);
-        let near = self.near_options(n, run);
+/// What the near step finds in a batch.
+pub(super) struct NearBatch {
+    /// The values of the first positions: of all, unless the step failed.
+    pub(super) values: Vec<u16>,
+    /// The rare positions among them, ascending, with their values.
+    pub(super) rare_positions: Vec<(u64, u16)>,
+    /// The parts of the last pairs found.
+    pub(super) deep: DeepParts,
+    /// Number of rare values searched.
+    pub(super) targets: u64,
+    /// Number of these that no pair with a part below [`HEAD_PARTS`] gives.
+    pub(super) deep_searches: u64,
+    /// Why the step failed.
+    pub(super) outcome: Result<()>,
+}
+
+/// The near step: one position of a batch after the other.
+pub(super) struct NearStep<'a, S: ?Sized> {
+    /// Its values end before the batch.
+    pub(super) solver: &'a WideSolver,
+    pub(super) past: &'a S,
+    pub(super) work: &'a mut Work,
+    /// The values from the first position on that the far step did not know.
+    recent: Window<u16>,
+    pub(super) found: NearBatch,
+}
+
+impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
+    /// The near step of `batch`, the positions after those of the solver.
+    pub(super) fn new(solver: &'a WideSolver, batch: &FarBatch, past: &'a S, work: &'a mut Work) -> NearStep<'a, S> {
+        let known = batch.runs.first().map_or(solver.end(), |run| run.0.known);
+        let found = NearBatch {
+            values: Vec::with_capacity(batch.runs.len() * WIDE_LANES),
+            rare_positions: Vec::new(),
+            deep: solver.deep.clone(),
+            targets: 0,
+            deep_searches: 0,
+            outcome: Ok(()),
+        };
+        let recent = Window::new(known, solver.values.slice(known, solver.end()).to_vec());
+        NearStep { solver, past, work, recent, found }
+    }
+
+    /// Finds the values of the batch.
+    pub(super) fn run(mut self, batch: &FarBatch) -> NearBatch {
+        self.found.outcome = batch.runs.iter().try_for_each(|(run, lanes)| {
+            let too_near = self.too_near(*run);
+            lanes.iter().take(index(batch.end - run.first)).try_for_each(|lane| {
+                let value = self.value(lane, *run, &too_near)?;
+                self.found.values.push(value);
+                self.recent.push(value);
+                Ok(())
+            })
+        });
+        self.found
+    }
+
+    /// The pairs of parts of a run that the far step left out, because they are too near to each other.
+    fn too_near(&self, run: Run) -> Vec<(Split, &'a [WidePart])> {
+        let of = |lookups: &'a SplitLookups| (lookups.split, &lookups.parts[lookups.too_near(run.positions())]);
+        if self.solver.marks.all_pairs { Vec::new() } else { self.solver.lookups.iter().map(of).collect() }
+    }
+
+    /// The position whose value is next.
+    pub(super) fn n(&self) -> u64 {
+        self.recent.end()
+    }
+
+    /// The next value, a position of `run`, where the far options leave `lane` open. `too_near` are the pairs that the far
+    /// step left out.
+    fn value(&mut self, lane: &FarLane, run: Run, too_near: &[(Split, &[WidePart])]) -> Result<u16> {
+        let solver = self.solver;
+        self.note(&lane.searched);
+        let near = self.near_options(run, too_near);
         let candidate = lane.candidates.iter().copied().find(|value| !near.contains(value));
         // All common values below the last candidate that are no candidates are options. So if near options have all
         // candidates, the least rare value that no pair gives is the value of n. Only where memory holds all values, all
@@ -36,114 +96,116 @@ impl WideSolver {
         };
         let (mut open, mut later) = (open(&lane.open), open(&lane.later));
         if !lane.searched.is_complete {
-            // A rare position of this batch may have brought all values into memory.
+            // The far step may have begun before all values were brought into memory.
             later.append(&mut open);
         }
         if !later.is_empty() {
-            let searched = self.search_far(self.kernel, n, run, &mut later);
-            self.note(&searched, work);
+            let searched = solver.search_far(solver.kernel, self.n(), run, &mut later);
+            self.note(&searched);
             open.append(&mut later);
         }
-        if candidate.is_none() && (open.is_empty() || !self.holds_all()) {
-            return self.plain_value(run, past, work);
+        if candidate.is_none() && (open.is_empty() || !solver.holds_all()) {
+            return self.plain_value(lane, run, &near);
         }
-        self.decide(candidate, &open, past, work)
+        self.decide(candidate, &open)
     }
 
     /// The next value, where `candidate` is the least common value that is no option, if there is one, and `open` are the
-    /// smaller rare values that no compared pair gives, ascending. Enters the position if it is rare.
-    fn decide<S: Sequence + ?Sized>(
-        &mut self,
-        candidate: Option<u16>,
-        open: &[u16],
-        past: &S,
-        work: &mut Work,
-    ) -> Result<u16> {
-        let n = self.end();
-        let compared = if self.marks.all_pairs { n } else { HEAD_PARTS.max(self.marks.depth) };
-        work.depth = work.depth.max(compared.min(n / 2));
+    /// smaller rare values that no compared pair gives, ascending.
+    fn decide(&mut self, candidate: Option<u16>, open: &[u16]) -> Result<u16> {
+        let (n, solver) = (self.n(), self.solver);
+        let compared = if solver.marks.all_pairs { n } else { HEAD_PARTS.max(solver.marks.depth) };
+        self.work.depth = self.work.depth.max(compared.min(n / 2));
         // Where memory holds all values, all pairs were compared.
-        let least = if self.holds_all() { self.least_open(open) } else { self.least_missing(open, past, work)? };
+        let least = if solver.holds_all() { solver.least_open(open) } else { self.least_missing(open)? };
         let Some(rare) = least else {
             return candidate.ok_or(Error::ValueTooLarge { n });
         };
-        if self.values.start() > 0 {
-            // The lookups of the new rare position read all values from G(1) on.
-            let all = Joined { past, recent: &self.values, end: n };
-            let values = read_from(0, n, &all).map_err(|error| error.for_heap(n))?;
-            self.values = Window::new(0, values);
-        }
-        self.enter(n, rare);
-        work.found_rare += 1;
+        self.found.rare_positions.push((n, rare));
+        self.work.found_rare += 1;
         // All pairs were compared with this value, as in a search.
-        work.exhaustive_searches += u64::from(self.marks.all_pairs);
+        self.work.exhaustive_searches += u64::from(solver.marks.all_pairs);
         Ok(rare)
     }
 
     /// Counts what a search met, and remembers the parts of the pairs that it found.
-    fn note(&mut self, searched: &Searched, work: &mut Work) {
-        let n = self.end();
-        work.exhaustive_searches += searched.deep;
-        self.marks.targets += searched.targets;
-        self.marks.deep += searched.deep;
+    fn note(&mut self, searched: &Searched) {
+        let n = self.n();
+        self.work.exhaustive_searches += searched.deep;
+        self.found.targets += searched.targets;
+        self.found.deep_searches += searched.deep;
         for &part in &searched.parts {
-            work.depth = work.depth.max(part.min(n - part));
-            self.deep.note(part);
+            self.work.depth = self.work.depth.max(part.min(n - part));
+            self.found.deep.note(part);
         }
     }
 
-    /// The near options: those of moves that leave one heap or none, all pairs with a part in the batch, and the pairs
-    /// of parts so near to each other that the far step left them out.
-    fn near_options(&self, n: u64, run: Run) -> Vec<u16> {
-        let mut near = Vec::with_capacity(index(n - run.batch + 64) * self.lookups.len());
-        near.extend(self.rule.single_options(n, |m| self.values.get(m)));
-        for lookups in &self.lookups {
+    /// G(m) for a position m before the next one.
+    fn known(&self, m: u64) -> u16 {
+        if m >= self.recent.start() { self.recent.get(m) } else { self.solver.values.get(m) }
+    }
+
+    /// The near options: those of moves that leave one heap or none, all pairs with a part that the far step did not
+    /// know, and the pairs of parts so near to each other that it left them out.
+    fn near_options(&self, run: Run, too_near: &[(Split, &[WidePart])]) -> Vec<u16> {
+        let (n, solver) = (self.n(), self.solver);
+        let mut near = Vec::with_capacity((index(n - run.known) + WIDE_LANES) * solver.lookups.len());
+        near.extend(solver.rule.single_options(n, |m| self.known(m)));
+        for lookups in &solver.lookups {
             let split = lookups.split;
-            let nearest = (n - run.batch + 1).saturating_sub(split.remove);
-            self.small_part_options(n, &split, 1..nearest, |option| near.push(option));
-            if !self.marks.all_pairs {
-                let too_near = &lookups.parts[lookups.too_near(run.positions())];
-                near.extend(too_near.iter().filter_map(|part| self.option(n, &split, part)));
+            // The smaller parts of the pairs whose other parts are not before `run.known`.
+            let end = (n + 1).saturating_sub(split.remove + run.known).min(split.largest_small_part(n) + 1);
+            if end > 1 {
+                let rest = n - split.remove;
+                let (small, large) = (solver.head.values(1, end), self.recent.slice(rest + 1 - end, rest));
+                near.extend(small.iter().zip(large).map(|(a, b)| split.constant ^ a ^ b));
             }
+        }
+        for (split, parts) in too_near {
+            near.extend(parts.iter().filter_map(|part| self.option(split, part)));
         }
         near
     }
 
     /// The option of a lookup, if its two parts exist and are far enough apart.
-    fn option(&self, n: u64, split: &Split, part: &WidePart) -> Option<u16> {
+    fn option(&self, split: &Split, part: &WidePart) -> Option<u16> {
         let (offset, r) = (part.offset as u64, part.offset as u64 - split.remove);
-        let other = n.checked_sub(offset)?;
-        (other > 0 && other.abs_diff(r) >= split.min_difference).then(|| part.value ^ self.values.get(other))
+        let other = self.n().checked_sub(offset)?;
+        (other > 0 && other.abs_diff(r) >= split.min_difference).then(|| part.value ^ self.known(other))
     }
 
-    /// The option of a pair with smaller part `a`, both values of which memory holds.
-    pub(super) fn pair_option(&self, n: u64, split: &Split, a: u64) -> u16 {
-        let value = if a < HEAD_PARTS { self.head.value(a) } else { self.values.get(a) };
-        split.constant ^ value ^ self.values.get(n - split.remove - a)
-    }
-
-    /// The next value, a position of `run`, where no candidate is left: all options with a rare part enter a set.
-    fn plain_value<S: Sequence + ?Sized>(&mut self, run: Run, past: &S, work: &mut Work) -> Result<u16> {
-        let n = self.end();
+    /// The next value, a position of `run`, where near options have all candidates of `lane`: all options with a rare part
+    /// enter a set.
+    fn plain_value(&mut self, lane: &FarLane, run: Run, near: &[u16]) -> Result<u16> {
+        let (n, solver) = (self.n(), self.solver);
         let mut seen = vec![false; 1 << 16];
         let mut enter = |option: u16| seen[usize::from(option)] = true;
-        self.near_options(n, run).into_iter().for_each(&mut enter);
-        for lookups in &self.lookups {
+        near.iter().copied().for_each(&mut enter);
+        for lookups in &solver.lookups {
             let split = lookups.split;
-            self.small_part_options(n, &split, 1..run.far() as u64, &mut enter);
-            lookups.parts.iter().filter_map(|part| self.option(n, &split, part)).for_each(&mut enter);
-            if self.marks.all_pairs {
-                (run.far() as u64..=split.largest_small_part(n)).for_each(|a| enter(self.pair_option(n, &split, a)));
+            let known = (n + 1).saturating_sub(split.remove + run.known).max(1);
+            solver.small_part_options(n, &split, known..run.far() as u64, &mut enter);
+            lookups.parts.iter().filter_map(|part| self.option(&split, part)).for_each(&mut enter);
+            if solver.marks.all_pairs {
+                let far = run.far() as u64..=split.largest_small_part(n);
+                far.for_each(|a| enter(solver.pair_option(n, &split, a)));
             }
         }
-        let is_open = |&v: &u16| !self.is_rare(v, n) && !seen[usize::from(v)];
-        let candidate = (0..=u16::MAX).find(is_open);
-        let is_target = |&t: &u16| self.is_rare(t, n) && !seen[usize::from(t)];
-        let mut open: Vec<u16> = (0..=candidate.unwrap_or(u16::MAX)).filter(is_target).collect();
-        if !self.marks.all_pairs {
-            let searched = self.search_far(self.kernel, n, run, &mut open);
-            self.note(&searched, work);
+        let is_open = |v: &u16| !seen[usize::from(*v)];
+        let is_common = |v: &u16| !solver.is_rare(*v, n);
+        // All common values before the further ones are options, and all rare ones that are not in the lists.
+        let further = lane.further.values().find(|v| is_common(v) && is_open(v));
+        let (candidate, rare): (Option<u16>, Vec<u16>) = match further {
+            Some(_) => (further, lane.open.iter().chain(&lane.later).copied().chain(lane.further.values()).collect()),
+            None => ((0..=u16::MAX).find(|v| is_common(v) && is_open(v)), (0..=u16::MAX).collect()),
+        };
+        let is_below = |v: &u16| candidate.is_none_or(|candidate| *v < candidate);
+        let mut open: Vec<u16> =
+            rare.into_iter().take_while(is_below).filter(|v| !is_common(v) && is_open(v)).collect();
+        if !solver.marks.all_pairs {
+            let searched = solver.search_far(solver.kernel, n, run, &mut open);
+            self.note(&searched);
         }
-        self.decide(candidate, &open, past, work)
+        self.decide(candidate, &open)
     }
 }

@@ -1,5 +1,6 @@
-use super::WideSolver;
 use super::far::Run;
+use super::near::NearStep;
+use super::{FarBatch, WideSolver};
 use crate::kernel::Kernel;
 use crate::solver::block::BlockLimits;
 use crate::solver::{self, Engine, Method, Parallelism, SequenceStats, Solver, SparseSpace, Work};
@@ -103,13 +104,14 @@ fn values_left_open_by_a_partial_search_are_searched_again() {
     let max_value = *past.iter().max().unwrap();
     let rare_positions = space.rare_positions(0, past).collect();
     let stats = SequenceStats { rare_positions, max_value, ..SequenceStats::default() };
-    let mut wide = WideSolver::new(&rule, space, Kernel::best(), stats, past).unwrap();
-    let run = Run { batch: 6000, first: 6000 };
+    let wide = WideSolver::new(&rule, space, Kernel::best(), stats, past).unwrap();
+    let run = Run { known: 6000, first: 6000 };
     let mut lane = wide.far_lanes(Kernel::best(), run).remove(0);
     lane.open = (0..value).filter(|&t| space.is_rare(t, 6000)).collect();
     lane.searched.is_complete = false;
     assert!(!lane.open.is_empty());
-    assert_eq!(wide.near_value(&lane, run, past, &mut Work::default()).unwrap(), value);
+    let batch = FarBatch { end: 6001, runs: vec![(run, vec![lane])] };
+    assert_eq!(NearStep::new(&wide, &batch, past, &mut Work::default()).run(&batch).values, [value]);
 }
 
 /// Memory holds the last values of .106 alone until searches often compare all pairs. The byte streams give the expected
