@@ -303,11 +303,15 @@ def test_names_of_games_keep_clear_of_other_points():
         assert name == "0.16" or not box.padded(periods.CLEAR).contains(*dot), name
 
 
-def test_survey_and_rate_are_drawn(tmp_path, capsys):
+def test_survey_rate_and_lengths_are_drawn(tmp_path, capsys):
     path = write_run(tmp_path / "run", random_values(4, 500, 9), seconds=0, count=0, kept=[[0, 0]])
     values = random_values(4, 500, 9)
     append(path, "journal.jsonl", next_line(path, values, seconds=50))
-    for kind, what in (("rate", path), ("periods", SURVEY)):
+    table = tmp_path / "bursts.csv"
+    bursts = [(0, 4096), (10**7, 12 * 10**6), (2 * 10**7, 3 * 10**7), (5 * 10**7, 52 * 10**6)]
+    rows = [f"{a},{b},{b - a},9,1,0,{int(b < 5 * 10**7)}\n" for a, b in bursts]
+    table.write_text("begin,end,length,large,loud,rares,complete\n" + "".join(rows))
+    for kind, what in (("rate", path), ("periods", SURVEY), ("lengths", table)):
         for suffix in ("png", "svg"):
             assert plot(capsys, kind, what, "-o", tmp_path / f"{kind}.{suffix}")[0] == 0
             check(tmp_path / f"{kind}.{suffix}")
@@ -383,6 +387,8 @@ def test_files_in_run_directories_are_refused_through_links(tmp_path, capsys, ru
         (["rate", "RUN"], "less than 10 seconds"),
         (["periods", "RUN/journal.jsonl"], "survey.csv"),
         (["periods", "none.csv"], "none.csv"),
+        (["lengths", SURVEY], "output of bursts.py"),
+        (["lengths", "none.csv"], "none.csv"),
     ],
 )
 def test_errors_say_what_to_do(tmp_path, capsys, run, argv, words):

@@ -27,10 +27,11 @@ KINDS = {
     "first": "the first position of each value, and the values that do not occur",
     "match": "the share of n with G(n + p) = G(n), for each p and along n",
     "bursts": "where the density changes; prints a table of the edges",
+    "lengths": "the lengths of bursts and of what is between (SOURCE is the output of bursts.py)",
     "periods": "periods and preperiods of a survey (SOURCE is its survey.csv)",
     "rate": "values per second of computing time along a run (SOURCE is a run directory)",
 }
-OF_VALUES = [kind for kind in KINDS if kind not in ("periods", "rate")]
+OF_VALUES = [kind for kind in KINDS if kind not in ("lengths", "periods", "rate")]
 
 _EPILOG = """\
 SOURCE is a run directory or a game, as for the program: a game is computed by the program first
@@ -111,7 +112,7 @@ def _parser(prog: str) -> _Parser:
 
 
 def _add_options(sub: argparse.ArgumentParser, kind: str) -> None:
-    sub.add_argument("source", metavar="SOURCE", help="run directory, game, or survey.csv")
+    sub.add_argument("source", metavar="SOURCE", help="run directory, game, or CSV file")
     sub.add_argument("-o", dest="output", metavar="FILE", required=True, help="file to write")
     size = _argument(_size)
     sub.add_argument(

@@ -1,0 +1,103 @@
+"""The lengths of the bursts that `scripts/bursts.py` found, and of what is between them."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .. import style
+from ..arguments import Options
+from ..errors import PlotError
+
+COLUMNS = ("begin", "end", "complete")
+LONG = 1 << 20  # least length of a long burst
+LEAST = 3  # least number of long bursts
+
+Lengths = npt.NDArray[np.int64]
+
+
+def draw(options: Options) -> Figure:
+    """Draws the length of each burst, and below it how many long ones exceed each length."""
+    begin, end, complete = read(options.source)
+    length = end - begin
+    long = length >= LONG
+    if long.sum() < LEAST:
+        raise PlotError(f"{options.source!r}: fewer than {LEAST} bursts have {LONG} n or more")
+    figure = style.new_figure(options)
+    over, under = style.Frame(options).stacked(figure, lower=0.44, gap=110)
+    for chosen, colour in ((~long, style.BLUE), (long, style.VERMILION)):
+        over.plot(
+            begin[chosen],
+            length[chosen],
+            "o",
+            color=colour,
+            markersize=2.4,
+            markeredgewidth=0,
+            alpha=0.6,
+            rasterized=True,
+        )
+    over.set_yscale("log")
+    style.log_axis(over.yaxis, 6)
+    over.set_xlim(0, end[-1])
+    style.linear_axis(over.xaxis)
+    over.set_xlabel("n where the burst begins", labelpad=1)
+    over.set_ylabel("length")
+    number = style.number_text(int(long.sum()))
+    style.set_title(
+        over, options, f"{style.number_text(len(begin))} bursts, {number} of them of 2^20 n or more"
+    )
+    _survival(under, between(begin[long], end[long]), style.BLUE, "quiet between long bursts")
+    _survival(under, length[long & complete], style.VERMILION, "long bursts")
+    under.set_yscale("log")
+    style.log_axis(under.yaxis, 4)
+    under.set_xlim(0, None)
+    style.linear_axis(under.xaxis)
+    under.set_xlabel("x")
+    under.set_ylabel("number longer\nthan x")
+    under.legend(loc="upper right")
+    return figure
+
+
+def between(begin: Lengths, end: Lengths) -> Lengths:
+    """Returns the lengths of the stretches between successive bursts."""
+    return begin[1:] - end[:-1]
+
+
+def _survival(axes: Axes, lengths: Lengths, colour: str, label: str) -> None:
+    """Draws the number of lengths above each x, and that of an exponential distribution.
+
+    The exponential distribution begins at the least length and has the same mean.
+    """
+    x = np.sort(lengths)
+    mean = float(x.mean() - x[0])
+    text = style.short_text(float(f"{x.mean():.3g}"))
+    axes.step(x, np.arange(len(x), 0, -1), where="pre", color=colour, linewidth=1.5, label=label)
+    fit = np.array([x[0], x[0] + mean * np.log(len(x) / 0.5)])
+    axes.plot(
+        fit,
+        len(x) * np.exp(-(fit - x[0]) / mean),
+        color=colour,
+        linewidth=0.8,
+        linestyle="--",
+        label=f"exponential, mean {text}",
+    )
+
+
+def read(path: str) -> tuple[Lengths, Lengths, npt.NDArray[np.bool_]]:
+    """Returns the columns begin, end and complete. Raises PlotError unless the file has them."""
+    try:
+        with open(path, encoding="ascii", newline="") as file:
+            rows = csv.DictReader(file)
+            if not set(COLUMNS) <= set(rows.fieldnames or ()):
+                raise PlotError(f"{path!r}: no table of bursts; give the output of bursts.py")
+            table = np.array([[int(row[name]) for name in COLUMNS] for row in rows], np.int64)
+    except OSError as e:
+        raise PlotError(f"{path!r}: {e.strerror}; give the output of bursts.py") from e
+    except (ValueError, TypeError, OverflowError) as e:
+        raise PlotError(f"{path!r}: not the output of bursts.py: {e}") from e
+    begin, end, complete = table.reshape(-1, 3).T
+    return begin, end, complete.astype(bool)

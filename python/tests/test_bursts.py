@@ -1,0 +1,91 @@
+"""Tests of the bursts. The expected ones follow the definition, block by block."""
+
+import csv
+import io
+import os
+import subprocess
+import sys
+
+import grundy
+import grundy.bursts
+import numpy as np
+import pytest
+from fake_run import is_rare, write_run
+from grundy.bursts import find_bursts
+
+SCRIPTS = os.path.join(os.path.dirname(__file__), "..", "..", "scripts")
+
+
+def expected(values, ranges, least, block, loud, gap, mask):
+    bursts = []
+    for start, stop in ranges:
+        first, last = (start + block - 1) // block, stop // block
+        parts = {i: values[i * block : (i + 1) * block] for i in range(first, last)}
+        large = {i: sum(v >= least for v in part) for i, part in parts.items()}
+        is_loud = {i for i in parts if large[i] * loud >= block}
+        begins = [i for i in is_loud if not is_loud & set(range(i - gap - 1, i))]
+        ends = [i + 1 for i in is_loud if not is_loud & set(range(i + 1, i + gap + 2))]
+        for a, b in zip(sorted(begins), sorted(ends)):
+            positions = range(a * block, b * block)
+            rares = sum(is_rare(n, values[n]) for n in positions) if mask else 0
+            complete = (first == 0 or a - gap > first) and b + gap < last
+            counts = sum(large[i] for i in range(a, b)), len(is_loud & set(range(a, b)))
+            bursts.append((a * block, b * block, *counts, rares, complete))
+    return bursts
+
+
+@pytest.mark.parametrize("read", [1, 3, 100])
+@pytest.mark.parametrize("least", [9, 300])
+def test_bursts_follow_the_definition(tmp_path, monkeypatch, read, least):
+    block, loud, gap = 8, 4, 3
+    for name, number in (("BLOCK", block), ("LOUD", loud), ("GAP", gap), ("READ", read)):
+        monkeypatch.setattr(grundy.bursts, name, number)
+    random = np.random.default_rng(41)
+    found = 0
+    for i, share in enumerate([0, 0.02, 0.1, 0.3, 1]):
+        is_large = random.random(1003) < np.repeat(random.choice([0.01, share], 118), 9)[:1003]
+        values = random.integers(0, 9, 1003) + is_large * least
+        for mask, kept in (
+            (15, [[0, 1003]]),
+            (0, [[0, 240], [301, 1003]]),
+            (0, [[0, 900], [1001, 1003]]),
+        ):
+            run = grundy.open_run(
+                write_run(tmp_path / f"{i}-{kept[0][1]}", values, kept=kept, mask=mask)
+            )
+            bursts = list(find_bursts(run, least))
+            assert bursts == expected(values.tolist(), kept, least, block, loud, gap, mask)
+            found += len(bursts)
+    assert found > 40
+
+
+def test_script_prints_the_bursts(tmp_path):
+    values = np.zeros(400_000, np.int64)
+    values[204_800:213_100] = 200
+    run = write_run(tmp_path / "run", values, mask=0)
+    done = call(run)
+    assert done.returncode == 0 and done.stderr == ""
+    # 213,099 is in the block that ends at 217,088.
+    assert list(csv.DictReader(io.StringIO(done.stdout))) == [
+        {
+            "begin": "204800",
+            "end": "217088",
+            "length": "12288",
+            "large": "8300",
+            "loud": "3",
+            "rares": "0",
+            "complete": "0",
+        }
+    ]
+    assert call(run, "--large", "201").stdout.count("\n") == 1
+    assert call(tmp_path / "none").returncode == 1
+    assert call(run, "--large", "0").returncode == 2
+
+
+def call(*arguments):
+    """Starts scripts/bursts.py."""
+    return subprocess.run(
+        [sys.executable, os.path.join(SCRIPTS, "bursts.py"), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+    )

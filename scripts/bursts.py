@@ -1,0 +1,16 @@
+#!/usr/bin/env python3
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["numpy"]
+# ///
+"""Prints the bursts of a run as CSV (grundy.bursts)."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
+
+from grundy.commands.bursts import main  # noqa: E402
+
+if __name__ == "__main__":
+    sys.exit(main())
