@@ -23,7 +23,7 @@ pytest.importorskip("matplotlib")
 from fake_run import Writer, append, next_line, random_values, write_run  # noqa: E402
 from grundy.plot import arguments, counting, main, notation, segments, source, style  # noqa: E402
 from grundy.plot.counting import Space  # noqa: E402
-from grundy.plot.kinds import bursts, histogram, periods, rares, rate  # noqa: E402
+from grundy.plot.kinds import bursts, histogram, lengths, periods, rares, rate  # noqa: E402
 from grundy.plot.reader import open_run  # noqa: E402
 
 PROGRAM = os.environ.get("GRUNDY_BIN") or os.environ.get("GRUNDY")
@@ -291,6 +291,14 @@ def test_late_group_of_rare_positions_follows_the_last_long_gap():
     assert group(0, 1, 20, 900, 82_860, 47_461_861, 48_399_022) == [47_461_861, 48_399_022]
     assert group(0, 1, 20, 999, 9989, 99_889) == group(0, 1, 20) == group(5) == []
     assert group(1, 1000, 10_000, 200_000) == [200_000]
+
+
+def test_distance_of_lengths_from_the_exponential_distribution():
+    # One length at each quantile i / 1000, i from 0 on: the distance is 1 / 1000 but for the mean.
+    quantiles = (-1e9 * np.log1p(-np.arange(1000) / 1000)).astype(np.int64)
+    assert lengths.distance(quantiles) < 0.003
+    assert lengths.distance(np.array([5, 5, 5, 5, 13])) == pytest.approx(4 / 5)
+    assert lengths.distance(np.array([0, 2])) == pytest.approx(1 / 2)
 
 
 def test_names_of_games_keep_clear_of_other_points():

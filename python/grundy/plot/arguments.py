@@ -27,7 +27,7 @@ KINDS = {
     "first": "the first position of each value, and the values that do not occur",
     "match": "the share of n with G(n + p) = G(n), for each p and along n",
     "bursts": "where the density changes; prints a table of the edges",
-    "lengths": "the lengths of bursts and of what is between (SOURCE is the output of bursts.py)",
+    "lengths": "lengths of bursts; prints their distribution (SOURCE is the output of bursts.py)",
     "periods": "periods and preperiods of a survey (SOURCE is its survey.csv)",
     "rate": "values per second of computing time along a run (SOURCE is a run directory)",
 }

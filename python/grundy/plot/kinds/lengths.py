@@ -1,4 +1,10 @@
-"""The lengths of the bursts that `scripts/bursts.py` found, and of what is between them."""
+"""The lengths of the bursts that `scripts/bursts.py` found, and of what is between the long ones.
+
+Both are compared with an exponential distribution that begins at the least length and has the same
+mean: the lengths of a process without memory. The distance is the greatest difference between the
+two distribution functions. For N lengths from such a process, one distance in twenty exceeds
+1.06 / sqrt(N) (H. W. Lilliefors, J. Amer. Statist. Assoc. 64, 1969, 387-389).
+"""
 
 from __future__ import annotations
 
@@ -21,12 +27,17 @@ Lengths = npt.NDArray[np.int64]
 
 
 def draw(options: Options) -> Figure:
-    """Draws the length of each burst, and below it how many long ones exceed each length."""
+    """Prints the distributions; draws the lengths, and how many long ones exceed each length."""
     begin, end, complete = read(options.source)
     length = end - begin
     long = length >= LONG
     if long.sum() < LEAST:
         raise PlotError(f"{options.source!r}: fewer than {LEAST} bursts have {LONG} n or more")
+    groups = {
+        "long bursts": (style.VERMILION, length[long & complete]),
+        "quiet between long bursts": (style.BLUE, between(begin[long], end[long])),
+    }
+    print(table({name: lengths for name, (_, lengths) in groups.items()}))
     figure = style.new_figure(options)
     over, under = style.Frame(options).stacked(figure, lower=0.44, gap=110)
     for chosen, colour in ((~long, style.BLUE), (long, style.VERMILION)):
@@ -50,8 +61,8 @@ def draw(options: Options) -> Figure:
     style.set_title(
         over, options, f"{style.number_text(len(begin))} bursts, {number} of them of 2^20 n or more"
     )
-    _survival(under, between(begin[long], end[long]), style.BLUE, "quiet between long bursts")
-    _survival(under, length[long & complete], style.VERMILION, "long bursts")
+    for name, (colour, lengths) in groups.items():
+        _survival(under, lengths, colour, name)
     under.set_yscale("log")
     style.log_axis(under.yaxis, 4)
     under.set_xlim(0, None)
@@ -67,11 +78,27 @@ def between(begin: Lengths, end: Lengths) -> Lengths:
     return begin[1:] - end[:-1]
 
 
-def _survival(axes: Axes, lengths: Lengths, colour: str, label: str) -> None:
-    """Draws the number of lengths above each x, and that of an exponential distribution.
+def distance(lengths: Lengths) -> float:
+    """Returns the distance between the lengths and the exponential distribution."""
+    x = np.sort(lengths)
+    share = -np.expm1(-(x - x[0]) / max(float(x.mean()) - x[0], 1))
+    rank = np.arange(len(x) + 1) / len(x)
+    return float(max((rank[1:] - share).max(), (share - rank[:-1]).max()))
 
-    The exponential distribution begins at the least length and has the same mean.
-    """
+
+def table(groups: dict[str, Lengths]) -> str:
+    """Returns a line for each group: number, mean, median and greatest length, and distance."""
+    lines = [f"{'':25}  {'number':>6}  {'mean':>10}  {'median':>10}  {'longest':>10}  distance"]
+    for name, x in groups.items():
+        lines.append(
+            f"{name:25}  {len(x):>6}  {x.mean():>10.0f}  {np.median(x):>10.0f}  {x.max():>10}"
+            f"  {distance(x):.3f} (1.06 / sqrt(N) is {1.06 / len(x) ** 0.5:.3f})"
+        )
+    return "\n".join(lines)
+
+
+def _survival(axes: Axes, lengths: Lengths, colour: str, label: str) -> None:
+    """Draws the number of lengths above each x, and that of the exponential distribution."""
     x = np.sort(lengths)
     mean = float(x.mean() - x[0])
     text = style.short_text(float(f"{x.mean():.3g}"))
