@@ -15,7 +15,7 @@ use support::Random;
 use support::solving::{BOOTSTRAP, Setting, assert_same_values};
 
 const BLOCKS: [usize; 5] = [1, 7, 64, 100, 4096];
-const THREADS: [usize; 3] = [1, 2, 5];
+const THREADS: [usize; 5] = [1, 2, 5, 8, 16];
 
 /// Values by the formula of the rule's normal form, with a set of the standard library.
 fn plainly(moves: &[Move], count: usize) -> Vec<u16> {

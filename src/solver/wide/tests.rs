@@ -15,7 +15,7 @@ fn agrees(random: &mut Random, rule: &Rule, expected: &[u16]) -> bool {
     let mut witnessed = 0;
     while found.len() < expected.len() {
         let kernel = random.pick(&Kernel::available());
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(random.pick(&[1, 2, 5])).build().unwrap();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(random.pick(&[1, 2, 5, 8, 16])).build().unwrap();
         let to = expected.len().min(found.len() + 1 + random.below(2000) as usize);
         witnessed += pool.install(|| {
             let mut solver = Solver::new(rule, Method::Sparse(kernel), None, found.as_slice()).unwrap().with_audit(1);
@@ -77,7 +77,7 @@ fn games_without_a_space_agree_with_the_definition() {
         let mut found = expected[..random.pick(&[1, 2, 30, 300, 1200, 4000])].to_vec();
         while found.len() < expected.len() {
             let kernel = random.pick(&Kernel::available());
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(random.pick(&[1, 2, 5])).build().unwrap();
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(random.pick(&[1, 2, 5, 8, 16])).build().unwrap();
             let to = expected.len().min(found.len() + 1 + random.below(4000) as usize);
             pool.install(|| {
                 let mut solver = Solver::new(&rule, Method::Sparse(kernel), None, found.as_slice()).unwrap();
