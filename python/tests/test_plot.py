@@ -301,6 +301,14 @@ def test_distance_of_lengths_from_the_exponential_distribution():
     assert lengths.distance(np.array([0, 2])) == pytest.approx(1 / 2)
 
 
+def test_correlations_of_bursts_with_the_stretches_around_them():
+    # Lengths 1, 2, 4, 3 with 20, 40, 30 between them: the same order as 2, 4, 3.
+    begin, end = np.array([0, 21, 63, 97]), np.array([1, 23, 67, 100])
+    before, after = lengths.correlations(begin, end)
+    assert before == pytest.approx(1)
+    assert after == pytest.approx(np.corrcoef([1, 2, 4], [20, 40, 30])[0, 1])
+
+
 def test_names_of_games_keep_clear_of_other_points():
     options = arguments.parse(["periods", SURVEY, "-o", "x.png"], "plot")
     axes = periods.draw(options).axes[0]
@@ -316,8 +324,14 @@ def test_survey_rate_and_lengths_are_drawn(tmp_path, capsys):
     values = random_values(4, 500, 9)
     append(path, "journal.jsonl", next_line(path, values, seconds=50))
     table = tmp_path / "bursts.csv"
-    bursts = [(0, 4096), (10**7, 12 * 10**6), (2 * 10**7, 3 * 10**7), (5 * 10**7, 52 * 10**6)]
-    rows = [f"{a},{b},{b - a},9,1,0,{int(b < 5 * 10**7)}\n" for a, b in bursts]
+    bursts = [
+        (0, 4096),
+        (10**7, 12 * 10**6),
+        (2 * 10**7, 3 * 10**7),
+        (5 * 10**7, 52 * 10**6),
+        (7 * 10**7, 8 * 10**7),
+    ]
+    rows = [f"{a},{b},{b - a},9,1,0,{int(b < 7 * 10**7)}\n" for a, b in bursts]
     table.write_text("begin,end,length,large,loud,rares,complete\n" + "".join(rows))
     for kind, what in (("rate", path), ("periods", SURVEY), ("lengths", table)):
         for suffix in ("png", "svg"):

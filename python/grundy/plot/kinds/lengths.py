@@ -3,7 +3,8 @@
 Both are compared with an exponential distribution that begins at the least length and has the same
 mean: the lengths of a process without memory. The distance is the greatest difference between the
 two distribution functions. For N lengths from such a process, one distance in twenty exceeds
-1.06 / sqrt(N) (H. W. Lilliefors, J. Amer. Statist. Assoc. 64, 1969, 387-389).
+1.06 / sqrt(N) (H. W. Lilliefors, J. Amer. Statist. Assoc. 64, 1969, 387-389). The means of the four
+quarters, in the order of n, show whether the lengths change along n.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..errors import PlotError
 
 COLUMNS = ("begin", "end", "complete")
 LONG = 1 << 20  # least length of a long burst
-LEAST = 3  # least number of long bursts
+LEAST = 4  # least number of long bursts
 
 Lengths = npt.NDArray[np.int64]
 
@@ -38,6 +39,8 @@ def draw(options: Options) -> Figure:
         "quiet between long bursts": (style.BLUE, between(begin[long], end[long])),
     }
     print(table({name: lengths for name, (_, lengths) in groups.items()}))
+    before, after = correlations(begin[long], end[long])
+    print(f"correlation of length and quiet: {before:.3f} before, {after:.3f} after a long burst")
     figure = style.new_figure(options)
     over, under = style.Frame(options).stacked(figure, lower=0.44, gap=110)
     for chosen, colour in ((~long, style.BLUE), (long, style.VERMILION)):
@@ -78,6 +81,12 @@ def between(begin: Lengths, end: Lengths) -> Lengths:
     return begin[1:] - end[:-1]
 
 
+def correlations(begin: Lengths, end: Lengths) -> tuple[float, float]:
+    """Returns those of the lengths of bursts with the stretches before them, and after them."""
+    length, quiet = end - begin, between(begin, end)
+    return np.corrcoef(length[1:], quiet)[0, 1], np.corrcoef(length[:-1], quiet)[0, 1]
+
+
 def distance(lengths: Lengths) -> float:
     """Returns the distance between the lengths and the exponential distribution."""
     x = np.sort(lengths)
@@ -87,12 +96,14 @@ def distance(lengths: Lengths) -> float:
 
 
 def table(groups: dict[str, Lengths]) -> str:
-    """Returns a line for each group: number, mean, median and greatest length, and distance."""
-    lines = [f"{'':25}  {'number':>6}  {'mean':>10}  {'median':>10}  {'longest':>10}  distance"]
+    """Returns a line for each group: number, lengths, and distance with the bound for it."""
+    heads = f"{'mean':>9}  {'median':>9}  {'longest':>9}  {'means of the quarters':^42}"
+    lines = [f"{'':25}  {'number':>6}  {heads}  distance"]
     for name, x in groups.items():
+        quarters = "  ".join(f"{part.mean():>9.0f}" for part in np.array_split(x, 4) if len(part))
         lines.append(
-            f"{name:25}  {len(x):>6}  {x.mean():>10.0f}  {np.median(x):>10.0f}  {x.max():>10}"
-            f"  {distance(x):.3f} (1.06 / sqrt(N) is {1.06 / len(x) ** 0.5:.3f})"
+            f"{name:25}  {len(x):>6}  {x.mean():>9.0f}  {np.median(x):>9.0f}  {x.max():>9}"
+            f"  {quarters:42}  {distance(x):.3f} (1.06 / sqrt(N) = {1.06 / len(x) ** 0.5:.3f})"
         )
     return "\n".join(lines)
 
