@@ -428,5 +428,6 @@ impl SplitLookups {
 }
 
 const _: () = assert!(WIDE_LANES.is_multiple_of(MARK_LANES));
-// The deep search reads values that the far step knows: those before the last two batches.
+// The deep search compares pairs whose smaller part is at least `HEAD_PARTS`, and the far step knows the other part of
+// each: a position is less than two batches and a run after the known values.
 const _: () = assert!((2 * LONGEST_BATCH + WIDE_LANES) as u64 <= HEAD_PARTS);

@@ -18,7 +18,7 @@
 //! Without a space ([`SparseSpace::NONE`]) no list holds rare positions, and all pairs are compared. While all values are
 //! below 256 the comparison of bytes (`exhaustive`) is faster.
 //!
-//! The choice of the marks (`learning`) and the length of a batch decide only the speed.
+//! The choice of the marks (`learning`) decides only the speed.
 //!
 //! A new rare position costs one comparison of all pairs, and nothing that was computed before is discarded: no far
 //! option depends on it. So this solver suits games with many rare positions. The byte streams
@@ -254,7 +254,7 @@ impl WideSolver {
 
     /// Enters a rare position, after all others, and its lookups.
     fn enter(&mut self, n: u64, value: u16) {
-        let frozen = fault::is("freeze-rares") && n == self.end(); // deliberate fault, see fault.rs
+        let frozen = fault::is("freeze-rares") && n >= self.end(); // deliberate fault, see fault.rs
         self.rare_positions.push(n, value);
         if n > 0 && !frozen {
             for SplitLookups { split, parts, sum } in &mut self.lookups {
@@ -339,8 +339,8 @@ impl WideSolver {
             } else {
                 (near(work), Ok(None))
             };
-            let audited = batch.runs.iter().filter(|(run, _)| self.is_audited(*run)).count();
-            work.audited += (WIDE_LANES * audited) as u64;
+            let audited = batch.runs.iter().filter(|(run, _)| self.is_audited(*run));
+            work.audited += audited.map(|(run, _)| (batch.end - run.first).min(WIDE_LANES as u64)).sum::<u64>();
             self.append(found, past, work, out)?;
             next = match ahead? {
                 Some(ahead) => ahead,
@@ -376,11 +376,12 @@ impl WideSolver {
                 }
             }
         }
-        self.head.push(first, &found.values);
-        self.values.extend(found.values.iter().copied());
+        work.found_rare += found.rare_positions.len() as u64;
         for (n, value) in found.rare_positions {
             self.enter(n, value);
         }
+        self.head.push(first, &found.values);
+        self.values.extend(found.values.iter().copied());
         self.deep = found.deep;
         self.marks.targets += found.targets;
         self.marks.deep += found.deep_searches;
@@ -398,6 +399,7 @@ impl WideSolver {
     fn far_batch(&self, first: u64, threads: Threads, until: u64) -> Result<FarBatch> {
         let known = self.end();
         let longest = (BATCH_PER_THREAD * threads.count()).min(LONGEST_BATCH) as u64;
+        // All smaller parts of the positions of a batch are before it, so the near step reads them from the head.
         let end = until.min(first + longest.min(known / 2).max(1));
         let runs: Vec<Run> = (first..end).step_by(WIDE_LANES).map(|first| Run { known, first }).collect();
         let far = |&run: &Run| self.audited_run(run);

@@ -122,7 +122,6 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
             return candidate.ok_or(Error::ValueTooLarge { n });
         };
         self.found.rare_positions.push((n, rare));
-        self.work.found_rare += 1;
         // All pairs were compared with this value, as in a search.
         self.work.exhaustive_searches += u64::from(solver.marks.all_pairs);
         Ok(rare)
@@ -174,8 +173,8 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         (other > 0 && other.abs_diff(r) >= split.min_difference).then(|| part.value ^ self.known(other))
     }
 
-    /// The next value, a position of `run`, where near options have all candidates of `lane`: all options with a rare part
-    /// enter a set.
+    /// The next value, a position of `run`, where `lane` has no candidates or near options have all of them: all options
+    /// with a rare part enter a set.
     fn plain_value(&mut self, lane: &FarLane, run: Run, near: &[u16]) -> Result<u16> {
         let (n, solver) = (self.n(), self.solver);
         let mut seen = vec![false; 1 << 16];
@@ -183,8 +182,8 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         near.iter().copied().for_each(&mut enter);
         for lookups in &solver.lookups {
             let split = lookups.split;
-            let known = (n + 1).saturating_sub(split.remove + run.known).max(1);
-            solver.small_part_options(n, &split, known..run.far() as u64, &mut enter);
+            let nearest = (n + 1).saturating_sub(split.remove + run.known).max(1);
+            solver.small_part_options(n, &split, nearest..run.far() as u64, &mut enter);
             lookups.parts.iter().filter_map(|part| self.option(&split, part)).for_each(&mut enter);
             if solver.marks.all_pairs {
                 let far = run.far() as u64..=split.largest_small_part(n);

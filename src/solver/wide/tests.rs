@@ -93,7 +93,7 @@ fn games_without_a_space_agree_with_the_definition() {
     }
 }
 
-/// A rare position may bring all values into memory after the far step of its batch, which could not search all pairs.
+/// A rare position may bring all values into memory after the far step of the next batch, which could not search all pairs.
 #[test]
 fn values_left_open_by_a_partial_search_are_searched_again() {
     let rule: Rule = "grundy".parse().unwrap();
@@ -139,6 +139,41 @@ fn memory_holds_all_values_where_searches_compare_all_pairs() {
             wide.marks.deep += deep;
         }
         assert_eq!((values == expected, wide.values.start() == 0), (true, deep > 0), "{deep}");
+    }
+}
+
+/// G(7 250 049) = 256 is rare under the mask 254, long after all other rare positions below. So memory does not hold all
+/// values when it is found, nor does the far step of the next batch know it. The byte streams with another mask give the
+/// expected values.
+#[test]
+fn a_late_rare_position_brings_all_values_into_memory() {
+    const LATE: usize = 7_250_049;
+    let random = &mut Random::new("wide solver, late rare position");
+    let rule: Rule = "grundy".parse().unwrap();
+    let expected = solver::values(&rule, Method::default(), LATE + 2000).unwrap();
+    assert_eq!(expected[LATE], 256);
+    let space = SparseSpace::new(&rule, 0xfe, 0).unwrap();
+    for threads in [1, 2, 5] {
+        let mut values = expected[..LATE - random.below(1000) as usize].to_vec();
+        let max_value = *values.iter().max().unwrap();
+        let rare_positions = space.rare_positions(0, &values).collect();
+        let stats = SequenceStats { rare_positions, max_value, ..SequenceStats::default() };
+        let mut wide = WideSolver::new(&rule, space, Kernel::best(), stats, values.as_slice()).unwrap();
+        assert!(wide.values.start() > 0);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let work = &mut Work::default();
+        pool.install(|| {
+            while values.len() < expected.len() {
+                let end = expected.len() as u64;
+                let limits = BlockLimits { end, longest: 1 << 13, threads: Parallelism::of_pool().in_pool() };
+                let mut more = Vec::new();
+                wide.step(values.as_slice(), limits, work, &mut more).unwrap();
+                values.extend(more);
+                wide.check_memory(values.as_slice()).unwrap();
+            }
+        });
+        assert_eq!((0..values.len()).find(|&n| values[n] != expected[n]), None, "{threads} threads");
+        assert!(wide.values.start() == 0 && work.found_rare >= 1, "{threads} threads");
     }
 }
 
