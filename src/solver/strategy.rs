@@ -100,7 +100,7 @@ impl Solver {
         } else if self.space.coded() < 512 {
             format!("{rare}, and only values below {} have byte codes", self.space.coded())
         } else {
-            format!("{rare}, and new ones are frequent")
+            format!("{rare}, and exhaustive searches are frequent")
         }
     }
 
