@@ -13,11 +13,10 @@ use crate::kernel::{WIDE_LANES, WIDE_ROWS, WideRow};
 /// Number of circles after which a candidate that is hit is not replaced, so that a lane may stay without candidates.
 const CIRCLES: usize = 6;
 
-/// Number of proved candidates that each lane needs. If a near option has the first, the second is left.
-const WANTED: usize = 2;
-
 /// The candidates of all lanes.
 pub(super) struct Search<I> {
+    /// Number of proved candidates that each lane needs. If near options have the first, the others are left.
+    wanted: usize,
     /// Number of stages in a circle.
     circle: usize,
     /// The open values of each lane that were not placed yet, ascending.
@@ -31,11 +30,11 @@ pub(super) struct Search<I> {
 }
 
 impl<I: Iterator<Item = u16>> Search<I> {
-    /// The search in a circle of that many stages, where `open` are the open values of each lane, ascending. Each lane
-    /// has [`WIDE_ROWS`] candidates at a time.
-    pub(super) fn new(circle: usize, open: Vec<I>) -> Search<I> {
+    /// The search for `wanted` candidates in a circle of `circle` stages, where `open` are the open values of each lane,
+    /// ascending. Each lane has [`WIDE_ROWS`] candidates at a time.
+    pub(super) fn new(wanted: usize, circle: usize, open: Vec<I>) -> Search<I> {
         let (rows, placed) = ([[0; WIDE_LANES]; WIDE_ROWS], [[None; WIDE_ROWS]; WIDE_LANES]);
-        let mut search = Search { circle, further: open, rows, placed, met: 0 };
+        let mut search = Search { wanted, circle, further: open, rows, placed, met: 0 };
         for lane in 0..WIDE_LANES {
             (0..WIDE_ROWS).for_each(|row| search.place(lane, row));
         }
@@ -98,9 +97,9 @@ impl<I: Iterator<Item = u16>> Search<I> {
             (0..WIDE_ROWS).for_each(|row| self.rows[row][lane] = values[row]);
             let proved = self.placed[lane].iter().filter(|&&placed| self.is_proved(placed)).count();
             let unproved = self.placed[lane].iter().flatten().count() - proved;
-            if proved < WANTED && unproved > 0 {
+            if proved < self.wanted && unproved > 0 {
                 count = count.max(unproved);
-                let last = self.placed[lane][(WANTED - proved).min(unproved) - 1];
+                let last = self.placed[lane][(self.wanted - proved).min(unproved) - 1];
                 until = until.max(last.map_or(0, |placed| placed + self.circle));
             } else {
                 (0..unproved).for_each(|row| self.placed[lane][row] = None);

@@ -65,6 +65,9 @@ pub(super) struct Searched {
     pub(super) parts: Vec<u64>,
 }
 
+/// Least offset of the far lookups of a run from which each position needs three candidates instead of two.
+const MANY_NEAR: usize = 768;
+
 /// Number of lookups after which candidates that are options are replaced.
 const STAGE: usize = 256;
 
@@ -251,7 +254,9 @@ impl WideSolver {
     fn least_candidates(&self, kernel: Kernel, run: Run, open: &[OpenValues<'_>]) -> Vec<Vec<u16>> {
         let at = self.values.at(run.first);
         let stages: Vec<Stage<'_>> = self.lookups.iter().flat_map(|lookups| self.stages(lookups, run)).collect();
-        let search = Search::new(stages.len(), open.iter().map(OpenValues::common).collect());
+        // More near options have more candidates.
+        let wanted = if run.far() < MANY_NEAR { 2 } else { 3 };
+        let search = Search::new(wanted, stages.len(), open.iter().map(OpenValues::common).collect());
         search.run(|stage, rows| self.hits(kernel, at, &stages[stage], rows))
     }
 
