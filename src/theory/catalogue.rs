@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(of("0.054").fact, PeriodFact::Periodic { period: 10_015_179, preperiod: 193_235_616 });
         let PeriodFact::Periodic { period, .. } = of("0.056").fact else { panic!("0.056 has the sequence of 0.054") };
         assert_eq!(period, 10_015_179);
-        assert_eq!(of("grundy").fact, PeriodFact::Searched { values: 1 << 35 });
+        assert_eq!(of("grundy").fact, PeriodFact::Searched { values: 1 << 36 }); // data/results/grundy.md
         assert_eq!(of("0.004").fact, PeriodFact::Searched { values: 1 << 27 });
         assert_eq!(known(&rule("grundy:d=2")).period, None);
     }
