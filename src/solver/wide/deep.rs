@@ -5,7 +5,6 @@
 //! search first tries the parts of the last pairs found.
 
 use super::WideSolver;
-use super::near::NearStep;
 use crate::error::Result;
 use crate::fault;
 use crate::solver::witnesses::{HEAD_PARTS, Joined};
@@ -45,35 +44,8 @@ impl DeepParts {
 }
 
 /// Two deliberate faults, see fault.rs.
-fn is_skipped(target: u16) -> bool {
+pub(super) fn is_skipped(target: u16) -> bool {
     fault::is("use-unproved") || (fault::is("skip-large-targets") && target > 255)
-}
-
-impl<S: Sequence + ?Sized> NearStep<'_, S> {
-    /// The least of the values `open`, ascending and no near options, that no pair of parts of the next position gives;
-    /// `None` if pairs give all of them.
-    ///
-    /// # Errors
-    /// Any error of reading the values before.
-    pub(super) fn least_missing(&mut self, open: &[u16]) -> Result<Option<u16>> {
-        let (n, solver) = (self.n(), self.solver);
-        let mut targets: Vec<u16> = open.iter().copied().filter(|&target| !is_skipped(target)).collect();
-        for part in solver.recent_parts(n, &mut targets) {
-            self.work.depth = self.work.depth.max(part.min(n - part));
-            self.found.deep.note(part);
-        }
-        for target in targets {
-            self.work.exhaustive_searches += 1;
-            self.found.deep_searches += 1;
-            let pair = solver.find_pair(n, target, self.past).map_err(|error| error.for_heap(n))?;
-            let Some((part, other)) = pair else { return Ok(Some(target)) };
-            self.work.depth = self.work.depth.max(part);
-            // Nothing tells which of the two parts the next pairs will share.
-            self.found.deep.note(part);
-            self.found.deep.note(other);
-        }
-        Ok(None)
-    }
 }
 
 impl WideSolver {
@@ -121,7 +93,7 @@ impl WideSolver {
 
     /// The parts of a pair that gives the target, the smaller one first, or `None` if no pair does. Compares all pairs
     /// of parts before the batch.
-    fn find_pair<S: Sequence + ?Sized>(&self, n: u64, target: u16, past: &S) -> Result<Option<(u64, u64)>> {
+    pub(super) fn find_pair<S: Sequence + ?Sized>(&self, n: u64, target: u16, past: &S) -> Result<Option<(u64, u64)>> {
         let all = Joined { past, recent: &self.values, end: self.end() };
         let tasks: Vec<(Split, u64, u64)> = self
             .rule

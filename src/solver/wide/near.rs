@@ -1,6 +1,6 @@
 //! The near options of the positions of a batch, and their values.
 
-use super::deep::DeepParts;
+use super::deep::{DeepParts, is_skipped};
 use super::far::{FarLane, Run, Searched};
 use super::{FarBatch, SplitLookups, WideSolver};
 use crate::error::{Error, Result};
@@ -31,12 +31,12 @@ pub(super) struct NearBatch {
 /// The near step: one position of a batch after the other.
 pub(super) struct NearStep<'a, S: ?Sized> {
     /// Its values end before the batch.
-    pub(super) solver: &'a WideSolver,
-    pub(super) past: &'a S,
-    pub(super) work: &'a mut Work,
+    solver: &'a WideSolver,
+    past: &'a S,
+    work: &'a mut Work,
     /// The values from the first position on that the far step did not know.
     recent: Window<u16>,
-    pub(super) found: NearBatch,
+    found: NearBatch,
 }
 
 impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
@@ -76,7 +76,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
     }
 
     /// The position whose value is next.
-    pub(super) fn n(&self) -> u64 {
+    fn n(&self) -> u64 {
         self.recent.end()
     }
 
@@ -125,6 +125,31 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         // All pairs were compared with this value, as in a search.
         self.work.exhaustive_searches += u64::from(solver.marks.all_pairs);
         Ok(rare)
+    }
+
+    /// The least of the values `open`, ascending and no near options, that no pair of parts of the next position gives;
+    /// `None` if pairs give all of them.
+    ///
+    /// # Errors
+    /// Any error of reading the values before.
+    fn least_missing(&mut self, open: &[u16]) -> Result<Option<u16>> {
+        let (n, solver) = (self.n(), self.solver);
+        let mut targets: Vec<u16> = open.iter().copied().filter(|&target| !is_skipped(target)).collect();
+        for part in solver.recent_parts(n, &mut targets) {
+            self.work.depth = self.work.depth.max(part.min(n - part));
+            self.found.deep.note(part);
+        }
+        for target in targets {
+            self.work.exhaustive_searches += 1;
+            self.found.deep_searches += 1;
+            let pair = solver.find_pair(n, target, self.past).map_err(|error| error.for_heap(n))?;
+            let Some((part, other)) = pair else { return Ok(Some(target)) };
+            self.work.depth = self.work.depth.max(part);
+            // Nothing tells which of the two parts the next pairs will share.
+            self.found.deep.note(part);
+            self.found.deep.note(other);
+        }
+        Ok(None)
     }
 
     /// Counts what a search met, and remembers the parts of the pairs that it found.

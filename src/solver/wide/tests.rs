@@ -93,6 +93,14 @@ fn games_without_a_space_agree_with_the_definition() {
     }
 }
 
+/// A wide solver that continues the values.
+fn wide_solver(rule: &Rule, space: SparseSpace, values: &[u16]) -> WideSolver {
+    let max_value = *values.iter().max().unwrap();
+    let rare_positions = space.rare_positions(0, values).collect();
+    let stats = SequenceStats { rare_positions, max_value, ..SequenceStats::default() };
+    WideSolver::new(rule, space, Kernel::best(), stats, values).unwrap()
+}
+
 /// A rare position may bring all values into memory after the far step of the next batch, which could not search all pairs.
 #[test]
 fn values_left_open_by_a_partial_search_are_searched_again() {
@@ -101,10 +109,7 @@ fn values_left_open_by_a_partial_search_are_searched_again() {
     let (past, value) = (&expected[..6000], expected[6000]);
     let (mask, position) = rule.known().unwrap().space.unwrap();
     let space = SparseSpace::new(&rule, mask, position).unwrap();
-    let max_value = *past.iter().max().unwrap();
-    let rare_positions = space.rare_positions(0, past).collect();
-    let stats = SequenceStats { rare_positions, max_value, ..SequenceStats::default() };
-    let wide = WideSolver::new(&rule, space, Kernel::best(), stats, past).unwrap();
+    let wide = wide_solver(&rule, space, past);
     let run = Run { known: 6000, first: 6000 };
     let mut lane = wide.far_lanes(Kernel::best(), run).remove(0);
     lane.open = (0..value).filter(|&t| space.is_rare(t, 6000)).collect();
@@ -124,10 +129,7 @@ fn memory_holds_all_values_where_searches_compare_all_pairs() {
     let space = SparseSpace::new(&rule, mask, position).unwrap();
     for deep in [0, u64::from(u32::MAX)] {
         let mut values = expected[..180_000].to_vec();
-        let max_value = *values.iter().max().unwrap();
-        let rare_positions = space.rare_positions(0, &values).collect();
-        let stats = SequenceStats { rare_positions, max_value, ..SequenceStats::default() };
-        let mut wide = WideSolver::new(&rule, space, Kernel::best(), stats, values.as_slice()).unwrap();
+        let mut wide = wide_solver(&rule, space, &values);
         assert!(wide.values.start() > 0);
         let limits = BlockLimits { end: 0, longest: 1 << 12, threads: Parallelism::of_pool().in_pool() };
         while values.len() < expected.len() {
@@ -155,10 +157,7 @@ fn a_late_rare_position_brings_all_values_into_memory() {
     let space = SparseSpace::new(&rule, 0xfe, 0).unwrap();
     for threads in [1, 2, 5] {
         let mut values = expected[..LATE - random.below(1000) as usize].to_vec();
-        let max_value = *values.iter().max().unwrap();
-        let rare_positions = space.rare_positions(0, &values).collect();
-        let stats = SequenceStats { rare_positions, max_value, ..SequenceStats::default() };
-        let mut wide = WideSolver::new(&rule, space, Kernel::best(), stats, values.as_slice()).unwrap();
+        let mut wide = wide_solver(&rule, space, &values);
         assert!(wide.values.start() > 0);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let work = &mut Work::default();
