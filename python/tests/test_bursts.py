@@ -16,21 +16,20 @@ from grundy.bursts import find_bursts
 SCRIPTS = os.path.join(os.path.dirname(__file__), "..", "..", "scripts")
 
 
-def expected(values, ranges, least, block, loud, gap, mask):
+def expected(values, start, stop, least, block, loud, gap):
     bursts = []
-    for start, stop in ranges:
-        first, last = (start + block - 1) // block, stop // block
-        parts = {i: values[i * block : (i + 1) * block] for i in range(first, last)}
-        large = {i: sum(v >= least for v in part) for i, part in parts.items()}
-        is_loud = {i for i in parts if large[i] * loud >= block}
-        begins = [i for i in is_loud if not is_loud & set(range(i - gap - 1, i))]
-        ends = [i + 1 for i in is_loud if not is_loud & set(range(i + 1, i + gap + 2))]
-        for a, b in zip(sorted(begins), sorted(ends)):
-            positions = range(a * block, b * block)
-            rares = sum(is_rare(n, values[n]) for n in positions) if mask else 0
-            complete = (first == 0 or a - gap > first) and b + gap < last
-            counts = sum(large[i] for i in range(a, b)), len(is_loud & set(range(a, b)))
-            bursts.append((a * block, b * block, *counts, rares, complete))
+    first, last = (start + block - 1) // block, stop // block
+    parts = {i: values[i * block : (i + 1) * block] for i in range(first, last)}
+    large = {i: sum(v >= least for v in part) for i, part in parts.items()}
+    is_loud = {i for i in parts if large[i] * loud >= block}
+    begins = [i for i in is_loud if not is_loud & set(range(i - gap - 1, i))]
+    ends = [i + 1 for i in is_loud if not is_loud & set(range(i + 1, i + gap + 2))]
+    for a, b in zip(sorted(begins), sorted(ends)):
+        positions = range(a * block, b * block)
+        rares = sum(is_rare(n, values[n]) for n in positions)
+        complete = (first == 0 or a - gap > first) and b + gap < last
+        counts = sum(large[i] for i in range(a, b)), len(is_loud & set(range(a, b)))
+        bursts.append((a * block, b * block, *counts, rares, complete))
     return bursts
 
 
@@ -45,17 +44,12 @@ def test_bursts_follow_the_definition(tmp_path, monkeypatch, read, least):
     for i, share in enumerate([0, 0.02, 0.1, 0.3, 1]):
         is_large = random.random(1003) < np.repeat(random.choice([0.01, share], 118), 9)[:1003]
         values = random.integers(0, 9, 1003) + is_large * least
-        for mask, kept in (
-            (15, [[0, 1003]]),
-            (0, [[0, 240], [301, 1003]]),
-            (0, [[0, 900], [1001, 1003]]),
-        ):
-            run = grundy.open_run(
-                write_run(tmp_path / f"{i}-{kept[0][1]}", values, kept=kept, mask=mask)
-            )
-            bursts = list(find_bursts(run, least))
-            assert bursts == expected(values.tolist(), kept, least, block, loud, gap, mask)
+        run = grundy.open_run(write_run(tmp_path / str(i), values))
+        for start, stop in [(0, 1003), (301, 1003), (17, 640), (1001, 1003), (5, 5)]:
+            bursts = list(find_bursts(run, least, start, stop))
+            assert bursts == expected(values.tolist(), start, stop, least, block, loud, gap)
             found += len(bursts)
+        assert list(find_bursts(run, least)) == list(find_bursts(run, least, 0, 1003))
     assert found > 40
 
 
@@ -77,6 +71,11 @@ def test_script_prints_the_bursts(tmp_path):
             "complete": "0",
         }
     ]
+    kept = [[0, 8192], [200_704, 400_000]]
+    freed = write_run(tmp_path / "freed", values, mask=0, kept=kept)
+    assert call(freed).stdout == done.stdout
+    with pytest.raises(grundy.Discarded):
+        list(find_bursts(grundy.open_run(freed), 176))
     assert call(run, "--large", "201").stdout.count("\n") == 1
     assert call(tmp_path / "none").returncode == 1
     assert call(run, "--large", "0").returncode == 2

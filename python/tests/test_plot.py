@@ -330,8 +330,9 @@ def test_survey_rate_and_lengths_are_drawn(tmp_path, capsys):
         (2 * 10**7, 3 * 10**7),
         (5 * 10**7, 52 * 10**6),
         (7 * 10**7, 8 * 10**7),
+        (9 * 10**7, 95 * 10**6),
     ]
-    rows = [f"{a},{b},{b - a},9,1,0,{int(b < 7 * 10**7)}\n" for a, b in bursts]
+    rows = [f"{a},{b},{b - a},9,1,0,{int(b < 9 * 10**7)}\n" for a, b in bursts]
     table.write_text("begin,end,length,large,loud,rares,complete\n" + "".join(rows))
     for kind, what in (("rate", path), ("periods", SURVEY), ("lengths", table)):
         for suffix in ("png", "svg"):

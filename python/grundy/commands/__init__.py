@@ -1,4 +1,4 @@
-"""The commands of the scripts `scripts/find_period.py` and `scripts/results.py`."""
+"""The commands of the scripts `bursts.py`, `find_period.py` and `results.py` in `scripts`."""
 
 from __future__ import annotations
 

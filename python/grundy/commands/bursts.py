@@ -16,7 +16,10 @@ from . import has_numpy
 EPILOG = """\
 columns: begin and end (half open, multiples of 4096), length, large (number of large values),
 loud (number of blocks of 4096 with at least 1 % of large values), rares (number of rare positions),
-complete (0 if the run ends, or has discarded values, less than 49 blocks beside the burst)
+complete (0 if fewer than 49 blocks of 4096 were searched before or after the burst)
+
+If the run has discarded values, those after the last discarded one are searched.
+
 
 example: bursts.py runs/grundy --large 176 > bursts.csv
 """
@@ -48,7 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = csv.writer(sys.stdout, lineterminator="\n")
     rows.writerow(["begin", "end", "length", "large", "loud", "rares", "complete"])
     try:
-        for burst in find_bursts(open_run(options.directory), options.large):
+        run = open_run(options.directory)
+        for burst in find_bursts(run, options.large, *run.kept[-1]):
             begin, end, *counts, complete = burst
             rows.writerow([begin, end, end - begin, *counts, int(complete)])
     except RunError as error:

@@ -32,8 +32,11 @@ def draw(options: Options) -> Figure:
     begin, end, complete = read(options.source)
     length = end - begin
     long = length >= LONG
-    if long.sum() < LEAST:
-        raise PlotError(f"{options.source!r}: fewer than {LEAST} bursts have {LONG} n or more")
+    if (long & complete).sum() < LEAST:
+        raise PlotError(
+            f"{options.source!r}: fewer than {LEAST} complete bursts have {LONG} n or more; give"
+            " the bursts of a longer run"
+        )
     groups = {
         "long bursts": (style.VERMILION, length[long & complete]),
         "quiet between long bursts": (style.BLUE, between(begin[long], end[long])),
@@ -43,23 +46,7 @@ def draw(options: Options) -> Figure:
     print(f"correlation of length and quiet: {before:.3f} before, {after:.3f} after a long burst")
     figure = style.new_figure(options)
     over, under = style.Frame(options).stacked(figure, lower=0.44, gap=110)
-    for chosen, colour in ((~long, style.BLUE), (long, style.VERMILION)):
-        over.plot(
-            begin[chosen],
-            length[chosen],
-            "o",
-            color=colour,
-            markersize=2.4,
-            markeredgewidth=0,
-            alpha=0.6,
-            rasterized=True,
-        )
-    over.set_yscale("log")
-    style.log_axis(over.yaxis, 6)
-    over.set_xlim(0, end[-1])
-    style.linear_axis(over.xaxis)
-    over.set_xlabel("n where the burst begins", labelpad=1)
-    over.set_ylabel("length")
+    _draw_lengths(over, begin, length)
     number = style.number_text(int(long.sum()))
     style.set_title(
         over, options, f"{style.number_text(len(begin))} bursts, {number} of them of 2^20 n or more"
@@ -76,6 +63,28 @@ def draw(options: Options) -> Figure:
     return figure
 
 
+def _draw_lengths(axes: Axes, begin: Lengths, length: Lengths) -> None:
+    """Draws a point for each burst."""
+    long = length >= LONG
+    for chosen, colour in ((~long, style.BLUE), (long, style.VERMILION)):
+        axes.plot(
+            begin[chosen],
+            length[chosen],
+            "o",
+            color=colour,
+            markersize=2.4,
+            markeredgewidth=0,
+            alpha=0.6,
+            rasterized=True,
+        )
+    axes.set_yscale("log")
+    style.log_axis(axes.yaxis, 6)
+    axes.set_xlim(0, begin[-1] + length[-1])
+    style.linear_axis(axes.xaxis)
+    axes.set_xlabel("n where the burst begins", labelpad=1)
+    axes.set_ylabel("length")
+
+
 def between(begin: Lengths, end: Lengths) -> Lengths:
     """Returns the lengths of the stretches between successive bursts."""
     return begin[1:] - end[:-1]
@@ -84,7 +93,9 @@ def between(begin: Lengths, end: Lengths) -> Lengths:
 def correlations(begin: Lengths, end: Lengths) -> tuple[float, float]:
     """Returns those of the lengths of bursts with the stretches before them, and after them."""
     length, quiet = end - begin, between(begin, end)
-    return np.corrcoef(length[1:], quiet)[0, 1], np.corrcoef(length[:-1], quiet)[0, 1]
+    with np.errstate(invalid="ignore"):  # of equal lengths: NaN
+        before = np.corrcoef(length[1:], quiet)[0, 1]
+        return before, np.corrcoef(length[:-1], quiet)[0, 1]
 
 
 def distance(lengths: Lengths) -> float:
@@ -114,6 +125,8 @@ def _survival(axes: Axes, lengths: Lengths, colour: str, label: str) -> None:
     mean = float(x.mean() - x[0])
     text = style.short_text(float(f"{x.mean():.3g}"))
     axes.step(x, np.arange(len(x), 0, -1), where="pre", color=colour, linewidth=1.5, label=label)
+    if mean == 0:
+        return
     fit = np.array([x[0], x[0] + mean * np.log(len(x) / 0.5)])
     axes.plot(
         fit,
@@ -136,6 +149,6 @@ def read(path: str) -> tuple[Lengths, Lengths, npt.NDArray[np.bool_]]:
     except OSError as e:
         raise PlotError(f"{path!r}: {e.strerror}; give the output of bursts.py") from e
     except (ValueError, TypeError, OverflowError) as e:
-        raise PlotError(f"{path!r}: not the output of bursts.py: {e}") from e
+        raise PlotError(f"{path!r}: not the output of bursts.py ({e}); give such a file") from e
     begin, end, complete = table.reshape(-1, 3).T
     return begin, end, complete.astype(bool)
