@@ -77,7 +77,8 @@ def test_script_prints_the_bursts(tmp_path):
     with pytest.raises(grundy.Discarded):
         list(find_bursts(grundy.open_run(freed), 176))
     assert call(run, "--large", "201").stdout.count("\n") == 1
-    assert call(tmp_path / "none").returncode == 1
+    none = call(tmp_path / "none")
+    assert (none.returncode, none.stdout) == (1, "") and "no such directory" in none.stderr
     assert call(run, "--large", "0").returncode == 2
 
 

@@ -49,9 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from ..run import open_run
 
     rows = csv.writer(sys.stdout, lineterminator="\n")
-    rows.writerow(["begin", "end", "length", "large", "loud", "rares", "complete"])
     try:
         run = open_run(options.directory)
+        rows.writerow(["begin", "end", "length", "large", "loud", "rares", "complete"])
         for burst in find_bursts(run, options.large, *run.kept[-1]):
             begin, end, *counts, complete = burst
             rows.writerow([begin, end, end - begin, *counts, int(complete)])
