@@ -153,12 +153,14 @@ impl Kernel {
     pub(crate) fn find_values(self, a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
         let pairs = a.len().min(b.len());
         let (a, b) = (&a[a.len() - pairs..], &b[b.len() - pairs..]);
-        for (a, b) in a.rchunks(PAIRS_PER_STEP).zip(b.rchunks(PAIRS_PER_STEP)) {
+        for end in (1..=pairs).rev().step_by(PAIRS_PER_STEP) {
             if wanted.is_empty() {
                 return;
             }
-            match (<&[u16; PAIRS_PER_STEP]>::try_from(a), <&[u16; PAIRS_PER_STEP]>::try_from(b)) {
-                (Ok(a), Ok(b)) => dispatch!(
+            // The last step compares some pairs again where the others do not fill it.
+            let start = end.saturating_sub(PAIRS_PER_STEP);
+            match (a[start..].first_chunk(), b[start..].first_chunk()) {
+                (Some(a), Some(b)) => dispatch!(
                     self,
                     find_values(a, b, wanted),
                     avx2::find_values(a, b, wanted),

@@ -86,17 +86,15 @@ impl<I: Iterator<Item = u16>> Search<I> {
     fn advance_to(&mut self) -> (usize, usize) {
         let (mut count, mut until) = (0, self.met);
         for lane in 0..WIDE_LANES {
-            let mut order: [usize; WIDE_ROWS] = std::array::from_fn(|row| row);
-            let placed = self.placed[lane];
+            let mut held: [(u16, Option<usize>); WIDE_ROWS] =
+                std::array::from_fn(|row| (self.rows[row][lane], self.placed[lane][row]));
             // Unproved candidates first, then proved ones, each ascending, then none.
-            order.sort_unstable_by_key(|&row| {
-                (placed[row].is_none(), self.is_proved(placed[row]), self.rows[row][lane])
+            held.sort_unstable_by_key(|&(value, placed)| {
+                u32::from(placed.is_none()) << 17 | u32::from(self.is_proved(placed)) << 16 | u32::from(value)
             });
-            let values = order.map(|row| self.rows[row][lane]);
-            self.placed[lane] = order.map(|row| placed[row]);
-            (0..WIDE_ROWS).for_each(|row| self.rows[row][lane] = values[row]);
-            let proved = self.placed[lane].iter().filter(|&&placed| self.is_proved(placed)).count();
-            let unproved = self.placed[lane].iter().flatten().count() - proved;
+            (0..WIDE_ROWS).for_each(|row| (self.rows[row][lane], self.placed[lane][row]) = held[row]);
+            let proved = held.iter().filter(|&&(_, placed)| self.is_proved(placed)).count();
+            let unproved = held.iter().filter(|(_, placed)| placed.is_some()).count() - proved;
             if proved < self.wanted && unproved > 0 {
                 count = count.max(unproved);
                 let last = self.placed[lane][(self.wanted - proved).min(unproved) - 1];

@@ -153,14 +153,17 @@ impl OpenValues<'_> {
     }
 }
 
-/// The numbers of the bits that are set, ascending.
-fn values_of(words: impl Iterator<Item = u64>) -> impl Iterator<Item = u16> {
-    (0..=u16::MAX).step_by(64).zip(words).flat_map(|(first, mut bits)| {
-        std::iter::from_fn(move || {
-            let bit = (bits != 0).then(|| bits.trailing_zeros())?;
-            bits &= bits - 1;
-            Some(first | u16::from(bit.to_le_bytes()[0]))
-        })
+/// The numbers of the bits that are set, ascending. There are at most 1024 words.
+fn values_of(mut words: impl Iterator<Item = u64>) -> impl Iterator<Item = u16> {
+    let (mut bits, mut next) = (0, 0);
+    std::iter::from_fn(move || {
+        while bits == 0 {
+            bits = words.next()?;
+            next += 64;
+        }
+        let bit = bits.trailing_zeros();
+        bits &= bits - 1;
+        u16::try_from(next - 64 + bit).ok()
     })
 }
 
@@ -336,11 +339,12 @@ impl WideSolver {
     /// Removes the targets, ascending, that a far pair of n gives: a pair with a part below [`HEAD_PARTS`], both values
     /// of which memory holds, or any pair where memory holds all values ([`WideSolver::holds_all`]).
     pub(super) fn search_far(&self, kernel: Kernel, n: u64, run: Run, targets: &mut Vec<u16>) -> Searched {
-        /// Ends of the ranges of smaller parts, searched one after the other for all splits.
-        const ENDS: [u64; 4] = [1 << 9, 1 << 11, 1 << 13, HEAD_PARTS];
+        /// Lengths of the ranges of smaller parts, searched one after the other for all splits.
+        const LENGTHS: [u64; 4] = [1 << 8, 1 << 10, 1 << 12, HEAD_PARTS];
         let mut searched = Searched { targets: targets.len() as u64, ..Searched::default() };
         let mut from = run.far() as u64;
-        for to in ENDS {
+        for length in LENGTHS {
+            let to = from + length;
             for split in self.rule.splits() {
                 let to = to.min(self.far_reach(n, &split) + 1);
                 if targets.is_empty() || to <= from {
@@ -349,7 +353,7 @@ impl WideSolver {
                 let (small, large) = self.part_values(n, &split, from..to);
                 without_constant(&split, targets, |targets| kernel.find_values(small, large, targets));
             }
-            from = to.max(from);
+            from = to;
         }
         if self.holds_all() {
             searched.is_complete = true;
