@@ -1,10 +1,8 @@
 //! The far options of a run of [`WIDE_LANES`] positions: what they leave open.
 
 use super::candidates::Search;
-use super::{LONGEST_BATCH, SplitLookups, WideSolver};
-use crate::kernel::{
-    Kernel, MARK_LANES, PAGE_WORDS, Page, PairTile, TILE_PAIRS, WIDE_LANES, WIDE_ROWS, WidePart, WideParts, WideRow,
-};
+use super::{LONGEST_BATCH, PartList, SplitLookups, WideSolver};
+use crate::kernel::{Kernel, MARK_LANES, PAGE_WORDS, Page, PairTile, TILE_PAIRS, WIDE_LANES, WidePart, WideParts};
 use crate::solver::witnesses::HEAD_PARTS;
 use crate::theory::nimber::index;
 use crate::theory::rule::Split;
@@ -108,12 +106,6 @@ impl Run {
     }
 }
 
-/// Lookups of one split, by their indices.
-struct Stage<'a> {
-    lookups: &'a SplitLookups,
-    range: Range<usize>,
-}
-
 /// The values that no marked part gives at one position.
 struct OpenValues<'a> {
     /// Bit v % 64 of word v / 64: whether v is open.
@@ -205,7 +197,7 @@ impl WideSolver {
     pub(super) fn compares_all_pairs(&self) -> bool {
         /// Number of last values whose mean is taken.
         const LAST: usize = 1 << 12;
-        let lookups: u64 = self.lookups.iter().map(|lookups| lookups.parts.len() as u64).sum();
+        let lookups: u64 = self.lookups.iter().map(|lookups| lookups.all.parts.len() as u64).sum();
         let pairs = self.lookups.len() as u64 * self.end() / 2;
         // Pages up to the mean of the last values.
         let last = &self.values.items()[self.values.items().len().saturating_sub(LAST)..];
@@ -256,27 +248,14 @@ impl WideSolver {
     /// options.
     fn least_candidates(&self, kernel: Kernel, run: Run, open: &[OpenValues<'_>]) -> Vec<Vec<u16>> {
         let at = self.values.at(run.first);
-        let stages: Vec<Stage<'_>> = self.lookups.iter().flat_map(|lookups| self.stages(lookups, run)).collect();
+        let stages: Vec<&[WidePart]> = self.lookups.iter().flat_map(|lookups| lookups.stages(run)).collect();
         // More near options have more candidates.
         let wanted = if run.far() < MANY_NEAR { 2 } else { 3 };
         let search = Search::new(wanted, stages.len(), open.iter().map(OpenValues::common).collect());
-        search.run(|stage, rows| self.hits(kernel, at, &stages[stage], rows))
-    }
-
-    /// The far lookups of a run.
-    fn stages<'a>(&self, lookups: &'a SplitLookups, run: Run) -> Vec<Stage<'a>> {
-        let cut = |range: Range<usize>| {
-            let end = range.end;
-            range.step_by(STAGE).map(move |from| from..end.min(from + STAGE))
-        };
-        lookups.far(run).into_iter().flat_map(cut).map(|range| Stage { lookups, range }).collect()
-    }
-
-    /// The lanes whose candidates, one row of them per entry, are options of a stage. `at` is the index of lane 0 in
-    /// memory.
-    fn hits(&self, kernel: Kernel, at: usize, stage: &Stage<'_>, rows: &[WideRow]) -> [u64; WIDE_ROWS] {
-        let list = stage.lookups.parts[stage.range.clone()].iter().copied();
-        kernel.wide_hits(WideParts { window: self.values.items(), at, list }, rows)
+        search.run(|stage, rows| {
+            let list = stages[stage].iter().copied();
+            kernel.wide_hits(WideParts { window: self.values.items(), at, list }, rows)
+        })
     }
 
     /// Where memory holds all values: clears the bits of the options of all far pairs, and all bits of the pages after the
@@ -416,19 +395,27 @@ impl WideSolver {
 }
 
 impl SplitLookups {
+    /// The far lookups of a run that are not marked, at most [`STAGE`] at a time.
+    fn stages(&self, run: Run) -> impl Iterator<Item = &[WidePart]> {
+        let far = self.unmarked.far(&self.split, run);
+        far.into_iter().flat_map(|range| self.unmarked.parts[range].chunks(STAGE))
+    }
+}
+
+impl PartList {
     /// The indices of the far lookups of a run: two ranges, between which the parts are too near to each other for some
-    /// position of the run ([`SplitLookups::too_near`]).
-    fn far(&self, run: Run) -> [Range<usize>; 2] {
+    /// position of the run ([`PartList::too_near`]).
+    fn far(&self, split: &Split, run: Run) -> [Range<usize>; 2] {
         let far = self.parts.partition_point(|part| part.offset < run.far());
         let exist = self.parts.partition_point(|part| (part.offset as u64) < run.first);
-        let too_near = self.too_near(run.positions());
+        let too_near = self.too_near(split, run.positions());
         [far..too_near.start.clamp(far, exist.max(far)), too_near.end.clamp(far, exist.max(far))..exist.max(far)]
     }
 
     /// The indices of the lookups whose parts may differ by less than the split requires, at some of the positions.
-    pub(super) fn too_near(&self, positions: Range<u64>) -> Range<usize> {
+    pub(super) fn too_near(&self, split: &Split, positions: Range<u64>) -> Range<usize> {
         // With r = offset - s the parts n - s - r and r differ by less than d where |n + s - 2 offset| < d.
-        let Split { min_difference: d, remove, .. } = self.split;
+        let Split { min_difference: d, remove, .. } = *split;
         let twice = |part: &WidePart| 2 * part.offset as u64;
         let start = self.parts.partition_point(|part| twice(part) + d <= positions.start + remove);
         let end = self.parts.partition_point(|part| twice(part) < positions.end + remove + d);

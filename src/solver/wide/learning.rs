@@ -4,13 +4,13 @@
 //! hits most of the values below G(n), where each hit lowers the weight of a value to 3/8. A part at most a quarter worse
 //! than the best is good enough.
 
-use super::WideSolver;
+use super::{SplitLookups, WideSolver};
 use crate::kernel::{WIDE_LANES, WidePart};
 use crate::solver::checksums::Checked;
 use crate::solver::witnesses::HEAD_PARTS;
 use crate::theory::nimber::index;
 use crate::theory::rule::Split;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashSet};
 
 /// The least part that may be marked. The far step then knows the other part at the first [`WIDE_LANES`] positions of a
 /// batch; the later positions skip the parts that are too small for them.
@@ -126,7 +126,16 @@ impl WideSolver {
             (self.marks.targets, self.marks.deep) = (0, 0);
             self.marks.depth = marks.iter().map(|mark| mark.offset as u64).max().unwrap_or(0);
             marks.sort_unstable_by_key(|mark| mark.offset);
+            self.leave_out(&marks);
             self.marks.parts.replace(marks);
+        }
+    }
+
+    /// Leaves the marked parts out of the lookups with which the candidates are compared.
+    fn leave_out(&mut self, marks: &[WidePart]) {
+        let marked: HashSet<WidePart> = marks.iter().copied().collect();
+        for SplitLookups { all, unmarked, .. } in &mut self.lookups {
+            unmarked.replace(all.parts.iter().filter(|part| !marked.contains(part)).copied().collect());
         }
     }
 

@@ -125,12 +125,40 @@ fn read_from<S: Sequence + ?Sized>(from: u64, to: u64, past: &S) -> Result<Vec<u
     Ok(values)
 }
 
+/// Parts, ascending by offset.
+#[derive(Default)]
+struct PartList {
+    parts: Vec<WidePart>,
+    sum: EntrySum,
+    /// Whether parts that were replaced had another checksum than when they were entered.
+    damaged: bool,
+}
+
+impl PartList {
+    /// Appends a part, whose offset is at least that of the last one.
+    fn push(&mut self, part: WidePart) {
+        self.sum.add(part);
+        self.parts.push(part);
+    }
+
+    /// Replaces all parts, after comparing the old ones with their checksum.
+    fn replace(&mut self, parts: Vec<WidePart>) {
+        let damaged = !self.is_intact();
+        *self = PartList { sum: EntrySum::of(&parts), parts, damaged };
+    }
+
+    /// Whether these parts, and all that they replaced, agree with their checksums.
+    fn is_intact(&self) -> bool {
+        !self.damaged && EntrySum::of(&self.parts) == self.sum
+    }
+}
+
 /// The lookups of one split: for each rare position r its offset, and the value c ^ G(r).
 struct SplitLookups {
     split: Split,
-    /// Ascending by offset.
-    parts: Vec<WidePart>,
-    sum: EntrySum,
+    all: PartList,
+    /// Those that are not marked.
+    unmarked: PartList,
 }
 
 /// The next positions to compute, and what far options leave open at them.
@@ -173,13 +201,13 @@ impl WideSolver {
         past: &S,
     ) -> Result<WideSolver> {
         let head = Head::reading(space, past)?;
-        let lookups = rule.splits().map(|split| SplitLookups { split, parts: Vec::new(), sum: EntrySum::default() });
+        let lookups = |split| SplitLookups { split, all: PartList::default(), unmarked: PartList::default() };
         let mut solver = WideSolver {
             rule: rule.clone(),
             space,
             kernel,
             rare_positions: RarePositions::default(),
-            lookups: lookups.collect(),
+            lookups: rule.splits().map(lookups).collect(),
             values: Window::new(past.len(), Vec::new()),
             head,
             marks: Marks::new(),
@@ -249,7 +277,7 @@ impl WideSolver {
     /// Number of lookups of the next position.
     fn count_lookups(&self) -> u64 {
         let pairs = if self.has_space() { 0 } else { self.end() / 2 };
-        self.lookups.iter().map(|lookups| lookups.parts.len() as u64 + pairs).sum()
+        self.lookups.iter().map(|lookups| lookups.all.parts.len() as u64 + pairs).sum()
     }
 
     /// Enters a rare position, after all others, and its lookups.
@@ -257,10 +285,10 @@ impl WideSolver {
         let frozen = fault::is("freeze-rares") && n >= self.end(); // deliberate fault, see fault.rs
         self.rare_positions.push(n, value);
         if n > 0 && !frozen {
-            for SplitLookups { split, parts, sum } in &mut self.lookups {
+            for SplitLookups { split, all, unmarked } in &mut self.lookups {
                 let part = WidePart { offset: index(split.remove + n), value: split.constant ^ value };
-                sum.add(part);
-                parts.push(part);
+                all.push(part);
+                unmarked.push(part);
             }
         }
     }
@@ -292,7 +320,7 @@ impl WideSolver {
         if !self.rare_positions.is_intact() {
             return flipped("the list of rare positions");
         }
-        if !self.lookups.iter().all(|lookups| EntrySum::of(&lookups.parts) == lookups.sum) {
+        if !self.lookups.iter().all(|lookups| lookups.all.is_intact() && lookups.unmarked.is_intact()) {
             return flipped("the list of lookups");
         }
         let marks = &self.marks;
@@ -444,7 +472,8 @@ impl WideSolver {
             parts.get_mut(place).map(|part| part.value ^= u16::from(bit)).is_some()
         };
         match what {
-            0 => flip_part(&mut self.lookups[0].parts),
+            0 => flip_part(&mut self.lookups[0].all.parts),
+            5 => flip_part(&mut self.lookups[0].unmarked.parts),
             1 => flip_part(self.marks.parts.value_mut()),
             2 => {
                 let values = self.values.items_mut();

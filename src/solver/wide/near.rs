@@ -71,7 +71,10 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
 
     /// The pairs of parts of a run that the far step left out, because they are too near to each other.
     fn too_near(&self, run: Run) -> Vec<(Split, &'a [WidePart])> {
-        let of = |lookups: &'a SplitLookups| (lookups.split, &lookups.parts[lookups.too_near(run.positions())]);
+        let of = |lookups: &'a SplitLookups| {
+            let SplitLookups { split, all, .. } = lookups;
+            (*split, &all.parts[all.too_near(split, run.positions())])
+        };
         if self.solver.marks.all_pairs { Vec::new() } else { self.solver.lookups.iter().map(of).collect() }
     }
 
@@ -209,7 +212,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
             let split = lookups.split;
             let nearest = (n + 1).saturating_sub(split.remove + run.known).max(1);
             solver.small_part_options(n, &split, nearest..run.far() as u64, &mut enter);
-            lookups.parts.iter().filter_map(|part| self.option(&split, part)).for_each(&mut enter);
+            lookups.all.parts.iter().filter_map(|part| self.option(&split, part)).for_each(&mut enter);
             if solver.marks.all_pairs {
                 let far = run.far() as u64..=split.largest_small_part(n);
                 far.for_each(|a| enter(solver.pair_option(n, &split, a)));
