@@ -6,6 +6,7 @@ use crate::kernel::{Kernel, MARK_LANES, PAGE_WORDS, Page, PairTile, TILE_PAIRS, 
 use crate::solver::witnesses::HEAD_PARTS;
 use crate::theory::nimber::index;
 use crate::theory::rule::Split;
+use rayon::prelude::*;
 use std::ops::Range;
 
 /// What the far options of one position leave open.
@@ -62,6 +63,9 @@ pub(super) struct Searched {
     /// Parts of the other pairs found.
     pub(super) parts: Vec<u64>,
 }
+
+/// Number of positions of a run that one thread marks and searches, while others may take the rest.
+const LANES_PER_TASK: usize = 16;
 
 /// Least offset of the far lookups of a run from which each position needs three candidates instead of two.
 const MANY_NEAR: usize = 768;
@@ -190,7 +194,8 @@ impl WideSolver {
             lane.searched = self.search_far(kernel, n, run, &mut lane.open);
             lane
         };
-        run.positions().zip(candidates.into_iter().zip(&open)).map(lane).collect()
+        let lanes: Vec<_> = run.positions().zip(candidates.into_iter().zip(&open)).collect();
+        lanes.into_par_iter().with_min_len(LANES_PER_TASK).map(lane).collect()
     }
 
     /// Whether comparing all far pairs costs less than the lookups, or there is no space.
@@ -225,13 +230,16 @@ impl WideSolver {
     fn unmarked_values(&self, kernel: Kernel, run: Run) -> Vec<u64> {
         let bound = self.classes.bound();
         let mut open = vec![0; WIDE_LANES * bound / 64];
-        let mut seen = vec![0u8; MARK_LANES * bound];
-        let at = self.values.at(run.first);
-        for (first_lane, open) in (0..).step_by(MARK_LANES).zip(open.chunks_mut(seen.len() / 64)) {
-            seen.fill(0);
-            kernel.mark_values(self.values.items(), at + first_lane, self.marks.from(run.far()), &mut seen);
-            kernel.unmarked(&seen, open);
-        }
+        let marked = self.marks.from(run.far());
+        open.par_chunks_mut(LANES_PER_TASK * bound / 64).enumerate().for_each(|(task, open)| {
+            let mut seen = vec![0u8; MARK_LANES * bound];
+            let first = LANES_PER_TASK * task;
+            for (first_lane, open) in (first..).step_by(MARK_LANES).zip(open.chunks_mut(seen.len() / 64)) {
+                seen.fill(0);
+                kernel.mark_values(self.values.items(), self.values.at(run.first) + first_lane, marked, &mut seen);
+                kernel.unmarked(&seen, open);
+            }
+        });
         for (n, open) in run.positions().zip(open.chunks_mut(bound / 64)) {
             for lookups in &self.lookups {
                 let split = lookups.split;

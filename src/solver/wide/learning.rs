@@ -2,7 +2,7 @@
 //!
 //! The order is greedy, as in [`lookup_order`](crate::solver::lookup_order): each next part is one that
 //! hits most of the values below G(n), where each hit lowers the weight of a value to 3/8. A part at most a quarter worse
-//! than the best is good enough.
+//! than the best is good enough: each round takes all parts that gain three quarters of what the round before asked for.
 
 use super::{SplitLookups, WideSolver};
 use crate::kernel::{WIDE_LANES, WidePart};
@@ -10,7 +10,8 @@ use crate::solver::checksums::Checked;
 use crate::solver::witnesses::HEAD_PARTS;
 use crate::theory::nimber::index;
 use crate::theory::rule::Split;
-use std::collections::{BinaryHeap, HashSet};
+use rayon::prelude::*;
+use std::collections::HashSet;
 
 /// The least part that may be marked. The far step then knows the other part at the first [`WIDE_LANES`] positions of a
 /// batch; the later positions skip the parts that are too small for them.
@@ -34,13 +35,13 @@ const MOST_PARTS: usize = 1 << 15;
 const MOST_SPREAD_PARTS: u64 = 1 << 14;
 
 /// Maximum number of positions in a sample.
-const SAMPLE: u64 = 256;
+const SAMPLE: u64 = 128;
 
 /// Number of last values over which a sample is spread.
 const SPAN: u64 = 1 << 16;
 
 /// Weight of a value that no chosen part hits yet.
-const FULL_WEIGHT: u32 = 1 << 12;
+const FULL_WEIGHT: u8 = u8::MAX;
 
 /// Maximum number of positions per new hit of a marked rare part. Learning ends with the first part that needs more
 /// positions to hit one more common value. A mark costs 0.3 ns per position, and a candidate that it saves 0.1 µs.
@@ -48,7 +49,7 @@ const COMMON_PER_MARK: u64 = 300;
 
 /// Where there are many lookups, the maximum is their number divided by this one instead, if that is larger: each
 /// candidate is held against all of them, at 0.02 ns each.
-const RARE_PARTS_PER_MARK: u64 = 17;
+const RARE_PARTS_PER_MARK: u64 = 60;
 
 /// Maximum number of positions per new hit of a marked common part, which gives rare values: the search for a pair takes
 /// 20 ns.
@@ -198,7 +199,6 @@ impl WideSolver {
         let step = (span / count).saturating_sub(1) | 1;
         let sample: Vec<u64> = (0..count).map(|i| end - 1 - i * step % span).collect();
         if self.marks.all_pairs {
-            let sample: Vec<u64> = sample.into_iter().step_by(2).collect();
             return self.best_parts(&self.spread_parts(), &sample, ANY_PER_MARK);
         }
         let (rare, common) = (self.rare_parts(), self.common_parts());
@@ -214,11 +214,11 @@ impl WideSolver {
         marks
     }
 
-    /// The best of the parts, best first. Ends with the part that hits a new value below the answer at one position of
-    /// the sample in `per_mark`.
+    /// The best of the parts, roughly best first: all that hit a new value below the answer at one position of the sample
+    /// in `per_mark`, or more often.
     fn best_parts(&self, parts: &[WidePart], sample: &[u64], per_mark: u64) -> Vec<WidePart> {
         let bound = self.classes.bound();
-        let mut weight = vec![0u32; bound * sample.len()];
+        let mut weight = vec![0u8; bound * sample.len()];
         for (row, &n) in weight.chunks_mut(bound).zip(sample) {
             row[..usize::from(self.values.get(n))].fill(FULL_WEIGHT);
         }
@@ -228,25 +228,27 @@ impl WideSolver {
             let option = move |at: &usize| usize::from(items[at - part.offset] ^ part.value);
             ats.iter().enumerate().map(move |(i, at)| i * bound + option(at))
         };
-        let gain = |weight: &[u32], part: WidePart| places(part).map(|place| u64::from(weight[place])).sum::<u64>();
-        let mut queue: BinaryHeap<(u64, usize)> =
-            parts.iter().enumerate().map(|(i, &part)| (gain(&weight, part), i)).collect();
+        let gain = |weight: &[u8], part: WidePart| places(part).map(|place| u64::from(weight[place])).sum::<u64>();
+        // Gains only fall, so each round computes those again that were enough for it.
+        let mut gains: Vec<(u64, WidePart)> = parts.par_iter().map(|&part| (gain(&weight, part), part)).collect();
+        let least = (u64::from(FULL_WEIGHT) * sample.len() as u64).div_ceil(per_mark);
+        let mut enough = gains.iter().map(|&(most, _)| most).max().unwrap_or(0);
         let mut best = Vec::new();
-        while let Some((most, i)) = queue.pop() {
-            let part = parts[i];
-            let now = gain(&weight, part);
-            let next = queue.peek().map_or(0, |next| next.0);
-            if now < most && now * 4 < next * 3 {
-                queue.push((now, i));
-                continue;
-            }
-            best.push(part);
-            for place in places(part) {
-                weight[place] = weight[place] * 3 / 8;
-            }
-            if now * per_mark < u64::from(FULL_WEIGHT) * sample.len() as u64 || best.len() >= MOST_MARKS {
-                break;
-            }
+        while enough >= least && best.len() < MOST_MARKS {
+            let stale = gains.par_iter_mut().filter(|(most, _)| *most >= enough);
+            stale.for_each(|(most, part)| *most = gain(&weight, *part));
+            gains.retain_mut(|(most, part)| {
+                if *most >= enough {
+                    *most = gain(&weight, *part);
+                }
+                let is_chosen = *most >= enough && best.len() < MOST_MARKS;
+                if is_chosen {
+                    places(*part).for_each(|place| weight[place] = weight[place] / 8 * 3);
+                    best.push(*part);
+                }
+                !is_chosen
+            });
+            enough = if enough > least { least.max(enough * 3 / 4) } else { 0 };
         }
         best
     }

@@ -60,7 +60,7 @@ use rayon::prelude::*;
 const LONGEST_BATCH: usize = 1024;
 
 /// Number of positions in a batch, per thread.
-const BATCH_PER_THREAD: usize = 192;
+const BATCH_PER_THREAD: usize = 256;
 
 /// Minimum number of last values that memory holds, unless they have been discarded: 32 MiB, and few in unit tests.
 const HELD: u64 = if cfg!(test) { 1 << 11 } else { 1 << 24 };
@@ -72,7 +72,7 @@ const MOST_HELD: u64 = 1 << 30;
 const DEEP_PAIRS: u64 = 1 << 14;
 
 /// Maximum number of positions between two returns to the caller.
-const STEP: u64 = 1 << 13;
+const STEP: u64 = 1 << 16;
 
 /// Maximum number of lookups between two returns to the caller: a fraction of a second.
 const STEP_LOOKUPS: u64 = 1 << 30;
