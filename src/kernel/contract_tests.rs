@@ -451,7 +451,7 @@ fn wide_searches_find_exactly_the_values_of_pairs() {
     for _ in 0..300 {
         let values = 1 << (9 + random.index(8));
         let mut row = || -> Vec<u16> {
-            let length = [0, 1, 2, 31, 32, 33, 255, 256, 257, 700][random.index(10)];
+            let length = [0, 1, 2, 31, 32, 33, 255, 256, 257, 512, 700, 1500][random.index(12)];
             (0..length).map(|_| random.index(values) as u16).collect()
         };
         let (a, b) = (row(), row());

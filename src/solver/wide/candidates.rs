@@ -13,6 +13,20 @@ use crate::kernel::{WIDE_LANES, WIDE_ROWS, WideRow};
 /// Number of circles after which a candidate that is hit is not replaced, so that a lane may stay without candidates.
 const CIRCLES: usize = 6;
 
+/// The bit of a key that tells whether the candidate is proved.
+const PROVED: u64 = 1 << 48;
+
+/// The key of no candidate.
+const NOT_PLACED: u64 = 1 << 49;
+
+/// Sorts four keys without branches.
+fn sort(keys: &mut [u64; WIDE_ROWS]) {
+    const { assert!(WIDE_ROWS == 4) };
+    for (i, j) in [(0, 1), (2, 3), (0, 2), (1, 3), (1, 2)] {
+        (keys[i], keys[j]) = (keys[i].min(keys[j]), keys[i].max(keys[j]));
+    }
+}
+
 /// The candidates of all lanes.
 pub(super) struct Search<I> {
     /// Number of proved candidates that each lane needs. If near options have the first, the others are left.
@@ -81,20 +95,27 @@ impl<I: Iterator<Item = u16>> Search<I> {
         placed.is_some_and(|placed| self.met - placed >= self.circle)
     }
 
+    /// What orders the candidates of a lane: unproved ones first, then proved ones, each ascending, then none. Bits 32 to
+    /// 47 are the value, the bits below the number of stages before it was placed.
+    fn key(&self, lane: usize, row: usize) -> u64 {
+        let Some(placed) = self.placed[lane][row] else { return NOT_PLACED };
+        let proved = if self.is_proved(Some(placed)) { PROVED } else { 0 };
+        proved | u64::from(self.rows[row][lane]) << 32 | placed as u64
+    }
+
     /// The number of rows with candidates of lanes that are not done, which become the first rows, and the number of
     /// stages after which all lanes will be done if no stage hits.
     fn advance_to(&mut self) -> (usize, usize) {
         let (mut count, mut until) = (0, self.met);
         for lane in 0..WIDE_LANES {
-            let mut held: [(u16, Option<usize>); WIDE_ROWS] =
-                std::array::from_fn(|row| (self.rows[row][lane], self.placed[lane][row]));
-            // Unproved candidates first, then proved ones, each ascending, then none.
-            held.sort_unstable_by_key(|&(value, placed)| {
-                u32::from(placed.is_none()) << 17 | u32::from(self.is_proved(placed)) << 16 | u32::from(value)
-            });
-            (0..WIDE_ROWS).for_each(|row| (self.rows[row][lane], self.placed[lane][row]) = held[row]);
-            let proved = held.iter().filter(|&&(_, placed)| self.is_proved(placed)).count();
-            let unproved = held.iter().filter(|(_, placed)| placed.is_some()).count() - proved;
+            let mut keys: [u64; WIDE_ROWS] = std::array::from_fn(|row| self.key(lane, row));
+            sort(&mut keys);
+            for (row, key) in keys.into_iter().enumerate() {
+                self.rows[row][lane] = (key >> 32 & 0xffff) as u16;
+                self.placed[lane][row] = (key < NOT_PLACED).then_some((key & 0xffff_ffff) as usize);
+            }
+            let unproved = keys.iter().filter(|&&key| key < PROVED).count();
+            let proved = keys.iter().filter(|&&key| key < NOT_PLACED).count() - unproved;
             if proved < self.wanted && unproved > 0 {
                 count = count.max(unproved);
                 let last = self.placed[lane][(self.wanted - proved).min(unproved) - 1];
@@ -109,7 +130,8 @@ impl<I: Iterator<Item = u16>> Search<I> {
     /// The proved candidates of a lane, ascending.
     fn proved(&self, lane: usize) -> Vec<u16> {
         let is_proved = |row: &usize| self.is_proved(self.placed[lane][*row]);
-        let mut values: Vec<u16> = (0..WIDE_ROWS).filter(is_proved).map(|row| self.rows[row][lane]).collect();
+        let mut values = Vec::with_capacity(WIDE_ROWS);
+        values.extend((0..WIDE_ROWS).filter(is_proved).map(|row| self.rows[row][lane]));
         values.sort_unstable();
         values
     }

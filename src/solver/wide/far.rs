@@ -127,7 +127,8 @@ impl OpenValues<'_> {
     /// The `candidates`, the rare values below the last of them, and values after it.
     fn around(&self, candidates: Vec<u16>) -> FarLane {
         let (least, last) = (candidates.first().copied().unwrap_or(0), candidates.last().copied());
-        let mut open: Vec<u16> = self.rare().take_while(|&t| Some(t) < last).collect();
+        let mut open = Vec::with_capacity(WIDE_LANES);
+        open.extend(self.rare().take_while(|&t| Some(t) < last));
         let later = open.split_off(open.partition_point(|&t| t < least));
         let further = FurtherValues::of(self.open, last);
         FarLane { candidates, open, later, further, searched: Searched::default() }

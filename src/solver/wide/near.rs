@@ -36,6 +36,8 @@ pub(super) struct NearStep<'a, S: ?Sized> {
     work: &'a mut Work,
     /// The values from the first position on that the far step did not know.
     recent: Window<u16>,
+    /// Memory for the near options of a position.
+    near: Vec<u16>,
     found: NearBatch,
 }
 
@@ -52,7 +54,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
             outcome: Ok(()),
         };
         let recent = Window::new(known, solver.values.slice(known, solver.end()).to_vec());
-        NearStep { solver, past, work, recent, found }
+        NearStep { solver, past, work, recent, near: Vec::new(), found }
     }
 
     /// Finds the values of the batch.
@@ -86,9 +88,18 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
     /// The next value, a position of `run`, where the far options leave `lane` open. `too_near` are the pairs that the far
     /// step left out.
     fn value(&mut self, lane: &FarLane, run: Run, too_near: &[(Split, &[WidePart])]) -> Result<u16> {
+        let mut near = std::mem::take(&mut self.near);
+        near.clear();
+        self.near_options(run, too_near, &mut near);
+        let value = self.value_beside(&near, lane, run);
+        self.near = near;
+        value
+    }
+
+    /// [`NearStep::value`] where the near options are given.
+    fn value_beside(&mut self, near: &[u16], lane: &FarLane, run: Run) -> Result<u16> {
         let solver = self.solver;
         self.note(&lane.searched);
-        let near = self.near_options(run, too_near);
         let candidate = lane.candidates.iter().copied().find(|value| !near.contains(value));
         // All common values below the last candidate that are no candidates are options. So if near options have all
         // candidates, the least rare value that no pair gives is the value of n. Only where memory holds all values, all
@@ -108,7 +119,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
             open.append(&mut later);
         }
         if candidate.is_none() && (open.is_empty() || !solver.holds_all()) {
-            return self.plain_value(lane, run, &near);
+            return self.plain_value(lane, run, near);
         }
         self.decide(candidate, &open)
     }
@@ -172,11 +183,10 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         if m >= self.recent.start() { self.recent.get(m) } else { self.solver.values.get(m) }
     }
 
-    /// The near options: those of moves that leave one heap or none, all pairs with a part that the far step did not
+    /// Appends the near options: those of moves that leave one heap or none, all pairs with a part that the far step did not
     /// know, and the pairs of parts so near to each other that it left them out.
-    fn near_options(&self, run: Run, too_near: &[(Split, &[WidePart])]) -> Vec<u16> {
+    fn near_options(&self, run: Run, too_near: &[(Split, &[WidePart])], near: &mut Vec<u16>) {
         let (n, solver) = (self.n(), self.solver);
-        let mut near = Vec::with_capacity((index(n - run.known) + WIDE_LANES) * solver.lookups.len());
         near.extend(solver.rule.single_options(n, |m| self.known(m)));
         for lookups in &solver.lookups {
             let split = lookups.split;
@@ -191,7 +201,6 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         for (split, parts) in too_near {
             near.extend(parts.iter().filter_map(|part| self.option(split, part)));
         }
-        near
     }
 
     /// The option of a lookup, if its two parts exist and are far enough apart.
