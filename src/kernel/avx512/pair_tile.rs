@@ -30,6 +30,9 @@ pub(in crate::kernel) fn clear_options(tile: &PairTile, lane: usize, page: u8, o
     let page = _mm512_set1_epi8((page << 3).cast_signed());
     for first_pair in (0..padded).step_by(TILE_STEP) {
         let tables = tables_of(open);
+        if is_zero(&tables) {
+            return;
+        }
         let mut hits = [0; STEPS];
         for (step, hits) in hits.iter_mut().enumerate() {
             let at = first_pair + step * LANES;
@@ -75,6 +78,14 @@ fn tables_of(open: &Page) -> [__m512i; 4] {
         *table = unsafe { _mm512_loadu_si512(words.as_ptr().cast()) };
     }
     tables
+}
+
+/// Whether no value of a page is open.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn is_zero(&[a, b, c, d]: &[__m512i; 4]) -> bool {
+    let all = _mm512_or_si512(_mm512_or_si512(a, b), _mm512_or_si512(c, d));
+    _mm512_test_epi64_mask(all, all) == 0
 }
 
 /// The lanes whose values, in two bytes each, are open. The low bytes are those of values of page 0.
