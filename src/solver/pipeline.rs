@@ -322,8 +322,13 @@ impl<'a> Pipeline<'a> {
                 return is_open();
             }
         }
-        self.sleepers.fetch_add(1, Ordering::Relaxed);
-        drop(self.offered.wait_timeout(idle, NAP).unwrap_or_else(PoisonError::into_inner));
+        let sleepers = self.sleepers.fetch_add(1, Ordering::Relaxed) + 1;
+        // Together, the threads that sleep wake as often as one.
+        drop(
+            self.offered
+                .wait_timeout(idle, NAP.saturating_mul(u32::try_from(sleepers).unwrap_or(u32::MAX)))
+                .unwrap_or_else(PoisonError::into_inner),
+        );
         self.sleepers.fetch_sub(1, Ordering::Relaxed);
         is_open()
     }
