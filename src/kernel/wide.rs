@@ -157,7 +157,7 @@ impl Kernel {
             if wanted.is_empty() {
                 return;
             }
-            // The last step compares some pairs again where the others do not fill it.
+            // The last step begins with pair 0, so it may compare some pairs again.
             let start = end.saturating_sub(PAIRS_PER_STEP);
             match (a[start..].first_chunk(), b[start..].first_chunk()) {
                 (Some(a), Some(b)) => dispatch!(

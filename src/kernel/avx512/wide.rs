@@ -56,7 +56,7 @@ pub(in crate::kernel) fn find_values(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_
     wanted.retain(|value| !is_among(&options, *value));
 }
 
-/// Whether one of the options is `value`: the least XOR of the two is 0, as in [`wide_hits`].
+/// Whether one of the options is `value`: the least XOR of an option and the value is 0, as in [`wide_hits`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn is_among(options: &[__m512i; PAIRS_PER_STEP / LANES], value: u16) -> bool {
