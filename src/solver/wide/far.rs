@@ -2,11 +2,14 @@
 
 use super::candidates::Search;
 use super::{LONGEST_BATCH, PartList, SplitLookups, WideSolver};
-use crate::kernel::{Kernel, MARK_LANES, PAGE_WORDS, Page, PairTile, TILE_PAIRS, WIDE_LANES, WidePart, WideParts};
+use crate::kernel::{
+    Kernel, MARK_LANES, PAGE_WORDS, Page, PairTile, TILE_PAIRS, WIDE_LANES, WIDE_ROWS, WidePart, WideParts, WideRow,
+};
 use crate::solver::witnesses::HEAD_PARTS;
 use crate::theory::nimber::index;
 use crate::theory::rule::Split;
 use rayon::prelude::*;
+use std::array::from_fn;
 use std::ops::Range;
 
 /// What the far options of one position leave open.
@@ -24,6 +27,15 @@ pub(super) struct FarLane {
     pub(super) further: FurtherValues,
     /// What the search for pairs met.
     pub(super) searched: Searched,
+}
+
+impl FarLane {
+    /// Removes values that are options of the position, but for the further values.
+    fn remove(&mut self, options: &[u16]) {
+        for values in [&mut self.candidates, &mut self.open, &mut self.later] {
+            values.retain(|value| !options.contains(value));
+        }
+    }
 }
 
 /// The open values after the last candidate of a position, in case near options have all candidates.
@@ -127,7 +139,9 @@ impl OpenValues<'_> {
     /// The `candidates`, the rare values below the last of them, and values after it.
     fn around(&self, candidates: Vec<u16>) -> FarLane {
         let (least, last) = (candidates.first().copied().unwrap_or(0), candidates.last().copied());
-        let mut open = Vec::with_capacity(WIDE_LANES);
+        /// Usual number of values, or more.
+        const USUAL: usize = 64;
+        let mut open = Vec::with_capacity(USUAL);
         open.extend(self.rare().take_while(|&t| Some(t) < last));
         let later = open.split_off(open.partition_point(|&t| t < least));
         let further = FurtherValues::of(self.open, last);
@@ -150,7 +164,7 @@ impl OpenValues<'_> {
     }
 }
 
-/// The numbers of the bits that are set, ascending. There are at most 1024 words.
+/// The numbers of the bits that are set, ascending. No bit from word 1024 on is set.
 fn values_of(mut words: impl Iterator<Item = u64>) -> impl Iterator<Item = u16> {
     let (mut bits, mut next) = (0, 0);
     std::iter::from_fn(move || {
@@ -197,6 +211,35 @@ impl WideSolver {
         };
         let lanes: Vec<_> = run.positions().zip(candidates.into_iter().zip(&open)).collect();
         lanes.into_par_iter().with_min_len(LANES_PER_TASK).map(lane).collect()
+    }
+
+    /// The first lane with a candidate that is an option of a far lookup, marked or not. Where lookups are compared with
+    /// the candidates, there is none, unless a mark was lost.
+    pub(super) fn lane_with_option(&self, kernel: Kernel, run: Run, lanes: &[FarLane]) -> Option<usize> {
+        if self.marks.all_pairs {
+            return None;
+        }
+        let candidate = |row: usize, lane: usize| lanes[lane].candidates.get(row).copied();
+        let rows: [WideRow; WIDE_ROWS] = from_fn(|row| from_fn(|lane| candidate(row, lane).unwrap_or(0)));
+        let (window, at) = (self.values.items(), self.values.at(run.first));
+        let hits = |lookups: &SplitLookups| kernel.wide_hits(WideParts { window, at, list: lookups.far(run) }, &rows);
+        let hits: Vec<[u64; WIDE_ROWS]> = self.lookups.iter().map(hits).collect();
+        let is_hit = |row: usize, lane: usize| hits.iter().any(|hits| hits[row] >> lane & 1 == 1);
+        (0..lanes.len()).find(|&lane| (0..WIDE_ROWS).any(|row| candidate(row, lane).is_some() && is_hit(row, lane)))
+    }
+
+    /// Removes from the lanes of a run the options of pairs with a part that the far step did not know, as far as it is
+    /// known now.
+    pub(super) fn remove_known(&self, run: Run, lanes: &mut [FarLane]) {
+        let mut options = Vec::with_capacity(2 * LONGEST_BATCH);
+        for (n, lane) in run.positions().zip(lanes) {
+            options.clear();
+            for split in self.rule.splits() {
+                let [nearest, end] = [self.end(), run.known].map(|known| (n + 1).saturating_sub(split.remove + known));
+                self.small_part_options(n, &split, nearest.max(1)..end, |option| options.push(option));
+            }
+            lane.remove(&options);
+        }
     }
 
     /// Whether comparing all far pairs costs less than the lookups, or there is no space.
@@ -404,6 +447,11 @@ impl WideSolver {
 }
 
 impl SplitLookups {
+    /// All far lookups of a run.
+    fn far(&self, run: Run) -> impl Iterator<Item = WidePart> + Clone {
+        self.all.far(&self.split, run).into_iter().flat_map(|range| self.all.parts[range].iter().copied())
+    }
+
     /// The far lookups of a run that are not marked, at most [`STAGE`] at a time.
     fn stages(&self, run: Run) -> impl Iterator<Item = &[WidePart]> {
         let far = self.unmarked.far(&self.split, run);
@@ -432,7 +480,7 @@ impl PartList {
     }
 }
 
-const _: () = assert!(WIDE_LANES.is_multiple_of(MARK_LANES));
+const _: () = assert!(WIDE_LANES.is_multiple_of(LANES_PER_TASK) && LANES_PER_TASK.is_multiple_of(MARK_LANES));
 // The deep search compares pairs whose smaller part is at least `HEAD_PARTS`, and the far step knows the other part of
 // each: a position is less than two batches and a run after the known values.
 const _: () = assert!((2 * LONGEST_BATCH + WIDE_LANES) as u64 <= HEAD_PARTS);

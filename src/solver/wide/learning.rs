@@ -1,17 +1,16 @@
 //! Which pairs to mark: those that hit most values below G(n), learnt on the last values.
 //!
 //! The order is greedy, as in [`lookup_order`](crate::solver::lookup_order): each next part is one that
-//! hits most of the values below G(n), where each hit lowers the weight of a value to 3/8. A part at most a quarter worse
+//! hits most of the values below G(n), where each hit lowers the weight of a value to about 3/8. A part at most a quarter worse
 //! than the best is good enough: each round takes all parts that gain three quarters of what the round before asked for.
 
-use super::{SplitLookups, WideSolver};
+use super::WideSolver;
 use crate::kernel::{WIDE_LANES, WidePart};
 use crate::solver::checksums::Checked;
 use crate::solver::witnesses::HEAD_PARTS;
 use crate::theory::nimber::index;
 use crate::theory::rule::Split;
 use rayon::prelude::*;
-use std::collections::HashSet;
 
 /// The least part that may be marked. The far step then knows the other part at the first [`WIDE_LANES`] positions of a
 /// batch; the later positions skip the parts that are too small for them.
@@ -43,16 +42,16 @@ const SPAN: u64 = 1 << 16;
 /// Weight of a value that no chosen part hits yet.
 const FULL_WEIGHT: u8 = u8::MAX;
 
-/// Maximum number of positions per new hit of a marked rare part. Learning ends with the first part that needs more
-/// positions to hit one more common value. A mark costs 0.3 ns per position, and a candidate that it saves 0.1 µs.
+/// Maximum number of positions per new hit of a marked rare part: a part that needs more positions to hit one more common
+/// value is not marked. A mark takes 0.27 ns per position.
 const COMMON_PER_MARK: u64 = 300;
 
-/// Where there are many lookups, the maximum is their number divided by this one instead, if that is larger: each
-/// candidate is held against all of them, at 0.02 ns each.
+/// Where there are many lookups, the maximum is their number divided by this one instead, if that is larger, because a
+/// candidate is compared with all lookups that are not marked. With 10 to 200, .146 takes the same time.
 const RARE_PARTS_PER_MARK: u64 = 60;
 
 /// Maximum number of positions per new hit of a marked common part, which gives rare values: the search for a pair takes
-/// 20 ns.
+/// about as long as so many marks.
 const RARE_PER_MARK: u64 = 60;
 
 /// Where all pairs are compared: maximum number of positions per new hit of a marked part. A pair that is compared with all
@@ -127,16 +126,10 @@ impl WideSolver {
             (self.marks.targets, self.marks.deep) = (0, 0);
             self.marks.depth = marks.iter().map(|mark| mark.offset as u64).max().unwrap_or(0);
             marks.sort_unstable_by_key(|mark| mark.offset);
-            self.leave_out(&marks);
             self.marks.parts.replace(marks);
-        }
-    }
-
-    /// Leaves the marked parts out of the lookups with which the candidates are compared.
-    fn leave_out(&mut self, marks: &[WidePart]) {
-        let marked: HashSet<WidePart> = marks.iter().copied().collect();
-        for SplitLookups { all, unmarked, .. } in &mut self.lookups {
-            unmarked.replace(all.parts.iter().filter(|part| !marked.contains(part)).copied().collect());
+            // A candidate is no option of a marked part, so it needs no comparison with one.
+            let marked = self.marks.parts.iter().copied().collect();
+            self.lookups.iter_mut().for_each(|lookups| lookups.unmarked.leave_out(&lookups.all, &marked));
         }
     }
 
@@ -214,8 +207,8 @@ impl WideSolver {
         marks
     }
 
-    /// The best of the parts, roughly best first: all that hit a new value below the answer at one position of the sample
-    /// in `per_mark`, or more often.
+    /// The best of the parts, roughly best first, at most [`MOST_MARKS`]: those that hit a new value below the answer at
+    /// one position of the sample in `per_mark`, or more often.
     fn best_parts(&self, parts: &[WidePart], sample: &[u64], per_mark: u64) -> Vec<WidePart> {
         let bound = self.classes.bound();
         let mut weight = vec![0u8; bound * sample.len()];
@@ -229,12 +222,13 @@ impl WideSolver {
             ats.iter().enumerate().map(move |(i, at)| i * bound + option(at))
         };
         let gain = |weight: &[u8], part: WidePart| places(part).map(|place| u64::from(weight[place])).sum::<u64>();
-        // Gains only fall, so each round computes those again that were enough for it.
+        // A gain that was computed earlier is an upper bound. So each round computes only those again that would be enough.
         let mut gains: Vec<(u64, WidePart)> = parts.par_iter().map(|&part| (gain(&weight, part), part)).collect();
         let least = (u64::from(FULL_WEIGHT) * sample.len() as u64).div_ceil(per_mark);
         let mut enough = gains.iter().map(|&(most, _)| most).max().unwrap_or(0);
         let mut best = Vec::new();
         while enough >= least && best.len() < MOST_MARKS {
+            // Most of them are not, which all threads find out together.
             let stale = gains.par_iter_mut().filter(|(most, _)| *most >= enough);
             stale.for_each(|(most, part)| *most = gain(&weight, *part));
             gains.retain_mut(|(most, part)| {
@@ -248,7 +242,10 @@ impl WideSolver {
                 }
                 !is_chosen
             });
-            enough = if enough > least { least.max(enough * 3 / 4) } else { 0 };
+            if enough == least {
+                break;
+            }
+            enough = least.max(enough * 3 / 4);
         }
         best
     }

@@ -1,16 +1,19 @@
 //! The wide solver: values of any size, a batch of positions at a time, with a sparse space or without one.
 //!
 //! With more than one thread, the far step of a batch runs beside the near step of the batch before. So it knows the
-//! values before that one only. Let n be a position of the batch. The options of n with a part that the far step does not
-//! know are *near*; so are pairs whose parts differ by less than the split requires at some position of the same run of
-//! 64. All others are *far*.
+//! values before that one only. Let n be a position of the batch. The options of n with a part in the batch are *near*;
+//! so are pairs whose parts differ by less than the split requires at some position of the same run of 64, and moves that
+//! leave one heap or none. Those with a part in the batch before, which the far step does not know, are *middle* options.
+//! All others are *far*.
 //!
 //! 1. **Far** (`far`), for all positions of the batch in parallel: enter the options of some thousand pairs of parts
 //!    in a set. Hold the least common values that stay open (the *candidates*) against the options of all other rare
 //!    parts (`candidates`). Search a far pair for each rare value below the least candidate that stays open, among all
 //!    pairs if memory holds all values. Where there are few pairs, compare all of them with all open values instead:
 //!    what stays open is then exactly what no far pair gives.
-//! 2. **Near** (`near`), one position after the other: drop the candidates and the rare values that near options have.
+//! 2. **Middle**, when the batch before has its values, for all positions in parallel: drop the candidates and the rare
+//!    values that middle options have.
+//! 3. **Near** (`near`), one position after the other: drop the candidates and the rare values that near options have.
 //!    The least candidate left is the least common value m* that is no option. If memory does not hold all values, each
 //!    rare value below m* that is still open is searched among all pairs (`deep`), least first. If no pair gives it, it
 //!    is G(n), and n joins the list of rare positions; otherwise G(n) = m*.
@@ -55,9 +58,16 @@ use far::{FarLane, Run};
 use learning::Marks;
 use near::{NearBatch, NearStep};
 use rayon::prelude::*;
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
-/// Maximum number of positions in a batch. Longer batches leave more options to the near step, and fewer candidates.
-const LONGEST_BATCH: usize = 1024;
+/// Maximum number of positions in a batch. Longer batches leave more options to the near step, which one thread does, and
+/// fewer candidates.
+const LONGEST_BATCH: usize = 512;
+
+/// Maximum number of threads with which one thread does the middle step of a batch: the others would wait for it no longer than it takes to
+/// wake them.
+const FEW_THREADS: usize = 2;
 
 /// Number of positions in a batch, per thread.
 const BATCH_PER_THREAD: usize = 256;
@@ -74,8 +84,8 @@ const DEEP_PAIRS: u64 = 1 << 14;
 /// Maximum number of positions between two returns to the caller.
 const STEP: u64 = 1 << 16;
 
-/// Maximum number of lookups between two returns to the caller: a fraction of a second.
-const STEP_LOOKUPS: u64 = 1 << 30;
+/// Time after which a step ends with its batch, so that the caller can commit or stop.
+const STEP_TIME: Duration = Duration::from_millis(250);
 
 /// Number of runs of [`WIDE_LANES`] positions per audited run.
 const AUDITED_ONE_IN: u64 = 50;
@@ -141,10 +151,17 @@ impl PartList {
         self.parts.push(part);
     }
 
-    /// Replaces all parts, after comparing the old ones with their checksum.
-    fn replace(&mut self, parts: Vec<WidePart>) {
-        let damaged = !self.is_intact();
-        *self = PartList { sum: EntrySum::of(&parts), parts, damaged };
+    /// Replaces these parts by those of `all` that are not `marked`, after comparing both with their checksums.
+    fn leave_out(&mut self, all: &PartList, marked: &HashSet<WidePart>) {
+        let damaged = !self.is_intact() || !all.is_intact();
+        *self = PartList { parts: Vec::new(), sum: all.sum, damaged };
+        for &part in &all.parts {
+            if marked.contains(&part) {
+                self.sum.remove(part);
+            } else {
+                self.parts.push(part);
+            }
+        }
     }
 
     /// Whether these parts, and all that they replaced, agree with their checksums.
@@ -157,7 +174,7 @@ impl PartList {
 struct SplitLookups {
     split: Split,
     all: PartList,
-    /// Those that are not marked.
+    /// Those that are not marked: each of the others has its mark in [`Marks::parts`].
     unmarked: PartList,
 }
 
@@ -355,12 +372,13 @@ impl WideSolver {
         self.values.evictable_agrees_with(horizon, past)?;
         self.values.forget_before(horizon);
         let from = self.end();
-        let longest = (STEP_LOOKUPS / (self.count_lookups() + 1)).clamp(1, STEP).min(limits.longest as u64);
-        let until = limits.end.min(from + longest);
+        let until = limits.end.min(from + STEP.min(limits.longest as u64));
+        let begun = Instant::now();
         self.learn_when_due();
         let mut next = self.far_batch(from, limits.threads, until)?;
         while self.end() < until {
-            let batch = next;
+            let mut batch = next;
+            self.middle_step(&mut batch, limits.threads);
             let near = |work: &mut Work| NearStep::new(self, &batch, past, work).run(&batch);
             let (found, ahead) = if limits.threads.count() > 1 {
                 rayon::join(|| near(work), || self.far_batch(batch.end, limits.threads, until).map(Some))
@@ -370,12 +388,30 @@ impl WideSolver {
             let audited = batch.runs.iter().filter(|(run, _)| self.is_audited(*run));
             work.audited += audited.map(|(run, _)| (batch.end - run.first).min(WIDE_LANES as u64)).sum::<u64>();
             self.append(found, past, work, out)?;
+            if begun.elapsed() > STEP_TIME {
+                break;
+            }
             next = match ahead? {
                 Some(ahead) => ahead,
                 None => self.far_batch(batch.end, limits.threads, until)?,
             };
         }
         Ok(())
+    }
+
+    /// Removes from a batch what the values that the solver has appended since its far step give, so that the near step
+    /// needs only those of the batch.
+    fn middle_step(&self, batch: &mut FarBatch, threads: Threads) {
+        let remove = |(run, lanes): &mut (Run, Vec<FarLane>)| {
+            if run.known < self.end() {
+                self.remove_known(*run, lanes);
+            }
+        };
+        if threads.count() > FEW_THREADS {
+            batch.runs.par_iter_mut().for_each(remove);
+        } else {
+            batch.runs.iter_mut().for_each(remove);
+        }
     }
 
     /// Appends what the near step found to the values and to `out`.
@@ -446,11 +482,12 @@ impl WideSolver {
         }
         let kernel = self.kernel.other();
         let (lanes, again) = rayon::join(|| self.far_lanes(self.kernel, run), || self.far_lanes(kernel, run));
-        let wrong = run.positions().zip(lanes.iter().zip(&again)).find(|(_, (lane, again))| lane != again);
-        if let Some((n, (lane, again))) = wrong {
+        let differs = |lane: &usize| lanes[*lane] != again[*lane];
+        let wrong = (0..lanes.len()).find(differs).or_else(|| self.lane_with_option(kernel, run, &lanes));
+        if let Some(lane) = wrong {
             let least = |lane: &FarLane| lane.candidates.first().copied().unwrap_or(u16::MAX).into();
-            let how = format!("kernel {kernel}");
-            return Err(Error::Differs { n, value: least(lane), again: least(again), how });
+            let (value, again, how) = (least(&lanes[lane]), least(&again[lane]), format!("kernel {kernel}"));
+            return Err(Error::Differs { n: run.first + lane as u64, value, again, how });
         }
         Ok((run, lanes))
     }

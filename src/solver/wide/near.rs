@@ -6,7 +6,6 @@ use super::{FarBatch, SplitLookups, WideSolver};
 use crate::error::{Error, Result};
 use crate::kernel::{WIDE_LANES, WidePart};
 use crate::solver::Work;
-use crate::solver::window::Window;
 use crate::solver::witnesses::HEAD_PARTS;
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
@@ -34,8 +33,6 @@ pub(super) struct NearStep<'a, S: ?Sized> {
     solver: &'a WideSolver,
     past: &'a S,
     work: &'a mut Work,
-    /// The values from the first position on that the far step did not know.
-    recent: Window<u16>,
     /// Memory for the near options of a position.
     near: Vec<u16>,
     found: NearBatch,
@@ -44,7 +41,6 @@ pub(super) struct NearStep<'a, S: ?Sized> {
 impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
     /// The near step of `batch`, the positions after those of the solver.
     pub(super) fn new(solver: &'a WideSolver, batch: &FarBatch, past: &'a S, work: &'a mut Work) -> NearStep<'a, S> {
-        let known = batch.runs.first().map_or(solver.end(), |run| run.0.known);
         let found = NearBatch {
             values: Vec::with_capacity(batch.runs.len() * WIDE_LANES),
             rare_positions: Vec::new(),
@@ -53,8 +49,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
             deep_searches: 0,
             outcome: Ok(()),
         };
-        let recent = Window::new(known, solver.values.slice(known, solver.end()).to_vec());
-        NearStep { solver, past, work, recent, near: Vec::new(), found }
+        NearStep { solver, past, work, near: Vec::new(), found }
     }
 
     /// Finds the values of the batch.
@@ -64,7 +59,6 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
             lanes.iter().take(index(batch.end - run.first)).try_for_each(|lane| {
                 let value = self.value(lane, *run, &too_near)?;
                 self.found.values.push(value);
-                self.recent.push(value);
                 Ok(())
             })
         });
@@ -82,7 +76,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
 
     /// The position whose value is next.
     fn n(&self) -> u64 {
-        self.recent.end()
+        self.solver.end() + self.found.values.len() as u64
     }
 
     /// The next value, a position of `run`, where the far options leave `lane` open. `too_near` are the pairs that the far
@@ -90,7 +84,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
     fn value(&mut self, lane: &FarLane, run: Run, too_near: &[(Split, &[WidePart])]) -> Result<u16> {
         let mut near = std::mem::take(&mut self.near);
         near.clear();
-        self.near_options(run, too_near, &mut near);
+        self.near_options(too_near, &mut near);
         let value = self.value_beside(&near, lane, run);
         self.near = near;
         value
@@ -180,21 +174,24 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
 
     /// G(m) for a position m before the next one.
     fn known(&self, m: u64) -> u16 {
-        if m >= self.recent.start() { self.recent.get(m) } else { self.solver.values.get(m) }
+        match m.checked_sub(self.solver.end()) {
+            Some(place) => self.found.values[index(place)],
+            None => self.solver.values.get(m),
+        }
     }
 
-    /// Appends the near options: those of moves that leave one heap or none, all pairs with a part that the far step did not
-    /// know, and the pairs of parts so near to each other that it left them out.
-    fn near_options(&self, run: Run, too_near: &[(Split, &[WidePart])], near: &mut Vec<u16>) {
+    /// Appends the near options: those of moves that leave one heap or none, all pairs with a part in the batch, and the
+    /// pairs of parts so near to each other that it left them out.
+    fn near_options(&self, too_near: &[(Split, &[WidePart])], near: &mut Vec<u16>) {
         let (n, solver) = (self.n(), self.solver);
         near.extend(solver.rule.single_options(n, |m| self.known(m)));
         for lookups in &solver.lookups {
             let split = lookups.split;
-            // The smaller parts of the pairs whose other parts are not before `run.known`.
-            let end = (n + 1).saturating_sub(split.remove + run.known).min(split.largest_small_part(n) + 1);
+            // The smaller parts of the pairs whose other parts are in the batch.
+            let end = (n + 1).saturating_sub(split.remove + solver.end()).min(split.largest_small_part(n) + 1);
             if end > 1 {
-                let rest = n - split.remove;
-                let (small, large) = (solver.head.values(1, end), self.recent.slice(rest + 1 - end, rest));
+                let rest = index(n - split.remove - solver.end());
+                let (small, large) = (solver.head.values(1, end), &self.found.values[rest + 1 - index(end)..rest]);
                 near.extend(small.iter().zip(large).map(|(a, b)| split.constant ^ a ^ b));
             }
         }
@@ -219,7 +216,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         near.iter().copied().for_each(&mut enter);
         for lookups in &solver.lookups {
             let split = lookups.split;
-            let nearest = (n + 1).saturating_sub(split.remove + run.known).max(1);
+            let nearest = (n + 1).saturating_sub(split.remove + solver.end()).max(1);
             solver.small_part_options(n, &split, nearest..run.far() as u64, &mut enter);
             lookups.all.parts.iter().filter_map(|part| self.option(&split, part)).for_each(&mut enter);
             if solver.marks.all_pairs {
