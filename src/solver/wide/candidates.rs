@@ -99,7 +99,7 @@ impl<I: Iterator<Item = u16>> Search<I> {
     /// 47 are the value, the bits below the number of stages before it was placed.
     fn key(&self, lane: usize, row: usize) -> u64 {
         let Some(placed) = self.placed[lane][row] else { return NOT_PLACED };
-        debug_assert!(placed < 1 << 32, "so many stages have more lookups than memory holds");
+        debug_assert!(placed < 1 << 32, "memory does not hold the lookups of 2^32 stages");
         let proved = if self.is_proved(Some(placed)) { PROVED } else { 0 };
         proved | u64::from(self.rows[row][lane]) << 32 | placed as u64
     }

@@ -50,8 +50,8 @@ const COMMON_PER_MARK: u64 = 300;
 /// candidate is compared with all lookups that are not marked. With 10 to 200, .146 takes the same time.
 const RARE_PARTS_PER_MARK: u64 = 60;
 
-/// Maximum number of positions per new hit of a marked common part, which gives rare values: the search for a pair takes
-/// about as long as so many marks.
+/// Maximum number of positions per new hit of a marked common part, which gives rare values: this number of marks
+/// takes about as long as the search for a pair.
 const RARE_PER_MARK: u64 = 60;
 
 /// Where all pairs are compared: maximum number of positions per new hit of a marked part. A pair that is compared with all
