@@ -29,15 +29,6 @@ pub(super) struct FarLane {
     pub(super) searched: Searched,
 }
 
-impl FarLane {
-    /// Removes values that are options of the position, but for the further values.
-    fn remove(&mut self, options: &[u16]) {
-        for values in [&mut self.candidates, &mut self.open, &mut self.later] {
-            values.retain(|value| !options.contains(value));
-        }
-    }
-}
-
 /// The open values after the last candidate of a position, in case near options have all candidates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FurtherValues {
@@ -228,17 +219,20 @@ impl WideSolver {
         (0..lanes.len()).find(|&lane| (0..WIDE_ROWS).any(|row| candidate(row, lane).is_some() && is_hit(row, lane)))
     }
 
-    /// Removes from the lanes of a run the options of pairs with a part that the far step did not know, as far as it is
-    /// known now.
+    /// Removes from the lanes of a run, but for their further values, the options of pairs with a part that the far step did
+    /// not know, as far as it is known now.
     pub(super) fn remove_known(&self, run: Run, lanes: &mut [FarLane]) {
-        let mut options = Vec::with_capacity(2 * LONGEST_BATCH);
         for (n, lane) in run.positions().zip(lanes) {
-            options.clear();
-            for split in self.rule.splits() {
-                let [nearest, end] = [self.end(), run.known].map(|known| (n + 1).saturating_sub(split.remove + known));
-                self.small_part_options(n, &split, nearest.max(1)..end, |option| options.push(option));
+            let lists = [&mut lane.candidates, &mut lane.open, &mut lane.later];
+            for values in lists.into_iter().filter(|values| !values.is_empty()) {
+                for split in self.rule.splits() {
+                    let smaller = |known: u64| (n + 1).saturating_sub(split.remove + known);
+                    let parts = smaller(self.end()).max(1)..smaller(run.known);
+                    let (small, large) = self.small_part_values(n, &split, parts);
+                    without_constant(&split, values, |values| self.kernel.find_values(small, large, values));
+                }
+                values.sort_unstable();
             }
-            lane.remove(&options);
         }
     }
 
@@ -288,9 +282,9 @@ impl WideSolver {
             for lookups in &self.lookups {
                 let split = lookups.split;
                 let nearest = (n - run.known + 1).saturating_sub(split.remove).max(1);
-                self.small_part_options(n, &split, nearest..run.far() as u64, |option| {
+                for option in self.small_part_options(n, &split, nearest..run.far() as u64) {
                     open[usize::from(option) / 64] &= !(1 << (option % 64));
-                });
+                }
             }
         }
         open
@@ -418,13 +412,17 @@ impl WideSolver {
         }
     }
 
-    /// Calls `enter` with the options of pairs whose smaller parts are in `parts`, as far as memory holds the values.
-    pub(super) fn small_part_options(&self, n: u64, split: &Split, parts: Range<u64>, mut enter: impl FnMut(u16)) {
+    /// The options of pairs whose smaller parts are in `parts`, as far as memory holds the values.
+    pub(super) fn small_part_options(&self, n: u64, split: &Split, parts: Range<u64>) -> impl Iterator<Item = u16> {
+        let (small, large) = self.small_part_values(n, split, parts);
+        let constant = split.constant;
+        small.iter().zip(large).map(move |(a, b)| constant ^ a ^ b)
+    }
+
+    /// [`WideSolver::part_values`] for those of the parts whose values memory holds.
+    fn small_part_values(&self, n: u64, split: &Split, parts: Range<u64>) -> (&[u16], &[u16]) {
         let end = parts.end.min(self.far_reach(n, split) + 1);
-        if parts.start < end {
-            let (small, large) = self.part_values(n, split, parts.start..end);
-            small.iter().zip(large).for_each(|(a, b)| enter(split.constant ^ a ^ b));
-        }
+        if parts.start < end { self.part_values(n, split, parts.start..end) } else { (&[], &[]) }
     }
 
     /// The option of a far pair with smaller part `a`, both values of which memory holds.

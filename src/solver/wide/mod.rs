@@ -65,10 +65,6 @@ use std::time::{Duration, Instant};
 /// fewer candidates.
 const LONGEST_BATCH: usize = 512;
 
-/// Maximum number of threads with which one thread does the middle step of a batch: the others would wait for it no longer than it takes to
-/// wake them.
-const FEW_THREADS: usize = 2;
-
 /// Number of positions in a batch, per thread.
 const BATCH_PER_THREAD: usize = 256;
 
@@ -378,12 +374,15 @@ impl WideSolver {
         let mut next = self.far_batch(from, limits.threads, until)?;
         while self.end() < until {
             let mut batch = next;
-            self.middle_step(&mut batch, limits.threads);
-            let near = |work: &mut Work| NearStep::new(self, &batch, past, work).run(&batch);
+            let end = batch.end;
+            let mut last_steps = || {
+                self.middle_step(&mut batch, limits.threads);
+                NearStep::new(self, &batch, past, work).run(&batch)
+            };
             let (found, ahead) = if limits.threads.count() > 1 {
-                rayon::join(|| near(work), || self.far_batch(batch.end, limits.threads, until).map(Some))
+                rayon::join(last_steps, || self.far_batch(end, limits.threads, until).map(Some))
             } else {
-                (near(work), Ok(None))
+                (last_steps(), Ok(None))
             };
             let audited = batch.runs.iter().filter(|(run, _)| self.is_audited(*run));
             work.audited += audited.map(|(run, _)| (batch.end - run.first).min(WIDE_LANES as u64)).sum::<u64>();
@@ -393,7 +392,7 @@ impl WideSolver {
             }
             next = match ahead? {
                 Some(ahead) => ahead,
-                None => self.far_batch(batch.end, limits.threads, until)?,
+                None => self.far_batch(end, limits.threads, until)?,
             };
         }
         Ok(())
@@ -407,7 +406,7 @@ impl WideSolver {
                 self.remove_known(*run, lanes);
             }
         };
-        if threads.count() > FEW_THREADS {
+        if threads.count() > 1 {
             batch.runs.par_iter_mut().for_each(remove);
         } else {
             batch.runs.iter_mut().for_each(remove);

@@ -217,7 +217,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         for lookups in &solver.lookups {
             let split = lookups.split;
             let nearest = (n + 1).saturating_sub(split.remove + solver.end()).max(1);
-            solver.small_part_options(n, &split, nearest..run.far() as u64, &mut enter);
+            solver.small_part_options(n, &split, nearest..run.far() as u64).for_each(&mut enter);
             lookups.all.parts.iter().filter_map(|part| self.option(&split, part)).for_each(&mut enter);
             if solver.marks.all_pairs {
                 let far = run.far() as u64..=split.largest_small_part(n);
