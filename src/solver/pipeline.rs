@@ -48,7 +48,8 @@ const SPINS: usize = 400;
 /// Number of polls of the pipeline before a thread without work sleeps: the time of several pieces.
 const WATCHES: usize = 2000;
 
-/// Maximum time of a sleep. A wake-up that came too early costs at most this time.
+/// Maximum time of a sleep, times the number of threads that sleep. A wake-up that came too early costs one thread at most
+/// that.
 const NAP: Duration = Duration::from_micros(200);
 
 /// The pipeline of the candidates of one block.

@@ -23,7 +23,7 @@ pub(super) struct FarLane {
     pub(super) open: Vec<u16>,
     /// Rare values between the first and the last candidate, ascending, which no marked pair gives.
     pub(super) later: Vec<u16>,
-    /// Values after the last candidate that no marked pair gives. None where all far pairs were compared.
+    /// Values after the last candidate that no marked pair gives; middle options stay among them. None where all far pairs were compared.
     pub(super) further: FurtherValues,
     /// What the search for pairs met.
     pub(super) searched: Searched,
@@ -204,8 +204,8 @@ impl WideSolver {
         lanes.into_par_iter().with_min_len(LANES_PER_TASK).map(lane).collect()
     }
 
-    /// The first lane with a candidate that is an option of a far lookup, marked or not. Where lookups are compared with
-    /// the candidates, there is none, unless a mark was lost.
+    /// The first lane with a candidate that is an option of a far lookup, marked or not. There is none, unless a lookup was
+    /// left out of the comparison although no mark was entered for it. `None` where all pairs are compared.
     pub(super) fn lane_with_option(&self, kernel: Kernel, run: Run, lanes: &[FarLane]) -> Option<usize> {
         if self.marks.all_pairs {
             return None;

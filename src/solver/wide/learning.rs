@@ -12,8 +12,8 @@ use crate::theory::nimber::index;
 use crate::theory::rule::Split;
 use rayon::prelude::*;
 
-/// The least part that may be marked. The far step then knows the other part at the first [`WIDE_LANES`] positions of a
-/// batch; the later positions skip the parts that are too small for them.
+/// The least part that may be marked. The far step of a batch knows the other part at most at its first [`WIDE_LANES`]
+/// positions; the others skip the parts that are too small for them.
 const LEAST: u64 = WIDE_LANES as u64;
 
 /// Bound, exclusive, of the common parts that are marked where searches do not go deep.

@@ -1,7 +1,7 @@
 //! The wide solver: values of any size, a batch of positions at a time, with a sparse space or without one.
 //!
-//! With more than one thread, the far step of a batch runs beside the near step of the batch before. So it knows the
-//! values before that one only. Let n be a position of the batch. The options of n with a part in the batch are *near*;
+//! With more than one thread, the far step of a batch runs beside the middle and the near step of the batch before. So it
+//! knows only values before that previous batch. Let n be a position of the batch. The options of n with a part in the batch are *near*;
 //! so are pairs whose parts differ by less than the split requires at some position of the same run of 64, and moves that
 //! leave one heap or none. Those with a part in the batch before, which the far step does not know, are *middle* options.
 //! All others are *far*.
@@ -80,7 +80,7 @@ const DEEP_PAIRS: u64 = 1 << 14;
 /// Maximum number of positions between two returns to the caller.
 const STEP: u64 = 1 << 16;
 
-/// Time after which a step ends with its batch, so that the caller can commit or stop.
+/// Time after which a step ends with the next batch, so that the caller can commit or stop.
 const STEP_TIME: Duration = Duration::from_millis(250);
 
 /// Number of runs of [`WIDE_LANES`] positions per audited run.
@@ -358,6 +358,7 @@ impl WideSolver {
     ) -> Result<()> {
         self.marks.search_all_pairs |= past.discarded().is_empty() && self.often_searches_all_pairs();
         if self.horizon(past) < self.values.start() {
+            self.values.agrees_with(past)?;
             match self.refill(past) {
                 // Less memory makes the search for pairs slower, and changes no value.
                 Err(Error::Memory { .. }) => self.lacks_memory = true,
@@ -379,7 +380,8 @@ impl WideSolver {
                 self.middle_step(&mut batch, limits.threads);
                 NearStep::new(self, &batch, past, work).run(&batch)
             };
-            let (found, ahead) = if limits.threads.count() > 1 {
+            let is_last = begun.elapsed() > STEP_TIME;
+            let (found, ahead) = if limits.threads.count() > 1 && !is_last {
                 rayon::join(last_steps, || self.far_batch(end, limits.threads, until).map(Some))
             } else {
                 (last_steps(), Ok(None))
@@ -387,10 +389,11 @@ impl WideSolver {
             let audited = batch.runs.iter().filter(|(run, _)| self.is_audited(*run));
             work.audited += audited.map(|(run, _)| (batch.end - run.first).min(WIDE_LANES as u64)).sum::<u64>();
             self.append(found, past, work, out)?;
-            if begun.elapsed() > STEP_TIME {
+            let ahead = ahead?;
+            if is_last {
                 break;
             }
-            next = match ahead? {
+            next = match ahead {
                 Some(ahead) => ahead,
                 None => self.far_batch(end, limits.threads, until)?,
             };
@@ -398,8 +401,8 @@ impl WideSolver {
         Ok(())
     }
 
-    /// Removes from a batch what the values that the solver has appended since its far step give, so that the near step
-    /// needs only those of the batch.
+    /// Removes from the lanes of a batch the options with a part among the values appended since its far step. The near step
+    /// then needs only options with a part in the batch.
     fn middle_step(&self, batch: &mut FarBatch, threads: Threads) {
         let remove = |(run, lanes): &mut (Run, Vec<FarLane>)| {
             if run.known < self.end() {
@@ -481,12 +484,14 @@ impl WideSolver {
         }
         let kernel = self.kernel.other();
         let (lanes, again) = rayon::join(|| self.far_lanes(self.kernel, run), || self.far_lanes(kernel, run));
-        let differs = |lane: &usize| lanes[*lane] != again[*lane];
-        let wrong = (0..lanes.len()).find(differs).or_else(|| self.lane_with_option(kernel, run, &lanes));
-        if let Some(lane) = wrong {
-            let least = |lane: &FarLane| lane.candidates.first().copied().unwrap_or(u16::MAX).into();
-            let (value, again, how) = (least(&lanes[lane]), least(&again[lane]), format!("kernel {kernel}"));
-            return Err(Error::Differs { n: run.first + lane as u64, value, again, how });
+        let value = |lane: &FarLane, place: usize| u32::from(lane.candidates.get(place).copied().unwrap_or(u16::MAX));
+        let differs =
+            (0..lanes.len()).find(|&lane| lanes[lane] != again[lane]).map(|lane| (lane, value(&again[lane], 0)));
+        // The next candidate stands for the value in place of one that is an option.
+        let is_option = || self.lane_with_option(kernel, run, &lanes).map(|lane| (lane, value(&lanes[lane], 1)));
+        if let Some((lane, again)) = differs.or_else(is_option) {
+            let how = format!("kernel {kernel}");
+            return Err(Error::Differs { n: run.first + lane as u64, value: value(&lanes[lane], 0), again, how });
         }
         Ok((run, lanes))
     }

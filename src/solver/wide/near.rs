@@ -181,7 +181,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
     }
 
     /// Appends the near options: those of moves that leave one heap or none, all pairs with a part in the batch, and the
-    /// pairs of parts so near to each other that it left them out.
+    /// pairs of parts so near to each other that the far step left them out.
     fn near_options(&self, too_near: &[(Split, &[WidePart])], near: &mut Vec<u16>) {
         let (n, solver) = (self.n(), self.solver);
         near.extend(solver.rule.single_options(n, |m| self.known(m)));
