@@ -48,8 +48,8 @@ const SPINS: usize = 400;
 /// Number of polls of the pipeline before a thread without work sleeps: the time of several pieces.
 const WATCHES: usize = 2000;
 
-/// Maximum time of a sleep, times the number of threads that sleep. A wake-up that came too early costs one thread at most
-/// that.
+/// Maximum time of a sleep where one thread sleeps; where k threads sleep, k times as long. A wake-up that came too early
+/// costs one thread at most that time.
 const NAP: Duration = Duration::from_micros(200);
 
 /// The pipeline of the candidates of one block.

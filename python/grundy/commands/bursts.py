@@ -20,7 +20,6 @@ complete (0 if fewer than 49 blocks of 4096 were searched before or after the bu
 
 If the run has discarded values, those after the last discarded one are searched.
 
-
 example: bursts.py runs/grundy --large 176 > bursts.csv
 """
 

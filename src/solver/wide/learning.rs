@@ -127,7 +127,7 @@ impl WideSolver {
             self.marks.depth = marks.iter().map(|mark| mark.offset as u64).max().unwrap_or(0);
             marks.sort_unstable_by_key(|mark| mark.offset);
             self.marks.parts.replace(marks);
-            // A candidate is no option of a marked part, so it needs no comparison with one.
+            // No marked part gives a candidate, so candidates need no comparison with marked parts.
             let marked = self.marks.parts.iter().copied().collect();
             self.lookups.iter_mut().for_each(|lookups| lookups.unmarked.leave_out(&lookups.all, &marked));
         }

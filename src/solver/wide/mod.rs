@@ -514,7 +514,6 @@ impl WideSolver {
         };
         match what {
             0 => flip_part(&mut self.lookups[0].all.parts),
-            5 => flip_part(&mut self.lookups[0].unmarked.parts),
             1 => flip_part(self.marks.parts.value_mut()),
             2 => {
                 let values = self.values.items_mut();
@@ -534,6 +533,7 @@ impl WideSolver {
                 words[place] ^= u64::from(bit);
                 true
             }
+            5 => flip_part(&mut self.lookups[0].unmarked.parts),
             _ => self.head.flip(draw, bit),
         }
     }
