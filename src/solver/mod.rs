@@ -374,7 +374,7 @@ impl Solver {
                 }
                 Engine::Exhaustive(solver) => {
                     if self.max_value >= engine::WIDE_FROM {
-                        self.engine = self.definition_engine(past)?;
+                        self.replace_engine(past, |solver, past| solver.definition_engine(past))?;
                         continue;
                     }
                     engine::compare_pairs(&self.rule, solver, before_review, out)?;

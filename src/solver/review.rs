@@ -17,7 +17,8 @@
 //! run, begins on the wide solver if one position in 256 is expected to be a new rare position, or was one in the last
 //! quarter. At small n many parts are rare, so even games with few rare positions begin on the wide solver.
 //!
-//! Invariant: the space never changes while candidates wait for their witnesses, nor once values are discarded.
+//! Invariants: the space never changes while candidates wait for their witnesses, nor once values are discarded; an
+//! engine is replaced only after a check of its data in memory.
 
 use super::engine::{EarlierValues, Engine};
 use super::{BOOTSTRAP, Histogram, Method, SequenceStats, Solver, SparseSpace, Work};
@@ -140,7 +141,7 @@ impl Solver {
         if !is_adopted && sparse && is_calm && has_codes && self.prefers_wide && matches!(self.engine, Engine::Wide(_))
         {
             self.prefers_wide = false;
-            self.engine = self.same_space(past)?;
+            self.replace_engine(past, Solver::same_space)?;
         }
         self.review.due_at = self.next_review(n);
         Ok(())
@@ -173,7 +174,7 @@ impl Solver {
     fn adopt<S: Sequence + ?Sized>(&mut self, past: &S, space: SparseSpace, forecast: &Forecast) -> Result<()> {
         self.prefers_wide = forecast.new_rare_positions(space) * VALUES_PER_SEARCH > past.len();
         self.space = space;
-        self.engine = self.enter_space(past)?;
+        self.replace_engine(past, |solver, past| solver.enter_space(past))?;
         self.review.rare_positions = self.engine.rare_positions().map_or(0, |rare| rare.len() as u64);
         Ok(())
     }
@@ -189,7 +190,18 @@ impl Solver {
         self.prefers_wide = true;
         self.review.note(n, &self.work);
         self.review.due_at = n + n / 4;
-        self.engine = self.same_space(past)?;
+        self.replace_engine(past, Solver::same_space)
+    }
+
+    /// Replaces the engine by `new`. The check comes first: a bit that flipped in the data of the engine may have made its
+    /// values wrong, and nothing could find it afterwards.
+    pub(super) fn replace_engine<S: Sequence + ?Sized>(
+        &mut self,
+        past: &S,
+        new: impl FnOnce(&mut Solver, &S) -> Result<Engine>,
+    ) -> Result<()> {
+        self.check_memory(past)?;
+        self.engine = new(self, past)?;
         Ok(())
     }
 
@@ -203,5 +215,44 @@ impl Solver {
         let seen = EarlierValues::of(past, self.space, &known)?;
         self.max_value = seen.max_value;
         self.sparse_engine(past, seen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use crate::kernel::Kernel;
+    use crate::solver::values;
+    use crate::theory::rule::Rule;
+
+    /// After a change of the engine nothing could find a flip that came before it.
+    #[test]
+    fn a_bit_flip_before_a_change_of_the_engine_is_noticed() {
+        type Change = fn(&mut Solver, &[u16]) -> Result<()>;
+        let adopt: Change = |solver, past| solver.adopt(past, solver.space, &Forecast::of(past)?);
+        let widen: Change = |solver, past| solver.widen(past, true);
+        let calm: Change = |solver, past| {
+            // A review of a space without frequent searches returns from the wide solver to the streams.
+            solver.review.fixed = true;
+            (solver.review.due_at, solver.review.reviewed_at) = (0, 0);
+            solver.review(past)
+        };
+        let rule = "0.6".parse::<Rule>().unwrap();
+        let past = values(&rule, Method::Sparse(Kernel::best()), 100_000).unwrap();
+        for (is_wide, change) in [(false, adopt), (false, widen), (true, calm)] {
+            let start = || {
+                let mut solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, past.as_slice()).unwrap();
+                solver.widen(past.as_slice(), is_wide).unwrap();
+                assert_eq!(matches!(solver.engine, Engine::Wide(_)), is_wide);
+                solver
+            };
+            let mut changed = start();
+            change(&mut changed, &past).unwrap();
+            assert!(!is_wide || matches!(changed.engine, Engine::Sparse(_)), "a calm review returns to the streams");
+            let mut flipped = start();
+            flipped.flip();
+            assert!(matches!(change(&mut flipped, &past), Err(Error::Flipped { .. })));
+        }
     }
 }
