@@ -1,9 +1,10 @@
 //! The far options of a run of [`WIDE_LANES`] positions: what they leave open.
 
 use super::candidates::Search;
+use super::marked_sums::MarkedSums;
 use super::{LONGEST_BATCH, PartList, SplitLookups, WideSolver};
 use crate::kernel::{
-    Kernel, MARK_LANES, PAGE_WORDS, Page, PairTile, TILE_PAIRS, WIDE_LANES, WIDE_ROWS, WidePart, WideParts, WideRow,
+    Kernel, PAGE_WORDS, Page, PairTile, TILE_PAIRS, WIDE_LANES, WIDE_ROWS, WidePart, WideParts, WideRow,
 };
 use crate::solver::witnesses::HEAD_PARTS;
 use crate::theory::nimber::index;
@@ -67,7 +68,7 @@ pub(super) struct Searched {
     pub(super) parts: Vec<u64>,
 }
 
-/// Number of positions of a run that one thread marks and searches, while others may take the rest.
+/// Number of positions of a run that one thread searches, while others may take the rest.
 const LANES_PER_TASK: usize = 16;
 
 /// Least offset of the far lookups of a run from which each position needs three candidates instead of two.
@@ -266,21 +267,12 @@ impl WideSolver {
     /// The values that neither a marked part nor a far pair with a small part gives, for each lane one bit per value
     /// below the bound of the classes.
     fn unmarked_values(&self, kernel: Kernel, run: Run) -> Vec<u64> {
-        let bound = self.classes.bound();
-        let mut open = vec![0; WIDE_LANES * bound / 64];
-        let marked = self.marks.from(run.far());
-        open.par_chunks_mut(LANES_PER_TASK * bound / 64).enumerate().for_each(|(task, open)| {
-            let mut seen = vec![0u8; MARK_LANES * bound];
-            let first = LANES_PER_TASK * task;
-            for (first_lane, open) in (first..).step_by(MARK_LANES).zip(open.chunks_mut(seen.len() / 64)) {
-                seen.fill(0);
-                kernel.mark_values(self.values.items(), self.values.at(run.first) + first_lane, marked, &mut seen);
-                kernel.unmarked(&seen, open);
-            }
-        });
-        for (n, open) in run.positions().zip(open.chunks_mut(bound / 64)) {
-            for lookups in &self.lookups {
-                let split = lookups.split;
+        let words = self.classes.bound() / 64;
+        let mut open = vec![u64::MAX; WIDE_LANES * words];
+        let marked = MarkedSums::of(self, kernel, run);
+        for (lane, (n, open)) in run.positions().zip(open.chunks_mut(words)).enumerate() {
+            for split in self.rule.splits() {
+                marked.clear_options(lane, &split, open);
                 let nearest = (n - run.known + 1).saturating_sub(split.remove).max(1);
                 for option in self.small_part_options(n, &split, nearest..run.far() as u64) {
                     open[usize::from(option) / 64] &= !(1 << (option % 64));
@@ -478,7 +470,6 @@ impl PartList {
     }
 }
 
-const _: () = assert!(WIDE_LANES.is_multiple_of(LANES_PER_TASK) && LANES_PER_TASK.is_multiple_of(MARK_LANES));
 // The deep search compares pairs whose smaller part is at least `HEAD_PARTS`, and the far step knows the other part of
 // each: a position is less than two batches and a run after the known values.
 const _: () = assert!((2 * LONGEST_BATCH + WIDE_LANES) as u64 <= HEAD_PARTS);

@@ -4,13 +4,14 @@
 //! hits most of the values below G(n), where each hit lowers the weight of a value to about 3/8. A part at most a quarter worse
 //! than the best is good enough: each round takes all parts that gain three quarters of what the round before asked for.
 
-use super::WideSolver;
+use super::{SplitLookups, WideSolver};
 use crate::kernel::{WIDE_LANES, WidePart};
 use crate::solver::checksums::Checked;
 use crate::solver::witnesses::HEAD_PARTS;
 use crate::theory::nimber::index;
-use crate::theory::rule::Split;
+use crate::theory::rule::{Rule, Split};
 use rayon::prelude::*;
+use std::collections::HashSet;
 
 /// The least part that may be marked. The far step of a batch knows the other part at most at its first [`WIDE_LANES`]
 /// positions; the others skip the parts that are too small for them.
@@ -62,7 +63,12 @@ const ANY_PER_MARK: u64 = 20;
 const MOST_MARKS: usize = 1 << 15;
 
 /// The pairs whose options are entered first, and what happened since they were learnt.
+///
+/// The splits share the marks ([`marked_sums`](super::marked_sums)): the offsets are those of the split with the least
+/// removal, and the values those of the parts, without a constant.
 pub(super) struct Marks {
+    /// The least removal of a split.
+    pub(super) removal: u64,
     /// Ascending by offset.
     pub(super) parts: Checked<Vec<WidePart>>,
     /// An upper bound of the smaller parts of the pairs.
@@ -83,10 +89,10 @@ pub(super) struct Marks {
 
 impl Marks {
     /// No marks.
-    pub(super) fn new() -> Marks {
-        let parts = Checked::new(Vec::new());
+    pub(super) fn new(rule: &Rule) -> Marks {
         Marks {
-            parts,
+            removal: rule.splits().map(|split| split.remove).min().unwrap_or(0),
+            parts: Checked::new(Vec::new()),
             depth: 0,
             learnt_at: 0,
             targets: 0,
@@ -97,15 +103,21 @@ impl Marks {
         }
     }
 
+    /// The mark of the part a, with its value.
+    fn mark(&self, a: u64, value: u16) -> WidePart {
+        WidePart { offset: index(a + self.removal), value }
+    }
+
+    /// The mark with the pairs of a lookup, a part of this split.
+    fn of_lookup(&self, split: &Split, lookup: WidePart) -> WidePart {
+        let offset = lookup.offset - index(split.remove - self.removal);
+        WidePart { offset, value: lookup.value ^ split.constant }
+    }
+
     /// The marked parts whose other parts are at least `least` before each position.
     pub(super) fn from(&self, least: usize) -> &[WidePart] {
         &self.parts[self.parts.partition_point(|part| part.offset < least)..]
     }
-}
-
-/// The part a of a split, with its value.
-fn mark(split: Split, a: u64, value: u16) -> WidePart {
-    WidePart { offset: index(a + split.remove), value: value ^ split.constant }
 }
 
 impl WideSolver {
@@ -128,20 +140,19 @@ impl WideSolver {
             marks.sort_unstable_by_key(|mark| mark.offset);
             self.marks.parts.replace(marks);
             // No marked part gives a candidate, so candidates need no comparison with marked parts.
-            let marked = self.marks.parts.iter().copied().collect();
-            self.lookups.iter_mut().for_each(|lookups| lookups.unmarked.leave_out(&lookups.all, &marked));
+            let marked: HashSet<WidePart> = self.marks.parts.iter().copied().collect();
+            for SplitLookups { split, all, unmarked } in &mut self.lookups {
+                unmarked.leave_out(all, |lookup| marked.contains(&self.marks.of_lookup(split, lookup)));
+            }
         }
     }
 
-    /// The rare parts that may be marked, at most about [`MOST_PARTS`] of each split.
+    /// The rare parts that may be marked, at most about [`MOST_PARTS`].
     fn rare_parts(&self) -> Vec<WidePart> {
         let step = (self.rare_positions.list().len() / MOST_PARTS).max(1);
-        let of = |split: Split| {
-            let may_be_marked = LEAST..self.deepest_mark(&split);
-            let rare = self.rare_positions.list().iter().step_by(step);
-            rare.filter(move |(r, _)| may_be_marked.contains(r)).map(move |&(r, value)| mark(split, r, value))
-        };
-        self.rule.splits().flat_map(of).collect()
+        let may_be_marked = LEAST..self.deepest_mark();
+        let rare = self.rare_positions.list().iter().step_by(step);
+        rare.filter(|(r, _)| may_be_marked.contains(r)).map(|&(r, value)| self.marks.mark(r, value)).collect()
     }
 
     /// The common parts that may be marked: those below [`DEPTH`], and, where the search for pairs often goes deeper,
@@ -152,32 +163,29 @@ impl WideSolver {
         // A larger part than the last rare position could need values that a resumed solver does not hold.
         let deepest = if goes_deep { self.rare_positions.last() } else { DEPTH };
         let step = (index(deepest) / MOST_PARTS) | 1;
-        let of = |split: Split| {
-            let most = self.deepest_mark(&split);
-            let value = |a: u64| if a < HEAD_PARTS { self.head.value(a) } else { self.values.get(a) };
-            let deep = (DEPTH..deepest.min(most)).step_by(step);
-            let parts = (LEAST..DEPTH.min(most / 2)).chain(deep).map(move |a| (a, value(a)));
-            parts.filter(|&(a, value)| !self.is_rare(value, a)).map(move |(a, value)| mark(split, a, value))
-        };
-        self.rule.splits().flat_map(of).collect()
+        let most = self.deepest_mark();
+        let deep = (DEPTH..deepest.min(most)).step_by(step);
+        let parts = (LEAST..DEPTH.min(most / 2)).chain(deep).map(|a| (a, self.part_value(a)));
+        parts.filter(|&(a, value)| !self.is_rare(value, a)).map(|(a, value)| self.marks.mark(a, value)).collect()
     }
 
-    /// Bound, exclusive, of the smaller parts that all positions from now on have.
-    fn deepest_mark(&self, split: &Split) -> u64 {
-        split.largest_small_part(self.end() - SPAN.min(self.end() / 4))
+    /// The value of a part that may be marked.
+    fn part_value(&self, a: u64) -> u16 {
+        if a < HEAD_PARTS { self.head.value(a) } else { self.values.get(a) }
     }
 
-    /// Of each split, parts that may be marked, spread evenly: about one for 16 values, and at most about
-    /// [`MOST_SPREAD_PARTS`], so that learning takes little time beside the comparison of all pairs.
+    /// Bound, exclusive, of the smaller parts that all splits have at all positions from now on.
+    fn deepest_mark(&self) -> u64 {
+        let n = self.end() - SPAN.min(self.end() / 4);
+        self.rule.splits().map(|split| split.largest_small_part(n)).min().unwrap_or(0)
+    }
+
+    /// Parts that may be marked, spread evenly: about one for 16 values, and at most about [`MOST_SPREAD_PARTS`], so
+    /// that learning takes little time beside the comparison of all pairs.
     fn spread_parts(&self) -> Vec<WidePart> {
-        let count = (self.end() / 16).clamp(1, MOST_SPREAD_PARTS);
-        let of = |split: Split| {
-            let most = self.deepest_mark(&split);
-            let step = index(most / count) | 1;
-            let value = |a: u64| if a < HEAD_PARTS { self.head.value(a) } else { self.values.get(a) };
-            (LEAST..most).step_by(step).map(move |a| mark(split, a, value(a)))
-        };
-        self.rule.splits().flat_map(of).collect()
+        let most = self.deepest_mark();
+        let step = index(most / (self.end() / 16).clamp(1, MOST_SPREAD_PARTS)) | 1;
+        (LEAST..most).step_by(step).map(|a| self.marks.mark(a, self.part_value(a))).collect()
     }
 
     /// The parts to mark: rare parts, which give common values, then common parts, which give rare values. Where all pairs
@@ -216,10 +224,19 @@ impl WideSolver {
             row[..usize::from(self.values.get(n))].fill(FULL_WEIGHT);
         }
         let items = self.values.items();
-        let ats: Vec<usize> = sample.iter().map(|&n| self.values.at(n)).collect();
+        // For each position of the sample and each split: the first place of the position in `weight`, the index that an
+        // offset is counted from, and the constant.
+        let reads: Vec<(usize, usize, u16)> = (0..)
+            .step_by(bound)
+            .zip(sample)
+            .flat_map(|(first, &n)| {
+                let at = move |split: Split| self.values.at(n) - index(split.remove - self.marks.removal);
+                self.rule.splits().map(move |split| (first, at(split), split.constant))
+            })
+            .collect();
         let places = |part: WidePart| {
-            let option = move |at: &usize| usize::from(items[at - part.offset] ^ part.value);
-            ats.iter().enumerate().map(move |(i, at)| i * bound + option(at))
+            let option = move |at: usize| items[at - part.offset] ^ part.value;
+            reads.iter().map(move |&(first, at, constant)| first + usize::from(option(at) ^ constant))
         };
         let gain = |weight: &[u8], part: WidePart| places(part).map(|place| u64::from(weight[place])).sum::<u64>();
         // A gain that was computed earlier is an upper bound. So each round computes only those again that would be enough.

@@ -35,6 +35,7 @@ mod candidates;
 mod deep;
 mod far;
 mod learning;
+mod marked_sums;
 mod near;
 #[cfg(test)]
 mod tests;
@@ -58,7 +59,6 @@ use far::{FarLane, Run};
 use learning::Marks;
 use near::{NearBatch, NearStep};
 use rayon::prelude::*;
-use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 /// Maximum number of positions in a batch. Longer batches leave more options to the near step, which one thread does, and
@@ -147,12 +147,12 @@ impl PartList {
         self.parts.push(part);
     }
 
-    /// Replaces these parts by those of `all` that are not `marked`, after comparing both with their checksums.
-    fn leave_out(&mut self, all: &PartList, marked: &HashSet<WidePart>) {
+    /// Replaces these parts by those of `all` that are not marked, after comparing both with their checksums.
+    fn leave_out(&mut self, all: &PartList, is_marked: impl Fn(WidePart) -> bool) {
         let damaged = !self.is_intact() || !all.is_intact();
         *self = PartList { parts: Vec::new(), sum: all.sum, damaged };
         for &part in &all.parts {
-            if marked.contains(&part) {
+            if is_marked(part) {
                 self.sum.remove(part);
             } else {
                 self.parts.push(part);
@@ -223,7 +223,7 @@ impl WideSolver {
             lookups: rule.splits().map(lookups).collect(),
             values: Window::new(past.len(), Vec::new()),
             head,
-            marks: Marks::new(),
+            marks: Marks::new(rule),
             classes: Checked::new(Classes::default()),
             deep: DeepParts::default(),
             lacks_memory: false,

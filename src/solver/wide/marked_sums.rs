@@ -1,0 +1,105 @@
+//! The values that the marked pairs leave open, of which all splits of a game share the computation.
+//!
+//! The options of a split that removes s tokens and XORs c are c ^ G(a) ^ G(b) for the pairs with a + b = n - s. So two
+//! splits with removals s and t meet the same pairs, one at n and the other at n + t - s. The options of the marked
+//! pairs of each sum are entered once, however many splits there are; a split takes the set of its sum, and XORs c.
+//!
+//! A sum m has the *place* m + s, where s is the least removal of a split. With that split, the place is the position.
+
+use super::{Run, WideSolver};
+use crate::kernel::{Kernel, MARK_LANES, WIDE_LANES};
+use crate::theory::nimber::index;
+use crate::theory::rule::Split;
+use rayon::prelude::*;
+
+/// Number of groups of [`MARK_LANES`] sums that one thread marks, while others may take the rest.
+const GROUPS_PER_TASK: usize = 4;
+
+/// For the sums of the pairs of a run, the values that no marked pair gives.
+pub(super) struct MarkedSums {
+    /// The least removal of a split.
+    removal: u64,
+    /// The groups of sums, ascending: group k holds the [`MARK_LANES`] places that end `MARK_LANES * k` before the last
+    /// position of the run.
+    groups: Vec<usize>,
+    /// Number of words per sum.
+    words: usize,
+    /// Bit v % 64 of word v / 64 of a sum: whether v is open. The sums of a group are ascending.
+    open: Vec<u64>,
+}
+
+impl MarkedSums {
+    /// The sums of the pairs of the run, in each of the splits.
+    pub(super) fn of(solver: &WideSolver, kernel: Kernel, run: Run) -> MarkedSums {
+        let (removal, words) = (solver.marks.removal, solver.classes.bound() / 64);
+        let mut groups: Vec<usize> = Vec::new();
+        for split in solver.rule.splits() {
+            let shift = index(split.remove - removal);
+            groups.extend(shift / MARK_LANES..=(shift + WIDE_LANES - 1) / MARK_LANES);
+        }
+        groups.sort_unstable();
+        groups.dedup();
+        let marked = solver.marks.from(run.far());
+        let mut open = vec![u64::MAX; groups.len() * MARK_LANES * words];
+        if !marked.is_empty() {
+            let end = solver.values.at(run.first) + WIDE_LANES;
+            let tasks =
+                open.par_chunks_mut(GROUPS_PER_TASK * MARK_LANES * words).zip(groups.par_chunks(GROUPS_PER_TASK));
+            tasks.for_each(|(open, groups)| {
+                let mut seen = vec![0u8; MARK_LANES * words * 64];
+                for (open, group) in open.chunks_mut(MARK_LANES * words).zip(groups) {
+                    seen.fill(0);
+                    kernel.mark_values(solver.values.items(), end - MARK_LANES * (group + 1), marked, &mut seen);
+                    kernel.unmarked(&seen, open);
+                }
+            });
+        }
+        MarkedSums { removal, groups, words, open }
+    }
+
+    /// Clears in `open`, one bit per value, the options of the marked pairs that a split makes of a position of the run:
+    /// the position in lane `lane`.
+    pub(super) fn clear_options(&self, lane: usize, split: &Split, open: &mut [u64]) {
+        let distance = WIDE_LANES - 1 - lane + index(split.remove - self.removal);
+        let group = self.groups.binary_search(&(distance / MARK_LANES)).expect("a group of each split");
+        let sum = group * MARK_LANES + (MARK_LANES - 1 - distance % MARK_LANES);
+        let set = &self.open[sum * self.words..][..self.words];
+        if split.constant == 0 {
+            open.iter_mut().zip(set).for_each(|(open, set)| *open &= set);
+            return;
+        }
+        let (word, bit) = (usize::from(split.constant / 64), split.constant % 64);
+        open.iter_mut().enumerate().for_each(|(i, open)| *open &= move_bits(set[i ^ word], bit));
+    }
+}
+
+/// Bit i of the result is bit i ^ `x` of the word; `x` is below 64.
+fn move_bits(word: u64, x: u16) -> u64 {
+    /// The bits whose number has a 0 in place 0, 1, …, 5.
+    const LOW: [u64; 6] = [
+        0x5555_5555_5555_5555,
+        0x3333_3333_3333_3333,
+        0x0f0f_0f0f_0f0f_0f0f,
+        0x00ff_00ff_00ff_00ff,
+        0x0000_ffff_0000_ffff,
+        0x0000_0000_ffff_ffff,
+    ];
+    (0..6).filter(|place| x >> place & 1 == 1).fold(word, |word, place| {
+        let (distance, low) = (1 << place, LOW[place]);
+        (word & low) << distance | word >> distance & low
+    })
+}
+
+const _: () = assert!(WIDE_LANES.is_multiple_of(MARK_LANES));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_move_to_the_number_xor_x() {
+        for (x, bit) in (0..64).flat_map(|x| (0..64).map(move |bit| (x, bit))) {
+            assert_eq!(move_bits(1 << bit, x), 1 << (bit ^ x));
+        }
+    }
+}
