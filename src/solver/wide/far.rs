@@ -3,9 +3,7 @@
 use super::candidates::Search;
 use super::marked_sums::MarkedSums;
 use super::{LONGEST_BATCH, PartList, SplitLookups, WideSolver};
-use crate::kernel::{
-    Kernel, PAGE_WORDS, Page, PairTile, TILE_PAIRS, WIDE_LANES, WIDE_ROWS, WidePart, WideParts, WideRow,
-};
+use crate::kernel::{Kernel, WIDE_LANES, WIDE_ROWS, WidePart, WideParts, WideRow};
 use crate::solver::witnesses::HEAD_PARTS;
 use crate::theory::nimber::index;
 use crate::theory::rule::Split;
@@ -79,16 +77,6 @@ const STAGE: usize = 256;
 
 /// Maximum number of candidates where all far pairs are compared. All but one of them may be near options.
 const MOST_OPEN: usize = 16;
-
-/// Price of comparing a pair with the open values of one page, in picoseconds.
-const PAIR_PS: u64 = 45;
-
-/// Price of a lookup with its parts of the marks, the search for pairs and the learning, in picoseconds.
-const LOOKUP_PS: u64 = 500;
-
-/// Where all pairs are compared: number of open values of a position that the far step is content with. All but one of them
-/// may be near options.
-const ENOUGH: u32 = 4;
 
 /// Number of pairs of a split that one deep search compares before it turns to the next split.
 const PAIRS_PER_SEARCH: usize = 1 << 14;
@@ -237,33 +225,6 @@ impl WideSolver {
         }
     }
 
-    /// Whether comparing all far pairs costs less than the lookups, or there is no space.
-    pub(super) fn compares_all_pairs(&self) -> bool {
-        /// Number of last values whose mean is taken.
-        const LAST: usize = 1 << 12;
-        let lookups: u64 = self.lookups.iter().map(|lookups| lookups.all.parts.len() as u64).sum();
-        let pairs = self.lookups.len() as u64 * self.end() / 2;
-        // Pages up to the mean of the last values.
-        let last = &self.values.items()[self.values.items().len().saturating_sub(LAST)..];
-        let mean = last.iter().map(|&value| u64::from(value)).sum::<u64>() / last.len().max(1) as u64;
-        let pages = mean / (64 * PAGE_WORDS as u64) + 1;
-        !self.has_space() || self.holds_all() && pairs * pages * PAIR_PS <= lookups * LOOKUP_PS
-    }
-
-    /// Number of words of open values that the far step tracks: nearly all of the last values are below. Where the value
-    /// of a position is not, no candidate is left.
-    fn tracked_words(&self) -> usize {
-        /// Number of last values.
-        const LAST: usize = 1 << 12;
-        /// Number of them that may be larger.
-        const LARGER: usize = 2;
-        let items = self.values.items();
-        let mut last = items[items.len().saturating_sub(LAST)..].to_vec();
-        let place = last.len().saturating_sub(1 + LARGER);
-        let bound = if last.is_empty() { 0 } else { *last.select_nth_unstable(place).1 };
-        (usize::from(bound) + 1).div_ceil(64)
-    }
-
     /// The values that neither a marked part nor a far pair with a small part gives, for each lane one bit per value
     /// below the bound of the classes.
     fn unmarked_values(&self, kernel: Kernel, run: Run) -> Vec<u64> {
@@ -294,63 +255,6 @@ impl WideSolver {
             let list = stages[stage].iter().copied();
             kernel.wide_hits(WideParts { window: self.values.items(), at, list }, rows)
         })
-    }
-
-    /// Where memory holds all values: clears the bits of the options of all far pairs, and all bits of the pages after the
-    /// first ones with enough open values. `open` has one bit per value below the bound of the classes, for each lane.
-    fn clear_pages(&self, kernel: Kernel, run: Run, open: &mut [u64]) {
-        let words = self.classes.bound() / 64;
-        let mut found = [0; WIDE_LANES];
-        for (page, first) in (0..).zip((0..words).step_by(PAGE_WORDS)) {
-            let count = PAGE_WORDS.min(words - first);
-            // The lanes without enough open values, and their page.
-            let mut lanes = Vec::with_capacity(WIDE_LANES);
-            for (lane, open) in open.chunks_mut(words).enumerate() {
-                let open = &mut open[first..first + count];
-                if found[lane] < ENOUGH {
-                    let mut page = [0; PAGE_WORDS];
-                    page[..count].copy_from_slice(open);
-                    lanes.push((lane, page));
-                }
-                open.fill(0);
-            }
-            self.clear_pairs(kernel, run, page, &mut lanes);
-            for (lane, page) in lanes {
-                found[lane] += page.iter().map(|open| open.count_ones()).sum::<u32>();
-                open[lane * words + first..][..count].copy_from_slice(&page[..count]);
-            }
-        }
-    }
-
-    /// Where memory holds all values: clears the bits of the options of all far pairs in one page of some lanes.
-    fn clear_pairs(&self, kernel: Kernel, run: Run, page: u8, lanes: &mut [(usize, Page)]) {
-        let mut tile = PairTile::default();
-        for split in self.rule.splits() {
-            // The pairs that exist at all positions of the run.
-            let pairs = run.far() as u64..split.largest_small_part(run.first) + 1;
-            let tiles = pairs.end.saturating_sub(pairs.start).div_ceil(TILE_PAIRS as u64);
-            // The largest parts first, because the smallest ones give few different values.
-            for first_part in (0..tiles).rev().map(|tile| pairs.start + tile * TILE_PAIRS as u64) {
-                let end = pairs.end.min(first_part + TILE_PAIRS as u64);
-                let rest = run.first - split.remove;
-                let others = self.values.slice(rest + 1 - end, rest - first_part + WIDE_LANES as u64);
-                let parts = self.values.slice(first_part, end).iter().rev();
-                kernel.fill_tile(&mut tile, parts, split.constant, others);
-                for (lane, open) in &mut *lanes {
-                    kernel.clear_options(&tile, *lane, page, open);
-                }
-            }
-            for (lane, open) in &mut *lanes {
-                let n = run.first + *lane as u64;
-                // The pairs that do not exist at the first position.
-                for a in pairs.end.max(pairs.start)..=split.largest_small_part(n) {
-                    let option = usize::from(self.pair_option(n, &split, a));
-                    if option / (64 * PAGE_WORDS) == usize::from(page) {
-                        open[option / 64 % PAGE_WORDS] &= !(1 << (option % 64));
-                    }
-                }
-            }
-        }
     }
 
     /// Removes the targets, ascending, that a far pair of n gives: a pair with a part below [`HEAD_PARTS`], both values

@@ -31,6 +31,7 @@
 //! Invariant: every value appended to `values` is proved: m* is no option, every smaller common value is an option, and
 //! so is every smaller rare value; or all pairs were compared with the least rare value that is no option.
 
+mod all_pairs;
 mod candidates;
 mod deep;
 mod far;
@@ -54,6 +55,7 @@ use crate::kernel::{Kernel, WIDE_LANES, WidePart};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Rule, Split};
+use all_pairs::SplitGroup;
 use deep::DeepParts;
 use far::{FarLane, Run};
 use learning::Marks;
@@ -189,6 +191,8 @@ pub(super) struct WideSolver {
     kernel: Kernel,
     rare_positions: RarePositions,
     lookups: Vec<SplitLookups>,
+    /// The splits whose pairs are compared together.
+    groups: Vec<SplitGroup>,
     /// The last values: back to the largest offset of a lookup, and at least [`HELD`] of those that are not discarded.
     values: Window<u16>,
     head: Head,
@@ -221,6 +225,7 @@ impl WideSolver {
             kernel,
             rare_positions: RarePositions::default(),
             lookups: rule.splits().map(lookups).collect(),
+            groups: SplitGroup::of(rule),
             values: Window::new(past.len(), Vec::new()),
             head,
             marks: Marks::new(rule),

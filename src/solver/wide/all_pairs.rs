@@ -1,0 +1,206 @@
+//! The comparison of all far pairs, where memory holds all values.
+//!
+//! The options of the splits of one [`SplitGroup`] are the XORs of the pairs of parts with the same sums, up to the
+//! constant that the splits share. So each pair is compared once, with the open values of all positions and splits to
+//! which its sum belongs.
+
+use super::{Run, WideSolver};
+use crate::kernel::{Kernel, PAGE_WORDS, Page, PairTile, TILE_PAIRS, WIDE_LANES};
+use crate::theory::nimber::index;
+use crate::theory::rule::{Rule, Split};
+
+/// Price of comparing a pair with the open values of one page, in picoseconds.
+const PAIR_PS: u64 = 45;
+
+/// Price of a lookup with its parts of the marks, the search for pairs and the learning, in picoseconds.
+const LOOKUP_PS: u64 = 500;
+
+/// Where all pairs are compared: number of open values of a position that the far step is content with. All but one of them
+/// may be near options.
+const ENOUGH: u32 = 4;
+
+/// Number of tiles after which the sums of several splits learn what the sums of the same positions cleared.
+const TILES_PER_EXCHANGE: u64 = 4;
+
+/// Splits that XOR the same constant and require the same difference of the parts, and whose removals differ by less than
+/// [`WIDE_LANES`].
+pub(super) struct SplitGroup {
+    /// The split with the least removal.
+    least: Split,
+    /// How much more each split removes than the least, ascending; 0 first.
+    shifts: Vec<usize>,
+}
+
+impl SplitGroup {
+    /// The splits of a rule.
+    pub(super) fn of(rule: &Rule) -> Vec<SplitGroup> {
+        let mut splits: Vec<Split> = rule.splits().collect();
+        splits.sort_by_key(|split| (split.constant, split.min_difference, split.remove));
+        let mut groups: Vec<SplitGroup> = Vec::new();
+        for split in splits {
+            match groups.last_mut().map(|group| (group.shift(&split), group)) {
+                Some((Some(shift), group)) => group.shifts.push(shift),
+                _ => groups.push(SplitGroup { least: split, shifts: vec![0] }),
+            }
+        }
+        groups
+    }
+
+    /// How much more the split removes than the least one, if it belongs to the group.
+    fn shift(&self, split: &Split) -> Option<usize> {
+        let alike = |split: &Split| (split.constant, split.min_difference);
+        let shift = split.remove.checked_sub(self.least.remove).map(index)?;
+        (alike(split) == alike(&self.least) && shift < WIDE_LANES).then_some(shift)
+    }
+
+    /// How much more the split with the largest removal removes.
+    fn most(&self) -> usize {
+        self.shifts.last().copied().unwrap_or(0)
+    }
+
+    /// The splits.
+    fn splits(&self) -> impl Iterator<Item = Split> + '_ {
+        self.shifts.iter().map(|&shift| Split { remove: self.least.remove + shift as u64, ..self.least })
+    }
+
+    /// The sums of the pairs of a lane, one per split: the sum of lane 0 with the largest removal is sum 0.
+    fn sums(&self, lane: usize) -> impl Iterator<Item = usize> + '_ {
+        self.shifts.iter().map(move |shift| lane + self.most() - shift)
+    }
+}
+
+/// The open values of one page in lanes, and in the sums of their pairs.
+struct OpenPages<'a> {
+    group: &'a SplitGroup,
+    /// The lanes, and their open values.
+    lanes: &'a mut [(usize, Page)],
+    /// For each sum, the values that are open in a lane of the sum.
+    sums: Vec<Page>,
+}
+
+impl<'a> OpenPages<'a> {
+    fn new(group: &'a SplitGroup, lanes: &'a mut [(usize, Page)]) -> OpenPages<'a> {
+        let sums = vec![[0; PAGE_WORDS]; WIDE_LANES + group.most()];
+        let mut pages = OpenPages { group, lanes, sums };
+        pages.open_sums();
+        pages
+    }
+
+    /// Opens in the sums what is open in their lanes.
+    fn open_sums(&mut self) {
+        self.sums.fill([0; PAGE_WORDS]);
+        for (lane, open) in &*self.lanes {
+            for sum in self.group.sums(*lane) {
+                self.sums[sum].iter_mut().zip(open).for_each(|(sum, open)| *sum |= open);
+            }
+        }
+    }
+
+    /// Closes in the lanes what was cleared in one of their sums, and in the sums what no lane needs any more.
+    fn exchange(&mut self, is_last: bool) {
+        if !is_last && self.group.shifts.len() == 1 {
+            return;
+        }
+        for (lane, open) in &mut *self.lanes {
+            for sum in self.group.sums(*lane) {
+                open.iter_mut().zip(&self.sums[sum]).for_each(|(open, sum)| *open &= sum);
+            }
+        }
+        self.open_sums();
+    }
+}
+
+impl WideSolver {
+    /// Whether comparing all far pairs costs less than the lookups, or there is no space.
+    pub(super) fn compares_all_pairs(&self) -> bool {
+        /// Number of last values whose mean is taken.
+        const LAST: usize = 1 << 12;
+        let lookups: u64 = self.lookups.iter().map(|lookups| lookups.all.parts.len() as u64).sum();
+        let pairs = self.groups.len() as u64 * self.end() / 2;
+        // Pages up to the mean of the last values.
+        let last = &self.values.items()[self.values.items().len().saturating_sub(LAST)..];
+        let mean = last.iter().map(|&value| u64::from(value)).sum::<u64>() / last.len().max(1) as u64;
+        let pages = mean / (64 * PAGE_WORDS as u64) + 1;
+        !self.has_space() || self.holds_all() && pairs * pages * PAIR_PS <= lookups * LOOKUP_PS
+    }
+
+    /// Number of words of open values that the far step tracks: nearly all of the last values are below. Where the value
+    /// of a position is not, no candidate is left.
+    pub(super) fn tracked_words(&self) -> usize {
+        /// Number of last values.
+        const LAST: usize = 1 << 12;
+        /// Number of them that may be larger.
+        const LARGER: usize = 2;
+        let items = self.values.items();
+        let mut last = items[items.len().saturating_sub(LAST)..].to_vec();
+        let place = last.len().saturating_sub(1 + LARGER);
+        let bound = if last.is_empty() { 0 } else { *last.select_nth_unstable(place).1 };
+        (usize::from(bound) + 1).div_ceil(64)
+    }
+
+    /// Clears the bits of the options of all far pairs, and all bits of the pages after the first ones with enough open
+    /// values. `open` has one bit per value below the bound of the classes, for each lane.
+    pub(super) fn clear_pages(&self, kernel: Kernel, run: Run, open: &mut [u64]) {
+        let words = self.classes.bound() / 64;
+        let mut found = [0; WIDE_LANES];
+        for (page, first) in (0..).zip((0..words).step_by(PAGE_WORDS)) {
+            let count = PAGE_WORDS.min(words - first);
+            // The lanes without enough open values, and their page.
+            let mut lanes = Vec::with_capacity(WIDE_LANES);
+            for (lane, open) in open.chunks_mut(words).enumerate() {
+                let open = &mut open[first..first + count];
+                if found[lane] < ENOUGH {
+                    let mut page = [0; PAGE_WORDS];
+                    page[..count].copy_from_slice(open);
+                    lanes.push((lane, page));
+                }
+                open.fill(0);
+            }
+            for group in &self.groups {
+                self.clear_pairs(kernel, run, page, OpenPages::new(group, &mut lanes));
+            }
+            for (lane, page) in lanes {
+                found[lane] += page.iter().map(|open| open.count_ones()).sum::<u32>();
+                open[lane * words + first..][..count].copy_from_slice(&page[..count]);
+            }
+        }
+    }
+
+    /// Clears the bits of the options of all far pairs in one page.
+    fn clear_pairs(&self, kernel: Kernel, run: Run, page: u8, mut pages: OpenPages<'_>) {
+        let group = pages.group;
+        // Sum 0 is that of the pairs of this position in the split with the least removal.
+        let first = run.first.saturating_sub(group.most() as u64);
+        // The pairs that exist with all sums.
+        let pairs = run.far() as u64..group.least.largest_small_part(first) + 1;
+        let tiles = pairs.end.saturating_sub(pairs.start).div_ceil(TILE_PAIRS as u64);
+        let mut tile = PairTile::default();
+        // The largest parts first, because the smallest ones give few different values.
+        for number in (0..tiles).rev() {
+            let start = pairs.start + number * TILE_PAIRS as u64;
+            let end = pairs.end.min(start + TILE_PAIRS as u64);
+            let rest = first - group.least.remove;
+            let others = self.values.slice(rest + 1 - end, rest - start + pages.sums.len() as u64);
+            let parts = self.values.slice(start, end).iter().rev();
+            kernel.fill_tile(&mut tile, parts, group.least.constant, others);
+            for (sum, open) in pages.sums.iter_mut().enumerate() {
+                kernel.clear_options(&tile, sum, page, open);
+            }
+            if number.is_multiple_of(TILES_PER_EXCHANGE) {
+                pages.exchange(number == 0);
+            }
+        }
+        for (lane, open) in pages.lanes {
+            let n = run.first + *lane as u64;
+            for split in group.splits() {
+                // The pairs that do not exist with all sums.
+                for a in pairs.end.max(pairs.start)..=split.largest_small_part(n) {
+                    let option = usize::from(self.pair_option(n, &split, a));
+                    if option / (64 * PAGE_WORDS) == usize::from(page) {
+                        open[option / 64 % PAGE_WORDS] &= !(1 << (option % 64));
+                    }
+                }
+            }
+        }
+    }
+}
