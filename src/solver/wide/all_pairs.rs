@@ -12,7 +12,8 @@ use crate::theory::rule::{Rule, Split};
 /// Price of comparing a pair with the open values of one page, in picoseconds.
 const PAIR_PS: u64 = 45;
 
-/// Price of a lookup with its parts of the marks, the search for pairs and the learning, in picoseconds.
+/// Price of a rare part that the splits of a group look up, with its share of the marks, the search for pairs and the
+/// learning, in picoseconds.
 const LOOKUP_PS: u64 = 500;
 
 /// Where all pairs are compared: number of open values of a position that the far step is content with. All but one of them
@@ -113,14 +114,9 @@ impl<'a> OpenPages<'a> {
 impl WideSolver {
     /// Whether comparing all far pairs costs less than the lookups, or there is no space.
     pub(super) fn compares_all_pairs(&self) -> bool {
-        /// Number of last values whose mean is taken.
-        const LAST: usize = 1 << 12;
-        let lookups: u64 = self.lookups.iter().map(|lookups| lookups.all.parts.len() as u64).sum();
+        let lookups = (self.groups.len() * self.rare_positions.list().len()) as u64;
         let pairs = self.groups.len() as u64 * self.end() / 2;
-        // Pages up to the mean of the last values.
-        let last = &self.values.items()[self.values.items().len().saturating_sub(LAST)..];
-        let mean = last.iter().map(|&value| u64::from(value)).sum::<u64>() / last.len().max(1) as u64;
-        let pages = mean / (64 * PAGE_WORDS as u64) + 1;
+        let pages = self.tracked_words().div_ceil(PAGE_WORDS) as u64;
         !self.has_space() || self.holds_all() && pairs * pages * PAIR_PS <= lookups * LOOKUP_PS
     }
 

@@ -27,11 +27,13 @@ const PAIRS_PER_MARK: u64 = 16;
 /// Maximum number of searched rare values per deep search where parts of all sizes may be marked.
 const TARGETS_PER_DEEP: u64 = 64;
 
-/// Approximate number of rare parts of one split, and of its common parts from [`DEPTH`] on, spread evenly, among which
-/// the marks are chosen.
-const MOST_PARTS: usize = 1 << 15;
+/// Approximate number of rare parts, spread evenly, among which the marks are chosen.
+const MOST_RARE_PARTS: usize = 1 << 17;
 
-/// Where all pairs are compared: approximate number of parts of one split among which the marks are chosen.
+/// Approximate number of common parts from [`DEPTH`] on, spread evenly, among which the marks are chosen.
+const MOST_DEEP_PARTS: usize = 1 << 15;
+
+/// Where all pairs are compared: approximate number of parts among which the marks are chosen.
 const MOST_SPREAD_PARTS: u64 = 1 << 14;
 
 /// Maximum number of positions in a sample.
@@ -51,8 +53,8 @@ const COMMON_PER_MARK: u64 = 300;
 /// candidate is compared with all lookups that are not marked. With 10 to 200, .146 takes the same time.
 const RARE_PARTS_PER_MARK: u64 = 60;
 
-/// Maximum number of positions per new hit of a marked common part, which gives rare values: this number of marks
-/// takes about as long as the search for a pair.
+/// Maximum number of positions per new hit of a marked common part, which gives rare values, and per split: this number of
+/// marks takes about as long as the search for a pair.
 const RARE_PER_MARK: u64 = 60;
 
 /// Where all pairs are compared: maximum number of positions per new hit of a marked part. A pair that is compared with all
@@ -60,7 +62,7 @@ const RARE_PER_MARK: u64 = 60;
 const ANY_PER_MARK: u64 = 20;
 
 /// Maximum number of marked parts of one class.
-const MOST_MARKS: usize = 1 << 15;
+const MOST_MARKS: usize = 1 << 16;
 
 /// The pairs whose options are entered first, and what happened since they were learnt.
 ///
@@ -147,22 +149,22 @@ impl WideSolver {
         }
     }
 
-    /// The rare parts that may be marked, at most about [`MOST_PARTS`].
+    /// The rare parts that may be marked, at most about [`MOST_RARE_PARTS`].
     fn rare_parts(&self) -> Vec<WidePart> {
-        let step = (self.rare_positions.list().len() / MOST_PARTS).max(1);
+        let step = (self.rare_positions.list().len() / MOST_RARE_PARTS).max(1);
         let may_be_marked = LEAST..self.deepest_mark();
         let rare = self.rare_positions.list().iter().step_by(step);
         rare.filter(|(r, _)| may_be_marked.contains(r)).map(|&(r, value)| self.marks.mark(r, value)).collect()
     }
 
     /// The common parts that may be marked: those below [`DEPTH`], and, where the search for pairs often goes deeper,
-    /// about [`MOST_PARTS`] parts of all sizes.
+    /// about [`MOST_DEEP_PARTS`] parts of all sizes.
     fn common_parts(&self) -> Vec<WidePart> {
         let is_long = self.holds_all() && self.rare_positions.last() > 2 * HEAD_PARTS;
         let goes_deep = is_long && self.marks.deep * TARGETS_PER_DEEP >= self.marks.targets;
         // A larger part than the last rare position could need values that a resumed solver does not hold.
         let deepest = if goes_deep { self.rare_positions.last() } else { DEPTH };
-        let step = (index(deepest) / MOST_PARTS) | 1;
+        let step = (index(deepest) / MOST_DEEP_PARTS) | 1;
         let most = self.deepest_mark();
         let deep = (DEPTH..deepest.min(most)).step_by(step);
         let parts = (LEAST..DEPTH.min(most / 2)).chain(deep).map(|a| (a, self.part_value(a)));
@@ -206,7 +208,7 @@ impl WideSolver {
         let common_per_mark = COMMON_PER_MARK.max(self.count_lookups() / RARE_PARTS_PER_MARK);
         let pairs = self.lookups.len() as u64 * (end / 2).saturating_sub(HEAD_PARTS);
         let deep = self.marks.deep.saturating_mul(pairs) / (PAIRS_PER_MARK * self.marks.targets.max(1));
-        let rare_per_mark = RARE_PER_MARK + deep;
+        let rare_per_mark = RARE_PER_MARK * self.lookups.len() as u64 + deep;
         let (mut marks, more) = rayon::join(
             || self.best_parts(&rare, &sample, common_per_mark),
             || self.best_parts(&common, &sample, rare_per_mark),
