@@ -12,9 +12,12 @@ use crate::theory::rule::{Rule, Split};
 /// Price of comparing a pair with the open values of one page, in picoseconds.
 const PAIR_PS: u64 = 45;
 
-/// Price of a rare part that the splits of a group look up, with its share of the marks, the search for pairs and the
-/// learning, in picoseconds.
-const LOOKUP_PS: u64 = 500;
+/// Price of a rare part for all splits of a group, in picoseconds: its share of the marks and of the learning.
+const RARE_PART_PS: u64 = 200;
+
+/// Price of a rare part for each split, in picoseconds: its comparison with candidates, and its share of the search for
+/// pairs.
+const LOOKUP_PS: u64 = 220;
 
 /// Where all pairs are compared: number of open values of a position that the far step is content with. All but one of them
 /// may be near options.
@@ -114,10 +117,11 @@ impl<'a> OpenPages<'a> {
 impl WideSolver {
     /// Whether comparing all far pairs costs less than the lookups, or there is no space.
     pub(super) fn compares_all_pairs(&self) -> bool {
-        let lookups = (self.groups.len() * self.rare_positions.list().len()) as u64;
+        let part = self.groups.len() as u64 * RARE_PART_PS + self.lookups.len() as u64 * LOOKUP_PS;
+        let rare = self.rare_positions.list().len() as u64;
         let pairs = self.groups.len() as u64 * self.end() / 2;
         let pages = self.tracked_words().div_ceil(PAGE_WORDS) as u64;
-        !self.has_space() || self.holds_all() && pairs * pages * PAIR_PS <= lookups * LOOKUP_PS
+        !self.has_space() || self.holds_all() && pairs * pages * PAIR_PS <= rare * part
     }
 
     /// Number of words of open values that the far step tracks: nearly all of the last values are below. Where the value

@@ -51,7 +51,7 @@ const COMMON_PER_MARK: u64 = 300;
 
 /// Where there are many lookups, the maximum is their number divided by this one instead, if that is larger, because a
 /// candidate is compared with all lookups that are not marked. With 10 to 200, .146 takes the same time.
-const RARE_PARTS_PER_MARK: u64 = 60;
+const RARE_PARTS_PER_MARK: u64 = 30;
 
 /// Maximum number of positions per new hit of a marked common part, which gives rare values, and per split: this number of
 /// marks takes about as long as the search for a pair.
