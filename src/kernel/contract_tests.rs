@@ -489,7 +489,7 @@ fn every_kernel_clears_exactly_the_options_of_a_tile() {
     for _ in 0..300 {
         let values = 1usize << (4 + random.index(13));
         let pairs = [0, 1, 63, 64, 65, 255, 256, 257, 511, 1023, 1025, TILE_PAIRS][random.index(12)];
-        let lanes = 1 + random.index(WIDE_LANES);
+        let lanes = 1 + random.index(2 * WIDE_LANES);
         let constant = random.index(values) as u16;
         let parts: Vec<u16> = (0..pairs).map(|_| random.index(values) as u16).collect();
         let others: Vec<u16> = (0..pairs + lanes - 1).map(|_| random.index(values) as u16).collect();

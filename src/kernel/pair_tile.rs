@@ -1,7 +1,7 @@
-//! Tiles of pairs: the values of consecutive parts and of their partners, for a run of positions.
+//! Tiles of pairs: the values of consecutive parts and of their partners, for consecutive sums.
 //!
-//! The pairs of a position n consist of the parts a, a + 1, … and of their partners, whose sizes descend. At the next
-//! position each partner is one larger. So one tile of partners, shifted by one item per position, serves a whole run.
+//! The pairs with the sum m consist of the parts a, a + 1, … and of their partners, whose sizes descend. With the next
+//! sum each partner is one larger. So one tile of partners, shifted by one item per sum, its *lane*, serves many sums.
 //!
 //! A vector kernel splits every value into two bytes, which XOR as the value does: bits 3 to 10 are the *high* byte, and bits 0 to 2 with
 //! bits 11 to 15 above them the *low* byte. The high byte is an index of a table of 256 bytes, which holds one bit for

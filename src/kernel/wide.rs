@@ -31,12 +31,12 @@ pub(crate) const WIDE_LANES: usize = 64;
 /// Number of consecutive n for which [`Kernel::mark_values`] enters options at once.
 pub(crate) const MARK_LANES: usize = 4;
 
-/// One part of a split: in each lane it gives the option `window[at + lane - offset] ^ value`.
+/// One part of a pair: in each lane it gives the option `window[at + lane - offset] ^ value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct WidePart {
     /// Distance from n to the other part.
     pub(crate) offset: usize,
-    /// The value of the part, XORed with the constant of the split.
+    /// The value of the part, or that value XORed with the constant of a split.
     pub(crate) value: u16,
 }
 

@@ -202,15 +202,15 @@ impl Streams {
             let hole = (freed.start, freed.end);
             return Err(Error::Discarded { from: 0, to: n, hole, heap: Some(n) });
         }
+        self.block.clear();
+        self.candidates.truncate(n);
+        self.codes.truncate(n);
+        self.witnesses.truncate(n);
         if value >= self.candidates.space().coded() {
             out.push(value);
             self.needs_wide = true;
             return Ok(());
         }
-        self.block.clear();
-        self.candidates.truncate(n);
-        self.codes.truncate(n);
-        self.witnesses.truncate(n);
         let proved = Appended { first: past, more: &out[first..] };
         self.candidates.push_rare(value, &proved)?;
         self.codes.push(&[value]);

@@ -391,7 +391,10 @@ impl Solver {
                     streams.step(past, limits, &mut self.work, out)?;
                     let needs_wide = streams.needs_wide();
                     self.prove_largest(past, before, out)?;
-                    self.widen(&Appended { first: past, more: &out[before..] }, needs_wide)?;
+                    let widened = self.widen(&Appended { first: past, more: &out[before..] }, needs_wide);
+                    // A flip that only the change of the engine finds may have made these values wrong.
+                    out.truncate(if widened.is_ok() { out.len() } else { before });
+                    widened?;
                 }
                 Engine::Wide(solver) => {
                     solver.set_audit(self.audit);

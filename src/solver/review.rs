@@ -172,9 +172,11 @@ impl Solver {
 
     /// Continues `past` in `space`, with the solver that is faster if the forecast is right.
     fn adopt<S: Sequence + ?Sized>(&mut self, past: &S, space: SparseSpace, forecast: &Forecast) -> Result<()> {
-        self.prefers_wide = forecast.new_rare_positions(space) * VALUES_PER_SEARCH > past.len();
-        self.space = space;
-        self.replace_engine(past, |solver, past| solver.enter_space(past))?;
+        self.replace_engine(past, |solver, past| {
+            solver.prefers_wide = forecast.new_rare_positions(space) * VALUES_PER_SEARCH > past.len();
+            solver.space = space;
+            solver.enter_space(past)
+        })?;
         self.review.rare_positions = self.engine.rare_positions().map_or(0, |rare| rare.len() as u64);
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::theory::rule::{Rule, Split};
 /// Price of comparing a pair with the open values of one page, in picoseconds.
 const PAIR_PS: u64 = 45;
 
-/// Price of a rare part for all splits of a group, in picoseconds: its share of the marks and of the learning.
+/// Price of a rare part, whatever the number of splits, in picoseconds: its share of the marks and of the learning.
 const RARE_PART_PS: u64 = 200;
 
 /// Price of a rare part for each split, in picoseconds: its comparison with candidates, and its share of the search for
@@ -23,7 +23,7 @@ const LOOKUP_PS: u64 = 220;
 /// may be near options.
 const ENOUGH: u32 = 4;
 
-/// Number of tiles after which the sums of several splits learn what the sums of the same positions cleared.
+/// Number of tiles after which a value that one split cleared at a position is closed in the sums of the other splits.
 const TILES_PER_EXCHANGE: u64 = 4;
 
 /// Splits that XOR the same constant and require the same difference of the parts, and whose removals differ by less than
@@ -67,7 +67,8 @@ impl SplitGroup {
         self.shifts.iter().map(|&shift| Split { remove: self.least.remove + shift as u64, ..self.least })
     }
 
-    /// The sums of the pairs of a lane, one per split: the sum of lane 0 with the largest removal is sum 0.
+    /// The numbers of the sums of a lane, one per split. Sum 0 is that of lane 0 in the split with the largest removal, and
+    /// the next sum is larger by 1.
     fn sums(&self, lane: usize) -> impl Iterator<Item = usize> + '_ {
         self.shifts.iter().map(move |shift| lane + self.most() - shift)
     }
@@ -76,7 +77,7 @@ impl SplitGroup {
 /// The open values of one page in lanes, and in the sums of their pairs.
 struct OpenPages<'a> {
     group: &'a SplitGroup,
-    /// The lanes, and their open values.
+    /// The lanes without enough open values on earlier pages, and their open values.
     lanes: &'a mut [(usize, Page)],
     /// For each sum, the values that are open in a lane of the sum.
     sums: Vec<Page>,
@@ -100,6 +101,11 @@ impl<'a> OpenPages<'a> {
         }
     }
 
+    /// Whether no value is open.
+    fn is_closed(&self) -> bool {
+        self.lanes.iter().all(|(_, open)| *open == [0; PAGE_WORDS])
+    }
+
     /// Closes in the lanes what was cleared in one of their sums, and in the sums what no lane needs any more.
     fn exchange(&mut self, is_last: bool) {
         if !is_last && self.group.shifts.len() == 1 {
@@ -117,9 +123,10 @@ impl<'a> OpenPages<'a> {
 impl WideSolver {
     /// Whether comparing all far pairs costs less than the lookups, or there is no space.
     pub(super) fn compares_all_pairs(&self) -> bool {
-        let part = self.groups.len() as u64 * RARE_PART_PS + self.lookups.len() as u64 * LOOKUP_PS;
+        let groups = SplitGroup::of(&self.rule).len() as u64;
+        let part = RARE_PART_PS + self.lookups.len() as u64 * LOOKUP_PS;
         let rare = self.rare_positions.list().len() as u64;
-        let pairs = self.groups.len() as u64 * self.end() / 2;
+        let pairs = groups * self.end() / 2;
         let pages = self.tracked_words().div_ceil(PAGE_WORDS) as u64;
         !self.has_space() || self.holds_all() && pairs * pages * PAIR_PS <= rare * part
     }
@@ -138,10 +145,11 @@ impl WideSolver {
         (usize::from(bound) + 1).div_ceil(64)
     }
 
-    /// Clears the bits of the options of all far pairs, and all bits of the pages after the first ones with enough open
-    /// values. `open` has one bit per value below the bound of the classes, for each lane.
+    /// Clears the bits of the options of all pairs whose smaller part is at least [`Run::far`], and all bits of the pages
+    /// after the first ones with enough open values. Memory must hold all values. `open` has one bit per value below the bound of the classes, for each lane.
     pub(super) fn clear_pages(&self, kernel: Kernel, run: Run, open: &mut [u64]) {
         let words = self.classes.bound() / 64;
+        let groups = SplitGroup::of(&self.rule);
         let mut found = [0; WIDE_LANES];
         for (page, first) in (0..).zip((0..words).step_by(PAGE_WORDS)) {
             let count = PAGE_WORDS.min(words - first);
@@ -156,7 +164,7 @@ impl WideSolver {
                 }
                 open.fill(0);
             }
-            for group in &self.groups {
+            for group in &groups {
                 self.clear_pairs(kernel, run, page, OpenPages::new(group, &mut lanes));
             }
             for (lane, page) in lanes {
@@ -166,10 +174,11 @@ impl WideSolver {
         }
     }
 
-    /// Clears the bits of the options of all far pairs in one page.
+    /// Clears the bits of the options of the same pairs in one page.
     fn clear_pairs(&self, kernel: Kernel, run: Run, page: u8, mut pages: OpenPages<'_>) {
         let group = pages.group;
-        // Sum 0 is that of the pairs of this position in the split with the least removal.
+        // The position at which the split with the least removal meets the pairs of sum 0. Without such a position, no pairs
+        // exist with all sums.
         let first = run.first.saturating_sub(group.most() as u64);
         // The pairs that exist with all sums.
         let pairs = run.far() as u64..group.least.largest_small_part(first) + 1;
@@ -177,13 +186,16 @@ impl WideSolver {
         let mut tile = PairTile::default();
         // The largest parts first, because the smallest ones give few different values.
         for number in (0..tiles).rev() {
+            if pages.is_closed() {
+                return;
+            }
             let start = pairs.start + number * TILE_PAIRS as u64;
             let end = pairs.end.min(start + TILE_PAIRS as u64);
             let rest = first - group.least.remove;
             let others = self.values.slice(rest + 1 - end, rest - start + pages.sums.len() as u64);
             let parts = self.values.slice(start, end).iter().rev();
             kernel.fill_tile(&mut tile, parts, group.least.constant, others);
-            for (sum, open) in pages.sums.iter_mut().enumerate() {
+            for (sum, open) in pages.sums.iter_mut().enumerate().filter(|(_, open)| **open != [0; PAGE_WORDS]) {
                 kernel.clear_options(&tile, sum, page, open);
             }
             if number.is_multiple_of(TILES_PER_EXCHANGE) {
@@ -202,5 +214,28 @@ impl WideSolver {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theory::rule::{Leaves, Move};
+
+    #[test]
+    fn splits_are_grouped_by_constant_difference_and_distance() {
+        let split = |remove, constant, min_difference| {
+            let leaves = Leaves::Two { min_difference };
+            Move { remove, constant, leaves }
+        };
+        let moves =
+            vec![split(1, 0, 0), split(2, 5, 0), split(64, 0, 0), split(65, 0, 0), split(3, 0, 2), split(4, 5, 0)];
+        let groups = SplitGroup::of(&Rule::from_moves("splits", moves).unwrap());
+        let found: Vec<(u64, u16, Vec<usize>)> =
+            groups.iter().map(|group| (group.least.remove, group.least.constant, group.shifts.clone())).collect();
+        assert_eq!(found, [(1, 0, vec![0, 63]), (65, 0, vec![0]), (3, 0, vec![0]), (2, 5, vec![0, 2])]);
+        assert_eq!(groups[0].sums(7).collect::<Vec<_>>(), [7 + 63, 7]);
+        let removals: Vec<u64> = groups[3].splits().map(|split| split.remove).collect();
+        assert_eq!(removals, [2, 4]);
     }
 }

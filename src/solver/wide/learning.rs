@@ -9,7 +9,7 @@ use crate::kernel::{WIDE_LANES, WidePart};
 use crate::solver::checksums::Checked;
 use crate::solver::witnesses::HEAD_PARTS;
 use crate::theory::nimber::index;
-use crate::theory::rule::{Rule, Split};
+use crate::theory::rule::Split;
 use rayon::prelude::*;
 use std::collections::HashSet;
 
@@ -50,11 +50,11 @@ const FULL_WEIGHT: u8 = u8::MAX;
 const COMMON_PER_MARK: u64 = 300;
 
 /// Where there are many lookups, the maximum is their number divided by this one instead, if that is larger, because a
-/// candidate is compared with all lookups that are not marked. With 10 to 200, .146 takes the same time.
+/// candidate is compared with all lookups that are not marked. With 60, .007 takes a tenth longer.
 const RARE_PARTS_PER_MARK: u64 = 30;
 
-/// Maximum number of positions per new hit of a marked common part, which gives rare values, and per split: this number of
-/// marks takes about as long as the search for a pair.
+/// Maximum number of positions per new hit of a marked common part, which gives rare values, for each split of the game. These
+/// marks take about as long as the search for a pair.
 const RARE_PER_MARK: u64 = 60;
 
 /// Where all pairs are compared: maximum number of positions per new hit of a marked part. A pair that is compared with all
@@ -66,11 +66,9 @@ const MOST_MARKS: usize = 1 << 16;
 
 /// The pairs whose options are entered first, and what happened since they were learnt.
 ///
-/// The splits share the marks ([`marked_sums`](super::marked_sums)): the offsets are those of the split with the least
-/// removal, and the values those of the parts, without a constant.
+/// The splits share the marks ([`marked_sums`](super::marked_sums)): the offset of a part a is a + s, where s is the least
+/// removal of all splits, and the value is G(a), without a constant.
 pub(super) struct Marks {
-    /// The least removal of a split.
-    pub(super) removal: u64,
     /// Ascending by offset.
     pub(super) parts: Checked<Vec<WidePart>>,
     /// An upper bound of the smaller parts of the pairs.
@@ -91,9 +89,8 @@ pub(super) struct Marks {
 
 impl Marks {
     /// No marks.
-    pub(super) fn new(rule: &Rule) -> Marks {
+    pub(super) fn new() -> Marks {
         Marks {
-            removal: rule.splits().map(|split| split.remove).min().unwrap_or(0),
             parts: Checked::new(Vec::new()),
             depth: 0,
             learnt_at: 0,
@@ -105,18 +102,7 @@ impl Marks {
         }
     }
 
-    /// The mark of the part a, with its value.
-    fn mark(&self, a: u64, value: u16) -> WidePart {
-        WidePart { offset: index(a + self.removal), value }
-    }
-
-    /// The mark with the pairs of a lookup, a part of this split.
-    fn of_lookup(&self, split: &Split, lookup: WidePart) -> WidePart {
-        let offset = lookup.offset - index(split.remove - self.removal);
-        WidePart { offset, value: lookup.value ^ split.constant }
-    }
-
-    /// The marked parts whose other parts are at least `least` before each position.
+    /// The marked parts whose other parts are at least `least` before each place.
     pub(super) fn from(&self, least: usize) -> &[WidePart] {
         &self.parts[self.parts.partition_point(|part| part.offset < least)..]
     }
@@ -143,8 +129,14 @@ impl WideSolver {
             self.marks.parts.replace(marks);
             // No marked part gives a candidate, so candidates need no comparison with marked parts.
             let marked: HashSet<WidePart> = self.marks.parts.iter().copied().collect();
+            let removal = self.least_removal();
             for SplitLookups { split, all, unmarked } in &mut self.lookups {
-                unmarked.leave_out(all, |lookup| marked.contains(&self.marks.of_lookup(split, lookup)));
+                // The mark with the pairs of the lookup.
+                let mark = |lookup: WidePart| WidePart {
+                    offset: lookup.offset - index(split.remove - removal),
+                    value: lookup.value ^ split.constant,
+                };
+                unmarked.leave_out(all, |lookup| marked.contains(&mark(lookup)));
             }
         }
     }
@@ -154,7 +146,7 @@ impl WideSolver {
         let step = (self.rare_positions.list().len() / MOST_RARE_PARTS).max(1);
         let may_be_marked = LEAST..self.deepest_mark();
         let rare = self.rare_positions.list().iter().step_by(step);
-        rare.filter(|(r, _)| may_be_marked.contains(r)).map(|&(r, value)| self.marks.mark(r, value)).collect()
+        rare.filter(|(r, _)| may_be_marked.contains(r)).map(|&(r, value)| self.mark(r, value)).collect()
     }
 
     /// The common parts that may be marked: those below [`DEPTH`], and, where the search for pairs often goes deeper,
@@ -168,7 +160,12 @@ impl WideSolver {
         let most = self.deepest_mark();
         let deep = (DEPTH..deepest.min(most)).step_by(step);
         let parts = (LEAST..DEPTH.min(most / 2)).chain(deep).map(|a| (a, self.part_value(a)));
-        parts.filter(|&(a, value)| !self.is_rare(value, a)).map(|(a, value)| self.marks.mark(a, value)).collect()
+        parts.filter(|&(a, value)| !self.is_rare(value, a)).map(|(a, value)| self.mark(a, value)).collect()
+    }
+
+    /// The mark of the part a, with its value.
+    fn mark(&self, a: u64, value: u16) -> WidePart {
+        WidePart { offset: index(a + self.least_removal()), value }
     }
 
     /// The value of a part that may be marked.
@@ -176,7 +173,7 @@ impl WideSolver {
         if a < HEAD_PARTS { self.head.value(a) } else { self.values.get(a) }
     }
 
-    /// Bound, exclusive, of the smaller parts that all splits have at all positions from now on.
+    /// Bound, exclusive, of the smaller parts that all splits have at the positions of a sample and at all later ones.
     fn deepest_mark(&self) -> u64 {
         let n = self.end() - SPAN.min(self.end() / 4);
         self.rule.splits().map(|split| split.largest_small_part(n)).min().unwrap_or(0)
@@ -187,7 +184,7 @@ impl WideSolver {
     fn spread_parts(&self) -> Vec<WidePart> {
         let most = self.deepest_mark();
         let step = index(most / (self.end() / 16).clamp(1, MOST_SPREAD_PARTS)) | 1;
-        (LEAST..most).step_by(step).map(|a| self.marks.mark(a, self.part_value(a))).collect()
+        (LEAST..most).step_by(step).map(|a| self.mark(a, self.part_value(a))).collect()
     }
 
     /// The parts to mark: rare parts, which give common values, then common parts, which give rare values. Where all pairs
@@ -226,13 +223,18 @@ impl WideSolver {
             row[..usize::from(self.values.get(n))].fill(FULL_WEIGHT);
         }
         let items = self.values.items();
-        // For each position of the sample and each split: the first place of the position in `weight`, the index that an
-        // offset is counted from, and the constant.
+        if parts.is_empty() {
+            // A split may remove more tokens than the positions of the sample have.
+            return Vec::new();
+        }
+        let removal = self.least_removal();
+        // For each position of the sample and each split: the first place of the position in `weight`, the index of its
+        // place among the values, and the constant.
         let reads: Vec<(usize, usize, u16)> = (0..)
             .step_by(bound)
             .zip(sample)
             .flat_map(|(first, &n)| {
-                let at = move |split: Split| self.values.at(n) - index(split.remove - self.marks.removal);
+                let at = move |split: Split| self.values.at(n) - index(split.remove - removal);
                 self.rule.splits().map(move |split| (first, at(split), split.constant))
             })
             .collect();

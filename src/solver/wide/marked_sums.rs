@@ -4,7 +4,7 @@
 //! splits with removals s and t meet the same pairs, one at n and the other at n + t - s. The options of the marked
 //! pairs of each sum are entered once, however many splits there are; a split takes the set of its sum, and XORs c.
 //!
-//! A sum m has the *place* m + s, where s is the least removal of a split. With that split, the place is the position.
+//! Let s be the least removal of all splits. A sum m has the *place* m + s: the position with this sum in that split.
 
 use super::{Run, WideSolver};
 use crate::kernel::{Kernel, MARK_LANES, WIDE_LANES};
@@ -17,21 +17,22 @@ const GROUPS_PER_TASK: usize = 4;
 
 /// For the sums of the pairs of a run, the values that no marked pair gives.
 pub(super) struct MarkedSums {
-    /// The least removal of a split.
+    /// The least removal of all splits.
     removal: u64,
-    /// The groups of sums, ascending: group k holds the [`MARK_LANES`] places that end `MARK_LANES * k` before the last
-    /// position of the run.
+    /// The groups of sums, ascending. The last place of group k is `MARK_LANES * k` before the last position of the run,
+    /// and the group has [`MARK_LANES`] places.
     groups: Vec<usize>,
     /// Number of words per sum.
     words: usize,
-    /// Bit v % 64 of word v / 64 of a sum: whether v is open. The sums of a group are ascending.
+    /// Bit v % 64 of word v / 64 of a sum: whether v is open. The sums of a group are ascending. Empty if no part is
+    /// marked.
     open: Vec<u64>,
 }
 
 impl MarkedSums {
     /// The sums of the pairs of the run, in each of the splits.
     pub(super) fn of(solver: &WideSolver, kernel: Kernel, run: Run) -> MarkedSums {
-        let (removal, words) = (solver.marks.removal, solver.classes.bound() / 64);
+        let (removal, words) = (solver.least_removal(), solver.classes.bound() / 64);
         let mut groups: Vec<usize> = Vec::new();
         for split in solver.rule.splits() {
             let shift = index(split.remove - removal);
@@ -40,8 +41,9 @@ impl MarkedSums {
         groups.sort_unstable();
         groups.dedup();
         let marked = solver.marks.from(run.far());
-        let mut open = vec![u64::MAX; groups.len() * MARK_LANES * words];
+        let mut open = Vec::new();
         if !marked.is_empty() {
+            open.resize(groups.len() * MARK_LANES * words, 0);
             let end = solver.values.at(run.first) + WIDE_LANES;
             let tasks =
                 open.par_chunks_mut(GROUPS_PER_TASK * MARK_LANES * words).zip(groups.par_chunks(GROUPS_PER_TASK));
@@ -60,6 +62,9 @@ impl MarkedSums {
     /// Clears in `open`, one bit per value, the options of the marked pairs that a split makes of a position of the run:
     /// the position in lane `lane`.
     pub(super) fn clear_options(&self, lane: usize, split: &Split, open: &mut [u64]) {
+        if self.open.is_empty() {
+            return;
+        }
         let distance = WIDE_LANES - 1 - lane + index(split.remove - self.removal);
         let group = self.groups.binary_search(&(distance / MARK_LANES)).expect("a group of each split");
         let sum = group * MARK_LANES + (MARK_LANES - 1 - distance % MARK_LANES);

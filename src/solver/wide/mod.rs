@@ -55,7 +55,6 @@ use crate::kernel::{Kernel, WIDE_LANES, WidePart};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Rule, Split};
-use all_pairs::SplitGroup;
 use deep::DeepParts;
 use far::{FarLane, Run};
 use learning::Marks;
@@ -191,8 +190,6 @@ pub(super) struct WideSolver {
     kernel: Kernel,
     rare_positions: RarePositions,
     lookups: Vec<SplitLookups>,
-    /// The splits whose pairs are compared together.
-    groups: Vec<SplitGroup>,
     /// The last values: back to the largest offset of a lookup, and at least [`HELD`] of those that are not discarded.
     values: Window<u16>,
     head: Head,
@@ -225,10 +222,9 @@ impl WideSolver {
             kernel,
             rare_positions: RarePositions::default(),
             lookups: rule.splits().map(lookups).collect(),
-            groups: SplitGroup::of(rule),
             values: Window::new(past.len(), Vec::new()),
             head,
-            marks: Marks::new(rule),
+            marks: Marks::new(),
             classes: Checked::new(Classes::default()),
             deep: DeepParts::default(),
             lacks_memory: false,
@@ -290,6 +286,11 @@ impl WideSolver {
     /// Whether memory holds all values, so that the far step searches all far pairs.
     fn holds_all(&self) -> bool {
         self.values.start() == 0
+    }
+
+    /// The least removal of all splits; 0 without a split.
+    fn least_removal(&self) -> u64 {
+        self.rule.splits().map(|split| split.remove).min().unwrap_or(0)
     }
 
     /// Number of lookups of the next position.

@@ -58,11 +58,26 @@ fn large_rule(random: &mut Random) -> Rule {
             moves.push(single(1 + random.below(3), random.below(2048) as u16, Leaves::One));
         }
     }
-    for _ in 0..1 + random.below(2) {
+    // Splits that share all pairs, some, or none.
+    let (most, constants) = (random.pick(&[5, 5, 80, 300]), random.pick(&[&[0][..], &[0, 0, 1, 6, 513]]));
+    for _ in 0..1 + random.below(3) {
         let leaves = Leaves::Two { min_difference: random.pick(&[0, 0, 1, 2, 5]) };
-        moves.push(single(random.below(5), random.pick(&[0, 0, 1, 6, 513]), leaves));
+        moves.push(single(random.below(most), random.pick(constants), leaves));
     }
     Rule::from_moves("large", moves).unwrap()
+}
+
+/// Continues `values` up to `to` values with the wide solver, where every position is rare.
+fn extend_without_space(rule: &Rule, kernel: Kernel, threads: usize, values: &mut Vec<u16>, to: usize) {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    pool.install(|| {
+        let mut solver = Solver::new(rule, Method::Sparse(kernel), None, values.as_slice()).unwrap();
+        let stats = SequenceStats { max_value: solver.max_value, ..SequenceStats::default() };
+        let wide = WideSolver::new(rule, SparseSpace::NONE, kernel, stats, values.as_slice()).unwrap();
+        solver.engine = Engine::Wide(Box::new(wide));
+        solver.review.due_at = u64::MAX;
+        solver.with_audit(1).extend_to(values, to as u64, |_| true).unwrap();
+    });
 }
 
 /// Every position is rare: short and long sequences, resumed at any length.
@@ -77,19 +92,28 @@ fn games_without_a_space_agree_with_the_definition() {
         let mut found = expected[..random.pick(&[1, 2, 30, 300, 1200, 4000])].to_vec();
         while found.len() < expected.len() {
             let kernel = random.pick(&Kernel::available());
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(random.pick(&[1, 2, 5, 8, 16])).build().unwrap();
             let to = expected.len().min(found.len() + 1 + random.below(4000) as usize);
-            pool.install(|| {
-                let mut solver = Solver::new(&rule, Method::Sparse(kernel), None, found.as_slice()).unwrap();
-                let stats = SequenceStats { max_value: solver.max_value, ..SequenceStats::default() };
-                let wide = WideSolver::new(&rule, SparseSpace::NONE, kernel, stats, found.as_slice()).unwrap();
-                solver.engine = Engine::Wide(Box::new(wide));
-                solver.review.due_at = u64::MAX;
-                solver.with_audit(1).extend_to(&mut found, to as u64, |_| true).unwrap();
-            });
+            extend_without_space(&rule, kernel, random.pick(&[1, 2, 5, 8, 16]), &mut found, to);
             let differs = (0..found.len()).find(|&n| found[n] != expected[n]);
             assert_eq!(differs, None, "{rule}, {kernel}, up to {to}: first wrong value");
         }
+    }
+}
+
+/// More pairs than four tiles hold, in splits that share all of them, some, or none.
+#[test]
+fn values_from_several_tiles_of_pairs_agree_with_the_definition() {
+    let random = &mut Random::new("wide solver, tiles");
+    let split = |remove, constant| Move { remove, constant, leaves: Leaves::Two { min_difference: 0 } };
+    let several = [0, 1, 70].map(|remove| split(remove, 0)).into_iter().chain([split(2, 5), split(3, 5)]);
+    let rules = [".244".parse().unwrap(), Rule::from_moves("several splits", several.collect()).unwrap()];
+    for rule in rules {
+        let mut found = solver::values(&rule, Method::default(), 38_000).unwrap();
+        extend_without_space(&rule, Kernel::best(), 2, &mut found, 40_000);
+        let positions: Vec<u64> = (0..200).map(|_| 38_000 + random.below(2_000)).collect();
+        let expected = |n: u64| definition::value_at(&rule, found.as_slice(), n).unwrap();
+        let wrong = positions.iter().find(|&&n| found[n as usize] != expected(n));
+        assert_eq!(wrong, None, "{rule}: a wrong value");
     }
 }
 
