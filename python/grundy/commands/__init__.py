@@ -1,4 +1,4 @@
-"""The commands of the scripts `bursts.py`, `find_period.py` and `results.py` in `scripts`."""
+"""The commands of the scripts `bursts.py`, `find_period.py`, `open_games.py` and `results.py`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,204 @@
+"""`scripts/open_games.py`: prints the table of the octal games without a known period.
+
+One row stands for all games with the same sequence up to a shift, as `grundy info` lists them. It
+describes the game of them that was computed furthest; of equally far ones, the first.
+
+Exit status: 0 done, 1 a file cannot be read or the results contradict each other, 2 usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ..program import find_program
+
+EPILOG = """\
+SURVEY is the CSV of 'grundy merge', RUNS the output of 'grundy status --json DIR...', one JSON
+object per line, and FRONTIERS has one line 'game;values;source' per game.
+
+example: open_games.py data/results/octal3.csv --runs data/results/octal-runs.jsonl \\
+             --frontiers data/frontiers.csv > data/results/octal-open.md
+"""
+
+HEADER = (
+    "# Octal games without a known period\n\n"
+    "Each row stands for all games with the same sequence up to a shift, and describes the game\n"
+    "of them that this program has computed furthest. *Equal games* counts the others. Without a\n"
+    "mask, the game has no sparse space yet. *Seconds* is the computing time of a run; games\n"
+    "without it were part of a survey. *Published* is the largest number of values that somebody\n"
+    "else computed, as far as known here.\n\n"
+    "| game | equal games | values | rare positions | last rare | mask | largest value | at "
+    "| seconds | published | source |\n"
+    "|---|--:|--:|--:|--:|---|--:|--:|--:|--:|---|"
+)
+
+
+class Result(NamedTuple):
+    """How far one game was computed, and what was found."""
+
+    game: str
+    values: int
+    digest: str
+    max_value: int
+    max_at: int
+    mask: int
+    position: int
+    rares: int | None
+    last_rare: int | None
+    seconds: int | None
+
+
+class Frontier(NamedTuple):
+    """How far somebody else computed a game."""
+
+    values: int
+    source: str
+
+
+def of_survey(path: str) -> list[Result]:
+    """The games without a known period in the CSV of a survey."""
+    with open(path, encoding="ascii", newline="") as file:
+        return [
+            Result(
+                row["game"],
+                int(row["checked_through"]),
+                row["digest"],
+                int(row["max_value"]),
+                int(row["max_at"]),
+                int(row["mask"], 16),
+                int(row["position"]),
+                int(row["rares"]) if row["rares"] else None,
+                int(row["last_rare"]) if row["last_rare"] else None,
+                None,
+            )
+            for row in csv.DictReader(file)
+            if row["status"] == "none"
+        ]
+
+
+def of_runs(path: str) -> list[Result]:
+    """The runs that `grundy status --json` describes."""
+    with open(path, encoding="utf-8") as file:
+        runs = [json.loads(line) for line in file if line.strip()]
+    return [
+        Result(
+            run["game"],
+            run["count"],
+            run["digest"],
+            run["max_value"],
+            run["max_at"],
+            run["mask"],
+            run["position"],
+            run["rares"] if run["mask"] else None,
+            run["last_rare"] if run["mask"] else None,
+            run["seconds"],
+        )
+        for run in runs
+    ]
+
+
+def of_frontiers(path: str) -> dict[str, Frontier]:
+    """The published frontiers of games; those of this program are left out."""
+    frontiers = {}
+    with open(path, encoding="utf-8", newline="") as file:
+        lines = (line for line in file if not line.startswith("#"))
+        for row in csv.DictReader(lines, delimiter=";"):
+            if not row["source"].startswith("this program"):
+                frontiers[row["game"]] = Frontier(int(row["values"]), row["source"])
+    return frontiers
+
+
+def furthest(results: Iterable[Result]) -> dict[str, Result]:
+    """The furthest result of each game; of equally far ones, one with seconds.
+
+    Raises ValueError for two digests of the same values.
+    """
+    best: dict[str, Result] = {}
+    for result in results:
+        other = best.get(result.game, result)
+        if other.values == result.values and other.digest != result.digest:
+            raise ValueError(f"{result.game}: two digests of the first {result.values} values")
+        if (result.values, result.seconds or 0) >= (other.values, other.seconds or 0):
+            best[result.game] = result
+    return best
+
+
+def equal_games(program: str, game: str) -> list[str]:
+    """The games with the same sequence up to a shift, the game itself among them."""
+    done = subprocess.run([program, "info", game, "--json"], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise ValueError(f"grundy info {game}: {done.stderr.strip()}")
+    equivalent = json.loads(done.stdout)["equivalent"]
+    return sorted({game, *(other["game"] for other in equivalent)})
+
+
+def row(equal: list[str], results: dict[str, Result], frontiers: dict[str, Frontier]) -> str:
+    """The row of the games with the same sequence."""
+    computed = [results[game] for game in equal if game in results]
+    result = max(computed, key=lambda result: result.values)
+    frontier = max((frontiers[game] for game in equal if game in frontiers), default=None)
+    mask = f"{result.mask:#x}" + (", n" if result.position else "") if result.mask else ""
+    cells = [
+        result.game,
+        len(computed) - 1,
+        f"{result.values:,}",
+        "" if result.rares is None else f"{result.rares:,}",
+        "" if result.last_rare is None else f"{result.last_rare:,}",
+        mask,
+        result.max_value,
+        f"{result.max_at:,}",
+        "" if result.seconds is None else f"{result.seconds:,}",
+        "" if frontier is None else f"{frontier.values:,}",
+        "" if frontier is None else frontier.source,
+    ]
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def table(
+    program: str, surveyed: list[Result], runs: list[Result], frontiers: dict[str, Frontier]
+) -> str:
+    """The Markdown table of the games in `surveyed`, extended by `runs`."""
+    open_games = {result.game for result in surveyed}
+    results = furthest([*surveyed, *(run for run in runs if run.game in open_games)])
+    lines = [HEADER]
+    seen: set[str] = set()
+    for game in results:
+        if game in seen:
+            continue
+        equal = equal_games(program, game)
+        seen.update(equal)
+        lines.append(row(equal, results, frontiers))
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        description="Print the octal games without a known period as a Markdown table.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("survey", metavar="SURVEY", help="CSV file of a survey")
+    parser.add_argument("--runs", metavar="RUNS", help="runs that go further, as JSON Lines")
+    parser.add_argument("--frontiers", metavar="FRONTIERS", help="published frontiers")
+    parser.add_argument("--program", metavar="PATH", help="the program [default: grundy on PATH]")
+    options = parser.parse_args(arguments)
+    program = options.program or find_program()
+    if program is None or not os.path.isfile(program):
+        print("open_games.py: no program 'grundy'; give its path with --program", file=sys.stderr)
+        return 1
+    try:
+        runs = of_runs(options.runs) if options.runs else []
+        frontiers = of_frontiers(options.frontiers) if options.frontiers else {}
+        print(table(program, of_survey(options.survey), runs, frontiers))
+    except (OSError, ValueError, KeyError) as error:
+        print(f"open_games.py: {error}", file=sys.stderr)
+        return 1
+    return 0

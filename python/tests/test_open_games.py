@@ -1,0 +1,80 @@
+"""Tests of the table of open games. GRUNDY_BIN names the program, which knows the equal games."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+SCRIPTS = os.path.join(os.path.dirname(__file__), "..", "..", "scripts")
+COLUMNS = (
+    "game,status,period,preperiod,max_value,max_at,rares,last_rare,mask,position,theorem,saltus,"
+    "checked_through,digest"
+)
+
+pytestmark = pytest.mark.skipif("GRUNDY_BIN" not in os.environ, reason="GRUNDY_BIN is not set")
+
+
+def surveyed(game, values, digest, status="none"):
+    return f"{game},{status},,,9,5,3,4,0x7,1,,0,{values},{digest}"
+
+
+def run(game, values, digest, mask=7):
+    found = {"max_value": 11, "max_at": 6, "mask": mask, "position": 0, "rares": 8, "last_rare": 2}
+    return json.dumps({"game": game, "count": values, "digest": digest, "seconds": 77, **found})
+
+
+def call(directory, survey, runs=(), frontiers=()):
+    lines = {
+        "survey": [COLUMNS, *survey],
+        "runs": runs,
+        "frontiers": ["game;values;source", *frontiers],
+    }
+    for name, content in lines.items():
+        (directory / name).write_text("\n".join(content) + "\n", encoding="utf-8")
+    arguments = [directory / "survey", "--runs", directory / "runs"]
+    arguments += ["--frontiers", directory / "frontiers", "--program", os.environ["GRUNDY_BIN"]]
+    script = os.path.join(SCRIPTS, "open_games.py")
+    return subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True)
+
+
+def test_equal_games_share_a_row_of_the_furthest(tmp_path):
+    survey = [
+        surveyed("0.007", 1000, "a"),
+        surveyed("0.04", 3000, "b"),
+        surveyed("0.077", 99, "c", "proved"),
+        surveyed("0.6", 2000, "d"),
+    ]
+    done = call(tmp_path, survey)
+    rows = done.stdout.splitlines()[10:]
+    assert (done.returncode, done.stderr) == (0, "")
+    assert rows == [
+        "| 0.04 | 1 | 3,000 | 3 | 4 | 0x7, n | 9 | 5 |  |  |  |",
+        "| 0.6 | 0 | 2,000 | 3 | 4 | 0x7, n | 9 | 5 |  |  |  |",
+    ]
+
+
+def test_runs_extend_the_survey_and_frontiers_stand_beside(tmp_path):
+    survey = [surveyed("0.007", 1000, "a"), surveyed("0.6", 2000, "d"), surveyed("0.4", 10, "e")]
+    runs = [run("0.007", 5000, "f"), run("0.6", 1500, "g"), run("0.4", 20, "h", mask=0)]
+    frontiers = ["0.04;4000;a book", "0.6;8000;this program, elsewhere", "0.6;7000;a thesis"]
+    rows = call(tmp_path, survey, runs, frontiers).stdout.splitlines()[10:]
+    assert rows == [
+        "| 0.007 | 0 | 5,000 | 8 | 2 | 0x7 | 11 | 6 | 77 | 4,000 | a book |",
+        "| 0.6 | 0 | 2,000 | 3 | 4 | 0x7, n | 9 | 5 |  | 7,000 | a thesis |",
+        "| 0.4 | 0 | 20 |  |  |  | 11 | 6 | 77 |  |  |",
+    ]
+
+
+def test_two_digests_of_the_same_values_are_refused(tmp_path):
+    done = call(tmp_path, [surveyed("0.6", 1000, "a")], [run("0.6", 1000, "b")])
+    assert done.returncode == 1
+    assert done.stderr == "open_games.py: 0.6: two digests of the first 1000 values\n"
+
+
+def test_missing_files_are_named(tmp_path):
+    script = os.path.join(SCRIPTS, "open_games.py")
+    arguments = [tmp_path / "none.csv", "--program", os.environ["GRUNDY_BIN"]]
+    done = subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True)
+    assert done.returncode == 1 and "none.csv" in done.stderr

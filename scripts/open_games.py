@@ -1,0 +1,15 @@
+#!/usr/bin/env python3
+# /// script
+# requires-python = ">=3.9"
+# ///
+"""Prints the table of the open octal games (grundy.commands.open_games)."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
+
+from grundy.commands.open_games import main  # noqa: E402
+
+if __name__ == "__main__":
+    sys.exit(main())
