@@ -80,7 +80,7 @@ fn kill_runs(whole: &Whole, kernels: &[String], kills: u64, random: &mut Random)
         for _ in 0..most.min(kills - seen.kills) {
             let moment = Moment::random(random);
             let kernel = &kernels[usize::try_from(random.below(kernels.len() as u64)).unwrap()];
-            let threads = 1 + random.below(5);
+            let threads = random.pick(&[1, 2, 3, 5, 8, 16]);
             let what = format!("{} to {}, {threads} threads, {kernel}, {moment:?}", whole.game, whole.to);
             let mut child = start(whole.command(&dir, threads).args(["--kernel", kernel]));
             if !moment.comes(&mut child, &dir) {

@@ -58,42 +58,47 @@ fn a_bit_flip_in_the_data_of_the_streams_is_noticed() {
         (game(".146"), 70_000, &[0, 1, 2, 3, 4, 5, 6]),
     ];
     let rounds_each = rounds / games.len() as u64;
-    for (rule, count, kinds) in games {
-        let values = values(&rule, Method::Sparse(Kernel::best()), count).unwrap();
-        let start = || {
-            let mut solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, values.as_slice()).unwrap();
-            let mut past = values.clone();
-            go_on(&mut solver, &mut past, count / 10).unwrap();
-            solver.check_memory(past.as_slice()).unwrap();
-            (solver, past)
-        };
-        let (mut solver, mut past) = start();
-        let mut flipped = 0;
-        // Take the kinds in turn, so that each has its share whatever the random numbers.
-        for &kind in kinds.iter().cycle() {
-            if flipped == rounds_each {
-                break;
-            }
-            let draw = random.next();
-            if !flip(&mut solver.engine, kind, draw) {
-                continue;
-            }
-            flipped += 1;
-            // Where there are codes, later values depend on only a few of the last values (kind 9).
-            if random.below(50) == 0 && (kind != 9 || count < 10_000) {
-                // Either the check of forgotten data or the check of the data held now finds the flip.
-                let seen = go_on(&mut solver, &mut past, count / 5).and_then(|()| solver.check_memory(past.as_slice()));
-                assert!(seen.is_err(), "{rule}: flip {kind} of {draw:#x} was not noticed after going on");
-                (solver, past) = start();
-            } else {
-                let seen = solver.check_memory(past.as_slice());
-                assert!(seen.is_err(), "{rule}: flip {kind} of {draw:#x} was not noticed");
-                flip(&mut solver.engine, kind, draw);
+    for (threads, (rule, count, kinds)) in [1, 8, 16, 2, 8].into_iter().zip(games) {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let values = values(&rule, Method::Sparse(Kernel::best()), count).unwrap();
+            let start = || {
+                let mut solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, values.as_slice()).unwrap();
+                let mut past = values.clone();
+                go_on(&mut solver, &mut past, count / 10).unwrap();
                 solver.check_memory(past.as_slice()).unwrap();
+                (solver, past)
+            };
+            let (mut solver, mut past) = start();
+            let mut flipped = 0;
+            // Take the kinds in turn, so that each has its share whatever the random numbers.
+            for &kind in kinds.iter().cycle() {
+                if flipped == rounds_each {
+                    break;
+                }
+                let draw = random.next();
+                if !flip(&mut solver.engine, kind, draw) {
+                    continue;
+                }
+                flipped += 1;
+                // Where there are codes, later values depend on only a few of the last values (kind 9).
+                if random.below(50) == 0 && (kind != 9 || count < 10_000) {
+                    // Either the check of forgotten data or the check of the data held now finds the flip.
+                    let seen =
+                        go_on(&mut solver, &mut past, count / 5).and_then(|()| solver.check_memory(past.as_slice()));
+                    assert!(seen.is_err(), "{rule}: flip {kind} of {draw:#x} was not noticed after going on");
+                    (solver, past) = start();
+                } else {
+                    let seen = solver.check_memory(past.as_slice());
+                    assert!(seen.is_err(), "{rule}: flip {kind} of {draw:#x} was not noticed");
+                    flip(&mut solver.engine, kind, draw);
+                    solver.check_memory(past.as_slice()).unwrap();
+                }
+                noticed[kind + if matches!(solver.engine, Engine::Wide(_)) { 10 } else { 0 }] += 1;
             }
-            noticed[kind + if matches!(solver.engine, Engine::Wide(_)) { 10 } else { 0 }] += 1;
-        }
+        });
     }
+
     assert!(noticed.iter().all(|&kind| kind > rounds / 60), "{noticed:?}");
     tally.end(noticed.iter().sum(), "all noticed before the commit");
 }
