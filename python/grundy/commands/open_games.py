@@ -32,8 +32,8 @@ HEADER = (
     "Each row stands for all games with the same sequence up to a shift, and describes the game\n"
     "of them that this program has computed furthest. *Equal games* counts the others. Without a\n"
     "mask, the game has no sparse space yet. *Seconds* is the computing time of a run; games\n"
-    "without it were part of a survey. *Published* is the largest number of values that somebody\n"
-    "else computed, as far as known here.\n\n"
+    "without it were part of a survey. *Published* is the largest number of values in a\n"
+    "computation by others, as far as known here.\n\n"
     "| game | equal games | values | rare positions | last rare | mask | largest value | at "
     "| seconds | published | source |\n"
     "|---|--:|--:|--:|--:|---|--:|--:|--:|--:|---|"
@@ -56,7 +56,7 @@ class Result(NamedTuple):
 
 
 class Frontier(NamedTuple):
-    """How far somebody else computed a game."""
+    """How far others computed a game."""
 
     values: int
     source: str

@@ -74,6 +74,11 @@ impl SplitGroup {
     }
 }
 
+/// Whether a value is open.
+fn has_open(page: &Page) -> bool {
+    page.iter().any(|&word| word != 0)
+}
+
 /// The open values of one page in lanes, and in the sums of their pairs.
 struct OpenPages<'a> {
     group: &'a SplitGroup,
@@ -101,16 +106,13 @@ impl<'a> OpenPages<'a> {
         }
     }
 
-    /// Whether no value is open.
+    /// Whether no value is open in any lane.
     fn is_closed(&self) -> bool {
-        self.lanes.iter().all(|(_, open)| *open == [0; PAGE_WORDS])
+        !self.lanes.iter().any(|(_, open)| has_open(open))
     }
 
     /// Closes in the lanes what was cleared in one of their sums, and in the sums what no lane needs any more.
-    fn exchange(&mut self, is_last: bool) {
-        if !is_last && self.group.shifts.len() == 1 {
-            return;
-        }
+    fn exchange(&mut self) {
         for (lane, open) in &mut *self.lanes {
             for sum in self.group.sums(*lane) {
                 open.iter_mut().zip(&self.sums[sum]).for_each(|(open, sum)| *open &= sum);
@@ -176,6 +178,9 @@ impl WideSolver {
 
     /// Clears the bits of the options of the same pairs in one page.
     fn clear_pairs(&self, kernel: Kernel, run: Run, page: u8, mut pages: OpenPages<'_>) {
+        if pages.is_closed() {
+            return;
+        }
         let group = pages.group;
         // The position at which the split with the least removal meets the pairs of sum 0. Without such a position, no pairs
         // exist with all sums.
@@ -186,20 +191,21 @@ impl WideSolver {
         let mut tile = PairTile::default();
         // The largest parts first, because the smallest ones give few different values.
         for number in (0..tiles).rev() {
-            if pages.is_closed() {
-                return;
-            }
             let start = pairs.start + number * TILE_PAIRS as u64;
             let end = pairs.end.min(start + TILE_PAIRS as u64);
             let rest = first - group.least.remove;
             let others = self.values.slice(rest + 1 - end, rest - start + pages.sums.len() as u64);
             let parts = self.values.slice(start, end).iter().rev();
             kernel.fill_tile(&mut tile, parts, group.least.constant, others);
-            for (sum, open) in pages.sums.iter_mut().enumerate().filter(|(_, open)| **open != [0; PAGE_WORDS]) {
+            for (sum, open) in pages.sums.iter_mut().enumerate().filter(|(_, open)| has_open(open)) {
                 kernel.clear_options(&tile, sum, page, open);
             }
-            if number.is_multiple_of(TILES_PER_EXCHANGE) {
-                pages.exchange(number == 0);
+            let is_due = group.shifts.len() > 1 && number.is_multiple_of(TILES_PER_EXCHANGE);
+            if is_due || number == 0 {
+                pages.exchange();
+            }
+            if is_due && pages.is_closed() {
+                return;
             }
         }
         for (lane, open) in pages.lanes {
