@@ -22,6 +22,7 @@ def surveyed(game, values, digest, status="none"):
 
 def run(game, values, digest, mask=7):
     found = {"max_value": 11, "max_at": 6, "mask": mask, "position": 0, "rares": 8, "last_rare": 2}
+    found.update(errors=0, suspect=None)
     return json.dumps({"game": game, "count": values, "digest": digest, "seconds": 77, **found})
 
 
@@ -29,7 +30,7 @@ def call(directory, survey, runs=(), frontiers=()):
     lines = {
         "survey": [COLUMNS, *survey],
         "runs": runs,
-        "frontiers": ["game;values;source", *frontiers],
+        "frontiers": ["game;values;source", *(frontiers or ["0.123;1;a book"])],
     }
     for name, content in lines.items():
         (directory / name).write_text("\n".join(content) + "\n", encoding="utf-8")
@@ -37,6 +38,10 @@ def call(directory, survey, runs=(), frontiers=()):
     arguments += ["--frontiers", directory / "frontiers", "--program", os.environ["GRUNDY_BIN"]]
     script = os.path.join(SCRIPTS, "open_games.py")
     return subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True)
+
+
+def rows_of(done):
+    return [line for line in done.stdout.splitlines() if line.startswith("| 0.")]
 
 
 def test_equal_games_share_a_row_of_the_furthest(tmp_path):
@@ -47,7 +52,7 @@ def test_equal_games_share_a_row_of_the_furthest(tmp_path):
         surveyed("0.6", 2000, "d"),
     ]
     done = call(tmp_path, survey)
-    rows = done.stdout.splitlines()[10:]
+    rows = rows_of(done)
     assert (done.returncode, done.stderr) == (0, "")
     assert rows == [
         "| 0.04 | 1 | 3,000 | 3 | 4 | 0x7, n | 9 | 5 |  |  |  |",
@@ -59,7 +64,7 @@ def test_runs_extend_the_survey_and_frontiers_stand_beside(tmp_path):
     survey = [surveyed("0.007", 1000, "a"), surveyed("0.6", 2000, "d"), surveyed("0.4", 10, "e")]
     runs = [run("0.007", 5000, "f"), run("0.6", 1500, "g"), run("0.4", 20, "h", mask=0)]
     frontiers = ["0.04;4000;a book", "0.6;8000;this program, elsewhere", "0.6;7000;a thesis"]
-    rows = call(tmp_path, survey, runs, frontiers).stdout.splitlines()[10:]
+    rows = rows_of(call(tmp_path, survey, runs, frontiers))
     assert rows == [
         "| 0.007 | 0 | 5,000 | 8 | 2 | 0x7 | 11 | 6 | 77 | 4,000 | a book |",
         "| 0.6 | 0 | 2,000 | 3 | 4 | 0x7, n | 9 | 5 |  | 7,000 | a thesis |",
@@ -71,6 +76,29 @@ def test_two_digests_of_the_same_values_are_refused(tmp_path):
     done = call(tmp_path, [surveyed("0.6", 1000, "a")], [run("0.6", 1000, "b")])
     assert done.returncode == 1
     assert done.stderr == "open_games.py: 0.6: two digests of the first 1000 values\n"
+
+
+def test_a_digest_that_an_earlier_result_contradicts_is_refused(tmp_path):
+    runs = [run("0.6", 1000, "a"), run("0.6", 2000, "b"), run("0.6", 1000, "c")]
+    assert call(tmp_path, [surveyed("0.6", 10, "d")], runs).returncode == 1
+
+
+@pytest.mark.parametrize(
+    "survey, runs, frontiers, message",
+    [
+        ([], [], [], "survey: no rows"),
+        (["0.6,none"], [], [], "a row without the column"),
+        (None, ["[]"], [], "is this the output of 'grundy status --json'?"),
+        (None, ["{}"], [], "is this the output of 'grundy status --json'?"),
+        (None, [run("0.6", 3000, "b").replace("null", "17")], [], "has failed checks"),
+        (None, [], ["0.6;1"], "without the column 'source'"),
+        (None, [], ["0.6;many;a book"], "many"),
+    ],
+)
+def test_unsound_inputs_are_refused(tmp_path, survey, runs, frontiers, message):
+    survey = [surveyed("0.6", 1000, "a")] if survey is None else survey
+    done = call(tmp_path, survey, runs, frontiers)
+    assert (done.returncode, done.stdout) == (1, "") and message in done.stderr
 
 
 def test_missing_files_are_named(tmp_path):

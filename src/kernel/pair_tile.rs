@@ -3,10 +3,11 @@
 //! The pairs with the sum m consist of the parts a, a + 1, … and of their partners, whose sizes descend. With the next
 //! sum each partner is one larger. So one tile of partners, shifted by one item per sum, its *lane*, serves many sums.
 //!
-//! A vector kernel splits every value into two bytes, which XOR as the value does: bits 3 to 10 are the *high* byte, and bits 0 to 2 with
-//! bits 11 to 15 above them the *low* byte. The high byte is an index of a table of 256 bytes, which holds one bit for
-//! each of 2048 consecutive values, a *page*; the low byte selects the bit and tells whether the value is in the page. So it tells for 64 pairs at
-//! once whether their option is in a set of any values, by table lookups in registers.
+//! A vector kernel splits every value into two bytes, which XOR as the value does: bits 3 to 10 are the *high* byte,
+//! and bits 0 to 2 with bits 11 to 15 above them the *low* byte. The high byte is an index of a table of 256 bytes,
+//! which holds one bit for each of 2048 consecutive values, a *page*; the low byte selects the bit and tells whether
+//! the value is in the page. So it tells for 64 pairs at once whether their option is in a set of any values, by table
+//! lookups in registers.
 
 use super::{Kernel, Platform, jobs::dispatch};
 #[cfg(target_arch = "x86_64")]

@@ -6,9 +6,9 @@
 //! sequence has doubled, if they stay as frequent as in this quarter. For all spaces at once, that number follows from
 //! one histogram in which each value of the last quarter counts five times ([`Histogram::best_space`]).
 //!
-//! A first space is adopted when at most one position in [`WORTH`] will be rare; a later one when it will have less than
-//! four fifths of the rare positions. A solver without a space enters the built-in space of a named game at the first
-//! review.
+//! A first space is adopted when at most one position in [`WORTH`] will be rare; a later one when it will have less
+//! than four fifths of the rare positions. A solver without a space enters the built-in space of a named game at the
+//! first review.
 //!
 //! The byte streams compute the values in a space where exhaustive searches are infrequent, and the wide solver where
 //! they are frequent: the streams discard what they have computed after a new rare position. The streams hand over when
@@ -25,8 +25,8 @@ use super::{BOOTSTRAP, Histogram, Method, SequenceStats, Solver, SparseSpace, Wo
 use crate::error::Result;
 use crate::theory::definition::Sequence;
 
-/// Minimum number of values per expected rare position in a space that is worth using. From 2^18 to 2^20, a minimum
-/// of 2 and no space at all make no clear difference for .004. For .244, 2 makes none, and no space takes nearly twice as
+/// Minimum number of values per expected rare position in a space that is worth using. From 2^18 to 2^20, a minimum of
+/// 2 and no space at all make no clear difference for .004. For .244, 2 makes none, and no space takes nearly twice as
 /// long.
 pub(super) const WORTH: u64 = 6;
 
@@ -66,15 +66,15 @@ impl SpaceReview {
         self.searches = work.exhaustive_searches;
     }
 
-    /// Whether exhaustive searches were frequent since the last review, so that the wide solver is faster. A few searches
-    /// are not enough: the change reads the whole table, as a search does.
+    /// Whether exhaustive searches were frequent since the last review, so that the wide solver is faster. A few
+    /// searches are not enough: the change reads the whole table, as a search does.
     pub(super) fn is_laborious(&self, n: u64, work: &Work) -> bool {
         let searches = work.exhaustive_searches - self.searches;
         searches >= MIN_SEARCHES && searches * VALUES_PER_SEARCH > n - self.reviewed_at
     }
 
-    /// Whether exhaustive searches were so infrequent since the last review that the byte streams are faster: at most one
-    /// in 16 times as many values as where the wide solver is.
+    /// Whether exhaustive searches were so infrequent since the last review that the byte streams are faster: at most
+    /// one in 16 times as many values as where the wide solver is.
     fn is_calm(&self, n: u64, work: &Work) -> bool {
         (work.exhaustive_searches - self.searches) * 16 * VALUES_PER_SEARCH < n - self.reviewed_at
     }
@@ -108,7 +108,7 @@ impl Forecast {
 }
 
 impl Solver {
-    /// Searches a better space when a review is due.
+    /// Searches for a better space when a review is due.
     pub(super) fn review<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
         let n = past.len();
         let rare_positions = match &self.engine {
@@ -195,8 +195,8 @@ impl Solver {
         self.replace_engine(past, Solver::same_space)
     }
 
-    /// Replaces the engine by `new`. The check comes first: a bit that flipped in the data of the engine may have made its
-    /// values wrong, and nothing could find it afterwards.
+    /// Replaces the engine by `new`, after a check of the memory of the old one: a bit flip there may have made values
+    /// wrong, and no later check would find it.
     pub(super) fn replace_engine<S: Sequence + ?Sized>(
         &mut self,
         past: &S,

@@ -5,7 +5,8 @@
 //!
 //! - `data/results/octal3.csv`: every octal code of up to three digits, as a survey of this program found it.
 //! - `data/results/periods.csv`: periods that this program proved in longer searches.
-//! - `data/frontiers.csv`: how far published computations of games without a known period reach.
+//! - `data/frontiers.csv`: how far computations of games without a known period reach, published ones and runs of this
+//!   program.
 //!
 //! What is known of a game holds for every game with the same standard form ([`StandardForm`]), whose sequence is H:
 //! G(n) = H(n - s), where s is the shift of the game. So the period is that of H. If H has a preperiod n0 > 0, then

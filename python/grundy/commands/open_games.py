@@ -3,7 +3,7 @@
 One row stands for all games with the same sequence up to a shift, as `grundy info` lists them. It
 describes the game of them that was computed furthest; of equally far ones, the first.
 
-Exit status: 0 done, 1 a file cannot be read or the results contradict each other, 2 usage.
+Exit status: 0 done, 1 an input cannot be read or is not sound, or there is no program, 2 usage.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ example: open_games.py data/results/octal3.csv --runs data/results/octal-runs.js
 HEADER = (
     "# Octal games without a known period\n\n"
     "Each row stands for all games with the same sequence up to a shift, and describes the game\n"
-    "of them that this program has computed furthest. *Equal games* counts the others. Without a\n"
-    "mask, the game has no sparse space yet. *Seconds* is the computing time of a run; games\n"
-    "without it were part of a survey. *Published* is the largest number of values in a\n"
-    "computation by others, as far as known here.\n\n"
+    "of them that this program has computed furthest. *Equal games* counts the others in the\n"
+    "survey. Without a mask, the game has no sparse space yet. *Seconds* is the time that a run\n"
+    "took; games without it were part of a survey. *Published* is the largest number of values in\n"
+    "a computation by others, as far as known here.\n\n"
     "| game | equal games | values | rare positions | last rare | mask | largest value | at "
     "| seconds | published | source |\n"
     "|---|--:|--:|--:|--:|---|--:|--:|--:|--:|---|"
@@ -62,31 +62,55 @@ class Frontier(NamedTuple):
     source: str
 
 
+def rows_of(path: str, columns: set[str], kind: str, delimiter: str) -> list[dict[str, str]]:
+    """The rows of a CSV file. Raises ValueError unless each has these columns."""
+    with open(path, encoding="utf-8", newline="") as file:
+        lines = (line for line in file if not line.startswith("#"))
+        rows = list(csv.DictReader(lines, delimiter=delimiter))
+    for row in rows:
+        missing = [column for column in sorted(columns) if row.get(column) is None]
+        if missing:
+            raise ValueError(f"{path}: a row without the column '{missing[0]}'; is this {kind}?")
+    if not rows:
+        raise ValueError(f"{path}: no rows; is this {kind}?")
+    return rows
+
+
 def of_survey(path: str) -> list[Result]:
     """The games without a known period in the CSV of a survey."""
-    with open(path, encoding="ascii", newline="") as file:
-        return [
-            Result(
-                row["game"],
-                int(row["checked_through"]),
-                row["digest"],
-                int(row["max_value"]),
-                int(row["max_at"]),
-                int(row["mask"], 16),
-                int(row["position"]),
-                int(row["rares"]) if row["rares"] else None,
-                int(row["last_rare"]) if row["last_rare"] else None,
-                None,
-            )
-            for row in csv.DictReader(file)
-            if row["status"] == "none"
-        ]
+    columns = {"game", "status", "checked_through", "digest", "max_value", "max_at", "mask"}
+    columns |= {"position", "rares", "last_rare"}
+    rows = rows_of(path, columns, "the CSV of 'grundy merge'", ",")
+    return [
+        Result(
+            row["game"],
+            int(row["checked_through"]),
+            row["digest"],
+            int(row["max_value"]),
+            int(row["max_at"]),
+            int(row["mask"], 16),
+            int(row["position"]),
+            int(row["rares"]) if row["rares"] else None,
+            int(row["last_rare"]) if row["last_rare"] else None,
+            None,
+        )
+        for row in rows
+        if row["status"] == "none"
+    ]
 
 
 def of_runs(path: str) -> list[Result]:
-    """The runs that `grundy status --json` describes."""
+    """The runs that `grundy status --json` describes. Raises ValueError for a damaged one."""
+    kind = "the output of 'grundy status --json'"
     with open(path, encoding="utf-8") as file:
-        runs = [json.loads(line) for line in file if line.strip()]
+        lines = [line for line in file if line.strip()]
+    try:
+        runs = [json.loads(line) for line in lines]
+        for run in runs:
+            if run["errors"] or run["suspect"] is not None:
+                raise ValueError(f"{path}: the run of {run['game']} has failed checks")
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: {error}; is this {kind}?") from None
     return [
         Result(
             run["game"],
@@ -106,12 +130,12 @@ def of_runs(path: str) -> list[Result]:
 
 def of_frontiers(path: str) -> dict[str, Frontier]:
     """The published frontiers of games; those of this program are left out."""
-    frontiers = {}
-    with open(path, encoding="utf-8", newline="") as file:
-        lines = (line for line in file if not line.startswith("#"))
-        for row in csv.DictReader(lines, delimiter=";"):
-            if not row["source"].startswith("this program"):
-                frontiers[row["game"]] = Frontier(int(row["values"]), row["source"])
+    frontiers: dict[str, Frontier] = {}
+    kind = "a file of lines 'game;values;source'"
+    for row in rows_of(path, {"game", "values", "source"}, kind, ";"):
+        if not row["source"].startswith("this program"):
+            frontier = Frontier(int(row["values"]), row["source"])
+            frontiers[row["game"]] = max(frontier, frontiers.get(row["game"], frontier))
     return frontiers
 
 
@@ -121,10 +145,11 @@ def furthest(results: Iterable[Result]) -> dict[str, Result]:
     Raises ValueError for two digests of the same values.
     """
     best: dict[str, Result] = {}
+    digests: dict[tuple[str, int], str] = {}
     for result in results:
-        other = best.get(result.game, result)
-        if other.values == result.values and other.digest != result.digest:
+        if digests.setdefault((result.game, result.values), result.digest) != result.digest:
             raise ValueError(f"{result.game}: two digests of the first {result.values} values")
+        other = best.get(result.game, result)
         if (result.values, result.seconds or 0) >= (other.values, other.seconds or 0):
             best[result.game] = result
     return best
@@ -134,8 +159,12 @@ def equal_games(program: str, game: str) -> list[str]:
     """The games with the same sequence up to a shift, the game itself among them."""
     done = subprocess.run([program, "info", game, "--json"], capture_output=True, text=True)
     if done.returncode != 0:
-        raise ValueError(f"grundy info {game}: {done.stderr.strip()}")
-    equivalent = json.loads(done.stdout)["equivalent"]
+        reason = done.stderr.strip() or f"exit status {done.returncode}"
+        raise ValueError(f"{program} info {game}: {reason}")
+    try:
+        equivalent = json.loads(done.stdout)["equivalent"]
+    except (json.JSONDecodeError, KeyError, TypeError):
+        raise ValueError(f"{program} info {game} prints no equal games; is it grundy?") from None
     return sorted({game, *(other["game"] for other in equivalent)})
 
 
@@ -166,6 +195,9 @@ def table(
 ) -> str:
     """The Markdown table of the games in `surveyed`, extended by `runs`."""
     open_games = {result.game for result in surveyed}
+    for run in runs:
+        if run.game not in open_games:
+            print(f"open_games.py: {run.game} is not open in the survey", file=sys.stderr)
     results = furthest([*surveyed, *(run for run in runs if run.game in open_games)])
     lines = [HEADER]
     seen: set[str] = set()
@@ -190,15 +222,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--frontiers", metavar="FRONTIERS", help="published frontiers")
     parser.add_argument("--program", metavar="PATH", help="the program [default: grundy on PATH]")
     options = parser.parse_args(arguments)
-    program = options.program or find_program()
+    program = os.path.abspath(options.program) if options.program else find_program()
     if program is None or not os.path.isfile(program):
-        print("open_games.py: no program 'grundy'; give its path with --program", file=sys.stderr)
+        missing = options.program or "grundy"
+        print(f"open_games.py: no program '{missing}'; give a path with --program", file=sys.stderr)
         return 1
     try:
         runs = of_runs(options.runs) if options.runs else []
         frontiers = of_frontiers(options.frontiers) if options.frontiers else {}
         print(table(program, of_survey(options.survey), runs, frontiers))
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError) as error:
         print(f"open_games.py: {error}", file=sys.stderr)
         return 1
     return 0

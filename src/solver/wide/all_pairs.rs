@@ -19,15 +19,15 @@ const RARE_PART_PS: u64 = 200;
 /// pairs.
 const LOOKUP_PS: u64 = 220;
 
-/// Where all pairs are compared: number of open values of a position that the far step is content with. All but one of them
-/// may be near options.
+/// Where all pairs are compared: number of open values of a position that the far step is content with. All but one of
+/// them may be near options.
 const ENOUGH: u32 = 4;
 
-/// Number of tiles after which a value that one split cleared at a position is closed in the sums of the other splits.
+/// Number of tiles after which a value that a pair of one split gives is no longer searched in the other splits.
 const TILES_PER_EXCHANGE: u64 = 4;
 
-/// Splits that XOR the same constant and require the same difference of the parts, and whose removals differ by less than
-/// [`WIDE_LANES`].
+/// Splits that XOR the same constant and require the same difference of the parts, and whose removals differ by less
+/// than [`WIDE_LANES`].
 pub(super) struct SplitGroup {
     /// The split with the least removal.
     least: Split,
@@ -67,8 +67,8 @@ impl SplitGroup {
         self.shifts.iter().map(|&shift| Split { remove: self.least.remove + shift as u64, ..self.least })
     }
 
-    /// The numbers of the sums of a lane, one per split. Sum 0 is that of lane 0 in the split with the largest removal, and
-    /// the next sum is larger by 1.
+    /// The numbers of the sums of a lane, one per split. Sum 0 is that of lane 0 in the split with the largest removal,
+    /// and the next sum is larger by 1.
     fn sums(&self, lane: usize) -> impl Iterator<Item = usize> + '_ {
         self.shifts.iter().map(move |shift| lane + self.most() - shift)
     }
@@ -123,7 +123,8 @@ impl<'a> OpenPages<'a> {
 }
 
 impl WideSolver {
-    /// Whether comparing all far pairs costs less than the lookups, or there is no space.
+    /// Whether the far step should compare all pairs: always without a space; otherwise if memory holds all values and
+    /// this costs no more than the lookups.
     pub(super) fn compares_all_pairs(&self) -> bool {
         let groups = SplitGroup::of(&self.rule).len() as u64;
         let part = RARE_PART_PS + self.lookups.len() as u64 * LOOKUP_PS;
@@ -133,8 +134,8 @@ impl WideSolver {
         !self.has_space() || self.holds_all() && pairs * pages * PAIR_PS <= rare * part
     }
 
-    /// Number of words of open values that the far step tracks: nearly all of the last values are below. Where the value
-    /// of a position is not, no candidate is left.
+    /// Number of words of open values that the far step tracks: they cover all but two of the last 4096 values. A
+    /// position with a larger value has no candidate left, and the near step compares all of its options.
     pub(super) fn tracked_words(&self) -> usize {
         /// Number of last values.
         const LAST: usize = 1 << 12;
@@ -147,8 +148,9 @@ impl WideSolver {
         (usize::from(bound) + 1).div_ceil(64)
     }
 
-    /// Clears the bits of the options of all pairs whose smaller part is at least [`Run::far`], and all bits of the pages
-    /// after the first ones with enough open values. Memory must hold all values. `open` has one bit per value below the bound of the classes, for each lane.
+    /// Clears the bits of the options of all pairs whose smaller part is at least [`Run::far`], and all bits of the
+    /// pages after the first ones with enough open values. Memory must hold all values. `open` has one bit per value
+    /// below the bound of the classes, for each lane.
     pub(super) fn clear_pages(&self, kernel: Kernel, run: Run, open: &mut [u64]) {
         let words = self.classes.bound() / 64;
         let groups = SplitGroup::of(&self.rule);
@@ -182,8 +184,8 @@ impl WideSolver {
             return;
         }
         let group = pages.group;
-        // The position at which the split with the least removal meets the pairs of sum 0. Without such a position, no pairs
-        // exist with all sums.
+        // The position at which the split with the least removal has sum 0. If there is none, no pair exists for every
+        // sum.
         let first = run.first.saturating_sub(group.most() as u64);
         // The pairs that exist with all sums.
         let pairs = run.far() as u64..group.least.largest_small_part(first) + 1;

@@ -44,8 +44,8 @@ pub(super) struct Search<I> {
 }
 
 impl<I: Iterator<Item = u16>> Search<I> {
-    /// The search for `wanted` candidates in a circle of `circle` stages, where `open` are the open values of each lane,
-    /// ascending. Each lane has [`WIDE_ROWS`] candidates at a time.
+    /// The search for `wanted` candidates in a circle of `circle` stages, where `open` are the open values of each
+    /// lane, ascending. Each lane has [`WIDE_ROWS`] candidates at a time.
     pub(super) fn new(wanted: usize, circle: usize, open: Vec<I>) -> Search<I> {
         let (rows, placed) = ([[0; WIDE_LANES]; WIDE_ROWS], [[None; WIDE_ROWS]; WIDE_LANES]);
         let mut search = Search { wanted, circle, further: open, rows, placed, met: 0 };
@@ -55,8 +55,8 @@ impl<I: Iterator<Item = u16>> Search<I> {
         search
     }
 
-    /// The proved candidates of each lane, ascending. Bit `lane` of entry k of `hits(stage, rows)` tells whether the stage hits
-    /// `rows[k][lane]`.
+    /// The proved candidates of each lane, ascending. Bit `lane` of entry k of `hits(stage, rows)` tells whether the
+    /// stage hits `rows[k][lane]`.
     pub(super) fn run(mut self, hits: impl Fn(usize, &[WideRow]) -> [u64; WIDE_ROWS]) -> Vec<Vec<u16>> {
         loop {
             let (count, until) = self.advance_to();
@@ -95,8 +95,8 @@ impl<I: Iterator<Item = u16>> Search<I> {
         placed.is_some_and(|placed| self.met - placed >= self.circle)
     }
 
-    /// What orders the candidates of a lane: unproved ones first, then proved ones, each ascending, then none. Bits 32 to
-    /// 47 are the value, the bits below the number of stages before it was placed.
+    /// What orders the candidates of a lane: unproved ones first, then proved ones, each ascending, then none. Bits 32
+    /// to 47 are the value, the bits below the number of stages before it was placed.
     fn key(&self, lane: usize, row: usize) -> u64 {
         let Some(placed) = self.placed[lane][row] else { return NOT_PLACED };
         debug_assert!(placed < 1 << 32, "memory does not hold the lookups of 2^32 stages");

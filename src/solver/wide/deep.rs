@@ -1,8 +1,8 @@
 //! The search for pairs of any parts that give a value.
 //!
-//! Where few pairs give a value, consecutive positions often have pairs that share a part, whose value is infrequent: in
-//! .143, one in six positions has a value that only pairs with one of some dozen parts far from both ends give. So the
-//! search first tries the parts of the last pairs found.
+//! Where few pairs give a value, consecutive positions often have pairs that share a part, whose value is infrequent:
+//! in .143, one in six positions has a value that only pairs with one of some dozen parts far from both ends give. So
+//! the search first tries the parts of the last pairs found.
 
 use super::WideSolver;
 use crate::error::Result;
@@ -76,8 +76,8 @@ impl WideSolver {
         found
     }
 
-    /// The value of the option of n that leaves a heap of `part` by a split, if there is one and memory holds the values
-    /// of its parts.
+    /// The value of the option of n that leaves a heap of `part` by a split, if there is one and memory holds the
+    /// values of its parts.
     fn recent_option(&self, n: u64, split: &Split, part: u64) -> Option<u16> {
         let other = n.checked_sub(split.remove)?.checked_sub(part)?;
         let exists = other > 0 && other.abs_diff(part) >= split.min_difference;

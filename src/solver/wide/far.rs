@@ -22,7 +22,8 @@ pub(super) struct FarLane {
     pub(super) open: Vec<u16>,
     /// Rare values between the first and the last candidate, ascending, which no marked pair gives.
     pub(super) later: Vec<u16>,
-    /// Values after the last candidate that no marked pair gives; middle options stay among them. None where all far pairs were compared.
+    /// Values after the last candidate that no marked pair gives; middle options stay among them. None where all far
+    /// pairs were compared.
     pub(super) further: FurtherValues,
     /// What the search for pairs met.
     pub(super) searched: Searched,
@@ -193,8 +194,8 @@ impl WideSolver {
         lanes.into_par_iter().with_min_len(LANES_PER_TASK).map(lane).collect()
     }
 
-    /// The first lane with a candidate that is an option of a far lookup, marked or not. There is none, unless a lookup was
-    /// left out of the comparison although no mark was entered for it. `None` where all pairs are compared.
+    /// The first lane with a candidate that is an option of a far lookup, marked or not. There is none, unless a lookup
+    /// was left out of the comparison although no mark was entered for it. `None` where all pairs are compared.
     pub(super) fn lane_with_option(&self, kernel: Kernel, run: Run, lanes: &[FarLane]) -> Option<usize> {
         if self.marks.all_pairs {
             return None;
@@ -208,8 +209,8 @@ impl WideSolver {
         (0..lanes.len()).find(|&lane| (0..WIDE_ROWS).any(|row| candidate(row, lane).is_some() && is_hit(row, lane)))
     }
 
-    /// Removes from the lanes of a run, but for their further values, the options of pairs with a part that the far step did
-    /// not know, as far as it is known now.
+    /// Removes from the lanes of a run, but for their further values, the options of pairs with a part that the far
+    /// step did not know, as far as it is known now.
     pub(super) fn remove_known(&self, run: Run, lanes: &mut [FarLane]) {
         for (n, lane) in run.positions().zip(lanes) {
             let lists = [&mut lane.candidates, &mut lane.open, &mut lane.later];

@@ -1,8 +1,8 @@
 //! Which pairs to mark: those that hit most values below G(n), learnt on the last values.
 //!
-//! The order is greedy, as in [`lookup_order`](crate::solver::lookup_order): each next part is one that
-//! hits most of the values below G(n), where each hit lowers the weight of a value to about 3/8. A part at most a quarter worse
-//! than the best is good enough: each round takes all parts that gain three quarters of what the round before asked for.
+//! The choice is greedy, as in [`lookup_order`](crate::solver::lookup_order): a part gains the weights of the values
+//! below G(n) that it hits, and each hit lowers the weight of a value to about 3/8. A round takes all parts whose gain
+//! reaches a threshold; the next threshold is three quarters of it.
 
 use super::{SplitLookups, WideSolver};
 use crate::kernel::{WIDE_LANES, WidePart};
@@ -13,8 +13,8 @@ use crate::theory::rule::Split;
 use rayon::prelude::*;
 use std::collections::HashSet;
 
-/// The least part that may be marked. The far step of a batch knows the other part at most at its first [`WIDE_LANES`]
-/// positions; the others skip the parts that are too small for them.
+/// The least part that may be marked. A smaller one could serve no more than the first [`WIDE_LANES`] positions of a
+/// batch, because its other part is not known yet at the later ones.
 const LEAST: u64 = WIDE_LANES as u64;
 
 /// Bound, exclusive, of the common parts that are marked where searches do not go deep.
@@ -45,20 +45,20 @@ const SPAN: u64 = 1 << 16;
 /// Weight of a value that no chosen part hits yet.
 const FULL_WEIGHT: u8 = u8::MAX;
 
-/// Maximum number of positions per new hit of a marked rare part: a part that needs more positions to hit one more common
-/// value is not marked. A mark takes 0.27 ns per position.
+/// Maximum number of positions per new hit of a marked rare part: a part that needs more positions to hit one more
+/// common value is not marked. A mark takes 0.27 ns per position.
 const COMMON_PER_MARK: u64 = 300;
 
 /// Where there are many lookups, the maximum is their number divided by this one instead, if that is larger, because a
 /// candidate is compared with all lookups that are not marked. With 60, .007 takes a tenth longer.
 const RARE_PARTS_PER_MARK: u64 = 30;
 
-/// Maximum number of positions per new hit of a marked common part, which gives rare values, for each split of the game. These
-/// marks take about as long as the search for a pair.
+/// Maximum number of positions per new hit of a marked common part, which gives rare values, for each split of the
+/// game. These marks take about as long as the search for a pair.
 const RARE_PER_MARK: u64 = 60;
 
-/// Where all pairs are compared: maximum number of positions per new hit of a marked part. A pair that is compared with all
-/// open values takes 0.04 ns, and a hit among them some nanoseconds.
+/// Where all pairs are compared: maximum number of positions per new hit of a marked part. A pair that is compared with
+/// all open values of one page takes 0.045 ns, and a hit among them some nanoseconds.
 const ANY_PER_MARK: u64 = 20;
 
 /// Maximum number of marked parts of one class.
@@ -66,8 +66,8 @@ const MOST_MARKS: usize = 1 << 16;
 
 /// The pairs whose options are entered first, and what happened since they were learnt.
 ///
-/// The splits share the marks ([`marked_sums`](super::marked_sums)): the offset of a part a is a + s, where s is the least
-/// removal of all splits, and the value is G(a), without a constant.
+/// The splits share the marks ([`marked_sums`](super::marked_sums)): the offset of a part a is a + s, where s is the
+/// least removal of all splits, and the value is G(a), without a constant.
 pub(super) struct Marks {
     /// Ascending by offset.
     pub(super) parts: Checked<Vec<WidePart>>,
@@ -102,14 +102,15 @@ impl Marks {
         }
     }
 
-    /// The marked parts whose other parts are at least `least` before each place.
+    /// The marks of offset `least` or more.
     pub(super) fn from(&self, least: usize) -> &[WidePart] {
         &self.parts[self.parts.partition_point(|part| part.offset < least)..]
     }
 }
 
 impl WideSolver {
-    /// Learns the marks again when the sequence has doubled, or when the far step begins or ceases to compare all pairs.
+    /// Learns the marks again when the sequence has doubled, or when the far step begins or ceases to compare all
+    /// pairs.
     pub(super) fn learn_when_due(&mut self) {
         let end = self.end();
         let can_compare = !self.has_space() || self.holds_all();
@@ -187,8 +188,8 @@ impl WideSolver {
         (LEAST..most).step_by(step).map(|a| self.mark(a, self.part_value(a))).collect()
     }
 
-    /// The parts to mark: rare parts, which give common values, then common parts, which give rare values. Where all pairs
-    /// are compared, any parts.
+    /// The parts to mark: rare parts, which give common values, then common parts, which give rare values. Where all
+    /// pairs are compared, any parts.
     fn learn(&self) -> Vec<WidePart> {
         let end = self.end();
         let span = SPAN.min(end / 4);
@@ -214,19 +215,19 @@ impl WideSolver {
         marks
     }
 
-    /// The best of the parts, roughly best first, at most [`MOST_MARKS`]: those that hit a new value below the answer at
-    /// one position of the sample in `per_mark`, or more often.
+    /// The best of the parts, roughly best first, at most [`MOST_MARKS`]: those that hit a new value below the answer
+    /// at one position of the sample in `per_mark`, or more often.
     fn best_parts(&self, parts: &[WidePart], sample: &[u64], per_mark: u64) -> Vec<WidePart> {
+        if parts.is_empty() {
+            // A removal may then exceed the positions of the sample, and the subtraction below would underflow.
+            return Vec::new();
+        }
         let bound = self.classes.bound();
         let mut weight = vec![0u8; bound * sample.len()];
         for (row, &n) in weight.chunks_mut(bound).zip(sample) {
             row[..usize::from(self.values.get(n))].fill(FULL_WEIGHT);
         }
         let items = self.values.items();
-        if parts.is_empty() {
-            // A split may remove more tokens than the positions of the sample have.
-            return Vec::new();
-        }
         let removal = self.least_removal();
         // For each position of the sample and each split: the first place of the position in `weight`, the index of its
         // place among the values, and the constant.
@@ -243,13 +244,14 @@ impl WideSolver {
             reads.iter().map(move |&(first, at, constant)| first + usize::from(option(at) ^ constant))
         };
         let gain = |weight: &[u8], part: WidePart| places(part).map(|place| u64::from(weight[place])).sum::<u64>();
-        // A gain that was computed earlier is an upper bound. So each round computes only those again that would be enough.
+        // A gain that was computed earlier is an upper bound. So each round computes only those again that would be
+        // enough.
         let mut gains: Vec<(u64, WidePart)> = parts.par_iter().map(|&part| (gain(&weight, part), part)).collect();
         let least = (u64::from(FULL_WEIGHT) * sample.len() as u64).div_ceil(per_mark);
         let mut enough = gains.iter().map(|&(most, _)| most).max().unwrap_or(0);
         let mut best = Vec::new();
         while enough >= least && best.len() < MOST_MARKS {
-            // Most of them are not, which all threads find out together.
+            // Most gains are too small now, which all threads find out in parallel.
             let stale = gains.par_iter_mut().filter(|(most, _)| *most >= enough);
             stale.for_each(|(most, part)| *most = gain(&weight, *part));
             gains.retain_mut(|(most, part)| {

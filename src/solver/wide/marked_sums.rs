@@ -1,10 +1,11 @@
 //! The values that the marked pairs leave open, of which all splits of a game share the computation.
 //!
-//! The options of a split that removes s tokens and XORs c are c ^ G(a) ^ G(b) for the pairs with a + b = n - s. So two
-//! splits with removals s and t meet the same pairs, one at n and the other at n + t - s. The options of the marked
-//! pairs of each sum are entered once, however many splits there are; a split takes the set of its sum, and XORs c.
+//! A split that removes t tokens and XORs c has at n the pairs with the sum n - t, and the options c ^ G(a) ^ G(b) of
+//! these pairs. So the values of the marked pairs of a sum are entered once, however many splits there are, and each
+//! split takes the set of its sum, and XORs c. Every marked pair exists in all splits, whatever difference of the parts
+//! they require.
 //!
-//! Let s be the least removal of all splits. A sum m has the *place* m + s: the position with this sum in that split.
+//! Let s be the least removal of all splits. The *place* of a sum m is m + s: the position with this sum in that split.
 
 use super::{Run, WideSolver};
 use crate::kernel::{Kernel, MARK_LANES, WIDE_LANES};
@@ -19,8 +20,8 @@ const GROUPS_PER_TASK: usize = 4;
 pub(super) struct MarkedSums {
     /// The least removal of all splits.
     removal: u64,
-    /// The groups of sums, ascending. The last place of group k is `MARK_LANES * k` before the last position of the run,
-    /// and the group has [`MARK_LANES`] places.
+    /// The groups of [`MARK_LANES`] sums, ascending. Group k ends `MARK_LANES * k` places before the last position of
+    /// the run.
     groups: Vec<usize>,
     /// Number of words per sum.
     words: usize,
@@ -59,8 +60,8 @@ impl MarkedSums {
         MarkedSums { removal, groups, words, open }
     }
 
-    /// Clears in `open`, one bit per value, the options of the marked pairs that a split makes of a position of the run:
-    /// the position in lane `lane`.
+    /// Clears in `open`, one bit per value, the options of the marked pairs that a split makes of a position of the
+    /// run: the position in lane `lane`.
     pub(super) fn clear_options(&self, lane: usize, split: &Split, open: &mut [u64]) {
         if self.open.is_empty() {
             return;

@@ -1,10 +1,10 @@
 //! The wide solver: values of any size, a batch of positions at a time, with a sparse space or without one.
 //!
-//! With more than one thread, the far step of a batch runs beside the middle and the near step of the batch before. So it
-//! knows only values before that previous batch. Let n be a position of the batch. The options of n with a part in the batch are *near*;
-//! so are pairs whose parts differ by less than the split requires at some position of the same run of 64, and moves that
-//! leave one heap or none. Those with a part in the batch before, which the far step does not know, are *middle* options.
-//! All others are *far*.
+//! With more than one thread, the far step of a batch runs beside the middle and the near step of the batch before. So
+//! it knows only values before that previous batch. Let n be a position of the batch. The options of n with a part in
+//! the batch are *near*; so are pairs whose parts differ by less than the split requires at some position of the same
+//! run of 64, and moves that leave one heap or none. Those with a part in the batch before, which the far step does not
+//! know, are *middle* options. All others are *far*.
 //!
 //! 1. **Far** (`far`), for all positions of the batch in parallel: enter the options of some thousand pairs of parts
 //!    in a set. Hold the least common values that stay open (the *candidates*) against the options of all other rare
@@ -18,8 +18,8 @@
 //!    rare value below m* that is still open is searched among all pairs (`deep`), least first. If no pair gives it, it
 //!    is G(n), and n joins the list of rare positions; otherwise G(n) = m*.
 //!
-//! Without a space ([`SparseSpace::NONE`]) no list holds rare positions, and all pairs are compared. While all values are
-//! below 256 the comparison of bytes (`exhaustive`) is faster.
+//! Without a space ([`SparseSpace::NONE`]) no list holds rare positions, and all pairs are compared. While all values
+//! are below 256 the comparison of bytes (`exhaustive`) is faster.
 //!
 //! The choice of the marks (`learning`) decides only the speed.
 //!
@@ -62,8 +62,8 @@ use near::{NearBatch, NearStep};
 use rayon::prelude::*;
 use std::time::{Duration, Instant};
 
-/// Maximum number of positions in a batch. Longer batches leave more options to the near step, which one thread does, and
-/// fewer candidates.
+/// Maximum number of positions in a batch. Longer batches leave more options to the near step, which one thread does,
+/// and fewer candidates.
 const LONGEST_BATCH: usize = 512;
 
 /// Number of positions in a batch, per thread.
@@ -407,8 +407,8 @@ impl WideSolver {
         Ok(())
     }
 
-    /// Removes from the lanes of a batch the options with a part among the values appended since its far step. The near step
-    /// then needs only options with a part in the batch.
+    /// Removes from the lanes of a batch the options with a part among the values appended since its far step. The near
+    /// step then needs only options with a part in the batch.
     fn middle_step(&self, batch: &mut FarBatch, threads: Threads) {
         let remove = |(run, lanes): &mut (Run, Vec<FarLane>)| {
             if run.known < self.end() {

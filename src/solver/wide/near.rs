@@ -79,8 +79,8 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         self.solver.end() + self.found.values.len() as u64
     }
 
-    /// The next value, a position of `run`, where the far options leave `lane` open. `too_near` are the pairs that the far
-    /// step left out.
+    /// The next value, a position of `run`, where the far options leave `lane` open. `too_near` are the pairs that the
+    /// far step left out.
     fn value(&mut self, lane: &FarLane, run: Run, too_near: &[(Split, &[WidePart])]) -> Result<u16> {
         let mut near = std::mem::take(&mut self.near);
         near.clear();
@@ -96,8 +96,8 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         self.note(&lane.searched);
         let candidate = lane.candidates.iter().copied().find(|value| !near.contains(value));
         // All common values below the last candidate that are no candidates are options. So if near options have all
-        // candidates, the least rare value that no pair gives is the value of n. Only where memory holds all values, all
-        // pairs were compared.
+        // candidates, the least rare value that no pair gives is the value of n. Only where memory holds all values,
+        // all pairs were compared.
         let below = candidate.unwrap_or(u16::MAX);
         let open = |rare: &[u16]| -> Vec<u16> {
             rare.iter().copied().take_while(|&t| t < below).filter(|t| !near.contains(t)).collect()
@@ -118,8 +118,8 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         self.decide(candidate, &open)
     }
 
-    /// The next value, where `candidate` is the least common value that is no option, if there is one, and `open` are the
-    /// smaller rare values that no compared pair gives, ascending.
+    /// The next value, where `candidate` is the least common value that is no option, if there is one, and `open` are
+    /// the smaller rare values that no compared pair gives, ascending.
     fn decide(&mut self, candidate: Option<u16>, open: &[u16]) -> Result<u16> {
         let (n, solver) = (self.n(), self.solver);
         let compared = if solver.marks.all_pairs { n } else { HEAD_PARTS.max(solver.marks.depth) };
@@ -180,8 +180,8 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         }
     }
 
-    /// Appends the near options: those of moves that leave one heap or none, all pairs with a part in the batch, and the
-    /// pairs of parts so near to each other that the far step left them out.
+    /// Appends the near options: those of moves that leave one heap or none, all pairs with a part in the batch, and
+    /// the pairs of parts so near to each other that the far step left them out.
     fn near_options(&self, too_near: &[(Split, &[WidePart])], near: &mut Vec<u16>) {
         let (n, solver) = (self.n(), self.solver);
         near.extend(solver.rule.single_options(n, |m| self.known(m)));
@@ -207,8 +207,8 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         (other > 0 && other.abs_diff(r) >= split.min_difference).then(|| part.value ^ self.known(other))
     }
 
-    /// The next value, a position of `run`, where `lane` has no candidates or near options have all of them: all options
-    /// with a rare part enter a set.
+    /// The next value, a position of `run`, where `lane` has no candidates or near options have all of them: all
+    /// options with a rare part enter a set.
     fn plain_value(&mut self, lane: &FarLane, run: Run, near: &[u16]) -> Result<u16> {
         let (n, solver) = (self.n(), self.solver);
         let mut seen = vec![false; 1 << 16];

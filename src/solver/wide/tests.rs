@@ -125,7 +125,8 @@ fn wide_solver(rule: &Rule, space: SparseSpace, values: &[u16]) -> WideSolver {
     WideSolver::new(rule, space, Kernel::best(), stats, values).unwrap()
 }
 
-/// A rare position may bring all values into memory after the far step of the next batch, which could not search all pairs.
+/// A rare position may bring all values into memory after the far step of the next batch, which could not search all
+/// pairs.
 #[test]
 fn values_left_open_by_a_partial_search_are_searched_again() {
     let rule: Rule = "grundy".parse().unwrap();
@@ -143,8 +144,8 @@ fn values_left_open_by_a_partial_search_are_searched_again() {
     assert_eq!(NearStep::new(&wide, &batch, past, &mut Work::default()).run(&batch).values, [value]);
 }
 
-/// Memory holds the last values of .106 alone until searches often compare all pairs. The byte streams give the expected
-/// values.
+/// Memory holds the last values of .106 alone until searches often compare all pairs. The byte streams give the
+/// expected values.
 #[test]
 fn memory_holds_all_values_where_searches_compare_all_pairs() {
     let rule: Rule = ".106".parse().unwrap();
@@ -168,9 +169,9 @@ fn memory_holds_all_values_where_searches_compare_all_pairs() {
     }
 }
 
-/// G(7 250 049) = 256 is rare under the mask 254, long after all other rare positions below. So memory does not hold all
-/// values when it is found, nor does the far step of the next batch know it. The byte streams with another mask give the
-/// expected values.
+/// G(7 250 049) = 256 is rare under the mask 254, long after all other rare positions below. So memory does not hold
+/// all values when it is found, nor does the far step of the next batch know it. The byte streams with another mask
+/// give the expected values.
 #[test]
 fn a_late_rare_position_brings_all_values_into_memory() {
     const LATE: usize = 7_250_049;
