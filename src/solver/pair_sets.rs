@@ -138,7 +138,7 @@ impl PairSets {
 }
 
 /// The set of the nim-sums v ^ `sum` of the values v of a set, all below 64.
-fn with_nim_sums(set: u64, sum: u16) -> u64 {
+pub(super) fn with_nim_sums(set: u64, sum: u16) -> u64 {
     /// For each bit of a value, the set of the values below 64 that do not have it.
     const WITHOUT: [u64; 6] = [
         0x5555_5555_5555_5555,

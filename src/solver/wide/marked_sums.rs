@@ -9,6 +9,7 @@
 
 use super::{Run, WideSolver};
 use crate::kernel::{Kernel, MARK_LANES, WIDE_LANES};
+use crate::solver::pair_sets::with_nim_sums;
 use crate::theory::nimber::index;
 use crate::theory::rule::Split;
 use rayon::prelude::*;
@@ -75,37 +76,8 @@ impl MarkedSums {
             return;
         }
         let (word, bit) = (usize::from(split.constant / 64), split.constant % 64);
-        open.iter_mut().enumerate().for_each(|(i, open)| *open &= move_bits(set[i ^ word], bit));
+        open.iter_mut().enumerate().for_each(|(i, open)| *open &= with_nim_sums(set[i ^ word], bit));
     }
-}
-
-/// Bit i of the result is bit i ^ `x` of the word; `x` is below 64.
-fn move_bits(word: u64, x: u16) -> u64 {
-    /// The bits whose number has a 0 in place 0, 1, …, 5.
-    const LOW: [u64; 6] = [
-        0x5555_5555_5555_5555,
-        0x3333_3333_3333_3333,
-        0x0f0f_0f0f_0f0f_0f0f,
-        0x00ff_00ff_00ff_00ff,
-        0x0000_ffff_0000_ffff,
-        0x0000_0000_ffff_ffff,
-    ];
-    (0..6).filter(|place| x >> place & 1 == 1).fold(word, |word, place| {
-        let (distance, low) = (1 << place, LOW[place]);
-        (word & low) << distance | word >> distance & low
-    })
 }
 
 const _: () = assert!(WIDE_LANES.is_multiple_of(MARK_LANES));
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bits_move_to_the_number_xor_x() {
-        for (x, bit) in (0..64).flat_map(|x| (0..64).map(move |bit| (x, bit))) {
-            assert_eq!(move_bits(1 << bit, x), 1 << (bit ^ x));
-        }
-    }
-}
