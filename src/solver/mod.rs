@@ -392,8 +392,10 @@ impl Solver {
                     let needs_wide = streams.needs_wide();
                     self.prove_largest(past, before, out)?;
                     let widened = self.widen(&Appended { first: past, more: &out[before..] }, needs_wide);
-                    // A flip that only the change of the engine finds may have made these values wrong.
-                    out.truncate(if widened.is_ok() { out.len() } else { before });
+                    if widened.is_err() {
+                        // A bit flip that the change of the engine finds may have made these values wrong.
+                        out.truncate(before);
+                    }
                     widened?;
                 }
                 Engine::Wide(solver) => {

@@ -50,11 +50,11 @@ const FULL_WEIGHT: u8 = u8::MAX;
 const COMMON_PER_MARK: u64 = 300;
 
 /// Where there are many lookups, the maximum is their number divided by this one instead, if that is larger, because a
-/// candidate is compared with all lookups that are not marked. With 60, .007 takes a tenth longer.
+/// candidate is compared with all lookups that are not marked. With 60, .146 takes 2 % longer.
 const RARE_PARTS_PER_MARK: u64 = 30;
 
 /// Maximum number of positions per new hit of a marked common part, which gives rare values, for each split of the
-/// game. These marks take about as long as the search for a pair.
+/// game. That many marks take about as long as the search for a pair.
 const RARE_PER_MARK: u64 = 60;
 
 /// Where all pairs are compared: maximum number of positions per new hit of a marked part. A pair that is compared with
@@ -215,7 +215,7 @@ impl WideSolver {
         marks
     }
 
-    /// The best of the parts, roughly best first, at most [`MOST_MARKS`]: those that hit a new value below the answer
+    /// The best of the parts, roughly best first, at most [`MOST_MARKS`]: those that hit a new value below G(n)
     /// at one position of the sample in `per_mark`, or more often.
     fn best_parts(&self, parts: &[WidePart], sample: &[u64], per_mark: u64) -> Vec<WidePart> {
         if parts.is_empty() {
