@@ -17,6 +17,15 @@ use std::sync::OnceLock;
 /// Maximum number of parts that are tried first.
 const RECENT_PARTS: usize = 512;
 
+/// Number of recent parts whose options are computed before they are compared with the targets.
+const PARTS_AT_ONCE: usize = 64;
+
+/// Number of recent parts that are tried before all pairs with a small part.
+const FIRST_PARTS: usize = 16;
+
+/// In place of the value of an option.
+const NO_OPTION: u32 = 1 << 16;
+
 /// Maximum number of tasks that one thread does by itself.
 const FEW_TASKS: usize = 4;
 
@@ -54,34 +63,49 @@ impl WideSolver {
         open.iter().copied().find(|&target| !is_skipped(target))
     }
 
-    /// Removes the targets that a pair with a recent part gives, and returns these parts.
-    pub(super) fn recent_parts(&self, n: u64, targets: &mut Vec<u16>) -> Vec<u64> {
-        /// Number of parts whose options are computed before they are compared with the targets.
-        const PARTS_AT_ONCE: usize = 64;
-        let mut found = Vec::new();
-        for parts in self.deep.recent.chunks(PARTS_AT_ONCE) {
+    /// Removes the targets that a pair with one of the first recent parts gives, and adds these parts to `found`.
+    pub(super) fn search_first_recent(&self, n: u64, targets: &mut Vec<u16>, found: &mut Vec<u64>) {
+        let (first, _) = self.deep.recent.split_at(FIRST_PARTS.min(self.deep.recent.len()));
+        self.search_recent(n, first, targets, found);
+    }
+
+    /// Removes the targets that a pair with one of the other recent parts gives, and adds these parts to `found`.
+    pub(super) fn search_other_recent(&self, n: u64, targets: &mut Vec<u16>, found: &mut Vec<u64>) {
+        let (_, others) = self.deep.recent.split_at(FIRST_PARTS.min(self.deep.recent.len()));
+        self.search_recent(n, others, targets, found);
+    }
+
+    /// Removes the targets that a pair with one of the parts `recent` gives, and adds these parts to `found`.
+    fn search_recent(&self, n: u64, recent: &[u64], targets: &mut Vec<u16>, found: &mut Vec<u64>) {
+        for parts in recent.chunks(PARTS_AT_ONCE) {
             for split in self.rule.splits() {
                 if targets.is_empty() {
-                    return found;
+                    return;
                 }
-                let mut options = [None; PARTS_AT_ONCE];
+                let mut options = [NO_OPTION; PARTS_AT_ONCE];
                 options.iter_mut().zip(parts).for_each(|(option, &part)| *option = self.recent_option(n, &split, part));
                 targets.retain(|&target| {
-                    let place = options.iter().position(|&option| option == Some(target));
-                    found.extend(place.map(|place| parts[place]));
-                    place.is_none()
+                    let is_target = |option: &u32| *option == u32::from(target);
+                    // All options are compared, which the compiler vectorises; the place is searched only for a hit.
+                    let is_option = options.iter().fold(false, |any, option| any | is_target(option));
+                    if is_option {
+                        found.extend(options.iter().position(is_target).map(|place| parts[place]));
+                    }
+                    !is_option
                 });
             }
         }
-        found
     }
 
-    /// The value of the option of n that leaves a heap of `part` by a split, if there is one and memory holds the
-    /// values of its parts.
-    fn recent_option(&self, n: u64, split: &Split, part: u64) -> Option<u16> {
-        let other = n.checked_sub(split.remove)?.checked_sub(part)?;
-        let exists = other > 0 && other.abs_diff(part) >= split.min_difference;
-        if exists { Some(self.held(part)? ^ self.held(other)? ^ split.constant) } else { None }
+    /// The value of the option of n that leaves a heap of `part` by a split, or [`NO_OPTION`] if there is none or memory
+    /// does not hold the values of its parts.
+    fn recent_option(&self, n: u64, split: &Split, part: u64) -> u32 {
+        let option = || {
+            let other = n.checked_sub(split.remove)?.checked_sub(part)?;
+            let exists = other > 0 && other.abs_diff(part) >= split.min_difference;
+            exists.then(|| Some(self.held(part)? ^ self.held(other)? ^ split.constant))?
+        };
+        option().map_or(NO_OPTION, u32::from)
     }
 
     /// G(m) if memory holds it.

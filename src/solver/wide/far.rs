@@ -61,9 +61,9 @@ pub(super) struct Searched {
     pub(super) is_complete: bool,
     /// Number of rare values searched.
     pub(super) targets: u64,
-    /// Number of these that no pair with a part below [`HEAD_PARTS`] gives.
+    /// Number of these that no recent part and no pair with a part below [`HEAD_PARTS`] gives.
     pub(super) deep: u64,
-    /// Parts of the other pairs found.
+    /// Recent parts that gave a value, and the parts of the pairs of larger parts found.
     pub(super) parts: Vec<u64>,
 }
 
@@ -258,37 +258,45 @@ impl WideSolver {
         })
     }
 
-    /// Removes the targets, ascending, that a far pair of n gives: a pair with a part below [`HEAD_PARTS`], both values
-    /// of which memory holds, or any pair where memory holds all values ([`WideSolver::holds_all`]).
+    /// Removes the targets, ascending, that a far pair of n gives: a pair with a recent part or with a part below
+    /// [`HEAD_PARTS`], both values of which memory holds, or any pair where memory holds all values
+    /// ([`WideSolver::holds_all`]).
     pub(super) fn search_far(&self, kernel: Kernel, n: u64, run: Run, targets: &mut Vec<u16>) -> Searched {
-        /// Lengths of the ranges of smaller parts, searched one after the other for all splits.
-        const LENGTHS: [u64; 4] = [1 << 8, 1 << 10, 1 << 12, HEAD_PARTS];
+        /// Ends of the ranges of smaller parts, searched one after the other before recent parts.
+        const ENDS: [u64; 3] = [1 << 8, 5 << 8, 21 << 8];
         let mut searched = Searched { targets: targets.len() as u64, ..Searched::default() };
-        let mut from = run.far() as u64;
-        for length in LENGTHS {
-            let to = from + length;
-            for split in self.rule.splits() {
-                let to = to.min(self.far_reach(n, &split) + 1);
-                if targets.is_empty() || to <= from {
-                    continue;
-                }
-                let (small, large) = self.part_values(n, &split, from..to);
-                without_constant(&split, targets, |targets| kernel.find_values(small, large, targets));
-            }
-            from = to;
+        let first = run.far() as u64;
+        let mut from = first;
+        for end in ENDS {
+            self.search_parts(kernel, n, from..first + end, targets);
+            from = first + end;
         }
+        self.search_first_recent(n, targets, &mut searched.parts);
+        self.search_parts(kernel, n, from..HEAD_PARTS, targets);
         if self.holds_all() {
             searched.is_complete = true;
-            self.search_deep(kernel, n, targets, &mut searched);
+            self.search_other_recent(n, targets, &mut searched.parts);
+            searched.deep = targets.len() as u64;
+            self.search_deep(kernel, n, targets, &mut searched.parts);
         }
         targets.sort_unstable();
         searched
     }
 
-    /// Removes the targets that a pair with parts of at least [`HEAD_PARTS`] gives, where memory holds all values.
-    fn search_deep(&self, kernel: Kernel, n: u64, targets: &mut Vec<u16>, searched: &mut Searched) {
-        searched.parts = self.recent_parts(n, targets);
-        searched.deep = targets.len() as u64;
+    /// Removes the targets that pairs with a smaller part in `parts` give, a part below [`HEAD_PARTS`].
+    fn search_parts(&self, kernel: Kernel, n: u64, parts: Range<u64>, targets: &mut Vec<u16>) {
+        for split in self.rule.splits() {
+            if targets.is_empty() {
+                return;
+            }
+            let (small, large) = self.small_part_values(n, &split, parts.clone());
+            without_constant(&split, targets, |targets| kernel.find_values(small, large, targets));
+        }
+    }
+
+    /// Removes the targets that a pair with parts of at least [`HEAD_PARTS`] gives, where memory holds all values, and
+    /// adds the parts of these pairs to `found`.
+    fn search_deep(&self, kernel: Kernel, n: u64, targets: &mut Vec<u16>, found: &mut Vec<u64>) {
         for from in (HEAD_PARTS..=n / 2).step_by(PAIRS_PER_SEARCH) {
             if targets.is_empty() {
                 break;
@@ -302,7 +310,7 @@ impl WideSolver {
                 let (small, large) = (self.values.slice(from, to), self.values.slice(rest + 1 - to, rest + 1 - from));
                 without_constant(&split, targets, |targets| {
                     kernel.find_mirrored_values(small, large, targets, |k| {
-                        searched.parts.extend([from + k as u64, rest - from - k as u64]);
+                        found.extend([from + k as u64, rest - from - k as u64]);
                     });
                 });
             }

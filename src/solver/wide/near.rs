@@ -143,7 +143,9 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
     fn least_missing(&mut self, open: &[u16]) -> Result<Option<u16>> {
         let (n, solver) = (self.n(), self.solver);
         let mut targets: Vec<u16> = open.iter().copied().filter(|&target| !is_skipped(target)).collect();
-        for part in solver.recent_parts(n, &mut targets) {
+        let mut parts = Vec::new();
+        solver.search_other_recent(n, &mut targets, &mut parts);
+        for part in parts {
             self.work.depth = self.work.depth.max(part.min(n - part));
             self.found.deep.note(part);
         }
