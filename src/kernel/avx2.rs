@@ -310,7 +310,7 @@ pub(super) fn wide_hits<const K: usize>(
 }
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn find_values(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], wanted: &mut Vec<u16>) {
+pub(super) fn find_values(a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
     super::wide::find_values(a, b, wanted);
 }
 

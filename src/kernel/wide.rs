@@ -153,21 +153,15 @@ impl Kernel {
     pub(crate) fn find_values(self, a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
         let pairs = a.len().min(b.len());
         let (a, b) = (&a[a.len() - pairs..], &b[b.len() - pairs..]);
-        for end in (1..=pairs).rev().step_by(PAIRS_PER_STEP) {
-            if wanted.is_empty() {
-                return;
-            }
-            // The last step begins with pair 0, so it may compare some pairs again.
-            let start = end.saturating_sub(PAIRS_PER_STEP);
-            match (a[start..].first_chunk(), b[start..].first_chunk()) {
-                (Some(a), Some(b)) => dispatch!(
-                    self,
-                    find_values(a, b, wanted),
-                    avx2::find_values(a, b, wanted),
-                    avx512::find_values(a, b, wanted)
-                ),
-                _ => wanted.retain(|value| a.iter().zip(b).all(|(x, y)| x ^ y != *value)),
-            }
+        if pairs < PAIRS_PER_STEP {
+            wanted.retain(|value| a.iter().zip(b).all(|(x, y)| x ^ y != *value));
+        } else {
+            dispatch!(
+                self,
+                find_values(a, b, wanted),
+                avx2::find_values(a, b, wanted),
+                avx512::find_values(a, b, wanted)
+            );
         }
     }
 }
@@ -216,14 +210,33 @@ fn unmarked(seen: &[[u8; 64]], open: &mut [u64]) {
 /// Number of pairs whose XORs an implementation of [`Kernel::find_values`] holds in registers.
 pub(super) const PAIRS_PER_STEP: usize = 256;
 
-/// [`Kernel::find_values`] for one step. The compiler vectorises it for each instruction set.
+/// Calls `remove` with all pairs of two slices of equal length, [`PAIRS_PER_STEP`] or more, last ones first, until it
+/// returns true: [`PAIRS_PER_STEP`] pairs at a time, some of them in two calls.
 #[inline(always)]
-pub(super) fn find_values(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], wanted: &mut Vec<u16>) {
-    let mut options = [0; PAIRS_PER_STEP];
-    for (option, (x, y)) in options.iter_mut().zip(a.iter().zip(b)) {
-        *option = x ^ y;
+pub(super) fn for_each_step(
+    a: &[u16],
+    b: &[u16],
+    mut remove: impl FnMut(&[u16; PAIRS_PER_STEP], &[u16; PAIRS_PER_STEP]) -> bool,
+) {
+    let (mut a, mut b) = (a, b);
+    while let (Some((before_a, last_a)), Some((_, last_b))) = (a.split_last_chunk(), b.split_last_chunk()) {
+        if remove(last_a, last_b) || before_a.is_empty() {
+            return;
+        }
+        // The last step begins with pair 0, so it may compare some pairs again.
+        let end = before_a.len().max(PAIRS_PER_STEP);
+        (a, b) = (&a[..end], &b[..end]);
     }
-    wanted.retain(|value| options.iter().fold(true, |none, option| none & (option != value)));
+}
+
+/// [`Kernel::find_values`] for [`PAIRS_PER_STEP`] pairs or more. The compiler vectorises it for each instruction set.
+#[inline(always)]
+pub(super) fn find_values(a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
+    for_each_step(a, b, |a, b| {
+        let options: [u16; PAIRS_PER_STEP] = std::array::from_fn(|k| a[k] ^ b[k]);
+        wanted.retain(|value| options.iter().fold(true, |none, option| none & (option != value)));
+        wanted.is_empty()
+    });
 }
 
 /// Whether a pair of items, those of `b` taken backwards, has one of these XORs. The compiler vectorises it for each

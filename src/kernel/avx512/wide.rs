@@ -1,6 +1,6 @@
 //! The jobs on 16-bit values.
 
-use crate::kernel::wide::{PAIRS_PER_STEP, WIDE_LANES, WidePart, WideParts, WideRow, others};
+use crate::kernel::wide::{PAIRS_PER_STEP, WIDE_LANES, WidePart, WideParts, WideRow, for_each_step, others};
 use std::arch::x86_64::*;
 
 /// Number of 16-bit values in a register.
@@ -42,18 +42,21 @@ pub(in crate::kernel) fn wide_hits<const K: usize>(
     })
 }
 
-/// Holds the XORs of all pairs in eight registers, and compares them with each wanted value.
+/// Holds the XORs of the pairs of a step in eight registers, and compares them with each wanted value.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(in crate::kernel) fn find_values(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], wanted: &mut Vec<u16>) {
+pub(in crate::kernel) fn find_values(a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
     const { assert!(PAIRS_PER_STEP == 8 * LANES) };
-    let options = [0, 1, 2, 3, 4, 5, 6, 7].map(|i| {
-        // SAFETY: register i holds the items from 32 i on, and i is at most 7.
-        let (x, y) = unsafe {
-            (_mm512_loadu_si512(a.as_ptr().add(32 * i).cast()), _mm512_loadu_si512(b.as_ptr().add(32 * i).cast()))
-        };
-        _mm512_xor_si512(x, y)
+    for_each_step(a, b, |a, b| {
+        let options = [0, 1, 2, 3, 4, 5, 6, 7].map(|i| {
+            // SAFETY: register i holds the items from 32 i on, and i is at most 7.
+            let (x, y) = unsafe {
+                (_mm512_loadu_si512(a.as_ptr().add(32 * i).cast()), _mm512_loadu_si512(b.as_ptr().add(32 * i).cast()))
+            };
+            _mm512_xor_si512(x, y)
+        });
+        wanted.retain(|value| !is_among(&options, *value));
+        wanted.is_empty()
     });
-    wanted.retain(|value| !is_among(&options, *value));
 }
 
 /// Whether one of the options is `value`: the least XOR of an option and the value is 0, as in [`wide_hits`].
