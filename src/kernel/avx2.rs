@@ -330,6 +330,6 @@ pub(super) fn fill_tile<'a>(
 }
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn clear_options(tile: &PairTile, lane: usize, page: u8, open: &mut Page) {
-    pair_tile::clear_options(tile, lane, page, open);
+pub(super) fn clear_options(tile: &PairTile, lane: usize, open: &mut Page) {
+    pair_tile::clear_options(tile, lane, open);
 }

@@ -169,6 +169,6 @@ impl Tile {
     /// Calls `Kernel::clear_options` for each lane and its set of values below 2048.
     #[inline]
     pub fn clear_options(&self, kernel: Kernel, open: &mut [[u64; PAGE_WORD_COUNT]]) {
-        open.iter_mut().enumerate().for_each(|(lane, open)| kernel.clear_options(&self.0, lane, 0, open));
+        open.iter_mut().enumerate().for_each(|(lane, open)| kernel.clear_options(&self.0, lane, open));
     }
 }

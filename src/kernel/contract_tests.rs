@@ -522,9 +522,9 @@ fn every_kernel_clears_exactly_the_options_of_a_tile() {
         for kernel in Kernel::available() {
             let mut tile = PairTile::default();
             kernel.fill_tile(&mut tile, others[..pairs].iter(), 0, &others); // the second call replaces it
-            kernel.fill_tile(&mut tile, parts.iter(), constant, &others);
+            kernel.fill_tile(&mut tile, parts.iter(), constant ^ (2048 * u16::from(page)), &others);
             let mut open = open;
-            kernel.clear_options(&tile, lane, page, &mut open);
+            kernel.clear_options(&tile, lane, &mut open);
             assert_eq!(open, expected, "{kernel}, {pairs} pairs, lane {lane} of {lanes}, page {page}");
         }
     }

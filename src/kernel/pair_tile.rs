@@ -3,11 +3,14 @@
 //! The pairs with the sum m consist of the parts a, a + 1, … and of their partners, whose sizes descend. With the next
 //! sum each partner is one larger. So one tile of partners, shifted by one item per sum, its *lane*, serves many sums.
 //!
-//! A vector kernel splits every value into two bytes, which XOR as the value does: bits 3 to 10 are the *high* byte,
-//! and bits 0 to 2 with bits 11 to 15 above them the *low* byte. The high byte is an index of a table of 256 bytes,
-//! which holds one bit for each of 2048 consecutive values, a *page*; the low byte selects the bit and tells whether
-//! the value is in the page. So it tells for 64 pairs at once whether their option is in a set of any values, by table
-//! lookups in registers.
+//! The set of the open values below 2048 is a *page*. The constant of a tile brings the options of other ranges of 2048
+//! values there: XORed with 2048 p, the values from 2048 p on are those of a page.
+//!
+//! A vector kernel splits every value into two bytes, which XOR as the value does: bits 3 to 10 are the *high* byte, and
+//! the other bits the *low* byte. The high byte is an index of a table of 256 bytes, which holds one bit for each value
+//! of a page. The low byte selects the bit: its bits 0 to 2 are those of the value, and bits 3 and 7, which are bits 11
+//! and 12 of the value, select none. So the kernel finds for 64 pairs at once those whose option is in the set, by table
+//! lookups in registers, and some whose option is 8192 or more.
 
 use super::{Kernel, Platform, jobs::dispatch};
 #[cfg(target_arch = "x86_64")]
@@ -16,8 +19,7 @@ use super::{avx2, avx512};
 /// Maximum number of pairs in a tile, for each lane. The two sides of a tile take half of a first-level cache.
 pub(crate) const TILE_PAIRS: usize = 4096;
 
-/// The open values of one page: bit v % 64 of word v / 64 % 32 is that of value v, and page p has the 2048 values from
-/// 2048 p on.
+/// The open values below 2048: bit v % 64 of word v / 64 is that of value v.
 pub(crate) type Page = [u64; PAGE_WORDS];
 
 /// Number of words of a [`Page`].
@@ -44,7 +46,7 @@ impl TileSide {
         self.low.resize(self.values.len() + TILE_STEP, 0);
         for ((high, low), value) in self.high.iter_mut().zip(&mut self.low).zip(&self.values) {
             *high = (value >> 3).to_le_bytes()[0]; // bits 3 to 10
-            *low = (value & 7 | value >> 11 << 3).to_le_bytes()[0]; // eight bits in all
+            *low = (value & 7 | value >> 8 & 8 | value >> 5 & 0x80 | value >> 9 & 0x70).to_le_bytes()[0];
         }
     }
 }
@@ -82,17 +84,17 @@ impl Kernel {
         );
     }
 
-    /// Clears the bits of the options of the pairs of a lane that are in a page: the XORs of their two values.
+    /// Clears the bits of the options of the pairs of a lane that are below 2048: the XORs of their two values.
     ///
     /// # Panics
-    /// If the tile does not have that lane, or there is no such page.
-    pub(crate) fn clear_options(self, tile: &PairTile, lane: usize, page: u8, open: &mut Page) {
-        assert!(lane < tile.lanes && page < 32, "a lane of the tile, and a page of 16-bit values");
+    /// If the tile does not have that lane.
+    pub(crate) fn clear_options(self, tile: &PairTile, lane: usize, open: &mut Page) {
+        assert!(lane < tile.lanes, "a lane of the tile");
         dispatch!(
             self,
-            clear_options(tile, lane, page, open),
-            avx2::clear_options(tile, lane, page, open),
-            avx512::clear_options(tile, lane, page, open)
+            clear_options(tile, lane, open),
+            avx2::clear_options(tile, lane, open),
+            avx512::clear_options(tile, lane, open)
         );
     }
 }
@@ -114,11 +116,11 @@ pub(super) fn fill<'a>(
 
 /// The reference for the vector implementation: one byte for each option in the page, and one for all others.
 #[inline(always)]
-pub(super) fn clear_options(tile: &PairTile, lane: usize, page: u8, open: &mut Page) {
-    let (first, count) = (usize::from(page) * 64 * PAGE_WORDS, 64 * PAGE_WORDS);
-    let mut seen = [0u8; 64 * PAGE_WORDS + 1];
+pub(super) fn clear_options(tile: &PairTile, lane: usize, open: &mut Page) {
+    const VALUES: usize = 64 * PAGE_WORDS;
+    let mut seen = [0u8; VALUES + 1];
     for (part, other) in tile.parts.values.iter().zip(&tile.others.values[lane..]) {
-        seen[usize::from(part ^ other).wrapping_sub(first).min(count)] = 1;
+        seen[usize::from(part ^ other).min(VALUES)] = 1;
     }
     for (seen, open) in seen.as_chunks::<64>().0.iter().zip(open) {
         *open &= seen.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(byte == 0));

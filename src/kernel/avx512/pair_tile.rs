@@ -22,31 +22,37 @@ pub(in crate::kernel) fn fill_tile<'a>(
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,popcnt,bmi1,bmi2")]
-pub(in crate::kernel) fn clear_options(tile: &PairTile, lane: usize, page: u8, open: &mut Page) {
+pub(in crate::kernel) fn clear_options(tile: &PairTile, lane: usize, open: &mut Page) {
     let (pairs, padded) = (tile.pairs, tile.pairs.next_multiple_of(TILE_STEP));
     let (parts, others) = (&tile.parts.values[..pairs], &tile.others.values[lane..][..pairs]);
     let high = [&tile.parts.high[..padded], &tile.others.high[lane..][..padded]];
     let low = [&tile.parts.low[..padded], &tile.others.low[lane..][..padded]];
-    let page = _mm512_set1_epi8((page << 3).cast_signed());
     for first_pair in (0..padded).step_by(TILE_STEP) {
         let tables = tables_of(open);
         if is_zero(&tables) {
             return;
         }
         let mut hits = [0; STEPS];
+        // Bit i: whether there are hits in step i.
+        let mut steps = 0u32;
         for (step, hits) in hits.iter_mut().enumerate() {
             let at = first_pair + step * LANES;
             // SAFETY: `at` is a multiple of `LANES` below `padded`, the number of bytes of each side.
             let (high, low) = unsafe { (options(high, at), options(low, at)) };
-            *hits = lanes_in(&tables, high, _mm512_xor_si512(low, page));
+            *hits = lanes_in(&tables, high, low);
+            steps |= u32::from(*hits != 0) << step;
         }
-        for (step, &(mut hits)) in hits.iter().enumerate() {
-            while hits != 0 {
-                let at = first_pair + step * LANES + hits.trailing_zeros() as usize;
-                hits &= hits - 1;
-                if at < pairs {
-                    let option = usize::from(parts[at] ^ others[at]);
-                    open[option / 64 % open.len()] &= !(1 << (option % 64));
+        // One loop over all hits, whose only unpredictable branch is the last one.
+        while steps != 0 {
+            let step = steps.trailing_zeros() as usize;
+            let hit = hits[step];
+            hits[step] = hit & (hit - 1);
+            steps ^= u32::from(hits[step] == 0) << step;
+            let at = first_pair + step * LANES + hit.trailing_zeros() as usize;
+            if at < pairs {
+                let option = usize::from(parts[at] ^ others[at]);
+                if let Some(word) = open.get_mut(option / 64) {
+                    *word &= !(1 << (option % 64));
                 }
             }
         }
@@ -88,14 +94,14 @@ fn is_zero(&[a, b, c, d]: &[__m512i; 4]) -> bool {
     _mm512_test_epi64_mask(all, all) == 0
 }
 
-/// The lanes whose values, in two bytes each, are open. The low bytes are those of values of page 0.
+/// The lanes whose values, in two bytes each, are open, and maybe some with values from 8192 on.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 fn lanes_in(&[a, b, c, d]: &[__m512i; 4], high: __m512i, low: __m512i) -> __mmask64 {
     let lower = _mm512_permutex2var_epi8(a, high, b);
     let bytes = _mm512_mask_blend_epi8(_mm512_movepi8_mask(high), lower, _mm512_permutex2var_epi8(c, high, d));
-    // Bit `low`, for a low byte below 8. The shuffle takes its index from four bits.
-    let bits = _mm512_shuffle_epi8(_mm512_set1_epi64(0x8040_2010_0804_0201u64.cast_signed()), low);
-    let is_in_page = _mm512_testn_epi8_mask(low, _mm512_set1_epi8(0xf8u8.cast_signed()));
-    _mm512_mask_test_epi8_mask(is_in_page, bytes, bits)
+    // Bit `low % 8`. The shuffle takes its index from bits 0 to 3, of which indices from 8 on have no bit, and gives no
+    // bit where bit 7 is set.
+    let bit_of = _mm512_broadcast_i32x4(_mm_set_epi64x(0, 0x8040_2010_0804_0201u64.cast_signed()));
+    _mm512_test_epi8_mask(bytes, _mm512_shuffle_epi8(bit_of, low))
 }

@@ -155,7 +155,8 @@ impl WideSolver {
         let words = self.classes.bound() / 64;
         let groups = SplitGroup::of(&self.rule);
         let mut found = [0; WIDE_LANES];
-        for (page, first) in (0..).zip((0..words).step_by(PAGE_WORDS)) {
+        for first in (0..words).step_by(PAGE_WORDS) {
+            let least = u16::try_from(64 * first).expect("a page of 16-bit values");
             let count = PAGE_WORDS.min(words - first);
             // The lanes without enough open values, and their page.
             let mut lanes = Vec::with_capacity(WIDE_LANES);
@@ -169,7 +170,7 @@ impl WideSolver {
                 open.fill(0);
             }
             for group in &groups {
-                self.clear_pairs(kernel, run, page, OpenPages::new(group, &mut lanes));
+                self.clear_pairs(kernel, run, least, OpenPages::new(group, &mut lanes));
             }
             for (lane, page) in lanes {
                 found[lane] += page.iter().map(|open| open.count_ones()).sum::<u32>();
@@ -178,8 +179,8 @@ impl WideSolver {
         }
     }
 
-    /// Clears the bits of the options of the same pairs in one page.
-    fn clear_pairs(&self, kernel: Kernel, run: Run, page: u8, mut pages: OpenPages<'_>) {
+    /// Clears the bits of the options of the same pairs in one page, whose least value is given.
+    fn clear_pairs(&self, kernel: Kernel, run: Run, least: u16, mut pages: OpenPages<'_>) {
         if pages.is_closed() {
             return;
         }
@@ -198,9 +199,10 @@ impl WideSolver {
             let rest = first - group.least.remove;
             let others = self.values.slice(rest + 1 - end, rest - start + pages.sums.len() as u64);
             let parts = self.values.slice(start, end).iter().rev();
-            kernel.fill_tile(&mut tile, parts, group.least.constant, others);
+            // XORed with the least value of the page, its values are those of the first page.
+            kernel.fill_tile(&mut tile, parts, group.least.constant ^ least, others);
             for (sum, open) in pages.sums.iter_mut().enumerate().filter(|(_, open)| has_open(open)) {
-                kernel.clear_options(&tile, sum, page, open);
+                kernel.clear_options(&tile, sum, open);
             }
             let is_due = group.shifts.len() > 1 && number.is_multiple_of(TILES_PER_EXCHANGE);
             if is_due || number == 0 {
@@ -215,9 +217,9 @@ impl WideSolver {
             for split in group.splits() {
                 // The pairs that do not exist with all sums.
                 for a in pairs.end.max(pairs.start)..=split.largest_small_part(n) {
-                    let option = usize::from(self.pair_option(n, &split, a));
-                    if option / (64 * PAGE_WORDS) == usize::from(page) {
-                        open[option / 64 % PAGE_WORDS] &= !(1 << (option % 64));
+                    let option = usize::from(self.pair_option(n, &split, a) ^ least);
+                    if let Some(word) = open.get_mut(option / 64) {
+                        *word &= !(1 << (option % 64));
                     }
                 }
             }
