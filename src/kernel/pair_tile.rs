@@ -117,10 +117,17 @@ pub(super) fn fill<'a>(
 /// The reference for the vector implementation: one byte for each option in the page, and one for all others.
 #[inline(always)]
 pub(super) fn clear_options(tile: &PairTile, lane: usize, open: &mut Page) {
-    const VALUES: usize = 64 * PAGE_WORDS;
-    let mut seen = [0u8; VALUES + 1];
-    for (part, other) in tile.parts.values.iter().zip(&tile.others.values[lane..]) {
-        seen[usize::from(part ^ other).min(VALUES)] = 1;
+    const VALUES: u16 = 64 * PAGE_WORDS as u16;
+    let mut seen = [0u8; VALUES as usize + 1];
+    let others = &tile.others.values[lane..][..tile.pairs];
+    // The compiler vectorises the first loop over a chunk, and would make a branch of the minimum in a single loop.
+    let mut options = [0; 256];
+    for (parts, others) in tile.parts.values.chunks(options.len()).zip(others.chunks(options.len())) {
+        let options = &mut options[..parts.len()];
+        for (option, (part, other)) in options.iter_mut().zip(parts.iter().zip(others)) {
+            *option = (part ^ other).min(VALUES);
+        }
+        options.iter().for_each(|&option| seen[usize::from(option)] = 1);
     }
     for (seen, open) in seen.as_chunks::<64>().0.iter().zip(open) {
         *open &= seen.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(byte == 0));
