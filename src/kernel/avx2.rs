@@ -11,7 +11,7 @@
 use super::pair_tile::{self, Page, PairTile};
 use super::planes::{MOST_ROWS, first_code, for_kept, number};
 use super::probes::FarProbes;
-use super::wide::{PAIRS_PER_STEP, WIDE_LANES, WidePart, WideParts, WideRow, others};
+use super::wide::{WIDE_LANES, WidePart, WideParts, WideRow, others};
 use super::{BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, NONE, Probe};
 use std::arch::x86_64::*;
 
@@ -315,8 +315,8 @@ pub(super) fn find_values(a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
 }
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn mirrored_values(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], wanted: &[u16]) -> bool {
-    super::wide::mirrored_values(a, b, wanted)
+pub(super) fn steps_without(a: &[u16], b: &[u16], wanted: &[u16]) -> usize {
+    super::wide::steps_without(a, b, wanted)
 }
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]

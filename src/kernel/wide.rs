@@ -125,26 +125,24 @@ impl Kernel {
     ) {
         let pairs = a.len().min(b.len());
         let (a, b) = (&a[..pairs], &b[b.len() - pairs..]);
-        for (i, (x, y)) in a.chunks(PAIRS_PER_STEP).zip(b.rchunks(PAIRS_PER_STEP)).enumerate() {
-            let is_among = match (<&[u16; PAIRS_PER_STEP]>::try_from(x), <&[u16; PAIRS_PER_STEP]>::try_from(y)) {
-                (Ok(x), Ok(y)) => dispatch!(
-                    self,
-                    mirrored_values(x, y, wanted),
-                    avx2::mirrored_values(x, y, wanted),
-                    avx512::mirrored_values(x, y, wanted)
-                ),
-                _ => true,
-            };
-            if is_among {
-                wanted.retain(|&value| {
-                    let k = x.iter().zip(y.iter().rev()).position(|(x, y)| x ^ y == value);
-                    k.into_iter().for_each(|k| found(i * PAIRS_PER_STEP + k));
-                    k.is_none()
-                });
-                if wanted.is_empty() {
-                    return;
-                }
-            }
+        let mut first = 0;
+        while first < pairs && !wanted.is_empty() {
+            let (a, b) = (&a[first..], &b[..pairs - first]);
+            let without = dispatch!(
+                self,
+                steps_without(a, b, wanted),
+                avx2::steps_without(a, b, wanted),
+                avx512::steps_without(a, b, wanted)
+            );
+            let skipped = without * PAIRS_PER_STEP;
+            let step = skipped..a.len().min(skipped + PAIRS_PER_STEP);
+            let (x, y) = (&a[step.clone()], &b[b.len() - step.end..b.len() - step.start]);
+            wanted.retain(|&value| {
+                let k = x.iter().zip(y.iter().rev()).position(|(x, y)| x ^ y == value);
+                k.into_iter().for_each(|k| found(first + skipped + k));
+                k.is_none()
+            });
+            first += step.end;
         }
     }
 
@@ -239,12 +237,18 @@ pub(super) fn find_values(a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
     });
 }
 
-/// Whether a pair of items, those of `b` taken backwards, has one of these XORs. The compiler vectorises it for each
-/// instruction set.
+/// The number of first steps of [`PAIRS_PER_STEP`] pairs, numbered as in [`Kernel::find_mirrored`], none of which has one
+/// of these XORs. `a` and `b` have the same length. The compiler vectorises it for each instruction set.
 #[inline(always)]
-pub(super) fn mirrored_values(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], wanted: &[u16]) -> bool {
-    let options: [u16; PAIRS_PER_STEP] = std::array::from_fn(|k| a[k] ^ b[PAIRS_PER_STEP - 1 - k]);
-    wanted.iter().any(|value| options.iter().fold(false, |any, option| any | (option == value)))
+pub(super) fn steps_without(a: &[u16], b: &[u16], wanted: &[u16]) -> usize {
+    let steps = a.as_chunks::<PAIRS_PER_STEP>().0.iter().zip(b.as_rchunks::<PAIRS_PER_STEP>().1.iter().rev());
+    for (number, (a, b)) in steps.clone().enumerate() {
+        let options: [u16; PAIRS_PER_STEP] = std::array::from_fn(|k| a[k] ^ b[PAIRS_PER_STEP - 1 - k]);
+        if wanted.iter().any(|value| options.iter().fold(false, |any, option| any | (option == value))) {
+            return number;
+        }
+    }
+    steps.len()
 }
 
 /// The reference for the vector implementations.

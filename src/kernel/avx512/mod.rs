@@ -24,7 +24,7 @@ pub(super) use near::near;
 pub(super) use pair_tile::{clear_options, fill_tile};
 pub(super) use recurrence::recurrence;
 use std::arch::x86_64::*;
-pub(super) use wide::{find_values, mirrored_values, unmarked, wide_hits};
+pub(super) use wide::{find_values, steps_without, unmarked, wide_hits};
 
 /// Whether this processor has all instructions that the functions of this folder use.
 pub(super) fn is_available() -> bool {

@@ -97,9 +97,15 @@ fn mirrored(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP]) -> [__m512i; P
     })
 }
 
-/// Whether a pair of items, those of `b` taken backwards, has one of these XORs.
+/// As the reference, with the XORs of the pairs of a step in eight registers.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(in crate::kernel) fn mirrored_values(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP], wanted: &[u16]) -> bool {
-    let options = mirrored(a, b);
-    wanted.iter().any(|value| is_among(&options, *value))
+pub(in crate::kernel) fn steps_without(a: &[u16], b: &[u16], wanted: &[u16]) -> usize {
+    let steps = a.as_chunks::<PAIRS_PER_STEP>().0.iter().zip(b.as_rchunks::<PAIRS_PER_STEP>().1.iter().rev());
+    for (number, (a, b)) in steps.clone().enumerate() {
+        let options = mirrored(a, b);
+        if wanted.iter().any(|value| is_among(&options, *value)) {
+            return number;
+        }
+    }
+    steps.len()
 }
