@@ -17,11 +17,9 @@ use std::sync::OnceLock;
 /// Maximum number of parts that are tried first.
 const RECENT_PARTS: usize = 512;
 
-/// Number of recent parts whose options are computed before they are compared with the targets.
+/// Number of recent parts whose options are computed before they are compared with the targets, and number of first
+/// parts that are tried before most pairs with a part below [`HEAD_PARTS`].
 const PARTS_AT_ONCE: usize = 64;
-
-/// Number of recent parts that are tried before all pairs with a small part.
-const FIRST_PARTS: usize = 16;
 
 /// In place of the value of an option.
 const NO_OPTION: u32 = 1 << 16;
@@ -65,13 +63,13 @@ impl WideSolver {
 
     /// Removes the targets that a pair with one of the first recent parts gives, and adds these parts to `found`.
     pub(super) fn search_first_recent(&self, n: u64, targets: &mut Vec<u16>, found: &mut Vec<u64>) {
-        let (first, _) = self.deep.recent.split_at(FIRST_PARTS.min(self.deep.recent.len()));
+        let (first, _) = self.deep.recent.split_at(PARTS_AT_ONCE.min(self.deep.recent.len()));
         self.search_recent(n, first, targets, found);
     }
 
     /// Removes the targets that a pair with one of the other recent parts gives, and adds these parts to `found`.
     pub(super) fn search_other_recent(&self, n: u64, targets: &mut Vec<u16>, found: &mut Vec<u64>) {
-        let (_, others) = self.deep.recent.split_at(FIRST_PARTS.min(self.deep.recent.len()));
+        let (_, others) = self.deep.recent.split_at(PARTS_AT_ONCE.min(self.deep.recent.len()));
         self.search_recent(n, others, targets, found);
     }
 
