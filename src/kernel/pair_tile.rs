@@ -3,14 +3,15 @@
 //! The pairs with the sum m consist of the parts a, a + 1, … and of their partners, whose sizes descend. With the next
 //! sum each partner is one larger. So one tile of partners, shifted by one item per sum, its *lane*, serves many sums.
 //!
-//! The set of the open values below 2048 is a *page*. The constant of a tile brings the options of other ranges of 2048
-//! values there: XORed with 2048 p, the values from 2048 p on are those of a page.
+//! A [`Page`] holds the open ones of the values below 2048. The constant of a tile brings the options in another range
+//! of 2048 values there: XORed with 2048 p, the 2048 values from 2048 p on are those below 2048.
 //!
-//! A vector kernel splits every value into two bytes, which XOR as the value does: bits 3 to 10 are the *high* byte, and
-//! the other bits the *low* byte. The high byte is an index of a table of 256 bytes, which holds one bit for each value
-//! of a page. The low byte selects the bit: its bits 0 to 2 are those of the value, and bits 3 and 7, which are bits 11
-//! and 12 of the value, select none. So the kernel finds for 64 pairs at once those whose option is in the set, by table
-//! lookups in registers, and some whose option is 8192 or more.
+//! The AVX-512 kernel splits every value into two bytes, which XOR as the value does: bits 3 to 10 are the *high* byte,
+//! and the other bits the *low* byte. The high byte is an index of a table of 256 bytes, which holds one bit for each
+//! value below 2048. The low byte selects the bit: its bits 0 to 2 are those of the value. If its bit 3 or 7 is set,
+//! which are bits 11 and 12 of the value, no bit is selected; the kernel does not read its bits 4 to 6. So it finds for
+//! 64 pairs at once those whose option is in the set, by table lookups in registers, and some whose option is 8192 or
+//! more.
 
 use super::{Kernel, Platform, jobs::dispatch};
 #[cfg(target_arch = "x86_64")]
@@ -114,7 +115,7 @@ pub(super) fn fill<'a>(
     tile.others.values.extend_from_slice(others);
 }
 
-/// The reference for the vector implementation: one byte for each option in the page, and one for all others.
+/// The reference for the vector implementation: one byte for each option below 2048, and one for all others.
 #[inline(always)]
 pub(super) fn clear_options(tile: &PairTile, lane: usize, open: &mut Page) {
     const VALUES: u16 = 64 * PAGE_WORDS as u16;

@@ -205,20 +205,20 @@ fn unmarked(seen: &[[u8; 64]], open: &mut [u64]) {
     }
 }
 
-/// Number of pairs whose XORs an implementation of [`Kernel::find_values`] holds in registers.
+/// Number of pairs whose XORs a search holds in registers.
 pub(super) const PAIRS_PER_STEP: usize = 256;
 
-/// Calls `remove` with all pairs of two slices of equal length, [`PAIRS_PER_STEP`] or more, last ones first, until it
+/// Calls `is_done` with all pairs of two slices of equal length, [`PAIRS_PER_STEP`] or more, last ones first, until it
 /// returns true: [`PAIRS_PER_STEP`] pairs at a time, some of them in two calls.
 #[inline(always)]
 pub(super) fn for_each_step(
     a: &[u16],
     b: &[u16],
-    mut remove: impl FnMut(&[u16; PAIRS_PER_STEP], &[u16; PAIRS_PER_STEP]) -> bool,
+    mut is_done: impl FnMut(&[u16; PAIRS_PER_STEP], &[u16; PAIRS_PER_STEP]) -> bool,
 ) {
     let (mut a, mut b) = (a, b);
     while let (Some((before_a, last_a)), Some((_, last_b))) = (a.split_last_chunk(), b.split_last_chunk()) {
-        if remove(last_a, last_b) || before_a.is_empty() {
+        if is_done(last_a, last_b) || before_a.is_empty() {
             return;
         }
         // The last step begins with pair 0, so it may compare some pairs again.
@@ -237,8 +237,9 @@ pub(super) fn find_values(a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
     });
 }
 
-/// The number of first steps of [`PAIRS_PER_STEP`] pairs, numbered as in [`Kernel::find_mirrored`], none of which has one
-/// of these XORs. `a` and `b` have the same length. The compiler vectorises it for each instruction set.
+/// The number of steps of [`PAIRS_PER_STEP`] pairs, numbered as in [`Kernel::find_mirrored`], before the first one with a
+/// wanted XOR. Pairs after the last whole step are not compared. `a` and `b` have the same length. The compiler
+/// vectorises it for each instruction set.
 #[inline(always)]
 pub(super) fn steps_without(a: &[u16], b: &[u16], wanted: &[u16]) -> usize {
     let steps = a.as_chunks::<PAIRS_PER_STEP>().0.iter().zip(b.as_rchunks::<PAIRS_PER_STEP>().1.iter().rev());

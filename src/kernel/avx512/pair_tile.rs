@@ -42,7 +42,7 @@ pub(in crate::kernel) fn clear_options(tile: &PairTile, lane: usize, open: &mut 
             *hits = lanes_in(&tables, high, low);
             steps |= u32::from(*hits != 0) << step;
         }
-        // One loop over all hits, whose only unpredictable branch is the last one.
+        // One loop over all hits: its end is hard to predict, and that of a loop for each step would be as well.
         while steps != 0 {
             let step = steps.trailing_zeros() as usize;
             let hit = hits[step];

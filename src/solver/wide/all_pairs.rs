@@ -156,7 +156,7 @@ impl WideSolver {
         let groups = SplitGroup::of(&self.rule);
         let mut found = [0; WIDE_LANES];
         for first in (0..words).step_by(PAGE_WORDS) {
-            let least = u16::try_from(64 * first).expect("a page of 16-bit values");
+            let page_start = u16::try_from(64 * first).expect("a page of 16-bit values");
             let count = PAGE_WORDS.min(words - first);
             // The lanes without enough open values, and their page.
             let mut lanes = Vec::with_capacity(WIDE_LANES);
@@ -170,7 +170,7 @@ impl WideSolver {
                 open.fill(0);
             }
             for group in &groups {
-                self.clear_pairs(kernel, run, least, OpenPages::new(group, &mut lanes));
+                self.clear_pairs(kernel, run, page_start, OpenPages::new(group, &mut lanes));
             }
             for (lane, page) in lanes {
                 found[lane] += page.iter().map(|open| open.count_ones()).sum::<u32>();
@@ -179,8 +179,8 @@ impl WideSolver {
         }
     }
 
-    /// Clears the bits of the options of the same pairs in one page, whose least value is given.
-    fn clear_pairs(&self, kernel: Kernel, run: Run, least: u16, mut pages: OpenPages<'_>) {
+    /// Clears the bits of the options of the same pairs in one page, which begins with the value `page_start`.
+    fn clear_pairs(&self, kernel: Kernel, run: Run, page_start: u16, mut pages: OpenPages<'_>) {
         if pages.is_closed() {
             return;
         }
@@ -199,8 +199,8 @@ impl WideSolver {
             let rest = first - group.least.remove;
             let others = self.values.slice(rest + 1 - end, rest - start + pages.sums.len() as u64);
             let parts = self.values.slice(start, end).iter().rev();
-            // XORed with the least value of the page, its values are those of the first page.
-            kernel.fill_tile(&mut tile, parts, group.least.constant ^ least, others);
+            // XORed with the first value of the page, the options in the page are below its length.
+            kernel.fill_tile(&mut tile, parts, group.least.constant ^ page_start, others);
             for (sum, open) in pages.sums.iter_mut().enumerate().filter(|(_, open)| has_open(open)) {
                 kernel.clear_options(&tile, sum, open);
             }
@@ -217,7 +217,7 @@ impl WideSolver {
             for split in group.splits() {
                 // The pairs that do not exist with all sums.
                 for a in pairs.end.max(pairs.start)..=split.largest_small_part(n) {
-                    let option = usize::from(self.pair_option(n, &split, a) ^ least);
+                    let option = usize::from(self.pair_option(n, &split, a) ^ page_start);
                     if let Some(word) = open.get_mut(option / 64) {
                         *word &= !(1 << (option % 64));
                     }

@@ -2,7 +2,7 @@
 //!
 //! Where few pairs give a value, consecutive positions often have pairs that share a part, whose value is infrequent:
 //! in .143, one in six positions has a value that only pairs with one of some dozen parts far from both ends give. So
-//! the search first tries the parts of the last pairs found.
+//! the search tries the parts of the last pairs found before it compares all pairs.
 
 use super::WideSolver;
 use crate::error::Result;
@@ -14,11 +14,13 @@ use crate::theory::rule::Split;
 use rayon::prelude::*;
 use std::sync::OnceLock;
 
-/// Maximum number of parts that are tried first.
+/// Maximum number of parts that are remembered.
 const RECENT_PARTS: usize = 512;
 
-/// Number of recent parts whose options are computed before they are compared with the targets, and number of first
-/// parts that are tried before most pairs with a part below [`HEAD_PARTS`].
+/// Number of recent parts that the far step tries before the last range of pairs with a part below [`HEAD_PARTS`].
+const FIRST_PARTS: usize = 64;
+
+/// Number of recent parts whose options are computed before they are compared with the targets.
 const PARTS_AT_ONCE: usize = 64;
 
 /// In place of the value of an option.
@@ -61,15 +63,15 @@ impl WideSolver {
         open.iter().copied().find(|&target| !is_skipped(target))
     }
 
-    /// Removes the targets that a pair with one of the first recent parts gives, and adds these parts to `found`.
+    /// Removes the targets that a pair with one of the [`FIRST_PARTS`] first recent parts gives, and adds these parts to `found`.
     pub(super) fn search_first_recent(&self, n: u64, targets: &mut Vec<u16>, found: &mut Vec<u64>) {
-        let (first, _) = self.deep.recent.split_at(PARTS_AT_ONCE.min(self.deep.recent.len()));
+        let (first, _) = self.deep.recent.split_at(FIRST_PARTS.min(self.deep.recent.len()));
         self.search_recent(n, first, targets, found);
     }
 
     /// Removes the targets that a pair with one of the other recent parts gives, and adds these parts to `found`.
     pub(super) fn search_other_recent(&self, n: u64, targets: &mut Vec<u16>, found: &mut Vec<u64>) {
-        let (_, others) = self.deep.recent.split_at(PARTS_AT_ONCE.min(self.deep.recent.len()));
+        let (_, others) = self.deep.recent.split_at(FIRST_PARTS.min(self.deep.recent.len()));
         self.search_recent(n, others, targets, found);
     }
 
@@ -100,7 +102,7 @@ impl WideSolver {
     fn recent_option(&self, n: u64, split: &Split, part: u64) -> u32 {
         let option = || {
             let other = n.checked_sub(split.remove)?.checked_sub(part)?;
-            let exists = other > 0 && other.abs_diff(part) >= split.min_difference;
+            let exists = part > 0 && other > 0 && other.abs_diff(part) >= split.min_difference;
             exists.then(|| Some(self.held(part)? ^ self.held(other)? ^ split.constant))?
         };
         option().map_or(NO_OPTION, u32::from)

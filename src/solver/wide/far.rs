@@ -61,7 +61,8 @@ pub(super) struct Searched {
     pub(super) is_complete: bool,
     /// Number of rare values searched.
     pub(super) targets: u64,
-    /// Number of these that no recent part and no pair with a part below [`HEAD_PARTS`] gives.
+    /// Number of these for which all pairs were compared here: those that no recent part and no pair with a part below
+    /// [`HEAD_PARTS`] gives. 0 where memory does not hold all values.
     pub(super) deep: u64,
     /// Recent parts that gave a value, and the parts of the pairs of larger parts found.
     pub(super) parts: Vec<u64>,
@@ -258,18 +259,17 @@ impl WideSolver {
         })
     }
 
-    /// Removes the targets, ascending, that a far pair of n gives: a pair with a recent part or with a part below
-    /// [`HEAD_PARTS`], both values of which memory holds, or any pair where memory holds all values
-    /// ([`WideSolver::holds_all`]).
+    /// Removes the targets, ascending, that a pair of n gives whose values memory holds: a pair with a smaller part from
+    /// [`Run::far`] to [`HEAD_PARTS`] or with one of the first recent parts; or any pair with parts of at least
+    /// [`Run::far`] where memory holds all values ([`WideSolver::holds_all`]).
     pub(super) fn search_far(&self, kernel: Kernel, n: u64, run: Run, targets: &mut Vec<u16>) -> Searched {
-        /// Ends of the ranges of smaller parts, searched one after the other before recent parts.
-        const ENDS: [u64; 3] = [1 << 8, 5 << 8, 21 << 8];
+        /// Lengths of the ranges of smaller parts that are searched one after the other before recent parts.
+        const LENGTHS: [u64; 3] = [1 << 8, 1 << 10, 1 << 12];
         let mut searched = Searched { targets: targets.len() as u64, ..Searched::default() };
-        let first = run.far() as u64;
-        let mut from = first;
-        for end in ENDS {
-            self.search_parts(kernel, n, from..first + end, targets);
-            from = first + end;
+        let mut from = run.far() as u64;
+        for length in LENGTHS {
+            self.search_parts(kernel, n, from..from + length, targets);
+            from += length;
         }
         self.search_first_recent(n, targets, &mut searched.parts);
         self.search_parts(kernel, n, from..HEAD_PARTS, targets);
@@ -283,7 +283,8 @@ impl WideSolver {
         searched
     }
 
-    /// Removes the targets that pairs with a smaller part in `parts` give, a part below [`HEAD_PARTS`].
+    /// Removes the targets that the pairs give whose smaller part is in `parts`, which end at [`HEAD_PARTS`] or before,
+    /// and whose values memory holds.
     fn search_parts(&self, kernel: Kernel, n: u64, parts: Range<u64>, targets: &mut Vec<u16>) {
         for split in self.rule.splits() {
             if targets.is_empty() {

@@ -77,7 +77,7 @@ pub(super) struct Marks {
     pub(super) learnt_at: u64,
     /// Number of rare values that no mark gave.
     pub(super) targets: u64,
-    /// Number of these that no pair with a part below [`HEAD_PARTS`] gave.
+    /// Number of these for which all pairs were compared.
     pub(super) deep: u64,
     /// The number of values at which the solver decided last whether to compare all pairs.
     judged_at: u64,

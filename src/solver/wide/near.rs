@@ -21,7 +21,7 @@ pub(super) struct NearBatch {
     pub(super) deep: DeepParts,
     /// Number of rare values searched.
     pub(super) targets: u64,
-    /// Number of these that no pair with a part below [`HEAD_PARTS`] gives.
+    /// Number of these for which all pairs were compared.
     pub(super) deep_searches: u64,
     /// Why the step failed.
     pub(super) outcome: Result<()>,
