@@ -82,6 +82,17 @@ def test_script_prints_the_bursts(tmp_path):
     assert call(run, "--large", "0").returncode == 2
 
 
+def test_a_closed_pipe_is_no_error(tmp_path):
+    run = write_run(tmp_path / "run", np.zeros(5000, np.int64), mask=0)
+    script = [sys.executable, os.path.join(SCRIPTS, "bursts.py"), run]
+    with subprocess.Popen(
+        script, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 0
+
+
 def call(*arguments):
     """Starts scripts/bursts.py."""
     return subprocess.run(

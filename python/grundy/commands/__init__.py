@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import Callable
 
 
 def has_numpy(command: str) -> bool:
@@ -17,3 +19,18 @@ def has_numpy(command: str) -> bool:
         )
         return False
     return True
+
+
+def exit_status(main: Callable[[], int]) -> int:
+    """Calls `main` and returns the exit status of the script.
+
+    A closed pipe is no error: its reader, such as `head`, has read enough.
+    """
+    try:
+        status = main()
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # Python flushes stdout at exit, which would fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
