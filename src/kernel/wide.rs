@@ -242,10 +242,23 @@ pub(super) fn find_values(a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
 /// vectorises it for each instruction set.
 #[inline(always)]
 pub(super) fn steps_without(a: &[u16], b: &[u16], wanted: &[u16]) -> usize {
-    let steps = a.as_chunks::<PAIRS_PER_STEP>().0.iter().zip(b.as_rchunks::<PAIRS_PER_STEP>().1.iter().rev());
-    for (number, (a, b)) in steps.clone().enumerate() {
+    steps_before(a, b, |a, b| {
         let options: [u16; PAIRS_PER_STEP] = std::array::from_fn(|k| a[k] ^ b[PAIRS_PER_STEP - 1 - k]);
-        if wanted.iter().any(|value| options.iter().fold(false, |any, option| any | (option == value))) {
+        wanted.iter().any(|value| options.iter().fold(false, |any, option| any | (option == value)))
+    })
+}
+
+/// The number of steps of [`PAIRS_PER_STEP`] pairs, those of `b` taken from its end, before the first one for which
+/// `is_last` returns true.
+#[inline(always)]
+pub(super) fn steps_before(
+    a: &[u16],
+    b: &[u16],
+    is_last: impl Fn(&[u16; PAIRS_PER_STEP], &[u16; PAIRS_PER_STEP]) -> bool,
+) -> usize {
+    let steps = a.as_chunks().0.iter().zip(b.as_rchunks().1.iter().rev());
+    for (number, (a, b)) in steps.clone().enumerate() {
+        if is_last(a, b) {
             return number;
         }
     }

@@ -42,7 +42,7 @@ pub(in crate::kernel) fn clear_options(tile: &PairTile, lane: usize, open: &mut 
             *hits = lanes_in(&tables, high, low);
             steps |= u32::from(*hits != 0) << step;
         }
-        // One loop over all hits: its end is hard to predict, and that of a loop for each step would be as well.
+        // The end of a loop over hits is hard to predict. So one loop clears those of all steps.
         while steps != 0 {
             let step = steps.trailing_zeros() as usize;
             let hit = hits[step];

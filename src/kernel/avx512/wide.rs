@@ -1,6 +1,8 @@
 //! The jobs on 16-bit values.
 
-use crate::kernel::wide::{PAIRS_PER_STEP, WIDE_LANES, WidePart, WideParts, WideRow, for_each_step, others};
+use crate::kernel::wide::{
+    PAIRS_PER_STEP, WIDE_LANES, WidePart, WideParts, WideRow, for_each_step, others, steps_before,
+};
 use std::arch::x86_64::*;
 
 /// Number of 16-bit values in a register.
@@ -97,15 +99,11 @@ fn mirrored(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP]) -> [__m512i; P
     })
 }
 
-/// As the reference, with the XORs of the pairs of a step in eight registers.
+/// Holds the XORs of the pairs of a step in eight registers, and compares them with each wanted value.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(in crate::kernel) fn steps_without(a: &[u16], b: &[u16], wanted: &[u16]) -> usize {
-    let steps = a.as_chunks::<PAIRS_PER_STEP>().0.iter().zip(b.as_rchunks::<PAIRS_PER_STEP>().1.iter().rev());
-    for (number, (a, b)) in steps.clone().enumerate() {
+    steps_before(a, b, |a, b| {
         let options = mirrored(a, b);
-        if wanted.iter().any(|value| is_among(&options, *value)) {
-            return number;
-        }
-    }
-    steps.len()
+        wanted.iter().any(|value| is_among(&options, *value))
+    })
 }
