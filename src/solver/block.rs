@@ -161,7 +161,7 @@ impl Streams {
         let (audit, codes) = (self.audit.as_ref(), &self.codes);
         let (next, searched) = rayon::join(
             || {
-                let _closing = Closing(&pipeline);
+                let _closing = pipeline.closing();
                 next_candidates(candidates, length, threads, &pipeline)
             },
             || {
@@ -239,15 +239,6 @@ fn next_candidates(
     pipeline: &Pipeline<'_>,
 ) -> CandidateBlock {
     if length == 0 { (Vec::new(), Stop::Done) } else { candidates.block(length, threads, pipeline) }
-}
-
-/// Closes a pipeline on drop, so that no thread waits for a producer that has failed.
-struct Closing<'p, 'a>(&'p Pipeline<'a>);
-
-impl Drop for Closing<'_, '_> {
-    fn drop(&mut self) {
-        self.0.close();
-    }
 }
 
 /// The search for the witnesses of one block.

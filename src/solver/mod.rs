@@ -44,6 +44,7 @@ mod pair_sets;
 mod parallelism;
 mod pipeline;
 mod review;
+mod slots;
 mod strategy;
 mod stream;
 mod tuning;

@@ -69,15 +69,15 @@ fn lanes_of_other_threads_equal_those_of_the_producer() {
         let known = codes_of(grundy().1, &all);
         let mut own = FarLanes::default();
         for slot in PUBLISHED / LANES..PUBLISHED / LANES + LEAD {
-            let lanes = pipeline.slots[slot].lanes.lock().unwrap();
+            let lanes = pipeline.slots.item(slot);
             let lanes = lanes.as_ref().unwrap();
-            let read = (known.items(), known.at(pipeline.position(slot)));
+            let read = (known.items(), known.at(pipeline.slots.position(slot)));
             own.evaluate(&plan, kernel, read, read);
             assert!(lanes.is_of(&plan) && lanes.planes == own.planes && lanes.lanes == own.lanes, "{kernel}, {slot}");
         }
         let (found, _) = stream.block(3 * PUBLISHED, four_threads(), &pipeline);
         assert!(found == all[begin + PUBLISHED..end], "{kernel}");
-        let taken = |slot: usize| pipeline.slots[slot].lanes.lock().unwrap().is_none();
+        let taken = |slot: usize| pipeline.slots.item(slot).is_none();
         assert!((0..4 * PUBLISHED / LANES).all(taken), "{kernel}");
         // Three more pieces are known now.
         assert_eq!(follow(&pipeline, &mut follower), 3 * PUBLISHED / LANES);
@@ -105,11 +105,11 @@ fn lookups_beyond_the_copy_read_the_codes_before_the_block() {
         assert_eq!(follow(&pipeline, &mut follower), LEAD);
         let first = PUBLISHED / LANES; // the producer has passed the slots before
         for slot in first..first + LEAD {
-            let n = pipeline.position(slot);
+            let n = pipeline.slots.position(slot);
             let mut own = FarLanes::default();
             let read = (known.items(), known.at(n));
             own.evaluate(&plan, kernel, read, read);
-            let lanes = pipeline.slots[slot].lanes.lock().unwrap().take().unwrap();
+            let lanes = pipeline.slots.item(slot).take().unwrap();
             assert!(lanes.planes == own.planes && lanes.lanes == own.lanes, "{kernel}, {n}");
         }
         follower.agrees_with(&known).unwrap();
@@ -149,14 +149,14 @@ fn the_producer_works_while_it_waits() {
     let claim = pipeline.claim(&plan).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !pipeline.slots[LEAD - 1].is_ready.load(Ordering::Acquire) {
+            while !pipeline.slots.is_ready(LEAD - 1) {
                 std::thread::yield_now();
             }
             drop(claim);
         });
         assert!(pipeline.take(codes.end(), &plan, &window).is_none());
     });
-    assert!(pipeline.slots[..LEAD].iter().all(|slot| slot.is_ready.load(Ordering::Acquire)));
+    assert!((0..LEAD).all(|slot| pipeline.slots.is_ready(slot)));
 }
 
 /// The solver discards the candidates after a new rare position, so the producer stops as soon as it can, and the other

@@ -1,0 +1,304 @@
+//! The shares of a computation in order: one thread finds the values, all threads prepare the next positions.
+//!
+//! The values of a sequence are found one after the other, by one thread: the *producer*. What other threads can prepare
+//! for it is divided into *slots*, one for each [`SLOT`] consecutive positions. A thread claims the first slot that no thread
+//! has claimed and that can be prepared with the values known so far. The producer claims the slot that it needs next, if no
+//! thread has; and while another thread prepares that slot, it claims others. So it waits only when there is nothing else to
+//! do, and one thread can do all the work.
+//!
+//! The producer publishes the values in *pieces*, of which each of the other threads makes its own copy.
+//!
+//! Invariant: the waits form no cycle. Threads without work wait for the producer, the producer waits only for a claimed
+//! slot, and the thread that claimed it does not wait, provided that the caller prepares it without waiting.
+
+use crate::theory::nimber::index;
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+/// Number of positions of a slot.
+pub(super) const SLOT: usize = 64;
+
+/// Number of polls of a slot before the producer sleeps: some microseconds.
+const SPINS: usize = 400;
+
+/// Number of polls before a thread without work sleeps: the time of several pieces.
+const WATCHES: usize = 2000;
+
+/// Maximum time of a sleep where one thread sleeps; where k threads sleep, k times as long. A wake-up that came too early
+/// costs one thread at most that time.
+const NAP: Duration = Duration::from_micros(200);
+
+/// Slots for consecutive positions, each of which receives a `T`.
+pub(super) struct Slots<T> {
+    /// The first position of the first slot.
+    first: u64,
+    slots: Vec<Slot<T>>,
+    /// The first slot that no thread has claimed; all slots before it are claimed, or passed.
+    next: AtomicUsize,
+    /// The values that the producer has published: the first [`Slots::published`] items.
+    pieces: Vec<OnceLock<Box<[u16]>>>,
+    published: AtomicUsize,
+    /// One past the last of their positions.
+    known: AtomicU64,
+    /// Number of announcements ([`Slots::announce`]).
+    announced: AtomicUsize,
+    /// Whether no more slots are wanted.
+    is_closed: AtomicBool,
+    idle: Mutex<Idle>,
+    /// Signalled when a slot becomes claimable while threads sleep, and when the slots are closed.
+    offered: Condvar,
+    /// Number of threads that sleep.
+    sleepers: AtomicUsize,
+    /// Whether the producer sleeps, and the signal that wakes it.
+    producer_sleeps: AtomicBool,
+    delivered: Condvar,
+}
+
+/// What is prepared for [`SLOT`] consecutive positions.
+struct Slot<T> {
+    /// Whether the thread that claimed the slot has finished.
+    is_ready: AtomicBool,
+    /// `None` if it delivered nothing.
+    item: Mutex<Option<T>>,
+}
+
+/// The threads that have nothing to do.
+#[derive(Default)]
+struct Idle {
+    /// Whether a thread watches for changes; the others sleep.
+    has_watcher: bool,
+}
+
+/// A claimed slot. Delivers on drop, so that the producer does not wait for a thread that has failed.
+pub(super) struct Claim<'s, T> {
+    slots: &'s Slots<T>,
+    number: usize,
+    /// What is delivered.
+    pub(super) item: Option<T>,
+}
+
+/// Closes the slots on drop, so that no thread waits for a producer that has failed.
+pub(super) struct Closing<'s, T>(pub(super) &'s Slots<T>);
+
+impl<T> Drop for Closing<'_, T> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// Locks a mutex, also after a panic: whatever is done under these locks leaves the data whole.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<T> Slots<T> {
+    /// `count` slots from position `first` on, where the values before `known` are known.
+    pub(super) fn new(first: u64, count: usize, known: u64) -> Slots<T> {
+        Slots {
+            first,
+            slots: (0..count).map(|_| Slot { is_ready: AtomicBool::new(false), item: Mutex::new(None) }).collect(),
+            next: AtomicUsize::new(0),
+            // Every piece but the last ends at a multiple of SLOT: one may end before the first slot, and one after the
+            // last.
+            pieces: (0..count + 2).map(|_| OnceLock::new()).collect(),
+            published: AtomicUsize::new(0),
+            known: AtomicU64::new(known),
+            announced: AtomicUsize::new(0),
+            is_closed: AtomicBool::new(false),
+            idle: Mutex::new(Idle::default()),
+            offered: Condvar::new(),
+            sleepers: AtomicUsize::new(0),
+            producer_sleeps: AtomicBool::new(false),
+            delivered: Condvar::new(),
+        }
+    }
+
+    /// Number of slots.
+    pub(super) fn count(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The first position of a slot.
+    pub(super) fn position(&self, number: usize) -> u64 {
+        self.first + (number * SLOT) as u64
+    }
+
+    /// The number of the slot of the positions from `n` on, if there is one.
+    fn number_of(&self, n: u64) -> Option<usize> {
+        let distance = n.checked_sub(self.first).filter(|distance| distance.is_multiple_of(SLOT as u64))?;
+        Some(index(distance) / SLOT).filter(|&number| number < self.slots.len())
+    }
+
+    // ---- The producer.
+
+    /// Announces that slots can be prepared in another way than before.
+    pub(super) fn announce(&self) {
+        self.announced.fetch_add(1, Ordering::Release);
+    }
+
+    /// Publishes the next values. Returns false when no more are wanted.
+    pub(super) fn publish(&self, values: &[u16]) -> bool {
+        // There are no more pieces than slots. The producer itself prepares all slots after values beyond them.
+        if let Some(piece) = self.pieces.get(self.published.load(Ordering::Relaxed)) {
+            let _ = piece.set(values.into());
+            self.published.fetch_add(1, Ordering::Relaxed);
+            self.known.fetch_add(values.len() as u64, Ordering::Release);
+        }
+        !self.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// What another thread has prepared for the positions from `n` on, or is preparing. `None` if no thread has claimed
+    /// them, or if it delivered nothing; the producer then prepares them. While it waits, the producer calls
+    /// `prepare_other`, which prepares another slot, or returns false.
+    pub(super) fn take(&self, n: u64, mut prepare_other: impl FnMut() -> bool) -> Option<T> {
+        let number = self.number_of(n)?;
+        let slot = &self.slots[number];
+        if !slot.is_ready.load(Ordering::Acquire) {
+            if self.next.fetch_max(number + 1, Ordering::Relaxed) <= number {
+                return None;
+            }
+            while !slot.is_ready.load(Ordering::Acquire) {
+                if !prepare_other() {
+                    self.wait_for(slot);
+                    break;
+                }
+            }
+        }
+        lock(&slot.item).take()
+    }
+
+    /// Waits until the thread that claimed the slot has finished.
+    fn wait_for(&self, slot: &Slot<T>) {
+        let is_ready = || slot.is_ready.load(Ordering::SeqCst);
+        for _ in 0..SPINS {
+            if is_ready() {
+                return;
+            }
+            spin_loop();
+        }
+        let mut idle = lock(&self.idle);
+        self.producer_sleeps.store(true, Ordering::SeqCst);
+        while !is_ready() {
+            idle = self.delivered.wait_timeout(idle, NAP).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        self.producer_sleeps.store(false, Ordering::SeqCst);
+    }
+
+    /// Ends the work: no more slots are wanted, or no more values follow.
+    pub(super) fn close(&self) {
+        let idle = lock(&self.idle);
+        self.is_closed.store(true, Ordering::SeqCst);
+        drop(idle);
+        self.offered.notify_all();
+    }
+
+    // ---- All threads.
+
+    /// Claims the first slot that no thread has claimed, if `is_ready(n, known)` for its first position n: whether it can be
+    /// prepared with the values before `known`.
+    pub(super) fn claim(&self, is_ready: impl Fn(u64, u64) -> bool) -> Option<Claim<'_, T>> {
+        let mut next = self.next.load(Ordering::Relaxed);
+        loop {
+            let known = self.known.load(Ordering::Acquire);
+            // The producer has passed the slots before the end of the known values.
+            let passed = index(known.saturating_sub(self.first)).div_ceil(SLOT);
+            let number = next.max(passed);
+            let is_ready = |number: usize| number < self.slots.len() && is_ready(self.position(number), known);
+            if !is_ready(number) || self.is_closed.load(Ordering::Relaxed) {
+                return None;
+            }
+            match self.next.compare_exchange_weak(next, number + 1, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => {
+                    if self.sleepers.load(Ordering::Relaxed) > 0 && is_ready(number + 1) {
+                        self.offered.notify_one();
+                    }
+                    return Some(self.claim_of(number));
+                }
+                Err(now) => next = now,
+            }
+        }
+    }
+
+    /// The claim of a slot.
+    pub(super) fn claim_of(&self, number: usize) -> Claim<'_, T> {
+        Claim { slots: self, number, item: None }
+    }
+
+    /// A piece, if it is published. After a successful [`Slots::claim`] all pieces are that it counted as known.
+    pub(super) fn piece(&self, number: usize) -> Option<&[u16]> {
+        self.pieces.get(number).and_then(OnceLock::get).map(AsRef::as_ref)
+    }
+
+    /// Number of announcements.
+    pub(super) fn announced(&self) -> usize {
+        self.announced.load(Ordering::Acquire)
+    }
+
+    /// A number that changes when there may be more slots to prepare.
+    pub(super) fn changes(&self) -> usize {
+        self.announced.load(Ordering::Relaxed) + self.published.load(Ordering::Relaxed)
+    }
+
+    /// Waits until there may be more slots to prepare than when [`Slots::changes`] was `seen`. One thread may watch for
+    /// that, if it `watches`; the others sleep. Returns false when the slots are closed.
+    pub(super) fn wait(&self, seen: usize, watches: bool) -> bool {
+        let is_open = || !self.is_closed.load(Ordering::SeqCst);
+        let mut idle = lock(&self.idle);
+        if !is_open() {
+            return false;
+        }
+        if watches && !idle.has_watcher {
+            idle.has_watcher = true;
+            drop(idle);
+            let has_changed = (0..WATCHES).any(|_| {
+                spin_loop();
+                self.changes() != seen || !is_open()
+            });
+            idle = lock(&self.idle);
+            idle.has_watcher = false;
+            if has_changed || !is_open() {
+                return is_open();
+            }
+        }
+        let sleepers = self.sleepers.fetch_add(1, Ordering::Relaxed) + 1;
+        // Together, the threads that sleep wake as often as one.
+        let nap = NAP.saturating_mul(u32::try_from(sleepers).unwrap_or(u32::MAX));
+        drop(self.offered.wait_timeout(idle, nap).unwrap_or_else(PoisonError::into_inner));
+        self.sleepers.fetch_sub(1, Ordering::Relaxed);
+        is_open()
+    }
+}
+
+impl<T> Claim<'_, T> {
+    /// The first position of the slot.
+    pub(super) fn position(&self) -> u64 {
+        self.slots.position(self.number)
+    }
+}
+
+impl<T> Drop for Claim<'_, T> {
+    fn drop(&mut self) {
+        let slot = &self.slots.slots[self.number];
+        *lock(&slot.item) = self.item.take();
+        slot.is_ready.store(true, Ordering::SeqCst);
+        if self.slots.producer_sleeps.load(Ordering::SeqCst) {
+            let _idle = lock(&self.slots.idle);
+            self.slots.delivered.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+impl<T> Slots<T> {
+    /// What was delivered to a slot and not taken.
+    pub(super) fn item(&self, number: usize) -> MutexGuard<'_, Option<T>> {
+        lock(&self.slots[number].item)
+    }
+
+    /// Whether the thread that claimed the slot has finished.
+    pub(super) fn is_ready(&self, number: usize) -> bool {
+        self.slots[number].is_ready.load(Ordering::Acquire)
+    }
+}
