@@ -186,6 +186,12 @@ impl<T> Slots<T> {
         self.producer_sleeps.store(false, Ordering::SeqCst);
     }
 
+    /// Lets no thread claim another slot. Returns the first position that no thread has claimed.
+    pub(super) fn stop(&self) -> u64 {
+        let next = self.next.fetch_max(self.slots.len(), Ordering::Relaxed);
+        self.position(next.min(self.slots.len()))
+    }
+
     /// Ends the work: no more slots are wanted, or no more values follow.
     pub(super) fn close(&self) {
         let idle = lock(&self.idle);

@@ -4,7 +4,9 @@
 //! constant that the splits share. So each pair is compared once, with the open values of all positions and splits to
 //! which its sum belongs.
 
-use super::{Run, WideSolver};
+use super::WideSolver;
+use super::far::Run;
+use super::reader::Reader;
 use crate::kernel::{Kernel, PAGE_WORDS, Page, PairTile, TILE_PAIRS, WIDE_LANES};
 use crate::theory::nimber::index;
 use crate::theory::rule::{Rule, Split};
@@ -147,13 +149,15 @@ impl WideSolver {
         let bound = if last.is_empty() { 0 } else { *last.select_nth_unstable(place).1 };
         (usize::from(bound) + 1).div_ceil(64)
     }
+}
 
+impl Reader<'_> {
     /// Clears the bits of the options of all pairs whose smaller part is at least [`Run::far`], and all bits of the
     /// pages after the first ones with enough open values. Memory must hold all values. `open` has one bit per value
     /// below the bound of the classes, for each lane.
     pub(super) fn clear_pages(&self, kernel: Kernel, run: Run, open: &mut [u64]) {
-        let words = self.classes.bound() / 64;
-        let groups = SplitGroup::of(&self.rule);
+        let words = self.solver.classes.bound() / 64;
+        let groups = SplitGroup::of(&self.solver.rule);
         let mut found = [0; WIDE_LANES];
         for first in (0..words).step_by(PAGE_WORDS) {
             let page_start = u16::try_from(64 * first).expect("a page of 16-bit values");
@@ -197,8 +201,8 @@ impl WideSolver {
             let start = pairs.start + number * TILE_PAIRS as u64;
             let end = pairs.end.min(start + TILE_PAIRS as u64);
             let rest = first - group.least.remove;
-            let others = self.values.slice(rest + 1 - end, rest - start + pages.sums.len() as u64);
-            let parts = self.values.slice(start, end).iter().rev();
+            let others = self.slice(rest + 1 - end, rest - start + pages.sums.len() as u64);
+            let parts = self.slice(start, end).iter().rev();
             // XORed with the first value of the page, the options in the page are below its length.
             kernel.fill_tile(&mut tile, parts, group.least.constant ^ page_start, others);
             for (sum, open) in pages.sums.iter_mut().enumerate().filter(|(_, open)| has_open(open)) {

@@ -19,6 +19,11 @@ const PROVED: u64 = 1 << 48;
 /// The key of no candidate.
 const NOT_PLACED: u64 = 1 << 49;
 
+/// The candidate of a key.
+fn value_of(key: u64) -> u16 {
+    (key >> 32 & 0xffff) as u16
+}
+
 /// Sorts four keys without branches.
 fn sort(keys: &mut [u64; WIDE_ROWS]) {
     const { assert!(WIDE_ROWS == 4) };
@@ -55,9 +60,9 @@ impl<I: Iterator<Item = u16>> Search<I> {
         search
     }
 
-    /// The proved candidates of each lane, ascending. Bit `lane` of entry k of `hits(stage, rows)` tells whether the
-    /// stage hits `rows[k][lane]`.
-    pub(super) fn run(mut self, hits: impl Fn(usize, &[WideRow]) -> [u64; WIDE_ROWS]) -> Vec<Vec<u16>> {
+    /// Searches until all lanes are done. Bit `lane` of entry k of `hits(stage, rows)` tells whether the stage hits
+    /// `rows[k][lane]`.
+    pub(super) fn run(mut self, hits: impl Fn(usize, &[WideRow]) -> [u64; WIDE_ROWS]) -> Search<I> {
         loop {
             let (count, until) = self.advance_to();
             if count == 0 {
@@ -69,7 +74,7 @@ impl<I: Iterator<Item = u16>> Search<I> {
                 hits.iter().take(count).enumerate().for_each(|(row, &lanes)| self.replace(row, lanes));
             }
         }
-        (0..WIDE_LANES).map(|lane| self.proved(lane)).collect()
+        self
     }
 
     /// Places the next open value of the lane.
@@ -112,7 +117,7 @@ impl<I: Iterator<Item = u16>> Search<I> {
             let mut keys: [u64; WIDE_ROWS] = std::array::from_fn(|row| self.key(lane, row));
             sort(&mut keys);
             for (row, key) in keys.into_iter().enumerate() {
-                self.rows[row][lane] = (key >> 32 & 0xffff) as u16;
+                self.rows[row][lane] = value_of(key);
                 self.placed[lane][row] = (key < NOT_PLACED).then_some((key & 0xffff_ffff) as usize);
             }
             let unproved = keys.iter().filter(|&&key| key < PROVED).count();
@@ -129,11 +134,9 @@ impl<I: Iterator<Item = u16>> Search<I> {
     }
 
     /// The proved candidates of a lane, ascending.
-    fn proved(&self, lane: usize) -> Vec<u16> {
-        let is_proved = |row: &usize| self.is_proved(self.placed[lane][*row]);
-        let mut values = Vec::with_capacity(WIDE_ROWS);
-        values.extend((0..WIDE_ROWS).filter(is_proved).map(|row| self.rows[row][lane]));
-        values.sort_unstable();
-        values
+    pub(super) fn proved(&self, lane: usize) -> impl Iterator<Item = u16> {
+        let mut keys: [u64; WIDE_ROWS] = std::array::from_fn(|row| self.key(lane, row));
+        sort(&mut keys);
+        keys.into_iter().filter(|key| (PROVED..NOT_PLACED).contains(key)).map(value_of)
     }
 }

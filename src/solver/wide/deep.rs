@@ -5,9 +5,10 @@
 //! the search tries the parts of the last pairs found before it compares all pairs.
 
 use super::WideSolver;
+use super::reader::Reader;
 use crate::error::Result;
 use crate::fault;
-use crate::solver::witnesses::{HEAD_PARTS, Joined};
+use crate::solver::witnesses::Joined;
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::Split;
@@ -62,28 +63,30 @@ impl WideSolver {
     pub(super) fn least_open(&self, open: &[u16]) -> Option<u16> {
         open.iter().copied().find(|&target| !is_skipped(target))
     }
+}
 
+impl Reader<'_> {
     /// Removes the targets that a pair with one of the [`FIRST_PARTS`] first recent parts gives, and adds these parts to `found`.
-    pub(super) fn search_first_recent(&self, n: u64, targets: &mut Vec<u16>, found: &mut Vec<u64>) {
-        let (first, _) = self.deep.recent.split_at(FIRST_PARTS.min(self.deep.recent.len()));
-        self.search_recent(n, first, targets, found);
+    pub(super) fn search_first_recent(&self, n: u64, known: u64, targets: &mut Vec<u16>, found: &mut Vec<u64>) {
+        let (first, _) = self.solver.deep.recent.split_at(FIRST_PARTS.min(self.solver.deep.recent.len()));
+        self.search_recent(n, known, first, targets, found);
     }
 
     /// Removes the targets that a pair with one of the other recent parts gives, and adds these parts to `found`.
-    pub(super) fn search_other_recent(&self, n: u64, targets: &mut Vec<u16>, found: &mut Vec<u64>) {
-        let (_, others) = self.deep.recent.split_at(FIRST_PARTS.min(self.deep.recent.len()));
-        self.search_recent(n, others, targets, found);
+    pub(super) fn search_other_recent(&self, n: u64, known: u64, targets: &mut Vec<u16>, found: &mut Vec<u64>) {
+        let (_, others) = self.solver.deep.recent.split_at(FIRST_PARTS.min(self.solver.deep.recent.len()));
+        self.search_recent(n, known, others, targets, found);
     }
 
     /// Removes the targets that a pair with one of the parts `recent` gives, and adds these parts to `found`.
-    fn search_recent(&self, n: u64, recent: &[u64], targets: &mut Vec<u16>, found: &mut Vec<u64>) {
+    fn search_recent(&self, n: u64, known: u64, recent: &[u64], targets: &mut Vec<u16>, found: &mut Vec<u64>) {
         for parts in recent.chunks(PARTS_AT_ONCE) {
-            for split in self.rule.splits() {
+            for split in self.solver.rule.splits() {
                 if targets.is_empty() {
                     return;
                 }
                 let mut options = [NO_OPTION; PARTS_AT_ONCE];
-                options.iter_mut().zip(parts).for_each(|(option, &part)| *option = self.recent_option(n, &split, part));
+                options.iter_mut().zip(parts).for_each(|(option, &part)| *option = self.recent_option(n, known, &split, part));
                 targets.retain(|&target| {
                     let is_target = |option: &u32| *option == u32::from(target);
                     // All options are compared, which the compiler vectorises; the place is searched only for a hit.
@@ -99,33 +102,32 @@ impl WideSolver {
 
     /// The value of the option of n that leaves a heap of `part` by a split, or [`NO_OPTION`] if there is none or memory
     /// does not hold the values of its parts.
-    fn recent_option(&self, n: u64, split: &Split, part: u64) -> u32 {
+    fn recent_option(&self, n: u64, known: u64, split: &Split, part: u64) -> u32 {
         let option = || {
             let other = n.checked_sub(split.remove)?.checked_sub(part)?;
             let exists = part > 0 && other > 0 && other.abs_diff(part) >= split.min_difference;
-            exists.then(|| Some(self.held(part)? ^ self.held(other)? ^ split.constant))?
+            exists.then(|| Some(self.held(part, known)? ^ self.held(other, known)? ^ split.constant))?
         };
         option().map_or(NO_OPTION, u32::from)
     }
 
-    /// G(m) if memory holds it.
-    fn held(&self, m: u64) -> Option<u16> {
-        let place = index(m.wrapping_sub(self.values.start()));
-        let value = self.values.items().get(place).copied();
-        if value.is_none() && m < HEAD_PARTS.min(self.end()) { Some(self.head.value(m)) } else { value }
-    }
-
-    /// The parts of a pair that gives the target, the smaller one first, or `None` if no pair does. Compares all pairs
-    /// of parts before the batch.
-    pub(super) fn find_pair<S: Sequence + ?Sized>(&self, n: u64, target: u16, past: &S) -> Result<Option<(u64, u64)>> {
-        let all = Joined { past, recent: &self.values, end: self.end() };
+    /// The parts of a pair that gives the target at the next position n, the smaller one first, or `None` if no pair does.
+    /// Compares all pairs, `alone` or with other threads of the pool.
+    pub(super) fn find_pair<S: Sequence + ?Sized>(
+        &self,
+        n: u64,
+        target: u16,
+        past: &S,
+        alone: bool,
+    ) -> Result<Option<(u64, u64)>> {
+        let all = Joined { past, recent: self.last(), end: n };
         let tasks: Vec<(Split, u64, u64)> = self
+            .solver
             .rule
             .splits()
             .flat_map(|split| {
                 let last = split.largest_small_part(n);
-                let first = (n + 1).saturating_sub(split.remove + self.end()).max(1);
-                (first..=last).step_by(index(TASK)).map(move |from| (split, from, last.min(from + TASK - 1)))
+                (1..=last).step_by(index(TASK)).map(move |from| (split, from, last.min(from + TASK - 1)))
             })
             .collect();
         // A pair that is found outweighs an error of reading values that another task needs.
@@ -138,7 +140,7 @@ impl WideSolver {
             }
         };
         let found =
-            if tasks.len() > FEW_TASKS { tasks.par_iter().find_map_any(find) } else { tasks.iter().find_map(find) };
+            if !alone && tasks.len() > FEW_TASKS { tasks.par_iter().find_map_any(find) } else { tasks.iter().find_map(find) };
         match (found, error.into_inner()) {
             (None, Some(error)) => Err(error),
             (found, _) => Ok(found),
@@ -157,7 +159,7 @@ impl WideSolver {
         let (mut small, mut large) = (Vec::new(), Vec::new());
         let small = self.held_or_read(from, length, all, &mut small)?;
         let large = self.held_or_read(other, length, all, &mut large)?;
-        let place = self.kernel.find_mirrored(small, large, target ^ split.constant);
+        let place = self.solver.kernel.find_mirrored(small, large, target ^ split.constant);
         Ok(place.map(|place| (from + place as u64, n - split.remove - from - place as u64)))
     }
 
@@ -169,8 +171,8 @@ impl WideSolver {
         all: &Joined<'_, S>,
         buffer: &'a mut Vec<u16>,
     ) -> Result<&'a [u16]> {
-        if from >= self.values.start() {
-            return Ok(self.values.slice(from, from + length as u64));
+        if from >= self.solver.values.start() {
+            return Ok(self.slice(from, from + length as u64));
         }
         buffer.resize(length, 0);
         all.read(from, buffer)?;

@@ -7,15 +7,12 @@
 //!
 //! Let s be the least removal of all splits. The *place* of a sum m is m + s: the position with this sum in that split.
 
-use super::{Run, WideSolver};
+use super::far::Run;
+use super::reader::Reader;
 use crate::kernel::{Kernel, MARK_LANES, WIDE_LANES};
 use crate::solver::pair_sets::with_nim_sums;
 use crate::theory::nimber::index;
 use crate::theory::rule::Split;
-use rayon::prelude::*;
-
-/// Number of groups of [`MARK_LANES`] sums that one thread marks, while others may take the rest.
-const GROUPS_PER_TASK: usize = 4;
 
 /// For the sums of the pairs of a run, the values that no marked pair gives.
 pub(super) struct MarkedSums {
@@ -33,7 +30,8 @@ pub(super) struct MarkedSums {
 
 impl MarkedSums {
     /// The sums of the pairs of the run, in each of the splits.
-    pub(super) fn of(solver: &WideSolver, kernel: Kernel, run: Run) -> MarkedSums {
+    pub(super) fn of(reader: &Reader<'_>, kernel: Kernel, run: Run) -> MarkedSums {
+        let solver = reader.solver;
         let (removal, words) = (solver.least_removal(), solver.classes.bound() / 64);
         let mut groups: Vec<usize> = Vec::new();
         for split in solver.rule.splits() {
@@ -46,17 +44,15 @@ impl MarkedSums {
         let mut open = Vec::new();
         if !marked.is_empty() {
             open.resize(groups.len() * MARK_LANES * words, 0);
-            let end = solver.values.at(run.first) + WIDE_LANES;
-            let tasks =
-                open.par_chunks_mut(GROUPS_PER_TASK * MARK_LANES * words).zip(groups.par_chunks(GROUPS_PER_TASK));
-            tasks.for_each(|(open, groups)| {
-                let mut seen = vec![0u8; MARK_LANES * words * 64];
-                for (open, group) in open.chunks_mut(MARK_LANES * words).zip(groups) {
-                    seen.fill(0);
-                    kernel.mark_values(solver.values.items(), end - MARK_LANES * (group + 1), marked, &mut seen);
-                    kernel.unmarked(&seen, open);
+            let mut seen = vec![0u8; MARK_LANES * words * 64];
+            for (open, group) in open.chunks_mut(MARK_LANES * words).zip(&groups) {
+                seen.fill(0);
+                let place = run.positions().end - (MARK_LANES * (group + 1)) as u64;
+                for parts in reader.windows(place, marked) {
+                    kernel.mark_values(parts.window, parts.at, parts.list, &mut seen);
                 }
-            });
+                kernel.unmarked(&seen, open);
+            }
         }
         MarkedSums { removal, groups, words, open }
     }

@@ -1,18 +1,18 @@
-//! The wide solver: values of any size, a batch of positions at a time, with a sparse space or without one.
+//! The wide solver: values of any size, with a sparse space or without one.
 //!
-//! With more than one thread, the far step of a batch runs beside the middle and the near step of the batch before. So
-//! it knows only values before that previous batch. Let n be a position of the batch. The options of n with a part in
-//! the batch are *near*; so are pairs whose parts differ by less than the split requires at some position of the same
-//! run of 64, and moves that leave one heap or none. Those with a part in the batch before, which the far step does not
-//! know, are *middle* options. All others are *far*.
+//! One thread finds the values in order, and all threads prepare the next positions (`step`), in runs of 64. The far step
+//! of a run knows the values before a position somewhat earlier than the run. Let n be a position of the run. The options
+//! of n with a part in the run are *near*; so are pairs whose parts differ by less than the split requires at some position
+//! of the run, and moves that leave one heap or none. Those with a part before the run that the far step does not know are
+//! *middle* options. All others are *far*.
 //!
-//! 1. **Far** (`far`), for all positions of the batch in parallel: enter the options of some thousand pairs of parts
-//!    in a set. Hold the least common values that stay open (the *candidates*) against the options of all other rare
-//!    parts (`candidates`). Search a far pair for each rare value below the least candidate that stays open, among all
-//!    pairs if memory holds all values. Where there are few pairs, compare all of them with all open values instead:
-//!    what stays open is then exactly what no far pair gives.
-//! 2. **Middle**, when the batch before has its values, for all positions in parallel: drop the candidates and the rare
-//!    values that middle options have.
+//! 1. **Far** (`far`), for the runs in any order: enter the options of some thousand pairs of parts in a set. Hold the
+//!    least common values that stay open (the *candidates*) against the options of all other rare parts (`candidates`).
+//!    Search a far pair for each rare value below the least candidate that stays open, among all pairs if memory holds all
+//!    values. Where there are few pairs, compare all of them with all open values instead: what stays open is then exactly
+//!    what no far pair gives.
+//! 2. **Middle**, when the values before the run are known: drop the candidates and the rare values that middle options
+//!    have.
 //! 3. **Near** (`near`), one position after the other: drop the candidates and the rare values that near options have.
 //!    The least candidate left is the least common value m* that is no option. If memory does not hold all values, each
 //!    rare value below m* that is still open is searched among all pairs (`deep`), least first. If no pair gives it, it
@@ -38,6 +38,8 @@ mod far;
 mod learning;
 mod marked_sums;
 mod near;
+mod reader;
+mod step;
 #[cfg(test)]
 mod tests;
 
@@ -45,7 +47,6 @@ use super::audit;
 use super::block::BlockLimits;
 use super::checksums::{Checked, EntrySum};
 use super::lookups::RarePositions;
-use super::parallelism::Threads;
 use super::window::Window;
 use super::witnesses::{Head, Joined};
 use super::{SparseSpace, Work};
@@ -58,16 +59,8 @@ use crate::theory::rule::{Rule, Split};
 use deep::DeepParts;
 use far::{FarLane, Run};
 use learning::Marks;
-use near::{NearBatch, NearStep};
-use rayon::prelude::*;
-use std::time::{Duration, Instant};
-
-/// Maximum number of positions in a batch. Longer batches leave more options to the near step, which one thread does,
-/// and fewer candidates.
-const LONGEST_BATCH: usize = 512;
-
-/// Number of positions in a batch, per thread.
-const BATCH_PER_THREAD: usize = 256;
+use reader::Reader;
+use step::{LONGEST_LEAD, NextValues, Step};
 
 /// Minimum number of last values that memory holds, unless they have been discarded: 32 MiB, and few in unit tests.
 const HELD: u64 = if cfg!(test) { 1 << 11 } else { 1 << 24 };
@@ -80,9 +73,6 @@ const DEEP_PAIRS: u64 = 1 << 14;
 
 /// Maximum number of positions between two returns to the caller.
 const STEP: u64 = 1 << 16;
-
-/// Time after which a step ends with the next batch, so that the caller can commit or stop.
-const STEP_TIME: Duration = Duration::from_millis(250);
 
 /// Number of runs of [`WIDE_LANES`] positions per audited run.
 const AUDITED_ONE_IN: u64 = 50;
@@ -175,12 +165,18 @@ struct SplitLookups {
     unmarked: PartList,
 }
 
-/// The next positions to compute, and what far options leave open at them.
-struct FarBatch {
-    /// One past the last position.
-    end: u64,
-    /// The last run may have lanes from `end` on.
-    runs: Vec<(Run, Vec<FarLane>)>,
+impl SplitLookups {
+    /// No lookups of a split.
+    fn of(split: Split) -> SplitLookups {
+        SplitLookups { split, all: PartList::default(), unmarked: PartList::default() }
+    }
+
+    /// Enters the lookups of a rare position n, after all others.
+    fn enter(&mut self, n: u64, value: u16) {
+        let part = WidePart { offset: index(self.split.remove + n), value: self.split.constant ^ value };
+        self.all.push(part);
+        self.unmarked.push(part);
+    }
 }
 
 /// A sparse-space solver on 16-bit values.
@@ -215,13 +211,12 @@ impl WideSolver {
         past: &S,
     ) -> Result<WideSolver> {
         let head = Head::reading(space, past)?;
-        let lookups = |split| SplitLookups { split, all: PartList::default(), unmarked: PartList::default() };
         let mut solver = WideSolver {
             rule: rule.clone(),
             space,
             kernel,
             rare_positions: RarePositions::default(),
-            lookups: rule.splits().map(lookups).collect(),
+            lookups: rule.splits().map(SplitLookups::of).collect(),
             values: Window::new(past.len(), Vec::new()),
             head,
             marks: Marks::new(),
@@ -304,11 +299,7 @@ impl WideSolver {
         let frozen = fault::is("freeze-rares") && n >= self.end(); // deliberate fault, see fault.rs
         self.rare_positions.push(n, value);
         if n > 0 && !frozen {
-            for SplitLookups { split, all, unmarked } in &mut self.lookups {
-                let part = WidePart { offset: index(split.remove + n), value: split.constant ^ value };
-                all.push(part);
-                unmarked.push(part);
-            }
+            self.lookups.iter_mut().for_each(|lookups| lookups.enter(n, value));
         }
     }
 
@@ -374,77 +365,36 @@ impl WideSolver {
         let horizon = self.horizon(past);
         self.values.evictable_agrees_with(horizon, past)?;
         self.values.forget_before(horizon);
-        let from = self.end();
-        let until = limits.end.min(from + STEP.min(limits.longest as u64));
-        let begun = Instant::now();
+        let until = limits.end.min(self.end() + STEP.min(limits.longest as u64));
         self.learn_when_due();
-        let mut next = self.far_batch(from, limits.threads, until)?;
-        while self.end() < until {
-            let mut batch = next;
-            let end = batch.end;
-            let mut last_steps = || {
-                self.middle_step(&mut batch, limits.threads);
-                NearStep::new(self, &batch, past, work).run(&batch)
-            };
-            let is_last = begun.elapsed() > STEP_TIME;
-            let (found, ahead) = if limits.threads.count() > 1 && !is_last {
-                rayon::join(last_steps, || self.far_batch(end, limits.threads, until).map(Some))
-            } else {
-                (last_steps(), Ok(None))
-            };
-            let audited = batch.runs.iter().filter(|(run, _)| self.is_audited(*run));
-            work.audited += audited.map(|(run, _)| (batch.end - run.first).min(WIDE_LANES as u64)).sum::<u64>();
-            self.append(found, past, work, out)?;
-            let ahead = ahead?;
-            if is_last {
-                break;
-            }
-            next = match ahead {
-                Some(ahead) => ahead,
-                None => self.far_batch(end, limits.threads, until)?,
-            };
-        }
-        Ok(())
+        let next = Step::new(self, until, limits.threads).run(past, work)?;
+        self.append(next, past, work, out)
     }
 
-    /// Removes from the lanes of a batch the options with a part among the values appended since its far step. The near
-    /// step then needs only options with a part in the batch.
-    fn middle_step(&self, batch: &mut FarBatch, threads: Threads) {
-        let remove = |(run, lanes): &mut (Run, Vec<FarLane>)| {
-            if run.known < self.end() {
-                self.remove_known(*run, lanes);
-            }
-        };
-        if threads.count() > 1 {
-            batch.runs.par_iter_mut().for_each(remove);
-        } else {
-            batch.runs.iter_mut().for_each(remove);
-        }
-    }
-
-    /// Appends what the near step found to the values and to `out`.
+    /// Appends what a step found to the values and to `out`.
     ///
     /// # Errors
-    /// The error of the near step, and any error of reading all values, which the lookups of a new rare position need. The
-    /// values appended before the error are proved.
+    /// The error of the step, and any error of reading all values, which the lookups of a new rare position need. The values
+    /// appended before the error are proved.
     fn append<S: Sequence + ?Sized>(
         &mut self,
-        mut found: NearBatch,
+        next: NextValues,
         past: &S,
         work: &mut Work,
         out: &mut Vec<u16>,
     ) -> Result<()> {
+        let NextValues { mut values, mut found, mut outcome } = next;
         let first = self.end();
         if let Some(&(n, _)) = found.rare_positions.first()
-            && self.values.start() > 0
+            && !self.holds_all()
         {
             let all = Joined { past, recent: &self.values, end: first };
             match read_from(0, first, &all) {
-                Ok(values) => self.values = Window::new(0, values),
+                Ok(all) => self.values = Window::new(0, all),
                 Err(error) => {
-                    found.values.truncate(index(n - first));
+                    values.truncate(index(n - first));
                     found.rare_positions.clear();
-                    found.outcome = Err(error.for_heap(n));
+                    outcome = Err(error.for_heap(n));
                 }
             }
         }
@@ -452,54 +402,40 @@ impl WideSolver {
         for (n, value) in found.rare_positions {
             self.enter(n, value);
         }
-        self.head.push(first, &found.values);
-        self.values.extend(found.values.iter().copied());
+        self.head.push(first, &values);
+        self.values.extend(values.iter().copied());
         self.deep = found.deep;
         self.marks.targets += found.targets;
         self.marks.deep += found.deep_searches;
         let count = if self.has_space() { &mut work.witnessed } else { &mut work.defined };
-        *count += found.values.len() as u64;
-        self.fit_classes(found.values.iter().copied().max().unwrap_or(0));
-        out.append(&mut found.values);
-        found.outcome
-    }
-
-    /// The far options of the next batch from position `first` on, none of it from position `until` on.
-    ///
-    /// # Errors
-    /// [`Error::Differs`] when the audit does not confirm a run.
-    fn far_batch(&self, first: u64, threads: Threads, until: u64) -> Result<FarBatch> {
-        let known = self.end();
-        let longest = (BATCH_PER_THREAD * threads.count()).min(LONGEST_BATCH) as u64;
-        // All smaller parts of the positions of a batch are before it, so the near step reads them from the head.
-        let end = until.min(first + longest.min(known / 2).max(1));
-        let runs: Vec<Run> = (first..end).step_by(WIDE_LANES).map(|first| Run { known, first }).collect();
-        let far = |&run: &Run| self.audited_run(run);
-        let runs: Result<Vec<(Run, Vec<FarLane>)>> =
-            if threads.count() > 1 { runs.par_iter().map(far).collect() } else { runs.iter().map(far).collect() };
-        Ok(FarBatch { end, runs: runs? })
+        *count += values.len() as u64;
+        self.fit_classes(values.iter().copied().max().unwrap_or(0));
+        out.append(&mut values);
+        outcome
     }
 
     /// The far options of a run. Another kernel computes some runs again.
     ///
     /// # Errors
     /// [`Error::Differs`] when the results differ.
-    fn audited_run(&self, run: Run) -> Result<(Run, Vec<FarLane>)> {
+    fn audited_lanes(&self, reader: &Reader<'_>, run: Run, mut lanes: Vec<FarLane>) -> Result<Vec<FarLane>> {
+        reader.far_lanes(self.kernel, run, &mut lanes);
         if !self.is_audited(run) {
-            return Ok((run, self.far_lanes(self.kernel, run)));
+            return Ok(lanes);
         }
         let kernel = self.kernel.other();
-        let (lanes, again) = rayon::join(|| self.far_lanes(self.kernel, run), || self.far_lanes(kernel, run));
+        let mut again = Vec::new();
+        reader.far_lanes(kernel, run, &mut again);
         let value = |lane: &FarLane, place: usize| u32::from(lane.candidates.get(place).copied().unwrap_or(u16::MAX));
         let differs =
             (0..lanes.len()).find(|&lane| lanes[lane] != again[lane]).map(|lane| (lane, value(&again[lane], 0)));
         // The next candidate stands for the value in place of one that is an option.
-        let is_option = || self.lane_with_option(kernel, run, &lanes).map(|lane| (lane, value(&lanes[lane], 1)));
+        let is_option = || reader.lane_with_option(kernel, run, &lanes).map(|lane| (lane, value(&lanes[lane], 1)));
         if let Some((lane, again)) = differs.or_else(is_option) {
             let how = format!("kernel {kernel}");
             return Err(Error::Differs { n: run.first + lane as u64, value: value(&lanes[lane], 0), again, how });
         }
-        Ok((run, lanes))
+        Ok(lanes)
     }
 
     /// Whether another kernel computes a run again.

@@ -1,21 +1,21 @@
-//! The near options of the positions of a batch, and their values.
+//! The near options of the positions of a run, and their values.
 
 use super::deep::{DeepParts, is_skipped};
 use super::far::{FarLane, Run, Searched};
-use super::{FarBatch, SplitLookups, WideSolver};
+use super::reader::Reader;
+use super::step::Helpers;
+use super::{SplitLookups, WideSolver};
 use crate::error::{Error, Result};
-use crate::kernel::{WIDE_LANES, WidePart};
+use crate::kernel::WidePart;
 use crate::solver::Work;
 use crate::solver::witnesses::HEAD_PARTS;
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::Split;
 
-/// What the near step finds in a batch.
-pub(super) struct NearBatch {
-    /// The values of the first positions: of all, unless the step failed.
-    pub(super) values: Vec<u16>,
-    /// The rare positions among them, ascending, with their values.
+/// What the near step finds beside the values.
+pub(super) struct Found {
+    /// The rare positions, ascending, with their values.
     pub(super) rare_positions: Vec<(u64, u16)>,
     /// The parts of the last pairs found.
     pub(super) deep: DeepParts,
@@ -23,68 +23,71 @@ pub(super) struct NearBatch {
     pub(super) targets: u64,
     /// Number of these for which all pairs were compared.
     pub(super) deep_searches: u64,
-    /// Why the step failed.
-    pub(super) outcome: Result<()>,
 }
 
-/// The near step: one position of a batch after the other.
+/// The near step: one position after the other.
 pub(super) struct NearStep<'a, S: ?Sized> {
-    /// Its values end before the batch.
-    solver: &'a WideSolver,
+    /// Its values end before the next position.
+    pub(super) reader: Reader<'a>,
     past: &'a S,
-    work: &'a mut Work,
+    pub(super) work: &'a mut Work,
+    helpers: &'a Helpers,
     /// Memory for the near options of a position.
     near: Vec<u16>,
-    found: NearBatch,
+    pub(super) found: Found,
 }
 
 impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
-    /// The near step of `batch`, the positions after those of the solver.
-    pub(super) fn new(solver: &'a WideSolver, batch: &FarBatch, past: &'a S, work: &'a mut Work) -> NearStep<'a, S> {
-        let found = NearBatch {
-            values: Vec::with_capacity(batch.runs.len() * WIDE_LANES),
-            rare_positions: Vec::new(),
-            deep: solver.deep.clone(),
-            targets: 0,
-            deep_searches: 0,
-            outcome: Ok(()),
-        };
-        NearStep { solver, past, work, near: Vec::new(), found }
+    /// The near step of the positions after those of the solver.
+    pub(super) fn new(
+        solver: &'a WideSolver,
+        past: &'a S,
+        work: &'a mut Work,
+        helpers: &'a Helpers,
+    ) -> NearStep<'a, S> {
+        let found = Found { rare_positions: Vec::new(), deep: solver.deep.clone(), targets: 0, deep_searches: 0 };
+        NearStep { reader: Reader::new(solver), past, work, helpers, near: Vec::new(), found }
     }
 
-    /// Finds the values of the batch.
-    pub(super) fn run(mut self, batch: &FarBatch) -> NearBatch {
-        self.found.outcome = batch.runs.iter().try_for_each(|(run, lanes)| {
-            let too_near = self.too_near(*run);
-            lanes.iter().take(index(batch.end - run.first)).try_for_each(|lane| {
-                let value = self.value(lane, *run, &too_near)?;
-                self.found.values.push(value);
-                Ok(())
-            })
-        });
-        self.found
+    /// Finds the values of the positions of `run` before `end`, where the far options leave `lanes` open. Returns whether
+    /// the step can continue: not after a value for which the solver must change.
+    ///
+    /// # Errors
+    /// [`Error::ValueTooLarge`], and any error of reading the values before. The values before the error are found.
+    pub(super) fn run(&mut self, run: Run, lanes: &[FarLane], end: u64) -> Result<bool> {
+        let solver = self.reader.solver;
+        let too_near = self.too_near(run);
+        for lane in lanes.iter().take(index(end - run.first)) {
+            let value = self.value(lane, run, &too_near)?;
+            self.reader.push(&[value]);
+            let needs_all_values = !self.found.rare_positions.is_empty() && !solver.holds_all();
+            if needs_all_values || usize::from(value) >= solver.classes.bound() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The pairs of parts of a run that the far step left out, because they are too near to each other.
-    fn too_near(&self, run: Run) -> Vec<(Split, &'a [WidePart])> {
-        let of = |lookups: &'a SplitLookups| {
+    fn too_near(&self, run: Run) -> Vec<(Split, Vec<WidePart>)> {
+        let of = |lookups: &SplitLookups| {
             let SplitLookups { split, all, .. } = lookups;
-            (*split, &all.parts[all.too_near(split, run.positions())])
+            (*split, all.parts[all.too_near(split, run.positions())].to_vec())
         };
-        if self.solver.marks.all_pairs { Vec::new() } else { self.solver.lookups.iter().map(of).collect() }
+        if self.reader.solver.marks.all_pairs { Vec::new() } else { self.reader.lookups().map(of).collect() }
     }
 
     /// The position whose value is next.
     fn n(&self) -> u64 {
-        self.solver.end() + self.found.values.len() as u64
+        self.reader.end()
     }
 
     /// The next value, a position of `run`, where the far options leave `lane` open. `too_near` are the pairs that the
     /// far step left out.
-    fn value(&mut self, lane: &FarLane, run: Run, too_near: &[(Split, &[WidePart])]) -> Result<u16> {
+    fn value(&mut self, lane: &FarLane, run: Run, too_near: &[(Split, Vec<WidePart>)]) -> Result<u16> {
         let mut near = std::mem::take(&mut self.near);
         near.clear();
-        self.near_options(too_near, &mut near);
+        self.near_options(run, too_near, &mut near);
         let value = self.value_beside(&near, lane, run);
         self.near = near;
         value
@@ -92,7 +95,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
 
     /// [`NearStep::value`] where the near options are given.
     fn value_beside(&mut self, near: &[u16], lane: &FarLane, run: Run) -> Result<u16> {
-        let solver = self.solver;
+        let solver = self.reader.solver;
         self.note(&lane.searched);
         let candidate = lane.candidates.iter().copied().find(|value| !near.contains(value));
         // All common values below the last candidate that are no candidates are options. So if near options have all
@@ -103,12 +106,8 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
             rare.iter().copied().take_while(|&t| t < below).filter(|t| !near.contains(t)).collect()
         };
         let (mut open, mut later) = (open(&lane.open), open(&lane.later));
-        if !lane.searched.is_complete {
-            // The far step may have begun before all values were brought into memory.
-            later.append(&mut open);
-        }
         if !later.is_empty() {
-            let searched = solver.search_far(solver.kernel, self.n(), run, &mut later);
+            let searched = self.reader.search_far(solver.kernel, self.n(), run, &mut later);
             self.note(&searched);
             open.append(&mut later);
         }
@@ -121,7 +120,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
     /// The next value, where `candidate` is the least common value that is no option, if there is one, and `open` are
     /// the smaller rare values that no compared pair gives, ascending.
     fn decide(&mut self, candidate: Option<u16>, open: &[u16]) -> Result<u16> {
-        let (n, solver) = (self.n(), self.solver);
+        let (n, solver) = (self.n(), self.reader.solver);
         let compared = if solver.marks.all_pairs { n } else { HEAD_PARTS.max(solver.marks.depth) };
         self.work.depth = self.work.depth.max(compared.min(n / 2));
         // Where memory holds all values, all pairs were compared.
@@ -141,10 +140,10 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
     /// # Errors
     /// Any error of reading the values before.
     fn least_missing(&mut self, open: &[u16]) -> Result<Option<u16>> {
-        let (n, solver) = (self.n(), self.solver);
+        let n = self.n();
         let mut targets: Vec<u16> = open.iter().copied().filter(|&target| !is_skipped(target)).collect();
         let mut parts = Vec::new();
-        solver.search_other_recent(n, &mut targets, &mut parts);
+        self.reader.search_other_recent(n, n, &mut targets, &mut parts);
         for part in parts {
             self.work.depth = self.work.depth.max(part.min(n - part));
             self.found.deep.note(part);
@@ -152,7 +151,8 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         for target in targets {
             self.work.exhaustive_searches += 1;
             self.found.deep_searches += 1;
-            let pair = solver.find_pair(n, target, self.past).map_err(|error| error.for_heap(n))?;
+            let find = |alone: bool| self.reader.find_pair(n, target, self.past, alone);
+            let pair = self.helpers.search(find).map_err(|error| error.for_heap(n))?;
             let Some((part, other)) = pair else { return Ok(Some(target)) };
             self.work.depth = self.work.depth.max(part);
             // Nothing tells which of the two parts the next pairs will share.
@@ -174,28 +174,14 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         }
     }
 
-    /// G(m) for a position m before the next one.
-    fn known(&self, m: u64) -> u16 {
-        match m.checked_sub(self.solver.end()) {
-            Some(place) => self.found.values[index(place)],
-            None => self.solver.values.get(m),
-        }
-    }
-
-    /// Appends the near options: those of moves that leave one heap or none, all pairs with a part in the batch, and
-    /// the pairs of parts so near to each other that the far step left them out.
-    fn near_options(&self, too_near: &[(Split, &[WidePart])], near: &mut Vec<u16>) {
-        let (n, solver) = (self.n(), self.solver);
-        near.extend(solver.rule.single_options(n, |m| self.known(m)));
-        for lookups in &solver.lookups {
-            let split = lookups.split;
-            // The smaller parts of the pairs whose other parts are in the batch.
-            let end = (n + 1).saturating_sub(split.remove + solver.end()).min(split.largest_small_part(n) + 1);
-            if end > 1 {
-                let rest = index(n - split.remove - solver.end());
-                let (small, large) = (solver.head.values(1, end), &self.found.values[rest + 1 - index(end)..rest]);
-                near.extend(small.iter().zip(large).map(|(a, b)| split.constant ^ a ^ b));
-            }
+    /// Appends the near options: those of moves that leave one heap or none, all pairs with a part in the run, and the
+    /// pairs of parts so near to each other that the far step left them out.
+    fn near_options(&self, run: Run, too_near: &[(Split, Vec<WidePart>)], near: &mut Vec<u16>) {
+        let (n, reader) = (self.n(), &self.reader);
+        near.extend(reader.solver.rule.single_options(n, |m| reader.value(m)));
+        for split in reader.solver.rule.splits() {
+            let end = (n + 1).saturating_sub(split.remove + run.first);
+            near.extend(reader.small_part_options(n, &split, 1..end));
         }
         for (split, parts) in too_near {
             near.extend(parts.iter().filter_map(|part| self.option(split, part)));
@@ -206,25 +192,26 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
     fn option(&self, split: &Split, part: &WidePart) -> Option<u16> {
         let (offset, r) = (part.offset as u64, part.offset as u64 - split.remove);
         let other = self.n().checked_sub(offset)?;
-        (other > 0 && other.abs_diff(r) >= split.min_difference).then(|| part.value ^ self.known(other))
+        (other > 0 && other.abs_diff(r) >= split.min_difference).then(|| part.value ^ self.reader.value(other))
     }
 
     /// The next value, a position of `run`, where `lane` has no candidates or near options have all of them: all
     /// options with a rare part enter a set.
     fn plain_value(&mut self, lane: &FarLane, run: Run, near: &[u16]) -> Result<u16> {
-        let (n, solver) = (self.n(), self.solver);
+        let (n, solver) = (self.n(), self.reader.solver);
         let mut seen = vec![false; 1 << 16];
         let mut enter = |option: u16| seen[usize::from(option)] = true;
         near.iter().copied().for_each(&mut enter);
-        for lookups in &solver.lookups {
-            let split = lookups.split;
-            let nearest = (n + 1).saturating_sub(split.remove + solver.end()).max(1);
-            solver.small_part_options(n, &split, nearest..run.far() as u64).for_each(&mut enter);
-            lookups.all.parts.iter().filter_map(|part| self.option(&split, part)).for_each(&mut enter);
+        for split in solver.rule.splits() {
+            let nearest = (n + 1).saturating_sub(split.remove + run.first).max(1);
+            self.reader.small_part_options(n, &split, nearest..run.far() as u64).for_each(&mut enter);
             if solver.marks.all_pairs {
                 let far = run.far() as u64..=split.largest_small_part(n);
-                far.for_each(|a| enter(solver.pair_option(n, &split, a)));
+                far.for_each(|a| enter(self.reader.pair_option(n, &split, a)));
             }
+        }
+        for lookups in self.reader.lookups() {
+            lookups.all.parts.iter().filter_map(|part| self.option(&lookups.split, part)).for_each(&mut enter);
         }
         let is_open = |v: &u16| !seen[usize::from(*v)];
         let is_common = |v: &u16| !solver.is_rare(*v, n);
@@ -238,7 +225,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         let mut open: Vec<u16> =
             rare.into_iter().take_while(is_below).filter(|v| !is_common(v) && is_open(v)).collect();
         if !solver.marks.all_pairs {
-            let searched = solver.search_far(solver.kernel, n, run, &mut open);
+            let searched = self.reader.search_far(solver.kernel, n, run, &mut open);
             self.note(&searched);
         }
         self.decide(candidate, &open)

@@ -1,6 +1,4 @@
-use super::far::Run;
-use super::near::NearStep;
-use super::{FarBatch, WideSolver};
+use super::WideSolver;
 use crate::kernel::Kernel;
 use crate::solver::block::BlockLimits;
 use crate::solver::{self, Engine, Method, Parallelism, SequenceStats, Solver, SparseSpace, Work};
@@ -125,25 +123,6 @@ fn wide_solver(rule: &Rule, space: SparseSpace, values: &[u16]) -> WideSolver {
     WideSolver::new(rule, space, Kernel::best(), stats, values).unwrap()
 }
 
-/// A rare position may bring all values into memory after the far step of the next batch, which could not search all
-/// pairs.
-#[test]
-fn values_left_open_by_a_partial_search_are_searched_again() {
-    let rule: Rule = "grundy".parse().unwrap();
-    let expected = definition::values(&rule, 6001).unwrap();
-    let (past, value) = (&expected[..6000], expected[6000]);
-    let (mask, position) = rule.known().unwrap().space.unwrap();
-    let space = SparseSpace::new(&rule, mask, position).unwrap();
-    let wide = wide_solver(&rule, space, past);
-    let run = Run { known: 6000, first: 6000 };
-    let mut lane = wide.far_lanes(Kernel::best(), run).remove(0);
-    lane.open = (0..value).filter(|&t| space.is_rare(t, 6000)).collect();
-    lane.searched.is_complete = false;
-    assert!(!lane.open.is_empty());
-    let batch = FarBatch { end: 6001, runs: vec![(run, vec![lane])] };
-    assert_eq!(NearStep::new(&wide, &batch, past, &mut Work::default()).run(&batch).values, [value]);
-}
-
 /// Memory holds the last values of .106 alone until searches often compare all pairs. The byte streams give the
 /// expected values.
 #[test]
@@ -170,8 +149,7 @@ fn memory_holds_all_values_where_searches_compare_all_pairs() {
 }
 
 /// G(7 250 049) = 256 is rare under the mask 254, long after all other rare positions below. So memory does not hold
-/// all values when it is found, nor does the far step of the next batch know it. The byte streams with another mask
-/// give the expected values.
+/// all values when it is found, and the step ends. The byte streams with another mask give the expected values.
 #[test]
 fn a_late_rare_position_brings_all_values_into_memory() {
     const LATE: usize = 7_250_049;

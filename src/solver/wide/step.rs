@@ -1,0 +1,210 @@
+//! One step: one thread finds the values in order, and all threads prepare the far options of the next runs.
+//!
+//! The far step of a run reads the values that are known a fixed number of positions before it, the *lead*: then any thread
+//! can do it while the near step is still at earlier positions. A longer lead leaves more options to the near step, and makes
+//! the marks serve fewer positions; a shorter one lets threads wait.
+//!
+//! Invariant: what the far step of a run finds is a function of values before the run, so neither the number of threads nor
+//! their order changes a value.
+
+use super::WideSolver;
+use super::far::{FarLane, Run};
+use super::near::{Found, NearStep};
+use super::reader::Reader;
+use crate::error::Result;
+use crate::kernel::WIDE_LANES;
+use crate::solver::Work;
+use crate::solver::parallelism::Threads;
+use crate::solver::slots::{Claim, Closing, SLOT, Slots, lock};
+use crate::theory::definition::Sequence;
+use crate::theory::nimber::index;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Number of runs in the lead, per thread.
+const RUNS_PER_THREAD: usize = 2;
+
+/// Maximum number of positions in the lead. A longer one leaves more options to the near step, which one thread does.
+pub(super) const LONGEST_LEAD: u64 = 1024;
+
+/// Time after which no thread begins with another run, so that the caller can commit or stop.
+const STEP_TIME: Duration = Duration::from_millis(250);
+
+/// The lead of the far step, in positions.
+fn lead(threads: Threads) -> u64 {
+    match threads.count() {
+        1 => 0,
+        count => LONGEST_LEAD.min((RUNS_PER_THREAD * count * WIDE_LANES) as u64),
+    }
+}
+
+/// The lanes of a run, or why the audit failed.
+type FarLanes = Result<Vec<FarLane>>;
+
+/// The values that a step found.
+pub(super) struct NextValues {
+    /// All values before the end of the step, or before what ended it earlier.
+    pub(super) values: Vec<u16>,
+    /// What was found beside them.
+    pub(super) found: Found,
+    /// Why the step failed.
+    pub(super) outcome: Result<()>,
+}
+
+/// A step over some positions, which begin where the values of the solver end.
+pub(super) struct Step<'a> {
+    solver: &'a WideSolver,
+    positions: Range<u64>,
+    threads: Threads,
+    slots: Slots<FarLanes>,
+    /// Memory for lanes: fresh memory would cost more time than the work.
+    spare: Mutex<Vec<Vec<FarLane>>>,
+    helpers: Helpers,
+}
+
+/// The other threads of a step, which help the near step to search all pairs when they have nothing else to do.
+#[derive(Default)]
+pub(super) struct Helpers {
+    /// Number of other threads.
+    count: usize,
+    /// Number of these that have begun.
+    begun: AtomicUsize,
+    /// Whether the near step searches all pairs.
+    is_searching: AtomicBool,
+}
+
+impl Helpers {
+    /// Searches with all threads of the pool, or alone as long as a thread has not begun: while the search waits for other
+    /// threads, rayon could let this one begin their work, which ends only after the search.
+    pub(super) fn search<R>(&self, search: impl FnOnce(bool) -> R) -> R {
+        let alone = self.count == 0 || self.begun.load(Ordering::SeqCst) < self.count;
+        self.is_searching.store(!alone, Ordering::SeqCst);
+        let found = search(alone);
+        self.is_searching.store(false, Ordering::SeqCst);
+        found
+    }
+
+    /// Helps with a search, if there is one.
+    fn help(&self) {
+        if self.is_searching.load(Ordering::SeqCst) {
+            rayon::yield_now();
+        }
+    }
+}
+
+impl<'a> Step<'a> {
+    /// A step over the positions up to `end`, at most half as many as the solver has values.
+    pub(super) fn new(solver: &'a WideSolver, end: u64, threads: Threads) -> Step<'a> {
+        let first = solver.end();
+        // All smaller parts of the positions are before the step.
+        let end = end.min(first + (first / 2).max(1));
+        let slots = Slots::new(first, index(end - first).div_ceil(SLOT), first);
+        let helpers = Helpers { count: threads.count() - 1, ..Helpers::default() };
+        Step { solver, positions: first..end, threads, slots, spare: Mutex::new(Vec::new()), helpers }
+    }
+
+    /// Finds the values.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`](crate::error::Error::Flipped) when the copies of the last values differ. Other errors are those of
+    /// the near step and of the audit; the values before them are found.
+    pub(super) fn run<S: Sequence + ?Sized>(&self, past: &S, work: &mut Work) -> Result<NextValues> {
+        let readers = Mutex::new(Vec::new());
+        let (near, outcome) = rayon::scope(|scope| {
+            for _ in 1..self.threads.count() {
+                scope.spawn(|_| {
+                    let reader = self.prepare();
+                    lock(&readers).extend(reader);
+                });
+            }
+            self.find(past, work)
+        });
+        let readers = readers.into_inner().unwrap_or_else(|error| error.into_inner());
+        for reader in &readers {
+            reader.agrees_with(near.reader.last())?;
+        }
+        near.reader.agrees_with(&self.solver.values)?;
+        Ok(NextValues { values: near.reader.found().to_vec(), found: near.found, outcome })
+    }
+
+    /// The near step of all positions. Prepares the runs that no other thread does.
+    fn find<'s, S: Sequence + ?Sized>(&'s self, past: &'s S, work: &'s mut Work) -> (NearStep<'s, S>, Result<()>) {
+        let _closing = Closing(&self.slots);
+        let mut near = NearStep::new(self.solver, past, work, &self.helpers);
+        let outcome = self.find_values(&mut near);
+        (near, outcome)
+    }
+
+    fn find_values<S: Sequence + ?Sized>(&self, near: &mut NearStep<'_, S>) -> Result<()> {
+        let begun = Instant::now();
+        let mut end = self.positions.end;
+        let mut is_last = false;
+        while near.reader.end() < end {
+            let run = self.run_at(near.reader.end());
+            let prepare_other = || self.claim().map(|claim| self.deliver(claim, &near.reader)).is_some();
+            let taken = self.slots.take(run.first, prepare_other);
+            let mut lanes = taken.unwrap_or_else(|| self.far_lanes(run, &near.reader))?;
+            near.reader.remove_middle(run, &mut lanes);
+            let can_continue = near.run(run, &lanes, end)?;
+            lock(&self.spare).push(lanes);
+            near.work.audited += if self.solver.is_audited(run) { near.reader.end() - run.first } else { 0 };
+            if !can_continue {
+                break;
+            }
+            self.slots.publish(near.reader.last().slice(run.first, near.reader.end()));
+            if !is_last && begun.elapsed() > STEP_TIME {
+                is_last = true;
+                end = end.min(self.slots.stop());
+            }
+        }
+        Ok(())
+    }
+
+    /// The run from position `first` on.
+    fn run_at(&self, first: u64) -> Run {
+        Run { known: first.saturating_sub(lead(self.threads)).max(self.positions.start), first }
+    }
+
+    /// Claims the next run that can be prepared, if there is one now.
+    fn claim(&self) -> Option<Claim<'_, FarLanes>> {
+        self.slots.claim(|first, known| self.run_at(first).known <= known)
+    }
+
+    /// Prepares a run.
+    fn deliver(&self, mut claim: Claim<'_, FarLanes>, reader: &Reader<'_>) {
+        claim.item = Some(self.far_lanes(self.run_at(claim.position()), reader));
+    }
+
+    /// The far options of a run.
+    fn far_lanes(&self, run: Run, reader: &Reader<'_>) -> FarLanes {
+        let spare = lock(&self.spare).pop();
+        self.solver.audited_lanes(reader, run, spare.unwrap_or_default())
+    }
+
+    /// Prepares runs until the step ends. Returns what this thread has read, if it has.
+    fn prepare(&self) -> Option<Reader<'a>> {
+        self.helpers.begun.fetch_add(1, Ordering::SeqCst);
+        let mut reader = None;
+        let mut pieces = 0;
+        loop {
+            let seen = self.slots.changes();
+            if let Some(claim) = self.claim() {
+                let reader = reader.get_or_insert_with(|| Reader::new(self.solver));
+                while let Some(piece) = self.slots.piece(pieces) {
+                    reader.push(piece);
+                    pieces += 1;
+                }
+                self.deliver(claim, reader);
+                continue;
+            }
+            self.helpers.help();
+            if !self.slots.wait(seen, true) {
+                return reader;
+            }
+        }
+    }
+}
+
+const _: () = assert!(WIDE_LANES == SLOT);
