@@ -41,7 +41,7 @@ pub(super) struct Pipeline<'a> {
     /// The codes before the block.
     codes: &'a Codes,
     kernel: Kernel,
-    slots: Slots<SharedLanes>,
+    slots: Slots<SharedLanes, Box<[u16]>>,
     /// The plan of the next lanes; `None` before the producer begins.
     plan: Mutex<Option<Arc<LookupPlan>>>,
     /// Memory for lanes: fresh memory would cost more time than the work.
@@ -86,7 +86,7 @@ impl<'a> Pipeline<'a> {
         if let Ok(mut spare) = self.spare.try_lock() {
             spare.append(used);
         }
-        self.slots.publish(values)
+        self.slots.publish(values.into(), values.len())
     }
 
     /// The far lanes from `n` on under this plan, if another thread has evaluated or is evaluating them. `None` if no thread
@@ -103,7 +103,7 @@ impl<'a> Pipeline<'a> {
     }
 
     /// A guard that closes the pipeline on drop.
-    pub(super) fn closing(&self) -> Closing<'_, SharedLanes> {
+    pub(super) fn closing(&self) -> Closing<'_, SharedLanes, Box<[u16]>> {
         Closing(&self.slots)
     }
 
@@ -144,7 +144,7 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Claims the first slot that can be evaluated now under a plan.
-    fn claim(&self, plan: &LookupPlan) -> Option<Claim<'_, SharedLanes>> {
+    fn claim(&self, plan: &LookupPlan) -> Option<Claim<'_, SharedLanes, Box<[u16]>>> {
         let is_ready = |n: u64, known: u64| {
             let end = n + LANES as u64;
             plan.has_far() && end <= known + plan.least_far as u64 && plan.holds(n, end)
@@ -155,7 +155,7 @@ impl<'a> Pipeline<'a> {
     /// Evaluates the far lookups of a plan: `recent` and `old` are codes, with the index of the first lane.
     fn evaluate_claim(
         &self,
-        mut claim: Claim<'_, SharedLanes>,
+        mut claim: Claim<'_, SharedLanes, Box<[u16]>>,
         plan: &Arc<LookupPlan>,
         recent: (&[u8], usize),
         old: (&[u8], usize),

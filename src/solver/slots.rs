@@ -30,17 +30,17 @@ const WATCHES: usize = 2000;
 /// costs one thread at most that time.
 const NAP: Duration = Duration::from_micros(200);
 
-/// Slots for consecutive positions, each of which receives a `T`.
-pub(super) struct Slots<T> {
+/// Slots for consecutive positions, each of which receives a `T`. A `P` is what the producer publishes of a piece.
+pub(super) struct Slots<T, P> {
     /// The first position of the first slot.
     first: u64,
     slots: Vec<Slot<T>>,
     /// The first slot that no thread has claimed; all slots before it are claimed, or passed.
     next: AtomicUsize,
-    /// The values that the producer has published: the first [`Slots::published`] items.
-    pieces: Vec<OnceLock<Box<[u16]>>>,
+    /// What the producer has published: the first `published` items.
+    pieces: Vec<OnceLock<P>>,
     published: AtomicUsize,
-    /// One past the last of their positions.
+    /// One past the last position of these pieces.
     known: AtomicU64,
     /// Number of announcements ([`Slots::announce`]).
     announced: AtomicUsize,
@@ -72,17 +72,17 @@ struct Idle {
 }
 
 /// A claimed slot. Delivers on drop, so that the producer does not wait for a thread that has failed.
-pub(super) struct Claim<'s, T> {
-    slots: &'s Slots<T>,
+pub(super) struct Claim<'s, T, P> {
+    slots: &'s Slots<T, P>,
     number: usize,
     /// What is delivered.
     pub(super) item: Option<T>,
 }
 
 /// Closes the slots on drop, so that no thread waits for a producer that has failed.
-pub(super) struct Closing<'s, T>(pub(super) &'s Slots<T>);
+pub(super) struct Closing<'s, T, P>(pub(super) &'s Slots<T, P>);
 
-impl<T> Drop for Closing<'_, T> {
+impl<T, P> Drop for Closing<'_, T, P> {
     fn drop(&mut self) {
         self.0.close();
     }
@@ -93,9 +93,9 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<T> Slots<T> {
+impl<T, P> Slots<T, P> {
     /// `count` slots from position `first` on, where the values before `known` are known.
-    pub(super) fn new(first: u64, count: usize, known: u64) -> Slots<T> {
+    pub(super) fn new(first: u64, count: usize, known: u64) -> Slots<T, P> {
         Slots {
             first,
             slots: (0..count).map(|_| Slot { is_ready: AtomicBool::new(false), item: Mutex::new(None) }).collect(),
@@ -138,13 +138,13 @@ impl<T> Slots<T> {
         self.announced.fetch_add(1, Ordering::Release);
     }
 
-    /// Publishes the next values. Returns false when no more are wanted.
-    pub(super) fn publish(&self, values: &[u16]) -> bool {
+    /// Publishes a piece, the next `count` values. Returns false when no more are wanted.
+    pub(super) fn publish(&self, piece: P, count: usize) -> bool {
         // There are no more pieces than slots. The producer itself prepares all slots after values beyond them.
-        if let Some(piece) = self.pieces.get(self.published.load(Ordering::Relaxed)) {
-            let _ = piece.set(values.into());
+        if let Some(place) = self.pieces.get(self.published.load(Ordering::Relaxed)) {
+            let _ = place.set(piece);
             self.published.fetch_add(1, Ordering::Relaxed);
-            self.known.fetch_add(values.len() as u64, Ordering::Release);
+            self.known.fetch_add(count as u64, Ordering::Release);
         }
         !self.is_closed.load(Ordering::Relaxed)
     }
@@ -204,7 +204,7 @@ impl<T> Slots<T> {
 
     /// Claims the first slot that no thread has claimed, if `is_ready(n, known)` for its first position n: whether it can be
     /// prepared with the values before `known`.
-    pub(super) fn claim(&self, is_ready: impl Fn(u64, u64) -> bool) -> Option<Claim<'_, T>> {
+    pub(super) fn claim(&self, is_ready: impl Fn(u64, u64) -> bool) -> Option<Claim<'_, T, P>> {
         let mut next = self.next.load(Ordering::Relaxed);
         loop {
             let known = self.known.load(Ordering::Acquire);
@@ -228,13 +228,13 @@ impl<T> Slots<T> {
     }
 
     /// The claim of a slot.
-    pub(super) fn claim_of(&self, number: usize) -> Claim<'_, T> {
+    pub(super) fn claim_of(&self, number: usize) -> Claim<'_, T, P> {
         Claim { slots: self, number, item: None }
     }
 
     /// A piece, if it is published. After a successful [`Slots::claim`] all pieces are that it counted as known.
-    pub(super) fn piece(&self, number: usize) -> Option<&[u16]> {
-        self.pieces.get(number).and_then(OnceLock::get).map(AsRef::as_ref)
+    pub(super) fn piece(&self, number: usize) -> Option<&P> {
+        self.pieces.get(number).and_then(OnceLock::get)
     }
 
     /// Number of announcements.
@@ -277,14 +277,14 @@ impl<T> Slots<T> {
     }
 }
 
-impl<T> Claim<'_, T> {
+impl<T, P> Claim<'_, T, P> {
     /// The first position of the slot.
     pub(super) fn position(&self) -> u64 {
         self.slots.position(self.number)
     }
 }
 
-impl<T> Drop for Claim<'_, T> {
+impl<T, P> Drop for Claim<'_, T, P> {
     fn drop(&mut self) {
         let slot = &self.slots.slots[self.number];
         *lock(&slot.item) = self.item.take();
@@ -297,7 +297,7 @@ impl<T> Drop for Claim<'_, T> {
 }
 
 #[cfg(test)]
-impl<T> Slots<T> {
+impl<T, P> Slots<T, P> {
     /// What was delivered to a slot and not taken.
     pub(super) fn item(&self, number: usize) -> MutexGuard<'_, Option<T>> {
         lock(&self.slots[number].item)

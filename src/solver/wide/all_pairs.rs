@@ -155,7 +155,7 @@ impl Reader<'_> {
     /// Clears the bits of the options of all pairs whose smaller part is at least [`Run::far`], and all bits of the
     /// pages after the first ones with enough open values. Memory must hold all values. `open` has one bit per value
     /// below the bound of the classes, for each lane.
-    pub(super) fn clear_pages(&self, kernel: Kernel, run: Run, open: &mut [u64]) {
+    pub(super) fn clear_pages(&self, kernel: Kernel, run: Run<'_>, open: &mut [u64]) {
         let words = self.solver.classes.bound() / 64;
         let groups = SplitGroup::of(&self.solver.rule);
         let mut found = [0; WIDE_LANES];
@@ -184,7 +184,7 @@ impl Reader<'_> {
     }
 
     /// Clears the bits of the options of the same pairs in one page, which begins with the value `page_start`.
-    fn clear_pairs(&self, kernel: Kernel, run: Run, page_start: u16, mut pages: OpenPages<'_>) {
+    fn clear_pairs(&self, kernel: Kernel, run: Run<'_>, page_start: u16, mut pages: OpenPages<'_>) {
         if pages.is_closed() {
             return;
         }

@@ -5,6 +5,7 @@
 //! the search tries the parts of the last pairs found before it compares all pairs.
 
 use super::WideSolver;
+use super::far::Run;
 use super::reader::Reader;
 use crate::error::Result;
 use crate::fault;
@@ -67,15 +68,15 @@ impl WideSolver {
 
 impl Reader<'_> {
     /// Removes the targets that a pair with one of the [`FIRST_PARTS`] first recent parts gives, and adds these parts to `found`.
-    pub(super) fn search_first_recent(&self, n: u64, known: u64, targets: &mut Vec<u16>, found: &mut Vec<u64>) {
-        let (first, _) = self.solver.deep.recent.split_at(FIRST_PARTS.min(self.solver.deep.recent.len()));
-        self.search_recent(n, known, first, targets, found);
+    pub(super) fn search_first_recent(&self, n: u64, run: Run<'_>, targets: &mut Vec<u16>, found: &mut Vec<u64>) {
+        let (first, _) = run.deep.recent.split_at(FIRST_PARTS.min(run.deep.recent.len()));
+        self.search_recent(n, run.known, first, targets, found);
     }
 
     /// Removes the targets that a pair with one of the other recent parts gives, and adds these parts to `found`.
-    pub(super) fn search_other_recent(&self, n: u64, known: u64, targets: &mut Vec<u16>, found: &mut Vec<u64>) {
-        let (_, others) = self.solver.deep.recent.split_at(FIRST_PARTS.min(self.solver.deep.recent.len()));
-        self.search_recent(n, known, others, targets, found);
+    pub(super) fn search_other_recent(&self, n: u64, run: Run<'_>, targets: &mut Vec<u16>, found: &mut Vec<u64>) {
+        let (_, others) = run.deep.recent.split_at(FIRST_PARTS.min(run.deep.recent.len()));
+        self.search_recent(n, run.known, others, targets, found);
     }
 
     /// Removes the targets that a pair with one of the parts `recent` gives, and adds these parts to `found`.

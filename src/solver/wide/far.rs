@@ -1,6 +1,7 @@
 //! The far options of a run of [`WIDE_LANES`] positions: what they leave open.
 
 use super::candidates::Search;
+use super::deep::DeepParts;
 use super::marked_sums::MarkedSums;
 use super::reader::Reader;
 use super::{LONGEST_LEAD, PartList};
@@ -88,14 +89,16 @@ const PAIRS_PER_SEARCH: usize = 1 << 14;
 
 /// [`WIDE_LANES`] consecutive positions.
 #[derive(Clone, Copy)]
-pub(super) struct Run {
+pub(super) struct Run<'a> {
     /// The far step reads the values before this position.
     pub(super) known: u64,
     /// The first position of the run.
     pub(super) first: u64,
+    /// The parts of pairs that were found before `known`.
+    pub(super) deep: &'a DeepParts,
 }
 
-impl Run {
+impl Run<'_> {
     /// The positions.
     pub(super) fn positions(self) -> Range<u64> {
         self.first..self.first + WIDE_LANES as u64
@@ -172,7 +175,7 @@ fn hits(kernel: Kernel, parts: &WideParts<'_, &[WidePart]>, rows: &[WideRow]) ->
 
 impl Reader<'_> {
     /// The far options of a run, in place of what was in `lanes`.
-    pub(super) fn far_lanes(&self, kernel: Kernel, run: Run, lanes: &mut Vec<FarLane>) {
+    pub(super) fn far_lanes(&self, kernel: Kernel, run: Run<'_>, lanes: &mut Vec<FarLane>) {
         lanes.resize_with(WIDE_LANES, FarLane::default);
         lanes.iter_mut().for_each(FarLane::clear);
         let words = self.solver.classes.bound() / 64;
@@ -200,7 +203,7 @@ impl Reader<'_> {
 
     /// The first lane with a candidate that is an option of a far lookup, marked or not. There is none, unless a lookup
     /// was left out of the comparison although no mark was entered for it. `None` where all pairs are compared.
-    pub(super) fn lane_with_option(&self, kernel: Kernel, run: Run, lanes: &[FarLane]) -> Option<usize> {
+    pub(super) fn lane_with_option(&self, kernel: Kernel, run: Run<'_>, lanes: &[FarLane]) -> Option<usize> {
         if self.solver.marks.all_pairs {
             return None;
         }
@@ -215,7 +218,7 @@ impl Reader<'_> {
 
     /// Removes from the lanes of a run, but for their further values, the options of pairs with a part before the run that
     /// the far step did not know. The values before the run are known now.
-    pub(super) fn remove_middle(&self, run: Run, lanes: &mut [FarLane]) {
+    pub(super) fn remove_middle(&self, run: Run<'_>, lanes: &mut [FarLane]) {
         for (n, lane) in run.positions().zip(lanes) {
             let lists = [&mut lane.candidates, &mut lane.open, &mut lane.later];
             for values in lists.into_iter().filter(|values| !values.is_empty()) {
@@ -232,7 +235,7 @@ impl Reader<'_> {
 
     /// The values that neither a marked part nor a far pair with a small part gives, for each lane one bit per value
     /// below the bound of the classes.
-    fn unmarked_values(&self, kernel: Kernel, run: Run) -> Vec<u64> {
+    fn unmarked_values(&self, kernel: Kernel, run: Run<'_>) -> Vec<u64> {
         let words = self.solver.classes.bound() / 64;
         let mut open = vec![u64::MAX; WIDE_LANES * words];
         let marked = MarkedSums::of(self, kernel, run);
@@ -250,7 +253,7 @@ impl Reader<'_> {
 
     /// Enters the least common values that are no far options. A lane may stay without candidates although not all values
     /// are options.
-    fn least_candidates(&self, kernel: Kernel, run: Run, open: &[OpenValues<'_>], lanes: &mut [FarLane]) {
+    fn least_candidates(&self, kernel: Kernel, run: Run<'_>, open: &[OpenValues<'_>], lanes: &mut [FarLane]) {
         let lists = self.lookups().flat_map(|lookups| lookups.unmarked.far_parts(&lookups.split, run));
         let stages = lists.flat_map(|list| list.chunks(STAGE)).flat_map(|list| self.windows(run.first, list));
         let stages: Vec<WideParts<'_, &[WidePart]>> = stages.filter(|stage| !stage.list.is_empty()).collect();
@@ -264,7 +267,7 @@ impl Reader<'_> {
     /// Removes the targets, ascending, that a pair of n gives whose values memory holds: a pair with a smaller part from
     /// [`Run::far`] to [`HEAD_PARTS`] or with one of the first recent parts; or any pair with parts of at least
     /// [`Run::far`] where memory holds all values ([`WideSolver::holds_all`]).
-    pub(super) fn search_far(&self, kernel: Kernel, n: u64, run: Run, targets: &mut Vec<u16>) -> Searched {
+    pub(super) fn search_far(&self, kernel: Kernel, n: u64, run: Run<'_>, targets: &mut Vec<u16>) -> Searched {
         /// Lengths of the ranges of smaller parts that are searched one after the other before recent parts.
         const LENGTHS: [u64; 3] = [1 << 8, 1 << 10, 1 << 12];
         let mut searched = Searched { targets: targets.len() as u64, ..Searched::default() };
@@ -273,10 +276,10 @@ impl Reader<'_> {
             self.search_parts(kernel, n, from..from + length, targets);
             from += length;
         }
-        self.search_first_recent(n, run.known, targets, &mut searched.parts);
+        self.search_first_recent(n, run, targets, &mut searched.parts);
         self.search_parts(kernel, n, from..HEAD_PARTS, targets);
         if self.solver.holds_all() {
-            self.search_other_recent(n, run.known, targets, &mut searched.parts);
+            self.search_other_recent(n, run, targets, &mut searched.parts);
             searched.deep = targets.len() as u64;
             self.search_deep(kernel, n, targets, &mut searched.parts);
         }
@@ -323,7 +326,7 @@ impl Reader<'_> {
 impl PartList {
     /// The indices of the far lookups of a run: two ranges, between which the parts are too near to each other for some
     /// position of the run ([`PartList::too_near`]).
-    fn far(&self, split: &Split, run: Run) -> [Range<usize>; 2] {
+    fn far(&self, split: &Split, run: Run<'_>) -> [Range<usize>; 2] {
         let far = self.parts.partition_point(|part| part.offset < run.far());
         // The pairs with a larger rare part are near or middle options.
         let last = run.first.min(run.known + split.remove);
@@ -333,7 +336,7 @@ impl PartList {
     }
 
     /// The far lookups of a run: two slices.
-    fn far_parts(&self, split: &Split, run: Run) -> [&[WidePart]; 2] {
+    fn far_parts(&self, split: &Split, run: Run<'_>) -> [&[WidePart]; 2] {
         self.far(split, run).map(|range| &self.parts[range])
     }
 

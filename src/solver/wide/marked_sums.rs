@@ -30,7 +30,7 @@ pub(super) struct MarkedSums {
 
 impl MarkedSums {
     /// The sums of the pairs of the run, in each of the splits.
-    pub(super) fn of(reader: &Reader<'_>, kernel: Kernel, run: Run) -> MarkedSums {
+    pub(super) fn of(reader: &Reader<'_>, kernel: Kernel, run: Run<'_>) -> MarkedSums {
         let solver = reader.solver;
         let (removal, words) = (solver.least_removal(), solver.classes.bound() / 64);
         let mut groups: Vec<usize> = Vec::new();

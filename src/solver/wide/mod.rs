@@ -418,7 +418,7 @@ impl WideSolver {
     ///
     /// # Errors
     /// [`Error::Differs`] when the results differ.
-    fn audited_lanes(&self, reader: &Reader<'_>, run: Run, mut lanes: Vec<FarLane>) -> Result<Vec<FarLane>> {
+    fn audited_lanes(&self, reader: &Reader<'_>, run: Run<'_>, mut lanes: Vec<FarLane>) -> Result<Vec<FarLane>> {
         reader.far_lanes(self.kernel, run, &mut lanes);
         if !self.is_audited(run) {
             return Ok(lanes);
@@ -439,7 +439,7 @@ impl WideSolver {
     }
 
     /// Whether another kernel computes a run again.
-    fn is_audited(&self, run: Run) -> bool {
+    fn is_audited(&self, run: Run<'_>) -> bool {
         let one_in = if self.marks.all_pairs { AUDITED_ONE_IN_OF_ALL_PAIRS } else { AUDITED_ONE_IN };
         self.audit.is_some_and(|seed| audit::choice(seed, run.first / WIDE_LANES as u64).is_multiple_of(one_in))
     }

@@ -54,7 +54,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
     ///
     /// # Errors
     /// [`Error::ValueTooLarge`], and any error of reading the values before. The values before the error are found.
-    pub(super) fn run(&mut self, run: Run, lanes: &[FarLane], end: u64) -> Result<bool> {
+    pub(super) fn run(&mut self, run: Run<'_>, lanes: &[FarLane], end: u64) -> Result<bool> {
         let solver = self.reader.solver;
         let too_near = self.too_near(run);
         for lane in lanes.iter().take(index(end - run.first)) {
@@ -69,7 +69,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
     }
 
     /// The pairs of parts of a run that the far step left out, because they are too near to each other.
-    fn too_near(&self, run: Run) -> Vec<(Split, Vec<WidePart>)> {
+    fn too_near(&self, run: Run<'_>) -> Vec<(Split, Vec<WidePart>)> {
         let of = |lookups: &SplitLookups| {
             let SplitLookups { split, all, .. } = lookups;
             (*split, all.parts[all.too_near(split, run.positions())].to_vec())
@@ -84,7 +84,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
 
     /// The next value, a position of `run`, where the far options leave `lane` open. `too_near` are the pairs that the
     /// far step left out.
-    fn value(&mut self, lane: &FarLane, run: Run, too_near: &[(Split, Vec<WidePart>)]) -> Result<u16> {
+    fn value(&mut self, lane: &FarLane, run: Run<'_>, too_near: &[(Split, Vec<WidePart>)]) -> Result<u16> {
         let mut near = std::mem::take(&mut self.near);
         near.clear();
         self.near_options(run, too_near, &mut near);
@@ -94,7 +94,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
     }
 
     /// [`NearStep::value`] where the near options are given.
-    fn value_beside(&mut self, near: &[u16], lane: &FarLane, run: Run) -> Result<u16> {
+    fn value_beside(&mut self, near: &[u16], lane: &FarLane, run: Run<'_>) -> Result<u16> {
         let solver = self.reader.solver;
         self.note(&lane.searched);
         let candidate = lane.candidates.iter().copied().find(|value| !near.contains(value));
@@ -114,17 +114,17 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         if candidate.is_none() && (open.is_empty() || !solver.holds_all()) {
             return self.plain_value(lane, run, near);
         }
-        self.decide(candidate, &open)
+        self.decide(run, candidate, &open)
     }
 
-    /// The next value, where `candidate` is the least common value that is no option, if there is one, and `open` are
+    /// The next value, a position of `run`, where `candidate` is the least common value that is no option, if there is one, and `open` are
     /// the smaller rare values that no compared pair gives, ascending.
-    fn decide(&mut self, candidate: Option<u16>, open: &[u16]) -> Result<u16> {
+    fn decide(&mut self, run: Run<'_>, candidate: Option<u16>, open: &[u16]) -> Result<u16> {
         let (n, solver) = (self.n(), self.reader.solver);
         let compared = if solver.marks.all_pairs { n } else { HEAD_PARTS.max(solver.marks.depth) };
         self.work.depth = self.work.depth.max(compared.min(n / 2));
         // Where memory holds all values, all pairs were compared.
-        let least = if solver.holds_all() { solver.least_open(open) } else { self.least_missing(open)? };
+        let least = if solver.holds_all() { solver.least_open(open) } else { self.least_missing(run, open)? };
         let Some(rare) = least else {
             return candidate.ok_or(Error::ValueTooLarge { n });
         };
@@ -139,11 +139,11 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
     ///
     /// # Errors
     /// Any error of reading the values before.
-    fn least_missing(&mut self, open: &[u16]) -> Result<Option<u16>> {
+    fn least_missing(&mut self, run: Run<'_>, open: &[u16]) -> Result<Option<u16>> {
         let n = self.n();
         let mut targets: Vec<u16> = open.iter().copied().filter(|&target| !is_skipped(target)).collect();
         let mut parts = Vec::new();
-        self.reader.search_other_recent(n, n, &mut targets, &mut parts);
+        self.reader.search_other_recent(n, run, &mut targets, &mut parts);
         for part in parts {
             self.work.depth = self.work.depth.max(part.min(n - part));
             self.found.deep.note(part);
@@ -176,7 +176,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
 
     /// Appends the near options: those of moves that leave one heap or none, all pairs with a part in the run, and the
     /// pairs of parts so near to each other that the far step left them out.
-    fn near_options(&self, run: Run, too_near: &[(Split, Vec<WidePart>)], near: &mut Vec<u16>) {
+    fn near_options(&self, run: Run<'_>, too_near: &[(Split, Vec<WidePart>)], near: &mut Vec<u16>) {
         let (n, reader) = (self.n(), &self.reader);
         near.extend(reader.solver.rule.single_options(n, |m| reader.value(m)));
         for split in reader.solver.rule.splits() {
@@ -197,7 +197,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
 
     /// The next value, a position of `run`, where `lane` has no candidates or near options have all of them: all
     /// options with a rare part enter a set.
-    fn plain_value(&mut self, lane: &FarLane, run: Run, near: &[u16]) -> Result<u16> {
+    fn plain_value(&mut self, lane: &FarLane, run: Run<'_>, near: &[u16]) -> Result<u16> {
         let (n, solver) = (self.n(), self.reader.solver);
         let mut seen = vec![false; 1 << 16];
         let mut enter = |option: u16| seen[usize::from(option)] = true;
@@ -228,6 +228,6 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
             let searched = self.reader.search_far(solver.kernel, n, run, &mut open);
             self.note(&searched);
         }
-        self.decide(candidate, &open)
+        self.decide(run, candidate, &open)
     }
 }

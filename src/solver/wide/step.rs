@@ -8,6 +8,7 @@
 //! their order changes a value.
 
 use super::WideSolver;
+use super::deep::DeepParts;
 use super::far::{FarLane, Run};
 use super::near::{Found, NearStep};
 use super::reader::Reader;
@@ -43,6 +44,13 @@ fn lead(threads: Threads) -> u64 {
 /// The lanes of a run, or why the audit failed.
 type FarLanes = Result<Vec<FarLane>>;
 
+/// The next values, which the near step has found.
+struct Piece {
+    values: Box<[u16]>,
+    /// The parts of the last pairs found.
+    deep: DeepParts,
+}
+
 /// The values that a step found.
 pub(super) struct NextValues {
     /// All values before the end of the step, or before what ended it earlier.
@@ -58,7 +66,7 @@ pub(super) struct Step<'a> {
     solver: &'a WideSolver,
     positions: Range<u64>,
     threads: Threads,
-    slots: Slots<FarLanes>,
+    slots: Slots<FarLanes, Piece>,
     /// Memory for lanes: fresh memory would cost more time than the work.
     spare: Mutex<Vec<Vec<FarLane>>>,
     helpers: Helpers,
@@ -153,7 +161,8 @@ impl<'a> Step<'a> {
             if !can_continue {
                 break;
             }
-            self.slots.publish(near.reader.last().slice(run.first, near.reader.end()));
+            let values = near.reader.last().slice(run.first, near.reader.end());
+            self.slots.publish(Piece { values: values.into(), deep: near.found.deep.clone() }, values.len());
             if !is_last && begun.elapsed() > STEP_TIME {
                 is_last = true;
                 end = end.min(self.slots.stop());
@@ -162,23 +171,31 @@ impl<'a> Step<'a> {
         Ok(())
     }
 
-    /// The run from position `first` on.
-    fn run_at(&self, first: u64) -> Run {
-        Run { known: first.saturating_sub(lead(self.threads)).max(self.positions.start), first }
+    /// One past the last position that the far step of the run from position `first` on knows.
+    fn known_before(&self, first: u64) -> u64 {
+        first.saturating_sub(lead(self.threads)).max(self.positions.start)
+    }
+
+    /// The run from position `first` on, where all pieces that its far step knows are published.
+    fn run_at(&self, first: u64) -> Run<'_> {
+        let known = self.known_before(first);
+        let pieces = index(known - self.positions.start) / SLOT;
+        let last = pieces.checked_sub(1).and_then(|last| self.slots.piece(last));
+        Run { known, first, deep: last.map_or(&self.solver.deep, |piece| &piece.deep) }
     }
 
     /// Claims the next run that can be prepared, if there is one now.
-    fn claim(&self) -> Option<Claim<'_, FarLanes>> {
-        self.slots.claim(|first, known| self.run_at(first).known <= known)
+    fn claim(&self) -> Option<Claim<'_, FarLanes, Piece>> {
+        self.slots.claim(|first, known| self.known_before(first) <= known)
     }
 
     /// Prepares a run.
-    fn deliver(&self, mut claim: Claim<'_, FarLanes>, reader: &Reader<'_>) {
+    fn deliver(&self, mut claim: Claim<'_, FarLanes, Piece>, reader: &Reader<'_>) {
         claim.item = Some(self.far_lanes(self.run_at(claim.position()), reader));
     }
 
     /// The far options of a run.
-    fn far_lanes(&self, run: Run, reader: &Reader<'_>) -> FarLanes {
+    fn far_lanes(&self, run: Run<'_>, reader: &Reader<'_>) -> FarLanes {
         let spare = lock(&self.spare).pop();
         self.solver.audited_lanes(reader, run, spare.unwrap_or_default())
     }
@@ -193,7 +210,7 @@ impl<'a> Step<'a> {
             if let Some(claim) = self.claim() {
                 let reader = reader.get_or_insert_with(|| Reader::new(self.solver));
                 while let Some(piece) = self.slots.piece(pieces) {
-                    reader.push(piece);
+                    reader.push(&piece.values);
                     pieces += 1;
                 }
                 self.deliver(claim, reader);
