@@ -75,9 +75,6 @@ pub(super) struct Searched {
     pub(super) parts: Vec<u64>,
 }
 
-/// Least offset of the far lookups of a run from which each position needs three candidates instead of two.
-const MANY_NEAR: usize = 768;
-
 /// Number of lookups after which candidates that are options are replaced.
 const STAGE: usize = 256;
 
@@ -219,16 +216,20 @@ impl Reader<'_> {
     /// Removes from the lanes of a run, but for their further values, the options of pairs with a part before the run that
     /// the far step did not know. The values before the run are known now.
     pub(super) fn remove_middle(&self, run: Run<'_>, lanes: &mut [FarLane]) {
+        let mut open = Vec::new();
         for (n, lane) in run.positions().zip(lanes) {
             let lists = [&mut lane.candidates, &mut lane.open, &mut lane.later];
-            for values in lists.into_iter().filter(|values| !values.is_empty()) {
-                for split in self.solver.rule.splits() {
-                    let smaller = |known: u64| (n + 1).saturating_sub(split.remove + known);
-                    let parts = smaller(run.first).max(1)..smaller(run.known);
-                    let (small, large) = self.small_part_values(n, &split, parts);
-                    without_constant(&split, values, |values| self.solver.kernel.find_values(small, large, values));
-                }
-                values.sort_unstable();
+            open.clear();
+            lists.iter().for_each(|values| open.extend_from_slice(values));
+            let count = open.len();
+            for split in self.solver.rule.splits() {
+                let smaller = |known: u64| (n + 1).saturating_sub(split.remove + known);
+                let parts = smaller(run.first).max(1)..smaller(run.known);
+                let (small, large) = self.small_part_values(n, &split, parts);
+                without_constant(&split, &mut open, |open| self.solver.kernel.find_values(small, large, open));
+            }
+            if open.len() < count {
+                lists.into_iter().for_each(|values| values.retain(|value| open.contains(value)));
             }
         }
     }
@@ -257,9 +258,7 @@ impl Reader<'_> {
         let lists = self.lookups().flat_map(|lookups| lookups.unmarked.far_parts(&lookups.split, run));
         let stages = lists.flat_map(|list| list.chunks(STAGE)).flat_map(|list| self.windows(run.first, list));
         let stages: Vec<WideParts<'_, &[WidePart]>> = stages.filter(|stage| !stage.list.is_empty()).collect();
-        // More near options have more candidates.
-        let wanted = if run.far() < MANY_NEAR { 2 } else { 3 };
-        let search = Search::new(wanted, stages.len(), open.iter().map(OpenValues::common).collect());
+        let search = Search::new(self.solver.wanted, stages.len(), open.iter().map(OpenValues::common).collect());
         let search = search.run(|stage, rows| hits(kernel, &stages[stage], rows));
         lanes.iter_mut().enumerate().for_each(|(lane, far)| far.candidates.extend(search.proved(lane)));
     }

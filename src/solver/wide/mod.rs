@@ -47,12 +47,13 @@ use super::audit;
 use super::block::BlockLimits;
 use super::checksums::{Checked, EntrySum};
 use super::lookups::RarePositions;
+use super::parallelism::Threads;
 use super::window::Window;
 use super::witnesses::{Head, Joined};
 use super::{SparseSpace, Work};
 use crate::error::{Error, Result};
 use crate::fault;
-use crate::kernel::{Kernel, WIDE_LANES, WidePart};
+use crate::kernel::{Kernel, WIDE_LANES, WIDE_ROWS, WidePart};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Rule, Split};
@@ -192,6 +193,8 @@ pub(super) struct WideSolver {
     marks: Marks,
     classes: Checked<Classes>,
     deep: DeepParts,
+    /// Number of candidates that the far step finds for each position, from 2 to [`WIDE_ROWS`].
+    wanted: usize,
     /// Whether memory for all values was not available.
     lacks_memory: bool,
     /// Seed of the audit; `None` without an audit.
@@ -222,6 +225,7 @@ impl WideSolver {
             marks: Marks::new(),
             classes: Checked::new(Classes::default()),
             deep: DeepParts::default(),
+            wanted: 2,
             lacks_memory: false,
             audit: None,
         };
@@ -368,7 +372,25 @@ impl WideSolver {
         let until = limits.end.min(self.end() + STEP.min(limits.longest as u64));
         self.learn_when_due();
         let next = Step::new(self, until, limits.threads).run(past, work)?;
+        self.adjust_wanted(&next, limits.threads);
         self.append(next, past, work, out)
+    }
+
+    /// Adjusts the number of candidates to the positions of a step that were left without one. For such a position the near
+    /// step compares all options, while other threads wait; each candidate more takes some percent of the time of all.
+    fn adjust_wanted(&mut self, next: &NextValues, threads: Threads) {
+        /// Number of positions per position without a candidate, for one thread, below which candidates are too few.
+        const TOO_FEW: u64 = 64;
+        /// The same, above which they are too many.
+        const TOO_MANY: u64 = 16 * TOO_FEW;
+        let without = next.found.without_candidate;
+        let positions_of = |rate: u64| without * rate * threads.count() as u64;
+        let positions = next.values.len() as u64;
+        if positions_of(TOO_FEW) > positions {
+            self.wanted = WIDE_ROWS.min(self.wanted + 1);
+        } else if positions_of(TOO_MANY) < positions {
+            self.wanted = 2.max(self.wanted - 1);
+        }
     }
 
     /// Appends what a step found to the values and to `out`.

@@ -23,6 +23,8 @@ pub(super) struct Found {
     pub(super) targets: u64,
     /// Number of these for which all pairs were compared.
     pub(super) deep_searches: u64,
+    /// Number of positions whose candidates were all near or middle options, or that had none.
+    pub(super) without_candidate: u64,
 }
 
 /// The near step: one position after the other.
@@ -45,7 +47,13 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         work: &'a mut Work,
         helpers: &'a Helpers,
     ) -> NearStep<'a, S> {
-        let found = Found { rare_positions: Vec::new(), deep: solver.deep.clone(), targets: 0, deep_searches: 0 };
+        let found = Found {
+            rare_positions: Vec::new(),
+            deep: solver.deep.clone(),
+            targets: 0,
+            deep_searches: 0,
+            without_candidate: 0,
+        };
         NearStep { reader: Reader::new(solver), past, work, helpers, near: Vec::new(), found }
     }
 
@@ -199,6 +207,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
     /// options with a rare part enter a set.
     fn plain_value(&mut self, lane: &FarLane, run: Run<'_>, near: &[u16]) -> Result<u16> {
         let (n, solver) = (self.n(), self.reader.solver);
+        self.found.without_candidate += 1;
         let mut seen = vec![false; 1 << 16];
         let mut enter = |option: u16| seen[usize::from(option)] = true;
         near.iter().copied().for_each(&mut enter);

@@ -24,9 +24,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Number of runs in the lead, per thread.
-const RUNS_PER_THREAD: usize = 2;
-
 /// Maximum number of positions in the lead. A longer one leaves more options to the near step, which one thread does.
 pub(super) const LONGEST_LEAD: u64 = 1024;
 
@@ -37,7 +34,8 @@ const STEP_TIME: Duration = Duration::from_millis(250);
 fn lead(threads: Threads) -> u64 {
     match threads.count() {
         1 => 0,
-        count => LONGEST_LEAD.min((RUNS_PER_THREAD * count * WIDE_LANES) as u64),
+        // One run for each thread, and some that are done early.
+        count => LONGEST_LEAD.min(((count + 2.max(count / 2)) * WIDE_LANES) as u64),
     }
 }
 
