@@ -132,23 +132,22 @@ impl WideSolver {
         let part = RARE_PART_PS + self.lookups.len() as u64 * LOOKUP_PS;
         let rare = self.rare_positions.list().len() as u64;
         let pairs = groups * self.end() / 2;
-        let pages = self.tracked_words().div_ceil(PAGE_WORDS) as u64;
+        let pages = tracked_words(self.values.items()).div_ceil(PAGE_WORDS) as u64;
         !self.has_space() || self.holds_all() && pairs * pages * PAIR_PS <= rare * part
     }
+}
 
-    /// Number of words of open values that the far step tracks: they cover all but two of the last 4096 values. A
-    /// position with a larger value has no candidate left, and the near step compares all of its options.
-    pub(super) fn tracked_words(&self) -> usize {
-        /// Number of last values.
-        const LAST: usize = 1 << 12;
-        /// Number of them that may be larger.
-        const LARGER: usize = 2;
-        let items = self.values.items();
-        let mut last = items[items.len().saturating_sub(LAST)..].to_vec();
-        let place = last.len().saturating_sub(1 + LARGER);
-        let bound = if last.is_empty() { 0 } else { *last.select_nth_unstable(place).1 };
-        (usize::from(bound) + 1).div_ceil(64)
-    }
+/// Number of words of open values that the far step tracks after these values: they cover all but two of the last 4096. A
+/// position with a larger value has no candidate left, and the near step compares all of its options.
+fn tracked_words(values: &[u16]) -> usize {
+    /// Number of last values.
+    const LAST: usize = 1 << 12;
+    /// Number of them that may be larger.
+    const LARGER: usize = 2;
+    let mut last = values[values.len().saturating_sub(LAST)..].to_vec();
+    let place = last.len().saturating_sub(1 + LARGER);
+    let bound = if last.is_empty() { 0 } else { *last.select_nth_unstable(place).1 };
+    (usize::from(bound) + 1).div_ceil(64)
 }
 
 impl Reader<'_> {
@@ -157,6 +156,8 @@ impl Reader<'_> {
     /// below the bound of the classes, for each lane.
     pub(super) fn clear_pages(&self, kernel: Kernel, run: Run<'_>, open: &mut [u64]) {
         let words = self.solver.classes.bound() / 64;
+        let tracked = tracked_words(self.last().slice(self.last().start(), run.known)).min(words);
+        open.chunks_mut(words).for_each(|open| open[tracked..].fill(0));
         let groups = SplitGroup::of(&self.solver.rule);
         let mut found = [0; WIDE_LANES];
         for first in (0..words).step_by(PAGE_WORDS) {

@@ -178,8 +178,6 @@ impl Reader<'_> {
         let words = self.solver.classes.bound() / 64;
         let mut open = self.unmarked_values(kernel, run);
         if self.solver.marks.all_pairs {
-            let tracked = self.solver.tracked_words().min(words);
-            open.chunks_mut(words).for_each(|open| open[tracked..].fill(0));
             self.clear_pages(kernel, run, &mut open);
         }
         let open: Vec<OpenValues<'_>> = run

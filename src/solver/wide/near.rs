@@ -215,8 +215,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
             let nearest = (n + 1).saturating_sub(split.remove + run.first).max(1);
             self.reader.small_part_options(n, &split, nearest..run.far() as u64).for_each(&mut enter);
             if solver.marks.all_pairs {
-                let far = run.far() as u64..=split.largest_small_part(n);
-                far.for_each(|a| enter(self.reader.pair_option(n, &split, a)));
+                self.reader.pair_options(n, &split, run.far() as u64).for_each(&mut enter);
             }
         }
         for lookups in self.reader.lookups() {

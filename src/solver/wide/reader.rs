@@ -132,6 +132,18 @@ impl<'a> Reader<'a> {
         split.constant ^ value ^ self.value(n - split.remove - a)
     }
 
+    /// The options of all pairs with a smaller part of at least `least`, where memory holds all values.
+    pub(super) fn pair_options(&self, n: u64, split: &Split, least: u64) -> impl Iterator<Item = u16> {
+        /// Number of pairs of which the values are read at once.
+        const AT_ONCE: usize = 1 << 14;
+        let (end, rest, constant) = (split.largest_small_part(n) + 1, n - split.remove.min(n), split.constant);
+        (least..end).step_by(AT_ONCE).flat_map(move |from| {
+            let to = end.min(from + AT_ONCE as u64);
+            let pairs = self.slice(from, to).iter().zip(self.slice(rest + 1 - to, rest + 1 - from).iter().rev());
+            pairs.map(move |(a, b)| constant ^ a ^ b)
+        })
+    }
+
     /// Checks that the copy of this thread is that of `other` as far as both know the values, and that no lookup has
     /// changed.
     ///
