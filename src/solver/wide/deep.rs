@@ -87,7 +87,10 @@ impl Reader<'_> {
                     return;
                 }
                 let mut options = [NO_OPTION; PARTS_AT_ONCE];
-                options.iter_mut().zip(parts).for_each(|(option, &part)| *option = self.recent_option(n, known, &split, part));
+                options
+                    .iter_mut()
+                    .zip(parts)
+                    .for_each(|(option, &part)| *option = self.recent_option(n, known, &split, part));
                 targets.retain(|&target| {
                     let is_target = |option: &u32| *option == u32::from(target);
                     // All options are compared, which the compiler vectorises; the place is searched only for a hit.
@@ -140,8 +143,11 @@ impl Reader<'_> {
                 None
             }
         };
-        let found =
-            if !alone && tasks.len() > FEW_TASKS { tasks.par_iter().find_map_any(find) } else { tasks.iter().find_map(find) };
+        let found = if !alone && tasks.len() > FEW_TASKS {
+            tasks.par_iter().find_map_any(find)
+        } else {
+            tasks.iter().find_map(find)
+        };
         match (found, error.into_inner()) {
             (None, Some(error)) => Err(error),
             (found, _) => Ok(found),

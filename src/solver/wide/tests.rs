@@ -1,4 +1,7 @@
 use super::WideSolver;
+use super::far::Run;
+use super::reader::Reader;
+use crate::error::Error;
 use crate::kernel::Kernel;
 use crate::solver::block::BlockLimits;
 use crate::solver::{self, Engine, Method, Parallelism, SequenceStats, Solver, SparseSpace, Work};
@@ -177,6 +180,59 @@ fn a_late_rare_position_brings_all_values_into_memory() {
         assert_eq!((0..values.len()).find(|&n| values[n] != expected[n]), None, "{threads} threads");
         assert!(wide.values.start() == 0 && work.found_rare >= 1, "{threads} threads");
     }
+}
+
+/// The far step finds the same whether a thread reads the values before its copy from the solver, or has copied all of
+/// them; also where some rare positions and values are newer than the solver.
+#[test]
+fn a_short_copy_reads_the_same_values_as_a_complete_one() {
+    const BEGIN: usize = 200_000;
+    let random = &mut Random::new("wide solver, copies");
+    for (game, has_space) in [(".146", true), (".143", true), ("grundy", true), ("grundy", false), (".644", false)] {
+        let rule: Rule = game.parse().unwrap();
+        let all = solver::values(&rule, Method::default(), BEGIN + 4096).unwrap();
+        let space = if has_space {
+            solver::Histogram::of(&all[..BEGIN]).unwrap().best_space(&rule).0
+        } else {
+            SparseSpace::NONE
+        };
+        assert_eq!(space != SparseSpace::NONE, has_space, "{game}");
+        let mut wide = wide_solver(&rule, space, &all[..BEGIN]);
+        wide.learn_when_due();
+        let mut readers = [Reader::new(&wide), Reader::with_copy(&wide, u64::MAX)];
+        assert!(readers[0].last().start() > readers[1].last().start(), "{game}");
+        for _ in 0..4 {
+            let known = readers[0].end();
+            let run = Run { known, first: known + 64 * random.below(5), deep: &wide.deep };
+            for kernel in Kernel::available() {
+                let [short, complete] = readers.each_ref().map(|reader| {
+                    let mut lanes = Vec::new();
+                    reader.far_lanes(kernel, run, &mut lanes);
+                    lanes
+                });
+                assert!(short == complete, "{game}, {kernel}, from {} on, values known before {known}", run.first);
+            }
+            let more = &all[known as usize..][..random.below(1000) as usize];
+            readers.iter_mut().for_each(|reader| reader.push(more));
+        }
+    }
+}
+
+/// A thread whose copy of the last values changes is found out after the step.
+#[test]
+fn a_changed_copy_of_the_last_values_is_found() {
+    let random = &mut Random::new("wide solver, changed copy");
+    let rule: Rule = ".146".parse().unwrap();
+    let all = solver::values(&rule, Method::default(), 6000).unwrap();
+    let (space, _) = solver::Histogram::of(&all[..5000]).unwrap().best_space(&rule);
+    let wide = wide_solver(&rule, space, &all[..5000]);
+    let [mut right, mut wrong] = [Reader::new(&wide), Reader::new(&wide)];
+    right.push(&all[5000..]);
+    let mut changed = all[5000..5900].to_vec();
+    changed[random.below(900) as usize] ^= 1 << random.below(8);
+    wrong.push(&changed);
+    assert!(matches!(wrong.agrees_with(right.last()), Err(Error::Flipped { .. })));
+    right.agrees_with(&wide.values).unwrap();
 }
 
 #[test]
