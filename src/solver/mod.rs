@@ -11,7 +11,7 @@
 //! then start small and double, so that the many rare positions of a short sequence cost little.
 //!
 //! The streams compute with one byte per value. Where values exceed a byte code, or new rare positions are frequent, the
-//! wide solver (`wide`) computes the values instead, a batch of positions at a time.
+//! wide solver (`wide`) computes the values instead.
 //!
 //! Before a space is known, and for games that have none, the solver compares all pairs of parts: as bytes
 //! (`exhaustive`) while all values are below 256, and in the wide solver from then on. It finds a space by the

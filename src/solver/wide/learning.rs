@@ -13,8 +13,8 @@ use crate::theory::rule::Split;
 use rayon::prelude::*;
 use std::collections::HashSet;
 
-/// The least part that may be marked. A smaller one could serve no more than the first [`WIDE_LANES`] positions of a
-/// batch, because its other part is not known yet at the later ones.
+/// The least part that may be marked. The other part of a pair with a smaller one is not known before the run. With more
+/// than one thread the far step does not know it in the lead either; leaving those parts out as well changes no time.
 const LEAST: u64 = WIDE_LANES as u64;
 
 /// Bound, exclusive, of the common parts that are marked where searches do not go deep.
@@ -81,7 +81,7 @@ pub(super) struct Marks {
     pub(super) deep: u64,
     /// The number of values at which the solver decided last whether to compare all pairs.
     judged_at: u64,
-    /// Whether the far step of this batch compares all pairs ([`WideSolver::compares_all_pairs`]).
+    /// Whether the far step compares all pairs ([`WideSolver::compares_all_pairs`]).
     pub(super) all_pairs: bool,
     /// Whether searches often compare all pairs, so that memory should hold all values.
     pub(super) search_all_pairs: bool,
