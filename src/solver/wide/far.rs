@@ -45,6 +45,8 @@ pub(super) struct FurtherValues {
     first: usize,
     /// Bit v % 64 of word v / 64 - `first`: whether v is open.
     words: [u64; 2],
+    /// One past the last value that the words cover.
+    end: usize,
 }
 
 impl FurtherValues {
@@ -54,7 +56,12 @@ impl FurtherValues {
         let mut words = [0; 2];
         words.iter_mut().zip(&open[first..]).for_each(|(word, open)| *word = *open);
         words[0] &= u64::MAX.checked_shl(bit).unwrap_or(0);
-        FurtherValues { first, words }
+        FurtherValues { first, words, end: 64 * (first + words.len()).min(open.len()) }
+    }
+
+    /// The values after them.
+    pub(super) fn rest(&self) -> impl Iterator<Item = u16> {
+        (self.end..=usize::from(u16::MAX)).filter_map(|v| u16::try_from(v).ok())
     }
 
     /// The values, ascending.

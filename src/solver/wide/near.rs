@@ -192,15 +192,8 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
             near.extend(reader.small_part_options(n, &split, 1..end));
         }
         for (split, parts) in too_near {
-            near.extend(parts.iter().filter_map(|part| self.option(split, part)));
+            near.extend(parts.iter().filter_map(|part| reader.option(n, split, part)));
         }
-    }
-
-    /// The option of a lookup, if its two parts exist and are far enough apart.
-    fn option(&self, split: &Split, part: &WidePart) -> Option<u16> {
-        let (offset, r) = (part.offset as u64, part.offset as u64 - split.remove);
-        let other = self.n().checked_sub(offset)?;
-        (other > 0 && other.abs_diff(r) >= split.min_difference).then(|| part.value ^ self.reader.value(other))
     }
 
     /// The next value, a position of `run`, where `lane` has no candidates or near options have all of them: all
@@ -219,19 +212,17 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
             }
         }
         for lookups in self.reader.lookups() {
-            lookups.all.parts.iter().filter_map(|part| self.option(&lookups.split, part)).for_each(&mut enter);
+            self.reader.lookup_options(n, lookups).for_each(&mut enter);
         }
         let is_open = |v: &u16| !seen[usize::from(*v)];
         let is_common = |v: &u16| !solver.is_rare(*v, n);
         // All common values before the further ones are options, and all rare ones that are not in the lists.
-        let further = lane.further.values().find(|v| is_common(v) && is_open(v));
-        let (candidate, rare): (Option<u16>, Vec<u16>) = match further {
-            Some(_) => (further, lane.open.iter().chain(&lane.later).copied().chain(lane.further.values()).collect()),
-            None => ((0..=u16::MAX).find(|v| is_common(v) && is_open(v)), (0..=u16::MAX).collect()),
-        };
+        let listed = lane.open.iter().chain(&lane.later).copied().filter(|_| !solver.marks.all_pairs);
+        let values = || lane.further.values().chain(lane.further.rest());
+        let candidate = values().find(|v| is_common(v) && is_open(v));
         let is_below = |v: &u16| candidate.is_none_or(|candidate| *v < candidate);
-        let mut open: Vec<u16> =
-            rare.into_iter().take_while(is_below).filter(|v| !is_common(v) && is_open(v)).collect();
+        let rare = listed.chain(values()).take_while(is_below);
+        let mut open: Vec<u16> = rare.filter(|v| !is_common(v) && is_open(v)).collect();
         if !solver.marks.all_pairs {
             let searched = self.reader.search_far(solver.kernel, n, run, &mut open);
             self.note(&searched);

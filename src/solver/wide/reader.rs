@@ -144,6 +144,27 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// The option of a lookup, if its two parts exist and are far enough apart.
+    pub(super) fn option(&self, n: u64, split: &Split, part: &WidePart) -> Option<u16> {
+        let (offset, r) = (part.offset as u64, part.offset as u64 - split.remove);
+        let other = n.checked_sub(offset)?;
+        (other > 0 && other.abs_diff(r) >= split.min_difference).then(|| part.value ^ self.value(other))
+    }
+
+    /// The options of lookups, as far as they exist.
+    pub(super) fn lookup_options<'l>(&'l self, n: u64, lookups: &'l SplitLookups) -> impl Iterator<Item = u16> {
+        let SplitLookups { split, all, .. } = lookups;
+        let exist = all.parts.partition_point(|part| (part.offset as u64) < n);
+        let too_near = all.too_near(split, n..n + 1);
+        let (start, end) = (too_near.start.min(exist), too_near.end.min(exist));
+        let far =
+            [&all.parts[..start], &all.parts[end..exist]].into_iter().flat_map(move |parts| self.windows(n, parts));
+        let far = far.flat_map(|WideParts { window, at, list }| {
+            list.iter().map(move |part| window[at - part.offset] ^ part.value)
+        });
+        far.chain(all.parts[start..end].iter().filter_map(move |part| self.option(n, split, part)))
+    }
+
     /// Checks that the copy of this thread is that of `other` as far as both know the values, and that no lookup has
     /// changed.
     ///
