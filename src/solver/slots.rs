@@ -192,6 +192,12 @@ impl<T, P> Slots<T, P> {
         self.position(next.min(self.slots.len()))
     }
 
+    /// Wakes the threads without work.
+    pub(super) fn wake(&self) {
+        drop(lock(&self.idle));
+        self.offered.notify_all();
+    }
+
     /// Ends the work: no more slots are wanted, or no more values follow.
     pub(super) fn close(&self) {
         let idle = lock(&self.idle);

@@ -42,6 +42,11 @@ pub(super) struct DeepParts {
 }
 
 impl DeepParts {
+    /// The first parts, of which the far step tries pairs early, and the others.
+    pub(super) fn parts(&self) -> (&[u64], &[u64]) {
+        self.recent.split_at(FIRST_PARTS.min(self.recent.len()))
+    }
+
     /// Moves a part towards the front, or enters it.
     pub(super) fn note(&mut self, part: u64) {
         match self.recent.iter().position(|&recent| recent == part) {
@@ -67,30 +72,20 @@ impl WideSolver {
 }
 
 impl Reader<'_> {
-    /// Removes the targets that a pair with one of the [`FIRST_PARTS`] first recent parts gives, and adds these parts to `found`.
-    pub(super) fn search_first_recent(&self, n: u64, run: Run<'_>, targets: &mut Vec<u16>, found: &mut Vec<u64>) {
-        let (first, _) = run.deep.recent.split_at(FIRST_PARTS.min(run.deep.recent.len()));
-        self.search_recent(n, run.known, first, targets, found);
-    }
-
-    /// Removes the targets that a pair with one of the other recent parts gives, and adds these parts to `found`.
-    pub(super) fn search_other_recent(&self, n: u64, run: Run<'_>, targets: &mut Vec<u16>, found: &mut Vec<u64>) {
-        let (_, others) = run.deep.recent.split_at(FIRST_PARTS.min(run.deep.recent.len()));
-        self.search_recent(n, run.known, others, targets, found);
-    }
-
-    /// Removes the targets that a pair with one of the parts `recent` gives, and adds these parts to `found`.
-    fn search_recent(&self, n: u64, known: u64, recent: &[u64], targets: &mut Vec<u16>, found: &mut Vec<u64>) {
+    /// Removes the targets that a pair with one of the parts `recent` gives whose other part the run knows. Returns these
+    /// parts.
+    pub(super) fn search_recent(&self, n: u64, run: Run<'_>, recent: &[u64], targets: &mut Vec<u16>) -> Vec<u64> {
+        let mut found = Vec::new();
         for parts in recent.chunks(PARTS_AT_ONCE) {
             for split in self.solver.rule.splits() {
                 if targets.is_empty() {
-                    return;
+                    return found;
                 }
                 let mut options = [NO_OPTION; PARTS_AT_ONCE];
                 options
                     .iter_mut()
                     .zip(parts)
-                    .for_each(|(option, &part)| *option = self.recent_option(n, known, &split, part));
+                    .for_each(|(option, &part)| *option = self.recent_option(n, run.known, &split, part));
                 targets.retain(|&target| {
                     let is_target = |option: &u32| *option == u32::from(target);
                     // All options are compared, which the compiler vectorises; the place is searched only for a hit.
@@ -102,6 +97,7 @@ impl Reader<'_> {
                 });
             }
         }
+        found
     }
 
     /// The value of the option of n that leaves a heap of `part` by a split, or [`NO_OPTION`] if there is none or memory

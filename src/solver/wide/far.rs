@@ -275,15 +275,16 @@ impl Reader<'_> {
         /// Lengths of the ranges of smaller parts that are searched one after the other before recent parts.
         const LENGTHS: [u64; 3] = [1 << 8, 1 << 10, 1 << 12];
         let mut searched = Searched { targets: targets.len() as u64, ..Searched::default() };
+        let (first, others) = run.deep.parts();
         let mut from = run.far() as u64;
         for length in LENGTHS {
             self.search_parts(kernel, n, from..from + length, targets);
             from += length;
         }
-        self.search_first_recent(n, run, targets, &mut searched.parts);
+        searched.parts = self.search_recent(n, run, first, targets);
         self.search_parts(kernel, n, from..HEAD_PARTS, targets);
         if self.solver.holds_all() {
-            self.search_other_recent(n, run, targets, &mut searched.parts);
+            searched.parts.extend(self.search_recent(n, run, others, targets));
             searched.deep = targets.len() as u64;
             self.search_deep(kernel, n, targets, &mut searched.parts);
         }

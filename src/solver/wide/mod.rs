@@ -407,6 +407,10 @@ impl WideSolver {
     ) -> Result<()> {
         let NextValues { mut values, mut found, mut outcome } = next;
         let first = self.end();
+        let is_value = |&(n, value): &(u64, u16)| values[index(n - first)] == value && self.is_rare(value, n);
+        if let Some(&(n, _)) = found.rare_positions.iter().find(|rare| !is_value(rare)) {
+            return Err(Error::Flipped { what: "a rare position", from: n, to: n + 1 });
+        }
         if let Some(&(n, _)) = found.rare_positions.first()
             && !self.holds_all()
         {

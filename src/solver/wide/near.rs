@@ -1,10 +1,10 @@
 //! The near options of the positions of a run, and their values.
 
+use super::SplitLookups;
 use super::deep::{DeepParts, is_skipped};
 use super::far::{FarLane, Run, Searched};
 use super::reader::Reader;
-use super::step::Helpers;
-use super::{SplitLookups, WideSolver};
+use super::step::Step;
 use crate::error::{Error, Result};
 use crate::kernel::WidePart;
 use crate::solver::Work;
@@ -29,32 +29,27 @@ pub(super) struct Found {
 
 /// The near step: one position after the other.
 pub(super) struct NearStep<'a, S: ?Sized> {
+    step: &'a Step<'a>,
     /// Its values end before the next position.
     pub(super) reader: Reader<'a>,
     past: &'a S,
     pub(super) work: &'a mut Work,
-    helpers: &'a Helpers,
     /// Memory for the near options of a position.
     near: Vec<u16>,
     pub(super) found: Found,
 }
 
 impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
-    /// The near step of the positions after those of the solver.
-    pub(super) fn new(
-        solver: &'a WideSolver,
-        past: &'a S,
-        work: &'a mut Work,
-        helpers: &'a Helpers,
-    ) -> NearStep<'a, S> {
+    /// The near step of a step.
+    pub(super) fn new(step: &'a Step<'a>, past: &'a S, work: &'a mut Work) -> NearStep<'a, S> {
         let found = Found {
             rare_positions: Vec::new(),
-            deep: solver.deep.clone(),
+            deep: step.solver.deep.clone(),
             targets: 0,
             deep_searches: 0,
             without_candidate: 0,
         };
-        NearStep { reader: Reader::new(solver), past, work, helpers, near: Vec::new(), found }
+        NearStep { step, reader: Reader::new(step.solver), past, work, near: Vec::new(), found }
     }
 
     /// Finds the values of the positions of `run` before `end`, where the far options leave `lanes` open. Returns whether
@@ -125,8 +120,8 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         self.decide(run, candidate, &open)
     }
 
-    /// The next value, a position of `run`, where `candidate` is the least common value that is no option, if there is one, and `open` are
-    /// the smaller rare values that no compared pair gives, ascending.
+    /// The next value, a position of `run`, where `candidate` is the least common value that is no option, if there is
+    /// one, and `open` are the smaller rare values that no compared pair gives, ascending.
     fn decide(&mut self, run: Run<'_>, candidate: Option<u16>, open: &[u16]) -> Result<u16> {
         let (n, solver) = (self.n(), self.reader.solver);
         let compared = if solver.marks.all_pairs { n } else { HEAD_PARTS.max(solver.marks.depth) };
@@ -150,9 +145,8 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
     fn least_missing(&mut self, run: Run<'_>, open: &[u16]) -> Result<Option<u16>> {
         let n = self.n();
         let mut targets: Vec<u16> = open.iter().copied().filter(|&target| !is_skipped(target)).collect();
-        let mut parts = Vec::new();
-        self.reader.search_other_recent(n, run, &mut targets, &mut parts);
-        for part in parts {
+        let (_, others) = run.deep.parts();
+        for part in self.reader.search_recent(n, run, others, &mut targets) {
             self.work.depth = self.work.depth.max(part.min(n - part));
             self.found.deep.note(part);
         }
@@ -160,7 +154,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
             self.work.exhaustive_searches += 1;
             self.found.deep_searches += 1;
             let find = |alone: bool| self.reader.find_pair(n, target, self.past, alone);
-            let pair = self.helpers.search(find).map_err(|error| error.for_heap(n))?;
+            let pair = self.step.search(find).map_err(|error| error.for_heap(n))?;
             let Some((part, other)) = pair else { return Ok(Some(target)) };
             self.work.depth = self.work.depth.max(part);
             // Nothing tells which of the two parts the next pairs will share.

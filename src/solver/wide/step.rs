@@ -12,7 +12,7 @@ use super::deep::DeepParts;
 use super::far::{FarLane, Run};
 use super::near::{Found, NearStep};
 use super::reader::Reader;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernel::WIDE_LANES;
 use crate::solver::Work;
 use crate::solver::parallelism::Threads;
@@ -61,43 +61,16 @@ pub(super) struct NextValues {
 
 /// A step over some positions, which begin where the values of the solver end.
 pub(super) struct Step<'a> {
-    solver: &'a WideSolver,
+    pub(super) solver: &'a WideSolver,
     positions: Range<u64>,
     threads: Threads,
     slots: Slots<FarLanes, Piece>,
     /// Memory for lanes: fresh memory would cost more time than the work.
     spare: Mutex<Vec<Vec<FarLane>>>,
-    helpers: Helpers,
-}
-
-/// The other threads of a step, which help the near step to search all pairs when they have nothing else to do.
-#[derive(Default)]
-pub(super) struct Helpers {
-    /// Number of other threads.
-    count: usize,
-    /// Number of these that have begun.
+    /// Number of other threads that have begun.
     begun: AtomicUsize,
-    /// Whether the near step searches all pairs.
+    /// Whether the near step searches all pairs with other threads.
     is_searching: AtomicBool,
-}
-
-impl Helpers {
-    /// Searches with all threads of the pool, or alone as long as a thread has not begun: while the search waits for other
-    /// threads, rayon could let this one begin their work, which ends only after the search.
-    pub(super) fn search<R>(&self, search: impl FnOnce(bool) -> R) -> R {
-        let alone = self.count == 0 || self.begun.load(Ordering::SeqCst) < self.count;
-        self.is_searching.store(!alone, Ordering::SeqCst);
-        let found = search(alone);
-        self.is_searching.store(false, Ordering::SeqCst);
-        found
-    }
-
-    /// Helps with a search, if there is one.
-    fn help(&self) {
-        if self.is_searching.load(Ordering::SeqCst) {
-            rayon::yield_now();
-        }
-    }
 }
 
 impl<'a> Step<'a> {
@@ -107,14 +80,14 @@ impl<'a> Step<'a> {
         // All smaller parts of the positions are before the step.
         let end = end.min(first + (first / 2).max(1));
         let slots = Slots::new(first, index(end - first).div_ceil(SLOT), first);
-        let helpers = Helpers { count: threads.count() - 1, ..Helpers::default() };
-        Step { solver, positions: first..end, threads, slots, spare: Mutex::new(Vec::new()), helpers }
+        let (begun, is_searching) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Step { solver, positions: first..end, threads, slots, spare: Mutex::new(Vec::new()), begun, is_searching }
     }
 
     /// Finds the values.
     ///
     /// # Errors
-    /// [`Error::Flipped`](crate::error::Error::Flipped) when the copies of the last values differ. Other errors are those of
+    /// [`Error::Flipped`] when the copies of the last values differ. Other errors are those of
     /// the near step and of the audit; the values before them are found.
     pub(super) fn run<S: Sequence + ?Sized>(&self, past: &S, work: &mut Work) -> Result<NextValues> {
         let readers = Mutex::new(Vec::new());
@@ -132,13 +105,30 @@ impl<'a> Step<'a> {
             reader.agrees_with(near.reader.last())?;
         }
         near.reader.agrees_with(&self.solver.values)?;
+        self.agrees_with_pieces(near.reader.found())?;
         Ok(NextValues { values: near.reader.found().to_vec(), found: near.found, outcome })
+    }
+
+    /// Checks that the values of the step are those that were published.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`] otherwise.
+    fn agrees_with_pieces(&self, mut values: &[u16]) -> Result<()> {
+        let mut from = self.positions.start;
+        for piece in (0..).map_while(|number| self.slots.piece(number)) {
+            let (found, rest) = values.split_at(piece.values.len());
+            if found != &*piece.values {
+                return Err(Error::Flipped { what: "a value", from, to: from + found.len() as u64 });
+            }
+            (from, values) = (from + found.len() as u64, rest);
+        }
+        Ok(())
     }
 
     /// The near step of all positions. Prepares the runs that no other thread does.
     fn find<'s, S: Sequence + ?Sized>(&'s self, past: &'s S, work: &'s mut Work) -> (NearStep<'s, S>, Result<()>) {
         let _closing = Closing(&self.slots);
-        let mut near = NearStep::new(self.solver, past, work, &self.helpers);
+        let mut near = NearStep::new(self, past, work);
         let outcome = self.find_values(&mut near);
         (near, outcome)
     }
@@ -174,6 +164,20 @@ impl<'a> Step<'a> {
         first.saturating_sub(lead(self.threads)).max(self.positions.start)
     }
 
+    /// Searches all pairs with all threads of the pool, or alone as long as a thread has not begun: while the search waits
+    /// for other threads, rayon could let this one begin their work, which ends only after the search.
+    pub(super) fn search<R>(&self, search: impl FnOnce(bool) -> R) -> R {
+        let others = self.threads.count() - 1;
+        let alone = others == 0 || self.begun.load(Ordering::SeqCst) < others;
+        if !alone {
+            self.is_searching.store(true, Ordering::SeqCst);
+            self.slots.wake();
+        }
+        let found = search(alone);
+        self.is_searching.store(false, Ordering::SeqCst);
+        found
+    }
+
     /// The run from position `first` on, where all pieces that its far step knows are published.
     fn run_at(&self, first: u64) -> Run<'_> {
         let known = self.known_before(first);
@@ -200,7 +204,7 @@ impl<'a> Step<'a> {
 
     /// Prepares runs until the step ends. Returns what this thread has read, if it has.
     fn prepare(&self) -> Option<Reader<'a>> {
-        self.helpers.begun.fetch_add(1, Ordering::SeqCst);
+        self.begun.fetch_add(1, Ordering::SeqCst);
         let mut reader = None;
         let mut pieces = 0;
         loop {
@@ -214,7 +218,9 @@ impl<'a> Step<'a> {
                 self.deliver(claim, reader);
                 continue;
             }
-            self.helpers.help();
+            if self.is_searching.load(Ordering::SeqCst) {
+                rayon::yield_now(); // begins a part of the search
+            }
             if !self.slots.wait(seen, true) {
                 return reader;
             }

@@ -218,7 +218,7 @@ fn a_short_copy_reads_the_same_values_as_a_complete_one() {
     }
 }
 
-/// A thread whose copy of the last values changes is found out after the step.
+/// A thread whose copy of the last values or of the new lookups changes is found out after the step.
 #[test]
 fn a_changed_copy_of_the_last_values_is_found() {
     let random = &mut Random::new("wide solver, changed copy");
@@ -233,6 +233,8 @@ fn a_changed_copy_of_the_last_values_is_found() {
     wrong.push(&changed);
     assert!(matches!(wrong.agrees_with(right.last()), Err(Error::Flipped { .. })));
     right.agrees_with(&wide.values).unwrap();
+    right.flip_lookup(1 << random.below(8));
+    assert!(matches!(right.agrees_with(&wide.values), Err(Error::Flipped { .. })));
 }
 
 #[test]
