@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 /// Maximum number of parts that are remembered.
 const RECENT_PARTS: usize = 512;
 
-/// Number of recent parts that the far step tries before the last range of pairs with a part below [`HEAD_PARTS`].
+/// Number of recent parts that the far step tries before the last range of pairs with a part below `HEAD_PARTS`.
 const FIRST_PARTS: usize = 64;
 
 /// Number of recent parts whose options are computed before they are compared with the targets.

@@ -270,7 +270,7 @@ impl Reader<'_> {
 
     /// Removes the targets, ascending, that a pair of n gives whose values memory holds: a pair with a smaller part from
     /// [`Run::far`] to [`HEAD_PARTS`] or with one of the first recent parts; or any pair with parts of at least
-    /// [`Run::far`] where memory holds all values ([`WideSolver::holds_all`]).
+    /// [`Run::far`] where memory holds all values (`WideSolver::holds_all`).
     pub(super) fn search_far(&self, kernel: Kernel, n: u64, run: Run<'_>, targets: &mut Vec<u16>) -> Searched {
         /// Lengths of the ranges of smaller parts that are searched one after the other before recent parts.
         const LENGTHS: [u64; 3] = [1 << 8, 1 << 10, 1 << 12];
