@@ -1,4 +1,4 @@
-//! The shares of a computation in order: one thread finds the values, all threads prepare the next positions.
+//! Slots: work that all threads share to prepare positions for the one thread that finds the values in order.
 //!
 //! The values of a sequence are found one after the other, by one thread: the *producer*. What other threads can prepare
 //! for it is divided into *slots*, one for each [`SLOT`] consecutive positions. A thread claims the first slot that no thread
@@ -26,8 +26,7 @@ const SPINS: usize = 400;
 /// Number of polls before a thread without work sleeps: the time of several pieces.
 const WATCHES: usize = 2000;
 
-/// Maximum time of a sleep where one thread sleeps; where k threads sleep, k times as long. A wake-up that came too early
-/// costs one thread at most that time.
+/// Maximum time of one sleep, for each thread that sleeps. A thread that misses a signal sleeps that long.
 const NAP: Duration = Duration::from_micros(200);
 
 /// Slots for consecutive positions, each of which receives a `T`. A `P` is what the producer publishes of a piece.
@@ -59,7 +58,7 @@ pub(super) struct Slots<T, P> {
 /// What is prepared for [`SLOT`] consecutive positions.
 struct Slot<T> {
     /// Whether the thread that claimed the slot has finished.
-    is_ready: AtomicBool,
+    is_delivered: AtomicBool,
     /// `None` if it delivered nothing.
     item: Mutex<Option<T>>,
 }
@@ -98,7 +97,7 @@ impl<T, P> Slots<T, P> {
     pub(super) fn new(first: u64, count: usize, known: u64) -> Slots<T, P> {
         Slots {
             first,
-            slots: (0..count).map(|_| Slot { is_ready: AtomicBool::new(false), item: Mutex::new(None) }).collect(),
+            slots: (0..count).map(|_| Slot { is_delivered: AtomicBool::new(false), item: Mutex::new(None) }).collect(),
             next: AtomicUsize::new(0),
             // Every piece but the last ends at a multiple of SLOT: one may end before the first slot, and one after the
             // last.
@@ -133,14 +132,14 @@ impl<T, P> Slots<T, P> {
 
     // ---- The producer.
 
-    /// Announces that slots can be prepared in another way than before.
+    /// Announces a change that may let threads claim slots, such as a new plan.
     pub(super) fn announce(&self) {
         self.announced.fetch_add(1, Ordering::Release);
     }
 
     /// Publishes a piece, the next `count` values. Returns false when no more are wanted.
     pub(super) fn publish(&self, piece: P, count: usize) -> bool {
-        // There are no more pieces than slots. The producer itself prepares all slots after values beyond them.
+        // There is room for all pieces that a slot can need. Later ones are not kept.
         if let Some(place) = self.pieces.get(self.published.load(Ordering::Relaxed)) {
             let _ = place.set(piece);
             self.published.fetch_add(1, Ordering::Relaxed);
@@ -149,17 +148,17 @@ impl<T, P> Slots<T, P> {
         !self.is_closed.load(Ordering::Relaxed)
     }
 
-    /// What another thread has prepared for the positions from `n` on, or is preparing. `None` if no thread has claimed
-    /// them, or if it delivered nothing; the producer then prepares them. While it waits, the producer calls
-    /// `prepare_other`, which prepares another slot, or returns false.
+    /// What another thread has prepared for the positions from `n` on, or is preparing. `None` if no slot begins at `n`, if
+    /// no thread has claimed it (it counts as claimed now), or if the thread delivered nothing; the producer then prepares
+    /// the positions. While it waits, the producer calls `prepare_other`, which prepares another slot, or returns false.
     pub(super) fn take(&self, n: u64, mut prepare_other: impl FnMut() -> bool) -> Option<T> {
         let number = self.number_of(n)?;
         let slot = &self.slots[number];
-        if !slot.is_ready.load(Ordering::Acquire) {
+        if !slot.is_delivered.load(Ordering::Acquire) {
             if self.next.fetch_max(number + 1, Ordering::Relaxed) <= number {
                 return None;
             }
-            while !slot.is_ready.load(Ordering::Acquire) {
+            while !slot.is_delivered.load(Ordering::Acquire) {
                 if !prepare_other() {
                     self.wait_for(slot);
                     break;
@@ -171,7 +170,7 @@ impl<T, P> Slots<T, P> {
 
     /// Waits until the thread that claimed the slot has finished.
     fn wait_for(&self, slot: &Slot<T>) {
-        let is_ready = || slot.is_ready.load(Ordering::SeqCst);
+        let is_ready = || slot.is_delivered.load(Ordering::SeqCst);
         for _ in 0..SPINS {
             if is_ready() {
                 return;
@@ -208,16 +207,16 @@ impl<T, P> Slots<T, P> {
 
     // ---- All threads.
 
-    /// Claims the first slot that no thread has claimed, if `is_ready(n, known)` for its first position n: whether it can be
+    /// Claims the first slot that no thread has claimed, if `can_prepare(n, known)` for its first position n: whether it can be
     /// prepared with the values before `known`.
-    pub(super) fn claim(&self, is_ready: impl Fn(u64, u64) -> bool) -> Option<Claim<'_, T, P>> {
+    pub(super) fn claim(&self, can_prepare: impl Fn(u64, u64) -> bool) -> Option<Claim<'_, T, P>> {
         let mut next = self.next.load(Ordering::Relaxed);
         loop {
             let known = self.known.load(Ordering::Acquire);
             // The producer has passed the slots before the end of the known values.
             let passed = index(known.saturating_sub(self.first)).div_ceil(SLOT);
             let number = next.max(passed);
-            let is_ready = |number: usize| number < self.slots.len() && is_ready(self.position(number), known);
+            let is_ready = |number: usize| number < self.slots.len() && can_prepare(self.position(number), known);
             if !is_ready(number) || self.is_closed.load(Ordering::Relaxed) {
                 return None;
             }
@@ -233,7 +232,7 @@ impl<T, P> Slots<T, P> {
         }
     }
 
-    /// The claim of a slot.
+    /// A claim of any slot, claimed or not.
     pub(super) fn claim_of(&self, number: usize) -> Claim<'_, T, P> {
         Claim { slots: self, number, item: None }
     }
@@ -253,8 +252,8 @@ impl<T, P> Slots<T, P> {
         self.announced.load(Ordering::Relaxed) + self.published.load(Ordering::Relaxed)
     }
 
-    /// Waits until there may be more slots to prepare than when [`Slots::changes`] was `seen`. One thread may watch for
-    /// that, if it `watches`; the others sleep. Returns false when the slots are closed.
+    /// Returns when there may be more slots to prepare than when [`Slots::changes`] was `seen`, and at the latest after a
+    /// sleep. One thread may watch for that, if it `watches`; the others sleep. Returns false when the slots are closed.
     pub(super) fn wait(&self, seen: usize, watches: bool) -> bool {
         let is_open = || !self.is_closed.load(Ordering::SeqCst);
         let mut idle = lock(&self.idle);
@@ -294,7 +293,7 @@ impl<T, P> Drop for Claim<'_, T, P> {
     fn drop(&mut self) {
         let slot = &self.slots.slots[self.number];
         *lock(&slot.item) = self.item.take();
-        slot.is_ready.store(true, Ordering::SeqCst);
+        slot.is_delivered.store(true, Ordering::SeqCst);
         if self.slots.producer_sleeps.load(Ordering::SeqCst) {
             let _idle = lock(&self.slots.idle);
             self.slots.delivered.notify_one();
@@ -311,6 +310,6 @@ impl<T, P> Slots<T, P> {
 
     /// Whether the thread that claimed the slot has finished.
     pub(super) fn is_ready(&self, number: usize) -> bool {
-        self.slots[number].is_ready.load(Ordering::Acquire)
+        self.slots[number].is_delivered.load(Ordering::Acquire)
     }
 }

@@ -59,12 +59,12 @@ impl FurtherValues {
         FurtherValues { first, words, end: 64 * (first + words.len()).min(open.len()) }
     }
 
-    /// The values after them.
+    /// All values after those that the words cover, open or not: all values, where all far pairs were compared.
     pub(super) fn rest(&self) -> impl Iterator<Item = u16> {
         (self.end..=usize::from(u16::MAX)).filter_map(|v| u16::try_from(v).ok())
     }
 
-    /// The values, ascending.
+    /// The open values, ascending.
     pub(super) fn values(&self) -> impl Iterator<Item = u16> {
         values_of(std::iter::repeat_n(0, self.first).chain(self.words))
     }
@@ -108,13 +108,14 @@ impl Run<'_> {
         self.first..self.first + WIDE_LANES as u64
     }
 
-    /// The least offset at which every position of the run reads a value before `known`.
+    /// The least offset at which every position of the run reads a value before `known`. So the other part of a pair with a
+    /// smaller part from here on is before `known` too.
     pub(super) fn far(self) -> usize {
         index(self.first - self.known) + WIDE_LANES
     }
 }
 
-/// The values that no marked part gives at one position.
+/// The values that are still open at one position.
 struct OpenValues<'a> {
     /// Bit v % 64 of word v / 64: whether v is open.
     open: &'a [u64],
@@ -178,7 +179,7 @@ fn hits(kernel: Kernel, parts: &WideParts<'_, &[WidePart]>, rows: &[WideRow]) ->
 }
 
 impl Reader<'_> {
-    /// The far options of a run, in place of what was in `lanes`.
+    /// Puts into `lanes` what the far options of a run leave open, in place of what was there.
     pub(super) fn far_lanes(&self, kernel: Kernel, run: Run<'_>, lanes: &mut Vec<FarLane>) {
         lanes.resize_with(WIDE_LANES, FarLane::default);
         lanes.iter_mut().for_each(FarLane::clear);
@@ -268,9 +269,9 @@ impl Reader<'_> {
         lanes.iter_mut().enumerate().for_each(|(lane, far)| far.candidates.extend(search.proved(lane)));
     }
 
-    /// Removes the targets, ascending, that a pair of n gives whose values memory holds: a pair with a smaller part from
-    /// [`Run::far`] to [`HEAD_PARTS`] or with one of the first recent parts; or any pair with parts of at least
-    /// [`Run::far`] where memory holds all values (`WideSolver::holds_all`).
+    /// Removes from `targets`, ascending, those that a pair of n gives whose values memory holds. Tries smaller parts from
+    /// [`Run::far`] to [`HEAD_PARTS`] and the first recent parts. Where memory holds all values, tries the other recent parts
+    /// and then all larger parts too, so that no far pair gives what is left.
     pub(super) fn search_far(&self, kernel: Kernel, n: u64, run: Run<'_>, targets: &mut Vec<u16>) -> Searched {
         /// Lengths of the ranges of smaller parts that are searched one after the other before recent parts.
         const LENGTHS: [u64; 3] = [1 << 8, 1 << 10, 1 << 12];

@@ -1,30 +1,30 @@
-//! The wide solver: values of any size, with a sparse space or without one.
+//! The wide solver: values up to 65,535, with a sparse space or without one.
 //!
 //! One thread finds the values in order, and all threads prepare the next positions (`step`), in runs of 64. The far step
-//! of a run knows the values before a position somewhat earlier than the run. Let n be a position of the run. The options
+//! of a run knows the values before the *lead*, the positions just before the run. Let n be a position of the run. The options
 //! of n with a part in the run are *near*; so are pairs whose parts differ by less than the split requires at some position
-//! of the run, and moves that leave one heap or none. Those with a part before the run that the far step does not know are
-//! *middle* options. All others are *far*.
+//! of the run, and moves that leave one heap or none. Those with a part in the lead and none in the run are *middle* options. All others are *far*.
 //!
-//! 1. **Far** (`far`), for the runs in any order: enter the options of some thousand pairs of parts in a set. Hold the
-//!    least common values that stay open (the *candidates*) against the options of all other rare parts (`candidates`).
-//!    Search a far pair for each rare value below the least candidate that stays open, among all pairs if memory holds all
-//!    values. Where there are few pairs, compare all of them with all open values instead: what stays open is then exactly
+//! 1. **Far** (`far`), for the runs in any order: enter the options of some thousand pairs of parts in a set. Compare
+//!    the least common values that stay open (the *candidates*) with the options of all other rare parts (`candidates`). For
+//!    each open rare value below the least candidate, search for a far pair that gives it; if memory holds all values,
+//!    search all far pairs. Where there are few pairs, compare all of them with all open values instead: what stays open is then exactly
 //!    what no far pair gives.
 //! 2. **Middle**, when the values before the run are known: drop the candidates and the rare values that middle options
 //!    have.
 //! 3. **Near** (`near`), one position after the other: drop the candidates and the rare values that near options have.
-//!    The least candidate left is the least common value m* that is no option. If memory does not hold all values, each
-//!    rare value below m* that is still open is searched among all pairs (`deep`), least first. If no pair gives it, it
-//!    is G(n), and n joins the list of rare positions; otherwise G(n) = m*.
+//!    The least candidate left is the least common value m* that is no option; a position without a candidate compares all
+//!    of its options with a rare part. If memory does not hold all values, each rare value below m* that is still open is
+//!    searched among all pairs (`deep`), least first. If no pair gives it, it is G(n), and n joins the list of rare
+//!    positions; otherwise G(n) = m*.
 //!
 //! Without a space ([`SparseSpace::NONE`]) no list holds rare positions, and all pairs are compared. While all values
 //! are below 256 the comparison of bytes (`exhaustive`) is faster.
 //!
 //! The choice of the marks (`learning`) decides only the speed.
 //!
-//! A new rare position costs one comparison of all pairs, and nothing that was computed before is discarded: no far
-//! option depends on it. So this solver suits games with many rare positions. The byte streams
+//! A new rare position costs one comparison of all pairs. While memory holds all values, nothing that was computed before
+//! is discarded, because no far option depends on it. Otherwise the step ends, and memory holds all values from then on. So this solver suits games with many rare positions. The byte streams
 //! ([`block`](super::block)) compute a position an order of magnitude faster where new rare positions are very few and
 //! all values have byte codes.
 //!
@@ -104,8 +104,7 @@ impl Classes {
     }
 }
 
-/// Whether the value v at n needs a witness. Without a space none does, because the candidates are held against all
-/// pairs.
+/// Whether the value v at n needs a witness. Without a space none does, because all pairs are compared.
 fn is_rare(space: SparseSpace, v: u16, n: u64) -> bool {
     space != SparseSpace::NONE && space.is_rare(v, n)
 }
@@ -180,7 +179,7 @@ impl SplitLookups {
     }
 }
 
-/// A sparse-space solver on 16-bit values.
+/// A solver on 16-bit values, between two steps.
 pub(super) struct WideSolver {
     rule: Rule,
     space: SparseSpace,
@@ -272,7 +271,7 @@ impl WideSolver {
         self.marks.deep.saturating_mul(self.end() / 2) > DEEP_PAIRS.saturating_mul(values)
     }
 
-    /// Whether there is a sparse space; otherwise all positions are rare, and no list holds them.
+    /// Whether there is a sparse space. Otherwise all pairs are compared, and no list holds rare positions.
     fn has_space(&self) -> bool {
         self.space != SparseSpace::NONE
     }
@@ -377,7 +376,7 @@ impl WideSolver {
     }
 
     /// Adjusts the number of candidates to the positions of a step that were left without one. For such a position the near
-    /// step compares all options, while other threads wait; each candidate more takes some percent of the time of all.
+    /// step compares many options, while other threads wait; each candidate more takes some percent of the time of all.
     fn adjust_wanted(&mut self, next: &NextValues, threads: Threads) {
         /// Number of positions per position without a candidate, for one thread, below which candidates are too few.
         const TOO_FEW: u64 = 64;
@@ -440,7 +439,7 @@ impl WideSolver {
         outcome
     }
 
-    /// The far options of a run. Another kernel computes some runs again.
+    /// What the far options of a run leave open. Another kernel computes some runs again.
     ///
     /// # Errors
     /// [`Error::Differs`] when the results differ.

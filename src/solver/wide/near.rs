@@ -23,7 +23,7 @@ pub(super) struct Found {
     pub(super) targets: u64,
     /// Number of these for which all pairs were compared.
     pub(super) deep_searches: u64,
-    /// Number of positions whose candidates were all near or middle options, or that had none.
+    /// Number of positions without a candidate for which all options with a rare part were compared.
     pub(super) without_candidate: u64,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct NearStep<'a, S: ?Sized> {
 }
 
 impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
-    /// The near step of a step.
+    /// The near step before its first position.
     pub(super) fn new(step: &'a Step<'a>, past: &'a S, work: &'a mut Work) -> NearStep<'a, S> {
         let found = Found {
             rare_positions: Vec::new(),
@@ -85,7 +85,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         self.reader.end()
     }
 
-    /// The next value, a position of `run`, where the far options leave `lane` open. `too_near` are the pairs that the
+    /// The value of the next position, which is in `run`, where the far options leave `lane` open. `too_near` are the pairs that the
     /// far step left out.
     fn value(&mut self, lane: &FarLane, run: Run<'_>, too_near: &[(Split, Vec<WidePart>)]) -> Result<u16> {
         let mut near = std::mem::take(&mut self.near);
@@ -102,8 +102,8 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         self.note(&lane.searched);
         let candidate = lane.candidates.iter().copied().find(|value| !near.contains(value));
         // All common values below the last candidate that are no candidates are options. So if near options have all
-        // candidates, the least rare value that no pair gives is the value of n. Only where memory holds all values,
-        // all pairs were compared.
+        // candidates, the least rare value that no pair gives is the value of n. This needs all pairs to be compared, so it
+        // is used only where memory holds all values.
         let below = candidate.unwrap_or(u16::MAX);
         let open = |rare: &[u16]| -> Vec<u16> {
             rare.iter().copied().take_while(|&t| t < below).filter(|t| !near.contains(t)).collect()
@@ -120,8 +120,8 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         self.decide(run, candidate, &open)
     }
 
-    /// The next value, a position of `run`, where `candidate` is the least common value that is no option, if there is
-    /// one, and `open` are the smaller rare values that no compared pair gives, ascending.
+    /// The value of the next position, which is in `run`, where `candidate` is the least common value that is no option, if
+    /// there is one, and `open` are the smaller rare values that no compared pair gives, ascending.
     fn decide(&mut self, run: Run<'_>, candidate: Option<u16>, open: &[u16]) -> Result<u16> {
         let (n, solver) = (self.n(), self.reader.solver);
         let compared = if solver.marks.all_pairs { n } else { HEAD_PARTS.max(solver.marks.depth) };
@@ -190,7 +190,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         }
     }
 
-    /// The next value, a position of `run`, where `lane` has no candidates or near options have all of them: all
+    /// The value of the next position, which is in `run`, where `lane` has no candidates or near options have all of them: all
     /// options with a rare part enter a set.
     fn plain_value(&mut self, lane: &FarLane, run: Run<'_>, near: &[u16]) -> Result<u16> {
         let (n, solver) = (self.n(), self.reader.solver);

@@ -69,7 +69,7 @@ impl<'a> Reader<'a> {
         self.solver.lookups.iter().chain(&self.lookups)
     }
 
-    /// G(m), which memory holds.
+    /// G(m). Memory must hold it.
     pub(super) fn value(&self, m: u64) -> u16 {
         if m >= self.last.start() { self.last.get(m) } else { self.solver.values.get(m) }
     }
@@ -90,7 +90,8 @@ impl<'a> Reader<'a> {
         if from >= self.last.start() { self.last.slice(from, to) } else { self.solver.values.slice(from, to) }
     }
 
-    /// The values to read for parts, ascending by offset, in the lanes from position `n` on.
+    /// Divides parts, ascending by offset, into those that read the copy in the lanes from position `n` on, and those that
+    /// read the values of the solver.
     pub(super) fn windows<'p>(&'p self, n: u64, parts: &'p [WidePart]) -> [WideParts<'p, &'p [WidePart]>; 2] {
         let reach = n.checked_sub(self.last.start());
         let count = reach.map_or(0, |reach| parts.partition_point(|part| part.offset as u64 <= reach));
@@ -113,7 +114,8 @@ impl<'a> Reader<'a> {
         (self.solver.head.values(parts.start, end), self.slice(rest + 1 - end, rest + 1 - parts.start))
     }
 
-    /// The options of these pairs.
+    /// The options of the pairs whose smaller part is in `parts` and below [`HEAD_PARTS`], but for pairs whose values memory
+    /// does not hold.
     pub(super) fn small_part_options(&self, n: u64, split: &Split, parts: Range<u64>) -> impl Iterator<Item = u16> {
         let (small, large) = self.small_part_values(n, split, parts);
         let constant = split.constant;
@@ -157,12 +159,12 @@ impl<'a> Reader<'a> {
         let exist = all.parts.partition_point(|part| (part.offset as u64) < n);
         let too_near = all.too_near(split, n..n + 1);
         let (start, end) = (too_near.start.min(exist), too_near.end.min(exist));
-        let far =
+        let others =
             [&all.parts[..start], &all.parts[end..exist]].into_iter().flat_map(move |parts| self.windows(n, parts));
-        let far = far.flat_map(|WideParts { window, at, list }| {
+        let others = others.flat_map(|WideParts { window, at, list }| {
             list.iter().map(move |part| window[at - part.offset] ^ part.value)
         });
-        far.chain(all.parts[start..end].iter().filter_map(move |part| self.option(n, split, part)))
+        others.chain(all.parts[start..end].iter().filter_map(move |part| self.option(n, split, part)))
     }
 
     /// Checks that the copy of this thread is that of `other` as far as both know the values, and that no lookup has

@@ -1,11 +1,11 @@
 //! One step: one thread finds the values in order, and all threads prepare the far options of the next runs.
 //!
-//! The far step of a run reads the values that are known a fixed number of positions before it, the *lead*: then any thread
-//! can do it while the near step is still at earlier positions. A longer lead leaves more options to the near step, and makes
-//! the marks serve fewer positions; a shorter one lets threads wait.
+//! The far step of a run does not read the values of the *lead*, the positions just before the run. So any thread can do it
+//! while the near step is still at earlier positions. A longer lead gives the middle step more options, leaves more positions
+//! without a candidate, and lets the far step use fewer marks; a shorter one makes threads wait.
 //!
-//! Invariant: what the far step of a run finds is a function of values before the run, so neither the number of threads nor
-//! their order changes a value.
+//! Invariant: the value of a position is a function of the values before it. The lead, the number of threads and their order
+//! only decide which of the three steps excludes an option.
 
 use super::WideSolver;
 use super::deep::DeepParts;
@@ -24,17 +24,17 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Maximum number of positions in the lead. A longer one leaves more options to the near step, which one thread does.
+/// Maximum number of positions in the lead.
 pub(super) const LONGEST_LEAD: u64 = 1024;
 
 /// Time after which no thread begins with another run, so that the caller can commit or stop.
 const STEP_TIME: Duration = Duration::from_millis(250);
 
-/// The lead of the far step, in positions.
+/// Maximum number of positions in the lead with this number of threads.
 fn lead(threads: Threads) -> u64 {
     match threads.count() {
         1 => 0,
-        // One run for each thread, and some that are done early.
+        // One run for each thread, and some more, so that a slow thread does not stop the others.
         count => LONGEST_LEAD.min(((count + 2.max(count / 2)) * WIDE_LANES) as u64),
     }
 }
@@ -55,7 +55,7 @@ pub(super) struct NextValues {
     pub(super) values: Vec<u16>,
     /// What was found beside them.
     pub(super) found: Found,
-    /// Why the step failed.
+    /// Why the step ended before its last position, if it failed.
     pub(super) outcome: Result<()>,
 }
 
@@ -87,8 +87,8 @@ impl<'a> Step<'a> {
     /// Finds the values.
     ///
     /// # Errors
-    /// [`Error::Flipped`] when the copies of the last values differ. Other errors are those of
-    /// the near step and of the audit; the values before them are found.
+    /// [`Error::Flipped`] when the copies of the last values differ. An error of the near step or of the audit is in
+    /// [`NextValues::outcome`], and the values end before it.
     pub(super) fn run<S: Sequence + ?Sized>(&self, past: &S, work: &mut Work) -> Result<NextValues> {
         let readers = Mutex::new(Vec::new());
         let (near, outcome) = rayon::scope(|scope| {
@@ -164,8 +164,8 @@ impl<'a> Step<'a> {
         first.saturating_sub(lead(self.threads)).max(self.positions.start)
     }
 
-    /// Searches all pairs with all threads of the pool, or alone as long as a thread has not begun: while the search waits
-    /// for other threads, rayon could let this one begin their work, which ends only after the search.
+    /// Searches all pairs with all threads of the pool, or alone as long as a thread of the step has not begun. Rayon could
+    /// begin its work on this thread while the search waits, and that work ends only when the step does.
     pub(super) fn search<R>(&self, search: impl FnOnce(bool) -> R) -> R {
         let others = self.threads.count() - 1;
         let alone = others == 0 || self.begun.load(Ordering::SeqCst) < others;
@@ -196,7 +196,7 @@ impl<'a> Step<'a> {
         claim.item = Some(self.far_lanes(self.run_at(claim.position()), reader));
     }
 
-    /// The far options of a run.
+    /// What the far options of a run leave open.
     fn far_lanes(&self, run: Run<'_>, reader: &Reader<'_>) -> FarLanes {
         let spare = lock(&self.spare).pop();
         self.solver.audited_lanes(reader, run, spare.unwrap_or_default())
@@ -219,7 +219,7 @@ impl<'a> Step<'a> {
                 continue;
             }
             if self.is_searching.load(Ordering::SeqCst) {
-                rayon::yield_now(); // begins a part of the search
+                rayon::yield_now(); // takes a part of the search
             }
             if !self.slots.wait(seen, true) {
                 return reader;
