@@ -20,10 +20,10 @@ use std::time::Duration;
 /// Number of positions of a slot.
 pub(super) const SLOT: usize = 64;
 
-/// Number of polls of a slot before the producer sleeps: some microseconds.
+/// Number of polls of a slot before the producer sleeps.
 const SPINS: usize = 400;
 
-/// Number of polls before a thread without work sleeps: the time of several pieces.
+/// Number of polls before a thread without work sleeps.
 const WATCHES: usize = 2000;
 
 /// Maximum time of one sleep, for each thread that sleeps. A thread that misses a signal sleeps that long.

@@ -24,9 +24,9 @@
 //! The choice of the marks (`learning`) decides only the speed.
 //!
 //! A new rare position costs one comparison of all pairs. While memory holds all values, nothing that was computed before
-//! is discarded, because no far option depends on it. Otherwise the step ends, and memory holds all values from then on. So this solver suits games with many rare positions. The byte streams
-//! ([`block`](super::block)) compute a position an order of magnitude faster where new rare positions are very few and
-//! all values have byte codes.
+//! is discarded, because no far option depends on it. Otherwise the step ends, and memory holds all values from then on.
+//! So this solver suits games with many rare positions. The byte streams ([`block`](super::block)) compute a position an
+//! order of magnitude faster where new rare positions are very few and all values have byte codes.
 //!
 //! Invariant: every value appended to `values` is proved: m* is no option, every smaller common value is an option, and
 //! so is every smaller rare value; or all pairs were compared with the least rare value that is no option.

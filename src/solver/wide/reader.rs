@@ -14,7 +14,7 @@ use crate::theory::nimber::index;
 use crate::theory::rule::Split;
 use std::ops::Range;
 
-/// Number of values in a copy when a step begins: twice as many as [`Reader::slice`] reads.
+/// Maximum number of values in a copy when a step begins: twice as many as [`Reader::slice`] reads.
 const COPIED: u64 = 2 * HEAD_PARTS;
 
 /// The values and the lookups that one thread reads.
@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The values of the positions `from..to`, at most [`HEAD_PARTS`], which memory holds.
+    /// The values of the positions `from..to`, at most [`HEAD_PARTS`] of them. Memory must hold them.
     pub(super) fn slice(&self, from: u64, to: u64) -> &[u16] {
         if from >= self.last.start() { self.last.slice(from, to) } else { self.solver.values.slice(from, to) }
     }
@@ -103,8 +103,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The values of the smaller parts, descending, and of the other parts at the same indices: those of the parts, below
-    /// [`HEAD_PARTS`], whose values memory holds.
+    /// The values of the smaller parts in `parts` and below [`HEAD_PARTS`], descending, and those of the other parts at the
+    /// same indices, but for pairs whose values memory does not hold.
     pub(super) fn small_part_values(&self, n: u64, split: &Split, parts: Range<u64>) -> (&[u16], &[u16]) {
         let end = parts.end.min(self.largest_held(n, split) + 1);
         if parts.start >= end {

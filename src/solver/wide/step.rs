@@ -51,7 +51,7 @@ struct Piece {
 
 /// The values that a step found.
 pub(super) struct NextValues {
-    /// All values before the end of the step, or before what ended it earlier.
+    /// The values of the positions up to the end of the step, which may come early.
     pub(super) values: Vec<u16>,
     /// What was found beside them.
     pub(super) found: Found,
@@ -118,14 +118,14 @@ impl<'a> Step<'a> {
         for piece in (0..).map_while(|number| self.slots.piece(number)) {
             let (found, rest) = values.split_at(piece.values.len());
             if found != &*piece.values {
-                return Err(Error::Flipped { what: "a value", from, to: from + found.len() as u64 });
+                return Err(Error::Flipped { what: "the value", from, to: from + found.len() as u64 });
             }
             (from, values) = (from + found.len() as u64, rest);
         }
         Ok(())
     }
 
-    /// The near step of all positions. Prepares the runs that no other thread does.
+    /// Finds the values, and lets the other threads return then. Prepares the runs that no other thread does.
     fn find<'s, S: Sequence + ?Sized>(&'s self, past: &'s S, work: &'s mut Work) -> (NearStep<'s, S>, Result<()>) {
         let _closing = Closing(&self.slots);
         let mut near = NearStep::new(self, past, work);
@@ -133,6 +133,10 @@ impl<'a> Step<'a> {
         (near, outcome)
     }
 
+    /// The near step of all positions, until the step ends.
+    ///
+    /// # Errors
+    /// Those of the near step and of the audit. The values before the error are found.
     fn find_values<S: Sequence + ?Sized>(&self, near: &mut NearStep<'_, S>) -> Result<()> {
         let begun = Instant::now();
         let mut end = self.positions.end;
