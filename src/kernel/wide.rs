@@ -151,8 +151,17 @@ impl Kernel {
     pub(crate) fn find_values(self, a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
         let pairs = a.len().min(b.len());
         let (a, b) = (&a[a.len() - pairs..], &b[b.len() - pairs..]);
+        if pairs == 0 {
+            return;
+        }
         if pairs < PAIRS_PER_STEP {
-            wanted.retain(|value| a.iter().zip(b).all(|(x, y)| x ^ y != *value));
+            // One step, filled up with the first pair.
+            let filled = |values: &[u16]| {
+                let mut step = [values[0]; PAIRS_PER_STEP];
+                step[..pairs].copy_from_slice(values);
+                step
+            };
+            self.find_values(&filled(a), &filled(b), wanted);
         } else {
             dispatch!(
                 self,

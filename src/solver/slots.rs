@@ -6,10 +6,12 @@
 //! thread has; and while another thread prepares that slot, it claims others. So it waits only when there is nothing else to
 //! do, and one thread can do all the work.
 //!
-//! The producer publishes the values in *pieces*, of which each of the other threads makes its own copy.
+//! The producer publishes the values in *pieces*, of which each of the other threads makes its own copy. A thread may
+//! *revise* what was prepared for a slot once more, when more values are known, just before the producer takes it.
 //!
-//! Invariant: the waits form no cycle. Threads without work wait for the producer, the producer waits only for a claimed
-//! slot, and the thread that claimed it does not wait, provided that the caller prepares it without waiting.
+//! Invariant: the waits form no cycle. Threads without work wait for the producer, the producer waits only for a slot that
+//! is claimed or being revised, and the thread that does so does not wait, provided that the caller prepares and revises
+//! slots without waiting.
 
 use crate::theory::nimber::index;
 use std::hint::spin_loop;
@@ -36,6 +38,8 @@ pub(super) struct Slots<T, P> {
     slots: Vec<Slot<T>>,
     /// The first slot that no thread has claimed; all slots before it are claimed, or passed.
     next: AtomicUsize,
+    /// The first slot that no thread has revised; all slots before it are revised, or passed.
+    unrevised: AtomicUsize,
     /// What the producer has published: the first `published` items.
     pieces: Vec<OnceLock<P>>,
     published: AtomicUsize,
@@ -99,6 +103,7 @@ impl<T, P> Slots<T, P> {
             first,
             slots: (0..count).map(|_| Slot { is_delivered: AtomicBool::new(false), item: Mutex::new(None) }).collect(),
             next: AtomicUsize::new(0),
+            unrevised: AtomicUsize::new(0),
             // Every piece but the last ends at a multiple of SLOT: one may end before the first slot, and one after the
             // last.
             pieces: (0..count + 2).map(|_| OnceLock::new()).collect(),
@@ -237,6 +242,22 @@ impl<T, P> Slots<T, P> {
         Claim { slots: self, number, item: None }
     }
 
+    /// The first position of the next slot that no thread has revised, and what was delivered for it, if a thread has, and if
+    /// `is_time(n, known)` for its first position n: whether it should be revised with the values before `known`. After a success
+    /// all pieces are published that it counted as known. The producer waits for what the caller holds locked.
+    pub(super) fn revise(&self, is_time: impl Fn(u64, u64) -> bool) -> Option<(u64, MutexGuard<'_, Option<T>>)> {
+        let unrevised = self.unrevised.load(Ordering::Relaxed);
+        let known = self.known.load(Ordering::Acquire);
+        // The producer has taken the slot from `known` on.
+        let taken = index(known.saturating_sub(self.first)) / SLOT;
+        let number = unrevised.max(taken + 1);
+        let slot = self.slots.get(number)?;
+        let n = self.position(number);
+        let is_ready = is_time(n, known) && slot.is_delivered.load(Ordering::Acquire);
+        let claim = || self.unrevised.compare_exchange(unrevised, number + 1, Ordering::Relaxed, Ordering::Relaxed);
+        (is_ready && claim().is_ok()).then(|| (n, lock(&slot.item)))
+    }
+
     /// A piece, if it is published. After a successful [`Slots::claim`] all pieces are that it counted as known.
     pub(super) fn piece(&self, number: usize) -> Option<&P> {
         self.pieces.get(number).and_then(OnceLock::get)
@@ -311,5 +332,36 @@ impl<T, P> Slots<T, P> {
     /// Whether the thread that claimed the slot has finished.
     pub(super) fn is_ready(&self, number: usize) -> bool {
         self.slots[number].is_delivered.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of ten slots from position 100 on, the first six are delivered, and the producer takes one after the other.
+    #[test]
+    fn a_slot_is_revised_once_and_only_before_it_is_taken() {
+        let slots: Slots<usize, ()> = Slots::new(100, 10, 100);
+        for number in 0..6 {
+            slots.claim(|_, _| true).unwrap().item = Some(number);
+        }
+        let revise = |least: u64| {
+            let (n, mut item) = slots.revise(|n, known| n >= known + least)?;
+            let item = item.as_mut()?;
+            *item += 10;
+            Some((n, *item))
+        };
+        assert_eq!(revise(65), None, "it is not time yet");
+        assert_eq!(revise(0), Some((164, 11)), "the producer takes the slot of position 100 next");
+        assert_eq!(slots.take(100, || false), Some(0));
+        assert_eq!(revise(0), Some((228, 12)));
+        for (number, n) in [(11, 164), (12, 228), (3, 292)] {
+            slots.publish((), SLOT);
+            assert_eq!(slots.take(n, || false), Some(number));
+        }
+        assert_eq!(revise(0), Some((356, 14)), "the slot of position 292 is taken");
+        assert_eq!(revise(0), Some((420, 15)));
+        assert_eq!(revise(0), None, "no other slot is delivered");
     }
 }

@@ -38,7 +38,16 @@ impl FarLane {
     }
 }
 
-/// The open values after the last candidate of a position, in case near options have all candidates.
+/// What the far options of a run leave open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct FarLanes {
+    /// One for each position.
+    pub(super) lanes: Vec<FarLane>,
+    /// The middle options that read only values before this position are removed.
+    pub(super) known: u64,
+}
+
+/// The open values after the last candidate of a position, in case middle and near options have all candidates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FurtherValues {
     /// Number of words before the first.
@@ -50,6 +59,22 @@ pub(super) struct FurtherValues {
 }
 
 impl FurtherValues {
+    /// Whether there is none among the words.
+    pub(super) fn is_empty(&self) -> bool {
+        self.words == [0; 2]
+    }
+
+    /// Those after `last`, which the words cover.
+    pub(super) fn after(&self, last: u16) -> FurtherValues {
+        let before = usize::from(last) + 1 - 64 * self.first;
+        let mut after = self.clone();
+        for (word, start) in after.words.iter_mut().zip([0, 64]) {
+            let cleared = u32::try_from(before.saturating_sub(start)).unwrap_or(u32::MAX);
+            *word &= u64::MAX.checked_shl(cleared).unwrap_or(0);
+        }
+        after
+    }
+
     /// The values after `last`, or all if there is none, as many as fit.
     fn of(open: &[u64], last: Option<u16>) -> FurtherValues {
         let (first, bit) = last.map_or((0, 0), |last| (usize::from(last) / 64, u32::from(last) % 64 + 1));
@@ -80,6 +105,15 @@ pub(super) struct Searched {
     pub(super) deep: u64,
     /// Recent parts that gave a value, and the parts of the pairs of larger parts found.
     pub(super) parts: Vec<u64>,
+}
+
+impl Searched {
+    /// Adds what another search met.
+    pub(super) fn add(&mut self, mut other: Searched) {
+        self.targets += other.targets;
+        self.deep += other.deep;
+        self.parts.append(&mut other.parts);
+    }
 }
 
 /// Number of lookups after which candidates that are options are replaced.
@@ -167,20 +201,22 @@ fn values_of(mut words: impl Iterator<Item = u64>) -> impl Iterator<Item = u16> 
 }
 
 /// Calls `search` with the targets without the constant of the split: values that pairs of parts can have.
-fn without_constant(split: &Split, targets: &mut Vec<u16>, search: impl FnOnce(&mut Vec<u16>)) {
+pub(super) fn without_constant(split: &Split, targets: &mut Vec<u16>, search: impl FnOnce(&mut Vec<u16>)) {
     targets.iter_mut().for_each(|target| *target ^= split.constant);
     search(targets);
     targets.iter_mut().for_each(|target| *target ^= split.constant);
 }
 
 /// The lanes of each row in which a part gives the candidate.
-fn hits(kernel: Kernel, parts: &WideParts<'_, &[WidePart]>, rows: &[WideRow]) -> [u64; WIDE_ROWS] {
+pub(super) fn hits(kernel: Kernel, parts: &WideParts<'_, &[WidePart]>, rows: &[WideRow]) -> [u64; WIDE_ROWS] {
     kernel.wide_hits(WideParts { window: parts.window, at: parts.at, list: parts.list.iter().copied() }, rows)
 }
 
 impl Reader<'_> {
-    /// Puts into `lanes` what the far options of a run leave open, in place of what was there.
-    pub(super) fn far_lanes(&self, kernel: Kernel, run: Run<'_>, lanes: &mut Vec<FarLane>) {
+    /// Puts into `far` what the far options of a run leave open, in place of what was there.
+    pub(super) fn far_lanes(&self, kernel: Kernel, run: Run<'_>, far: &mut FarLanes) {
+        let FarLanes { lanes, known } = far;
+        *known = run.known;
         lanes.resize_with(WIDE_LANES, FarLane::default);
         lanes.iter_mut().for_each(FarLane::clear);
         let words = self.solver.classes.bound() / 64;
@@ -219,25 +255,11 @@ impl Reader<'_> {
         (0..lanes.len()).find(|&lane| (0..WIDE_ROWS).any(|row| candidate(row, lane).is_some() && is_hit(row, lane)))
     }
 
-    /// Removes from the lanes of a run, but for their further values, the options of pairs with a part before the run that
-    /// the far step did not know. The values before the run are known now.
-    pub(super) fn remove_middle(&self, run: Run<'_>, lanes: &mut [FarLane]) {
-        let mut open = Vec::new();
-        for (n, lane) in run.positions().zip(lanes) {
-            let lists = [&mut lane.candidates, &mut lane.open, &mut lane.later];
-            open.clear();
-            lists.iter().for_each(|values| open.extend_from_slice(values));
-            let count = open.len();
-            for split in self.solver.rule.splits() {
-                let smaller = |known: u64| (n + 1).saturating_sub(split.remove + known);
-                let parts = smaller(run.first).max(1)..smaller(run.known);
-                let (small, large) = self.small_part_values(n, &split, parts);
-                without_constant(&split, &mut open, |open| self.solver.kernel.find_values(small, large, open));
-            }
-            if open.len() < count {
-                lists.into_iter().for_each(|values| values.retain(|value| open.contains(value)));
-            }
-        }
+    /// The lookups that candidates of a run are compared with, in stages: those that are far and not marked.
+    pub(super) fn stages(&self, run: Run<'_>) -> Vec<WideParts<'_, &[WidePart]>> {
+        let lists = self.lookups().flat_map(|lookups| lookups.unmarked.far_parts(&lookups.split, run));
+        let stages = lists.flat_map(|list| list.chunks(STAGE)).flat_map(|list| self.windows(run.first, list));
+        stages.filter(|stage| !stage.list.is_empty()).collect()
     }
 
     /// The values that neither a marked part nor a far pair with a small part gives, for each lane one bit per value
@@ -261,9 +283,7 @@ impl Reader<'_> {
     /// Enters the least common values that are no far options. A lane may stay without candidates although not all values
     /// are options.
     fn least_candidates(&self, kernel: Kernel, run: Run<'_>, open: &[OpenValues<'_>], lanes: &mut [FarLane]) {
-        let lists = self.lookups().flat_map(|lookups| lookups.unmarked.far_parts(&lookups.split, run));
-        let stages = lists.flat_map(|list| list.chunks(STAGE)).flat_map(|list| self.windows(run.first, list));
-        let stages: Vec<WideParts<'_, &[WidePart]>> = stages.filter(|stage| !stage.list.is_empty()).collect();
+        let stages = self.stages(run);
         let search = Search::new(self.solver.wanted, stages.len(), open.iter().map(OpenValues::common).collect());
         let search = search.run(|stage, rows| hits(kernel, &stages[stage], rows));
         lanes.iter_mut().enumerate().for_each(|(lane, far)| far.candidates.extend(search.proved(lane)));

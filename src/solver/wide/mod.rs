@@ -10,8 +10,8 @@
 //!    each open rare value below the least candidate, search for a far pair that gives it; if memory holds all values,
 //!    search all far pairs. Where there are few pairs, compare all of them with all open values instead: what stays open is then exactly
 //!    what no far pair gives.
-//! 2. **Middle**, when the values before the run are known: drop the candidates and the rare values that middle options
-//!    have.
+//! 2. **Middle** (`middle`), when the values before the run are known: drop the candidates and the rare values that middle
+//!    options have. Where there are many threads, another one begins with it a little earlier.
 //! 3. **Near** (`near`), one position after the other: drop the candidates and the rare values that near options have.
 //!    The least candidate left is the least common value m* that is no option; a position without a candidate compares all
 //!    of its options with a rare part. If memory does not hold all values, each rare value below m* that is still open is
@@ -37,6 +37,7 @@ mod deep;
 mod far;
 mod learning;
 mod marked_sums;
+mod middle;
 mod near;
 mod reader;
 mod step;
@@ -58,7 +59,7 @@ use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Rule, Split};
 use deep::DeepParts;
-use far::{FarLane, Run};
+use far::{FarLane, FarLanes, Run};
 use learning::Marks;
 use reader::Reader;
 use step::{LONGEST_LEAD, NextValues, Step};
@@ -439,28 +440,33 @@ impl WideSolver {
         outcome
     }
 
-    /// What the far options of a run leave open. Another kernel computes some runs again.
+    /// Does a part of the work on a run, `step`. Another kernel does it again for some runs.
     ///
     /// # Errors
     /// [`Error::Differs`] when the results differ.
-    fn audited_lanes(&self, reader: &Reader<'_>, run: Run<'_>, mut lanes: Vec<FarLane>) -> Result<Vec<FarLane>> {
-        reader.far_lanes(self.kernel, run, &mut lanes);
-        if !self.is_audited(run) {
-            return Ok(lanes);
-        }
+    fn audited(
+        &self,
+        reader: &Reader<'_>,
+        run: Run<'_>,
+        far: &mut FarLanes,
+        step: impl Fn(Kernel, &mut FarLanes),
+    ) -> Result<()> {
+        let again = self.is_audited(run).then(|| far.clone());
+        step(self.kernel, far);
+        let Some(mut again) = again else { return Ok(()) };
         let kernel = self.kernel.other();
-        let mut again = Vec::new();
-        reader.far_lanes(kernel, run, &mut again);
+        step(kernel, &mut again);
+        let (lanes, again) = (&far.lanes, again.lanes);
         let value = |lane: &FarLane, place: usize| u32::from(lane.candidates.get(place).copied().unwrap_or(u16::MAX));
         let differs =
             (0..lanes.len()).find(|&lane| lanes[lane] != again[lane]).map(|lane| (lane, value(&again[lane], 0)));
         // The next candidate stands for the value in place of one that is an option.
-        let is_option = || reader.lane_with_option(kernel, run, &lanes).map(|lane| (lane, value(&lanes[lane], 1)));
+        let is_option = || reader.lane_with_option(kernel, run, lanes).map(|lane| (lane, value(&lanes[lane], 1)));
         if let Some((lane, again)) = differs.or_else(is_option) {
             let how = format!("kernel {kernel}");
             return Err(Error::Differs { n: run.first + lane as u64, value: value(&lanes[lane], 0), again, how });
         }
-        Ok(lanes)
+        Ok(())
     }
 
     /// Whether another kernel computes a run again.

@@ -2,14 +2,15 @@
 //!
 //! The far step of a run does not read the values of the *lead*, the positions just before the run. So any thread can do it
 //! while the near step is still at earlier positions. A longer lead gives the middle step more options, leaves more positions
-//! without a candidate, and lets the far step use fewer marks; a shorter one makes threads wait.
+//! without a candidate, and lets the far step use fewer marks; a shorter one makes threads wait. So with many threads
+//! another thread *revises* a run just before its turn (`middle`).
 //!
 //! Invariant: the value of a position is a function of the values before it. The lead, the number of threads and their order
 //! only decide which of the three steps excludes an option.
 
 use super::WideSolver;
 use super::deep::DeepParts;
-use super::far::{FarLane, Run};
+use super::far::{FarLanes, Run};
 use super::near::{Found, NearStep};
 use super::reader::Reader;
 use crate::error::{Error, Result};
@@ -27,6 +28,12 @@ use std::time::{Duration, Instant};
 /// Maximum number of positions in the lead.
 pub(super) const LONGEST_LEAD: u64 = 1024;
 
+/// Minimum number of threads where runs are revised. With fewer, the lead is so short that it does not pay.
+const REVISING_THREADS: usize = 4;
+
+/// Maximum number of positions between the known values and a run that is revised.
+const REVISED: u64 = 2 * WIDE_LANES as u64;
+
 /// Time after which no thread begins with another run, so that the caller can commit or stop.
 const STEP_TIME: Duration = Duration::from_millis(250);
 
@@ -38,9 +45,6 @@ fn lead(threads: Threads) -> u64 {
         count => LONGEST_LEAD.min(((count + 2.max(count / 2)) * WIDE_LANES) as u64),
     }
 }
-
-/// The lanes of a run, or why the audit failed.
-type FarLanes = Result<Vec<FarLane>>;
 
 /// The next values, which the near step has found.
 struct Piece {
@@ -59,14 +63,22 @@ pub(super) struct NextValues {
     pub(super) outcome: Result<()>,
 }
 
+/// What another thread has read of a step.
+struct Follower<'a> {
+    /// `None` before its first work.
+    reader: Option<Reader<'a>>,
+    /// Number of pieces read.
+    pieces: usize,
+}
+
 /// A step over some positions, which begin where the values of the solver end.
 pub(super) struct Step<'a> {
     pub(super) solver: &'a WideSolver,
     positions: Range<u64>,
     threads: Threads,
-    slots: Slots<FarLanes, Piece>,
+    slots: Slots<Result<FarLanes>, Piece>,
     /// Memory for lanes: fresh memory would cost more time than the work.
-    spare: Mutex<Vec<Vec<FarLane>>>,
+    spare: Mutex<Vec<FarLanes>>,
     /// Number of other threads that have begun.
     begun: AtomicUsize,
     /// Whether the near step searches all pairs with other threads.
@@ -145,10 +157,10 @@ impl<'a> Step<'a> {
             let run = self.run_at(near.reader.end());
             let prepare_other = || self.claim().map(|claim| self.deliver(claim, &near.reader)).is_some();
             let taken = self.slots.take(run.first, prepare_other);
-            let mut lanes = taken.unwrap_or_else(|| self.far_lanes(run, &near.reader))?;
-            near.reader.remove_middle(run, &mut lanes);
-            let can_continue = near.run(run, &lanes, end)?;
-            lock(&self.spare).push(lanes);
+            let mut far = taken.unwrap_or_else(|| self.far_lanes(run, &near.reader))?;
+            near.reader.remove_middle(self.solver.kernel, run, &mut far);
+            let can_continue = near.run(run, &far.lanes, end)?;
+            lock(&self.spare).push(far);
             near.work.audited += if self.solver.is_audited(run) { near.reader.end() - run.first } else { 0 };
             if !can_continue {
                 break;
@@ -191,42 +203,69 @@ impl<'a> Step<'a> {
     }
 
     /// Claims the next run that can be prepared, if there is one now.
-    fn claim(&self) -> Option<Claim<'_, FarLanes, Piece>> {
+    fn claim(&self) -> Option<Claim<'_, Result<FarLanes>, Piece>> {
         self.slots.claim(|first, known| self.known_before(first) <= known)
     }
 
     /// Prepares a run.
-    fn deliver(&self, mut claim: Claim<'_, FarLanes, Piece>, reader: &Reader<'_>) {
+    fn deliver(&self, mut claim: Claim<'_, Result<FarLanes>, Piece>, reader: &Reader<'_>) {
         claim.item = Some(self.far_lanes(self.run_at(claim.position()), reader));
     }
 
     /// What the far options of a run leave open.
-    fn far_lanes(&self, run: Run<'_>, reader: &Reader<'_>) -> FarLanes {
+    fn far_lanes(&self, run: Run<'_>, reader: &Reader<'_>) -> Result<FarLanes> {
         let spare = lock(&self.spare).pop();
-        self.solver.audited_lanes(reader, run, spare.unwrap_or_default())
+        let mut far = spare.unwrap_or_default();
+        self.solver.audited(reader, run, &mut far, |kernel, far| reader.far_lanes(kernel, run, far))?;
+        Ok(far)
+    }
+
+    /// Revises the next run for which it is time. Returns false if there is none.
+    fn revise(&self, follower: &mut Follower<'a>) -> bool {
+        let is_time = |first: u64, known: u64| first <= known + REVISED;
+        if self.threads.count() < REVISING_THREADS {
+            return false;
+        }
+        let Some((first, mut item)) = self.slots.revise(is_time) else { return false };
+        if let Some(Ok(far)) = &mut *item {
+            let (run, reader) = (self.run_at(first), self.read(follower));
+            let revised = self.solver.audited(reader, run, far, |kernel, far| reader.revise(kernel, run, far));
+            if let Err(error) = revised {
+                *item = Some(Err(error));
+            }
+        }
+        true
+    }
+
+    /// The reader of another thread, which knows all values published.
+    fn read<'f>(&self, follower: &'f mut Follower<'a>) -> &'f Reader<'a> {
+        let Follower { reader, pieces } = follower;
+        let reader = reader.get_or_insert_with(|| Reader::new(self.solver));
+        while let Some(piece) = self.slots.piece(*pieces) {
+            reader.push(&piece.values);
+            *pieces += 1;
+        }
+        reader
     }
 
     /// Prepares runs until the step ends. Returns what this thread has read, if it has.
     fn prepare(&self) -> Option<Reader<'a>> {
         self.begun.fetch_add(1, Ordering::SeqCst);
-        let mut reader = None;
-        let mut pieces = 0;
+        let mut follower = Follower { reader: None, pieces: 0 };
         loop {
             let seen = self.slots.changes();
+            if self.revise(&mut follower) {
+                continue;
+            }
             if let Some(claim) = self.claim() {
-                let reader = reader.get_or_insert_with(|| Reader::new(self.solver));
-                while let Some(piece) = self.slots.piece(pieces) {
-                    reader.push(&piece.values);
-                    pieces += 1;
-                }
-                self.deliver(claim, reader);
+                self.deliver(claim, self.read(&mut follower));
                 continue;
             }
             if self.is_searching.load(Ordering::SeqCst) {
                 rayon::yield_now(); // takes a part of the search
             }
             if !self.slots.wait(seen, true) {
-                return reader;
+                return follower.reader;
             }
         }
     }

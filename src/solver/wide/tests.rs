@@ -1,5 +1,5 @@
 use super::WideSolver;
-use super::far::Run;
+use super::far::{FarLanes, Run};
 use super::reader::Reader;
 use crate::error::Error;
 use crate::kernel::Kernel;
@@ -206,9 +206,9 @@ fn a_short_copy_reads_the_same_values_as_a_complete_one() {
             let run = Run { known, first: known + 64 * random.below(5), deep: &wide.deep };
             for kernel in Kernel::available() {
                 let [short, complete] = readers.each_ref().map(|reader| {
-                    let mut lanes = Vec::new();
-                    reader.far_lanes(kernel, run, &mut lanes);
-                    lanes
+                    let mut far = FarLanes::default();
+                    reader.far_lanes(kernel, run, &mut far);
+                    far
                 });
                 assert!(short == complete, "{game}, {kernel}, from {} on, values known before {known}", run.first);
             }
@@ -216,6 +216,105 @@ fn a_short_copy_reads_the_same_values_as_a_complete_one() {
             readers.iter_mut().for_each(|reader| reader.push(more));
         }
     }
+}
+
+/// What is left open before the near step does not depend on the lead, nor on when the run was revised.
+#[test]
+fn revised_lanes_are_those_of_a_far_step_without_a_lead() {
+    const BEGIN: usize = 100_000;
+    let random = &mut Random::new("wide solver, revised lanes");
+    let mut compared = 0;
+    for game in [".146", ".143", ".606", ".206", "grundy"] {
+        let rule: Rule = game.parse().unwrap();
+        let all = solver::values(&rule, Method::default(), BEGIN + 2048).unwrap();
+        let (space, _) = solver::Histogram::of(&all[..BEGIN]).unwrap().best_space(&rule);
+        let mut wide = wide_solver(&rule, space, &all[..BEGIN]);
+        wide.learn_when_due();
+        for _ in 0..6 {
+            let kernel = random.pick(&Kernel::available());
+            let known = BEGIN as u64;
+            let first = known + 64 * random.below(16);
+            let run = Run { known, first, deep: &wide.deep };
+            let mut reader = Reader::new(&wide);
+            let mut far = FarLanes::default();
+            reader.far_lanes(kernel, run, &mut far);
+            while reader.end() < first {
+                let more = (1 + random.below(500)).min(first - reader.end());
+                reader.push(&all[reader.end() as usize..][..more as usize]);
+                if random.below(2) == 0 {
+                    reader.remove_middle(kernel, run, &mut far);
+                } else {
+                    reader.revise(kernel, run, &mut far);
+                }
+            }
+            reader.revise(kernel, run, &mut far);
+            let mut expected = FarLanes::default();
+            reader.far_lanes(kernel, Run { known: first, ..run }, &mut expected);
+            for (n, (lane, expected)) in run.positions().zip(far.lanes.iter().zip(&expected.lanes)) {
+                let (Some(&least), Some(least_expected)) = (lane.candidates.first(), expected.candidates.first())
+                else {
+                    continue;
+                };
+                assert_eq!(least, *least_expected, "{game}, {kernel}, candidate of {n}, lead from {known}");
+                let [open, open_expected] = [lane, expected]
+                    .map(|lane| -> Vec<u16> { lane.open.iter().copied().filter(|&t| t < least).collect() });
+                assert_eq!(open, open_expected, "{game}, {kernel}, open rare values of {n}, lead from {known}");
+                assert!(lane.later.iter().all(|&t| t > least), "{game}, {kernel}, rare values of {n} not searched");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 1000, "only {compared} lanes have candidates");
+}
+
+/// Every further value up to the last new candidate is a new candidate, a rare value to be searched, or an option of a
+/// lookup; the others stay further values.
+#[test]
+fn no_further_value_is_lost_where_candidates_are_replaced() {
+    const BEGIN: usize = 100_000;
+    let random = &mut Random::new("wide solver, more candidates");
+    let (mut candidates, mut rare) = (0, 0);
+    for game in [".143", "grundy", ".6"] {
+        let rule: Rule = game.parse().unwrap();
+        let all = solver::values(&rule, Method::default(), BEGIN + 2048).unwrap();
+        let (space, _) = solver::Histogram::of(&all[..BEGIN]).unwrap().best_space(&rule);
+        let mut wide = wide_solver(&rule, space, &all[..BEGIN]);
+        wide.learn_when_due();
+        let [reader, mut all_known] = [Reader::new(&wide), Reader::new(&wide)];
+        all_known.push(&all[BEGIN..]);
+        for _ in 0..3 {
+            let run = Run { known: BEGIN as u64, first: BEGIN as u64 + 64 * random.below(16), deep: &wide.deep };
+            let mut far = FarLanes::default();
+            reader.far_lanes(wide.kernel, run, &mut far);
+            let lacking: Vec<usize> = (0..64).filter(|_| random.below(3) == 0).collect();
+            for &lane in &lacking {
+                let lane = &mut far.lanes[lane];
+                [&mut lane.candidates, &mut lane.open, &mut lane.later].into_iter().for_each(Vec::clear);
+            }
+            let mut more = far.clone();
+            reader.find_more_candidates(wide.kernel, run, &lacking, &mut more.lanes);
+            for (lane, (before, after)) in far.lanes.iter().zip(&more.lanes).enumerate() {
+                if !lacking.contains(&lane) {
+                    assert_eq!(before, after, "{game}, lane {lane}");
+                    continue;
+                }
+                let n = run.first + lane as u64;
+                let last = after.candidates.last();
+                let (passed, left): (Vec<u16>, Vec<u16>) =
+                    before.further.values().partition(|value| last.is_some_and(|last| value <= last));
+                assert!(after.further.values().eq(left), "{game}, lane {lane}");
+                let options: Vec<u16> =
+                    wide.lookups.iter().flat_map(|lookups| all_known.lookup_options(n, lookups)).collect();
+                let (rare_passed, common): (Vec<u16>, Vec<u16>) =
+                    passed.into_iter().partition(|&value| wide.is_rare(value, n));
+                assert_eq!(after.later, rare_passed, "{game}, lane {lane}");
+                let unhit: Vec<u16> = common.into_iter().filter(|value| !options.contains(value)).collect();
+                assert!(unhit.iter().all(|value| after.candidates.contains(value)), "{game}, lane {lane}");
+                (candidates, rare) = (candidates + after.candidates.len(), rare + rare_passed.len());
+            }
+        }
+    }
+    assert!(candidates > 50 && rare > 20, "{candidates} candidates, {rare} rare values");
 }
 
 /// A thread whose copy of the last values or of the new lookups changes is found out after the step.

@@ -1,0 +1,102 @@
+//! The middle options of a run: those with a part in the lead, and none in the run.
+//!
+//! The middle step removes them from what the far step left open. The producer does it when all values before the run are
+//! known. Where many threads work, the lead is long, so another thread begins with it a little earlier: it *revises* the
+//! lanes, with the values known then, and replaces the candidates that are lost. The producer removes the other middle
+//! options.
+//!
+//! Invariant: the lanes describe the values that are no far option and no middle option before [`FarLanes::known`], exactly
+//! as if the far step had read the values up to there, but that there may be fewer or more candidates.
+
+use super::candidates::Search;
+use super::far::{FarLane, FarLanes, FurtherValues, Run, hits, without_constant};
+use super::reader::Reader;
+use crate::kernel::{Kernel, WIDE_LANES};
+use std::ops::Range;
+
+/// Number of candidates that a revised lane should have. The near step may exclude the first.
+const WANTED: usize = 2;
+
+impl Reader<'_> {
+    /// Removes middle options from what the far options leave open, as far as this thread knows the values before the run.
+    /// Further values keep them.
+    pub(super) fn remove_middle(&self, kernel: Kernel, run: Run<'_>, far: &mut FarLanes) {
+        let known = self.end().min(run.first);
+        let mut memory = Vec::new();
+        for (n, lane) in run.positions().zip(&mut far.lanes) {
+            self.remove_options(kernel, n, far.known..known, lane, &mut memory);
+        }
+        far.known = known;
+    }
+
+    /// Revises the lanes: removes middle options, as far as this thread knows the values before the run. If a position has no
+    /// candidate left, searches more for all positions with fewer than [`WANTED`]. Searches pairs for the rare values below
+    /// the least candidate.
+    pub(super) fn revise(&self, kernel: Kernel, run: Run<'_>, far: &mut FarLanes) {
+        self.remove_middle(kernel, run, far);
+        let lacks = |lane: &FarLane, needed: usize| lane.candidates.len() < needed && !lane.further.is_empty();
+        let FarLanes { lanes, known } = far;
+        if lanes.iter().any(|lane| lacks(lane, 1)) {
+            let lacking: Vec<usize> = (0..lanes.len()).filter(|&lane| lacks(&lanes[lane], WANTED)).collect();
+            self.find_more_candidates(kernel, run, &lacking, lanes);
+            let mut memory = Vec::new();
+            for lane in lacking {
+                let n = run.first + lane as u64;
+                self.remove_options(kernel, n, run.known..*known, &mut lanes[lane], &mut memory);
+            }
+        }
+        for (n, lane) in run.positions().zip(lanes) {
+            self.search_later(kernel, n, run, lane);
+        }
+    }
+
+    /// Removes from a lane, but for its further values, the options of n with a part in `parts`, positions before the run that
+    /// the far step did not know. This thread knows their values. `open` is memory.
+    fn remove_options(&self, kernel: Kernel, n: u64, parts: Range<u64>, lane: &mut FarLane, open: &mut Vec<u16>) {
+        let lists = [&mut lane.candidates, &mut lane.open, &mut lane.later];
+        open.clear();
+        lists.iter().for_each(|values| open.extend_from_slice(values));
+        let count = open.len();
+        for split in self.solver.rule.splits() {
+            let smaller = |part: u64| (n + 1).saturating_sub(split.remove + part);
+            let (small, large) = self.small_part_values(n, &split, smaller(parts.end).max(1)..smaller(parts.start));
+            without_constant(&split, open, |open| kernel.find_values(small, large, open));
+        }
+        if open.len() < count {
+            lists.into_iter().for_each(|values| values.retain(|value| open.contains(value)));
+        }
+    }
+
+    /// Finds up to [`WANTED`] more candidates for each of the lanes `lacking`, among their further values. Middle options may be
+    /// among them.
+    pub(super) fn find_more_candidates(&self, kernel: Kernel, run: Run<'_>, lacking: &[usize], lanes: &mut [FarLane]) {
+        let mut further = vec![FurtherValues::default(); WIDE_LANES];
+        lacking.iter().for_each(|&lane| further[lane] = lanes[lane].further.clone());
+        let is_rare = |lane: usize, value: &u16| self.solver.is_rare(*value, run.first + lane as u64);
+        let common = |lane: usize| further[lane].values().filter(move |value| !is_rare(lane, value));
+        let stages = self.stages(run);
+        let search = Search::new(WANTED, stages.len(), (0..WIDE_LANES).map(common).collect());
+        let search = search.run(|stage, rows| hits(kernel, &stages[stage], rows));
+        for &lane in lacking {
+            let FarLane { candidates, later, further: after, .. } = &mut lanes[lane];
+            let more = || search.proved(lane).take(WANTED);
+            candidates.extend(more());
+            if let Some(last) = more().last() {
+                let is_before = |value: &u16| *value < last;
+                later.extend(further[lane].values().take_while(is_before).filter(|value| is_rare(lane, value)));
+                *after = further[lane].after(last);
+            }
+        }
+    }
+
+    /// Searches pairs for the rare values below the least candidate that no search has tried.
+    fn search_later(&self, kernel: Kernel, n: u64, run: Run<'_>, lane: &mut FarLane) {
+        let FarLane { candidates, open, later, searched, .. } = lane;
+        let Some(&least) = candidates.first() else { return };
+        let mut below: Vec<u16> = later.drain(..later.partition_point(|&value| value < least)).collect();
+        if !below.is_empty() {
+            searched.add(self.search_far(kernel, n, run, &mut below));
+            open.append(&mut below);
+        }
+    }
+}
