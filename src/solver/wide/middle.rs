@@ -22,10 +22,7 @@ impl Reader<'_> {
     /// Further values keep them.
     pub(super) fn remove_middle(&self, kernel: Kernel, run: Run<'_>, far: &mut FarLanes) {
         let known = self.end().min(run.first);
-        let mut memory = Vec::new();
-        for (n, lane) in run.positions().zip(&mut far.lanes) {
-            self.remove_options(kernel, n, far.known..known, lane, &mut memory);
-        }
+        self.remove_options(kernel, far.known..known, run.positions().zip(&mut far.lanes));
         far.known = known;
     }
 
@@ -39,31 +36,36 @@ impl Reader<'_> {
         if lanes.iter().any(|lane| lacks(lane, 1)) {
             let lacking: Vec<usize> = (0..lanes.len()).filter(|&lane| lacks(&lanes[lane], WANTED)).collect();
             self.find_more_candidates(kernel, run, &lacking, lanes);
-            let mut memory = Vec::new();
-            for lane in lacking {
-                let n = run.first + lane as u64;
-                self.remove_options(kernel, n, run.known..*known, &mut lanes[lane], &mut memory);
-            }
+            let changed = run.positions().zip(&mut *lanes).enumerate().filter(|(lane, _)| lacking.contains(lane));
+            self.remove_options(kernel, run.known..*known, changed.map(|(_, changed)| changed));
         }
         for (n, lane) in run.positions().zip(lanes) {
             self.search_later(kernel, n, run, lane);
         }
     }
 
-    /// Removes from a lane, but for its further values, the options of n with a part in `parts`, positions before the run that
-    /// the far step did not know. This thread knows their values. `open` is memory.
-    fn remove_options(&self, kernel: Kernel, n: u64, parts: Range<u64>, lane: &mut FarLane, open: &mut Vec<u16>) {
-        let lists = [&mut lane.candidates, &mut lane.open, &mut lane.later];
-        open.clear();
-        lists.iter().for_each(|values| open.extend_from_slice(values));
-        let count = open.len();
-        for split in self.solver.rule.splits() {
-            let smaller = |part: u64| (n + 1).saturating_sub(split.remove + part);
-            let (small, large) = self.small_part_values(n, &split, smaller(parts.end).max(1)..smaller(parts.start));
-            without_constant(&split, open, |open| kernel.find_values(small, large, open));
-        }
-        if open.len() < count {
-            lists.into_iter().for_each(|values| values.retain(|value| open.contains(value)));
+    /// Removes from lanes, but for their further values, the options of their positions with a part in `parts`, positions before
+    /// the run that the far step did not know. This thread knows their values.
+    fn remove_options<'l>(
+        &self,
+        kernel: Kernel,
+        parts: Range<u64>,
+        lanes: impl Iterator<Item = (u64, &'l mut FarLane)>,
+    ) {
+        let mut open = Vec::new();
+        for (n, lane) in lanes {
+            let lists = [&mut lane.candidates, &mut lane.open, &mut lane.later];
+            open.clear();
+            lists.iter().for_each(|values| open.extend_from_slice(values));
+            let count = open.len();
+            for split in self.solver.rule.splits() {
+                let smaller = |part: u64| (n + 1).saturating_sub(split.remove + part);
+                let (small, large) = self.small_part_values(n, &split, smaller(parts.end).max(1)..smaller(parts.start));
+                without_constant(&split, &mut open, |open| kernel.find_values(small, large, open));
+            }
+            if open.len() < count {
+                lists.into_iter().for_each(|values| values.retain(|value| open.contains(value)));
+            }
         }
     }
 
