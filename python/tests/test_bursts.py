@@ -11,17 +11,18 @@ import grundy.bursts
 import numpy as np
 import pytest
 from fake_run import is_rare, write_run
-from grundy.bursts import find_bursts
+from grundy.bursts import Blocks, find_bursts
 
 SCRIPTS = os.path.join(os.path.dirname(__file__), "..", "..", "scripts")
 
 
-def expected(values, start, stop, least, block, loud, gap):
+def expected(values, start, stop, least, blocks):
+    block, share, gap = blocks
     bursts = []
     first, last = (start + block - 1) // block, stop // block
     parts = {i: values[i * block : (i + 1) * block] for i in range(first, last)}
     large = {i: sum(v >= least for v in part) for i, part in parts.items()}
-    is_loud = {i for i in parts if large[i] * loud >= block}
+    is_loud = {i for i in parts if large[i] >= share * block}
     begins = [i for i in is_loud if not is_loud & set(range(i - gap - 1, i))]
     ends = [i + 1 for i in is_loud if not is_loud & set(range(i + 1, i + gap + 2))]
     for a, b in zip(sorted(begins), sorted(ends)):
@@ -33,12 +34,11 @@ def expected(values, start, stop, least, block, loud, gap):
     return bursts
 
 
-@pytest.mark.parametrize("read", [1, 3, 100])
+@pytest.mark.parametrize("read", [1, 24, 800])
 @pytest.mark.parametrize("least", [9, 300])
-def test_bursts_follow_the_definition(tmp_path, monkeypatch, read, least):
-    block, loud, gap = 8, 4, 3
-    for name, number in (("BLOCK", block), ("LOUD", loud), ("GAP", gap), ("READ", read)):
-        monkeypatch.setattr(grundy.bursts, name, number)
+@pytest.mark.parametrize("blocks", [Blocks(8, 0.25, 3), Blocks(5, 0.4, 0), Blocks(16, 0.125, 1)])
+def test_bursts_follow_the_definition(tmp_path, monkeypatch, read, least, blocks):
+    monkeypatch.setattr(grundy.bursts, "READ", read)
     random = np.random.default_rng(41)
     found = 0
     for i, share in enumerate([0, 0.02, 0.1, 0.3, 1]):
@@ -46,11 +46,12 @@ def test_bursts_follow_the_definition(tmp_path, monkeypatch, read, least):
         values = random.integers(0, 9, 1003) + is_large * least
         run = grundy.open_run(write_run(tmp_path / str(i), values))
         for start, stop in [(0, 1003), (301, 1003), (17, 640), (1001, 1003), (5, 5)]:
-            bursts = list(find_bursts(run, least, start, stop))
-            assert bursts == expected(values.tolist(), start, stop, least, block, loud, gap)
+            bursts = list(find_bursts(run, least, start, stop, blocks))
+            assert bursts == expected(values.tolist(), start, stop, least, blocks)
             found += len(bursts)
-        assert list(find_bursts(run, least)) == list(find_bursts(run, least, 0, 1003))
-    assert found > 40
+        whole = list(find_bursts(run, least, blocks=blocks))
+        assert whole == list(find_bursts(run, least, 0, 1003, blocks))
+    assert found > 30
 
 
 def test_script_prints_the_bursts(tmp_path):
@@ -71,6 +72,8 @@ def test_script_prints_the_bursts(tmp_path):
             "complete": "0",
         }
     ]
+    rows = call(run, "--block", "2^15", "--share", "0.25", "--gap", "0").stdout.splitlines()
+    assert rows[1:] == ["196608,229376,32768,8300,1,0,1"]
     kept = [[0, 8192], [200_704, 400_000]]
     freed = write_run(tmp_path / "freed", values, mask=0, kept=kept)
     assert call(freed).stdout == done.stdout

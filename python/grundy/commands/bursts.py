@@ -12,15 +12,20 @@ from collections.abc import Sequence
 
 from ..errors import Damage, RunError
 from . import has_numpy
+from .find_period import number
 
 EPILOG = """\
-columns: begin and end (half open, multiples of 4096), length, large (number of large values),
-loud (number of blocks of 4096 with at least 1 % of large values), rares (number of rare positions),
-complete (0 if fewer than 49 blocks of 4096 were searched before or after the burst)
+A block is loud if at least the share S of its values is large. A burst begins and ends with a loud
+block, and has at most GAP consecutive blocks that are not loud.
+
+columns: begin and end (half open, multiples of the size of a block), length, large (number of
+large values), loud (number of loud blocks), rares (number of rare positions), complete (0 if no
+more blocks than GAP were searched before or after the burst)
 
 If the run has discarded values, those after the last discarded one are searched.
 
-example: bursts.py runs/grundy --large 176 > bursts.csv
+examples: bursts.py runs/grundy > bursts.csv
+          bursts.py runs/0.172 --large 220 --block 2^18 --share 0.101 --gap 0 > bursts.csv
 """
 
 
@@ -39,19 +44,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=176,
         help="least large value [default: %(default)s, for Grundy's game]",
     )
+    parser.add_argument(
+        "--block",
+        type=number,
+        metavar="N",
+        default=1 << 12,
+        help="values in a block [default: %(default)s]",
+    )
+    parser.add_argument(
+        "--share",
+        type=float,
+        metavar="S",
+        default=0.01,
+        help="least share of large values in a loud block [default: %(default)s]",
+    )
+    parser.add_argument(
+        "--gap",
+        type=int,
+        metavar="N",
+        default=48,
+        help="most consecutive blocks of a burst that are not loud [default: %(default)s]",
+    )
     options = parser.parse_args(arguments)
     if not 0 < options.large < 1 << 16:
         parser.error(f"--large {options.large}: give a value from 1 to 65535")
+    if not 0 < options.share <= 1:
+        parser.error(f"--share {options.share}: give a share above 0 and up to 1, such as 0.01")
+    if options.gap < 0:
+        parser.error(f"--gap {options.gap}: give a number of blocks from 0 on")
     if not has_numpy("bursts.py"):
         return 1
-    from ..bursts import find_bursts
+    from ..bursts import Blocks, find_bursts
     from ..run import open_run
 
     rows = csv.writer(sys.stdout, lineterminator="\n")
     try:
+        blocks = Blocks(options.block, options.share, options.gap)
         run = open_run(options.directory)
         rows.writerow(["begin", "end", "length", "large", "loud", "rares", "complete"])
-        for burst in find_bursts(run, options.large, *run.kept[-1]):
+        for burst in find_bursts(run, options.large, *run.kept[-1], blocks):
             begin, end, *counts, complete = burst
             rows.writerow([begin, end, end - begin, *counts, int(complete)])
     except RunError as error:
