@@ -27,7 +27,7 @@ Counts = npt.NDArray[np.int64]
 
 
 class Blocks(NamedTuple):
-    """How bursts are told from other stretches.
+    """What distinguishes bursts from other stretches.
 
     size    number of n in a block
     share   least share of large values in a loud block

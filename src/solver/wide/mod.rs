@@ -11,7 +11,7 @@
 //!    search all far pairs. Where there are few pairs, compare all of them with all open values instead: what stays open is then exactly
 //!    what no far pair gives.
 //! 2. **Middle** (`middle`), when the values before the run are known: drop the candidates and the rare values that middle
-//!    options have. Where there are many threads, another one begins with it a little earlier.
+//!    options have. With four threads or more, another thread begins with it a little earlier.
 //! 3. **Near** (`near`), one position after the other: drop the candidates and the rare values that near options have.
 //!    The least candidate left is the least common value m* that is no option; a position without a candidate compares all
 //!    of its options with a rare part. If memory does not hold all values, each rare value below m* that is still open is
