@@ -16,15 +16,16 @@ use std::ops::Range;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FarLane {
     /// The least common values that are no far option, ascending: at most [`WIDE_ROWS`], or [`MOST_OPEN`] where all far
-    /// pairs were compared. Empty if all values that were held against the lookups are options.
+    /// pairs were compared. Empty if all values that were held against the lookups are options, also middle ones.
     pub(super) candidates: Vec<u16>,
     /// Rare values below the first candidate, ascending, that the search left open. Where all far pairs were compared,
     /// all open ones below the first open common value that is no candidate, as far as the far step went.
     pub(super) open: Vec<u16>,
-    /// Rare values between the first and the last candidate, ascending, which no marked pair gives.
+    /// Rare values between the first candidate and the last one that the lane ever had, ascending, which no marked pair gives.
+    /// No search has tried them.
     pub(super) later: Vec<u16>,
-    /// Values after the last candidate that no marked pair gives; middle options stay among them. None where all far
-    /// pairs were compared.
+    /// Values after the last candidate that the lane ever had, which no marked pair gives; middle options stay among them.
+    /// None where all far pairs were compared.
     pub(super) further: FurtherValues,
     /// What the search for pairs met.
     pub(super) searched: Searched,
@@ -43,7 +44,7 @@ impl FarLane {
 pub(super) struct FarLanes {
     /// One for each position.
     pub(super) lanes: Vec<FarLane>,
-    /// The middle options that read only values before this position are removed.
+    /// The middle options that read only values before this position are removed, but from the further values.
     pub(super) known: u64,
 }
 

@@ -5,8 +5,9 @@
 //! lanes, with the values known then, and replaces the candidates that are lost. The producer removes the other middle
 //! options.
 //!
-//! Invariant: the lanes describe the values that are no far option and no middle option before [`FarLanes::known`], exactly
-//! as if the far step had read the values up to there, but that there may be fewer or more candidates.
+//! Invariant: every common value up to the last candidate that a lane ever had is a candidate, a far option, or a middle
+//! option that reads only values before [`FarLanes::known`]. So is every such rare value, or it is in one of the two lists of
+//! rare values.
 
 use super::candidates::Search;
 use super::far::{FarLane, FarLanes, FurtherValues, Run, hits, without_constant};
@@ -27,8 +28,8 @@ impl Reader<'_> {
     }
 
     /// Revises the lanes: removes middle options, as far as this thread knows the values before the run. If a position has no
-    /// candidate left, searches more for all positions with fewer than [`WANTED`]. Searches pairs for the rare values below
-    /// the least candidate.
+    /// candidate left, but further values, searches more for all such positions with fewer than [`WANTED`]. Searches pairs
+    /// for the rare values below the least candidate.
     pub(super) fn revise(&self, kernel: Kernel, run: Run<'_>, far: &mut FarLanes) {
         self.remove_middle(kernel, run, far);
         let lacks = |lane: &FarLane, needed: usize| lane.candidates.len() < needed && !lane.further.is_empty();

@@ -444,29 +444,38 @@ impl WideSolver {
     ///
     /// # Errors
     /// [`Error::Differs`] when the results differ.
-    fn audited(
-        &self,
-        reader: &Reader<'_>,
-        run: Run<'_>,
-        far: &mut FarLanes,
-        step: impl Fn(Kernel, &mut FarLanes),
-    ) -> Result<()> {
+    fn audited(&self, run: Run<'_>, far: &mut FarLanes, step: impl Fn(Kernel, &mut FarLanes)) -> Result<()> {
         let again = self.is_audited(run).then(|| far.clone());
         step(self.kernel, far);
         let Some(mut again) = again else { return Ok(()) };
-        let kernel = self.kernel.other();
-        step(kernel, &mut again);
+        step(self.kernel.other(), &mut again);
         let (lanes, again) = (&far.lanes, again.lanes);
-        let value = |lane: &FarLane, place: usize| u32::from(lane.candidates.get(place).copied().unwrap_or(u16::MAX));
-        let differs =
-            (0..lanes.len()).find(|&lane| lanes[lane] != again[lane]).map(|lane| (lane, value(&again[lane], 0)));
-        // The next candidate stands for the value in place of one that is an option.
-        let is_option = || reader.lane_with_option(kernel, run, lanes).map(|lane| (lane, value(&lanes[lane], 1)));
-        if let Some((lane, again)) = differs.or_else(is_option) {
-            let how = format!("kernel {kernel}");
-            return Err(Error::Differs { n: run.first + lane as u64, value: value(&lanes[lane], 0), again, how });
+        match (0..lanes.len()).find(|&lane| lanes[lane] != again[lane]) {
+            Some(lane) => Err(self.differs(run, lane, &lanes[lane], again[lane].candidates.first())),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Compares the candidates of some runs with all far lookups, marked or not, by another kernel.
+    ///
+    /// # Errors
+    /// [`Error::Differs`] when one of them is an option.
+    fn check_candidates(&self, reader: &Reader<'_>, run: Run<'_>, far: &FarLanes) -> Result<()> {
+        if !self.is_audited(run) {
+            return Ok(());
+        }
+        match reader.lane_with_option(self.kernel.other(), run, &far.lanes) {
+            // The next candidate stands for the value in place of one that is an option.
+            Some(lane) => Err(self.differs(run, lane, &far.lanes[lane], far.lanes[lane].candidates.get(1))),
+            None => Ok(()),
+        }
+    }
+
+    /// The error of an audit that finds `again`, or no candidate, in place of the first candidate of a lane.
+    fn differs(&self, run: Run<'_>, lane: usize, found: &FarLane, again: Option<&u16>) -> Error {
+        let value = |candidate: Option<&u16>| u32::from(candidate.copied().unwrap_or(u16::MAX));
+        let how = format!("kernel {}", self.kernel.other());
+        Error::Differs { n: run.first + lane as u64, value: value(found.candidates.first()), again: value(again), how }
     }
 
     /// Whether another kernel computes a run again.

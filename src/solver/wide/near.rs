@@ -101,8 +101,8 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         let solver = self.reader.solver;
         self.note(&lane.searched);
         let candidate = lane.candidates.iter().copied().find(|value| !near.contains(value));
-        // All common values below the last candidate that are no candidates are options. So if near options have all
-        // candidates, the least rare value that no pair gives is the value of n. This needs all pairs to be compared, so it
+        // All common values below the last candidate that the lane ever had are candidates or options. So if near options
+        // have all candidates, the least rare value that no pair gives is the value of n. This needs all pairs to be compared, so it
         // is used only where memory holds all values.
         let below = candidate.unwrap_or(u16::MAX);
         let open = |rare: &[u16]| -> Vec<u16> {

@@ -28,11 +28,12 @@ use std::time::{Duration, Instant};
 /// Maximum number of positions in the lead.
 pub(super) const LONGEST_LEAD: u64 = 1024;
 
-/// Minimum number of threads where runs are revised. With fewer, the lead is so short that it does not pay.
-const REVISING_THREADS: usize = 4;
+/// Minimum number of threads where runs are revised. With fewer, the lead is so short that it does not pay, but in unit tests
+/// it should happen often.
+const REVISING_THREADS: usize = if cfg!(test) { 2 } else { 4 };
 
-/// Maximum number of positions between the known values and a run that is revised.
-const REVISED: u64 = 2 * WIDE_LANES as u64;
+/// Maximum number of positions between the known values and a run that is revised: large in unit tests.
+const REVISED: u64 = if cfg!(test) { LONGEST_LEAD } else { 2 * WIDE_LANES as u64 };
 
 /// Time after which no thread begins with another run, so that the caller can commit or stop.
 const STEP_TIME: Duration = Duration::from_millis(250);
@@ -158,7 +159,7 @@ impl<'a> Step<'a> {
             let prepare_other = || self.claim().map(|claim| self.deliver(claim, &near.reader)).is_some();
             let taken = self.slots.take(run.first, prepare_other);
             let mut far = taken.unwrap_or_else(|| self.far_lanes(run, &near.reader))?;
-            near.reader.remove_middle(self.solver.kernel, run, &mut far);
+            self.solver.audited(run, &mut far, |kernel, far| near.reader.remove_middle(kernel, run, far))?;
             let can_continue = near.run(run, &far.lanes, end)?;
             lock(&self.spare).push(far);
             near.work.audited += if self.solver.is_audited(run) { near.reader.end() - run.first } else { 0 };
@@ -216,7 +217,8 @@ impl<'a> Step<'a> {
     fn far_lanes(&self, run: Run<'_>, reader: &Reader<'_>) -> Result<FarLanes> {
         let spare = lock(&self.spare).pop();
         let mut far = spare.unwrap_or_default();
-        self.solver.audited(reader, run, &mut far, |kernel, far| reader.far_lanes(kernel, run, far))?;
+        self.solver.audited(run, &mut far, |kernel, far| reader.far_lanes(kernel, run, far))?;
+        self.solver.check_candidates(reader, run, &far)?;
         Ok(far)
     }
 
@@ -229,8 +231,8 @@ impl<'a> Step<'a> {
         let Some((first, mut item)) = self.slots.revise(is_time) else { return false };
         if let Some(Ok(far)) = &mut *item {
             let (run, reader) = (self.run_at(first), self.read(follower));
-            let revised = self.solver.audited(reader, run, far, |kernel, far| reader.revise(kernel, run, far));
-            if let Err(error) = revised {
+            let revised = self.solver.audited(run, far, |kernel, far| reader.revise(kernel, run, far));
+            if let Err(error) = revised.and_then(|()| self.solver.check_candidates(reader, run, far)) {
                 *item = Some(Err(error));
             }
         }

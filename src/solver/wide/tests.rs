@@ -1,5 +1,5 @@
 use super::WideSolver;
-use super::far::{FarLanes, Run};
+use super::far::{FarLane, FarLanes, Run};
 use super::reader::Reader;
 use crate::error::Error;
 use crate::kernel::Kernel;
@@ -251,11 +251,14 @@ fn revised_lanes_are_those_of_a_far_step_without_a_lead() {
             let mut expected = FarLanes::default();
             reader.far_lanes(kernel, Run { known: first, ..run }, &mut expected);
             for (n, (lane, expected)) in run.positions().zip(far.lanes.iter().zip(&expected.lanes)) {
-                let (Some(&least), Some(least_expected)) = (lane.candidates.first(), expected.candidates.first())
-                else {
+                let (least, least_expected) = (lane.candidates.first(), expected.candidates.first());
+                let (Some(&least), Some(&least_expected)) = (least, least_expected) else {
+                    let further = |lane: &FarLane| lane.further.values().chain(lane.further.rest()).collect::<Vec<_>>();
+                    let is_further = |value: Option<&u16>, lane| value.is_none_or(|v| further(lane).contains(v));
+                    assert!(is_further(least, expected) && is_further(least_expected, lane), "{game}, {kernel}, {n}");
                     continue;
                 };
-                assert_eq!(least, *least_expected, "{game}, {kernel}, candidate of {n}, lead from {known}");
+                assert_eq!(least, least_expected, "{game}, {kernel}, candidate of {n}, lead from {known}");
                 let [open, open_expected] = [lane, expected]
                     .map(|lane| -> Vec<u16> { lane.open.iter().copied().filter(|&t| t < least).collect() });
                 assert_eq!(open, open_expected, "{game}, {kernel}, open rare values of {n}, lead from {known}");
@@ -293,6 +296,8 @@ fn no_further_value_is_lost_where_candidates_are_replaced() {
             }
             let mut more = far.clone();
             reader.find_more_candidates(wide.kernel, run, &lacking, &mut more.lanes);
+            let option = reader.lane_with_option(wide.kernel, run, &more.lanes);
+            assert_eq!(option, None, "{game}: a new candidate is an option");
             for (lane, (before, after)) in far.lanes.iter().zip(&more.lanes).enumerate() {
                 if !lacking.contains(&lane) {
                     assert_eq!(before, after, "{game}, lane {lane}");
