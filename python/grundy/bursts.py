@@ -1,14 +1,13 @@
 """Finds the bursts of a run: the stretches in which large values are frequent.
 
-The large values are counted in blocks of consecutive n. A block is loud if a certain share of its
-values, or more, is large. A burst begins and ends with a loud block, and has at most a certain
-number of consecutive blocks that are not loud. So its edges are known to the block. `Blocks` holds
-the size of a block, the share and the number.
+The large values are counted in blocks of `size` consecutive n. A block is loud if at least `share`
+of its values are large. A burst begins and ends with a loud block, and has at most `gap`
+consecutive blocks that are not loud. So its edges are exact to one block.
 
 In Grundy's game up to 3*10^10, with 176 as the least large value, few gaps between loud blocks of
 4096 values have 32 to 128 blocks: most are much shorter or much longer. GRUNDY.gap lies between.
-In .172, with 220 as the least large value, the mean share is 8 % or 11 %, but it varies so much
-between blocks of 4096 values that only blocks of some 2^18 values tell the two apart.
+In .172, with 220 as the least large value, the share is 8 % outside bursts and 11 % inside. But it
+varies so much between blocks of 4096 values that only blocks of some 2^18 tell the two apart.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ A block is loud if at least the share S of its values is large. A burst begins a
 block, and has at most GAP consecutive blocks that are not loud.
 
 columns: begin and end (half open, multiples of the size of a block), length, large (number of
-large values), loud (number of loud blocks), rares (number of rare positions), complete (0 if no
-more blocks than GAP were searched before or after the burst)
+large values), loud (number of loud blocks), rares (number of rare positions), complete (1 if more
+than GAP blocks were searched on each side; before the burst, all blocks from n = 0 suffice)
 
 If the run has discarded values, those after the last discarded one are searched.
 

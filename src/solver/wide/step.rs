@@ -1,9 +1,9 @@
 //! One step: one thread finds the values in order, and all threads prepare the far options of the next runs.
 //!
 //! The far step of a run does not read the values of the *lead*, the positions just before the run. So any thread can do it
-//! while the near step is still at earlier positions. A longer lead gives the middle step more options, leaves more positions
-//! without a candidate, and lets the far step use fewer marks; a shorter one makes threads wait. So with many threads
-//! another thread *revises* a run just before its turn (`middle`).
+//! while the near step is still at earlier positions. A longer lead leaves more work to the producer: the middle step has more
+//! options, and more positions are left without a candidate. A shorter one makes threads wait. With four threads or more,
+//! another thread does a part of the middle step just before the producer takes the run: it *revises* the run (`middle`).
 //!
 //! Invariant: the value of a position is a function of the values before it. The lead, the number of threads and their order
 //! only decide which of the three steps excludes an option.
@@ -28,8 +28,8 @@ use std::time::{Duration, Instant};
 /// Maximum number of positions in the lead.
 pub(super) const LONGEST_LEAD: u64 = 1024;
 
-/// Minimum number of threads where runs are revised. With fewer, the lead is so short that it does not pay, but in unit tests
-/// it should happen often.
+/// Minimum number of threads where runs are revised. With fewer, the lead is so short that it does not pay. Unit tests revise
+/// from two threads on.
 const REVISING_THREADS: usize = if cfg!(test) { 2 } else { 4 };
 
 /// Maximum number of positions between the known values and a run that is revised: large in unit tests.
