@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from fake_run import random_values, write_run
 from grundy import period as find_period
-from grundy.commands.find_period import number
+from grundy.commands import number
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCRIPTS = os.path.join(HERE, "..", "..", "scripts")

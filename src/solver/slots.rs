@@ -1,17 +1,17 @@
 //! Slots: work that all threads share to prepare positions for the one thread that finds the values in order.
 //!
-//! The values of a sequence are found one after the other, by one thread: the *producer*. What other threads can prepare
-//! for it is divided into *slots*, one for each [`SLOT`] consecutive positions. A thread claims the first slot that no thread
-//! has claimed and that can be prepared with the values known so far. The producer claims the slot that it needs next, if no
-//! thread has; and while another thread prepares that slot, it claims others. So it waits only when there is nothing else to
-//! do, and one thread can do all the work.
+//! The values of a sequence are found one after the other, by one thread: the *producer*. What other threads can
+//! prepare for it is divided into *slots*, one for each [`SLOT`] consecutive positions. A thread claims the first slot
+//! that no thread has claimed and that can be prepared with the values known so far. The producer claims the slot that
+//! it needs next, if no thread has; and while another thread prepares that slot, it claims others. So it waits only
+//! when there is nothing else to do, and one thread can do all the work.
 //!
 //! The producer publishes the values in *pieces*, of which each of the other threads makes its own copy. A thread may
 //! *revise* what was prepared for a slot once more, when more values are known, just before the producer takes it.
 //!
-//! Invariant: the waits form no cycle. Threads without work wait for the producer, the producer waits only for a slot that
-//! is claimed or being revised, and the thread that does so does not wait, provided that the caller prepares and revises
-//! slots without waiting.
+//! Invariant: the waits form no cycle. Threads without work wait for the producer, the producer waits only for a slot
+//! that is claimed or being revised, and the thread that does so does not wait, provided that the caller prepares and
+//! revises slots without waiting.
 
 use crate::theory::nimber::index;
 use std::hint::spin_loop;
@@ -91,8 +91,8 @@ impl<T, P> Drop for Closing<'_, T, P> {
     }
 }
 
-/// Locks a mutex, also after a panic: whatever is done under these locks leaves the data whole, but for what a thread revises
-/// when it panics. The caller discards all work then, because the scope of its threads panics too.
+/// Locks a mutex, also after a panic: whatever is done under these locks leaves the data whole, but for what a thread
+/// revises when it panics. The caller discards all work then, because the scope of its threads panics too.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -154,9 +154,10 @@ impl<T, P> Slots<T, P> {
         !self.is_closed.load(Ordering::Relaxed)
     }
 
-    /// What another thread has prepared for the positions from `n` on, or is preparing. `None` if no slot begins at `n`, if
-    /// no thread has claimed it (it counts as claimed now), or if the thread delivered nothing; the producer then prepares
-    /// the positions. While it waits, the producer calls `prepare_other`, which prepares another slot, or returns false.
+    /// What another thread has prepared for the positions from `n` on, or is preparing. `None` if no slot begins at
+    /// `n`, if no thread has claimed it (it counts as claimed now), or if the thread delivered nothing; the producer
+    /// then prepares the positions. While it waits, the producer calls `prepare_other`, which prepares another slot, or
+    /// returns false.
     pub(super) fn take(&self, n: u64, mut prepare_other: impl FnMut() -> bool) -> Option<T> {
         let number = self.number_of(n)?;
         let slot = &self.slots[number];
@@ -213,8 +214,8 @@ impl<T, P> Slots<T, P> {
 
     // ---- All threads.
 
-    /// Claims the first slot that no thread has claimed, if `can_prepare(n, known)` for its first position n: whether it can be
-    /// prepared with the values before `known`.
+    /// Claims the first slot that no thread has claimed, if `can_prepare(n, known)` for its first position n: whether
+    /// it can be prepared with the values before `known`.
     pub(super) fn claim(&self, can_prepare: impl Fn(u64, u64) -> bool) -> Option<Claim<'_, T, P>> {
         let mut next = self.next.load(Ordering::Relaxed);
         loop {
@@ -243,9 +244,10 @@ impl<T, P> Slots<T, P> {
         Claim { slots: self, number, item: None }
     }
 
-    /// The first position of the next slot that no thread has revised, and what was delivered for it, if a thread has, and if
-    /// `is_time(n, known)` for its first position n: whether it should be revised with the values before `known`. After a success
-    /// all pieces are published that it counted as known. The producer waits for what the caller holds locked.
+    /// Chooses the next slot that no thread has revised. Returns its first position and, locked, what was delivered for
+    /// it; `None` if nothing was delivered yet, or unless `is_time(n, known)` for its first position n: whether to
+    /// revise it with the values before `known`. On success, the pieces with these values are published. The producer
+    /// waits for the lock.
     pub(super) fn revise(&self, is_time: impl Fn(u64, u64) -> bool) -> Option<(u64, MutexGuard<'_, Option<T>>)> {
         let unrevised = self.unrevised.load(Ordering::Relaxed);
         let known = self.known.load(Ordering::Acquire);
@@ -275,8 +277,9 @@ impl<T, P> Slots<T, P> {
         self.announced.load(Ordering::Relaxed) + self.published.load(Ordering::Relaxed)
     }
 
-    /// Returns when there may be more slots to prepare than when [`Slots::changes`] was `seen`, and at the latest after a
-    /// sleep. One thread may watch for that, if it `watches`; the others sleep. Returns false when the slots are closed.
+    /// Returns when there may be more slots to prepare than when [`Slots::changes`] was `seen`, and at the latest after
+    /// a sleep. One thread may watch for that, if it `watches`; the others sleep. Returns false when the slots are
+    /// closed.
     pub(super) fn wait(&self, seen: usize, watches: bool) -> bool {
         let is_open = || !self.is_closed.load(Ordering::SeqCst);
         let mut idle = lock(&self.idle);

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+import re
 import sys
 from typing import Callable
+
+
+def number(text: str) -> int:
+    """Parses a whole number > 0 as `grundy` does: 16777216, 2^24, 1e7, 10M, 10_000_000."""
+    if m := re.fullmatch(r"([0-9]{1,18})\^([0-9]{1,2})", text.replace("_", "")):
+        value = int(int(m[1]) ** int(m[2]))
+    elif m := re.fullmatch(r"([0-9]{1,18})(?:e([0-9]{1,2})|([kMGT]))?", text.replace("_", "")):
+        value = int(m[1]) * 10 ** (int(m[2] or 0) or {"k": 3, "M": 6, "G": 9, "T": 12}.get(m[3], 0))
+    else:
+        value = 0
+    if not 0 < value < 1 << 63:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number above 0 such as 1000000, 2^24 or 10M"
+        )
+    return value
 
 
 def has_numpy(command: str) -> bool:

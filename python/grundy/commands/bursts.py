@@ -11,8 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from ..errors import Damage, RunError
-from . import has_numpy
-from .find_period import number
+from . import has_numpy, number
 
 EPILOG = """\
 A block is loud if at least the share S of its values is large. A burst begins and ends with a loud
@@ -49,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         type=number,
         metavar="N",
         default=1 << 12,
-        help="values in a block [default: %(default)s]",
+        help="number of values in a block [default: %(default)s]",
     )
     parser.add_argument(
         "--share",
@@ -61,9 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--gap",
         type=int,
-        metavar="N",
+        metavar="GAP",
         default=48,
-        help="most consecutive blocks of a burst that are not loud [default: %(default)s]",
+        help="maximum number of consecutive blocks of a burst that are not loud"
+        " [default: %(default)s]",
     )
     options = parser.parse_args(arguments)
     if not 0 < options.large < 1 << 16:

@@ -8,28 +8,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import sys
 from collections.abc import Sequence
 from fractions import Fraction
 
 from ..errors import Damage, RunError
-from . import has_numpy
-
-
-def number(text: str) -> int:
-    """Parses a whole number > 0 as `grundy` does: 16777216, 2^24, 1e7, 10M, 10_000_000."""
-    if m := re.fullmatch(r"([0-9]{1,18})\^([0-9]{1,2})", text.replace("_", "")):
-        value = int(int(m[1]) ** int(m[2]))
-    elif m := re.fullmatch(r"([0-9]{1,18})(?:e([0-9]{1,2})|([kMGT]))?", text.replace("_", "")):
-        value = int(m[1]) * 10 ** (int(m[2] or 0) or {"k": 3, "M": 6, "G": 9, "T": 12}.get(m[3], 0))
-    else:
-        value = 0
-    if not 0 < value < 1 << 63:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a number above 0 such as 1000000, 2^24 or 10M"
-        )
-    return value
+from . import has_numpy, number
 
 
 def part(text: str) -> Fraction:

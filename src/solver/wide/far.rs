@@ -21,11 +21,11 @@ pub(super) struct FarLane {
     /// Rare values below the first candidate, ascending, that the search left open. Where all far pairs were compared,
     /// all open ones below the first open common value that is no candidate, as far as the far step went.
     pub(super) open: Vec<u16>,
-    /// Rare values between the first candidate and the last one that the lane ever had, ascending, which no marked pair gives.
-    /// No search has tried them.
+    /// Rare values between the first candidate and the last one that the lane ever had, ascending, which no marked pair
+    /// gives. No search has tried them.
     pub(super) later: Vec<u16>,
-    /// Values after the last candidate that the lane ever had, which no marked pair gives; middle options stay among them.
-    /// None where all far pairs were compared.
+    /// Values after the last candidate that the lane ever had, which no marked pair gives; middle options stay among
+    /// them. None where all far pairs were compared.
     pub(super) further: FurtherValues,
     /// What the search for pairs met.
     pub(super) searched: Searched,
@@ -143,8 +143,8 @@ impl Run<'_> {
         self.first..self.first + WIDE_LANES as u64
     }
 
-    /// The least offset at which every position of the run reads a value before `known`. So the other part of a pair with a
-    /// smaller part from here on is before `known` too.
+    /// The least offset at which every position of the run reads a value before `known`. So the other part of a pair
+    /// with a smaller part from here on is before `known` too.
     pub(super) fn far(self) -> usize {
         index(self.first - self.known) + WIDE_LANES
     }
@@ -281,8 +281,8 @@ impl Reader<'_> {
         open
     }
 
-    /// Enters the least common values that are no far options. A lane may stay without candidates although not all values
-    /// are options.
+    /// Enters the least common values that are no far options. A lane may stay without candidates although not all
+    /// values are options.
     fn least_candidates(&self, kernel: Kernel, run: Run<'_>, open: &[OpenValues<'_>], lanes: &mut [FarLane]) {
         let stages = self.stages(run);
         let search = Search::new(self.solver.wanted, stages.len(), open.iter().map(OpenValues::common).collect());
@@ -290,9 +290,9 @@ impl Reader<'_> {
         lanes.iter_mut().enumerate().for_each(|(lane, far)| far.candidates.extend(search.proved(lane)));
     }
 
-    /// Removes from `targets`, ascending, those that a pair of n gives whose values memory holds. Tries smaller parts from
-    /// [`Run::far`] to [`HEAD_PARTS`] and the first recent parts. Where memory holds all values, tries the other recent parts
-    /// and then all larger parts too, so that no far pair gives what is left.
+    /// Removes from `targets`, ascending, those that a pair of n gives whose values memory holds. Tries smaller parts
+    /// from [`Run::far`] to [`HEAD_PARTS`] and the first recent parts. Where memory holds all values, tries the other
+    /// recent parts and then all larger parts too, so that no far pair gives what is left.
     pub(super) fn search_far(&self, kernel: Kernel, n: u64, run: Run<'_>, targets: &mut Vec<u16>) -> Searched {
         /// Lengths of the ranges of smaller parts that are searched one after the other before recent parts.
         const LENGTHS: [u64; 3] = [1 << 8, 1 << 10, 1 << 12];

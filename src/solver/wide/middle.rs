@@ -1,13 +1,13 @@
 //! The middle options of a run: those with a part in the lead, and none in the run.
 //!
-//! The middle step removes them from the values that the far step left open. The producer does it when all values before the
-//! run are known. Where many threads work, the lead is long, so another thread does a part of it a little earlier: it
-//! *revises* the lanes, with the values known then, and replaces the candidates that are lost. The producer removes the other
-//! middle options.
+//! The middle step removes them from the values that the far step left open. The producer does it when all values
+//! before the run are known. Where many threads work, the lead is long, so another thread does a part of it a little
+//! earlier: it *revises* the lanes, with the values known then, and replaces the candidates that are lost. The producer
+//! removes the other middle options.
 //!
-//! Invariant: every common value up to the last candidate that a lane ever had is a candidate, a far option, or a middle
-//! option whose parts are all before [`FarLanes::known`]. The same holds for every such rare value, but an open one is in
-//! [`FarLane::open`] or [`FarLane::later`] instead of the candidates.
+//! Invariant: every common value up to the last candidate that a lane ever had is a candidate, a far option, or a
+//! middle option whose parts are all before [`FarLanes::known`]. The same holds for every such rare value, but an open
+//! one is in [`FarLane::open`] or [`FarLane::later`] instead of the candidates.
 
 use super::candidates::Search;
 use super::far::{FarLane, FarLanes, FurtherValues, Run, hits, without_constant};
@@ -15,22 +15,22 @@ use super::reader::Reader;
 use crate::kernel::{Kernel, WIDE_LANES};
 use std::ops::Range;
 
-/// Number of candidates below which a lane receives more when the lanes are searched again, and maximum number of these. The
-/// near step may exclude the first.
+/// Number of candidates below which a lane receives more when the lanes are searched again, and maximum number of
+/// these. The near step may exclude the first.
 const WANTED: usize = 2;
 
 impl Reader<'_> {
-    /// Removes middle options from the values that the far options leave open, as far as this thread knows the values before
-    /// the run. It does not remove them from the further values.
+    /// Removes middle options from the values that the far options leave open, as far as this thread knows the values
+    /// before the run. It does not remove them from the further values.
     pub(super) fn remove_middle(&self, kernel: Kernel, run: Run<'_>, far: &mut FarLanes) {
         let known = self.end().min(run.first);
         self.remove_options(kernel, far.known..known, run.positions().zip(&mut far.lanes));
         far.known = known;
     }
 
-    /// Revises the lanes: removes middle options, as far as this thread knows the values before the run. If some position with
-    /// further values has no candidate left, searches more candidates for each position that has further values and fewer
-    /// candidates than [`WANTED`]. Searches pairs for the rare values below the least candidate.
+    /// Revises the lanes: removes middle options, as far as this thread knows the values before the run. If some
+    /// position with further values has no candidate left, searches more candidates for each position that has further
+    /// values and fewer candidates than [`WANTED`]. Searches pairs for the rare values below the least candidate.
     pub(super) fn revise(&self, kernel: Kernel, run: Run<'_>, far: &mut FarLanes) {
         self.remove_middle(kernel, run, far);
         let lacks = |lane: &FarLane, needed: usize| lane.candidates.len() < needed && !lane.further.is_empty();
@@ -46,8 +46,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Removes from lanes, except from their further values, the options of their positions with a part in `parts`, positions before
-    /// the run that the far step did not know. This thread knows their values.
+    /// Removes from lanes, except from their further values, the options of their positions with a part in `parts`,
+    /// positions before the run that the far step did not know. This thread knows their values.
     fn remove_options<'l>(
         &self,
         kernel: Kernel,
@@ -71,8 +71,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Finds up to [`WANTED`] more candidates for each of the lanes `lacking`, among their further values. Middle options may be
-    /// among them.
+    /// Finds up to [`WANTED`] more candidates for each of the lanes `lacking`, among their further values. Middle
+    /// options may be among them.
     pub(super) fn find_more_candidates(&self, kernel: Kernel, run: Run<'_>, lacking: &[usize], lanes: &mut [FarLane]) {
         let mut further = vec![FurtherValues::default(); WIDE_LANES];
         lacking.iter().for_each(|&lane| further[lane] = lanes[lane].further.clone());

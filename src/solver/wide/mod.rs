@@ -1,9 +1,10 @@
 //! The wide solver: values up to 65,535, with a sparse space or without one.
 //!
-//! One thread finds the values in order, and all threads prepare the next positions (`step`), in runs of 64. The far step
-//! of a run knows the values before the *lead*, the positions just before the run. Let n be a position of the run. The options
-//! of n with a part in the run are *near*; so are pairs whose parts differ by less than the split requires at some position
-//! of the run, and moves that leave one heap or none. Those with a part in the lead and none in the run are *middle* options. All others are *far*.
+//! One thread finds the values in order, and all threads prepare the next positions (`step`), in runs of 64. The far
+//! step of a run knows the values before the *lead*, the positions just before the run. Let n be a position of the run.
+//! The options of n with a part in the run are *near*; so are pairs whose parts differ by less than the split requires
+//! at some position of the run, and moves that leave one heap or none. Those with a part in the lead and none in the
+//! run are *middle* options. All others are *far*.
 //!
 //! 1. **Far** (`far`), for the runs in any order: enter the options of some thousand pairs of parts in a set. Compare
 //!    the least common values that stay open (the *candidates*) with the options of all other rare parts (`candidates`). For
@@ -23,10 +24,10 @@
 //!
 //! The choice of the marks (`learning`) decides only the speed.
 //!
-//! A new rare position costs one comparison of all pairs. While memory holds all values, nothing that was computed before
-//! is discarded, because no far option depends on it. Otherwise the step ends, and memory holds all values from then on.
-//! So this solver suits games with many rare positions. The byte streams ([`block`](super::block)) compute a position an
-//! order of magnitude faster where new rare positions are very few and all values have byte codes.
+//! A new rare position costs one comparison of all pairs. While memory holds all values, nothing that was computed
+//! before is discarded, because no far option depends on it. Otherwise the step ends, and memory holds all values from
+//! then on. So this solver suits games with many rare positions. The byte streams ([`block`](super::block)) compute a
+//! position an order of magnitude faster where new rare positions are very few and all values have byte codes.
 //!
 //! Invariant: every value appended to `values` is proved: m* is no option, every smaller common value is an option, and
 //! so is every smaller rare value; or all pairs were compared with the least rare value that is no option.
@@ -376,8 +377,9 @@ impl WideSolver {
         self.append(next, past, work, out)
     }
 
-    /// Adjusts the number of candidates to the positions of a step that were left without one. For such a position the near
-    /// step compares many options, while other threads wait; each candidate more takes some percent of the time of all.
+    /// Adjusts the number of candidates to the positions of a step that were left without one. For such a position the
+    /// near step compares many options, while other threads wait; each candidate more takes some percent of the time of
+    /// all.
     fn adjust_wanted(&mut self, next: &NextValues, threads: Threads) {
         /// Number of positions per position without a candidate, for one thread, below which candidates are too few.
         const TOO_FEW: u64 = 64;
@@ -396,8 +398,8 @@ impl WideSolver {
     /// Appends what a step found to the values and to `out`.
     ///
     /// # Errors
-    /// The error of the step, and any error of reading all values, which the lookups of a new rare position need. The values
-    /// appended before the error are proved.
+    /// The error of the step, and any error of reading all values, which the lookups of a new rare position need. The
+    /// values appended before the error are proved.
     fn append<S: Sequence + ?Sized>(
         &mut self,
         next: NextValues,

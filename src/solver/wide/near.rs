@@ -52,8 +52,8 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         NearStep { step, reader: Reader::new(step.solver), past, work, near: Vec::new(), found }
     }
 
-    /// Finds the values of the positions of `run` before `end`, where the far options leave `lanes` open. Returns whether
-    /// the step can continue: not after a value for which the solver must change.
+    /// Finds the values of the positions of `run` before `end`, where the far options leave `lanes` open. Returns
+    /// whether the step can continue: not after a value for which the solver must change.
     ///
     /// # Errors
     /// [`Error::ValueTooLarge`], and any error of reading the values before. The values before the error are found.
@@ -85,8 +85,8 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         self.reader.end()
     }
 
-    /// The value of the next position, which is in `run`, where the far options leave `lane` open. `too_near` are the pairs that the
-    /// far step left out.
+    /// The value of the next position, which is in `run`, where the far options leave `lane` open. `too_near` are the
+    /// pairs that the far step left out.
     fn value(&mut self, lane: &FarLane, run: Run<'_>, too_near: &[(Split, Vec<WidePart>)]) -> Result<u16> {
         let mut near = std::mem::take(&mut self.near);
         near.clear();
@@ -101,9 +101,9 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         let solver = self.reader.solver;
         self.note(&lane.searched);
         let candidate = lane.candidates.iter().copied().find(|value| !near.contains(value));
-        // All common values below the last candidate that the lane ever had are candidates or options. So if near options
-        // have all candidates, the least rare value that no pair gives is the value of n. This needs all pairs to be compared, so it
-        // is used only where memory holds all values.
+        // All common values below the last candidate that the lane ever had are candidates or options. So if near
+        // options have all candidates, the least rare value that no pair gives is the value of n. This needs all pairs
+        // to be compared, so it is used only where memory holds all values.
         let below = candidate.unwrap_or(u16::MAX);
         let open = |rare: &[u16]| -> Vec<u16> {
             rare.iter().copied().take_while(|&t| t < below).filter(|t| !near.contains(t)).collect()
@@ -120,8 +120,8 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         self.decide(run, candidate, &open)
     }
 
-    /// The value of the next position, which is in `run`, where `candidate` is the least common value that is no option, if
-    /// there is one, and `open` are the smaller rare values that no compared pair gives, ascending.
+    /// The value of the next position, which is in `run`, where `candidate` is the least common value that is no
+    /// option, if there is one, and `open` are the smaller rare values that no compared pair gives, ascending.
     fn decide(&mut self, run: Run<'_>, candidate: Option<u16>, open: &[u16]) -> Result<u16> {
         let (n, solver) = (self.n(), self.reader.solver);
         let compared = if solver.marks.all_pairs { n } else { HEAD_PARTS.max(solver.marks.depth) };
@@ -190,8 +190,8 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         }
     }
 
-    /// The value of the next position, which is in `run`, where `lane` has no candidates or near options have all of them: all
-    /// options with a rare part enter a set.
+    /// The value of the next position, which is in `run`, where `lane` has no candidates or near options have all of
+    /// them: all options with a rare part enter a set.
     fn plain_value(&mut self, lane: &FarLane, run: Run<'_>, near: &[u16]) -> Result<u16> {
         let (n, solver) = (self.n(), self.reader.solver);
         self.found.without_candidate += 1;

@@ -90,8 +90,8 @@ impl<'a> Reader<'a> {
         if from >= self.last.start() { self.last.slice(from, to) } else { self.solver.values.slice(from, to) }
     }
 
-    /// Divides parts, ascending by offset, into those that read the copy in the lanes from position `n` on, and those that
-    /// read the values of the solver.
+    /// Divides parts, ascending by offset, into those that read the copy in the lanes from position `n` on, and those
+    /// that read the values of the solver.
     pub(super) fn windows<'p>(&'p self, n: u64, parts: &'p [WidePart]) -> [WideParts<'p, &'p [WidePart]>; 2] {
         let reach = n.checked_sub(self.last.start());
         let count = reach.map_or(0, |reach| parts.partition_point(|part| part.offset as u64 <= reach));
@@ -103,8 +103,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The values of the smaller parts in `parts` and below [`HEAD_PARTS`], descending, and those of the other parts at the
-    /// same indices, but for pairs whose values memory does not hold.
+    /// The values of the smaller parts in `parts` and below [`HEAD_PARTS`], descending, and those of the other parts at
+    /// the same indices, but for pairs whose values memory does not hold.
     pub(super) fn small_part_values(&self, n: u64, split: &Split, parts: Range<u64>) -> (&[u16], &[u16]) {
         let end = parts.end.min(self.largest_held(n, split) + 1);
         if parts.start >= end {
@@ -114,8 +114,8 @@ impl<'a> Reader<'a> {
         (self.solver.head.values(parts.start, end), self.slice(rest + 1 - end, rest + 1 - parts.start))
     }
 
-    /// The options of the pairs whose smaller part is in `parts` and below [`HEAD_PARTS`], but for pairs whose values memory
-    /// does not hold.
+    /// The options of the pairs whose smaller part is in `parts` and below [`HEAD_PARTS`], but for pairs whose values
+    /// memory does not hold.
     pub(super) fn small_part_options(&self, n: u64, split: &Split, parts: Range<u64>) -> impl Iterator<Item = u16> {
         let (small, large) = self.small_part_values(n, split, parts);
         let constant = split.constant;

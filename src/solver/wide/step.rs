@@ -1,12 +1,13 @@
 //! One step: one thread finds the values in order, and all threads prepare the far options of the next runs.
 //!
-//! The far step of a run does not read the values of the *lead*, the positions just before the run. So any thread can do it
-//! while the near step is still at earlier positions. A longer lead leaves more work to the producer: the middle step has more
-//! options, and more positions are left without a candidate. A shorter one makes threads wait. With four threads or more,
-//! another thread does a part of the middle step just before the producer takes the run: it *revises* the run (`middle`).
+//! The far step of a run does not read the values of the *lead*, the positions just before the run. So any thread can
+//! do it while the near step is still at earlier positions. A longer lead leaves more work to the producer: the middle
+//! step has more options, and more positions are left without a candidate. A shorter one makes threads wait. With four
+//! threads or more, another thread does a part of the middle step just before the producer takes the run: it *revises*
+//! the run (`middle`).
 //!
-//! Invariant: the value of a position is a function of the values before it. The lead, the number of threads and their order
-//! only decide which of the three steps excludes an option.
+//! Invariant: the value of a position is a function of the values before it. The lead, the number of threads and their
+//! order only decide which of the three steps excludes an option.
 
 use super::WideSolver;
 use super::deep::DeepParts;
@@ -28,11 +29,12 @@ use std::time::{Duration, Instant};
 /// Maximum number of positions in the lead.
 pub(super) const LONGEST_LEAD: u64 = 1024;
 
-/// Minimum number of threads where runs are revised. With fewer, the lead is so short that it does not pay. Unit tests revise
-/// from two threads on.
+/// Minimum number of threads where runs are revised. With fewer, the lead is so short that it does not pay. Unit tests
+/// revise from two threads on.
 const REVISING_THREADS: usize = if cfg!(test) { 2 } else { 4 };
 
-/// Maximum number of positions between the known values and a run that is revised: large in unit tests.
+/// Maximum number of positions between the known values and a run that is revised. Unit tests revise as early as
+/// possible.
 const REVISED: u64 = if cfg!(test) { LONGEST_LEAD } else { 2 * WIDE_LANES as u64 };
 
 /// Time after which no thread begins with another run, so that the caller can commit or stop.
@@ -181,8 +183,8 @@ impl<'a> Step<'a> {
         first.saturating_sub(lead(self.threads)).max(self.positions.start)
     }
 
-    /// Searches all pairs with all threads of the pool, or alone as long as a thread of the step has not begun. Rayon could
-    /// begin its work on this thread while the search waits, and that work ends only when the step does.
+    /// Searches all pairs with all threads of the pool, or alone as long as a thread of the step has not begun. Rayon
+    /// could begin its work on this thread while the search waits, and that work ends only when the step does.
     pub(super) fn search<R>(&self, search: impl FnOnce(bool) -> R) -> R {
         let others = self.threads.count() - 1;
         let alone = others == 0 || self.begun.load(Ordering::SeqCst) < others;
@@ -224,10 +226,10 @@ impl<'a> Step<'a> {
 
     /// Revises the next run for which it is time. Returns false if there is none.
     fn revise(&self, follower: &mut Follower<'a>) -> bool {
-        let is_time = |first: u64, known: u64| first <= known + REVISED;
         if self.threads.count() < REVISING_THREADS {
             return false;
         }
+        let is_time = |first: u64, known: u64| first <= known + REVISED;
         let Some((first, mut item)) = self.slots.revise(is_time) else { return false };
         if let Some(Ok(far)) = &mut *item {
             let (run, reader) = (self.run_at(first), self.read(follower));

@@ -126,6 +126,16 @@ fn wide_solver(rule: &Rule, space: SparseSpace, values: &[u16]) -> WideSolver {
     WideSolver::new(rule, space, Kernel::best(), stats, values).unwrap()
 }
 
+/// The values of a game up to `end`, and a solver in the best space of the first `begin` of them, which it has learnt from.
+fn solver_of(game: &str, begin: usize, end: usize) -> (Vec<u16>, WideSolver) {
+    let rule: Rule = game.parse().unwrap();
+    let all = solver::values(&rule, Method::default(), end).unwrap();
+    let (space, _) = solver::Histogram::of(&all[..begin]).unwrap().best_space(&rule);
+    let mut wide = wide_solver(&rule, space, &all[..begin]);
+    wide.learn_when_due();
+    (all, wide)
+}
+
 /// Memory holds the last values of .106 alone until searches often compare all pairs. The byte streams give the
 /// expected values.
 #[test]
@@ -225,11 +235,7 @@ fn revised_lanes_are_those_of_a_far_step_without_a_lead() {
     let random = &mut Random::new("wide solver, revised lanes");
     let mut compared = 0;
     for game in [".146", ".143", ".606", ".206", "grundy"] {
-        let rule: Rule = game.parse().unwrap();
-        let all = solver::values(&rule, Method::default(), BEGIN + 2048).unwrap();
-        let (space, _) = solver::Histogram::of(&all[..BEGIN]).unwrap().best_space(&rule);
-        let mut wide = wide_solver(&rule, space, &all[..BEGIN]);
-        wide.learn_when_due();
+        let (all, wide) = solver_of(game, BEGIN, BEGIN + 2048);
         for _ in 0..6 {
             let kernel = random.pick(&Kernel::available());
             let known = BEGIN as u64;
@@ -278,11 +284,7 @@ fn no_further_value_is_lost_where_candidates_are_replaced() {
     let random = &mut Random::new("wide solver, more candidates");
     let (mut candidates, mut rare) = (0, 0);
     for game in [".143", "grundy", ".6"] {
-        let rule: Rule = game.parse().unwrap();
-        let all = solver::values(&rule, Method::default(), BEGIN + 2048).unwrap();
-        let (space, _) = solver::Histogram::of(&all[..BEGIN]).unwrap().best_space(&rule);
-        let mut wide = wide_solver(&rule, space, &all[..BEGIN]);
-        wide.learn_when_due();
+        let (all, wide) = solver_of(game, BEGIN, BEGIN + 2048);
         let [reader, mut all_known] = [Reader::new(&wide), Reader::new(&wide)];
         all_known.push(&all[BEGIN..]);
         for _ in 0..3 {
@@ -326,10 +328,7 @@ fn no_further_value_is_lost_where_candidates_are_replaced() {
 #[test]
 fn a_changed_copy_of_the_last_values_is_found() {
     let random = &mut Random::new("wide solver, changed copy");
-    let rule: Rule = ".146".parse().unwrap();
-    let all = solver::values(&rule, Method::default(), 6000).unwrap();
-    let (space, _) = solver::Histogram::of(&all[..5000]).unwrap().best_space(&rule);
-    let wide = wide_solver(&rule, space, &all[..5000]);
+    let (all, wide) = solver_of(".146", 5000, 6000);
     let [mut right, mut wrong] = [Reader::new(&wide), Reader::new(&wide)];
     right.push(&all[5000..]);
     let mut changed = all[5000..5900].to_vec();

@@ -106,7 +106,7 @@ def default_bin(count: int) -> int:
 def table(parts: list[segments.Segment], edges: counting.Ints) -> str:
     """Returns a line for each edge between two segments: n, kind, mean distances on both sides."""
     if len(parts) == 1:
-        return "no edges: the bins do not have two states; larger ones may (--bin)"
+        return "no edges: the bins do not have two states; try larger bins with --bin"
     lines = [f"{'edge':>4}  {'n':>14}  {'burst':<6}  {'before':>7}  {'after':>7}"]
     for i, (before, after) in enumerate(zip(parts[:-1], parts[1:]), 1):
         kind = "begins" if after.high else "ends"
