@@ -136,9 +136,19 @@ impl Kernel {
             );
             let skipped = without * PAIRS_PER_STEP;
             let step = skipped..a.len().min(skipped + PAIRS_PER_STEP);
-            let (x, y) = (&a[step.clone()], &b[b.len() - step.end..b.len() - step.start]);
+            let pairs = a[step.clone()].iter().zip(b[b.len() - step.end..b.len() - step.start].iter().rev());
+            let mut options = pairs.map(|(a, b)| a ^ b);
+            let Some(mut last) = options.clone().next() else { break };
+            // A last step that is not full repeats its last option.
+            let options: [u16; PAIRS_PER_STEP] = std::array::from_fn(|_| {
+                last = options.next().unwrap_or(last);
+                last
+            });
             wanted.retain(|&value| {
-                let k = x.iter().zip(y.iter().rev()).position(|(x, y)| x ^ y == value);
+                // All options are compared, which the compiler vectorises; the place is searched only for a hit.
+                let is_value = |option: &u16| *option == value;
+                let is_option = options.iter().fold(false, |any, option| any | is_value(option));
+                let k = if is_option { options.iter().position(is_value) } else { None };
                 k.into_iter().for_each(|k| found(first + skipped + k));
                 k.is_none()
             });
