@@ -195,7 +195,10 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
     fn plain_value(&mut self, lane: &FarLane, run: Run<'_>, near: &[u16]) -> Result<u16> {
         let (n, solver) = (self.n(), self.reader.solver);
         self.found.without_candidate += 1;
-        let mut seen = vec![false; 1 << 16];
+        let mut seen: Box<[bool; 1 << 16]> = vec![false; 1 << 16].try_into().expect("2^16 items");
+        for lookups in self.reader.lookups() {
+            self.reader.enter_options(n, lookups, &mut seen);
+        }
         let mut enter = |option: u16| seen[usize::from(option)] = true;
         near.iter().copied().for_each(&mut enter);
         for split in solver.rule.splits() {
@@ -204,9 +207,6 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
             if solver.marks.all_pairs {
                 self.reader.pair_options(n, &split, run.far() as u64).for_each(&mut enter);
             }
-        }
-        for lookups in self.reader.lookups() {
-            self.reader.lookup_options(n, lookups).for_each(&mut enter);
         }
         let is_open = |v: &u16| !seen[usize::from(*v)];
         let is_common = |v: &u16| !solver.is_rare(*v, n);

@@ -153,18 +153,22 @@ impl<'a> Reader<'a> {
         (other > 0 && other.abs_diff(r) >= split.min_difference).then(|| part.value ^ self.value(other))
     }
 
-    /// The options of lookups, as far as they exist.
-    pub(super) fn lookup_options<'l>(&'l self, n: u64, lookups: &'l SplitLookups) -> impl Iterator<Item = u16> {
+    /// Enters the options of lookups, as far as they exist.
+    pub(super) fn enter_options(&self, n: u64, lookups: &SplitLookups, options: &mut [bool; 1 << 16]) {
         let SplitLookups { split, all, .. } = lookups;
         let exist = all.parts.partition_point(|part| (part.offset as u64) < n);
         let too_near = all.too_near(split, n..n + 1);
         let (start, end) = (too_near.start.min(exist), too_near.end.min(exist));
-        let others =
-            [&all.parts[..start], &all.parts[end..exist]].into_iter().flat_map(move |parts| self.windows(n, parts));
-        let others = others.flat_map(|WideParts { window, at, list }| {
-            list.iter().map(move |part| window[at - part.offset] ^ part.value)
-        });
-        others.chain(all.parts[start..end].iter().filter_map(move |part| self.option(n, split, part)))
+        for WideParts { window, at, list } in
+            [&all.parts[..start], &all.parts[end..exist]].into_iter().flat_map(|parts| self.windows(n, parts))
+        {
+            for part in list {
+                options[usize::from(window[at - part.offset] ^ part.value)] = true;
+            }
+        }
+        for option in all.parts[start..end].iter().filter_map(|part| self.option(n, split, part)) {
+            options[usize::from(option)] = true;
+        }
     }
 
     /// Checks that the copy of this thread is that of `other` as far as both know the values, and that no lookup has

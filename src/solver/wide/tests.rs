@@ -310,12 +310,12 @@ fn no_further_value_is_lost_where_candidates_are_replaced() {
                 let (passed, left): (Vec<u16>, Vec<u16>) =
                     before.further.values().partition(|value| last.is_some_and(|last| value <= last));
                 assert!(after.further.values().eq(left), "{game}, lane {lane}");
-                let options: Vec<u16> =
-                    wide.lookups.iter().flat_map(|lookups| all_known.lookup_options(n, lookups)).collect();
+                let mut is_option = [false; 1 << 16];
+                wide.lookups.iter().for_each(|lookups| all_known.enter_options(n, lookups, &mut is_option));
                 let (rare_passed, common): (Vec<u16>, Vec<u16>) =
                     passed.into_iter().partition(|&value| wide.is_rare(value, n));
                 assert_eq!(after.later, rare_passed, "{game}, lane {lane}");
-                let unhit: Vec<u16> = common.into_iter().filter(|value| !options.contains(value)).collect();
+                let unhit: Vec<u16> = common.into_iter().filter(|value| !is_option[usize::from(*value)]).collect();
                 assert!(unhit.iter().all(|value| after.candidates.contains(value)), "{game}, lane {lane}");
                 (candidates, rare) = (candidates + after.candidates.len(), rare + rare_passed.len());
             }
