@@ -7,8 +7,9 @@
 //! one histogram in which each value of the last quarter counts five times ([`Histogram::best_space`]).
 //!
 //! A first space is adopted when at most one position in [`WORTH`] will be rare; a later one when it will have less
-//! than four fifths of the rare positions. A solver without a space enters the built-in space of a named game at the
-//! first review.
+//! than four fifths of the rare positions. If more than one position in [`WORTHLESS`] will be rare under every space, the
+//! solver gives up its space, and compares all pairs until a space is worth using again. A solver without a space enters
+//! the built-in space of a named game at the first review.
 //!
 //! The byte streams compute the values in a space where exhaustive searches are infrequent, and the wide solver where
 //! they are frequent: the streams discard what they have computed after a new rare position. The streams hand over when
@@ -29,6 +30,10 @@ use crate::theory::definition::Sequence;
 /// 2 and no space at all make no clear difference for .004. For .244, 2 makes none, and no space takes nearly twice as
 /// long.
 pub(super) const WORTH: u64 = 6;
+
+/// Number of values per expected rare position in the best space below which a solver gives up its space. It is less
+/// than [`WORTH`], so that no space is given up soon after it was adopted.
+const WORTHLESS: u64 = 4;
 
 /// Number of values per exhaustive search below which the wide solver is faster than the streams.
 const VALUES_PER_SEARCH: u64 = 256;
@@ -154,23 +159,28 @@ impl Solver {
         if is_fast { 2 * n } else { n + n / 4 }.max(BOOTSTRAP)
     }
 
-    /// Adopts the best space if it is better than the one in use. Returns whether it is.
+    /// Adopts the best space if it is better than the one in use, and gives up the space in use if none is worth using.
+    /// Returns whether the space has changed.
     fn adopt_better<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<bool> {
         let forecast = Forecast::of(past)?;
         let (best, expected) = forecast.doubled.best_space(&self.rule);
-        self.review.best = Some((best, expected, 2 * past.len()));
-        let is_better = match self.engine.rare_positions() {
-            Some(_) => expected * 5 < forecast.doubled.rare_positions(self.space) * 4,
-            None => expected * WORTH <= 2 * past.len(),
+        let doubled = 2 * past.len();
+        self.review.best = Some((best, expected, doubled));
+        let next = match self.engine.rare_positions() {
+            Some(_) if expected * WORTHLESS > doubled => SparseSpace::NONE,
+            Some(_) if expected * 5 < forecast.doubled.rare_positions(self.space) * 4 => best,
+            None if expected * WORTH <= doubled => best,
+            _ => return Ok(false),
         };
-        let is_better = is_better && best != SparseSpace::NONE;
-        if is_better {
-            self.adopt(past, best, &forecast)?;
+        let is_new = next != self.space();
+        if is_new {
+            self.review.built_in = false;
+            self.adopt(past, next, &forecast)?;
         }
-        Ok(is_better)
+        Ok(is_new)
     }
 
-    /// Continues `past` in `space`, with the solver that is faster if the forecast is right.
+    /// Continues `past` in `space`, or without one, with the solver that is faster if the forecast is right.
     fn adopt<S: Sequence + ?Sized>(&mut self, past: &S, space: SparseSpace, forecast: &Forecast) -> Result<()> {
         self.replace_engine(past, |solver, past| {
             solver.prefers_wide = forecast.new_rare_positions(space) * VALUES_PER_SEARCH > past.len();
@@ -256,5 +266,25 @@ mod tests {
             flipped.flip();
             assert!(matches!(change(&mut flipped, &past), Err(Error::Flipped { .. })));
         }
+    }
+
+    /// More than one value in four of .004 is rare at first, whatever the space.
+    #[test]
+    fn a_space_with_too_many_rare_positions_is_given_up() {
+        let rule = "0.004".parse::<Rule>().unwrap();
+        let all = crate::theory::definition::values(&rule, 6000).unwrap();
+        let (space, expected) = Forecast::of(&all[..5000]).unwrap().doubled.best_space(&rule);
+        assert!(expected * WORTHLESS > 10_000, "{expected} rare positions");
+        let mut solver = Solver::new(&rule, Method::default(), Some(space), &all[..5000]).unwrap();
+        assert_eq!(solver.space(), space);
+        solver.review.due_at = 0;
+        let mut past = all[..5000].to_vec();
+        solver.extend_to(&mut past, 6000, |_| true).unwrap();
+        assert_eq!(solver.space(), SparseSpace::NONE);
+        assert_eq!(past, all);
+        // The next review does not return to a space that is not worth using.
+        solver.review.due_at = 0;
+        solver.review(past.as_slice()).unwrap();
+        assert_eq!(solver.space(), SparseSpace::NONE);
     }
 }
