@@ -158,10 +158,7 @@ impl Certificate {
         copies: Option<&OffsetCopies>,
     ) -> Result<Option<Certificate>> {
         let Some(Proof { theorem, from, length, window, least }) = repeat.proof.clone() else { return Ok(None) };
-        let near = |window: PeriodWindow| {
-            max_window_start(subject.rule, repeat.preperiod, &window).is_some_and(|bound| from <= bound)
-        };
-        if !repeat.exact || !window.is_none_or(near) {
+        if !repeat.exact || !window.is_none_or(|window| may_certify(subject.rule, repeat.preperiod, &window)) {
             return Ok(None);
         }
         let space = window.map_or(SparseSpace::NONE, |window| window.space);
@@ -257,6 +254,11 @@ fn max_window_start(rule: &Rule, preperiod: u64, window: &PeriodWindow) -> Optio
     let lookback = solver::lookback(rule, window.last_rare);
     let placed = lookback.checked_mul(2)?.checked_add(rule.max_difference())?;
     preperiod.checked_add(lookback)?.max(placed).max(window.to - window.from).checked_mul(MAX_WINDOW_FACTOR)
+}
+
+/// Whether a certificate of P4 may state this window.
+pub(super) fn may_certify(rule: &Rule, preperiod: u64, window: &PeriodWindow) -> bool {
+    max_window_start(rule, preperiod, window).is_some_and(|bound| window.from <= bound)
 }
 
 fn refused(what: String) -> Error {

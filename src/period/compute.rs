@@ -6,14 +6,20 @@
 //! compared with the journal, before the search read it. The engine does so when it resumes a run; values that are
 //! searched without resuming the run are verified first.
 
+use super::certificate::{CertifiedFacts, may_certify};
 use super::memory_search::next_look;
 use super::preperiod::ProvedPeriod;
+use super::primes::prime_factors;
+use super::retrace::DiscardingRun;
 use super::watch::Watch;
-use super::{Finding, Status, Subject};
+use super::waypoints::{Recorder, STRIDE, Waypoints};
+use super::{Finding, OffsetCopies, Status, Subject};
 use crate::checkpoint::commit::RETAINED_HEAD;
 use crate::error::{Error, Result};
 use crate::run::{Observer, Opening, Options, Progress, ProofSummary, Run, RunReader};
-use crate::theory::definition::Sequence;
+use crate::solver::ends::LOOKBACKS;
+use crate::solver::{self, SequenceStats, SparseSpace};
+use crate::theory::definition::{Prefix, Sequence};
 use crate::theory::rule::Rule;
 use crate::verify;
 use std::path::Path;
@@ -25,6 +31,9 @@ const FIRST_LOOK_ON_DISK: u64 = 1 << 20;
 
 /// Maximum time that a later step of a search re-hashes the table without notifying the observer.
 const QUIET_REHASH: Duration = Duration::from_secs(2);
+
+/// What the observer is told when no waypoint shows the preperiod.
+const ALL_AGAIN: &str = "computing all values again as two copies side by side, because the freed values are needed";
 
 /// The stage in which a search of a run directory was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,6 +69,8 @@ pub enum Found {
 struct Watching<'a> {
     inner: &'a mut (dyn Observer + Send),
     watch: Watch,
+    /// Saves waypoints of a run that discards values.
+    recorder: Option<Recorder>,
     dir: &'a Path,
     /// Maximum number of values of the whole search; each run of the engine covers a part of it.
     to: Option<u64>,
@@ -91,8 +102,11 @@ impl Observer for Watching<'_> {
         self.is_verified = true;
         // The engine has just re-hashed these values, so the watch may read them. After a failed check the engine
         // opens the run again, and the watch starts from the saved state, not from what it saw before.
-        let resumed = RunReader::open(self.dir).and_then(|view| Watch::resume(rule, self.dir, &view));
-        self.watch = resumed.ok().filter(|_| from > 0).unwrap_or_else(|| Watch::new(rule));
+        let view = RunReader::open(self.dir).ok();
+        let waypoints = view.as_ref().filter(|view| view.contents.last.keep.is_some());
+        self.recorder = waypoints.map(|view| Recorder::new(Waypoints::of(self.dir, &view.contents.last.run), STRIDE));
+        let resumed = view.and_then(|view| Watch::resume(rule, self.dir, &view).ok());
+        self.watch = resumed.filter(|_| from > 0).unwrap_or_else(|| Watch::new(rule));
         if !std::mem::replace(&mut self.shows_search, true) {
             self.inner.started(rule, from, self.to);
         }
@@ -119,6 +133,15 @@ impl Observer for Watching<'_> {
 
     fn proved(&mut self, from: u64, values: &[u16], proof: &ProofSummary) {
         self.watch.see(from, values, proof);
+        if proof.space == SparseSpace::NONE {
+            return;
+        }
+        let width = solver::lookback(&self.watch.rule, proof.last_rare).saturating_mul(LOOKBACKS);
+        let saved = self.recorder.as_mut().map(|recorder| recorder.see(from, values, width));
+        if let Some(Err(error)) = saved {
+            self.recorder = None;
+            self.note(&format!("no more waypoints are saved, so the preperiod will take longer: {error}"));
+        }
     }
 
     fn note(&mut self, text: &str) {
@@ -212,6 +235,7 @@ impl RunSearch<'_> {
         let mut watching = Watching {
             inner: observer,
             watch: Watch::new(self.rule),
+            recorder: None,
             dir: self.dir,
             to: self.options.to,
             stop: &ended,
@@ -275,25 +299,31 @@ impl RunSearch<'_> {
         if exact && (!self.certify || view.discarded().is_empty()) {
             return Ok(None);
         }
-        let is_complete = !stopped && self.compute_again(finding, watching)?;
+        let is_complete = !stopped && self.compute_again(view, finding, watching)?;
         Ok((!is_complete).then_some(Stopped::Preperiod))
     }
 
-    /// Computes the values again to find the least preperiod of a period proved by P4, and the facts of a certificate,
-    /// when earlier values are discarded. Returns false when the stop flag ended the computation.
-    fn compute_again(&self, finding: &mut Finding, watching: &mut Watching<'_>) -> Result<bool> {
+    /// Computes values again to find the least preperiod of a period proved by P4, and the facts of a certificate, when
+    /// earlier values are discarded. Returns false when the stop flag ended the computation.
+    fn compute_again(&self, view: &RunReader, finding: &mut Finding, watching: &mut Watching<'_>) -> Result<bool> {
         let Some(repeat) = finding.repeat.as_mut() else { return Ok(true) };
         let Some(proof) = &mut repeat.proof else { return Ok(true) };
         let Some(window) = proof.window else { return Ok(true) };
         let observer = &mut *watching.inner;
         let stop = watching.outer;
-        observer.note("computing all values again as two copies side by side, because the freed values are needed");
         let RunSearch { rule, options: Options { method, .. }, .. } = *self;
         let proved = ProvedPeriod { rule, method: *method, period: repeat.period, proof, window };
-        let copies = proved.offset_copies(|done, of| {
+        let go_on = |observer: &mut (dyn Observer + Send), done, of| {
             observer.recomputed(done, of);
             !stop.load(Ordering::Relaxed)
-        });
+        };
+        let copies = match self.by_waypoints(&proved, view, |done, of| go_on(observer, done, of))? {
+            Some(copies) => Ok(copies),
+            None => {
+                observer.note(ALL_AGAIN);
+                proved.offset_copies(|done, of| go_on(observer, done, of))
+            }
+        };
         match copies {
             Ok(None) => return Ok(false),
             Ok(Some(copies)) => {
@@ -305,5 +335,33 @@ impl RunSearch<'_> {
             Err(e) => return Err(e),
         }
         Ok(true)
+    }
+
+    /// What the waypoints of a run show about a period; the outer `None` if there are none, or they do not suffice, and
+    /// the inner one if `go_on` returned false.
+    fn by_waypoints(
+        &self,
+        proved: &ProvedPeriod<'_>,
+        view: &RunReader,
+        mut go_on: impl FnMut(u64, u64) -> bool,
+    ) -> Result<Option<Option<OffsetCopies>>> {
+        let RunSearch { rule, options: Options { method, .. }, .. } = *self;
+        let (window, length) = (proved.window, proved.proof.length);
+        let waypoints = &Waypoints::of(self.dir, &view.contents.last.run);
+        let positions = &waypoints.positions(window.width(rule))[..];
+        let is_usable = !positions.is_empty() && window.last_rare < view.discarded().start;
+        let Some(digest) = view.digest_before(length)?.filter(|_| is_usable) else { return Ok(None) };
+        let freed = &view.discarded_stats()?;
+        let stats = SequenceStats::of(&Prefix { of: view, count: length }, window.space, freed)?;
+        let run =
+            DiscardingRun { rule, method: *method, space: window.space, values: view, freed, waypoints, positions };
+        // Each value of the binary search, of the last two waypoints and of the witnesses of the least period.
+        let parts = u64::from(positions.len().ilog2()) + 8 + prime_factors(proved.period).len() as u64;
+        let counted = CertifiedFacts::new(digest, stats);
+        match proved.by_waypoints(&run, counted, |done| go_on(done.min(parts * STRIDE), parts * STRIDE)) {
+            Err(Error::Discarded { .. }) => Ok(None),
+            Ok(Some(copies)) if self.certify && !may_certify(rule, copies.preperiod, &window) => Ok(None),
+            copies => copies.map(Some),
+        }
     }
 }

@@ -23,10 +23,12 @@ mod memory_search;
 mod preperiod;
 mod primes;
 mod prove;
+mod retrace;
 mod search;
 pub mod theorems;
 mod watch;
 mod watch_state;
+mod waypoints;
 
 pub use compute::{Found, RunSearch, Stopped};
 pub use finder::Subject;

@@ -17,12 +17,13 @@
 //! replaces the run's, and both copies stop there. So `from` of the proof is bounded by preperiod, lookback and
 //! period, as [`super::certificate`] requires, and a certificate needs no more values than necessary.
 //!
-//! (Saved windows of Brent's algorithm at many n would avoid computing the first p values and most of the others. They
-//! would have to be stored on disk, in step with the commits, although the preperiod is computed only once per game.)
+//! A run that was watched from its first value on has saved waypoints ([`super::waypoints`]). With them a small part of
+//! the values suffices ([`by_waypoints`]).
 //!
-//! Invariant: both copies are computed from the rule alone, by a solver that proves each value; no value of the run
-//! is read.
+//! Invariant: without waypoints, both copies are computed from the rule alone, by a solver that proves each value; no
+//! value of the run is read.
 
+mod by_waypoints;
 mod copy;
 mod shown;
 
@@ -36,7 +37,7 @@ use crate::solver::Method;
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
-use copy::Copy;
+pub(super) use copy::Copy;
 use shown::Shown;
 
 /// Maximum number of values by which the distance of the copies exceeds the period.
@@ -48,7 +49,8 @@ pub struct OffsetCopies {
     /// The least preperiod.
     pub preperiod: u64,
     /// Number of exceptions before the preperiod, and the first of them, at most [`LISTED`]; `None` when the
-    /// preperiod exceeds the period, because G(n + p) need not be a value of the period then.
+    /// preperiod exceeds the period, because G(n + p) need not be a value of the period then, and when not all values were
+    /// computed.
     pub exceptions: Option<(u64, Vec<u64>)>,
     /// The facts that a certificate states about the values below n2.
     pub(super) counted: CertifiedFacts,

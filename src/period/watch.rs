@@ -56,7 +56,7 @@ impl Mark {
 
 /// Receives the values of a run and searches them for a period.
 pub(super) struct Watch {
-    rule: Rule,
+    pub(super) rule: Rule,
     /// The last values seen.
     recent: Vec<u16>,
     /// One past the last n seen.

@@ -23,7 +23,8 @@ pub(super) fn check_unoccupied(dir: &Dir) -> Result<()> {
         let name = name.strip_suffix(".part").unwrap_or(name);
         let names =
             [table::VALUES, table::ESCAPES, journal::NAME, counts::NAME, "holes.tmp", "watch.bin", "lost+found"];
-        names.contains(&name) || ["snapshot-", "quarantine-", "."].iter().any(|start| name.starts_with(start))
+        names.contains(&name)
+            || ["snapshot-", "waypoint-", "quarantine-", "."].iter().any(|start| name.starts_with(start))
     };
     let names = dir.names().map_err(Error::io("reading the names in", dir.path()))?;
     match names.into_iter().find(|name| !ours(name)) {

@@ -7,7 +7,8 @@ use crate::error::{Damage, Error, Result};
 use crate::solver::{SequenceStats, SparseSpace};
 use crate::storage::Dir;
 use crate::table::TableReader;
-use crate::theory::definition::Sequence;
+use crate::table::digest::{Digest, DigestChain};
+use crate::theory::definition::{Sequence, for_each_piece};
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
 use std::ops::Range;
@@ -87,6 +88,25 @@ impl RunReader {
     pub fn discarded_stats(&self) -> Result<SequenceStats> {
         let summary = DiscardSummary::read(&self.dir, &self.contents.last)?;
         Ok(summary.as_ref().map(DiscardSummary::known).unwrap_or_default())
+    }
+
+    /// Digest of the values before n ([`crate::table::digest`]); `None` if it depends on discarded values that no
+    /// summary covers, or the run has fewer values.
+    ///
+    /// # Errors
+    /// The errors of reading the summary and the values.
+    pub(crate) fn digest_before(&self, n: u64) -> Result<Option<Digest>> {
+        let summary = DiscardSummary::read(&self.dir, &self.contents.last)?;
+        let chain = match &summary {
+            Some(summary) if n > summary.from => summary.digest().map(|digest| DigestChain::resume(summary.to, digest)),
+            _ => Some(DigestChain::new()),
+        };
+        let Some(mut chain) = chain.filter(|chain| chain.count() <= n && n <= self.len()) else { return Ok(None) };
+        for_each_piece(self, chain.count(), n, |_, values| {
+            chain.update(values);
+            Ok(())
+        })?;
+        Ok(Some(chain.digest()))
     }
 
     /// Recomputes the suspect value by the definition, if the run has one and no values are discarded.

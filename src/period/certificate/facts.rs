@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::solver::{SequenceStats, SparseSpace};
-use crate::table::digest::DigestChain;
+use crate::table::digest::{Digest, DigestChain};
 use crate::theory::definition::{Sequence, for_each_piece};
 use crate::theory::nimber::index;
 
@@ -43,6 +43,11 @@ impl FactCounter {
 }
 
 impl CertifiedFacts {
+    /// The facts of values with this digest and these statistics.
+    pub(in crate::period) fn new(digest: Digest, stats: SequenceStats) -> CertifiedFacts {
+        CertifiedFacts { digest: digest.to_string(), stats }
+    }
+
     /// Collects the facts of the first `length` values, with the rare positions below `to` under `space`.
     pub(in crate::period) fn of<S: Sequence + ?Sized>(
         values: &S,

@@ -3,14 +3,14 @@
 use crate::error::Result;
 use crate::run::ProofSummary;
 use crate::solver::ends::{Ends, LOOKBACKS};
-use crate::solver::{Method, Solver};
+use crate::solver::{Method, SequenceStats, Solver, SparseSpace};
 use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
 
 /// One of the two copies.
-pub(super) struct Copy {
+pub(in crate::period) struct Copy {
     solver: Solver,
-    pub(super) values: Ends,
+    pub(in crate::period) values: Ends,
     pub(super) fresh: Vec<u16>,
 }
 
@@ -20,13 +20,26 @@ impl Copy {
         Ok(Copy { solver: Solver::new(rule, method, None, &values)?, values, fresh: Vec::new() })
     }
 
-    pub(super) fn len(&self) -> u64 {
+    /// A copy that continues after the `first` values of a sequence and its `last` values, which begin at n = `from`;
+    /// `known` describes the values between them.
+    pub(in crate::period) fn resuming(
+        rule: &Rule,
+        method: Method,
+        space: SparseSpace,
+        (first, from, last): (Vec<u16>, u64, Vec<u16>),
+        known: &SequenceStats,
+    ) -> Result<Copy> {
+        let values = Ends::of(first, from, last);
+        Ok(Copy { solver: Solver::knowing(rule, method, Some(space), &values, known)?, values, fresh: Vec::new() })
+    }
+
+    pub(in crate::period) fn len(&self) -> u64 {
         self.values.len()
     }
 
     /// Computes one batch, to at most `to`, and keeps at least the last `keep` values. Returns the first new n;
     /// the batch is in `fresh`.
-    pub(super) fn advance(&mut self, to: u64, keep: u64) -> Result<u64> {
+    pub(in crate::period) fn advance(&mut self, to: u64, keep: u64) -> Result<u64> {
         let from = self.len();
         self.fresh.clear();
         self.solver.advance(&self.values, to, &mut self.fresh)?;

@@ -1,7 +1,10 @@
 use super::*;
 use crate::kernel::Kernel;
 use crate::period::primes::prime_factors;
+use crate::period::retrace::DiscardingRun;
+use crate::period::waypoints::Waypoints;
 use crate::period::{Repeat, Subject, exceptions};
+use crate::solver::ends::Ends;
 use crate::solver::{Histogram, SequenceStats, values};
 
 /// The copies retain few values. Published periods and preperiods: .16 149459, 105351; .56 144, 326640; 2×n
@@ -50,5 +53,53 @@ fn two_copies_show_the_same_facts_as_the_whole_table() {
         assert!(matches!(wrong, Err(Error::Differs { n, .. }) if n == n0 - 1 + p), "{game}: {wrong:?}");
         let wrong = ProvedPeriod { period: p + 2, ..proved }.offset_copies_retaining(1 << 17, |_, _| true);
         assert!(matches!(wrong, Err(Error::Differs { .. })), "{game}: {wrong:?}");
+    }
+}
+
+/// The values between the first and the last ones are unknown but for waypoints. Published periods and preperiods as
+/// above.
+#[test]
+fn waypoints_show_the_same_preperiod_as_the_whole_table() {
+    let method = Method::Sparse(Kernel::best());
+    for (game, p, n0, passed) in [(".16", 149_459, 105_351, 262_144), (".56", 144, 326_640, 393_216)] {
+        let rule: Rule = game.parse().unwrap();
+        let all = values(&rule, method, 1 << 20).unwrap();
+        let (space, _) = Histogram::of(all.as_slice()).unwrap().best_space(&rule);
+        let subject = Subject { rule: &rule, method, space, values: all.as_slice(), freed: &SequenceStats::default() };
+        let proof = subject.prove_by_window(n0, p).unwrap().unwrap();
+        let proof = Proof { length: 800_000 + p, ..proof };
+        let window = PeriodWindow { from: 800_000, to: 800_000 + p, ..proof.window.unwrap() };
+        let proved = ProvedPeriod { rule: &rule, method, period: p, proof: &proof, window };
+        let (first, from) = (1 << 16, 1_000_000);
+        let run = Ends::of(all[..first].to_vec(), from, all[index(from)..].to_vec());
+        let mut freed = SequenceStats::default();
+        freed.see(space, first as u64, &all[first..index(from)]);
+        let home = tempfile::tempdir().unwrap();
+        let waypoints = &Waypoints::of(home.path(), "run");
+        let write =
+            |n: usize, values: &[u16]| waypoints.write(n as u64, &values[n.saturating_sub(160_000)..n]).unwrap();
+        (1..8).for_each(|i| write(i << 17, &all));
+        let find = |run: &Ends, go_on: &mut dyn FnMut(u64) -> bool| {
+            let positions = &waypoints.positions(window.width(&rule))[..];
+            let run = DiscardingRun { rule: &rule, method, space, values: run, freed: &freed, waypoints, positions };
+            proved.by_waypoints(&run, CertifiedFacts::default(), go_on)
+        };
+        let mut done = 0;
+        let found = find(&run, &mut |now| now >= std::mem::replace(&mut done, now)).unwrap().unwrap();
+        assert_eq!(found.preperiod, n0, "{game}");
+        assert_eq!(found.proof.least.iter().map(|pair| pair.0).collect::<Vec<_>>(), prime_factors(p), "{game}");
+        for &(f, n) in &found.proof.least {
+            assert!(n >= n0 && all[index(n)] != all[index(n + p / f)], "{game}: {f}, {n}");
+        }
+        assert_eq!(find(&run, &mut |done| done < 30_000).unwrap(), None, "{game}");
+        // Waypoints that another file replaces, and one with a wrong value.
+        std::fs::write(home.path().join("waypoint-524288.bin"), "").unwrap();
+        std::fs::remove_file(home.path().join("waypoint-655360.bin")).unwrap();
+        assert_eq!(find(&run, &mut |_| true).unwrap().unwrap(), found, "{game}");
+        let mut changed = all.clone();
+        changed[passed - 100] ^= 1;
+        write(passed, &changed);
+        let wrong = find(&run, &mut |_| true);
+        assert!(matches!(wrong, Err(Error::Differs { n, .. }) if n == passed as u64 - 100), "{game}: {wrong:?}");
     }
 }

@@ -1,0 +1,195 @@
+//! Waypoints: the last values before some n, saved along a run that discards values.
+//!
+//! With the first values of the run, a solver continues from a waypoint as it would from all values. So a part of the
+//! sequence can be computed again without the values before it ([`super::retrace`]).
+//!
+//! The file `waypoint-N.bin` is one line of JSON, followed by the values before N as little-endian u16. The journal does
+//! not cover it. A file is ignored unless it names the run and contains the BLAKE3 hash of the whole. A waypoint may lie
+//! beyond the last record of a run that was killed; the run then computes the same values again.
+
+use crate::error::{Error, Result};
+use crate::storage::Dir;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Distance of the waypoints of a run, in values.
+pub(super) const STRIDE: u64 = 1 << 32;
+
+/// Maximum number of values of a waypoint. A run whose solver needs more saves none.
+const MOST_VALUES: u64 = 1 << 20;
+
+/// Maximum length of a file, in bytes.
+const MAX_BYTES: u64 = 2 * MOST_VALUES + 1024;
+
+const FORMAT: &str = "grundy-waypoint-1";
+
+/// The first line of a file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    format: String,
+    run: String,
+    n: u64,
+    /// BLAKE3 of the file with this field empty.
+    seal: String,
+}
+
+impl Line {
+    /// Returns the bytes of the file, with the seal filled in.
+    fn file(mut self, values: &[u8]) -> Vec<u8> {
+        let bytes = |line: &Line| {
+            let mut bytes = serde_json::to_vec(line).expect("a number and text are JSON");
+            bytes.push(b'\n');
+            bytes.extend_from_slice(values);
+            bytes
+        };
+        self.seal = String::new();
+        self.seal = blake3::hash(&bytes(&self)).to_hex().to_string();
+        bytes(&self)
+    }
+}
+
+/// The waypoints of a run.
+#[derive(Clone, Debug)]
+pub(super) struct Waypoints {
+    dir: Dir,
+    /// The identity of the run.
+    run: String,
+}
+
+impl Waypoints {
+    /// The waypoints in `dir` of the run with this identity.
+    pub(super) fn of(dir: &Path, run: &str) -> Waypoints {
+        Waypoints { dir: Dir::at(dir), run: run.into() }
+    }
+
+    fn name(n: u64) -> String {
+        format!("waypoint-{n}.bin")
+    }
+
+    /// Saves the last `values` before n.
+    ///
+    /// # Errors
+    /// Errors of writing the file.
+    pub(super) fn write(&self, n: u64, values: &[u16]) -> Result<()> {
+        let line = Line { format: FORMAT.into(), run: self.run.clone(), n, seal: String::new() };
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        let name = Waypoints::name(n);
+        self.dir.write_whole(&name, &line.file(&bytes)).map_err(Error::io("writing", self.dir.join(&name)))
+    }
+
+    /// The n of all valid waypoints with at least `width` values, ascending.
+    pub(super) fn positions(&self, width: u64) -> Vec<u64> {
+        let number = |name: String| name.strip_prefix("waypoint-")?.strip_suffix(".bin")?.parse().ok();
+        let mut positions: Vec<u64> = self.dir.names().unwrap_or_default().into_iter().filter_map(number).collect();
+        positions.retain(|&n| self.read(n).is_some_and(|values| values.len() as u64 >= width));
+        positions.sort_unstable();
+        positions
+    }
+
+    /// The last values before n; `None` unless there is an unaltered waypoint of this run.
+    pub(super) fn read(&self, n: u64) -> Option<Vec<u16>> {
+        let bytes = self.dir.read_at_most(&Waypoints::name(n), MAX_BYTES).ok()?;
+        let (line, values) = bytes.split_at(bytes.iter().position(|&b| b == b'\n')? + 1);
+        let line: Line = serde_json::from_slice(line).ok()?;
+        let is_ours = (line.format.as_str(), &line.run, line.n) == (FORMAT, &self.run, n);
+        if !is_ours || line.file(values) != bytes {
+            return None;
+        }
+        let (values, rest) = values.as_chunks::<2>();
+        let is_placed = rest.is_empty() && values.len() as u64 <= n;
+        is_placed.then(|| values.iter().map(|&v| u16::from_le_bytes(v)).collect())
+    }
+}
+
+/// Saves waypoints of the values that it receives.
+pub(super) struct Recorder {
+    waypoints: Waypoints,
+    /// Distance of the waypoints.
+    stride: u64,
+    /// The first values of the next waypoint.
+    values: Vec<u16>,
+    /// One past the n of the last of `values`.
+    end: u64,
+}
+
+impl Recorder {
+    /// A recorder of the values of a run.
+    pub(super) fn new(waypoints: Waypoints, stride: u64) -> Recorder {
+        Recorder { waypoints, stride, values: Vec::new(), end: 0 }
+    }
+
+    /// Receives the values from `from` on. A waypoint has `width` values; a larger one than `stride` or
+    /// [`MOST_VALUES`] is not saved, nor one whose first values were not received.
+    ///
+    /// # Errors
+    /// Errors of writing a file.
+    pub(super) fn see(&mut self, from: u64, values: &[u16], width: u64) -> Result<()> {
+        if width > self.stride.min(MOST_VALUES) {
+            return Ok(());
+        }
+        let to = from + values.len() as u64;
+        for n in ((from + 1).next_multiple_of(self.stride)..to + width).step_by(self.stride as usize) {
+            let (start, end) = ((n - width).max(from), n.min(to));
+            if start >= end {
+                continue;
+            }
+            if self.end != start {
+                self.values.clear();
+            }
+            self.values.extend_from_slice(&values[(start - from) as usize..(end - from) as usize]);
+            self.end = end;
+            if end == n {
+                let values = std::mem::take(&mut self.values);
+                if values.len() as u64 >= width {
+                    self.waypoints.write(n, &values)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::Random;
+
+    #[test]
+    fn waypoints_are_the_values_before_multiples_of_the_stride() {
+        let random = &mut Random::new("waypoints");
+        let home = tempfile::tempdir().unwrap();
+        let all: Vec<u16> = (0..5000).map(|_| random.below(1 << 16) as u16).collect();
+        let waypoints = Waypoints::of(home.path(), "run");
+        let mut recorder = Recorder::new(waypoints.clone(), 1000);
+        let mut from = 0;
+        while from < all.len() {
+            let to = all.len().min(from + 1 + random.below(1500) as usize);
+            recorder.see(from as u64, &all[from..to], 300).unwrap();
+            from = to;
+        }
+        assert_eq!(waypoints.positions(1), [1000, 2000, 3000, 4000, 5000]);
+        for n in waypoints.positions(1) {
+            assert_eq!(waypoints.read(n).unwrap(), &all[n as usize - 300..n as usize], "{n}");
+        }
+        // A file of another run, and a changed file.
+        assert_eq!(Waypoints::of(home.path(), "another").read(1000), None);
+        let path = home.path().join(Waypoints::name(2000));
+        let mut bytes = std::fs::read(&path).unwrap();
+        let place = random.below(bytes.len() as u64) as usize;
+        bytes[place] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(waypoints.read(2000), None);
+    }
+
+    #[test]
+    fn a_waypoint_without_its_first_values_is_not_saved() {
+        let home = tempfile::tempdir().unwrap();
+        let waypoints = Waypoints::of(home.path(), "run");
+        let mut recorder = Recorder::new(waypoints.clone(), 1000);
+        recorder.see(800, &[1; 250], 300).unwrap();
+        recorder.see(1500, &[1; 300], 300).unwrap();
+        recorder.see(1850, &[1; 200], 300).unwrap();
+        assert!(waypoints.positions(1).is_empty());
+    }
+}
