@@ -34,13 +34,13 @@
 //! witness within it (`period::depth`).
 //!
 //! **The bound of `from` for P4.** Let L be the lookback of the solver for the last rare position, d the greatest
-//! difference of the rule, and B = max(preperiod + L, 2 L + d, n2 - n1). A search of a whole table takes
-//! n1 <= max(preperiod, L) + L + d <= 2 B. A run that is watched from its first value on remembers the window before
-//! each power of two. At the first power of two n1 >= B the window lies after the preperiod, n1 is placed as P4
-//! requires, and the window recurs at n2 <= 2 n1, before it is replaced; so n1 < 2 B. For a run that discards values,
-//! such a watch finds the window of the proof (`period::preperiod`). A deep witness or a space that is replaced late
-//! can cost it a few doublings, so `MAX_WINDOW_FACTOR` times B is allowed. [`Certificate::new`] creates no
-//! certificate beyond this bound, and one that exceeds it is refused.
+//! difference of the rule, and B = max(preperiod + L, 2 L + d, n2 - n1). A search of a whole table takes n1 <=
+//! max(preperiod, L) + L + d <= 2 B. A run that is watched from its first value on remembers the window before each
+//! power of two. At the first power of two n1 >= B the window lies after the preperiod, n1 is placed as P4 requires,
+//! and the window recurs at n2 <= 2 n1, before it is replaced; so n1 < 2 B. For a run that discards values and has no
+//! waypoints, such a watch finds the window of the proof (`period::preperiod`). A deep witness or a space that is
+//! replaced late can cost it a few doublings, so `MAX_WINDOW_FACTOR` times B is allowed. [`Certificate::new`] creates
+//! no certificate beyond this bound, and one that exceeds it is refused.
 //!
 //! Invariant: a certificate that passes the check states the premises of a theorem, and each premise was found true.
 

@@ -123,6 +123,11 @@ impl Observer for Watching<'_> {
 
     fn advanced(&mut self, progress: &Progress) {
         self.inner.advanced(progress);
+        let saved = self.recorder.as_mut().map(|recorder| recorder.committed(progress.committed));
+        if let Some(Err(error)) = saved {
+            self.recorder = None;
+            self.note(&format!("no more waypoints are saved, so the preperiod will take longer: {error}"));
+        }
         let done = self.outer.load(Ordering::Relaxed) || self.watch.found.is_some();
         self.stop.fetch_or(done, Ordering::Relaxed);
     }
@@ -137,10 +142,8 @@ impl Observer for Watching<'_> {
             return;
         }
         let width = solver::lookback(&self.watch.rule, proof.last_rare).saturating_mul(LOOKBACKS);
-        let saved = self.recorder.as_mut().map(|recorder| recorder.see(from, values, width));
-        if let Some(Err(error)) = saved {
-            self.recorder = None;
-            self.note(&format!("no more waypoints are saved, so the preperiod will take longer: {error}"));
+        if let Some(recorder) = &mut self.recorder {
+            recorder.see(from, values, width);
         }
     }
 
@@ -150,8 +153,8 @@ impl Observer for Watching<'_> {
 }
 
 impl Watching<'_> {
-    /// Computes up to `goal` values, or those that there are, and opens the run; `None` when the stop flag was set before
-    /// all stored values were verified.
+    /// Computes up to `goal` values, or those that there are, and opens the run; `None` when the stop flag was set
+    /// before all stored values were verified.
     fn compute(&mut self, rule: &Rule, options: &Options, goal: u64) -> Result<Option<RunReader>> {
         self.stop.store(false, Ordering::Relaxed);
         let options = Options { to: Some(goal), ..options.clone() };
@@ -317,7 +320,12 @@ impl RunSearch<'_> {
             observer.recomputed(done, of);
             !stop.load(Ordering::Relaxed)
         };
-        let copies = match self.by_waypoints(&proved, view, |done, of| go_on(observer, done, of))? {
+        let by_waypoints = self.by_waypoints(&proved, view, |done, of| go_on(observer, done, of));
+        let by_waypoints = by_waypoints.unwrap_or_else(|error| {
+            observer.note(&format!("the waypoints do not show the preperiod: {error}"));
+            None
+        });
+        let copies = match by_waypoints {
             Some(copies) => Ok(copies),
             None => {
                 observer.note(ALL_AGAIN);
@@ -338,7 +346,12 @@ impl RunSearch<'_> {
     }
 
     /// What the waypoints of a run show about a period; the outer `None` if there are none, or they do not suffice, and
-    /// the inner one if `go_on` returned false.
+    /// the inner one if `go_on` returned false. `go_on` receives the number of values done and an estimate of those to
+    /// do.
+    ///
+    /// # Errors
+    /// Errors of the solver and of reading the run; [`Error::Differs`] and [`Error::Flipped`] when the values contradict
+    /// the waypoints or the proof.
     fn by_waypoints(
         &self,
         proved: &ProvedPeriod<'_>,
@@ -349,19 +362,23 @@ impl RunSearch<'_> {
         let (window, length) = (proved.window, proved.proof.length);
         let waypoints = &Waypoints::of(self.dir, &view.contents.last.run);
         let positions = &waypoints.positions(window.width(rule))[..];
-        let is_usable = !positions.is_empty() && window.last_rare < view.discarded().start;
-        let Some(digest) = view.digest_before(length)?.filter(|_| is_usable) else { return Ok(None) };
+        let hole = view.discarded();
+        if positions.is_empty() || window.last_rare >= hole.start || length <= hole.end {
+            return Ok(None);
+        }
+        let Some(digest) = view.digest_before(length)? else { return Ok(None) };
         let freed = &view.discarded_stats()?;
         let stats = SequenceStats::of(&Prefix { of: view, count: length }, window.space, freed)?;
+        let counted = CertifiedFacts::new(digest, stats);
         let run =
             DiscardingRun { rule, method: *method, space: window.space, values: view, freed, waypoints, positions };
-        // Each value of the binary search, of the last two waypoints and of the witnesses of the least period.
-        let parts = u64::from(positions.len().ilog2()) + 8 + prime_factors(proved.period).len() as u64;
-        let counted = CertifiedFacts::new(digest, stats);
-        match proved.by_waypoints(&run, counted, |done| go_on(done.min(parts * STRIDE), parts * STRIDE)) {
-            Err(Error::Discarded { .. }) => Ok(None),
-            Ok(Some(copies)) if self.certify && !may_certify(rule, copies.preperiod, &window) => Ok(None),
-            copies => copies.map(Some),
-        }
+        // Half a stride for each step of the binary search and each witness of the least period, three for each copy.
+        let halves = u64::from(positions.len().ilog2()) + 13 + prime_factors(proved.period).len() as u64;
+        let of = halves * (STRIDE / 2);
+        let found = proved.by_waypoints(&run, counted, |done| go_on(done.min(of), of))?;
+        Ok(Some(found).filter(|found| {
+            let may_certify = |copies: &OffsetCopies| may_certify(rule, copies.preperiod, &window);
+            !self.certify || found.as_ref().is_none_or(may_certify)
+        }))
     }
 }

@@ -43,13 +43,14 @@ use shown::Shown;
 /// Maximum number of values by which the distance of the copies exceeds the period.
 const MAX_LEAD: u64 = 1 << 22;
 
-/// The result of computing two copies of a sequence side by side, one period apart.
+/// The result of computing parts of a sequence twice, one period apart: all values, or those that the waypoints of a
+/// run leave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OffsetCopies {
     /// The least preperiod.
     pub preperiod: u64,
-    /// Number of exceptions before the preperiod, and the first of them, at most [`LISTED`]; `None` when the
-    /// preperiod exceeds the period, because G(n + p) need not be a value of the period then, and when not all values were
+    /// Number of exceptions before the preperiod, and the first of them, at most [`LISTED`]; `None` when the preperiod
+    /// exceeds the period, because G(n + p) need not be a value of the period then, and when not all values were
     /// computed.
     pub exceptions: Option<(u64, Vec<u64>)>,
     /// The facts that a certificate states about the values below n2.

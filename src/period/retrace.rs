@@ -1,8 +1,9 @@
 //! Computes values again that a run has discarded, each from the nearest waypoint before it.
 //!
-//! Invariant: each value is computed by a solver, which proves it, from the values before it. These are the first values of
-//! the run, which its journal covers, and a waypoint, which contains its own hash. Where the computation passes another
-//! waypoint, the values must be those of that waypoint.
+//! Invariant: each discarded value is computed by a solver, which proves it, from the values before it. These begin
+//! with the first values of the run, which its journal covers, and a waypoint, which contains its own hash. Where the
+//! computation passes another waypoint, the values must be those of that waypoint. Before values are returned, the
+//! memory of the solver is compared with its state at creation.
 
 use super::preperiod::Copy;
 use super::waypoints::Waypoints;
@@ -78,8 +79,8 @@ impl<S: Sequence + ?Sized> DiscardingRun<'_, S> {
         match computed.iter().zip(saved).position(|(a, b)| a != b) {
             None => Ok(()),
             Some(i) => {
-                let (value, again) = (saved[i].into(), computed[i].into());
-                Err(Error::Differs { n: from + i as u64, value, again, how: "the values of a waypoint".into() })
+                let (value, again) = (computed[i].into(), saved[i].into());
+                Err(Error::Differs { n: from + i as u64, value, again, how: format!("the file waypoint-{n}.bin") })
             }
         }
     }
@@ -100,7 +101,8 @@ impl<'a, S: Sequence + ?Sized> Retrace<'a, S> {
     /// number of values computed since the last call; the result is `None` when it returned false.
     ///
     /// # Errors
-    /// Errors of the solver and of reading the run; [`Error::Differs`] when a waypoint has other values.
+    /// Errors of the solver and of reading the run; [`Error::Differs`] when a waypoint has other values;
+    /// [`Error::Flipped`] when the memory of the solver has changed.
     pub(super) fn values(
         &mut self,
         range: Range<u64>,
@@ -125,12 +127,14 @@ impl<'a, S: Sequence + ?Sized> Retrace<'a, S> {
             }
             run.check(&copy)?;
         }
+        copy.check_memory()?;
         copy.values.read(range.start, &mut values)?;
         self.copy = Some(copy);
         Ok(Some(values))
     }
 
-    /// Whether a copy has retained the first values of `range`, or will compute them before it reaches a later waypoint.
+    /// Whether a copy has retained the first values of `range`, or will compute them before it reaches a later
+    /// waypoint.
     fn is_near(&self, copy: &Copy, range: &Range<u64>) -> bool {
         let waypoint = self.run.waypoint_after(copy.len());
         range.start >= copy.values.discarded().end && waypoint.is_none_or(|waypoint| waypoint > range.start)

@@ -7,7 +7,7 @@
 //! takes a new window.
 //!
 //! The journal does not cover this file. An altered file is ignored, because it contains the BLAKE3 hash of the whole.
-//! What is proved with its help is computed again from the rule alone before the exact preperiod is reported
+//! What is proved with its help is computed again, at least in part, before the exact preperiod is reported
 //! ([`super::preperiod`]).
 
 use super::watch::Mark;

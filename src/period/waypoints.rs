@@ -1,21 +1,23 @@
 //! Waypoints: the last values before some n, saved along a run that discards values.
 //!
-//! With the first values of the run, a solver continues from a waypoint as it would from all values. So a part of the
-//! sequence can be computed again without the values before it ([`super::retrace`]).
+//! With the first values of the run, and while no new position is rare, a solver continues from a waypoint as it would
+//! from all values. So a part of the sequence can be computed again without the values before it ([`super::retrace`]).
 //!
-//! The file `waypoint-N.bin` is one line of JSON, followed by the values before N as little-endian u16. The journal does
-//! not cover it. A file is ignored unless it names the run and contains the BLAKE3 hash of the whole. A waypoint may lie
-//! beyond the last record of a run that was killed; the run then computes the same values again.
+//! The file `waypoint-N.bin` is one line of JSON, followed by the values before N as little-endian u16. It is written
+//! once these values are committed. The journal does not cover it. A file is ignored unless it names the run and
+//! contains the BLAKE3 hash of the whole.
 
 use crate::error::{Error, Result};
 use crate::storage::Dir;
+use crate::theory::nimber::index;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use std::path::Path;
 
 /// Distance of the waypoints of a run, in values.
 pub(super) const STRIDE: u64 = 1 << 32;
 
-/// Maximum number of values of a waypoint. A run whose solver needs more saves none.
+/// Maximum number of values of a waypoint.
 const MOST_VALUES: u64 = 1 << 20;
 
 /// Maximum length of a file, in bytes.
@@ -102,7 +104,7 @@ impl Waypoints {
     }
 }
 
-/// Saves waypoints of the values that it receives.
+/// Saves waypoints of the values that it receives, once they are committed.
 pub(super) struct Recorder {
     waypoints: Waypoints,
     /// Distance of the waypoints.
@@ -111,25 +113,24 @@ pub(super) struct Recorder {
     values: Vec<u16>,
     /// One past the n of the last of `values`.
     end: u64,
+    /// The waypoints whose values are not committed, ascending, with their values.
+    uncommitted: VecDeque<(u64, Vec<u16>)>,
 }
 
 impl Recorder {
     /// A recorder of the values of a run.
     pub(super) fn new(waypoints: Waypoints, stride: u64) -> Recorder {
-        Recorder { waypoints, stride, values: Vec::new(), end: 0 }
+        Recorder { waypoints, stride, values: Vec::new(), end: 0, uncommitted: VecDeque::new() }
     }
 
-    /// Receives the values from `from` on. A waypoint has `width` values; a larger one than `stride` or
-    /// [`MOST_VALUES`] is not saved, nor one whose first values were not received.
-    ///
-    /// # Errors
-    /// Errors of writing a file.
-    pub(super) fn see(&mut self, from: u64, values: &[u16], width: u64) -> Result<()> {
+    /// Receives the values from `from` on. A waypoint has `width` values; there is none with more than [`MOST_VALUES`]
+    /// or the stride, nor one whose first values were not received.
+    pub(super) fn see(&mut self, from: u64, values: &[u16], width: u64) {
         if width > self.stride.min(MOST_VALUES) {
-            return Ok(());
+            return;
         }
         let to = from + values.len() as u64;
-        for n in ((from + 1).next_multiple_of(self.stride)..to + width).step_by(self.stride as usize) {
+        for n in ((from + 1).next_multiple_of(self.stride)..to + width).step_by(index(self.stride)) {
             let (start, end) = ((n - width).max(from), n.min(to));
             if start >= end {
                 continue;
@@ -137,14 +138,24 @@ impl Recorder {
             if self.end != start {
                 self.values.clear();
             }
-            self.values.extend_from_slice(&values[(start - from) as usize..(end - from) as usize]);
+            self.values.extend_from_slice(&values[index(start - from)..index(end - from)]);
             self.end = end;
             if end == n {
                 let values = std::mem::take(&mut self.values);
                 if values.len() as u64 >= width {
-                    self.waypoints.write(n, &values)?;
+                    self.uncommitted.push_back((n, values));
                 }
             }
+        }
+    }
+
+    /// Saves the waypoints of the first `count` values, which are committed.
+    ///
+    /// # Errors
+    /// Errors of writing a file.
+    pub(super) fn committed(&mut self, count: u64) -> Result<()> {
+        while let Some((n, values)) = self.uncommitted.pop_front_if(|(n, _)| *n <= count) {
+            self.waypoints.write(n, &values)?;
         }
         Ok(())
     }
@@ -165,9 +176,13 @@ mod tests {
         let mut from = 0;
         while from < all.len() {
             let to = all.len().min(from + 1 + random.below(1500) as usize);
-            recorder.see(from as u64, &all[from..to], 300).unwrap();
+            recorder.see(from as u64, &all[from..to], 300);
+            // Values are committed later than they are computed.
+            recorder.committed(from as u64).unwrap();
+            assert!(waypoints.positions(1).iter().all(|&n| n <= from as u64), "{from}");
             from = to;
         }
+        recorder.committed(5000).unwrap();
         assert_eq!(waypoints.positions(1), [1000, 2000, 3000, 4000, 5000]);
         for n in waypoints.positions(1) {
             assert_eq!(waypoints.read(n).unwrap(), &all[n as usize - 300..n as usize], "{n}");
@@ -187,9 +202,10 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let waypoints = Waypoints::of(home.path(), "run");
         let mut recorder = Recorder::new(waypoints.clone(), 1000);
-        recorder.see(800, &[1; 250], 300).unwrap();
-        recorder.see(1500, &[1; 300], 300).unwrap();
-        recorder.see(1850, &[1; 200], 300).unwrap();
+        recorder.see(800, &[1; 250], 300);
+        recorder.see(1500, &[1; 300], 300);
+        recorder.see(1850, &[1; 200], 300);
+        recorder.committed(3000).unwrap();
         assert!(waypoints.positions(1).is_empty());
     }
 }

@@ -81,8 +81,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Keep the first 2^26 values and at least the last SIZE values, and free the others (with --dir, or above 2^28
-    /// values) [default: keep all]. The period is then detected when it recurs; finding the preperiod computes the
-    /// values again.
+    /// values) [default: keep all]. The period is then detected when it recurs; finding the preperiod computes
+    /// some values again.
     #[arg(long, value_name = "SIZE", value_parser = number::positive, allow_negative_numbers = true)]
     keep: Option<u64>,
     /// Write a certificate of the proof to a file; 'grundy verify FILE' checks it.

@@ -131,6 +131,9 @@ impl Report<'_> {
             Theorem::P4 => "P4 (windows)",
         };
         match (exact, self.finding.count.checked_sub(*period)) {
+            (true, _) if self.finding.copies.is_some() => {
+                writeln!(f, "  proved by {by}: G(n + {}) = G(n) for all n from {preperiod} on", HumanCount(*period))?;
+            }
             (true, Some(end)) => writeln!(
                 f,
                 "  proved by {by}: G(n + {}) = G(n) was compared for all n from {preperiod} to {}",

@@ -50,6 +50,11 @@ impl Copy {
         Ok(from)
     }
 
+    /// Compares the memory of the solver with its state at creation.
+    pub(in crate::period) fn check_memory(&self) -> Result<()> {
+        self.solver.check_memory(&self.values)
+    }
+
     /// Returns the summary of how the last batch was proved.
     pub(super) fn proof(&mut self) -> ProofSummary {
         let (rares, last_rare) = self.solver.count_rare_positions(self.len());

@@ -87,6 +87,9 @@ fn waypoints_show_the_same_preperiod_as_the_whole_table() {
         let mut done = 0;
         let found = find(&run, &mut |now| now >= std::mem::replace(&mut done, now)).unwrap().unwrap();
         assert_eq!(found.preperiod, n0, "{game}");
+        let repeat = Repeat { period: p, preperiod: n0, exact: true, saltus: 0, proof: None };
+        let by_table = exceptions(all.as_slice(), &repeat, LISTED).unwrap();
+        assert_eq!(found.exceptions, (n0 <= p).then_some(by_table), "{game}");
         assert_eq!(found.proof.least.iter().map(|pair| pair.0).collect::<Vec<_>>(), prime_factors(p), "{game}");
         for &(f, n) in &found.proof.least {
             assert!(n >= n0 && all[index(n)] != all[index(n + p / f)], "{game}: {f}, {n}");
