@@ -26,16 +26,18 @@ def run(game, values, digest, mask=7):
     return json.dumps({"game": game, "count": values, "digest": digest, "seconds": 77, **found})
 
 
-def call(directory, survey, runs=(), frontiers=()):
+def call(directory, survey, runs=(), frontiers=(), options=()):
     lines = {
         "survey": [COLUMNS, *survey],
         "runs": runs,
         "frontiers": ["game;values;source", *(frontiers or ["0.123;1;a book"])],
+        "oeis": ["sequence;game;shift;stated;terms", "A1;0.007;2;;1,1", "A2;0.106;0;67108864;1,0"],
     }
     for name, content in lines.items():
         (directory / name).write_text("\n".join(content) + "\n", encoding="utf-8")
     arguments = [directory / "survey", "--runs", directory / "runs"]
     arguments += ["--frontiers", directory / "frontiers", "--program", os.environ["GRUNDY_BIN"]]
+    arguments += ["--oeis", directory / "oeis", *options]
     script = os.path.join(SCRIPTS, "open_games.py")
     return subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True)
 
@@ -55,8 +57,8 @@ def test_equal_games_share_a_row_of_the_furthest(tmp_path):
     rows = rows_of(done)
     assert (done.returncode, done.stderr) == (0, "")
     assert rows == [
-        "| 0.04 | 1 | 3,000 | 3 | 4 | 0x7, n | 9 | 5 |  |  |  |",
-        "| 0.6 | 0 | 2,000 | 3 | 4 | 0x7, n | 9 | 5 |  |  |  |",
+        "| 0.04 | A1 | 1 | 3,000 | 3 | 4 | 0x7, n | 9 | 5 |  |  |  |",
+        "| 0.6 |  | 0 | 2,000 | 3 | 4 | 0x7, n | 9 | 5 |  |  |  |",
     ]
 
 
@@ -66,10 +68,28 @@ def test_runs_extend_the_survey_and_frontiers_stand_beside(tmp_path):
     frontiers = ["0.04;4000;a book", "0.6;8000;this program, elsewhere", "0.6;7000;a thesis"]
     rows = rows_of(call(tmp_path, survey, runs, frontiers))
     assert rows == [
-        "| 0.007 | 0 | 5,000 | 8 | 2 | 0x7 | 11 | 6 | 77 | 4,000 | a book |",
-        "| 0.6 | 0 | 2,000 | 3 | 4 | 0x7, n | 9 | 5 |  | 7,000 | a thesis |",
-        "| 0.4 | 0 | 20 |  |  |  | 11 | 6 | 77 |  |  |",
+        "| 0.007 | A1 | 0 | 5,000 | 8 | 2 | 0x7 | 11 | 6 | 77 | 4,000 | a book |",
+        "| 0.6 |  | 0 | 2,000 | 3 | 4 | 0x7, n | 9 | 5 |  | 7,000 | a thesis |",
+        "| 0.4 |  | 0 | 20 |  |  |  | 11 | 6 | 77 |  |  |",
     ]
+
+
+def test_comments_state_what_a_sequence_does_not(tmp_path):
+    survey = [surveyed("0.007", 1000, "a"), surveyed("0.106", 10, "b"), surveyed("0.6", 1, "c")]
+    runs = [run("0.007", 2**26, "d"), run("0.106", 2**26, "e"), run("0.6", 2**30, "f")]
+    done = call(tmp_path, survey, runs, options=["--comments"])
+    assert done.returncode == 0 and done.stdout.count("\n## ") == 1
+    assert "## A1, .007\n\n> Let G(n) = a(n-2) be the nim-value of" in done.stdout
+    # The mask is 7, and the space has no position term.
+    assert "(G(n) AND 7) has an even number of ones. There are 8 rare n" in done.stdout
+    assert "computed for n < 67108864. The largest value is 11, first at n = 6." in done.stdout
+
+
+def test_comments_name_the_parity_of_a_position_term(tmp_path):
+    survey = [surveyed("0.106", 2**26 + 1, "a"), surveyed("0.007", 10, "b")]
+    done = call(tmp_path, survey, [run("0.6", 1, "c")], options=["--comments"])
+    # In .106 three tokens are removed before a heap is split, so 0 is rare at odd n.
+    assert "has an odd number of ones for even n, an even number for odd n" in done.stdout
 
 
 def test_two_digests_of_the_same_values_are_refused(tmp_path):

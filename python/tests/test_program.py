@@ -67,6 +67,18 @@ def test_b_files_are_those_of_the_oeis_to_the_byte():
         assert found == (row["bytes"], row["sha256"]), row["file"]
 
 
+def test_octal_sequences_of_the_oeis_are_those_of_their_games():
+    with open(os.path.join(DATA, "oeis-octal.csv"), encoding="utf-8") as file:
+        lines = [line for line in file if not line.startswith("#")]
+    sequences = list(csv.DictReader(lines, delimiter=";"))
+    assert len(sequences) == 76
+    for row in sequences:
+        first = 1 + int(row["shift"])
+        values = [os.environ["GRUNDY_BIN"], "-q", "values", row["game"], f"{first}..{first + 12}"]
+        printed = subprocess.run(values, capture_output=True, text=True).stdout.split()
+        assert printed[1::2] == row["terms"].split(","), row["sequence"]
+
+
 def five_become_two_heaps(count):
     """Computes the game .00004 by definition: a move takes five tokens and leaves two heaps."""
     values = np.zeros(count, np.uint16)

@@ -3,6 +3,9 @@
 One row stands for all games with the same sequence up to a shift, as `grundy info` lists them. It
 describes the game of them that was computed furthest; of equally far ones, the first.
 
+With `--comments` it prints a comment for each sequence of the OEIS that this program has computed
+further than the sequence states.
+
 Exit status: 0 done, 1 an input cannot be read or is not sound, or there is no program, 2 usage.
 """
 
@@ -21,10 +24,11 @@ from ..program import find_program
 
 EPILOG = """\
 SURVEY is the CSV of 'grundy merge', RUNS the output of 'grundy status --json DIR...', one JSON
-object per line, and FRONTIERS has one line 'game;values;source' per game.
+object per line. FRONTIERS has one line 'game;values;source' per game, and OEIS one line
+'sequence;game;shift;stated;terms' per sequence.
 
 example: open_games.py data/results/octal3.csv --runs data/results/octal-runs.jsonl \\
-             --frontiers data/frontiers.csv > data/results/octal-open.md
+             --frontiers data/frontiers.csv --oeis data/oeis-octal.csv > data/results/octal-open.md
 """
 
 HEADER = (
@@ -33,11 +37,21 @@ HEADER = (
     "of them that this program has computed furthest. *Equal games* counts the others in the\n"
     "survey. Without a mask, the game has no sparse space yet. *Seconds* is the time that a run\n"
     "took; games without it were part of a survey. *Published* is the largest number of values in\n"
-    "a computation by others, as far as known here.\n\n"
-    "| game | equal games | values | rare positions | last rare | mask | largest value | at "
+    "a computation by others, as far as known here. *OEIS* is the sequence of the game in the\n"
+    "On-Line Encyclopedia of Integer Sequences, perhaps shifted.\n\n"
+    "| game | OEIS | equal games | values | rare positions | last rare | mask | largest value | at "
     "| seconds | published | source |\n"
-    "|---|--:|--:|--:|--:|---|--:|--:|--:|--:|---|"
+    "|---|---|--:|--:|--:|--:|---|--:|--:|--:|--:|---|"
 )
+
+COMMENTS_HEADER = """\
+# Comments for the OEIS: octal games
+
+Each comment states what this program has computed of a sequence, where that is 2^26 values or more,
+and more than the sequence states. The digest is that of the values (`docs/FORMAT.md`), so that
+another computation can be compared. Sign and date each comment."""
+
+LEAST_COMMENTED = 1 << 26
 
 
 class Result(NamedTuple):
@@ -53,6 +67,15 @@ class Result(NamedTuple):
     rares: int | None
     last_rare: int | None
     seconds: int | None
+
+
+class OeisSequence(NamedTuple):
+    """A sequence of the OEIS: a(n - shift) is the nim-value of a heap of n in the game."""
+
+    name: str
+    shift: int
+    stated: int
+    """Number of values that a comment in the sequence states as computed; 0 if none does."""
 
 
 class Frontier(NamedTuple):
@@ -139,6 +162,16 @@ def of_frontiers(path: str) -> dict[str, Frontier]:
     return frontiers
 
 
+def of_oeis(path: str) -> dict[str, OeisSequence]:
+    """The sequences of games in the OEIS."""
+    kind = "a file of lines 'sequence;game;shift;stated;terms'"
+    rows = rows_of(path, {"sequence", "game", "shift", "stated"}, kind, ";")
+    return {
+        row["game"]: OeisSequence(row["sequence"], int(row["shift"]), int(row["stated"] or 0))
+        for row in rows
+    }
+
+
 def furthest(results: Iterable[Result]) -> dict[str, Result]:
     """The furthest result of each game; of equally far ones, one with seconds.
 
@@ -168,15 +201,26 @@ def equal_games(program: str, game: str) -> list[str]:
     return sorted({game, *(other["game"] for other in equivalent)})
 
 
-def row(equal: list[str], results: dict[str, Result], frontiers: dict[str, Frontier]) -> str:
+class Group(NamedTuple):
+    """The games with the same sequence up to a shift."""
+
+    games: list[str]
+    result: Result
+    """What was found in the game that was computed furthest."""
+    computed: int
+    """Number of games that were computed."""
+
+
+def row(group: Group, frontiers: dict[str, Frontier], oeis: dict[str, OeisSequence]) -> str:
     """The row of the games with the same sequence."""
-    computed = [results[game] for game in equal if game in results]
-    result = max(computed, key=lambda result: result.values)
-    frontier = max((frontiers[game] for game in equal if game in frontiers), default=None)
+    result = group.result
+    frontier = max((frontiers[game] for game in group.games if game in frontiers), default=None)
+    names = sorted({oeis[game].name for game in group.games if game in oeis})
     mask = f"{result.mask:#x}" + (", n" if result.position else "") if result.mask else ""
     cells = [
         result.game,
-        len(computed) - 1,
+        " ".join(names),
+        group.computed - 1,
         f"{result.values:,}",
         "" if result.rares is None else f"{result.rares:,}",
         "" if result.last_rare is None else f"{result.last_rare:,}",
@@ -190,24 +234,62 @@ def row(equal: list[str], results: dict[str, Result], frontiers: dict[str, Front
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def table(
-    program: str, surveyed: list[Result], runs: list[Result], frontiers: dict[str, Frontier]
-) -> str:
-    """The Markdown table of the games in `surveyed`, extended by `runs`."""
+def which_are_rare(game: str, mask: int, position: int) -> str:
+    """Which n are rare, in words. The parity for even n is that of the number of tokens that a
+    move removes which leaves two heaps, if the space has a position term, and even otherwise."""
+    first, _, digits = game.partition(".")
+    removals = enumerate([int(first), *map(int, digits)])
+    odd = position * next(removed for removed, digit in removals if digit & 4) % 2
+    even, other = ("odd", "even") if odd else ("even", "odd")
+    if not position:
+        return f"an {even} number of ones"
+    return f"an {even} number of ones for even n, an {other} number for odd n"
+
+
+def comment(result: Result, sequence: OeisSequence) -> str:
+    """What the OEIS can state about a game with a sparse space."""
+    index = f"n-{sequence.shift}" if sequence.shift else "n"
+    name = result.game.removeprefix("0")
+    return (
+        f"## {sequence.name}, {name}\n\n"
+        f"> Let G(n) = a({index}) be the nim-value of a heap of n in the octal game {name}. It was "
+        f"computed for n < {result.values}. The largest value is {result.max_value}, first at n = "
+        f"{result.max_at}. Call n rare if the binary number (G(n) AND {result.mask}) has "
+        f"{which_are_rare(result.game, result.mask, result.position)}. There are {result.rares} "
+        f"rare n, with n = 0, and the last is {result.last_rare}.\n\n"
+        f"BLAKE3 digest: {result.digest}"
+    )
+
+
+def comments(groups: list[Group], oeis: dict[str, OeisSequence]) -> str:
+    """The comments for all sequences that this program has computed further than they state."""
+    found = [(group.result, oeis.get(group.result.game)) for group in groups]
+    texts = [
+        comment(result, sequence)
+        for result, sequence in found
+        if sequence and result.mask and result.values >= max(LEAST_COMMENTED, sequence.stated + 1)
+    ]
+    return "\n\n".join([COMMENTS_HEADER, *texts])
+
+
+def groups_of(program: str, surveyed: list[Result], runs: list[Result]) -> list[Group]:
+    """The games in `surveyed`, extended by `runs`, with the same sequence together."""
     open_games = {result.game for result in surveyed}
     for run in runs:
         if run.game not in open_games:
             print(f"open_games.py: {run.game} is not open in the survey", file=sys.stderr)
     results = furthest([*surveyed, *(run for run in runs if run.game in open_games)])
-    lines = [HEADER]
+    groups: list[Group] = []
     seen: set[str] = set()
     for game in results:
         if game in seen:
             continue
         equal = equal_games(program, game)
         seen.update(equal)
-        lines.append(row(equal, results, frontiers))
-    return "\n".join(lines)
+        computed = [results[game] for game in equal if game in results]
+        best = max(computed, key=lambda result: result.values)
+        groups.append(Group(equal, best, len(computed)))
+    return groups
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -220,6 +302,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("survey", metavar="SURVEY", help="CSV file of a survey")
     parser.add_argument("--runs", metavar="RUNS", help="runs that go further, as JSON Lines")
     parser.add_argument("--frontiers", metavar="FRONTIERS", help="published frontiers")
+    parser.add_argument("--oeis", metavar="OEIS", help="sequences of the games in the OEIS")
+    parser.add_argument("--comments", action="store_true", help="print comments for the OEIS")
     parser.add_argument("--program", metavar="PATH", help="the program [default: grundy on PATH]")
     options = parser.parse_args(arguments)
     program = os.path.abspath(options.program) if options.program else find_program()
@@ -230,7 +314,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         runs = of_runs(options.runs) if options.runs else []
         frontiers = of_frontiers(options.frontiers) if options.frontiers else {}
-        print(table(program, of_survey(options.survey), runs, frontiers))
+        oeis = of_oeis(options.oeis) if options.oeis else {}
+        groups = groups_of(program, of_survey(options.survey), runs)
+        if options.comments:
+            print(comments(groups, oeis))
+        else:
+            print("\n".join([HEADER, *(row(group, frontiers, oeis) for group in groups)]))
     except (OSError, ValueError) as error:
         print(f"open_games.py: {error}", file=sys.stderr)
         return 1
