@@ -32,7 +32,7 @@ const FIRST_LOOK_ON_DISK: u64 = 1 << 20;
 /// Maximum time that a later step of a search re-hashes the table without notifying the observer.
 const QUIET_REHASH: Duration = Duration::from_secs(2);
 
-/// What the observer is told when no waypoint shows the preperiod.
+/// Note before all values are computed again.
 const ALL_AGAIN: &str = "computing all values again as two copies side by side, because the freed values are needed";
 
 /// The stage in which a search of a run directory was stopped.

@@ -11,7 +11,6 @@ use crate::error::{Error, Result};
 use crate::storage::Dir;
 use crate::theory::nimber::index;
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
 use std::path::Path;
 
 /// Distance of the waypoints of a run, in values.
@@ -114,13 +113,13 @@ pub(super) struct Recorder {
     /// One past the n of the last of `values`.
     end: u64,
     /// The waypoints whose values are not committed, ascending, with their values.
-    uncommitted: VecDeque<(u64, Vec<u16>)>,
+    uncommitted: Vec<(u64, Vec<u16>)>,
 }
 
 impl Recorder {
     /// A recorder of the values of a run.
     pub(super) fn new(waypoints: Waypoints, stride: u64) -> Recorder {
-        Recorder { waypoints, stride, values: Vec::new(), end: 0, uncommitted: VecDeque::new() }
+        Recorder { waypoints, stride, values: Vec::new(), end: 0, uncommitted: Vec::new() }
     }
 
     /// Receives the values from `from` on. A waypoint has `width` values; there is none with more than [`MOST_VALUES`]
@@ -143,7 +142,7 @@ impl Recorder {
             if end == n {
                 let values = std::mem::take(&mut self.values);
                 if values.len() as u64 >= width {
-                    self.uncommitted.push_back((n, values));
+                    self.uncommitted.push((n, values));
                 }
             }
         }
@@ -154,10 +153,8 @@ impl Recorder {
     /// # Errors
     /// Errors of writing a file.
     pub(super) fn committed(&mut self, count: u64) -> Result<()> {
-        while let Some((n, values)) = self.uncommitted.pop_front_if(|(n, _)| *n <= count) {
-            self.waypoints.write(n, &values)?;
-        }
-        Ok(())
+        let committed = self.uncommitted.partition_point(|(n, _)| *n <= count);
+        self.uncommitted.drain(..committed).try_for_each(|(n, values)| self.waypoints.write(n, &values))
     }
 }
 
