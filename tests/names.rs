@@ -253,8 +253,6 @@ fn periods_of_named_games_equal_those_in_data() {
             periods.insert(canonical(game), (grouped(cells[1]), grouped(preperiod)));
         }
     }
-    let published = results.split_once("Published (A. Flammenkamp)").unwrap().1;
-    periods.insert("0.106".into(), (number_after(published, "period "), number_after(published, "preperiod ")));
     assert!(periods.len() > 700 && without.len() > 250, "the tables were read");
     let is_finite_code = |game: &str| game.starts_with(|c: char| c.is_ascii_digit()) && !game.contains('(');
     for known in NAMED_GAMES.iter().filter(|known| is_finite_code(known.game)) {

@@ -1,7 +1,8 @@
 """`scripts/open_games.py`: prints the table of the octal games without a known period.
 
 One row stands for all games with the same sequence up to a shift, as `grundy info` lists them. It
-describes the game of them that was computed furthest; of equally far ones, the first.
+describes the game of them that was computed furthest; of equally far ones, the first. Games whose
+period the program knows are left out.
 
 With `--comments` it prints a comment for each sequence of the OEIS that this program has computed
 further than the sequence states.
@@ -188,17 +189,19 @@ def furthest(results: Iterable[Result]) -> dict[str, Result]:
     return best
 
 
-def equal_games(program: str, game: str) -> list[str]:
-    """The games with the same sequence up to a shift, the game itself among them."""
+def equal_games(program: str, game: str) -> tuple[list[str], bool]:
+    """The games with the same sequence up to a shift, the game itself among them, and whether a
+    period of the game is known."""
     done = subprocess.run([program, "info", game, "--json"], capture_output=True, text=True)
     if done.returncode != 0:
         reason = done.stderr.strip() or f"exit status {done.returncode}"
         raise ValueError(f"{program} info {game}: {reason}")
     try:
-        equivalent = json.loads(done.stdout)["equivalent"]
+        known = json.loads(done.stdout)
+        others, is_known = known["equivalent"], known["period"] is not None
     except (json.JSONDecodeError, KeyError, TypeError):
         raise ValueError(f"{program} info {game} prints no equal games; is it grundy?") from None
-    return sorted({game, *(other["game"] for other in equivalent)})
+    return sorted({game, *(other["game"] for other in others)}), is_known
 
 
 class Group(NamedTuple):
@@ -284,8 +287,10 @@ def groups_of(program: str, surveyed: list[Result], runs: list[Result]) -> list[
     for game in results:
         if game in seen:
             continue
-        equal = equal_games(program, game)
+        equal, is_known = equal_games(program, game)
         seen.update(equal)
+        if is_known:
+            continue
         computed = [results[game] for game in equal if game in results]
         best = max(computed, key=lambda result: result.values)
         groups.append(Group(equal, best, len(computed)))
