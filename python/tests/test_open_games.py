@@ -31,7 +31,7 @@ def call(directory, survey, runs=(), frontiers=(), options=()):
         "survey": [COLUMNS, *survey],
         "runs": runs,
         "frontiers": ["game;values;source", *(frontiers or ["0.123;1;a book"])],
-        "oeis": ["sequence;game;shift;stated;terms", "A1;0.007;2;;1,1", "A2;0.106;0;67108864;1,0"],
+        "oeis": ["sequence;game;shift;stated;terms", "A1;0.007;2;;1,1", "A2;0.126;0;67108864;1,0"],
     }
     for name, content in lines.items():
         (directory / name).write_text("\n".join(content) + "\n", encoding="utf-8")
@@ -62,21 +62,27 @@ def test_equal_games_share_a_row_of_the_furthest(tmp_path):
     ]
 
 
+def test_games_with_a_known_period_are_left_out(tmp_path):
+    # Published: .106 has period 328226140474 (A. Flammenkamp, 2002).
+    rows = rows_of(call(tmp_path, [surveyed("0.106", 1000, "a"), surveyed("0.6", 2000, "d")]))
+    assert rows == ["| 0.6 |  | 0 | 2,000 | 3 | 4 | 0x7, n | 9 | 5 |  |  |  |"]
+
+
 def test_runs_extend_the_survey_and_frontiers_stand_beside(tmp_path):
-    survey = [surveyed("0.007", 1000, "a"), surveyed("0.6", 2000, "d"), surveyed("0.4", 10, "e")]
-    runs = [run("0.007", 5000, "f"), run("0.6", 1500, "g"), run("0.4", 20, "h", mask=0)]
+    survey = [surveyed("0.007", 1000, "a"), surveyed("0.6", 2000, "d"), surveyed("0.14", 10, "e")]
+    runs = [run("0.007", 5000, "f"), run("0.6", 1500, "g"), run("0.14", 20, "h", mask=0)]
     frontiers = ["0.04;4000;a book", "0.6;8000;this program, elsewhere", "0.6;7000;a thesis"]
     rows = rows_of(call(tmp_path, survey, runs, frontiers))
     assert rows == [
         "| 0.007 | A1 | 0 | 5,000 | 8 | 2 | 0x7 | 11 | 6 | 77 | 4,000 | a book |",
         "| 0.6 |  | 0 | 2,000 | 3 | 4 | 0x7, n | 9 | 5 |  | 7,000 | a thesis |",
-        "| 0.4 |  | 0 | 20 |  |  |  | 11 | 6 | 77 |  |  |",
+        "| 0.14 |  | 0 | 20 |  |  |  | 11 | 6 | 77 |  |  |",
     ]
 
 
 def test_comments_state_what_a_sequence_does_not(tmp_path):
-    survey = [surveyed("0.007", 1000, "a"), surveyed("0.106", 10, "b"), surveyed("0.6", 1, "c")]
-    runs = [run("0.007", 2**26, "d"), run("0.106", 2**26, "e"), run("0.6", 2**30, "f")]
+    survey = [surveyed("0.007", 1000, "a"), surveyed("0.126", 10, "b"), surveyed("0.6", 1, "c")]
+    runs = [run("0.007", 2**26, "d"), run("0.126", 2**26, "e"), run("0.6", 2**30, "f")]
     done = call(tmp_path, survey, runs, options=["--comments"])
     assert done.returncode == 0 and done.stdout.count("\n## ") == 1
     assert "## A1, .007\n\n> Let G(n) = a(n-2) be the nim-value of" in done.stdout
@@ -86,9 +92,9 @@ def test_comments_state_what_a_sequence_does_not(tmp_path):
 
 
 def test_comments_name_the_parity_of_a_position_term(tmp_path):
-    survey = [surveyed("0.106", 2**26 + 1, "a"), surveyed("0.007", 10, "b")]
+    survey = [surveyed("0.126", 2**26 + 1, "a"), surveyed("0.007", 10, "b")]
     done = call(tmp_path, survey, [run("0.6", 1, "c")], options=["--comments"])
-    # In .106 three tokens are removed before a heap is split, so 0 is rare at odd n.
+    # In .126 three tokens are removed before a heap is split, so 0 is rare at odd n.
     assert "has an odd number of ones for even n, an even number for odd n" in done.stdout
 
 
