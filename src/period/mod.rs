@@ -24,6 +24,7 @@ mod preperiod;
 mod primes;
 mod prove;
 mod retrace;
+mod sealed_values;
 mod search;
 pub mod theorems;
 mod watch;

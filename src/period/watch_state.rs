@@ -10,6 +10,7 @@
 //! What is proved with its help is computed again, at least in part, before the exact preperiod is reported
 //! ([`super::preperiod`]).
 
+use super::sealed_values;
 use super::watch::Mark;
 use crate::checkpoint::journal::Record;
 use crate::error::{Error, Result};
@@ -52,16 +53,8 @@ impl Line {
     }
 
     /// Returns the bytes of the file, with the seal filled in.
-    fn file(mut self, window: &[u8]) -> Vec<u8> {
-        let bytes = |line: &Line| {
-            let mut bytes = serde_json::to_vec(line).expect("numbers and text are JSON");
-            bytes.push(b'\n');
-            bytes.extend_from_slice(window);
-            bytes
-        };
-        self.seal = String::new();
-        self.seal = blake3::hash(&bytes(&self)).to_hex().to_string();
-        bytes(&self)
+    fn file(&self, window: &[u16]) -> Vec<u8> {
+        sealed_values::bytes(|seal| Line { seal, ..self.clone() }, window)
     }
 }
 
@@ -71,27 +64,20 @@ impl Line {
 /// Errors of writing the file.
 pub(super) fn write(dir: &Path, view: &RunReader, mark: &Mark) -> Result<()> {
     let Record { run, count, digest, .. } = view.contents.last.clone();
-    let n1 = mark.n1;
     let ProofSummary { rares, last_rare, depth, .. } = mark.proof;
-    let odd = mark.odd_shifts.clone();
-    let line =
-        Line { format: FORMAT.into(), run, count, digest, n1, rares, last_rare, depth, odd, seal: String::new() };
-    let window: Vec<u8> = mark.window.iter().flat_map(|v| v.to_le_bytes()).collect();
-    Dir::at(dir).write_whole(NAME, &line.file(&window)).map_err(Error::io("writing", dir.join(NAME)))
+    let (n1, odd, format) = (mark.n1, mark.odd_shifts.clone(), FORMAT.into());
+    let line = Line { format, run, count, digest, n1, rares, last_rare, depth, odd, seal: String::new() };
+    Dir::at(dir).write_whole(NAME, &line.file(&mark.window)).map_err(Error::io("writing", dir.join(NAME)))
 }
 
 /// Returns the saved mark; `None` unless an unaltered one was written when the run had exactly its current length.
 pub(super) fn read(dir: &Path, view: &RunReader) -> Option<Mark> {
     let bytes = Dir::at(dir).read_at_most(NAME, MAX_BYTES).ok()?;
-    let (line, window) = bytes.split_at(bytes.iter().position(|&b| b == b'\n')? + 1);
-    let line: Line = serde_json::from_slice(line).ok()?;
-    if !line.belongs_to(&view.contents.last) || line.clone().file(window) != bytes {
+    let (line, window) = sealed_values::parse::<Line>(&bytes)?;
+    if !line.belongs_to(&view.contents.last) || line.file(&window) != bytes {
         return None;
     }
-    let (values, rest) = window.as_chunks::<2>();
-    let window: Vec<u16> = values.iter().map(|&v| u16::from_le_bytes(v)).collect();
     let Line { n1, rares, last_rare, depth, odd, .. } = line;
     let space = space_of(&view.rule, &view.contents.last);
-    let proof = ProofSummary { space, rares, last_rare, depth };
-    rest.is_empty().then(|| Mark::new(n1, proof, window, odd)).flatten()
+    Mark::new(n1, ProofSummary { space, rares, last_rare, depth }, window, odd)
 }

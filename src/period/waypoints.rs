@@ -7,6 +7,7 @@
 //! once these values are committed. The journal does not cover it. A file is ignored unless it names the run and
 //! contains the BLAKE3 hash of the whole.
 
+use super::sealed_values;
 use crate::error::{Error, Result};
 use crate::storage::Dir;
 use crate::theory::nimber::index;
@@ -35,21 +36,6 @@ struct Line {
     seal: String,
 }
 
-impl Line {
-    /// Returns the bytes of the file, with the seal filled in.
-    fn file(mut self, values: &[u8]) -> Vec<u8> {
-        let bytes = |line: &Line| {
-            let mut bytes = serde_json::to_vec(line).expect("a number and text are JSON");
-            bytes.push(b'\n');
-            bytes.extend_from_slice(values);
-            bytes
-        };
-        self.seal = String::new();
-        self.seal = blake3::hash(&bytes(&self)).to_hex().to_string();
-        bytes(&self)
-    }
-}
-
 /// The waypoints of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Waypoints {
@@ -73,10 +59,14 @@ impl Waypoints {
     /// # Errors
     /// Errors of writing the file.
     pub(super) fn write(&self, n: u64, values: &[u16]) -> Result<()> {
-        let line = Line { format: FORMAT.into(), run: self.run.clone(), n, seal: String::new() };
-        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
         let name = Waypoints::name(n);
-        self.dir.write_whole(&name, &line.file(&bytes)).map_err(Error::io("writing", self.dir.join(&name)))
+        self.dir.write_whole(&name, &self.bytes(n, values)).map_err(Error::io("writing", self.dir.join(&name)))
+    }
+
+    /// The bytes of the file.
+    fn bytes(&self, n: u64, values: &[u16]) -> Vec<u8> {
+        let line = |seal| Line { format: FORMAT.into(), run: self.run.clone(), n, seal };
+        sealed_values::bytes(line, values)
     }
 
     /// The n of all valid waypoints with at least `width` values, ascending.
@@ -91,15 +81,8 @@ impl Waypoints {
     /// The last values before n; `None` unless there is an unaltered waypoint of this run.
     pub(super) fn read(&self, n: u64) -> Option<Vec<u16>> {
         let bytes = self.dir.read_at_most(&Waypoints::name(n), MAX_BYTES).ok()?;
-        let (line, values) = bytes.split_at(bytes.iter().position(|&b| b == b'\n')? + 1);
-        let line: Line = serde_json::from_slice(line).ok()?;
-        let is_ours = (line.format.as_str(), &line.run, line.n) == (FORMAT, &self.run, n);
-        if !is_ours || line.file(values) != bytes {
-            return None;
-        }
-        let (values, rest) = values.as_chunks::<2>();
-        let is_placed = rest.is_empty() && values.len() as u64 <= n;
-        is_placed.then(|| values.iter().map(|&v| u16::from_le_bytes(v)).collect())
+        let (_, values) = sealed_values::parse::<Line>(&bytes)?;
+        (values.len() as u64 <= n && self.bytes(n, &values) == bytes).then_some(values)
     }
 }
 
