@@ -64,9 +64,11 @@ impl Pair {
     /// Checks that with `--rollback` and `more` the run goes back to `back` values, and then ends with the correct
     /// ones.
     fn rolls_back_to(&self, back: u64, more: &[&str]) -> Output {
+        std::fs::write(self.file("waypoint-4294967296.bin"), "").unwrap();
         let output = run(self.game, &self.dir(), &[&["--to", "1", "--rollback"], more].concat());
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         assert_eq!(count(&self.dir()), back, "{}", text(&output.stderr));
+        assert!(!self.file("waypoint-4294967296.bin").exists(), "the values before a waypoint are gone");
         self.ends_right();
         output
     }

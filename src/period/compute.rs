@@ -220,8 +220,8 @@ impl RunSearch<'_> {
     ///
     /// While all values are retained, the period is searched for after each doubling. A run that discards values is
     /// watched instead (`period::watch`): the watch finds the period when the remembered window recurs. The preperiod
-    /// depends on discarded values, so they are computed again (`period::preperiod`), and with them the facts of a
-    /// certificate, if `certify` is set. When `stop` ends that computation, or it needs more values than it retains,
+    /// depends on discarded values, so these are computed again (`period::preperiod`): a part of them if the run has
+    /// waypoints, otherwise all. When `stop` ends that computation, or it needs more values than it retains,
     /// the preperiod is only bounded.
     ///
     /// When a proof is complete before `stop` ends the search, the result equals that of a search that was not stopped.

@@ -17,8 +17,8 @@
 //! replaces the run's, and both copies stop there. So `from` of the proof is bounded by preperiod, lookback and
 //! period, as [`super::certificate`] requires, and a certificate needs no more values than necessary.
 //!
-//! A run that was watched from its first value on has saved waypoints ([`super::waypoints`]). With them a small part of
-//! the values suffices ([`by_waypoints`]).
+//! A watched run that discards values saves waypoints ([`super::waypoints`]). With them a small part of the values
+//! suffices ([`by_waypoints`]).
 //!
 //! Invariant: without waypoints, both copies are computed from the rule alone, by a solver that proves each value; no
 //! value of the run is read.
@@ -43,8 +43,7 @@ use shown::Shown;
 /// Maximum number of values by which the distance of the copies exceeds the period.
 const MAX_LEAD: u64 = 1 << 22;
 
-/// The result of computing parts of a sequence twice, one period apart: all values, or those that the waypoints of a
-/// run leave.
+/// The result of computing values of a sequence twice, one period apart: all of them, or a part with waypoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OffsetCopies {
     /// The least preperiod.

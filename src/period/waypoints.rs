@@ -1,7 +1,8 @@
 //! Waypoints: the last values before some n, saved along a run that discards values.
 //!
-//! With the first values of the run, and while no new position is rare, a solver continues from a waypoint as it would
-//! from all values. So a part of the sequence can be computed again without the values before it ([`super::retrace`]).
+//! With the first values and the rare positions of the run, a solver continues from a waypoint as it would from all
+//! values, until it meets a new rare position. So a part of the sequence can be computed again without the values
+//! before it ([`super::retrace`]).
 //!
 //! The file `waypoint-N.bin` is one line of JSON, followed by the values before N as little-endian u16. It is written
 //! once these values are committed. The journal does not cover it. A file is ignored unless it names the run and
@@ -75,6 +76,7 @@ impl Waypoints {
         let mut positions: Vec<u64> = self.dir.names().unwrap_or_default().into_iter().filter_map(number).collect();
         positions.retain(|&n| self.read(n).is_some_and(|values| values.len() as u64 >= width));
         positions.sort_unstable();
+        positions.dedup();
         positions
     }
 

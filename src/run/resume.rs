@@ -282,9 +282,28 @@ impl<'c, 'a> Recovery<'c, 'a> {
         Ok(Some((table, verified)))
     }
 
+    /// Removes the waypoints of a period search after the first `count` values: a rollback discarded the values before
+    /// them.
+    fn remove_waypoints(&self, count: u64) -> Result<()> {
+        let dir = self.context.dir;
+        let is_after = |name: &str| {
+            let n = name.strip_prefix("waypoint-").and_then(|rest| rest.strip_suffix(".bin")?.parse::<u64>().ok());
+            n.is_some_and(|n| n > count)
+        };
+        let names = dir.names().map_err(Error::io("reading the names in", dir.path()))?;
+        names
+            .iter()
+            .filter(|name| is_after(name))
+            .try_for_each(|name| dir.remove(name))
+            .map_err(Error::io("removing a waypoint from", dir.path()))
+    }
+
     /// Appends an `open` record if one is needed, then starts the solver after the last verified value; or ends the run
     /// cleanly if nothing is left to do.
     fn start(self, table: Table, verified: VerifiedTable) -> Result<Prepared> {
+        if self.context.options.rollback {
+            self.remove_waypoints(self.last.count)?;
+        }
         table.write_headers()?;
         if !verified.counted.agrees(&self.last) {
             return Err(self.journal.last_record_damaged(verified.counted.contradicts(&self.last)));

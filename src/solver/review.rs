@@ -7,9 +7,9 @@
 //! one histogram in which each value of the last quarter counts five times ([`Histogram::best_space`]).
 //!
 //! A first space is adopted when at most one position in [`WORTH`] will be rare; a later one when it will have less
-//! than four fifths of the rare positions. If more than one position in [`WORTHLESS`] will be rare under every space, the
-//! solver gives up its space, and compares all pairs until a space is worth using again. A solver without a space enters
-//! the built-in space of a named game at the first review.
+//! than four fifths of the rare positions. If more than one position in [`WORTHLESS`] will be rare under every space,
+//! the solver gives up its space, and compares all pairs until a space is worth using again. A solver without a space
+//! enters the built-in space of a named game at the first review.
 //!
 //! The byte streams compute the values in a space where exhaustive searches are infrequent, and the wide solver where
 //! they are frequent: the streams discard what they have computed after a new rare position. The streams hand over when
@@ -32,7 +32,7 @@ use crate::theory::definition::Sequence;
 pub(super) const WORTH: u64 = 6;
 
 /// Number of values per expected rare position in the best space below which a solver gives up its space. It is less
-/// than [`WORTH`], so that no space is given up soon after it was adopted.
+/// than [`WORTH`], so that a game near the limit does not adopt and give up spaces in turn.
 const WORTHLESS: u64 = 4;
 
 /// Number of values per exhaustive search below which the wide solver is faster than the streams.
@@ -185,7 +185,7 @@ impl Solver {
         self.replace_engine(past, |solver, past| {
             solver.prefers_wide = forecast.new_rare_positions(space) * VALUES_PER_SEARCH > past.len();
             solver.space = space;
-            solver.enter_space(past)
+            if space == SparseSpace::NONE { solver.definition_engine(past) } else { solver.enter_space(past) }
         })?;
         self.review.rare_positions = self.engine.rare_positions().map_or(0, |rare| rare.len() as u64);
         Ok(())

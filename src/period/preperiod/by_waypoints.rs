@@ -1,16 +1,17 @@
 //! Finds the least preperiod from the waypoints of a run, in a small part of the time that two whole copies take.
 //!
 //! Let q = n2 - n1 be the distance of the two windows of P4 ([`crate::period::theorems`]): the period p, or 2p. No
-//! position from n1 on is rare, and none between the first waypoint and n1. So if the W values before k equal those
-//! before k + q, then G(n + q) = G(n) for all n >= k, because each common value follows from the W before it. So once
-//! the values before some waypoint agree with those q later, the values before every later waypoint do. A binary search
-//! finds two adjacent waypoints before which they differ and agree, respectively. The values between these two are then
-//! compared with those q later; the last difference is the last exception. It is the same for q = 2p as for p: where G
-//! has the period 2p, G(n) and G(n + p) equal values far later, which are equal because p is a period from some n on.
+//! position after the first waypoint is rare. So if the W values before k equal those before k + q, then
+//! G(n + q) = G(n) for all n >= k: a common value is the least common one that is not an option, which the W values
+//! before decide; no witness is needed (proof of P4). So once the values before some waypoint agree with those q later,
+//! the values before every later waypoint do. A binary search finds two adjacent waypoints before which they differ and
+//! agree, respectively. The values between these two are then compared with those q later; the last difference is the
+//! last exception. For q = 2p the preperiod is also that of p: where G(n + 2p) = G(n) from some n on,
+//! G(n + p) = G(n + p + 2kp) = G(n + 2kp) = G(n) for large k.
 //!
 //! The binary search compares saved values with values computed from the nearest waypoint before them. The comparison
-//! begins one waypoint earlier than it must, so that its computation arrives at both waypoints, where it must agree
-//! with the saved values ([`Retrace`]). Its result must agree with the binary search.
+//! begins one waypoint earlier than it must, or at 0 if there is none, so that its computation arrives at both
+//! waypoints, where it must agree with the saved values ([`Retrace`]). Its result must agree with the binary search.
 
 use super::{OffsetCopies, ProvedPeriod};
 use crate::error::{Error, Result};

@@ -30,7 +30,8 @@ impl Copy {
         known: &SequenceStats,
     ) -> Result<Copy> {
         let values = Ends::of(first, from, last);
-        Ok(Copy { solver: Solver::knowing(rule, method, Some(space), &values, known)?, values, fresh: Vec::new() })
+        let solver = Solver::knowing(rule, method, Some(space), &values, known)?.with_fixed_space();
+        Ok(Copy { solver, values, fresh: Vec::new() })
     }
 
     pub(in crate::period) fn len(&self) -> u64 {
