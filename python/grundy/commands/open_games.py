@@ -52,6 +52,7 @@ Each comment states what this program has computed of a sequence, where that is 
 and more than the sequence states. The digest is that of the values (`docs/FORMAT.md`), so that
 another computation can be compared. Sign and date each comment."""
 
+# Minimum number of computed values for a comment.
 LEAST_COMMENTED = 1 << 26
 
 
