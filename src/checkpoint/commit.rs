@@ -66,6 +66,14 @@ pub(crate) struct Batch {
     pub(crate) lookback: Option<u64>,
 }
 
+impl Batch {
+    /// Returns whether the commit of this batch after the `published` values may discard some of them, none of which the
+    /// solver needs.
+    pub(crate) fn may_discard(&self, published: &Published, keep: Option<u64>) -> bool {
+        has_discardable(published, keep) && self.lookback.is_some() && self.lookback <= keep
+    }
+}
+
 /// The table, the journal and the discard summary of a run that this process writes.
 pub(crate) struct Committer {
     dir: Dir,
@@ -143,7 +151,7 @@ impl Committer {
     /// the values; last, punch the holes that two records confirm.
     pub(super) fn commit(&mut self, batch: &Batch) -> Result<()> {
         let before = self.journal.last().cloned();
-        let discards = self.may_discard(batch.lookback);
+        let discards = batch.may_discard(self.table.published(), self.keep());
         let is_committed = batch.values.is_empty() && before.as_ref().is_some_and(|last| last.keep == self.keep());
         if is_committed && !discards {
             return Ok(());
@@ -163,12 +171,6 @@ impl Committer {
             Some(before) => self.punch_confirmed_holes(&before),
             None => Ok(()),
         }
-    }
-
-    /// Returns whether there are values that may be discarded, none of which the solver needs: `lookback` is the number
-    /// of last values that it reads.
-    fn may_discard(&self, lookback: Option<u64>) -> bool {
-        has_discardable(self.table.published(), self.keep()) && lookback.is_some() && lookback <= self.keep()
     }
 
     /// Digests the values of a batch, which must not have changed since they were computed.

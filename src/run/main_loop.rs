@@ -205,6 +205,11 @@ impl OpenRun {
             suspect: self.places.suspect(),
             lookback: self.solver.lookback(),
         };
+        self.writer.wait()?;
+        if batch.may_discard(self.writer.published(), self.writer.keep()) {
+            // The discard summary lists the rare positions of one space, that of the batch.
+            self.solver.fix_space();
+        }
         self.writer.commit(batch)
     }
 }

@@ -242,8 +242,13 @@ impl Solver {
     #[doc(hidden)]
     #[must_use]
     pub fn with_fixed_space(mut self) -> Solver {
-        self.review.fixed = true;
+        self.fix_space();
         self
+    }
+
+    /// Keeps the space in use from now on.
+    pub(crate) fn fix_space(&mut self) {
+        self.review.fixed = true;
     }
 
     /// Audits a sample of the values, which `seed` selects, by another kernel where this processor has one. A value

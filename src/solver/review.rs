@@ -18,8 +18,9 @@
 //! run, begins on the wide solver if one position in 256 is expected to be a new rare position, or was one in the last
 //! quarter. At small n many parts are rare, so even games with few rare positions begin on the wide solver.
 //!
-//! Invariants: the space never changes while candidates wait for their witnesses, nor once values are discarded; an
-//! engine is replaced only after a check of its data in memory.
+//! Invariants: the space never changes while candidates wait for their witnesses, nor once values are discarded, which
+//! includes the time of the commit that discards the first ones; an engine is replaced only after a check of its data
+//! in memory.
 
 use super::engine::{EarlierValues, Engine};
 use super::{BOOTSTRAP, Histogram, Method, SequenceStats, Solver, SparseSpace, Work};
@@ -50,7 +51,7 @@ pub(super) struct SpaceReview {
     /// Whether the space is the built-in space of a named game, which is not reviewed while all values are below
     /// [`BUILT_IN_BELOW`].
     pub(super) built_in: bool,
-    /// Whether the space is never reviewed ([`Solver::with_fixed_space`]).
+    /// Whether the space is never reviewed ([`Solver::fix_space`]).
     pub(super) fixed: bool,
     /// The length of the sequence at which the next review is due.
     pub(super) due_at: u64,
@@ -282,6 +283,10 @@ mod tests {
         solver.extend_to(&mut past, 6000, |_| true).unwrap();
         assert_eq!(solver.space(), SparseSpace::NONE);
         assert_eq!(past, all);
+        let mut fixed = Solver::new(&rule, Method::default(), Some(space), &all[..5000]).unwrap().with_fixed_space();
+        fixed.review.due_at = 0;
+        fixed.review(&all[..5000]).unwrap();
+        assert_eq!(fixed.space(), space);
         // The next review does not return to a space that is not worth using.
         solver.review.due_at = 0;
         solver.review(past.as_slice()).unwrap();
