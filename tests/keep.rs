@@ -114,6 +114,38 @@ fn kept_values_equal_a_full_run_and_the_rest_is_freed_on_disk() {
     assert!(kept.blocks() + SEGMENT / 512 <= whole.blocks() + 64, "{} of {} blocks", kept.blocks(), whole.blocks());
 }
 
+#[test]
+fn published_tables_of_a_run_with_freed_values_are_those_of_a_whole_run() {
+    let (whole, kept) = runs();
+    let dirs = tempfile::tempdir().unwrap();
+    let published = |run: &Path, name: &str, more: &[&str]| {
+        let dir = dirs.path().join(name);
+        let output = output_on(&["-q", "publish"], run, &[&["-o", dir.to_str().unwrap()], more].concat());
+        assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
+        dir
+    };
+    let (whole, kept) = (published(whole, "whole", &[]), published(kept, "kept", &["--segment", "2^25"]));
+    for name in ["records.csv", "histogram.csv", "rares.csv", "bfile.txt"] {
+        assert!(std::fs::read(whole.join(name)).unwrap() == std::fs::read(kept.join(name)).unwrap(), "{name}");
+    }
+    let manifest = |dir: &Path| -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(dir.join("manifest.json")).unwrap()).unwrap()
+    };
+    let segments = manifest(&whole)["segments"].as_array().unwrap().clone();
+    assert_eq!(segments.len() as u64, TO.div_ceil(SEGMENT));
+    let every_second: Vec<&serde_json::Value> = segments
+        .iter()
+        .filter(|segment| [0, TO % (2 * SEGMENT)].contains(&(segment["to"].as_u64().unwrap() % (2 * SEGMENT))))
+        .collect();
+    assert_eq!(manifest(&kept)["segments"], serde_json::json!(every_second));
+    let compared = output_on(&["compare", "--json"], &kept, &[whole.to_str().unwrap()]);
+    let compared: serde_json::Value = serde_json::from_slice(&compared.stdout).unwrap();
+    assert_eq!((&compared["agree"], &compared["differs"]), (&TO.into(), &serde_json::Value::Null));
+    for segment in ["0", "1000"] {
+        fails(2, &output_on(&["-q", "publish"], runs().0, &["-o", "x", "--segment", segment]), &["16777216"]);
+    }
+}
+
 /// Every value of Kayles occurs among the first 100.
 #[test]
 fn first_positions_and_zeros_are_found_if_no_discarded_value_is_one() {

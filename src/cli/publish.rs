@@ -1,13 +1,15 @@
 //! `grundy publish` and `grundy compare`: a directory that others can cite and check, and where two runs agree.
 
+use super::discarded::rows_of_run;
 use super::layout::{counted, fitted};
+use super::number::number;
 use super::progress::{Meter, note};
 use super::{Usage, complain, output};
 use anyhow::{Context, Result, anyhow, bail};
 use grundy::Error;
 use grundy::checkpoint::journal::Origin;
 use grundy::error::printable;
-use grundy::find::{Question, Row, rows};
+use grundy::find::{Question, Row};
 use grundy::publish::{self, Comparison, FileEntry, Manifest, Obstacle, Publication, compare, sha256};
 use grundy::run::RunReader;
 use grundy::solver::SparseSpace;
@@ -39,10 +41,11 @@ const PICTURES: [&str; 3] = ["density", "records", "histogram"];
                         grundy merge check --json -o check.json\n         \
                         grundy publish runs/grundy -o grundy-1e9 --verified check.json --other there/manifest.json\n\n\
                         Verifies the table against the journal, then writes manifest.json (game, count, digest after \
-                        each segment of 2^24 values, program, kernels, machines, checks, SHA-256 of the other files), \
+                        every 2^24 values, program, kernels, machines, checks, SHA-256 of the other files), \
                         ro-crate-metadata.json (RO-Crate 1.1), README.md, bfile.txt (the first 10,001 values), \
                         records.csv, rares.csv, histogram.csv and segments.csv, and pictures if the Python package is \
-                        installed. A table of values that the run has freed is left out.\n\n\
+                        installed. Of freed values, the tables state what the discard summary of the run contains. With \
+                        --segment 2^32, the manifest of a very long run stays small.\n\n\
                         A run is confirmed as far as another computation, by another kernel on another machine, has \
                         equal digests; both machines must be known. Two machines with the same processor model count as one.")]
 pub(crate) struct PublishArgs {
@@ -62,6 +65,9 @@ pub(crate) struct PublishArgs {
     /// Manifest or published directory of another computation; may be given several times.
     #[arg(long, value_name = "MANIFEST")]
     other: Vec<PathBuf>,
+    /// State a digest after every N values, a multiple of 2^24.
+    #[arg(long, value_name = "N", value_parser = number, default_value = "2^24")]
+    segment: u64,
     /// Name of an author; may be given several times.
     #[arg(long, value_name = "NAME")]
     author: Vec<String>,
@@ -212,8 +218,10 @@ pub(crate) fn publish_run(args: &PublishArgs, quiet: bool) -> Result<()> {
     if std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
         bail!("{}: the directory is not empty; choose an empty or a new one", dir.display());
     }
-    let run = super::values::open(super::source::run_directory(&args.run)?, true, quiet)?;
-    let mut manifest = Manifest::of(&run);
+    let run_directory = super::source::run_directory(&args.run)?;
+    let run = super::values::open(run_directory, true, quiet)?;
+    let segmented = Manifest::of(&run).with_segment(args.segment);
+    let mut manifest = segmented.map_err(|why| Usage(format!("--segment: {why}")))?;
     name_machine(args.machine.as_deref(), &mut [&mut manifest])?;
     for path in &args.verified {
         manifest.verified.push(verdict(path, &manifest)?);
@@ -229,7 +237,7 @@ pub(crate) fn publish_run(args: &PublishArgs, quiet: bool) -> Result<()> {
         manifest.confirmed.push(confirmation);
     }
     std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
-    let mut names = tables(&run, &manifest, dir, quiet)?;
+    let mut names = tables((&run, run_directory), &manifest, dir, quiet)?;
     names.extend(pictures(&args.run, dir));
     output::whole_file(&dir.join("README.md"), |out| Ok(out.write_all(readme(&manifest, &names).as_bytes())?))?;
     names.push("README.md".into());
@@ -266,8 +274,8 @@ fn verdict(path: &Path, manifest: &Manifest) -> Result<serde_json::Value> {
     Ok(verdict)
 }
 
-/// Writes the tables; returns their names.
-fn tables(run: &RunReader, manifest: &Manifest, dir: &Path, quiet: bool) -> Result<Vec<String>> {
+/// Writes the tables of a run, which is given with its directory; returns their names.
+fn tables((run, directory): (&RunReader, &Path), manifest: &Manifest, dir: &Path, quiet: bool) -> Result<Vec<String>> {
     let mut names = Vec::new();
     let meter = Meter::new(quiet);
     let count = run.len();
@@ -278,24 +286,21 @@ fn tables(run: &RunReader, manifest: &Manifest, dir: &Path, quiet: bool) -> Resu
         questions.push(("rares.csv", "n,value", Question::Rare(space)));
     }
     for (name, header, question) in questions {
-        if !run.discarded().is_empty() {
-            complain!("grundy: warning: {name} is left out, because the run has freed values");
-            continue;
-        }
         output::whole_file(&dir.join(name), |out| {
             writeln!(out, "{header}")?;
-            let see = |n| {
+            let mut see = |n| {
                 meter.phase("searching", n, count);
                 Ok(())
             };
-            rows(run, 0..count, &question, see, |row| {
+            let mut write = |row| {
                 match row {
                     Row::At { n, value } => writeln!(out, "{n},{value}")?,
                     Row::Count { value, count } => writeln!(out, "{value},{count}")?,
                     Row::First { .. } => {}
                 }
-                anyhow::Ok(())
-            })
+                Ok(())
+            };
+            rows_of_run(run, directory, 0..count, &question, (&mut see, &mut write))
         })?;
         names.push(name.to_owned());
     }
@@ -349,14 +354,15 @@ fn readme(manifest: &Manifest, names: &[String]) -> String {
          - digest of all values: `{digest}`\n\
          - computed by {}, kernel {kernels}, on {machines}, {} s of computing time, {} failed checks\n\
          - confirmed: {confirmed}\n\n\
-         `{MANIFEST}` states the digest after each segment of 2^24 values: digest 0 is 32 zero bytes, and digest i is \
-         BLAKE3(digest i-1, BLAKE3(values of segment i as little-endian 16-bit numbers)). Two computations of the game \
-         are equal up to n if their digests after n values are; `grundy compare` finds the first segment in which they \
-         differ.\n\n{files}",
+         `{MANIFEST}` states the digest after every {} values. Digest 0 is 32 zero bytes, and digest i, after i \
+         segments of 2^24 values, is BLAKE3(digest i-1, BLAKE3(values of segment i as little-endian 16-bit numbers)). \
+         Two computations of the game are equal up to n if their digests after n values are; `grundy compare` finds the \
+         first range in which they differ.\n\n{files}",
         count - 1,
         computed.program,
         computed.seconds,
         computed.errors,
+        manifest.segment,
     )
 }
 

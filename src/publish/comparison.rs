@@ -3,6 +3,7 @@
 use super::manifest::{Confirmation, Manifest};
 use crate::checkpoint::journal::Origin;
 use crate::checkpoint::machine::are_different;
+use crate::table::digest::SEGMENT;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -49,7 +50,7 @@ pub enum Obstacle {
 /// The first range that both describe and in which they differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// Number of the segment in which the range lies or begins, from 0.
+    /// Number of the segment of 2^24 values in which the range lies or begins, from 0.
     pub segment: u64,
     /// First n of the range.
     pub from: u64,
@@ -70,7 +71,7 @@ pub fn compare(one: &Manifest, other: &Manifest) -> Option<Comparison> {
     let mut differs = None;
     for (count, is_equal) in common().filter(|(count, _)| *count > 0) {
         if !is_equal {
-            differs = Some(Difference { segment: agree / one.segment, from: agree, to: count });
+            differs = Some(Difference { segment: agree / SEGMENT, from: agree, to: count });
             break;
         }
         agree = count;

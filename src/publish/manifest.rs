@@ -26,9 +26,9 @@ pub struct Manifest {
     pub count: u64,
     /// Digest of all values ([`crate::table::digest`]).
     pub digest: String,
-    /// Number of values of a segment.
+    /// Number of values between two digests: a multiple of the segment length of tables, 2^24.
     pub segment: u64,
-    /// The digests of the first values up to each segment boundary, and up to the end.
+    /// The digests of the first values up to each multiple of `segment`, and up to the end.
     pub segments: Vec<Segment>,
     /// Mask of the sparse space; 0 if there is none.
     pub mask: u16,
@@ -61,7 +61,7 @@ pub struct Manifest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Segment {
-    /// Number of values: a multiple of the segment length, or all values.
+    /// Number of values: a multiple of [`Manifest::segment`], or all values.
     pub to: u64,
     /// Digest of these values.
     pub digest: String,
@@ -143,7 +143,7 @@ pub fn sha256(mut from: impl Read) -> std::io::Result<(u64, String)> {
 }
 
 impl Manifest {
-    /// Returns the manifest of a run, without checks and files.
+    /// Returns the manifest of a run, without checks and files, with a digest after every 2^24 values.
     #[must_use]
     pub fn of(run: &RunReader) -> Manifest {
         let last = &run.contents.last;
@@ -185,6 +185,21 @@ impl Manifest {
         }
     }
 
+    /// Returns the manifest with fewer digests: one after every `segment` values, a multiple of the segment length so far,
+    /// and one of all values. A long run then needs less space.
+    ///
+    /// # Errors
+    /// When `segment` is 0 or no multiple of the segment length so far; the error is a sentence that states what is
+    /// wrong.
+    pub fn with_segment(mut self, segment: u64) -> Result<Manifest, String> {
+        if segment == 0 || !segment.is_multiple_of(self.segment) {
+            return Err(format!("{segment} is not a multiple of {}", self.segment));
+        }
+        self.segments.retain(|stated| stated.to.is_multiple_of(segment) || stated.to == self.count);
+        self.segment = segment;
+        Ok(self)
+    }
+
     /// Enters a machine for the values whose machine is not known. Returns whether there are such values.
     pub fn name_machine(&mut self, machine: &str) -> bool {
         let unknown = self.computed.origins.iter_mut().filter(|origin| origin.machine.is_none());
@@ -215,13 +230,14 @@ impl Manifest {
         {
             return fail("the origins do not cover the values");
         }
-        if manifest.segment != SEGMENT {
-            return fail("the segments have another length than those of this program");
+        let length = manifest.segment;
+        if length == 0 || !length.is_multiple_of(SEGMENT) {
+            return fail("the segment length is not a multiple of 16777216");
         }
         // The number of segments is that of the file; the count alone must not size an allocation.
         let is_border =
-            |(i, segment): (u64, &Segment)| segment.to == (i + 1).saturating_mul(SEGMENT).min(manifest.count);
-        let are_all = manifest.segments.len() as u64 == manifest.count.div_ceil(SEGMENT);
+            |(i, segment): (u64, &Segment)| segment.to == (i + 1).saturating_mul(length).min(manifest.count);
+        let are_all = manifest.segments.len() as u64 == manifest.count.div_ceil(length);
         let are_borders = are_all && (0..).zip(&manifest.segments).all(is_border);
         let are_digests = manifest.segments.iter().all(|segment| segment.digest.parse::<Digest>().is_ok());
         let last = manifest.segments.last().map(|segment| segment.digest.as_str());

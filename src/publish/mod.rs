@@ -1,6 +1,6 @@
 //! What others need to cite a run and to check it: a [`Manifest`], and the comparison of two of them.
 //!
-//! A manifest states the game, the number of values, the digest after each segment, how the values were computed, which
+//! A manifest states the game, the number of values, digests at regular distances, how the values were computed, which
 //! checks they passed, and the SHA-256 of every published file. It is made from the journal, which states the digest
 //! at every segment boundary, also of values that the run has discarded.
 //!
