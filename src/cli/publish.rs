@@ -4,7 +4,7 @@ use super::discarded::rows_of_run;
 use super::layout::{counted, fitted};
 use super::number::number;
 use super::progress::{Meter, note};
-use super::{Usage, complain, output};
+use super::{Usage, output};
 use anyhow::{Context, Result, anyhow, bail};
 use grundy::Error;
 use grundy::checkpoint::journal::Origin;
