@@ -22,7 +22,8 @@ const RECENT_PARTS: usize = 512;
 /// Number of recent parts that the far step tries before the last range of pairs with a part below `HEAD_PARTS`.
 const FIRST_PARTS: usize = 64;
 
-/// Number of recent parts whose options are computed before they are compared with the targets.
+/// Number of recent parts whose options are computed before they are compared with the targets, and number of recent
+/// parts that are compared with one part at once.
 const PARTS_AT_ONCE: usize = 64;
 
 /// In place of the value of an option.
@@ -47,9 +48,19 @@ impl DeepParts {
         self.recent.split_at(FIRST_PARTS.min(self.recent.len()))
     }
 
+    /// The place of a part. The parts are compared in groups, which the compiler vectorises.
+    fn place(&self, part: u64) -> Option<usize> {
+        let is_in = |parts: &[u64]| parts.iter().fold(false, |any, &recent| any | (recent == part));
+        let group = self.recent.chunks(PARTS_AT_ONCE).position(is_in)?;
+        self.recent[group * PARTS_AT_ONCE..]
+            .iter()
+            .position(|&recent| recent == part)
+            .map(|at| group * PARTS_AT_ONCE + at)
+    }
+
     /// Moves a part towards the front, or enters it.
     pub(super) fn note(&mut self, part: u64) {
-        match self.recent.iter().position(|&recent| recent == part) {
+        match self.place(part) {
             Some(place) => self.recent.swap(place, place / 2),
             None => {
                 self.recent.truncate(RECENT_PARTS - 1);
