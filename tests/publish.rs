@@ -245,3 +245,27 @@ fn verdicts_of_other_runs_are_refused() {
     );
     assert!(!home.path("new").exists());
 }
+
+/// The files have the SHA-256 that the manifest states, and the digest of a run is that of the list of runs.
+#[test]
+fn published_directories_of_the_repository_agree_with_their_manifests_and_the_list_of_runs() {
+    let home = Home::new();
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/results");
+    let listed: Vec<Value> =
+        data("results/octal-runs.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut count = 0;
+    for entry in std::fs::read_dir(results).unwrap() {
+        let dir = entry.unwrap().path();
+        if !dir.join("manifest.json").exists() {
+            continue;
+        }
+        let manifest: Value = serde_json::from_slice(&std::fs::read(dir.join("manifest.json")).unwrap()).unwrap();
+        let dir = dir.to_str().unwrap();
+        assert_eq!(home.json(&format!("compare {dir} {dir} --json"))["agree"], manifest["count"], "{dir}");
+        for run in listed.iter().filter(|run| run["game"] == manifest["game"] && run["count"] == manifest["count"]) {
+            assert_eq!(run["digest"], manifest["digest"], "{dir}");
+        }
+        count += 1;
+    }
+    assert!(count > 0);
+}
