@@ -370,8 +370,16 @@ impl RunSearch<'_> {
         let freed = &view.discarded_stats()?;
         let stats = SequenceStats::of(&Prefix { of: view, count: length }, window.space, freed)?;
         let counted = CertifiedFacts::new(digest, stats);
-        let run =
-            DiscardingRun { rule, method: *method, space: window.space, values: view, freed, waypoints, positions };
+        let run = DiscardingRun {
+            rule,
+            method: *method,
+            space: window.space,
+            values: view,
+            freed,
+            waypoints,
+            positions,
+            points: &view.contents.points,
+        };
         // Half a stride for each step of the binary search and each witness of the least period, three for each copy.
         let halves = u64::from(positions.len().ilog2()) + 13 + prime_factors(proved.period).len() as u64;
         let of = halves * (STRIDE / 2);

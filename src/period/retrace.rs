@@ -1,14 +1,17 @@
 //! Computes values again that a run has discarded, each from the nearest waypoint before it.
 //!
 //! Invariant: each discarded value is computed by a solver, which proves it, from the values before it. These begin
-//! with the first values of the run, which its journal covers, and a waypoint, which contains its own hash. Where the
-//! computation passes another waypoint, the values must be those of that waypoint. Before values are returned, the
-//! memory of the solver is compared with its state at creation.
+//! with the first values of the run, which its journal covers, and a waypoint, which contains its own hash. Before values
+//! are returned, the computation goes on to the end of their segment, where the values computed must have the digest
+//! that the journal states, if it states one ([`SegmentCheck`]). Where the computation passes another waypoint, the
+//! values must be those of that waypoint. The memory of the solver is compared with its state at creation.
 
 use super::preperiod::Copy;
 use super::waypoints::Waypoints;
+use crate::checkpoint::journal::CommitPoint;
 use crate::error::{Error, Result};
 use crate::solver::{Method, SequenceStats, SparseSpace};
+use crate::table::digest::{Digest, DigestChain, SEGMENT};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
@@ -28,6 +31,49 @@ pub(super) struct DiscardingRun<'a, S: ?Sized> {
     pub(super) waypoints: &'a Waypoints,
     /// The n of the valid waypoints, ascending.
     pub(super) positions: &'a [u64],
+    /// The digests that the journal states, ascending by number of values.
+    pub(super) points: &'a [CommitPoint],
+}
+
+/// Compares values that are computed again with the digests of the journal.
+struct SegmentCheck<'a> {
+    points: &'a [CommitPoint],
+    /// The digest of the values up to the next one; `None` before the first segment boundary whose digest is known.
+    chain: Option<DigestChain>,
+}
+
+impl SegmentCheck<'_> {
+    /// The digest of the first n values, if the journal states it.
+    fn digest(&self, n: u64) -> Option<Digest> {
+        let place = self.points.binary_search_by_key(&n, |point| point.count).ok()?;
+        Some(self.points[place].digest)
+    }
+
+    /// Where the digest of the values up to n or a few more is known: at the end of the segment; n otherwise.
+    fn end(&self, n: u64) -> u64 {
+        Some(n.next_multiple_of(SEGMENT)).filter(|&end| self.digest(end).is_some()).unwrap_or(n)
+    }
+
+    /// Receives the next values, from n = `from` on.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`] when the values of a segment do not have its digest.
+    fn see(&mut self, mut from: u64, mut values: &[u16]) -> Result<()> {
+        while !values.is_empty() {
+            if self.chain.is_none() && from.is_multiple_of(SEGMENT) {
+                self.chain = self.digest(from).map(|digest| DigestChain::resume(from, digest));
+            }
+            let (piece, rest) = values.split_at(values.len().min(index(SEGMENT - from % SEGMENT)));
+            (from, values) = (from + piece.len() as u64, rest);
+            let Some(chain) = &mut self.chain else { continue };
+            chain.update(piece);
+            let digest = chain.digest();
+            if from.is_multiple_of(SEGMENT) && self.digest(from).is_some_and(|stated| stated != digest) {
+                return Err(Error::Flipped { what: "a value computed again", from: from - SEGMENT, to: from });
+            }
+        }
+        Ok(())
+    }
 }
 
 impl<S: Sequence + ?Sized> DiscardingRun<'_, S> {
@@ -89,7 +135,7 @@ impl<S: Sequence + ?Sized> DiscardingRun<'_, S> {
 /// Computes values of a run, roughly in ascending order.
 pub(super) struct Retrace<'a, S: ?Sized> {
     run: &'a DiscardingRun<'a, S>,
-    copy: Option<Copy>,
+    copy: Option<(Copy, SegmentCheck<'a>)>,
 }
 
 impl<'a, S: Sequence + ?Sized> Retrace<'a, S> {
@@ -102,7 +148,7 @@ impl<'a, S: Sequence + ?Sized> Retrace<'a, S> {
     ///
     /// # Errors
     /// Errors of the solver and of reading the run; [`Error::Differs`] when a waypoint has other values;
-    /// [`Error::Flipped`] when the memory of the solver has changed.
+    /// [`Error::Flipped`] when the memory of the solver has changed, or the values do not have the digest of the journal.
     pub(super) fn values(
         &mut self,
         range: Range<u64>,
@@ -114,14 +160,16 @@ impl<'a, S: Sequence + ?Sized> Retrace<'a, S> {
             self.run.values.read(range.start, &mut values)?;
             return Ok(Some(values));
         }
-        let (run, length) = (self.run, values.len() as u64);
-        let mut copy = match self.copy.take().filter(|copy| self.is_near(copy, &range)) {
-            Some(copy) => copy,
-            None => run.copy_before(range.start)?,
+        let run = self.run;
+        let (mut copy, mut check) = match self.copy.take().filter(|(copy, _)| self.is_near(copy, &range)) {
+            Some(near) => near,
+            None => (run.copy_before(range.start)?, SegmentCheck { points: run.points, chain: None }),
         };
-        while copy.len() < range.end {
-            let to = run.waypoint_after(copy.len()).map_or(range.end, |waypoint| waypoint.min(range.end));
-            let from = copy.advance(to, length)?;
+        let end = check.end(range.end);
+        while copy.len() < end {
+            let to = run.waypoint_after(copy.len()).map_or(end, |waypoint| waypoint.min(end));
+            let from = copy.advance(to, end - range.start)?;
+            check.see(from, &copy.fresh)?;
             if !go_on(copy.len() - from) {
                 return Ok(None);
             }
@@ -129,7 +177,7 @@ impl<'a, S: Sequence + ?Sized> Retrace<'a, S> {
         }
         copy.check_memory()?;
         copy.values.read(range.start, &mut values)?;
-        self.copy = Some(copy);
+        self.copy = Some((copy, check));
         Ok(Some(values))
     }
 
@@ -138,5 +186,47 @@ impl<'a, S: Sequence + ?Sized> Retrace<'a, S> {
     fn is_near(&self, copy: &Copy, range: &Range<u64>) -> bool {
         let waypoint = self.run.waypoint_after(copy.len());
         range.start >= copy.values.discarded().end && waypoint.is_none_or(|waypoint| waypoint > range.start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::Random;
+
+    #[test]
+    fn values_without_the_digest_of_the_journal_are_refused() {
+        let random = &mut Random::new("digests of values computed again");
+        let values: Vec<u16> = (0..3 * SEGMENT).map(|n| (n % 251) as u16).collect();
+        let mut chain = DigestChain::new();
+        let mut points = Vec::new();
+        for segment in values.chunks(index(SEGMENT)) {
+            chain.update(segment);
+            points.push(CommitPoint { count: chain.count(), escapes: 0, digest: chain.digest() });
+        }
+        // Returns the end of the segment whose digest does not fit the values from `from` on.
+        let mut refused = |from: u64, values: &[u16]| {
+            let mut check = SegmentCheck { points: &points, chain: None };
+            let mut n = from;
+            while n < values.len() as u64 {
+                let to = (n + 1 + random.below(SEGMENT)).min(values.len() as u64);
+                match check.see(n, &values[index(n)..index(to)]) {
+                    Err(Error::Flipped { from, to, .. }) => return Some((from, to)),
+                    result => result.unwrap(),
+                }
+                n = to;
+            }
+            None
+        };
+        let mut changed = values.clone();
+        changed[index(SEGMENT + 5)] ^= 1;
+        for from in [0, SEGMENT - 1000, SEGMENT] {
+            assert_eq!(refused(from, &values), None);
+            assert_eq!(refused(from, &changed), Some((SEGMENT, 2 * SEGMENT)));
+        }
+        // The first whole segment from here on is the last one.
+        assert_eq!(refused(SEGMENT + 1, &changed), None);
+        let check = SegmentCheck { points: &points, chain: None };
+        assert_eq!([1, SEGMENT, 3 * SEGMENT + 1].map(|n| check.end(n)), [SEGMENT, SEGMENT, 3 * SEGMENT + 1]);
     }
 }

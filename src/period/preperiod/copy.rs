@@ -11,7 +11,8 @@ use crate::theory::rule::Rule;
 pub(in crate::period) struct Copy {
     solver: Solver,
     pub(in crate::period) values: Ends,
-    pub(super) fresh: Vec<u16>,
+    /// The values of the last batch.
+    pub(in crate::period) fresh: Vec<u16>,
 }
 
 impl Copy {
