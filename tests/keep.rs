@@ -115,7 +115,7 @@ fn kept_values_equal_a_full_run_and_the_rest_is_freed_on_disk() {
 }
 
 #[test]
-fn published_tables_of_a_run_with_freed_values_are_those_of_a_whole_run() {
+fn published_tables_include_freed_values() {
     let (whole, kept) = runs();
     let dirs = tempfile::tempdir().unwrap();
     let published = |run: &Path, name: &str, more: &[&str]| {

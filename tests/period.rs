@@ -218,8 +218,7 @@ fn an_octal_game_is_never_called_arithmetic_periodic() {
     assert_eq!(find(&game, SparseSpace::NONE, &values).repeat.map(|repeat| repeat.saltus), Some(1));
 }
 
-/// P4 proves with about n0 + p values what P1 proves with twice as many, and both give the same period. The games with
-/// e = 1 have even and odd shifts.
+/// P4 proves with about n0 + p values what P1 proves with twice as many, and both give the same period.
 #[test]
 fn window_theorem_agrees_with_the_bound_theorem() {
     for (game, mask, position) in [("0.77", 0xf, 0), ("remove-a-square", 0x3, 1), ("0.156", 0, 0), ("0.16", 0, 0)] {

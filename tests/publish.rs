@@ -248,7 +248,7 @@ fn verdicts_of_other_runs_are_refused() {
 
 /// The files have the SHA-256 that the manifest states, and the digest of a run is that of the list of runs.
 #[test]
-fn published_directories_of_the_repository_agree_with_their_manifests_and_the_list_of_runs() {
+fn published_results_agree_with_their_manifests() {
     let home = Home::new();
     let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/results");
     let listed: Vec<Value> =

@@ -129,7 +129,7 @@ pub struct Certificate {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WindowFacts {
-    /// n2: n1 + p, or n1 + 2p if `position` is 1 and p is odd.
+    /// n2: n1 + p.
     pub to: u64,
     /// Mask m of the sparse space.
     pub mask: u16,

@@ -174,14 +174,13 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
             return Ok(None);
         }
         let last_rare = known.last_rare();
-        let shift = if self.space.position == 1 && p % 2 == 1 { 2 * p } else { p };
-        if self.space == SparseSpace::NONE || !solver::may_be_sparse(rule, self.method) || shift >= count {
+        if self.space == SparseSpace::NONE || !solver::may_be_sparse(rule, self.method) || p >= count {
             return Ok(None);
         }
         // Far enough after n0 for a window of the usual witness depth.
         let usual = solver::lookback(rule, last_rare);
-        let from = (n0.max(usual) + usual + rule.max_difference()).min(count - shift);
-        let to = from + shift;
+        let from = (n0.max(usual) + usual + rule.max_difference()).min(count - p);
+        let to = from + p;
         let rare_positions = known.rare_positions.len() as u64;
         let mut window = PeriodWindow { from, to, space: self.space, rare_positions, last_rare, depth: 0 };
         if last_rare >= from || !self.windows_agree(&window, start)? {
@@ -195,9 +194,6 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
         };
         window.depth = work.depth;
         if work.defined > 0 || work.found_rare > 0 || !self.windows_agree(&window, start)? {
-            return Ok(None);
-        }
-        if shift != p && last_difference(self.values, p, from, from + p)?.is_some() {
             return Ok(None);
         }
         Ok(Some(Proof { theorem: Theorem::P4, from, length: to, window: Some(window), least: Vec::new() }))

@@ -4,7 +4,7 @@
 //! that p holds from some n1 on. Which of the values before n1 belong to the period can no longer be read. So the
 //! sequence is computed twice more, as two copies side by side and p apart: the last n < n1 with G(n) != G(n + p) is
 //! the last exception, and n + 1 is the least preperiod. That takes as long as computing n1 + n2 values, where
-//! n2 = n1 + p (or n1 + 2p), and the memory of two short runs: each copy retains the first values and the last ones,
+//! n2 = n1 + p, and the memory of two short runs: each copy retains the first values and the last ones,
 //! as the run did.
 //!
 //! The front copy receives all values below n2. So it counts the facts that a certificate states about them. For each

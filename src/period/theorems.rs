@@ -65,9 +65,7 @@
 //! by at least n - t - 2D >= d. So G(n+p) = m* = G(n), which is common at n + p, and n + p is witnessed with the same
 //! D. ∎
 //!
-//! When e = 1 and p is odd, P4 applied with n2 - n1 = 2p shows that 2p is a period from n1 on. If also G(n+p) = G(n)
-//! for n1 <= n < n1 + p, then p is a period from n1 on: for n1 + p <= n < n1 + 2p,
-//! G(n+p) = G(n-p+2p) = G(n-p) = G(n); and so on.
+//! When e = 1, the period is even: a value that is common at n is rare at n + p for odd p, and all n >= n1 are common.
 
 use crate::solver::SparseSpace;
 use crate::theory::rule::{Leaves, Rule};

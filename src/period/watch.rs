@@ -4,9 +4,7 @@
 //! remembers the last values before some n1, a power of two, and compares every later end of the sequence with this
 //! window. At the next power of two it replaces the window. When the W values before n2 equal those before n1, and no
 //! rare position and no deep witness occurred in between, P4 of [`super`] proves that n2 - n1 is a period from n1 on.
-//! It is the least period: a smaller one would have shown the same window sooner. (With e = 1 P4 needs an even
-//! distance. If half of that distance is odd and a period, the window has already recurred at this odd distance; so
-//! where it has, the two halves are compared value by value.)
+//! It is the least period: a smaller one would have shown the same window sooner.
 //!
 //! The cost is a copy of the values, and a search for the last [`NEEDLE`] values of the window among them. When a run
 //! is stopped, its window is saved ([`super::watch_state`]). A run that was killed takes a new window when it is
@@ -40,17 +38,15 @@ pub(super) struct Mark {
     pub(super) window: Vec<u16>,
     /// Searches for the low bytes of the last [`NEEDLE`] values of `window`.
     needle: Finder<'static>,
-    /// Odd distances at which the window recurred, when e = 1.
-    pub(super) odd_shifts: Vec<u64>,
 }
 
 impl Mark {
     /// Creates a mark at n1; `None` when `window` is shorter than [`NEEDLE`].
-    pub(super) fn new(n1: u64, proof: ProofSummary, window: Vec<u16>, odd_shifts: Vec<u64>) -> Option<Mark> {
+    pub(super) fn new(n1: u64, proof: ProofSummary, window: Vec<u16>) -> Option<Mark> {
         let last = &window[window.len().checked_sub(NEEDLE)?..];
         let low: Vec<u8> = last.iter().map(|v| v.to_le_bytes()[0]).collect();
         let needle = Finder::new(&low).into_owned();
-        Some(Mark { n1, proof, window, needle, odd_shifts })
+        Some(Mark { n1, proof, window, needle })
     }
 }
 
@@ -150,12 +146,12 @@ impl Watch {
     /// Takes the last `wide` values as the window, when there are enough of them.
     fn mark(&mut self, wide: u64, proof: &ProofSummary) {
         let Some(start) = self.recent.len().checked_sub(index(wide)) else { return };
-        self.mark = Mark::new(self.end, *proof, self.recent[start..].to_vec(), Vec::new());
+        self.mark = Mark::new(self.end, *proof, self.recent[start..].to_vec());
     }
 
     /// Compares each of the last `fresh` ends of the sequence with the window.
     fn compare(&mut self, fresh: usize) {
-        let Some(mark) = &mut self.mark else { return };
+        let Some(mark) = &self.mark else { return };
         let first = self.recent.len().saturating_sub(fresh + NEEDLE - 1);
         let low: Vec<u8> = self.recent[first..].iter().map(|v| v.to_le_bytes()[0]).collect();
         let mut from = 0;
@@ -167,41 +163,18 @@ impl Watch {
             if n2 <= mark.n1 || end < width || self.recent[end - width..end] != mark.window[..] {
                 continue;
             }
-            let p = n2 - mark.n1;
-            let e = mark.proof.space.position;
-            if e == 1 && p % 2 == 1 {
-                mark.odd_shifts.push(p);
-                continue;
-            }
             let ProofSummary { space, rares: rare_positions, last_rare, depth } = mark.proof;
             let window = PeriodWindow { from: mark.n1, to: n2, space, rare_positions, last_rare, depth };
             if !window.is_placed(&self.rule) || window.width(&self.rule) > width as u64 || last_rare >= mark.n1 {
                 continue;
             }
-            let half_seen = e == 1 && mark.odd_shifts.contains(&(p / 2));
             let proof =
                 Proof { theorem: Theorem::P4, from: mark.n1, length: n2, window: Some(window), least: Vec::new() };
-            let mut repeat = Repeat { period: p, preperiod: mark.n1, exact: false, saltus: 0, proof: Some(proof) };
-            if half_seen {
-                match halves_agree(&self.recent[..end], p) {
-                    Some(true) => repeat.period = p / 2,
-                    Some(false) => {}
-                    // p is a period, but p/2 may be one as well; without proof of the least period, the repetition is
-                    // only observed.
-                    None => repeat.proof = None,
-                }
-            }
-            self.found = Some(repeat);
+            let (period, preperiod) = (n2 - mark.n1, mark.n1);
+            self.found = Some(Repeat { period, preperiod, exact: false, saltus: 0, proof: Some(proof) });
             return;
         }
     }
-}
-
-/// Whether the last p values have period p/2; `None` when `values` has fewer than p.
-fn halves_agree(values: &[u16], p: u64) -> Option<bool> {
-    let last = &values[values.len().checked_sub(usize::try_from(p).ok()?)?..];
-    let (a, b) = last.split_at(last.len() / 2);
-    Some(a == b)
 }
 
 #[cfg(test)]

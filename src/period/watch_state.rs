@@ -24,7 +24,7 @@ const NAME: &str = "watch.bin";
 /// Maximum length of the file, in bytes: about ten times the length of the window of Grundy's game, 48.5 million
 /// values.
 const MAX_BYTES: u64 = 1 << 30;
-const FORMAT: &str = "grundy-watch-1";
+const FORMAT: &str = "grundy-watch-2";
 
 /// The first line of the file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -41,7 +41,6 @@ struct Line {
     rares: u64,
     last_rare: u64,
     depth: u64,
-    odd: Vec<u64>,
     /// BLAKE3 of the file with this field empty.
     seal: String,
 }
@@ -65,8 +64,8 @@ impl Line {
 pub(super) fn write(dir: &Path, view: &RunReader, mark: &Mark) -> Result<()> {
     let Record { run, count, digest, .. } = view.contents.last.clone();
     let ProofSummary { rares, last_rare, depth, .. } = mark.proof;
-    let (n1, odd, format) = (mark.n1, mark.odd_shifts.clone(), FORMAT.into());
-    let line = Line { format, run, count, digest, n1, rares, last_rare, depth, odd, seal: String::new() };
+    let (n1, format) = (mark.n1, FORMAT.into());
+    let line = Line { format, run, count, digest, n1, rares, last_rare, depth, seal: String::new() };
     Dir::at(dir).write_whole(NAME, &line.file(&mark.window)).map_err(Error::io("writing", dir.join(NAME)))
 }
 
@@ -77,7 +76,7 @@ pub(super) fn read(dir: &Path, view: &RunReader) -> Option<Mark> {
     if !line.belongs_to(&view.contents.last) || line.file(&window) != bytes {
         return None;
     }
-    let Line { n1, rares, last_rare, depth, odd, .. } = line;
+    let Line { n1, rares, last_rare, depth, .. } = line;
     let space = space_of(&view.rule, &view.contents.last);
-    Mark::new(n1, ProofSummary { space, rares, last_rare, depth }, window, odd)
+    Mark::new(n1, ProofSummary { space, rares, last_rare, depth }, window)
 }

@@ -1,13 +1,11 @@
 //! Finds the least preperiod from the waypoints of a run, in a small part of the time that two whole copies take.
 //!
-//! Let q = n2 - n1 be the distance of the two windows of P4 ([`crate::period::theorems`]): the period p, or 2p. No
-//! position after the first waypoint is rare. So if the W values before k equal those before k + q, then
-//! G(n + q) = G(n) for all n >= k: a common value is the least common one that is not an option, which the W values
-//! before decide; no witness is needed (proof of P4). So once the values before some waypoint agree with those q later,
-//! the values before every later waypoint do. A binary search finds two adjacent waypoints before which they differ and
-//! agree, respectively. The values between these two are then compared with those q later; the last difference is the
-//! last exception. For q = 2p the preperiod is also that of p: where G(n + 2p) = G(n) from some n on,
-//! G(n + p) = G(n + p + 2kp) = G(n + 2kp) = G(n) for large k.
+//! No position after the first waypoint is rare. So if the W values before k equal those before k + p, where p is the
+//! period that P4 ([`crate::period::theorems`]) has proved, then G(n + p) = G(n) for all n >= k: a common value is the
+//! least common one that is not an option, which the W values before decide; no witness is needed (proof of P4). So
+//! once the values before some waypoint agree with those p later, the values before every later waypoint do. A binary
+//! search finds two adjacent waypoints before which they differ and agree, respectively. The values between these two
+//! are then compared with those p later; the last difference is the last exception.
 //!
 //! The binary search compares saved values with values computed from the nearest waypoint before them. The comparison
 //! begins one waypoint earlier than it must, or at 0 if there is none, so that its computation arrives at both
@@ -25,7 +23,7 @@ use std::ops::Range;
 /// Number of values compared at once.
 const AT_ONCE: usize = 1 << 20;
 
-/// Differences between the values of a range and those q later.
+/// Differences between the values of a range and those p later.
 #[derive(Default)]
 struct Differences {
     count: u64,
@@ -58,13 +56,13 @@ struct Halves<'a, S: ?Sized, F> {
 }
 
 impl<S: Sequence + ?Sized, F: FnMut(u64) -> bool> Halves<'_, S, F> {
-    /// The n in `range` with G(n) != G(n + q); `None` when it was stopped.
-    fn differences(&mut self, range: Range<u64>, q: u64) -> Result<Option<Differences>> {
+    /// The n in `range` with G(n) != G(n + p); `None` when it was stopped.
+    fn differences(&mut self, range: Range<u64>, p: u64) -> Result<Option<Differences>> {
         let mut differences = Differences::default();
         for start in range.clone().step_by(AT_ONCE) {
             let end = range.end.min(start + AT_ONCE as u64);
             let Some(values) = self.back.values(start..end, &mut self.go_on)? else { return Ok(None) };
-            let Some(later) = self.front.values(start + q..end + q, &mut self.go_on)? else { return Ok(None) };
+            let Some(later) = self.front.values(start + p..end + p, &mut self.go_on)? else { return Ok(None) };
             differences.compare(start, &values, &later);
         }
         Ok(Some(differences))
@@ -103,22 +101,22 @@ impl ProvedPeriod<'_> {
         mut go_on: impl FnMut(u64) -> bool,
     ) -> Result<Option<OffsetCopies>> {
         let (n1, width) = (self.window.from, self.window.width(self.rule));
-        let q = self.window.to - n1;
+        let p = self.period;
         let mut done = 0;
         let go_on = |computed: u64| {
             done += computed;
             go_on(done)
         };
         let mut halves = Halves { back: Retrace::new(run), front: Retrace::new(run), go_on };
-        let is_placed = |n: u64| n <= n1 && PeriodWindow { from: n, to: n + q, ..self.window }.is_placed(self.rule);
+        let is_placed = |n: u64| n <= n1 && PeriodWindow { from: n, to: n + p, ..self.window }.is_placed(self.rule);
         let waypoints: Vec<u64> = run.positions.iter().copied().filter(|&n| is_placed(n)).collect();
-        // The values before waypoint `differing - 1` differ from those q later, and those before waypoint `agreeing`
+        // The values before waypoint `differing - 1` differ from those p later, and those before waypoint `agreeing`
         // agree.
         let (mut differing, mut agreeing) = (0, waypoints.len());
         while differing < agreeing {
             let middle = usize::midpoint(differing, agreeing);
             let n = waypoints[middle];
-            let later = n + q - width..n + q;
+            let later = n + p - width..n + p;
             let Some(later) = halves.front.values(later, &mut halves.go_on)? else { return Ok(None) };
             if run.saved(n, width)? == later { agreeing = middle } else { differing = middle + 1 }
         }
@@ -126,17 +124,17 @@ impl ProvedPeriod<'_> {
         let agrees_from = waypoints.get(agreeing).copied().unwrap_or(n1) - width;
         let from = differing.checked_sub(2).map_or(0, |before| waypoints[before].min(waypoints[before + 1] - width));
         let to = agrees_from + width;
-        let Some(Differences { count, first, last }) = halves.differences(from..to, q)? else { return Ok(None) };
+        let Some(Differences { count, first, last }) = halves.differences(from..to, p)? else { return Ok(None) };
         if let Some((n, value, again)) = last.filter(|&(n, ..)| n >= agrees_from) {
             let (value, again) = (again.into(), value.into());
-            return Err(Error::Differs { n: n + q, value, again, how: "the period that was proved".into() });
+            return Err(Error::Differs { n: n + p, value, again, how: "the period that was proved".into() });
         }
         let preperiod = last.map_or(0, |(n, ..)| n + 1);
         if let Some(from) = differs_from.filter(|&from| preperiod <= from) {
             return Err(Error::Flipped { what: "a value computed again", from, to });
         }
-        let Some(least) = halves.least(n1 - width..n1, self.period)? else { return Ok(None) };
-        let exceptions = (from == 0 && preperiod <= self.period && q == self.period).then_some((count, first));
+        let Some(least) = halves.least(n1 - width..n1, p)? else { return Ok(None) };
+        let exceptions = (from == 0 && preperiod <= p).then_some((count, first));
         let proof = Proof { least, ..self.proof.clone() };
         Ok(Some(OffsetCopies { preperiod, exceptions, counted, proof }))
     }
