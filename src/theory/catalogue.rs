@@ -5,8 +5,8 @@
 //!
 //! - `data/results/octal3.csv`: every octal code of up to three digits, as a survey of this program found it.
 //! - `data/results/periods.csv`: periods that this program proved in longer searches.
-//! - `data/frontiers.csv`: how far computations of games without a known period reach, published ones and runs of this
-//!   program.
+//! - `data/results/octal-runs.jsonl`: longer runs of games without a known period.
+//! - `data/frontiers.csv`: how far published computations of games without a known period reach.
 //!
 //! What is known of a game holds for every game with the same standard form ([`StandardForm`]), whose sequence is H:
 //! G(n) = H(n - s), where s is the shift of the game. So the period is that of H. If H has a preperiod n0 > 0, then
@@ -19,9 +19,11 @@ use super::nimber::index;
 use super::rule::Rule;
 use super::sparse_space::SparseSpace;
 use super::standard_form::StandardForm;
+use serde::Deserialize;
 
 const OCTAL3: &str = include_str!("../../data/results/octal3.csv");
 const PROVED: &str = include_str!("../../data/results/periods.csv");
+const RUNS: &str = include_str!("../../data/results/octal-runs.jsonl");
 const FRONTIERS: &str = include_str!("../../data/frontiers.csv");
 
 /// A game that has the standard form of the game in question.
@@ -155,11 +157,12 @@ impl Relative<'_> {
 
     /// How far this game was searched.
     fn searched(&self) -> Option<Sourced<PeriodFact>> {
-        let published = cells_of(FRONTIERS, ';', self.rule);
-        let published = published.and_then(|cells| Some((cells.get(1)?.parse().ok()?, cells.get(2)?.to_string())));
+        let of = |cells: &[&str]| Some((cells.get(1)?.parse::<u64>().ok()?, cells.get(2)?.to_string()));
+        let published = rows_of(FRONTIERS, ';', self.rule).filter_map(|cells| of(&cells)).max();
         let surveyed = cells_of(OCTAL3, ',', self.rule);
         let surveyed = surveyed.and_then(|cells| Some((cells.get(12)?.parse().ok()?, SURVEY.to_owned())));
-        let (values, source) = published.max(surveyed)?;
+        let computed = run_of(self.rule).map(|run| (run.count, LONG_RUN.to_owned()));
+        let (values, source) = published.max(surveyed).max(computed)?;
         Some(Sourced { fact: PeriodFact::Searched { values }, source: self.of(source) })
     }
 
@@ -169,11 +172,14 @@ impl Relative<'_> {
         let named = known.and_then(|known| known.space.zip(Some(known.last_rare)));
         let ((mask, position), last_rare, source) = match named {
             Some((space, last_rare)) => (space, last_rare, "built into this program".to_owned()),
-            None => {
-                let cells = cells_of(OCTAL3, ',', self.rule)?;
-                let mask = u16::from_str_radix(cells.get(8)?.strip_prefix("0x")?, 16).ok()?;
-                ((mask, cells.get(9)?.parse().ok()?), cells.get(7)?.parse().ok(), SURVEY.to_owned())
-            }
+            None => match run_of(self.rule).filter(|run| run.mask != 0) {
+                Some(run) => ((run.mask, run.position), Some(run.last_rare), LONG_RUN.to_owned()),
+                None => {
+                    let cells = cells_of(OCTAL3, ',', self.rule)?;
+                    let mask = u16::from_str_radix(cells.get(8)?.strip_prefix("0x")?, 16).ok()?;
+                    ((mask, cells.get(9)?.parse().ok()?), cells.get(7)?.parse().ok(), SURVEY.to_owned())
+                }
+            },
         };
         let space = SparseSpace::new(rule, mask, position)?;
         let last_rare = last_rare.map(|last| self.moved(last));
@@ -193,6 +199,25 @@ impl Relative<'_> {
 
 /// The source of the facts in `octal3.csv`.
 const SURVEY: &str = "survey with this program, data/results/octal3.csv";
+
+/// The source of the facts in `octal-runs.jsonl`.
+const LONG_RUN: &str = "run of this program, data/results/octal-runs.jsonl";
+
+/// What a line of `octal-runs.jsonl` states, among other facts.
+#[derive(Deserialize)]
+struct LongRun {
+    game: String,
+    count: u64,
+    mask: u16,
+    position: u8,
+    last_rare: u64,
+}
+
+/// The long run of a game.
+fn run_of(rule: &Rule) -> Option<LongRun> {
+    let mut runs = RUNS.lines().filter_map(|line| serde_json::from_str::<LongRun>(line).ok());
+    runs.find(|run| run.game == rule.name())
+}
 
 /// Period, preperiod and source, as stated for this very game.
 fn known_period(rule: &Rule) -> Option<(u64, u64, String)> {
@@ -215,10 +240,16 @@ fn known_period(rule: &Rule) -> Option<(u64, u64, String)> {
     by_survey().or_else(by_search).or_else(by_name)
 }
 
-/// The cells of the row of a game.
+/// The cells of the first row of a game.
 fn cells_of<'a>(table: &'a str, separator: char, rule: &Rule) -> Option<Vec<&'a str>> {
-    let mut rows = table.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(separator));
-    rows.find(|cells| cells.clone().next() == Some(rule.name())).map(Iterator::collect)
+    rows_of(table, separator, rule).next()
+}
+
+/// The cells of the rows of a game.
+fn rows_of<'a>(table: &'a str, separator: char, rule: &Rule) -> impl Iterator<Item = Vec<&'a str>> {
+    let rows = table.lines().filter(|line| !line.starts_with('#')).map(move |line| line.split(separator));
+    let name = rule.name().to_owned();
+    rows.filter(move |cells| cells.clone().next() == Some(&name)).map(Iterator::collect)
 }
 
 /// The preperiod of a game with shift s whose standard form has preperiod 0 and this period; at most s. `None` if it
@@ -291,7 +322,25 @@ mod tests {
         assert_eq!(period, 10_015_179);
         assert_eq!(of("grundy").fact, PeriodFact::Searched { values: 1 << 36 }); // data/results/grundy.md
         assert_eq!(of("0.004").fact, PeriodFact::Searched { values: 1 << 27 });
+        assert_eq!(of("0.6").fact, PeriodFact::Searched { values: 1 << 47 }); // the farthest row of a game counts
         assert_eq!(known(&rule("grundy:d=2")).period, None);
+    }
+
+    /// Every line of `octal-runs.jsonl` is read, and outweighs the shorter examination of the survey.
+    #[test]
+    fn long_runs_extend_the_survey() {
+        for line in RUNS.lines() {
+            let run: LongRun = serde_json::from_str(line).unwrap();
+            let rule = rule(&run.game);
+            let surveyed = cells_of(OCTAL3, ',', &rule).unwrap();
+            assert!(surveyed[12].parse::<u64>().unwrap() <= run.count, "{}", run.game);
+            let PeriodFact::Searched { values } = known(&rule).period.unwrap().fact else { panic!("{}", run.game) };
+            assert!(values >= run.count, "{}", run.game);
+            if run.mask != 0 && rule.known().is_none() {
+                let fact = known(&rule).space.unwrap().fact;
+                assert_eq!((fact.space.mask, fact.last_rare), (run.mask, Some(run.last_rare)), "{}", run.game);
+            }
+        }
     }
 
     #[test]
