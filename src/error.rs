@@ -212,6 +212,17 @@ pub enum Error {
         /// One past the last n of that range.
         to: u64,
     },
+    /// Values that were computed again do not have the digest that the journal states.
+    #[error(
+        "a check failed: the values {from}..{to}, computed again, do not have the digest that the journal states. Either \
+         these values of the run are wrong, or those computed again"
+    )]
+    OtherDigest {
+        /// The first n of the values.
+        from: u64,
+        /// One past the last n.
+        to: u64,
+    },
     /// Two independent computations of a value disagree.
     #[error("a check failed: G({n}) was computed as {value}, but {how} gives {again}")]
     Differs {
@@ -394,6 +405,7 @@ impl Error {
             Error::Damage { .. }
             | Error::Wrong { .. }
             | Error::Differs { .. }
+            | Error::OtherDigest { .. }
             | Error::Excluded { .. }
             | Error::Certificate { .. }
             | Error::Flipped { .. } => Kind::Damage,
@@ -426,6 +438,7 @@ impl Error {
             Error::Survey { why, .. } => Some(remedy::of_survey(why)),
             Error::Units { why, .. } => remedy::of_units(why),
             Error::Flipped { .. } => Some(Remedy::TestMemory),
+            Error::OtherDigest { .. } => Some(Remedy::Repeat),
             Error::NoHoles { .. } => Some(Remedy::OtherFileSystem),
             Error::NoRoom { fits: None, keep: None, .. } => None,
             Error::NoRoom { fits, keep, .. } => Some(Remedy::NeedLess { to: *fits, keep: *keep }),

@@ -96,6 +96,9 @@ fn in_the_request(remedy: &Remedy) -> Option<String> {
         Remedy::OtherFileSystem => "omit --keep, or choose a directory on another file system",
         Remedy::Wait => "wait for it or stop it, then try again",
         Remedy::TestMemory => "the same command resumes from there. If this happens again, test the memory",
+        Remedy::Repeat => {
+            "repeat the command. If it fails at the same values again, compute the run again in another directory"
+        }
         Remedy::ReadAgain => "read it again",
         Remedy::CheckDisk => "check the disk",
         Remedy::KeepMore { keep } => return Some(format!("repeat the same command with --keep {keep} or more")),

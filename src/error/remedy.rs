@@ -49,6 +49,9 @@ pub enum Remedy {
     Wait,
     /// Repeat the request. If the error returns, test the memory of the machine.
     TestMemory,
+    /// Repeat the request. If the error returns at the same values, the run is wrong there: compute it again in another
+    /// directory.
+    Repeat,
     /// Open the run again and repeat the request.
     ReadAgain,
     /// Check the disk.

@@ -321,13 +321,13 @@ impl RunSearch<'_> {
             !stop.load(Ordering::Relaxed)
         };
         let by_waypoints = self.by_waypoints(&proved, view, |done, of| go_on(observer, done, of));
-        let by_waypoints = by_waypoints.unwrap_or_else(|error| {
-            observer.note(&format!("the waypoints do not show the preperiod: {error}"));
-            None
-        });
         let copies = match by_waypoints {
-            Some(copies) => Ok(copies),
-            None => {
+            Ok(Some(copies)) => Ok(copies),
+            Err(error @ Error::OtherDigest { .. }) => Err(error),
+            by_waypoints => {
+                if let Err(error) = by_waypoints {
+                    observer.note(&format!("the waypoints do not show the preperiod: {error}"));
+                }
                 observer.note(ALL_AGAIN);
                 proved.offset_copies(|done, of| go_on(observer, done, of))
             }

@@ -3,8 +3,9 @@
 //! Invariant: each discarded value is computed by a solver, which proves it, from the values before it. These begin
 //! with the first values of the run, which its journal covers, and a waypoint, which contains its own hash. Before values
 //! are returned, the computation goes on to the end of their segment, where the values computed must have the digest
-//! that the journal states, if it states one ([`SegmentCheck`]). Where the computation passes another waypoint, the
-//! values must be those of that waypoint. The memory of the solver is compared with its state at creation.
+//! that the journal states ([`SegmentCheck`]). No digest covers values before the first segment boundary after a
+//! waypoint, nor those after the last digest of the journal. Where the computation passes another waypoint, the values
+//! must be those of that waypoint. The memory of the solver is compared with its state at creation.
 
 use super::preperiod::Copy;
 use super::waypoints::Waypoints;
@@ -49,7 +50,7 @@ impl SegmentCheck<'_> {
         Some(self.points[place].digest)
     }
 
-    /// Where the digest of the values up to n or a few more is known: at the end of the segment; n otherwise.
+    /// The end of the segment that contains G(n - 1), if its digest is known; n otherwise.
     fn end(&self, n: u64) -> u64 {
         Some(n.next_multiple_of(SEGMENT)).filter(|&end| self.digest(end).is_some()).unwrap_or(n)
     }
@@ -57,7 +58,7 @@ impl SegmentCheck<'_> {
     /// Receives the next values, from n = `from` on.
     ///
     /// # Errors
-    /// [`Error::Flipped`] when the values of a segment do not have its digest.
+    /// [`Error::OtherDigest`] when the values of a segment do not have its digest.
     fn see(&mut self, mut from: u64, mut values: &[u16]) -> Result<()> {
         while !values.is_empty() {
             if self.chain.is_none() && from.is_multiple_of(SEGMENT) {
@@ -69,7 +70,7 @@ impl SegmentCheck<'_> {
             chain.update(piece);
             let digest = chain.digest();
             if from.is_multiple_of(SEGMENT) && self.digest(from).is_some_and(|stated| stated != digest) {
-                return Err(Error::Flipped { what: "a value computed again", from: from - SEGMENT, to: from });
+                return Err(Error::OtherDigest { from: from - SEGMENT, to: from });
             }
         }
         Ok(())
@@ -148,7 +149,8 @@ impl<'a, S: Sequence + ?Sized> Retrace<'a, S> {
     ///
     /// # Errors
     /// Errors of the solver and of reading the run; [`Error::Differs`] when a waypoint has other values;
-    /// [`Error::Flipped`] when the memory of the solver has changed, or the values do not have the digest of the journal.
+    /// [`Error::OtherDigest`] when the values do not have the digest of the journal; [`Error::Flipped`] when the memory of
+    /// the solver has changed.
     pub(super) fn values(
         &mut self,
         range: Range<u64>,
@@ -192,7 +194,11 @@ impl<'a, S: Sequence + ?Sized> Retrace<'a, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::period::waypoints::Waypoints;
+    use crate::solver::ends::Ends;
+    use crate::solver::{self, Histogram};
     use crate::support::Random;
+    use crate::table::digest::Digest;
 
     #[test]
     fn values_without_the_digest_of_the_journal_are_refused() {
@@ -211,7 +217,7 @@ mod tests {
             while n < values.len() as u64 {
                 let to = (n + 1 + random.below(SEGMENT)).min(values.len() as u64);
                 match check.see(n, &values[index(n)..index(to)]) {
-                    Err(Error::Flipped { from, to, .. }) => return Some((from, to)),
+                    Err(Error::OtherDigest { from, to }) => return Some((from, to)),
                     result => result.unwrap(),
                 }
                 n = to;
@@ -228,5 +234,40 @@ mod tests {
         assert_eq!(refused(SEGMENT + 1, &changed), None);
         let check = SegmentCheck { points: &points, chain: None };
         assert_eq!([1, SEGMENT, 3 * SEGMENT + 1].map(|n| check.end(n)), [SEGMENT, SEGMENT, 3 * SEGMENT + 1]);
+    }
+
+    #[test]
+    fn discarded_values_are_computed_again_and_compared_with_digests() {
+        const HEAD: u64 = 1 << 17;
+        let (rule, method): (Rule, _) = (".16".parse().unwrap(), Method::default());
+        let all = solver::values(&rule, method, index(2 * SEGMENT + 1000)).unwrap();
+        let (space, _) = Histogram::of(&all[..1 << 20]).unwrap().best_space(&rule);
+        let mut chain = DigestChain::new();
+        let mut points = Vec::new();
+        for segment in all.chunks(index(SEGMENT)) {
+            chain.update(segment);
+            points.push(CommitPoint { count: chain.count(), escapes: 0, digest: chain.digest() });
+        }
+        let hole = index(HEAD)..index(2 * SEGMENT);
+        let values = &Ends::of(all[..hole.start].to_vec(), 2 * SEGMENT, all[hole.end..].to_vec());
+        let mut freed = SequenceStats::default();
+        freed.see(space, HEAD, &all[hole]);
+        let home = tempfile::tempdir().unwrap();
+        let waypoints = &Waypoints::of(home.path(), "run");
+        waypoints.write(SEGMENT, &all[index(SEGMENT) - 300_000..index(SEGMENT)]).unwrap();
+        let (rule, freed, positions) = (&rule, &freed, &[SEGMENT][..]);
+        let run = |points| DiscardingRun { rule, method, space, values, freed, waypoints, positions, points };
+        let mut other = points.clone();
+        other[1].digest = Digest([1; 32]);
+        let (right, wrong) = (run(&points), run(&other));
+        let mut retrace = Retrace::new(&right);
+        let (from, to) = (SEGMENT + 70_000, SEGMENT + 250_000);
+        // Adjacent ranges, then one that begins before a waypoint, and one that ends where the retained values begin.
+        for range in [from..to, to..to + 1, SEGMENT - 1000..SEGMENT + 5, 2 * SEGMENT - 9..2 * SEGMENT] {
+            let found = retrace.values(range.clone(), &mut |_| true).unwrap().unwrap();
+            assert_eq!(found, all[index(range.start)..index(range.end)]);
+        }
+        let refused = Retrace::new(&wrong).values(from..to, &mut |_| true);
+        assert!(matches!(refused, Err(Error::OtherDigest { from: SEGMENT, .. })), "{refused:?}");
     }
 }

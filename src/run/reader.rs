@@ -81,12 +81,24 @@ impl RunReader {
         space_of(&self.rule, &self.contents.last)
     }
 
+    /// The summary of the discarded values; `None` if there are none.
+    ///
+    /// # Errors
+    /// The errors of reading the summary, and [`Error::Discarded`] if the run has discarded more values since it was
+    /// opened and removed this summary.
+    pub fn discard_summary(&self) -> Result<Option<DiscardSummary>> {
+        DiscardSummary::read(&self.dir, &self.contents.last).or_else(|error| {
+            self.still_there(self.discarded().end, self.len())?;
+            Err(error)
+        })
+    }
+
     /// Statistics of the discarded values.
     ///
     /// # Errors
-    /// The errors of reading the summary.
+    /// Those of [`RunReader::discard_summary`].
     pub fn discarded_stats(&self) -> Result<SequenceStats> {
-        let summary = DiscardSummary::read(&self.dir, &self.contents.last)?;
+        let summary = self.discard_summary()?;
         Ok(summary.as_ref().map(DiscardSummary::known).unwrap_or_default())
     }
 
@@ -96,7 +108,7 @@ impl RunReader {
     /// # Errors
     /// The errors of reading the summary and the values.
     pub(crate) fn digest_before(&self, n: u64) -> Result<Option<Digest>> {
-        let summary = DiscardSummary::read(&self.dir, &self.contents.last)?;
+        let summary = self.discard_summary()?;
         let chain = match &summary {
             Some(summary) if n > summary.from => summary.digest().map(|digest| DigestChain::resume(summary.to, digest)),
             _ => Some(DigestChain::new()),

@@ -4,12 +4,13 @@ use super::commit_clock::CommitClock;
 use super::retry::{record_check_failure, retry_failed_checks};
 use super::spot_checks::SpotChecks;
 use super::*;
+use crate::checkpoint::commit::RETAINED_HEAD;
 use crate::checkpoint::journal::Record;
 use crate::error::Damage;
 use crate::kernel::Kernel;
 use crate::storage::testing::Memory;
 use crate::support::{Random, Tally, cases};
-use crate::table::digest::DigestChain;
+use crate::table::digest::{DigestChain, SEGMENT};
 use crate::theory::definition;
 use crate::theory::definition::{Appended, Sequence};
 use crate::theory::nimber::index;
@@ -362,4 +363,26 @@ fn failure_is_retried_unless_it_repeats_identically() {
     );
     let (outcome, attempts, _) = attempt(&|_| Some(Error::ValueTooLarge { n: 1 }));
     assert!(matches!(outcome, Err(Error::ValueTooLarge { .. })) && attempts == 1, "no check failed");
+}
+
+/// A review while the first discarding commit is in flight must not change the space, which the summary states.
+#[test]
+fn space_is_fixed_before_the_first_discarding_commit() {
+    const KEPT: u64 = 140_000;
+    let count = RETAINED_HEAD + SEGMENT + KEPT;
+    let (rule, stop) = ("0.106".parse::<Rule>().unwrap(), AtomicBool::new(false));
+    let (policy, mut notes) = (RunPolicy { seed: Some(7), ..RunPolicy::default() }, Notes::default());
+    let dir = Dir::on(Arc::new(Memory::new()), Path::new("run"));
+    Run::on(Some(&rule), &dir).options(options(count)).policy(policy).observer(&mut notes).run_in_pool().unwrap();
+    let attempt = Attempt { policy, seed: 7, failures: 0 };
+    let keeping = Options { keep: Some(KEPT), ..options(count + 1000) };
+    let mut context = Context { dir: &dir, options: &keeping, attempt, observer: &mut notes, stop: &stop };
+    let Prepared::Ready(mut run) = prepare(Some(&rule), &mut context).unwrap() else {
+        panic!("there is something to do")
+    };
+    assert!(!run.solver.has_fixed_space());
+    run.commit().unwrap();
+    assert!(run.solver.has_fixed_space());
+    run.writer.wait().unwrap();
+    assert!(!run.writer.published().discarded().is_empty());
 }

@@ -246,6 +246,12 @@ impl Solver {
         self
     }
 
+    /// Whether the space is kept.
+    #[cfg(test)]
+    pub(crate) fn has_fixed_space(&self) -> bool {
+        self.review.fixed
+    }
+
     /// Keeps the space in use from now on.
     pub(crate) fn fix_space(&mut self) {
         self.review.fixed = true;
