@@ -12,27 +12,25 @@ use grundy::run::RunReader;
 use grundy::theory::definition::Sequence;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::Path;
 
 /// What receives the position reached, and what receives a row.
 pub(super) type See<'a> = &'a mut dyn FnMut(u64) -> Result<()>;
 pub(super) type Give<'a> = &'a mut dyn FnMut(Row) -> Result<()>;
 
-/// The rows of a range of the run in `dir`, which `view` has opened.
+/// The rows of a range of a run.
 ///
 /// # Errors
 /// [`grundy::Error::Range`] if the range is not part of the run, [`grundy::Error::Discarded`] if the answer depends on
 /// discarded values beyond the summary, and the errors of reading and of `see` and `row`.
 pub(super) fn rows_of_run(
     view: &RunReader,
-    dir: &Path,
     range: Range<u64>,
     question: &Question,
     (see, row): (See<'_>, Give<'_>),
 ) -> Result<()> {
     let whole = view.discarded();
     let gone = whole.start.clamp(range.start, range.end)..whole.end.clamp(range.start, range.end);
-    let summary = if gone.is_empty() { None } else { DiscardSummary::read(dir, &view.contents.last)? };
+    let summary = if gone.is_empty() { None } else { view.discard_summary()? };
     let Some(summary) = summary else { return rows(view, range, question, see, row) };
     let asked = Asked { view, question, summary, is_whole: gone == whole, before: range.start..gone.start };
     asked.rows(gone, range, see, row)

@@ -146,7 +146,7 @@ pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
             if to > count {
                 return Err(advice::of_run(Error::Range { from, to, count }, &dir));
             }
-            let search = |see: See<'_>, row: Give<'_>| rows_of_run(&view, &dir, range.clone(), &question, (see, row));
+            let search = |see: See<'_>, row: Give<'_>| rows_of_run(&view, range.clone(), &question, (see, row));
             write(&output, args.format, (&question, &range), search, quiet)
         }
         Source::Game(_) if args.verify => Err(Usage(COMPUTED.into()).into()),

@@ -105,7 +105,7 @@ enum Command {
     Unit(units::UnitArgs),
     /// Write a directory that others can cite and check: manifest, digests, tables, metadata.
     Publish(publish::PublishArgs),
-    /// Compare two runs or manifests: where they agree, and the first segment in which they differ.
+    /// Compare two runs or manifests: where they agree, and where they first differ.
     Compare(publish::CompareArgs),
     /// Print the nim-value of a position of heaps, and every winning move.
     Play(play::Args),

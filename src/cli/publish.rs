@@ -4,6 +4,7 @@ use super::discarded::rows_of_run;
 use super::layout::{counted, fitted};
 use super::number::number;
 use super::progress::{Meter, note};
+use super::space::which_are_rare;
 use super::{Usage, output};
 use anyhow::{Context, Result, anyhow, bail};
 use grundy::Error;
@@ -13,9 +14,11 @@ use grundy::find::{Question, Row};
 use grundy::publish::{self, Comparison, FileEntry, Manifest, Obstacle, Publication, compare, sha256};
 use grundy::run::RunReader;
 use grundy::solver::SparseSpace;
+use grundy::table::digest::SEGMENT;
 use grundy::theory::definition::Sequence;
 use indicatif::HumanCount;
 use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::SystemTime;
@@ -65,7 +68,8 @@ pub(crate) struct PublishArgs {
     /// Manifest or published directory of another computation; may be given several times.
     #[arg(long, value_name = "MANIFEST")]
     other: Vec<PathBuf>,
-    /// State a digest after every N values, a multiple of 2^24.
+    /// State a digest after every N values, a multiple of 2^24. Two manifests can be compared only where both state a
+    /// digest.
     #[arg(long, value_name = "N", value_parser = number, default_value = "2^24")]
     segment: u64,
     /// Name of an author; may be given several times.
@@ -79,7 +83,7 @@ pub(crate) struct PublishArgs {
 /// Arguments of `grundy compare`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy compare runs/grundy there/manifest.json\n\n\
-                        Compares the digests that both state: those at segment boundaries (every 2^24 values), those at \
+                        Compares the digests that both state: those at segment boundaries (every 2^24 values, or as 'publish --segment' states), those at \
                         the ends, and of two runs those of all commits. Of a published directory, the SHA-256 of its \
                         files are checked first. Of a run directory, nothing but the journal is read. Exit status 3 if \
                         digests differ.\n\n\
@@ -156,11 +160,17 @@ pub(crate) fn compare_two(args: &CompareArgs) -> Result<ExitCode> {
             return output::object(out, &comparison);
         }
         let [a, b] = comparison.counts.map(HumanCount);
-        let agree = counted(comparison.agree, "values");
-        let mut text = format!("{}: {a} and {b} values; the first {agree} have equal digests", comparison.game);
+        let agree = match comparison.agree {
+            0 if comparison.differs.is_none() => "no digest is stated by both".to_owned(),
+            agree => format!("the first {} have equal digests", counted(agree, "values")),
+        };
+        let mut text = format!("{}: {a} and {b} values; {agree}", comparison.game);
         if let Some(differs) = comparison.differs {
             let (from, to, segment) = (differs.from, differs.to, differs.segment);
-            text += &format!("; they differ in {from}..{to}, in segment {segment}");
+            text += &format!("; they differ in {from}..{to}");
+            if to - from <= SEGMENT {
+                text += &format!(", in segment {segment}");
+            }
         }
         let by = |i: usize| {
             let (kernels, machines) = (comparison.kernels[i].join(", "), machine_names(&comparison.machines[i]));
@@ -196,7 +206,9 @@ fn reason(obstacle: Obstacle) -> &'static str {
         Obstacle::NoCommonDigest => {
             "no digest is known of both after the same number of values; compute both to the same number"
         }
-        Obstacle::SameKernel => "the same kernel computed both; compute one of them again with another --kernel",
+        Obstacle::SameKernel => {
+            "the same kernel computed both; compute one of them again with another --kernel, on another processor model"
+        }
         Obstacle::UnknownMachine => {
             "the machine that computed some of the values is not recorded; name it with --machine, or compute again"
         }
@@ -219,9 +231,11 @@ pub(crate) fn publish_run(args: &PublishArgs, quiet: bool) -> Result<()> {
         bail!("{}: the directory is not empty; choose an empty or a new one", dir.display());
     }
     let run_directory = super::source::run_directory(&args.run)?;
+    let segmented = Manifest::of(&RunReader::open(run_directory)?).with_segment(args.segment);
+    segmented.map_err(|why| Usage(format!("--segment: {why}")))?;
+    refuse_discarding_process(run_directory)?;
     let run = super::values::open(run_directory, true, quiet)?;
-    let segmented = Manifest::of(&run).with_segment(args.segment);
-    let mut manifest = segmented.map_err(|why| Usage(format!("--segment: {why}")))?;
+    let mut manifest = Manifest::of(&run).with_segment(args.segment).map_err(Usage)?;
     name_machine(args.machine.as_deref(), &mut [&mut manifest])?;
     for path in &args.verified {
         manifest.verified.push(verdict(path, &manifest)?);
@@ -237,9 +251,9 @@ pub(crate) fn publish_run(args: &PublishArgs, quiet: bool) -> Result<()> {
         manifest.confirmed.push(confirmation);
     }
     std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
-    let mut names = tables((&run, run_directory), &manifest, dir, quiet)?;
+    let mut names = tables(&run, &manifest, dir, quiet)?;
     names.extend(pictures(&args.run, dir));
-    output::whole_file(&dir.join("README.md"), |out| Ok(out.write_all(readme(&manifest, &names).as_bytes())?))?;
+    output::whole_file(&dir.join("README.md"), |out| Ok(out.write_all(readme(&manifest, &names, &run).as_bytes())?))?;
     names.push("README.md".into());
     for name in &names {
         manifest.files.push(FileEntry::of(dir, name)?);
@@ -261,6 +275,16 @@ pub(crate) fn publish_run(args: &PublishArgs, quiet: bool) -> Result<()> {
     })
 }
 
+/// Refuses a run that a process computes with `--keep`: it frees values while they are read.
+fn refuse_discarding_process(dir: &Path) -> Result<()> {
+    let keeps_all = RunReader::open(dir)?.contents.last.keep.is_none();
+    if keeps_all || !super::status::is_running(dir) {
+        return Ok(());
+    }
+    let dir = dir.display();
+    bail!("{dir}: a process computes this run and frees values; stop it, publish the run, and then resume it")
+}
+
 /// Reads a verdict and checks that it states a digest of this run.
 fn verdict(path: &Path, manifest: &Manifest) -> Result<serde_json::Value> {
     let text = super::input::read_text(path, MAX_BYTES)?;
@@ -274,8 +298,8 @@ fn verdict(path: &Path, manifest: &Manifest) -> Result<serde_json::Value> {
     Ok(verdict)
 }
 
-/// Writes the tables of a run, which is given with its directory; returns their names.
-fn tables((run, directory): (&RunReader, &Path), manifest: &Manifest, dir: &Path, quiet: bool) -> Result<Vec<String>> {
+/// Writes the tables of a run; returns their names.
+fn tables(run: &RunReader, manifest: &Manifest, dir: &Path, quiet: bool) -> Result<Vec<String>> {
     let mut names = Vec::new();
     let meter = Meter::new(quiet);
     let count = run.len();
@@ -300,7 +324,7 @@ fn tables((run, directory): (&RunReader, &Path), manifest: &Manifest, dir: &Path
                 }
                 Ok(())
             };
-            rows_of_run(run, directory, 0..count, &question, (&mut see, &mut write))
+            rows_of_run(run, 0..count, &question, (&mut see, &mut write))
         })?;
         names.push(name.to_owned());
     }
@@ -332,32 +356,52 @@ fn pictures(run: &Path, dir: &Path) -> Vec<String> {
         }
     }
     if names.is_empty() {
-        note("no pictures: 'python3 -m grundy plot' does not work here");
+        note("no pictures: the Python package is not installed for python3");
     }
     names
 }
 
 /// The text of README.md.
-fn readme(manifest: &Manifest, names: &[String]) -> String {
-    let Manifest { game, count, digest, computed, max_value, max_at, rares, last_rare, .. } = manifest;
+fn readme(manifest: &Manifest, names: &[String], run: &RunReader) -> String {
+    let Manifest { game, count, digest, computed, max_value, max_at, mask, rares, last_rare, .. } = manifest;
     let (kernels, machines) =
         (Origin::kernels(&computed.origins).join(", "), machine_names(&Origin::machines(&computed.origins)));
     let confirmed = match manifest.confirmed_values() {
-        0 => "no other computation of this run is known".to_owned(),
+        0 => "no computation by another kernel on another machine is recorded here".to_owned(),
         values => format!("another kernel on another machine computed the first {values} values with equal digests"),
+    };
+    let levels: Vec<&str> = manifest.verified.iter().filter_map(|verdict| verdict["level"].as_str()).collect();
+    let checked = if levels.is_empty() { String::new() } else { format!("- checked: levels {}\n", levels.join(", ")) };
+    let rare = match run.space() {
+        SparseSpace::NONE => "The run had no sparse space.".to_owned(),
+        space => {
+            let which = which_are_rare(space);
+            format!("Rare positions: {rares}, the last at n = {last_rare} (mask {mask:#x}; {which}).")
+        }
+    };
+    let Range { start, end } = run.discarded();
+    let freed = if start == end {
+        String::new()
+    } else {
+        format!(
+            "The run has freed G({start}), …, G({}). `records.csv`, `rares.csv` and `histogram.csv` state what it found \
+             among them before.\n\n",
+            end - 1
+        )
     };
     let files: String = names.iter().map(|name| format!("- `{name}`\n")).collect();
     format!(
         "# Nim-values of {game}\n\n\
-         G(0), …, G({}), exact: {count} values. Largest value: {max_value}, first at n = {max_at}. Rare positions: \
-         {rares}, the last at n = {last_rare}.\n\n\
+         G(0), …, G({}), exact: {count} values. Largest value: {max_value}, first at n = {max_at}. \
+         {rare}\n\n\
          - digest of all values: `{digest}`\n\
          - computed by {}, kernel {kernels}, on {machines}, {} s of computing time, {} failed checks\n\
-         - confirmed: {confirmed}\n\n\
-         `{MANIFEST}` states the digest after every {} values. Digest 0 is 32 zero bytes, and digest i, after i \
-         segments of 2^24 values, is BLAKE3(digest i-1, BLAKE3(values of segment i as little-endian 16-bit numbers)). \
+         - confirmed: {confirmed}\n{checked}\n\
+         {freed}`{MANIFEST}` states the digest after every {} values and after all of them. Digest 0 is 32 zero bytes, \
+         and digest i, after i segments of 2^24 values, is BLAKE3(digest i-1, BLAKE3(values of segment i as \
+         little-endian 16-bit numbers)). \
          Two computations of the game are equal up to n if their digests after n values are; `grundy compare` finds the \
-         first range in which they differ.\n\n{files}",
+         first range between two digests in which they differ.\n\n{files}",
         count - 1,
         computed.program,
         computed.seconds,

@@ -15,10 +15,11 @@ pub(super) fn explained(space: SparseSpace) -> String {
 /// Which positions are rare.
 pub(super) fn which_are_rare(space: SparseSpace) -> String {
     let parity = |n| if space.is_rare(0, n) { "even" } else { "odd" };
+    let zero = if space.is_rare(0, 2) { "" } else { "; n = 0 counts as rare" };
     match (parity(2), parity(1)) {
-        (even, odd) if even == odd => format!("n is rare if an {even} number of bits of G(n) are in the mask"),
+        (even, odd) if even == odd => format!("n is rare if an {even} number of bits of G(n) are in the mask{zero}"),
         (even, odd) => {
-            format!("n is rare if at even n an {even}, at odd n an {odd} number of bits of G(n) are in the mask")
+            format!("n is rare if at even n an {even}, at odd n an {odd} number of bits of G(n) are in the mask{zero}")
         }
     }
 }

@@ -186,14 +186,14 @@ impl Manifest {
     }
 
     /// Returns the manifest with fewer digests: one after every `segment` values, a multiple of the segment length so far,
-    /// and one of all values. A long run then needs less space.
+    /// and one of all values. A long run then needs less space. [`Manifest::points`] keeps all digests.
     ///
     /// # Errors
     /// When `segment` is 0 or no multiple of the segment length so far; the error is a sentence that states what is
     /// wrong.
     pub fn with_segment(mut self, segment: u64) -> Result<Manifest, String> {
         if segment == 0 || !segment.is_multiple_of(self.segment) {
-            return Err(format!("{segment} is not a multiple of {}", self.segment));
+            return Err(format!("{segment} is not a positive multiple of {}", self.segment));
         }
         self.segments.retain(|stated| stated.to.is_multiple_of(segment) || stated.to == self.count);
         self.segment = segment;
@@ -232,7 +232,7 @@ impl Manifest {
         }
         let length = manifest.segment;
         if length == 0 || !length.is_multiple_of(SEGMENT) {
-            return fail("the segment length is not a multiple of 16777216");
+            return fail("the segment length is not a positive multiple of 16777216");
         }
         // The number of segments is that of the file; the count alone must not size an allocation.
         let is_border =

@@ -199,6 +199,11 @@ enum State {
     Unknown(&'static str),
 }
 
+/// Whether a process that is visible here writes the run in `dir`.
+pub(super) fn is_running(dir: &Path) -> bool {
+    holder::holder(dir).is_some()
+}
+
 impl Examined {
     fn of(dir: &Path, with_periods: bool) -> Result<Examined> {
         // Before the journal is read: a process that ends in between has then written its last record.
