@@ -17,7 +17,7 @@ try:
     import pyarrow
     import pyarrow.parquet
 except ImportError as e:
-    raise ImportError(f"{e}; install pyarrow: python3 -m pip install 'grundy[arrow]'") from e
+    raise ImportError(f"{e}; install it: python3 -m pip install pyarrow") from e
 
 if TYPE_CHECKING:
     from .run import Run

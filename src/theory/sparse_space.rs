@@ -4,7 +4,7 @@
 //! rule. Call v **rare at n** if popcount(v & m) + e*n + h is even, else **common at n**. For a split, class(c ^ G(a) ^
 //! G(b) at n) = class(a) + class(b) mod 2, because popcount is linear over XOR mod 2 and n = s + a + b: rare+rare and
 //! common+common give rare options, rare+common gives common ones. So the common options that come from splits have
-//! exactly one rare part. (The sparse space of Guy and Smith is the case e = 0. For .106 and remove-a-square no mask
+//! exactly one rare part. (The sparse space of *Winning Ways*, chapter 4, is the case e = 0. For .106 and remove-a-square no mask
 //! alone gives a sparse space, but a mask with the position term does.)
 //!
 //! **Code.** Drop the lowest bit j of the mask: the map v -> code is linear over XOR, and on the values common at one n

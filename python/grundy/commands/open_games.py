@@ -36,10 +36,12 @@ HEADER = (
     "# Octal games without a known period\n\n"
     "Each row stands for all games with the same sequence up to a shift, and describes the game\n"
     "of them that this program has computed furthest. *Equal games* counts the others in the\n"
-    "survey. Without a mask, the game has no sparse space yet. *Seconds* is the time that a run\n"
-    "took; games without it were part of a survey. *Published* is the largest number of values in\n"
-    "a computation by others, as far as known here. *OEIS* is the sequence of the game in the\n"
-    "On-Line Encyclopedia of Integer Sequences, perhaps shifted.\n\n"
+    "survey. Without a mask, no sparse space was found within these values. *Seconds* is the time\n"
+    "that a run took; games without it were part of a survey. *Published* is the largest number of\n"
+    "values in a computation by others, as far as known here. The tables of A. Flammenkamp\n"
+    "(octal.html) are not included; where comments in the OEIS quote them, they reach 2^26 to 2^29.\n"
+    "*OEIS* is the sequence of the game in the On-Line Encyclopedia of Integer Sequences, perhaps\n"
+    "shifted.\n\n"
     "| game | OEIS | equal games | values | rare positions | last rare | mask | largest value | at "
     "| seconds | published | source |\n"
     "|---|---|--:|--:|--:|--:|---|--:|--:|--:|--:|---|"
@@ -49,8 +51,12 @@ COMMENTS_HEADER = """\
 # Comments for the OEIS: octal games
 
 Each comment states what this program has computed of a sequence, where that is 2^26 values or more,
-and more than the sequence states. The digest is that of the values (`docs/FORMAT.md`), so that
-another computation can be compared. Sign and date each comment."""
+and more than the sequence or `data/frontiers.csv` states. The digest is that of the values
+(`docs/FORMAT.md`), so that another computation can be compared.
+
+Before you send a comment, compare it with the tables of A. Flammenkamp (octal.html). Where comments
+in the OEIS quote them, they reach 2^26 to 2^29; they could not be read here. Send only what goes
+further. Sign and date each comment."""
 
 # Minimum number of computed values for a comment.
 LEAST_COMMENTED = 1 << 26
@@ -259,20 +265,25 @@ def comment(result: Result, sequence: OeisSequence) -> str:
         f"> Let G(n) = a({index}) be the nim-value of a heap of n in the octal game {name}. It was "
         f"computed for n < {result.values}. The largest value is {result.max_value}, first at n = "
         f"{result.max_at}. Call n rare if the binary number (G(n) AND {result.mask}) has "
-        f"{which_are_rare(result.game, result.mask, result.position)}. There are {result.rares} "
-        f"rare n, with n = 0, and the last is {result.last_rare}.\n\n"
+        f"{which_are_rare(result.game, result.mask, result.position)}. There are "
+        f"{(result.rares or 1) - 1} rare n > 0, and the last is {result.last_rare}.\n\n"
         f"BLAKE3 digest: {result.digest}"
     )
 
 
-def comments(groups: list[Group], oeis: dict[str, OeisSequence]) -> str:
-    """The comments for all sequences that this program has computed further than they state."""
-    found = [(group.result, oeis.get(group.result.game)) for group in groups]
-    texts = [
-        comment(result, sequence)
-        for result, sequence in found
-        if sequence and result.mask and result.values >= max(LEAST_COMMENTED, sequence.stated + 1)
-    ]
+def comments(
+    groups: list[Group], frontiers: dict[str, Frontier], oeis: dict[str, OeisSequence]
+) -> str:
+    """The comments for all sequences that this program has computed further than they and all
+    known computations by others."""
+    texts = []
+    for group in groups:
+        result, sequence = group.result, oeis.get(group.result.game)
+        if not sequence or not result.mask:
+            continue
+        known = max((frontiers[game].values for game in group.games if game in frontiers), default=0)
+        if result.values >= max(LEAST_COMMENTED, sequence.stated + 1, known + 1):
+            texts.append(comment(result, sequence))
     return "\n\n".join([COMMENTS_HEADER, *texts])
 
 
@@ -323,7 +334,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         oeis = of_oeis(options.oeis) if options.oeis else {}
         groups = groups_of(program, of_survey(options.survey), runs)
         if options.comments:
-            print(comments(groups, oeis))
+            print(comments(groups, frontiers, oeis))
         else:
             print("\n".join([HEADER, *(row(group, frontiers, oeis) for group in groups)]))
     except (OSError, ValueError) as error:

@@ -57,7 +57,7 @@ def draw(options: Options) -> Figure:
     axes.legend(loc="lower right", labelspacing=0.9, borderpad=0.6)
     axes.set_xlabel("period")
     axes.set_ylabel("preperiod + 1")
-    words = {"proved": "proved", "observed": "observed", "none": "without a period so far"}
+    words = {"proved": "proved", "observed": "observed", "none": "without a period in the survey"}
     counts = ", ".join(f"{status[key]} {word}" for key, word in words.items() if status[key])
     total = sum(status.values())
     style.set_title(axes, options, f"Periods of {style.number_text(total)} games: {counts}")
