@@ -87,8 +87,15 @@ def test_comments_state_what_a_sequence_does_not(tmp_path):
     assert done.returncode == 0 and done.stdout.count("\n## ") == 1
     assert "## A1, .007\n\n> Let G(n) = a(n-2) be the nim-value of" in done.stdout
     # The mask is 7, and the space has no position term.
-    assert "(G(n) AND 7) has an even number of ones. There are 8 rare n" in done.stdout
+    assert "(G(n) AND 7) has an even number of ones. There are 7 rare n > 0," in done.stdout
     assert "computed for n < 67108864. The largest value is 11, first at n = 6." in done.stdout
+
+
+def test_comments_leave_out_what_others_computed_further(tmp_path):
+    survey, runs = [surveyed("0.007", 1000, "a")], [run("0.007", 2**26, "d")]
+    for frontier, count in [(2**26 - 1, 1), (2**26, 0)]:
+        done = call(tmp_path, survey, runs, [f"0.04;{frontier};a book"], ["--comments"])
+        assert done.stdout.count("\n## ") == count
 
 
 def test_comments_name_the_parity_of_a_position_term(tmp_path):

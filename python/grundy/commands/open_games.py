@@ -37,11 +37,11 @@ HEADER = (
     "Each row stands for all games with the same sequence up to a shift, and describes the game\n"
     "of them that this program has computed furthest. *Equal games* counts the others in the\n"
     "survey. Without a mask, no sparse space was found within these values. *Seconds* is the time\n"
-    "that a run took; games without it were part of a survey. *Published* is the largest number of\n"
-    "values in a computation by others, as far as known here. The tables of A. Flammenkamp\n"
-    "(octal.html) are not included; where comments in the OEIS quote them, they reach 2^26 to 2^29.\n"
-    "*OEIS* is the sequence of the game in the On-Line Encyclopedia of Integer Sequences, perhaps\n"
-    "shifted.\n\n"
+    "that a run took; games without it were part of a survey. *Published* is the largest number\n"
+    "of values in a computation by others, as far as known here. The tables of A. Flammenkamp\n"
+    "(octal.html) are not included; where comments in the OEIS quote them, they reach 2^26 to\n"
+    "2^29. *OEIS* is the sequence of the game in the On-Line Encyclopedia of Integer Sequences,\n"
+    "perhaps shifted.\n\n"
     "| game | OEIS | equal games | values | rare positions | last rare | mask | largest value | at "
     "| seconds | published | source |\n"
     "|---|---|--:|--:|--:|--:|---|--:|--:|--:|--:|---|"
@@ -281,7 +281,9 @@ def comments(
         result, sequence = group.result, oeis.get(group.result.game)
         if not sequence or not result.mask:
             continue
-        known = max((frontiers[game].values for game in group.games if game in frontiers), default=0)
+        known = max(
+            (frontiers[game].values for game in group.games if game in frontiers), default=0
+        )
         if result.values >= max(LEAST_COMMENTED, sequence.stated + 1, known + 1):
             texts.append(comment(result, sequence))
     return "\n\n".join([COMMENTS_HEADER, *texts])
