@@ -26,6 +26,7 @@ mod prove;
 mod retrace;
 mod sealed_values;
 mod search;
+mod segment_check;
 pub mod theorems;
 mod watch;
 mod watch_state;

@@ -8,11 +8,11 @@
 //! must be those of that waypoint. The memory of the solver is compared with its state at creation.
 
 use super::preperiod::Copy;
+use super::segment_check::SegmentCheck;
 use super::waypoints::Waypoints;
 use crate::checkpoint::journal::CommitPoint;
 use crate::error::{Error, Result};
 use crate::solver::{Method, SequenceStats, SparseSpace};
-use crate::table::digest::{Digest, DigestChain, SEGMENT};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
@@ -34,47 +34,6 @@ pub(super) struct DiscardingRun<'a, S: ?Sized> {
     pub(super) positions: &'a [u64],
     /// The digests that the journal states, ascending by number of values.
     pub(super) points: &'a [CommitPoint],
-}
-
-/// Compares values that are computed again with the digests of the journal.
-struct SegmentCheck<'a> {
-    points: &'a [CommitPoint],
-    /// The digest of the values up to the next one; `None` before the first segment boundary whose digest is known.
-    chain: Option<DigestChain>,
-}
-
-impl SegmentCheck<'_> {
-    /// The digest of the first n values, if the journal states it.
-    fn digest(&self, n: u64) -> Option<Digest> {
-        let place = self.points.binary_search_by_key(&n, |point| point.count).ok()?;
-        Some(self.points[place].digest)
-    }
-
-    /// The end of the segment that contains G(n - 1), if its digest is known; n otherwise.
-    fn end(&self, n: u64) -> u64 {
-        Some(n.next_multiple_of(SEGMENT)).filter(|&end| self.digest(end).is_some()).unwrap_or(n)
-    }
-
-    /// Receives the next values, from n = `from` on.
-    ///
-    /// # Errors
-    /// [`Error::OtherDigest`] when the values of a segment do not have its digest.
-    fn see(&mut self, mut from: u64, mut values: &[u16]) -> Result<()> {
-        while !values.is_empty() {
-            if self.chain.is_none() && from.is_multiple_of(SEGMENT) {
-                self.chain = self.digest(from).map(|digest| DigestChain::resume(from, digest));
-            }
-            let (piece, rest) = values.split_at(values.len().min(index(SEGMENT - from % SEGMENT)));
-            (from, values) = (from + piece.len() as u64, rest);
-            let Some(chain) = &mut self.chain else { continue };
-            chain.update(piece);
-            let digest = chain.digest();
-            if from.is_multiple_of(SEGMENT) && self.digest(from).is_some_and(|stated| stated != digest) {
-                return Err(Error::OtherDigest { from: from - SEGMENT, to: from });
-            }
-        }
-        Ok(())
-    }
 }
 
 impl<S: Sequence + ?Sized> DiscardingRun<'_, S> {
@@ -165,7 +124,7 @@ impl<'a, S: Sequence + ?Sized> Retrace<'a, S> {
         let run = self.run;
         let (mut copy, mut check) = match self.copy.take().filter(|(copy, _)| self.is_near(copy, &range)) {
             Some(near) => near,
-            None => (run.copy_before(range.start)?, SegmentCheck { points: run.points, chain: None }),
+            None => (run.copy_before(range.start)?, SegmentCheck::new(run.points)),
         };
         let end = check.end(range.end);
         while copy.len() < end {
@@ -197,44 +156,7 @@ mod tests {
     use crate::period::waypoints::Waypoints;
     use crate::solver::ends::Ends;
     use crate::solver::{self, Histogram};
-    use crate::support::Random;
-    use crate::table::digest::Digest;
-
-    #[test]
-    fn values_without_the_digest_of_the_journal_are_refused() {
-        let random = &mut Random::new("digests of values computed again");
-        let values: Vec<u16> = (0..3 * SEGMENT).map(|n| (n % 251) as u16).collect();
-        let mut chain = DigestChain::new();
-        let mut points = Vec::new();
-        for segment in values.chunks(index(SEGMENT)) {
-            chain.update(segment);
-            points.push(CommitPoint { count: chain.count(), escapes: 0, digest: chain.digest() });
-        }
-        // Returns the end of the segment whose digest does not fit the values from `from` on.
-        let mut refused = |from: u64, values: &[u16]| {
-            let mut check = SegmentCheck { points: &points, chain: None };
-            let mut n = from;
-            while n < values.len() as u64 {
-                let to = (n + 1 + random.below(SEGMENT)).min(values.len() as u64);
-                match check.see(n, &values[index(n)..index(to)]) {
-                    Err(Error::OtherDigest { from, to }) => return Some((from, to)),
-                    result => result.unwrap(),
-                }
-                n = to;
-            }
-            None
-        };
-        let mut changed = values.clone();
-        changed[index(SEGMENT + 5)] ^= 1;
-        for from in [0, SEGMENT - 1000, SEGMENT] {
-            assert_eq!(refused(from, &values), None);
-            assert_eq!(refused(from, &changed), Some((SEGMENT, 2 * SEGMENT)));
-        }
-        // The first whole segment from here on is the last one.
-        assert_eq!(refused(SEGMENT + 1, &changed), None);
-        let check = SegmentCheck { points: &points, chain: None };
-        assert_eq!([1, SEGMENT, 3 * SEGMENT + 1].map(|n| check.end(n)), [SEGMENT, SEGMENT, 3 * SEGMENT + 1]);
-    }
+    use crate::table::digest::{Digest, DigestChain, SEGMENT};
 
     #[test]
     fn discarded_values_are_computed_again_and_compared_with_digests() {
