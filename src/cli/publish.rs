@@ -70,7 +70,7 @@ pub(crate) struct PublishArgs {
     other: Vec<PathBuf>,
     /// State a digest after every N values, a multiple of 2^24. Two manifests can be compared only where both state a
     /// digest.
-    #[arg(long, value_name = "N", value_parser = number, default_value = "2^24")]
+    #[arg(long, value_name = "N", value_parser = segment, default_value = "2^24")]
     segment: u64,
     /// Name of an author; may be given several times.
     #[arg(long, value_name = "NAME")]
@@ -109,6 +109,14 @@ pub(crate) struct CompareArgs {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+}
+
+/// Parses a positive multiple of the segment length.
+fn segment(text: &str) -> Result<u64, String> {
+    match number(text)? {
+        length if length > 0 && length.is_multiple_of(SEGMENT) => Ok(length),
+        _ => Err(format!("must be a positive multiple of {SEGMENT}")),
+    }
 }
 
 /// Reads the manifest of a published directory or a file, or makes that of a run.
@@ -231,8 +239,6 @@ pub(crate) fn publish_run(args: &PublishArgs, quiet: bool) -> Result<()> {
         bail!("{}: the directory is not empty; choose an empty or a new one", dir.display());
     }
     let run_directory = super::source::run_directory(&args.run)?;
-    let segmented = Manifest::of(&RunReader::open(run_directory)?).with_segment(args.segment);
-    segmented.map_err(|why| Usage(format!("--segment: {why}")))?;
     refuse_discarding_process(run_directory)?;
     let run = super::values::open(run_directory, true, quiet)?;
     let mut manifest = Manifest::of(&run).with_segment(args.segment).map_err(Usage)?;
@@ -379,16 +385,7 @@ fn readme(manifest: &Manifest, names: &[String], run: &RunReader) -> String {
             format!("Rare positions: {rares}, the last at n = {last_rare} (mask {mask:#x}; {which}).")
         }
     };
-    let Range { start, end } = run.discarded();
-    let freed = if start == end {
-        String::new()
-    } else {
-        format!(
-            "The run has freed G({start}), …, G({}). `records.csv`, `rares.csv` and `histogram.csv` state what it found \
-             among them before.\n\n",
-            end - 1
-        )
-    };
+    let freed = freed_values(run.discarded());
     let files: String = names.iter().map(|name| format!("- `{name}`\n")).collect();
     format!(
         "# Nim-values of {game}\n\n\
@@ -407,6 +404,18 @@ fn readme(manifest: &Manifest, names: &[String], run: &RunReader) -> String {
         computed.seconds,
         computed.errors,
         manifest.segment,
+    )
+}
+
+/// Which values the run has freed, in words.
+fn freed_values(Range { start, end }: Range<u64>) -> String {
+    if start == end {
+        return String::new();
+    }
+    format!(
+        "The run has freed G({start}), …, G({}). `records.csv`, `rares.csv` and `histogram.csv` state what it found \
+         among them before.\n\n",
+        end - 1
     )
 }
 

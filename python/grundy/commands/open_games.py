@@ -258,6 +258,7 @@ def which_are_rare(game: str, mask: int, position: int) -> str:
 
 def comment(result: Result, sequence: OeisSequence) -> str:
     """What the OEIS can state about a game with a sparse space."""
+    assert result.rares is not None, "a result with a mask counts rare positions"
     index = f"n-{sequence.shift}" if sequence.shift else "n"
     name = result.game.removeprefix("0")
     return (
@@ -266,7 +267,7 @@ def comment(result: Result, sequence: OeisSequence) -> str:
         f"computed for n < {result.values}. The largest value is {result.max_value}, first at n = "
         f"{result.max_at}. Call n rare if the binary number (G(n) AND {result.mask}) has "
         f"{which_are_rare(result.game, result.mask, result.position)}. There are "
-        f"{(result.rares or 1) - 1} rare n > 0, and the last is {result.last_rare}.\n\n"
+        f"{result.rares - 1} rare n > 0, and the last is {result.last_rare}.\n\n"
         f"BLAKE3 digest: {result.digest}"
     )
 
