@@ -172,10 +172,7 @@ impl MemorySearch {
     fn compute(&mut self, goal: u64, go_on: impl FnMut(u64) -> bool) -> Result<bool> {
         let solver = match &mut self.solver {
             Some(solver) => solver,
-            none => {
-                let space = Some(self.space).filter(|&space| space != SparseSpace::NONE);
-                none.insert(Solver::new(&self.rule, self.method, space, self.values.as_slice())?)
-            }
+            none => none.insert(Solver::new(&self.rule, self.method, Some(self.space), self.values.as_slice())?),
         };
         let going = solver.extend_to(&mut self.values, goal, go_on);
         self.space = solver.space();

@@ -13,7 +13,7 @@ use crate::checkpoint::journal::{Check, CommitPoint, Contents, Event, Journal, R
 use crate::checkpoint::summary::DiscardSummary;
 use crate::checkpoint::writer::Writer;
 use crate::error::{Damage, Error, Result};
-use crate::solver::{self, Solver, SparseSpace};
+use crate::solver::{self, Solver};
 use crate::storage::Dir;
 use crate::table::digest::SEGMENT;
 use crate::table::{self, Extent, HEADER, Table, Width};
@@ -333,8 +333,8 @@ impl<'c, 'a> Recovery<'c, 'a> {
             return Ok(ended);
         }
         context.observer.started(&rule, last.count, options.to);
-        let space = Some(space_of(&rule, &last)).filter(|&space| space != SparseSpace::NONE);
-        let solver = Solver::knowing(&rule, options.method, space, committer.table(), &known)?;
+        let space = space_of(&rule, &last);
+        let solver = Solver::knowing(&rule, options.method, Some(space), committer.table(), &known)?;
         let mut checks_before = last.checks;
         checks_before.add(Check::Rehashed, last.kept.iter().map(|(from, to)| to - from).sum());
         Ok(Prepared::Ready(Box::new(OpenRun {

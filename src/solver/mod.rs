@@ -64,7 +64,7 @@ use crate::theory::definition::{self, Appended, Sequence};
 use crate::theory::rule::Rule;
 use block::{BLOCK, BlockLimits};
 use engine::{EarlierValues, Engine};
-use review::SpaceReview;
+use review::{SpaceReview, review_point};
 use window::Window;
 
 /// How values are computed.
@@ -158,7 +158,8 @@ const BOOTSTRAP: u64 = 4096;
 const LONGEST_REMOVAL: u64 = 1 << 16;
 
 impl Solver {
-    /// A solver that continues `past`, whose values must be right. `space` is the sparse space in use so far, if any.
+    /// A solver that continues `past`, whose values must be right. `space` is the sparse space in use so far, or `None`
+    /// if it is unknown.
     ///
     /// # Errors
     /// Any error of reading `past`.
@@ -185,6 +186,8 @@ impl Solver {
     ) -> Result<Solver> {
         let named = rule.known().and_then(|known| known.space);
         let built_in = named.and_then(|(mask, position)| SparseSpace::new(rule, mask, position));
+        // A solver enters its first space at its first review.
+        let space = space.filter(|&space| space != SparseSpace::NONE || past.len() > BOOTSTRAP);
         let chosen = space.or(built_in).unwrap_or(SparseSpace::NONE);
         let seen = EarlierValues::of(past, chosen, known)?;
         let mut solver = Solver {
@@ -197,8 +200,7 @@ impl Solver {
                 searches: 0,
                 best: None,
                 reviewed_at: past.len(),
-                due_at: past.len().max(BOOTSTRAP),
-                rare_positions: 0,
+                due_at: if space.is_some() { review_point(past.len()) } else { past.len().max(BOOTSTRAP) },
             },
             engine: Engine::Definition(Window::new(0, Vec::new())),
             max_value: seen.max_value,
@@ -211,9 +213,7 @@ impl Solver {
         };
         if past.len() >= BOOTSTRAP && solver.space != SparseSpace::NONE && method != Method::Definition {
             solver.prefers_wide = review::are_frequent(&seen.rare_positions, past.len());
-            solver.review.rare_positions = seen.rare_positions.len() as u64;
             solver.engine = solver.sparse_engine(past, seen)?;
-            solver.review.due_at = solver.next_review(past.len());
         } else {
             solver.engine = solver.definition_engine(past)?;
         }
@@ -378,7 +378,7 @@ impl Solver {
         let before = out.len();
         while out.len() == before {
             self.review(past)?;
-            let before_review = if past.len() < self.review.due_at { limit.min(self.review.due_at) } else { limit };
+            let before_review = limit.min(self.review.due_at);
             match &mut self.engine {
                 Engine::Definition(values) => {
                     engine::apply_definition(&self.rule, values, before_review, out)?;
@@ -399,7 +399,7 @@ impl Solver {
                 Engine::Sparse(streams) => {
                     streams.prepare_audit(&self.rule, self.space, self.audit);
                     let threads = self.parallelism.in_pool();
-                    let limits = BlockLimits { end: limit, longest: self.largest_block, threads };
+                    let limits = BlockLimits { end: before_review, longest: self.largest_block, threads };
                     streams.step(past, limits, &mut self.work, out)?;
                     let needs_wide = streams.needs_wide();
                     self.prove_largest(past, before, out)?;

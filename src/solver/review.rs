@@ -1,10 +1,13 @@
 //! Review of the sparse space: when the solver searches a better one, and when it adopts it.
 //!
-//! A review is due whenever the sequence has grown by a quarter (doubled, where the byte streams compute it), or the
-//! number of rare positions by a quarter and 64. Values of some games approach a space only late, so the last quarter
-//! of the values foretells the next ones: a space is as good as the number of rare positions that it will have when the
-//! sequence has doubled, if they stay as frequent as in this quarter. For all spaces at once, that number follows from
-//! one histogram in which each value of the last quarter counts five times ([`Histogram::best_space`]).
+//! Reviews are due at fixed lengths of the sequence ([`review_point`]): at 4, 5, 6 and 7 times each power of two, and
+//! beyond [`DOUBLINGS_FROM`] at the powers of two. A review depends on the values before it and on the space in use, so
+//! the space at each n depends on the game alone: not on the number of threads, nor on where a run was interrupted.
+//!
+//! Values of some games approach a space only late, so the last quarter of the values foretells the next ones: a space
+//! is as good as the number of rare positions that it will have when the sequence has doubled, if they stay as frequent
+//! as in this quarter. For all spaces at once, that number follows from one histogram in which each value of the last
+//! quarter counts five times ([`Histogram::best_space`]).
 //!
 //! A first space is adopted when at most one position in [`WORTH`] will be rare; a later one when it will have less
 //! than four fifths of the rare positions. If more than one position in [`WORTHLESS`] will be rare under every space,
@@ -42,6 +45,9 @@ const VALUES_PER_SEARCH: u64 = 256;
 /// Minimum number of exhaustive searches since a review before the streams hand over to the wide solver.
 const MIN_SEARCHES: u64 = 64;
 
+/// The length of the sequence from which reviews are due at powers of two only: a review reads all values.
+const DOUBLINGS_FROM: u64 = 1 << 22;
+
 /// The largest value, exclusive, up to which the built-in space of a named game is not reviewed.
 const BUILT_IN_BELOW: u16 = 512;
 
@@ -55,8 +61,6 @@ pub(super) struct SpaceReview {
     pub(super) fixed: bool,
     /// The length of the sequence at which the next review is due.
     pub(super) due_at: u64,
-    /// The number of rare positions at the last review.
-    pub(super) rare_positions: u64,
     /// The number of values at the last review.
     pub(super) reviewed_at: u64,
     /// The best space at the last search for one, and its expected number of rare positions in how many values.
@@ -80,10 +84,18 @@ impl SpaceReview {
     }
 
     /// Whether exhaustive searches were so infrequent since the last review that the byte streams are faster: at most
-    /// one in 16 times as many values as where the wide solver is.
+    /// one in 16 times as many values as where the wide solver is. A few values do not decide.
     fn is_calm(&self, n: u64, work: &Work) -> bool {
-        (work.exhaustive_searches - self.searches) * 16 * VALUES_PER_SEARCH < n - self.reviewed_at
+        (work.exhaustive_searches - self.searches + 1) * 16 * VALUES_PER_SEARCH < n - self.reviewed_at
     }
+}
+
+/// The first review at a length of at least `n`.
+pub(super) fn review_point(n: u64) -> u64 {
+    let n = n.max(BOOTSTRAP);
+    let octave = 1 << n.ilog2();
+    let step = if octave < DOUBLINGS_FROM { octave / 4 } else { octave };
+    n.next_multiple_of(step)
 }
 
 /// Whether rare positions were so frequent in the last quarter of `n` values that the wide solver is faster.
@@ -117,31 +129,23 @@ impl Solver {
     /// Searches for a better space when a review is due.
     pub(super) fn review<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
         let n = past.len();
-        let rare_positions = match &self.engine {
-            Engine::Sparse(streams) if !streams.block.is_empty() => return Ok(()),
-            engine => engine.rare_positions().map_or(n, |rare| rare.len() as u64),
-        };
-        let sparse = self.engine.rare_positions().is_some();
-        let grown = sparse && rare_positions > self.review.rare_positions + self.review.rare_positions / 4 + 64;
-        // Once values are discarded the space must stay: the rare positions among them under another space are unknown.
-        let freed = !past.discarded().is_empty();
-        let keeps_built_in = self.review.built_in && self.max_value < BUILT_IN_BELOW;
-        let keep_space = sparse && (self.review.fixed || freed || keeps_built_in);
-        if self.method == Method::Definition || (n < self.review.due_at && !grown) {
+        if n < self.review.due_at {
             return Ok(());
         }
-        if keep_space && !matches!(self.engine, Engine::Wide(_)) {
-            return Ok(());
-        }
-        self.review.rare_positions = rare_positions;
-        if self.review.built_in && !sparse {
-            self.review.note(n, &self.work);
-            self.adopt(past, self.space, &Forecast::of(past)?)?;
-            self.review.due_at = self.next_review(n);
+        self.review.due_at = review_point(n + 1);
+        if self.method == Method::Definition {
             return Ok(());
         }
         let is_calm = self.review.is_calm(n, &self.work);
         self.review.note(n, &self.work);
+        let sparse = self.engine.rare_positions().is_some();
+        if self.review.built_in && !sparse {
+            return self.adopt(past, self.space, &Forecast::of(past)?);
+        }
+        // Once values are discarded the space must stay: the rare positions among them under another space are unknown.
+        let freed = !past.discarded().is_empty();
+        let keeps_built_in = self.review.built_in && self.max_value < BUILT_IN_BELOW;
+        let keep_space = sparse && (self.review.fixed || freed || keeps_built_in);
         let is_adopted = !keep_space && self.adopt_better(past)?;
         let has_codes = self.max_value < self.space.coded();
         if !is_adopted && sparse && is_calm && has_codes && self.prefers_wide && matches!(self.engine, Engine::Wide(_))
@@ -149,15 +153,7 @@ impl Solver {
             self.prefers_wide = false;
             self.replace_engine(past, Solver::same_space)?;
         }
-        self.review.due_at = self.next_review(n);
         Ok(())
-    }
-
-    /// The length of the sequence at which the next review is due if there was one at `n`.
-    pub(super) fn next_review(&self, n: u64) -> u64 {
-        // The streams are fast, and a review reads the whole table.
-        let is_fast = matches!(self.engine, Engine::Sparse(_));
-        if is_fast { 2 * n } else { n + n / 4 }.max(BOOTSTRAP)
     }
 
     /// Adopts the best space if it is better than the one in use, and gives up the space in use if none is worth using.
@@ -187,9 +183,7 @@ impl Solver {
             solver.prefers_wide = forecast.new_rare_positions(space) * VALUES_PER_SEARCH > past.len();
             solver.space = space;
             if space == SparseSpace::NONE { solver.definition_engine(past) } else { solver.enter_space(past) }
-        })?;
-        self.review.rare_positions = self.engine.rare_positions().map_or(0, |rare| rare.len() as u64);
-        Ok(())
+        })
     }
 
     /// Continues with the wide solver when the streams meet a value without a byte code, or search too often. `past`
@@ -202,7 +196,6 @@ impl Solver {
         }
         self.prefers_wide = true;
         self.review.note(n, &self.work);
-        self.review.due_at = n + n / 4;
         self.replace_engine(past, Solver::same_space)
     }
 
@@ -237,6 +230,8 @@ mod tests {
     use crate::error::Error;
     use crate::kernel::Kernel;
     use crate::solver::values;
+    use crate::theory::nimber::index;
+    use crate::theory::random::split_mix;
     use crate::theory::rule::Rule;
 
     /// After a change of the engine nothing could find a flip that came before it.
@@ -266,6 +261,32 @@ mod tests {
             let mut flipped = start();
             flipped.flip();
             assert!(matches!(change(&mut flipped, &past), Err(Error::Flipped { .. })));
+        }
+    }
+
+    /// Two people who compute the same game state the same space and the same rare positions. The spaces of these games
+    /// change before n = 26,000.
+    #[test]
+    fn the_space_at_each_length_depends_on_the_game_alone() {
+        const COUNT: u64 = 26_000;
+        for (seed, code) in (0..).zip(["0.014", "0.064", "0.163", "0.172", "0.264", "4.007", "0.6"]) {
+            let rule = code.parse::<Rule>().unwrap();
+            let mut lengths: Vec<u64> = (0..20).map(|i| split_mix(seed, i) % COUNT).collect();
+            lengths.extend([BOOTSTRAP, BOOTSTRAP + 1, 2 * BOOTSTRAP, 2 * BOOTSTRAP + 1, COUNT]);
+            lengths.sort_unstable();
+            let (mut whole, mut past) =
+                (Solver::new(&rule, Method::default(), None, [].as_slice()).unwrap(), Vec::new());
+            let (mut space, mut resumed) = (None, Vec::new());
+            for length in lengths {
+                whole.extend_to(&mut past, length, |_| true).unwrap();
+                let solver = Solver::new(&rule, Method::default(), space, resumed.as_slice()).unwrap();
+                let mut solver = solver.with_block(1 + index(split_mix(seed, length) % 2000));
+                solver.extend_to(&mut resumed, length, |_| true).unwrap();
+                space = Some(solver.space());
+                let states = [&whole, &solver].map(|solver| (solver.space(), solver.count_rare_positions(length)));
+                assert_eq!(states[0], states[1], "{code}, {length} values, seed {seed}");
+            }
+            assert_eq!(past, resumed, "{code}, seed {seed}");
         }
     }
 
