@@ -111,6 +111,12 @@ fn period_reports_what_it_found_when_values_end() {
     let (status, _, stderr) = within(home.path(), &["values", ".(1)", "65537"]);
     assert_eq!(status, 1);
     assert!(stderr.contains("G(65537) cannot be computed"), "{stderr}");
+    let (status, _, stderr) = within(home.path(), &["run", ".(1)", "--to", "65538", "--dir", "beyond"]);
+    assert_eq!(status, 1);
+    assert!(stderr.contains("G(65537) cannot be computed"), "{stderr}");
+    assert!(!home.path().join("beyond").exists(), "a run that cannot end is not begun");
+    let (status, ..) = within(home.path(), &["run", ".(1)", "--to", "65537", "--dir", "whole"]);
+    assert_eq!(status, 0);
 }
 
 #[test]

@@ -396,7 +396,7 @@ fn keep_below_the_lookback_is_refused_with_the_size_needed() {
     fails(
         1,
         &run("grundy", &dir, &["--to", "1000", "--keep", "65536"]),
-        &["--keep 65536 is too little", "--keep 262656"],
+        &["--keep 65536 is too little: the solver needs", "--keep 262656"],
     );
     fails(1, &run("grundy", &dir, &["--to", "1000", "--keep", "1M", "--kernel", "definition"]), &["definition"]);
     fails(1, &run(".3", &dir, &["--to", "1000", "--keep", "1M"]), &["definition"]);

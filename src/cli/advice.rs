@@ -83,6 +83,7 @@ fn in_the_request(remedy: &Remedy) -> Option<String> {
         Remedy::NameGame => {
             "give a code such as '.77', '4.3' or '.8F', 'grundy:d=2', 'sub:1,4', or a name of 'grundy games'"
         }
+        Remedy::WritePoint { code } => return Some(format!("did you mean '{code}'?")),
         Remedy::ListGames => "'grundy games' lists the names of games",
         Remedy::ListKernels => "'grundy cpu' lists the kernels that it can run",
         Remedy::RaisePositions => "take a smaller position, or raise the bound with --positions",
@@ -250,6 +251,8 @@ mod tests {
         );
         assert!(rule("").unwrap_err().ends_with("; 'grundy games' lists the names of games"));
         assert_eq!(rule("kayle").unwrap_err(), "'kayle' is not a game; did you mean 'kayles'?");
+        assert!(rule("77").unwrap_err().ends_with("before the point; did you mean '.77'?"));
+        assert!(rule("007").unwrap_err().ends_with("the point of a code; did you mean '.007'?"));
     }
 
     #[test]

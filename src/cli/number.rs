@@ -24,6 +24,9 @@ pub(crate) fn number(text: &str) -> Result<u64, String> {
     if plain.is_empty() || plain.len() > 64 {
         return bad("not a number");
     }
+    if plain.contains(',') && number(&plain.replace(',', "")).is_ok() {
+        return Err(format!("numbers are written without commas: {}", text.replace(',', "_")));
+    }
     if plain.starts_with('-') {
         return bad("numbers must not be negative");
     }
@@ -141,6 +144,13 @@ mod tests {
         for wrong in ["", "8", "0s", "h", "-1h", "1x"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_number_with_commas_is_refused_with_its_right_form() {
+        let error = number("1,000,000").unwrap_err();
+        assert_eq!(error, "numbers are written without commas: 1_000_000");
+        assert!(number("1,x").unwrap_err().starts_with("not a whole number"));
     }
 
     #[test]

@@ -75,6 +75,9 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     args.compute.warn(quiet);
     let has_run = dir.join(grundy::checkpoint::journal::NAME).exists();
     let rule = if has_run { args.game.clone() } else { Some(args.game.clone().unwrap_or_else(grundy)) };
+    if let (Some(rule), Some(to)) = (&rule, args.to) {
+        rule.check_heap(to - 1)?;
+    }
     let stop = super::signals::stop_flag()?;
     let mut meter = Meter::new(quiet);
     args.deadline.arm(&stop, &meter)?;

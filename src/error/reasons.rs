@@ -1,5 +1,10 @@
 //! Why a run, a survey or a directory of work units was refused.
 
+/// The clause that names the last rare position; empty while n = 0 is the only one known.
+fn after_rare(last_rare: u64) -> String {
+    if last_rare == 0 { String::new() } else { format!("with the last rare position at {last_rare}, ") }
+}
+
 /// Why a run needs more of its last values than it keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -11,7 +16,7 @@ pub enum KeepReason {
     #[error("values are still computed by the definition, which needs all of them")]
     StillDefinition,
     /// The lookback that follows from the last rare position is larger.
-    #[error("with the last rare position at {last_rare}, the solver needs the last {needed} values")]
+    #[error("{}the solver needs the last {needed} values", after_rare(*last_rare))]
     Lookback {
         /// The last rare position.
         last_rare: u64,

@@ -10,6 +10,11 @@ use std::path::{Path, PathBuf};
 pub enum Remedy {
     /// Give an octal code, a code of Grundy's game, or the name of a known game.
     NameGame,
+    /// Write the point of the octal code, which was left out.
+    WritePoint {
+        /// The code with its point.
+        code: String,
+    },
     /// Choose a name from the list of known games.
     ListGames,
     /// Choose a kernel that this processor can run.
