@@ -16,7 +16,7 @@
 //!
 //! The byte streams compute the values in a space where exhaustive searches are infrequent, and the wide solver where
 //! they are frequent: the streams discard what they have computed after a new rare position. The streams hand over when
-//! a value has no byte code, or when one value in 256 needed a search since the last review (each new rare position
+//! a value has no byte code, or when one value in 768 needed a search since the last review (each new rare position
 //! needs one). They take over again at a review before which fewer than one in 4096 did. A new space, and a resumed
 //! run, begins on the wide solver if one position in 256 is expected to be a new rare position, or was one in the last
 //! quarter. At small n many parts are rare, so even games with few rare positions begin on the wide solver.
@@ -39,8 +39,14 @@ pub(super) const WORTH: u64 = 6;
 /// than [`WORTH`], so that a game near the limit does not adopt and give up spaces in turn.
 const WORTHLESS: u64 = 4;
 
-/// Number of values per exhaustive search below which the wide solver is faster than the streams.
-const VALUES_PER_SEARCH: u64 = 256;
+/// Number of values per new rare position below which a new space, or a resumed run, begins on the wide solver.
+const VALUES_PER_RARE: u64 = 256;
+
+/// Number of values per exhaustive search below which the streams hand over to the wide solver.
+const LABORIOUS: u64 = 768;
+
+/// Number of values per exhaustive search above which the wide solver hands over to the streams.
+const CALM: u64 = 4096;
 
 /// Minimum number of exhaustive searches since a review before the streams hand over to the wide solver.
 const MIN_SEARCHES: u64 = 64;
@@ -80,13 +86,13 @@ impl SpaceReview {
     /// searches are not enough: the change reads the whole table, as a search does.
     pub(super) fn is_laborious(&self, n: u64, work: &Work) -> bool {
         let searches = work.exhaustive_searches - self.searches;
-        searches >= MIN_SEARCHES && searches * VALUES_PER_SEARCH > n - self.reviewed_at
+        searches >= MIN_SEARCHES && searches * LABORIOUS > n - self.reviewed_at
     }
 
-    /// Whether exhaustive searches were so infrequent since the last review that the byte streams are faster: at most
-    /// one in 16 times as many values as where the wide solver is. A few values do not decide.
+    /// Whether exhaustive searches were infrequent since the last review, so that the byte streams are faster. Fewer than
+    /// [`CALM`] values do not decide.
     fn is_calm(&self, n: u64, work: &Work) -> bool {
-        (work.exhaustive_searches - self.searches + 1) * 16 * VALUES_PER_SEARCH < n - self.reviewed_at
+        (work.exhaustive_searches - self.searches + 1) * CALM < n - self.reviewed_at
     }
 }
 
@@ -101,7 +107,7 @@ pub(super) fn review_point(n: u64) -> u64 {
 /// Whether rare positions were so frequent in the last quarter of `n` values that the wide solver is faster.
 pub(super) fn are_frequent(rare_positions: &[(u64, u16)], n: u64) -> bool {
     let before = rare_positions.partition_point(|rare| rare.0 < n - n / 4);
-    (rare_positions.len() - before) as u64 * VALUES_PER_SEARCH > n / 4
+    (rare_positions.len() - before) as u64 * VALUES_PER_RARE > n / 4
 }
 
 /// The values so far, and those expected when the sequence has doubled.
@@ -180,7 +186,7 @@ impl Solver {
     /// Continues `past` in `space`, or without one, with the solver that is faster if the forecast is right.
     fn adopt<S: Sequence + ?Sized>(&mut self, past: &S, space: SparseSpace, forecast: &Forecast) -> Result<()> {
         self.replace_engine(past, |solver, past| {
-            solver.prefers_wide = forecast.new_rare_positions(space) * VALUES_PER_SEARCH > past.len();
+            solver.prefers_wide = forecast.new_rare_positions(space) * VALUES_PER_RARE > past.len();
             solver.space = space;
             if space == SparseSpace::NONE { solver.definition_engine(past) } else { solver.enter_space(past) }
         })
