@@ -484,6 +484,24 @@ fn a_rollback_of_the_journal_repairs_the_table() {
     pair.ends_right();
 }
 
+/// The run of .163 uses a sparse space at 10,000 values, and gives it up before 22,000.
+#[test]
+fn a_rollback_states_the_space_of_the_values_that_remain() {
+    let home = tempfile::tempdir().unwrap();
+    let (dir, whole) = (home.path().join("run"), home.path().join("whole"));
+    let space = |dir: &Path| {
+        let status = status(dir).unwrap();
+        ["count", "mask", "position", "rares", "last_rare"].map(|key| status[key].clone())
+    };
+    run_well("0.163", &whole, &["--to", "10000"]);
+    run_well("0.163", &dir, &["--to", "10000", "--width", "u16"]);
+    run_well("0.163", &dir, &["--to", "22000"]);
+    assert_ne!(space(&dir)[1], space(&whole)[1]);
+    flip(&dir.join("values.npy"), 4096 + 2 * 15_000);
+    run_well("0.163", &dir, &["--to", "1", "--rollback"]);
+    assert_eq!(space(&dir), space(&whole));
+}
+
 #[test]
 fn damaged_header_is_refused_untouched_and_repairable_without_loss() {
     let pair = Pair::new("kayles");

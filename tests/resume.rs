@@ -338,6 +338,19 @@ fn finished_run_reports_nothing_to_do_and_changes_nothing() {
     assert!(before == names.map(|name| std::fs::read(dir.join(name)).unwrap()));
 }
 
+/// The definition uses no space, and leaves no trace of one.
+#[test]
+fn a_run_that_the_definition_began_continues_in_the_space_of_the_game() {
+    let dirs = tempfile::tempdir().unwrap();
+    let (dir, whole) = (dirs.path().join("run"), dirs.path().join("whole"));
+    run_well("grundy", &whole, &["--to", "6000"]);
+    run_well("grundy", &dir, &["--to", "5000", "--kernel", "definition"]);
+    assert_eq!(status(&dir).unwrap()["mask"], 0);
+    run_well("grundy", &dir, &["--to", "6000"]);
+    assert_eq!(status(&dir).unwrap()["mask"], 0x1fe);
+    assert_eq!(status(&dir).unwrap()["rares"], status(&whole).unwrap()["rares"]);
+}
+
 #[test]
 fn an_existing_table_keeps_its_width() {
     let dirs = tempfile::tempdir().unwrap();

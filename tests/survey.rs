@@ -346,8 +346,10 @@ fn shards_of_earlier_versions_continue_by_their_own_rule() {
 /// The games of a group share values that were computed for another game, but each is judged by its own rule.
 #[test]
 fn equal_games_have_the_records_that_they_have_alone() {
-    let games =
-        [".007", ".04", ".042", ".137", ".07", ".764", ".766", "4.004", "4.006", ".156", ".55", ".551", "grundy"];
+    let games = [
+        ".007", ".04", ".042", ".137", ".07", ".764", ".766", "4.004", "4.006", ".156", ".55", ".551", "grundy", ".37",
+        ".6",
+    ];
     let home = Home::new();
     std::fs::write(home.path("games"), games.join("\n")).unwrap();
     home.well("-q survey games --to 2^15 -o all --threads 3");

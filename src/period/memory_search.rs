@@ -5,7 +5,7 @@
 
 use super::{Finding, Status, Subject};
 use crate::error::{Error, Result};
-use crate::solver::{Method, SequenceStats, Solver, SparseSpace};
+use crate::solver::{self, Method, SequenceStats, Solver, SparseSpace};
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
 
@@ -39,7 +39,7 @@ pub struct MemorySearch {
     method: Method,
     /// The values known so far.
     values: Vec<u16>,
-    /// The sparse space of the last values.
+    /// The sparse space after the values that were searched.
     space: SparseSpace,
     /// What computes the next values; `None` before the first of them, and after [`MemorySearch::pause`].
     solver: Option<Solver>,
@@ -53,13 +53,14 @@ impl MemorySearch {
     /// A search that computes all values.
     #[must_use]
     pub fn new(rule: &Rule, method: Method) -> MemorySearch {
-        MemorySearch::knowing(rule, method, Vec::new(), SparseSpace::NONE)
+        MemorySearch::knowing(rule, method, Vec::new())
     }
 
-    /// A search to which the first values of the game are known, with their sparse space. They must be right.
+    /// A search to which the first values of the game are known. They must be right.
     #[must_use]
-    pub fn knowing(rule: &Rule, method: Method, values: Vec<u16>, space: SparseSpace) -> MemorySearch {
-        MemorySearch { rule: rule.clone(), method, values, space, solver: None, finding: None, end: None }
+    pub fn knowing(rule: &Rule, method: Method, values: Vec<u16>) -> MemorySearch {
+        let (rule, space) = (rule.clone(), SparseSpace::NONE);
+        MemorySearch { rule, method, values, space, solver: None, finding: None, end: None }
     }
 
     /// The values that were searched: G(0), G(1), …
@@ -81,7 +82,7 @@ impl MemorySearch {
         self.finding.as_ref()
     }
 
-    /// The sparse space in use.
+    /// The sparse space after the values that were searched; [`SparseSpace::NONE`] for none.
     #[must_use]
     pub fn space(&self) -> SparseSpace {
         self.space
@@ -145,6 +146,7 @@ impl MemorySearch {
     /// Searches the first `count` values.
     fn search(&mut self, count: u64) -> Result<()> {
         let values = &self.values[..index(count)];
+        self.space = solver::space_after(&self.rule, self.method, values)?;
         self.finding = Some(Subject { values, ..self.subject() }.find()?);
         Ok(())
     }
@@ -172,11 +174,9 @@ impl MemorySearch {
     fn compute(&mut self, goal: u64, go_on: impl FnMut(u64) -> bool) -> Result<bool> {
         let solver = match &mut self.solver {
             Some(solver) => solver,
-            none => none.insert(Solver::new(&self.rule, self.method, Some(self.space), self.values.as_slice())?),
+            none => none.insert(Solver::new(&self.rule, self.method, None, self.values.as_slice())?),
         };
-        let going = solver.extend_to(&mut self.values, goal, go_on);
-        self.space = solver.space();
-        match going {
+        match solver.extend_to(&mut self.values, goal, go_on) {
             Err(end @ (Error::ValueTooLarge { .. } | Error::Unlisted { .. })) => {
                 (self.solver, self.end) = (None, Some(end));
                 Ok(true)

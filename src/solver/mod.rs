@@ -15,9 +15,8 @@
 //!
 //! Before a space is known, and for games that have none, the solver compares all pairs of parts: as bytes
 //! (`exhaustive`) while all values are below 256, and in the wide solver from then on. It finds a space by the
-//! Walsh–Hadamard transform of the histogram ([`Histogram::best_space`]), and reviews it as the
-//! sequence grows (`review`). Some named games have a built-in space, which is not reviewed while all values are below
-//! 512.
+//! Walsh–Hadamard transform of the histogram ([`Histogram::best_space`]), and reviews it as the sequence grows (`choice`,
+//! `review`). Some named games have a built-in space, which is not reviewed while all values are below 512.
 //!
 //! Rules with moves that leave three heaps, and codes that repeat, have no sparse space. Their values come from the sets
 //! of the values of all pairs of heaps (`pair_sets`).
@@ -33,6 +32,7 @@ pub(crate) mod bench;
 mod block;
 mod candidates;
 mod checksums;
+mod choice;
 mod codes;
 mod cost;
 pub(crate) mod ends;
@@ -63,8 +63,9 @@ use crate::kernel::Kernel;
 use crate::theory::definition::{self, Appended, Sequence};
 use crate::theory::rule::Rule;
 use block::{BLOCK, BlockLimits};
+use choice::FIRST_REVIEW;
 use engine::{EarlierValues, Engine};
-use review::{SpaceReview, review_point};
+use review::SpaceReview;
 use window::Window;
 
 /// How values are computed.
@@ -128,6 +129,12 @@ pub fn may_be_sparse(rule: &Rule, method: Method) -> bool {
     method != Method::Definition && rule.may_be_sparse() && rule.max_remove() <= LONGEST_REMOVAL
 }
 
+/// The sparse space in use after all of `past`, none of which is discarded. It depends on the game and the number of
+/// values alone; [`SparseSpace::NONE`] for none.
+pub(crate) fn space_after<S: Sequence + ?Sized>(rule: &Rule, method: Method, past: &S) -> Result<SparseSpace> {
+    Ok(review::space_to_continue(rule, method, None, past)?.space)
+}
+
 /// Computes a sequence, block by block.
 pub struct Solver {
     rule: Rule,
@@ -150,16 +157,13 @@ pub struct Solver {
     failed: bool,
 }
 
-/// Number of values computed without a sparse space before one is used.
-const BOOTSTRAP: u64 = 4096;
-
 /// Maximum number of tokens that a move may remove in a game for which a sparse space is used. The streams hold at
 /// least this number of last values in memory, so a larger removal would make their windows too large.
 const LONGEST_REMOVAL: u64 = 1 << 16;
 
 impl Solver {
-    /// A solver that continues `past`, whose values must be right. `space` is the sparse space in use so far, or `None`
-    /// if it is unknown.
+    /// A solver that continues `past`, whose values must be right. `space` is the sparse space in use after them, which
+    /// is [`SparseSpace::NONE`] if none is; `None` if the caller does not know it.
     ///
     /// # Errors
     /// Any error of reading `past`.
@@ -184,24 +188,13 @@ impl Solver {
         past: &S,
         known: &SequenceStats,
     ) -> Result<Solver> {
-        let named = rule.known().and_then(|known| known.space);
-        let built_in = named.and_then(|(mask, position)| SparseSpace::new(rule, mask, position));
-        // A solver enters its first space at its first review.
-        let space = space.filter(|&space| space != SparseSpace::NONE || past.len() > BOOTSTRAP);
-        let chosen = space.or(built_in).unwrap_or(SparseSpace::NONE);
-        let seen = EarlierValues::of(past, chosen, known)?;
+        let choice = review::space_to_continue(rule, method, space, past)?;
+        let seen = EarlierValues::of(past, choice.space, known)?;
         let mut solver = Solver {
             rule: rule.clone(),
             method,
-            space: chosen,
-            review: SpaceReview {
-                built_in: built_in.is_some() && (space.is_none() || space == built_in),
-                fixed: false,
-                searches: 0,
-                best: None,
-                reviewed_at: past.len(),
-                due_at: if space.is_some() { review_point(past.len()) } else { past.len().max(BOOTSTRAP) },
-            },
+            space: choice.space,
+            review: SpaceReview::new(choice, past.len()),
             engine: Engine::Definition(Window::new(0, Vec::new())),
             max_value: seen.max_value,
             work: Work::default(),
@@ -211,7 +204,7 @@ impl Solver {
             prefers_wide: false,
             failed: false,
         };
-        if past.len() >= BOOTSTRAP && solver.space != SparseSpace::NONE && method != Method::Definition {
+        if past.len() >= FIRST_REVIEW && solver.space != SparseSpace::NONE && method != Method::Definition {
             solver.prefers_wide = review::are_frequent(&seen.rare_positions, past.len());
             solver.engine = solver.sparse_engine(past, seen)?;
         } else {
@@ -378,6 +371,7 @@ impl Solver {
         let before = out.len();
         while out.len() == before {
             self.review(past)?;
+            self.narrow(past)?;
             let before_review = limit.min(self.review.due_at);
             match &mut self.engine {
                 Engine::Definition(values) => {

@@ -3,9 +3,9 @@
 //! The solver decides by its rule, the values so far and the last review ([`super::review`]). A strategy decides the
 //! speed alone.
 
+use super::choice::{BestSpace, WORTH};
 use super::engine::Engine;
-use super::review::WORTH;
-use super::{BOOTSTRAP, Method, Solver, SparseSpace, may_be_sparse};
+use super::{Method, Solver, SparseSpace, may_be_sparse};
 use std::fmt;
 
 /// How a solver computes the next values, and why.
@@ -82,13 +82,11 @@ impl Solver {
     fn why_no_space(&self) -> String {
         match self.review.best {
             _ if !may_be_sparse(&self.rule, self.method) => "a move removes more than 65536 tokens".to_owned(),
-            None => format!("a sparse space is sought from {BOOTSTRAP} values on"),
-            Some((space, expected, length)) if space == SparseSpace::NONE => {
-                format!("no mask gives a sparse space ({expected} of {length} positions are rare)")
-            }
-            Some((space, expected, length)) => format!(
-                "the best sparse space, {space}, would have {expected} rare positions in {length} values, more than \
-                 one in {WORTH}"
+            None => format!("a sparse space is sought at {} values", self.review.due_at),
+            Some(BestSpace { space, .. }) if space == SparseSpace::NONE => "no mask gives a sparse space".to_owned(),
+            Some(BestSpace { space, expected, count }) => format!(
+                "in the best sparse space, {space}, an estimated {expected} of the first {count} positions would be \
+                 rare, more than one in {WORTH}"
             ),
         }
     }
@@ -128,16 +126,11 @@ mod tests {
     fn strategy_names_the_engine_and_the_reason() {
         let best = Method::default();
         for (game, method, count, expected) in [
-            (
-                "grundy",
-                best,
-                3000,
-                "comparison of all pairs of bytes, because a sparse space is sought from 4096 values",
-            ),
+            ("grundy", best, 3000, "comparison of all pairs of bytes, because a sparse space is sought at 4096 values"),
             ("grundy", Method::Definition, 5000, "definition, because the definition is required"),
             ("0.333", best, 5000, "definition, because no move leaves more than one heap"),
             ("0.77", best, 5000, "byte streams in the sparse space 0x"),
-            ("0.004", best, 5000, "comparison of all pairs of bytes, because the best sparse space, 0x"),
+            ("0.004", best, 5000, "comparison of all pairs of bytes, because in the best sparse space, 0x"),
         ] {
             let strategy = strategy(game, method, count);
             assert!(strategy.starts_with(expected), "{game}: {strategy}");

@@ -1,6 +1,5 @@
 //! The examination of one game: how far its values are computed, and its record.
 
-use super::families::space_of_equal;
 use super::pace::Pace;
 use super::record::{FORMAT, Record, nim};
 use super::saved::Saved;
@@ -57,7 +56,7 @@ impl Examination {
     /// The examination of a game with the sequence of this one, whose first values are `values`. Where the time limit
     /// ended this one, it ends that one.
     pub(super) fn of_equal(&self, rule: &Rule, method: Method, values: Vec<u16>) -> Examination {
-        let search = MemorySearch::knowing(rule, method, values, space_of_equal(rule, self.search.space()));
+        let search = MemorySearch::knowing(rule, method, values);
         let Examination { extent, limited_to, .. } = *self;
         Examination { rule: rule.clone(), extent, search, pace: Pace::default(), step_limit: None, limited_to }
     }
@@ -70,13 +69,13 @@ impl Examination {
     /// What another process needs to continue the examination.
     pub(super) fn saved(&self) -> Saved<&[u16]> {
         let Examination { rule, search, pace, .. } = self;
-        Saved { game: rule.clone(), space: search.space(), pace: *pace, values: search.known_values() }
+        Saved { game: rule.clone(), pace: *pace, values: search.known_values() }
     }
 
     /// Continues with saved values of this game, if these are more than it has.
     pub(super) fn resume(&mut self, method: Method, saved: Saved<Vec<u16>>) {
         if saved.values.len() as u64 > self.search.known() {
-            self.search = MemorySearch::knowing(&self.rule, method, saved.values, saved.space);
+            self.search = MemorySearch::knowing(&self.rule, method, saved.values);
             self.pace = saved.pace;
         }
     }

@@ -1,6 +1,5 @@
 //! Families of games with the same sequence, which a survey computes once.
 
-use crate::solver::SparseSpace;
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
 use crate::theory::standard_form::StandardForm;
@@ -27,12 +26,6 @@ impl Member {
         let surplus = index(other.shift.saturating_sub(self.shift));
         zeros.chain(values.iter().skip(surplus).copied()).take(values.len()).collect()
     }
-}
-
-/// The sparse space of a game, given that of another game with the same sequence. A shift by s adds s to each removal of
-/// a split, so the same values are rare in both: e*n + e*t does not change.
-pub(super) fn space_of_equal(rule: &Rule, space: SparseSpace) -> SparseSpace {
-    SparseSpace::new(rule, space.mask, space.position).unwrap_or(SparseSpace::NONE)
 }
 
 /// The game that stands for the family of a rule, and the shift of the rule: its standard form, or the rule itself.

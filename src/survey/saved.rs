@@ -7,11 +7,10 @@
 //! the game by the definition. The second check finds a changed name: the values of two games of a family are shifted
 //! against each other.
 
-use super::families::{Member, representative, space_of_equal};
+use super::families::{Member, representative};
 use super::pace::Pace;
 use super::record::file_name;
 use crate::error::{Damage, Error, Result};
-use crate::solver::SparseSpace;
 use crate::storage::Dir;
 use crate::table::digest::DigestChain;
 use crate::theory::definition;
@@ -28,7 +27,7 @@ const EXTENSION: &str = "values";
 const COMPARED: u64 = 256;
 
 /// Value of the field `format`.
-const FORMAT: &str = "grundy-survey-values-1";
+const FORMAT: &str = "grundy-survey-values-2";
 
 /// The first line of the file: one field per JSON key.
 #[derive(Debug, Serialize, Deserialize)]
@@ -38,8 +37,6 @@ struct Head {
     program: String,
     /// Canonical name of the game.
     game: String,
-    mask: u16,
-    position: u8,
     /// Number of values.
     count: u64,
     digest: String,
@@ -50,7 +47,6 @@ struct Head {
 #[derive(Debug)]
 pub(super) struct Saved<V> {
     pub(super) game: Rule,
-    pub(super) space: SparseSpace,
     pub(super) pace: Pace,
     /// G(0), G(1), …
     pub(super) values: V,
@@ -84,8 +80,6 @@ impl Saved<&[u16]> {
             format: FORMAT.into(),
             program: crate::PROGRAM.into(),
             game: self.game.name().into(),
-            mask: self.space.mask,
-            position: self.space.position,
             count: self.values.len() as u64,
             digest: digest(self.values),
             seconds: self.pace,
@@ -111,8 +105,8 @@ impl Saved<Vec<u16>> {
         let damage = |why| Error::Damage { path, offset: 0, damage: Damage::NotSavedValues { why } };
         let saved = parse(&bytes, &game.rule).map_err(damage)?;
         let first = Member::new(saved.game);
-        let (values, space) = (game.values_from(&first, &saved.values), space_of_equal(&game.rule, saved.space));
-        Ok(Some(Saved { game: game.rule.clone(), space, pace: saved.pace, values }))
+        let values = game.values_from(&first, &saved.values);
+        Ok(Some(Saved { game: game.rule.clone(), pace: saved.pace, values }))
     }
 }
 
@@ -124,11 +118,6 @@ fn parse(bytes: &[u8], game: &Rule) -> std::result::Result<Saved<Vec<u16>>, Stri
     let rule = head.game.parse::<Rule>().ok().filter(|_| head.format == FORMAT);
     let rule = rule.filter(|rule| representative(rule).rule == representative(game).rule);
     let rule = rule.ok_or("it is not of the family that the file is named after")?;
-    let space = match (head.mask, head.position) {
-        (0, 0) => Some(SparseSpace::NONE),
-        (mask, position) => SparseSpace::new(&rule, mask, position),
-    };
-    let space = space.ok_or("mask and position are not a sparse space of the game")?;
     let values: Vec<u16> = rest.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
     if values.len() as u64 != head.count || rest.len() != 2 * index(head.count) {
         return Err("the number of values is not the one of the first line".into());
@@ -143,7 +132,7 @@ fn parse(bytes: &[u8], game: &Rule) -> std::result::Result<Saved<Vec<u16>>, Stri
     if definition::values(&rule, first.len()).map_err(|error| error.to_string())? != first {
         return Err("the values are not those of the game that the first line names".into());
     }
-    Ok(Saved { game: rule, space, pace: head.seconds, values })
+    Ok(Saved { game: rule, pace: head.seconds, values })
 }
 
 fn digest(values: &[u16]) -> String {

@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::theory::definition::{Sequence, for_each_piece};
 use crate::theory::rule::Rule;
 use std::fmt;
+use std::ops::Range;
 
 /// A mask and position term that the rule admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -166,23 +167,30 @@ pub struct Histogram {
     counts: [Vec<i64>; 2],
 }
 
+impl Default for Histogram {
+    /// The histogram of no values.
+    fn default() -> Histogram {
+        Histogram { counts: [vec![0; 1], vec![0; 1]] }
+    }
+}
+
 impl Histogram {
     /// Counts the values of `past`.
     ///
     /// # Errors
     /// Any error of reading `past`.
     pub fn of<S: Sequence + ?Sized>(past: &S) -> Result<Histogram> {
-        let mut histogram = Histogram { counts: [vec![0; 1], vec![0; 1]] };
-        histogram.add(past, 1, 1)?;
+        let mut histogram = Histogram::default();
+        histogram.add(past, 1..past.len(), 1)?;
         Ok(histogram)
     }
 
-    /// Counts each of the values from n = `from` ≥ 1 on as `weight` values more.
+    /// Counts each of the values in `range`, which begins at n = 1 or later, as `weight` values more.
     ///
     /// # Errors
     /// Any error of reading `past`.
-    pub(crate) fn add<S: Sequence + ?Sized>(&mut self, past: &S, from: u64, weight: i64) -> Result<()> {
-        for_each_piece(past, from, past.len(), |from, values| {
+    pub(crate) fn add<S: Sequence + ?Sized>(&mut self, past: &S, range: Range<u64>, weight: i64) -> Result<()> {
+        for_each_piece(past, range.start, range.end, |from, values| {
             for (n, &v) in (from..).zip(values) {
                 let v = usize::from(v);
                 let length = (v + 1).next_power_of_two();
@@ -193,6 +201,13 @@ impl Histogram {
             }
             Ok(())
         })
+    }
+
+    /// The largest value; 0 if there are no values.
+    pub(crate) fn largest(&self) -> u16 {
+        let largest = |counts: &Vec<i64>| counts.iter().rposition(|&count| count > 0);
+        let largest = self.counts.iter().filter_map(largest).max().unwrap_or(0);
+        u16::try_from(largest).expect("a value")
     }
 
     /// The number of rare positions under a space, n = 0 included.

@@ -46,7 +46,7 @@ fn two_copies_show_the_same_facts_as_the_whole_table() {
                 assert!(n >= n0 && all[index(n)] != all[index(n + p / f)], "{game}: {f}, {n}");
             }
         }
-        assert_eq!(proved.offset_copies_retaining(1 << 17, |done, _| done < 300_000).unwrap(), None);
+        assert_eq!(proved.offset_copies_retaining(1 << 17, |done, _| done < 100_000).unwrap(), None);
         // A window before the last exceptions, then a wrong period.
         let early = PeriodWindow { from: n0 - 1 + window.width(&rule), ..window };
         let wrong = ProvedPeriod { window: early, ..proved }.offset_copies_retaining(1 << 17, |_, _| true);
