@@ -238,11 +238,27 @@ fn verdicts_of_other_runs_are_refused() {
         (&manifest["verified"][0]["verdict"], &manifest["verified"][0]["level"]),
         (&json!("passed"), &json!("exclusion"))
     );
+    assert!(
+        home.read("there/README.md").contains("level exclusion, 20,000 values compared or computed again in 0..20,000")
+    );
     home.fails(
         1,
         "publish run -o new --verified wrong.json",
         &["wrong.json", "not the verdict of a check of this run"],
     );
+    let passed: Value = serde_json::from_str(&home.read("check.json")).unwrap();
+    let changes = [
+        ("failed.json", json!({"verdict": "failed", "wrong": ["G(5) is 2"]}), "failed (G(5) is 2)"),
+        ("hidden.json", json!({"wrong": ["G(5) is 2"]}), "failed (G(5) is 2)"),
+        ("nothing.json", json!({"verdict": "incomplete", "checked": 0, "ranges": []}), "checked no value"),
+    ];
+    for (name, change, words) in changes {
+        let mut verdict = passed.clone();
+        change.as_object().unwrap().iter().for_each(|(key, value)| verdict[key] = value.clone());
+        std::fs::write(home.path(name), verdict.to_string()).unwrap();
+        home.fails(1, &format!("publish run -o new --verified {name}"), &[name, words]);
+    }
+    home.fails(1, "publish run -o run/new", &["run is a run directory"]);
     assert!(!home.path("new").exists());
 }
 

@@ -238,6 +238,7 @@ pub(crate) fn publish_run(args: &PublishArgs, quiet: bool) -> Result<()> {
     if std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
         bail!("{}: the directory is not empty; choose an empty or a new one", dir.display());
     }
+    output::refuse_run_directory(dir.parent().unwrap_or(dir))?;
     let run_directory = super::source::run_directory(&args.run)?;
     refuse_discarding_process(run_directory)?;
     let run = super::values::open(run_directory, true, quiet)?;
@@ -291,15 +292,23 @@ fn refuse_discarding_process(dir: &Path) -> Result<()> {
     bail!("{dir}: a process computes this run and frees values; stop it, publish the run, and then resume it")
 }
 
-/// Reads a verdict and checks that it states a digest of this run.
+/// Reads a verdict and checks that it states a digest of this run, and no failed check.
 fn verdict(path: &Path, manifest: &Manifest) -> Result<serde_json::Value> {
     let text = super::input::read_text(path, MAX_BYTES)?;
     let verdict: serde_json::Value = serde_json::from_str(&text)
-        .map_err(|e| damage(path, &format!("not a verdict: {}", grundy::error::printable(&e.to_string()))))?;
+        .map_err(|e| damage(path, &format!("not a verdict: {}", printable(&e.to_string()))))?;
     let count = verdict["count"].as_u64().unwrap_or(0);
     let digest = verdict["digest"].as_str().unwrap_or_default();
     if !manifest.points.iter().any(|(at, there)| (*at, there.as_str()) == (count, digest)) {
         bail!("{}: this is not the verdict of a check of this run; 'grundy merge --json' writes one", path.display());
+    }
+    let is_passed = matches!(verdict["verdict"].as_str(), Some("passed" | "incomplete"));
+    if !is_passed || verdict["wrong"].as_array().is_none_or(|wrong| !wrong.is_empty()) {
+        let why = verdict["wrong"][0].as_str().map_or_else(String::new, |why| format!(" ({})", printable(why)));
+        bail!("{}: a check of this run failed{why}; verify the run, and do not publish wrong values", path.display());
+    }
+    if verdict["checked"].as_u64().unwrap_or(0) == 0 {
+        bail!("{}: this verdict has checked no value; do the units of its plan first", path.display());
     }
     Ok(verdict)
 }
@@ -362,7 +371,7 @@ fn pictures(run: &Path, dir: &Path) -> Vec<String> {
         }
     }
     if names.is_empty() {
-        note("no pictures: the Python package is not installed for python3");
+        note("no pictures: the Python package, or matplotlib, is not installed for python3");
     }
     names
 }
@@ -376,8 +385,7 @@ fn readme(manifest: &Manifest, names: &[String], run: &RunReader) -> String {
         0 => "no computation by another kernel on another machine is recorded here".to_owned(),
         values => format!("another kernel on another machine computed the first {values} values with equal digests"),
     };
-    let levels: Vec<&str> = manifest.verified.iter().filter_map(|verdict| verdict["level"].as_str()).collect();
-    let checked = if levels.is_empty() { String::new() } else { format!("- checked: levels {}\n", levels.join(", ")) };
+    let checked: String = manifest.verified.iter().map(checked).collect();
     let rare = match run.space() {
         SparseSpace::NONE => "The run had no sparse space.".to_owned(),
         space => {
@@ -404,6 +412,21 @@ fn readme(manifest: &Manifest, names: &[String], run: &RunReader) -> String {
         computed.seconds,
         computed.errors,
         manifest.segment,
+    )
+}
+
+/// What a verdict states, as an item of a list.
+fn checked(verdict: &serde_json::Value) -> String {
+    let number = |value: &serde_json::Value| HumanCount(value.as_u64().unwrap_or(0)).to_string();
+    let ranges = verdict["ranges"].as_array().map_or(&[][..], Vec::as_slice);
+    let ranges: Vec<String> =
+        ranges.iter().map(|range| format!("{}..{}", number(&range[0]), number(&range[1]))).collect();
+    let level = printable(verdict["level"].as_str().unwrap_or("unknown"));
+    format!(
+        "- checked: level {level}, {} values compared or computed again in {} of 0..{}\n",
+        number(&verdict["checked"]),
+        ranges.join(", "),
+        number(&verdict["count"])
     )
 }
 
