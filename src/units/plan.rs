@@ -8,6 +8,7 @@ use crate::survey::{self, Games, PROOF_FACTOR, divide, is_program, printable};
 use crate::table::digest::Digest;
 use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
+use crate::verify;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::path::Path;
@@ -167,6 +168,9 @@ impl Plan {
         }
         if run.len() == 0 {
             return Err(Error::Range { from: 0, to: 1, count: 0 });
+        }
+        if level == Level::Exclusion {
+            verify::exclusion_space(&run.rule, run.space())?;
         }
         let path = std::path::absolute(dir).map_err(Error::io("finding", dir))?;
         let path = path.to_str().ok_or_else(|| refuse(UnitsReason::NotText))?.to_owned();

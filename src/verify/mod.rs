@@ -113,10 +113,7 @@ fn overall(progress: &mut impl FnMut(u64, u64), before: u64, all: u64) -> impl F
 pub fn exclusion(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut(u64, u64)) -> Result<Report> {
     let mut run = CheckedRun::open(dir)?;
     if run.space == SparseSpace::NONE {
-        let rule = &run.view.rule;
-        let named = rule.known().and_then(|known| known.space);
-        let space = named.and_then(|(mask, position)| SparseSpace::new(rule, mask, position));
-        run.space = space.ok_or_else(|| Error::NoSpace { game: rule.name().into() })?;
+        run.space = exclusion_space(&run.view.rule, run.space)?;
         run.stats = SequenceStats::of(&run.view, run.space, &SequenceStats::default())?;
     }
     let (ranges, report) = run.ranges(range, run.stats.last_rare() + run.view.rule.max_remove())?;
@@ -128,6 +125,16 @@ pub fn exclusion(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut
     }
     run.agree()?;
     Ok(report)
+}
+
+/// The space in which [`exclusion()`] checks a run in `space`: that space, or else the built-in one of a named game.
+pub(crate) fn exclusion_space(rule: &Rule, space: SparseSpace) -> Result<SparseSpace> {
+    if space != SparseSpace::NONE {
+        return Ok(space);
+    }
+    let named = rule.known().and_then(|known| known.space);
+    let space = named.and_then(|(mask, position)| SparseSpace::new(rule, mask, position));
+    space.ok_or_else(|| Error::NoSpace { game: rule.name().into() })
 }
 
 /// Computes every value of the range again, with another kernel than that of the run ([`mod@recompute`]). Values that no
