@@ -30,8 +30,8 @@ use std::process::ExitCode;
                         grundy verify runs/grundy --level recompute --range 47e6..49e6\n         \
                         grundy verify runs/grundy --level definition --samples 20\n         \
                         grundy verify 104.json\n\n\
-                        Every level uses all cores, needs no write permission, and can check a run while it \
-                        computes. A certificate is checked for consistency first. Then the number of values it \
+                        Every level uses all cores but with --threads, needs no write permission, and can check \
+                        a run while it computes. A certificate is checked for consistency first. Then the number of values it \
                         covers is printed and each of them is recomputed, in a temporary directory (TMPDIR) if there \
                         are more than 2^28.\n\n\
                         Exit status 3 if a check fails.\n\n\
@@ -55,6 +55,9 @@ pub(crate) struct Args {
     /// Seed that selects the sample of level definition [default: 1].
     #[arg(long, value_name = "S", value_parser = number::number, allow_negative_numbers = true)]
     seed: Option<u64>,
+    /// Number of threads, 1 to 1024 [default: one per core].
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -85,6 +88,13 @@ impl Level {
     }
 }
 
+impl Args {
+    /// Number of threads; 0 means one per core.
+    fn threads(&self) -> usize {
+        self.threads.map_or(0, usize::from)
+    }
+}
+
 pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
     if let Ok(there) = std::fs::metadata(&args.dir)
         && !there.is_dir()
@@ -100,10 +110,10 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
                 "a certificate is always checked as a whole; --level, --range, --samples and --seed apply to runs only";
             return Err(super::Usage(text.into()).into());
         }
-        return certificate(&args.dir, args.json, quiet);
+        return certificate(args, quiet);
     }
     super::source::run_or_certificate(&args.dir)?;
-    super::start_threads(0)?;
+    super::start_threads(args.threads())?;
     let level = args.level.unwrap_or(Level::Digest);
     let seed = args.seed.unwrap_or(1);
     let meter = Meter::new(quiet);
@@ -149,7 +159,9 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
 
 /// Checks a certificate: first its statements for consistency, then, against them, every value that they cover,
 /// computed from the rule alone.
-fn certificate(path: &Path, json: bool, quiet: bool) -> Result<ExitCode> {
+fn certificate(args: &Args, quiet: bool) -> Result<ExitCode> {
+    let path = args.dir.as_path();
+    super::start_threads(args.threads())?;
     let certificate = read_certificate(path)?;
     let rule = certificate.judge().map_err(|error| of_file(error, path, ""))?;
     let count = certificate.checked_through;
@@ -166,8 +178,8 @@ fn certificate(path: &Path, json: bool, quiet: bool) -> Result<ExitCode> {
     if count > IN_MEMORY {
         let stop = stop_flag()?;
         let home = Temporary::new("grundy-verify-")?;
-        let run = Run::builder(&rule, home.run()).to(count).method(method).observer(&mut meter).stop(&stop);
-        let outcome = run.run();
+        let run = Run::builder(&rule, home.run()).to(count).method(method).threads(args.threads());
+        let outcome = run.observer(&mut meter).stop(&stop).run();
         meter.end();
         if outcome?.stopped {
             complain!("stopped before the check of the certificate was complete");
@@ -184,7 +196,7 @@ fn certificate(path: &Path, json: bool, quiet: bool) -> Result<ExitCode> {
         meter.end();
         certificate.check(method, values?.as_slice()).map_err(|error| of_file(error, path, ""))?;
     }
-    passed(&certificate, &rule, json)
+    passed(&certificate, &rule, args.json)
 }
 
 /// Reads a certificate of at most [`MAX_BYTES`] bytes.
