@@ -428,10 +428,7 @@ impl Error {
     #[must_use]
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
-            Error::Code { text, .. } if text.is_empty() => Some(Remedy::ListGames),
-            Error::Code { text, .. } if text.chars().all(|c| c.is_ascii_hexdigit()) => {
-                Some(Remedy::WritePoint { code: format!(".{text}") })
-            }
+            Error::Code { text, .. } => remedy::of_code(text),
             Error::UnknownGame { suggestions, .. } if suggestions.is_empty() => Some(Remedy::NameGame),
             Error::Discarded { .. } => Some(Remedy::OtherValues),
             Error::Keep { needed, why, .. } => Some(remedy::of_keep(*needed, why)),

@@ -639,7 +639,10 @@ fn mistakes_of_the_command_line_are_explained_in_words() {
     fails(1, &["run", "kayles", "--dir", file.to_str().unwrap()], &["not a directory", "--dir"]);
     fails(2, &["values", ".8F", "-1..3"], &["'-1'", "must not be negative", "0..20"]);
     fails(2, &["play", "kayles", "5", "kayles", "3"], &["heap 'kayles'", "GAME:HEAP GAME:HEAP"]);
-    fails(2, &["run", "kayles", "1e6"], &["'1e6'", "belong to an option", "--to 1e6"]);
+    let typo = home.path().join("typo");
+    fails(1, &["run", "--dir", typo.to_str().unwrap()], &["no run here", "grundy run grundy --dir"]);
+    assert!(!typo.exists());
+    fails(2, &["run", "kayles", "1e6"], &["'1e6'", "follows its option", "--to 1e6"]);
     fails(2, &["run", "kayles", "--to", "1,000,000"], &["without commas: 1_000_000"]);
     fails(2, &["values", "77"], &["bad game code '77'", "did you mean '.77'?"]);
     let cores = std::thread::available_parallelism().unwrap().get();

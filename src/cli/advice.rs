@@ -83,7 +83,7 @@ fn in_the_request(remedy: &Remedy) -> Option<String> {
         Remedy::NameGame => {
             "give a code such as '.77', '4.3' or '.8F', 'grundy:d=2', 'sub:1,4', or a name of 'grundy games'"
         }
-        Remedy::WritePoint { code } => return Some(format!("did you mean '{code}'?")),
+        Remedy::WritePoint { codes } => return Some(format!("did you mean '{}'?", codes.join("' or '"))),
         Remedy::ListGames => "'grundy games' lists the names of games",
         Remedy::ListKernels => "'grundy cpu' lists the kernels that it can run",
         Remedy::RaisePositions => "take a smaller position, or raise the bound with --positions",
@@ -133,7 +133,8 @@ fn in_a_run(remedy: &Remedy) -> Option<String> {
         Remedy::Resume { dir } => format!("'{}' drops it", run(None, dir)),
         Remedy::ResumeWithGame { dir } => format!("name it: '{}'", run(Some("GAME"), dir)),
         Remedy::Repair { dir } => {
-            format!("'{}' computes them again, '{}' goes back", run(None, dir), roll_back(None, dir))
+            let (again, back) = (run(None, dir), roll_back(None, dir));
+            format!("'{again}' computes them again and continues the run, '{back}' goes back")
         }
         Remedy::RollBack { dir, to } => format!("'{}' {}", roll_back(None, dir), rolled_back_to(*to)?),
         Remedy::RewriteHeader { dir } => {
@@ -252,7 +253,11 @@ mod tests {
         assert!(rule("").unwrap_err().ends_with("; 'grundy games' lists the names of games"));
         assert_eq!(rule("kayle").unwrap_err(), "'kayle' is not a game; did you mean 'kayles'?");
         assert!(rule("77").unwrap_err().ends_with("before the point; did you mean '.77'?"));
-        assert!(rule("007").unwrap_err().ends_with("the point of a code; did you mean '.007'?"));
+        assert!(rule("43").unwrap_err().ends_with("did you mean '4.3' or '.43'?"));
+        assert!(rule("077").unwrap_err().ends_with("the point of a code; did you mean '0.77' or '.077'?"));
+        for number in ["1e6", "1000000"] {
+            assert!(!rule(number).unwrap_err().contains("did you mean"), "{number}");
+        }
     }
 
     #[test]

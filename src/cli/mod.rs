@@ -276,7 +276,7 @@ fn why_unknown(argument: &str) -> Option<&'static str> {
         );
     }
     if number::range(argument).is_ok() {
-        return Some("numbers and ranges belong to an option, as in --to 1e6 or --range 0..20; see --help");
+        return Some("a number or a range follows its option, as in --to 1e6 or --range 0..20; see --help");
     }
     let is_number = argument.strip_prefix('-')?.starts_with(|c: char| c.is_ascii_digit());
     is_number.then_some("numbers must not be negative, and ranges are written as 0..20 (0 to 19)")

@@ -24,7 +24,7 @@ pub(crate) fn number(text: &str) -> Result<u64, String> {
     if plain.is_empty() || plain.len() > 64 {
         return bad("not a number");
     }
-    if plain.contains(',') && number(&plain.replace(',', "")).is_ok() {
+    if has_groups(text) {
         return Err(format!("numbers are written without commas: {}", text.replace(',', "_")));
     }
     if plain.starts_with('-') {
@@ -39,6 +39,16 @@ pub(crate) fn number(text: &str) -> Result<u64, String> {
         Ok(Err(_)) | Err(Wrong::Large) => bad(TOO_LARGE),
         Err(Wrong::Text) => bad("not a whole number"),
     }
+}
+
+/// Whether commas separate groups of three digits, as in `1,000,000`.
+fn has_groups(text: &str) -> bool {
+    let is_digits = |group: &str| group.bytes().all(|c| c.is_ascii_digit());
+    let mut groups = text.split(',');
+    let is_first = |group: &str| (1..=3).contains(&group.len()) && is_digits(group);
+    text.contains(',')
+        && groups.next().is_some_and(is_first)
+        && groups.all(|group| group.len() == 3 && is_digits(group))
 }
 
 /// Parses a number without `*`.
@@ -99,7 +109,7 @@ pub(crate) fn positive(text: &str) -> Result<u64, String> {
 /// Parses a half-open range `A..B`, or a single number N as N..N+1.
 pub(crate) fn range(text: &str) -> Result<Range<u64>, String> {
     let Some((from, to)) = text.split_once("..") else {
-        let n = number(text).map_err(|why| format!("{why}, and ranges as 0..20 (0 to 19)"))?;
+        let n = number(text).map_err(|why| format!("{why}; write ranges as 0..20 (0 to 19)"))?;
         return Ok(n..n.checked_add(1).ok_or(TOO_LARGE)?);
     };
     if from.is_empty() || to.is_empty() || to.starts_with('=') {
@@ -150,7 +160,9 @@ mod tests {
     fn a_number_with_commas_is_refused_with_its_right_form() {
         let error = number("1,000,000").unwrap_err();
         assert_eq!(error, "numbers are written without commas: 1_000_000");
-        assert!(number("1,x").unwrap_err().starts_with("not a whole number"));
+        for other in ["1,x", "1,5e6", "1,5", ",500", "1,,000"] {
+            assert!(number(other).unwrap_err().starts_with("not a whole number"), "{other}");
+        }
     }
 
     #[test]

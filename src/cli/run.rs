@@ -74,6 +74,10 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     }
     args.compute.warn(quiet);
     let has_run = dir.join(grundy::checkpoint::journal::NAME).exists();
+    if !has_run && args.dir.is_some() && args.game.is_none() && args.to.is_none() {
+        let command = resume_command(&grundy(), &dir, None);
+        bail!("{}: no run here; to compute Grundy's game there until stopped, name it: '{command}'", printable(&dir));
+    }
     let rule = if has_run { args.game.clone() } else { Some(args.game.clone().unwrap_or_else(grundy)) };
     if let (Some(rule), Some(to)) = (&rule, args.to) {
         rule.check_heap(to - 1)?;

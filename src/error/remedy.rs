@@ -12,8 +12,8 @@ pub enum Remedy {
     NameGame,
     /// Write the point of the octal code, which was left out.
     WritePoint {
-        /// The code with its point.
-        code: String,
+        /// The codes that may be meant.
+        codes: Vec<String>,
     },
     /// Choose a name from the list of known games.
     ListGames,
@@ -248,6 +248,22 @@ pub(super) fn of_units(why: &UnitsReason) -> Option<Remedy> {
         UnitsReason::PlanTooLong { .. } => Some(Remedy::DivideList),
         UnitsReason::NotText | UnitsReason::Parts { .. } => None,
     }
+}
+
+/// The remedy of [`super::Error::Code`]: a few digits are a code without its point.
+pub(super) fn of_code(text: &str) -> Option<Remedy> {
+    /// Maximum number of digits; more are a number of values.
+    const DIGITS: usize = 4;
+    if text.is_empty() {
+        return Some(Remedy::ListGames);
+    }
+    if text.len() > DIGITS || !text.bytes().all(|c| c.is_ascii_digit()) {
+        return None;
+    }
+    let (whole, rest) = text.split_at(1);
+    let has_whole = matches!(whole, "0" | "4" | "8") && !rest.is_empty();
+    let with_whole = has_whole.then(|| format!("{whole}.{rest}"));
+    Some(Remedy::WritePoint { codes: with_whole.into_iter().chain([format!(".{text}")]).collect() })
 }
 
 /// The remedy of [`super::Error::Keep`].
