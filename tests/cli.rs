@@ -639,6 +639,7 @@ fn mistakes_of_the_command_line_are_explained_in_words() {
     fails(1, &["run", "kayles", "--dir", file.to_str().unwrap()], &["not a directory", "--dir"]);
     fails(2, &["values", ".8F", "-1..3"], &["'-1'", "must not be negative", "0..20"]);
     fails(2, &["play", "kayles", "5", "kayles", "3"], &["heap 'kayles'", "GAME:HEAP GAME:HEAP"]);
+    fails(2, &["period", "kayles", "--certificate", "c", "--exceptions", "c"], &["different files"]);
     let typo = home.path().join("typo");
     fails(1, &["run", "--dir", typo.to_str().unwrap()], &["no run here", "grundy run grundy --dir"]);
     assert!(!typo.exists());

@@ -12,6 +12,7 @@ period that holds is the least. Memory: 4 bytes for each value of the window and
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from fractions import Fraction
@@ -156,6 +157,8 @@ def find_period(
     >>> found["status"], found["period"], found["preperiod"]
     ('observed', 12, 71)
     """
+    if isinstance(table, (str, os.PathLike)):
+        raise TypeError(f"{table!r} is a path; open it with grundy.open_run or grundy.period.Array")
     count = table.count
     start = count  # start of the last retained stretch; adjacent ranges form one stretch
     for lo, hi in reversed(table.kept):

@@ -76,7 +76,8 @@ class Run:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         if not os.path.isdir(self.path):
-            raise RunError(f"{self.path!r}: no such directory; give the directory of a run")
+            what = "not a directory" if os.path.exists(self.path) else "no such directory"
+            raise RunError(f"{self.path!r}: {what}; give the directory of a run")
         self._journal = Journal(os.path.join(self.path, "journal.jsonl"))
         self.last_record: Record = self._journal.opened
         self.game: str = self.last_record["game"]

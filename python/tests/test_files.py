@@ -341,6 +341,11 @@ def test_one_small_escape_among_many_is_damage(tmp_path):
 def test_directory_without_a_run_is_a_run_error(tmp_path):
     with pytest.raises(grundy.RunError, match="no such directory"):
         grundy.open_run(tmp_path / "nowhere")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(grundy.RunError, match="not a directory"):
+        grundy.open_run(tmp_path / "file")
+    with pytest.raises(TypeError, match="open it with grundy.open_run"):
+        grundy.find_period(str(tmp_path))
     with pytest.raises(grundy.RunError, match="journal.jsonl"):
         grundy.open_run(tmp_path)
     path = write_run(tmp_path / "r", range(9))

@@ -96,7 +96,9 @@ fn existing_run(dir: &Path, wanted: Wanted) -> Result<&Path> {
     if !there.is_dir() {
         return Err(anyhow!("{name}: not a directory; {}", wanted.advice(&[])));
     }
-    if has_journal(dir) {
+    let found = std::fs::symlink_metadata(dir.join(grundy::checkpoint::journal::NAME));
+    if !found.is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+        // The command that reads the journal reports why it cannot, such as a missing permission.
         return Ok(dir);
     }
     let journal = grundy::checkpoint::journal::NAME;

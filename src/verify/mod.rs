@@ -148,14 +148,12 @@ pub fn recompute(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut
     let (ranges, mut report) = run.ranges(range, solver::lookback(&run.view.rule, run.stats.last_rare()))?;
     let kernel = other_kernel(&run.view.contents.last.kernel);
     let method = if run.view.rule.may_be_sparse() { Method::Sparse(kernel) } else { Method::Definition };
+    report.kernel = Some(method.name());
     let mut before = 0;
     for range in ranges {
         let length = range.end - range.start;
         let overall = overall(&mut progress, before, report.checked);
-        let work = recompute::check(run.target(), method, range, overall)?;
-        if work.witnessed > 0 || report.kernel.is_none() {
-            report.kernel = Some(if work.witnessed > 0 { kernel.name() } else { Method::Definition.name() });
-        }
+        recompute::check(run.target(), method, range, overall)?;
         before += length;
     }
     run.agree()?;

@@ -143,6 +143,9 @@ pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
     for path in args.certificate.iter().chain(&args.exceptions) {
         super::output::can_write(path)?;
     }
+    if args.certificate.is_some() && args.certificate == args.exceptions {
+        return Err(super::Usage("--certificate and --exceptions need different files".into()).into());
+    }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.compute.threads()).build()?;
     pool.install(|| match Source::find(&args.source)? {
         Source::Directory(dir) => {
