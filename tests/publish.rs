@@ -239,7 +239,8 @@ fn verdicts_of_other_runs_are_refused() {
         (&json!("passed"), &json!("exclusion"))
     );
     assert!(
-        home.read("there/README.md").contains("level exclusion, 20,000 values compared or computed again in 0..20,000")
+        home.read("there/README.md")
+            .contains("- checked at level exclusion: 20,000 values in 0..20,000, in a run of 20,000 values\n")
     );
     home.fails(
         1,
@@ -252,13 +253,28 @@ fn verdicts_of_other_runs_are_refused() {
         ("hidden.json", json!({"wrong": ["G(5) is 2"]}), "failed (G(5) is 2)"),
         ("nothing.json", json!({"verdict": "incomplete", "checked": 0, "ranges": []}), "checked no value"),
     ];
+    let malformed = [
+        ("level.json", json!({"level": "exclusion\n# all"})),
+        ("order.json", json!({"ranges": [[5, 9], [0, 5]]})),
+        ("large.json", json!({"checked": 20_001})),
+        ("absent.json", json!({"wrong": null})),
+    ];
     for (name, change, words) in changes {
         let mut verdict = passed.clone();
         change.as_object().unwrap().iter().for_each(|(key, value)| verdict[key] = value.clone());
         std::fs::write(home.path(name), verdict.to_string()).unwrap();
         home.fails(1, &format!("publish run -o new --verified {name}"), &[name, words]);
     }
-    home.fails(1, "publish run -o run/new", &["run is a run directory"]);
+    for (name, change) in malformed {
+        let mut verdict = passed.clone();
+        change.as_object().unwrap().iter().for_each(|(key, value)| verdict[key] = value.clone());
+        std::fs::write(home.path(name), verdict.to_string()).unwrap();
+        home.fails(3, &format!("publish run -o new --verified {name}"), &[name, "not a verdict"]);
+    }
+    for within in ["run/new", "run/new/newer"] {
+        home.fails(1, &format!("publish run -o {within}"), &["run is a run directory"]);
+    }
+    assert!(!home.path("run/new").exists());
     assert!(!home.path("new").exists());
 }
 

@@ -346,6 +346,8 @@ fn a_run_that_the_definition_began_continues_in_the_space_of_the_game() {
     run_well("grundy", &whole, &["--to", "6000"]);
     run_well("grundy", &dir, &["--to", "5000", "--kernel", "definition"]);
     assert_eq!(status(&dir).unwrap()["mask"], 0);
+    // The record of a process that computes nothing names its own kernel.
+    run_well("grundy", &dir, &["--to", "1", "--keep", "1G"]);
     run_well("grundy", &dir, &["--to", "6000"]);
     assert_eq!(status(&dir).unwrap()["mask"], 0x1fe);
     assert_eq!(status(&dir).unwrap()["rares"], status(&whole).unwrap()["rares"]);

@@ -352,10 +352,15 @@ fn equal_games_have_the_records_that_they_have_alone() {
     ];
     let home = Home::new();
     std::fs::write(home.path("games"), games.join("\n")).unwrap();
-    home.well("-q survey games --to 2^15 -o all --threads 3");
+    home.well("-q survey games --to 2^16 -o all --threads 3");
+    let masks = games.map(|game| {
+        let rule: Rule = game.parse().unwrap();
+        home.object(&format!("all/{}.json", rule.directory_name()))["mask"].as_u64().unwrap()
+    });
+    assert!(masks.iter().filter(|&&mask| mask != 0).count() >= 3, "{masks:?}");
     for game in games {
         let rule: Rule = game.parse().unwrap();
-        let alone = examine(&rule, Method::default(), 1 << 15, &AtomicBool::new(false)).unwrap();
+        let alone = examine(&rule, Method::default(), 1 << 16, &AtomicBool::new(false)).unwrap();
         let file = home.object(&format!("all/{}.json", rule.directory_name()));
         assert_eq!(file, serde_json::to_value(alone).unwrap(), "{game}");
     }

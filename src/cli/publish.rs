@@ -17,6 +17,7 @@ use grundy::solver::SparseSpace;
 use grundy::table::digest::SEGMENT;
 use grundy::theory::definition::Sequence;
 use indicatif::HumanCount;
+use serde::Deserialize;
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -238,7 +239,7 @@ pub(crate) fn publish_run(args: &PublishArgs, quiet: bool) -> Result<()> {
     if std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
         bail!("{}: the directory is not empty; choose an empty or a new one", dir.display());
     }
-    output::refuse_run_directory(dir.parent().unwrap_or(dir))?;
+    dir.ancestors().skip(1).try_for_each(output::refuse_run_directory)?;
     let run_directory = super::source::run_directory(&args.run)?;
     refuse_discarding_process(run_directory)?;
     let run = super::values::open(run_directory, true, quiet)?;
@@ -292,25 +293,64 @@ fn refuse_discarding_process(dir: &Path) -> Result<()> {
     bail!("{dir}: a process computes this run and frees values; stop it, publish the run, and then resume it")
 }
 
+/// What a verdict of `grundy merge --json` states, as far as it is read here.
+#[derive(Deserialize)]
+struct Verdict {
+    digest: String,
+    count: u64,
+    level: Level,
+    verdict: String,
+    ranges: Vec<(u64, u64)>,
+    checked: u64,
+    wrong: Vec<String>,
+}
+
+/// The levels of units.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Level {
+    Exclusion,
+    Recompute,
+    Definition,
+}
+
+impl Verdict {
+    fn of(verdict: &serde_json::Value) -> Result<Verdict, String> {
+        let verdict = Verdict::deserialize(verdict).map_err(|error| error.to_string())?;
+        let ends: Vec<u64> = verdict.ranges.iter().flat_map(|&(from, to)| [from, to]).collect();
+        let is_ascending = ends.is_sorted() && ends.last().is_none_or(|&to| to <= verdict.count);
+        if !is_ascending || verdict.checked > verdict.ranges.iter().map(|(from, to)| to - from).sum() {
+            return Err("its ranges, its count and the number of checked values contradict each other".into());
+        }
+        Ok(verdict)
+    }
+
+    /// What was checked, as an item of a list.
+    fn item(&self) -> String {
+        let ranges = self.ranges.iter().map(|&(from, to)| format!("{}..{}", HumanCount(from), HumanCount(to)));
+        let (ranges, checked) = (ranges.collect::<Vec<_>>().join(", "), counted(self.checked, "values"));
+        let level = format!("{:?}", self.level).to_lowercase();
+        format!("- checked at level {level}: {checked} in {ranges}, in a run of {}\n", counted(self.count, "values"))
+    }
+}
+
 /// Reads a verdict and checks that it states a digest of this run, and no failed check.
 fn verdict(path: &Path, manifest: &Manifest) -> Result<serde_json::Value> {
     let text = super::input::read_text(path, MAX_BYTES)?;
-    let verdict: serde_json::Value = serde_json::from_str(&text)
-        .map_err(|e| damage(path, &format!("not a verdict: {}", printable(&e.to_string()))))?;
-    let count = verdict["count"].as_u64().unwrap_or(0);
-    let digest = verdict["digest"].as_str().unwrap_or_default();
-    if !manifest.points.iter().any(|(at, there)| (*at, there.as_str()) == (count, digest)) {
+    let not_one = |why: &str| damage(path, &format!("not a verdict: {}", printable(why)));
+    let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| not_one(&e.to_string()))?;
+    let verdict = Verdict::of(&value).map_err(|why| not_one(&why))?;
+    if !manifest.points.iter().any(|(at, there)| (*at, there) == (verdict.count, &verdict.digest)) {
         bail!("{}: this is not the verdict of a check of this run; 'grundy merge --json' writes one", path.display());
     }
-    let is_passed = matches!(verdict["verdict"].as_str(), Some("passed" | "incomplete"));
-    if !is_passed || verdict["wrong"].as_array().is_none_or(|wrong| !wrong.is_empty()) {
-        let why = verdict["wrong"][0].as_str().map_or_else(String::new, |why| format!(" ({})", printable(why)));
+    if verdict.verdict == "failed" || !verdict.wrong.is_empty() {
+        let why = verdict.wrong.first().map_or_else(String::new, |why| format!(" ({})", printable(why)));
         bail!("{}: a check of this run failed{why}; verify the run, and do not publish wrong values", path.display());
     }
-    if verdict["checked"].as_u64().unwrap_or(0) == 0 {
+    if verdict.checked == 0 {
         bail!("{}: this verdict has checked no value; do the units of its plan first", path.display());
     }
-    Ok(verdict)
+    Ok(value)
 }
 
 /// Writes the tables of a run; returns their names.
@@ -385,7 +425,8 @@ fn readme(manifest: &Manifest, names: &[String], run: &RunReader) -> String {
         0 => "no computation by another kernel on another machine is recorded here".to_owned(),
         values => format!("another kernel on another machine computed the first {values} values with equal digests"),
     };
-    let checked: String = manifest.verified.iter().map(checked).collect();
+    let verdicts = manifest.verified.iter().filter_map(|verdict| Verdict::of(verdict).ok());
+    let checked: String = verdicts.map(|verdict| verdict.item()).collect();
     let rare = match run.space() {
         SparseSpace::NONE => "The run had no sparse space.".to_owned(),
         space => {
@@ -412,21 +453,6 @@ fn readme(manifest: &Manifest, names: &[String], run: &RunReader) -> String {
         computed.seconds,
         computed.errors,
         manifest.segment,
-    )
-}
-
-/// What a verdict states, as an item of a list.
-fn checked(verdict: &serde_json::Value) -> String {
-    let number = |value: &serde_json::Value| HumanCount(value.as_u64().unwrap_or(0)).to_string();
-    let ranges = verdict["ranges"].as_array().map_or(&[][..], Vec::as_slice);
-    let ranges: Vec<String> =
-        ranges.iter().map(|range| format!("{}..{}", number(&range[0]), number(&range[1]))).collect();
-    let level = printable(verdict["level"].as_str().unwrap_or("unknown"));
-    format!(
-        "- checked: level {level}, {} values compared or computed again in {} of 0..{}\n",
-        number(&verdict["checked"]),
-        ranges.join(", "),
-        number(&verdict["count"])
     )
 }
 

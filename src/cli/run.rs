@@ -74,7 +74,8 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     }
     args.compute.warn(quiet);
     let has_run = dir.join(grundy::checkpoint::journal::NAME).exists();
-    if !has_run && args.dir.is_some() && args.game.is_none() && args.to.is_none() {
+    let is_new = std::fs::symlink_metadata(&dir).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+    if is_new && args.dir.is_some() && args.game.is_none() && args.to.is_none() {
         let command = resume_command(&grundy(), &dir, None);
         bail!("{}: no run here; to compute Grundy's game there until stopped, name it: '{command}'", printable(&dir));
     }

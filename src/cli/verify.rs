@@ -30,7 +30,7 @@ use std::process::ExitCode;
                         grundy verify runs/grundy --level recompute --range 47e6..49e6\n         \
                         grundy verify runs/grundy --level definition --samples 20\n         \
                         grundy verify 104.json\n\n\
-                        Every level uses all cores but with --threads, needs no write permission, and can check \
+                        Every level uses all cores (fewer with --threads), needs no write permission, and can check \
                         a run while it computes. A certificate is checked for consistency first. Then the number of values it \
                         covers is printed and each of them is recomputed, in a temporary directory (TMPDIR) if there \
                         are more than 2^28.\n\n\

@@ -146,8 +146,9 @@ impl MemorySearch {
     /// Searches the first `count` values.
     fn search(&mut self, count: u64) -> Result<()> {
         let values = &self.values[..index(count)];
-        self.space = solver::space_after(&self.rule, self.method, values)?;
-        self.finding = Some(Subject { values, ..self.subject() }.find()?);
+        let space = solver::space_after(&self.rule, self.method, values)?;
+        self.finding = Some(Subject { values, space, ..self.subject() }.find()?);
+        self.space = space;
         Ok(())
     }
 

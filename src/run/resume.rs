@@ -13,7 +13,7 @@ use crate::checkpoint::journal::{Check, CommitPoint, Contents, Event, Journal, R
 use crate::checkpoint::summary::DiscardSummary;
 use crate::checkpoint::writer::Writer;
 use crate::error::{Damage, Error, Result};
-use crate::solver::{self, Method, Solver};
+use crate::solver::{self, Solver, SparseSpace};
 use crate::storage::Dir;
 use crate::table::digest::SEGMENT;
 use crate::table::{self, Extent, HEADER, Table, Width};
@@ -262,7 +262,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
         let table = self.reopen_table()?;
         if table.discarded().is_empty() {
             let space = solver::space_after(&self.rule, self.context.options.method, &table)?;
-            (self.last.mask, self.last.position) = (space.mask, space.position);
+            (self.last.mask, self.last.position, self.last.strategy) = (space.mask, space.position, None);
         }
         let Some(verified) = self.verify(&table)? else { return Ok(None) };
         if verified.good < self.points.len() {
@@ -337,8 +337,8 @@ impl<'c, 'a> Recovery<'c, 'a> {
             return Ok(ended);
         }
         context.observer.started(&rule, last.count, options.to);
-        // The definition uses no space.
-        let space = (last.kernel != Method::Definition.name()).then(|| space_of(&rule, &last));
+        // A record without a space may be one of the definition, which uses none.
+        let space = Some(space_of(&rule, &last)).filter(|&space| space != SparseSpace::NONE);
         let solver = Solver::knowing(&rule, options.method, space, committer.table(), &known)?;
         let mut checks_before = last.checks;
         checks_before.add(Check::Rehashed, last.kept.iter().map(|(from, to)| to - from).sum());

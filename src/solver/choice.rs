@@ -1,7 +1,7 @@
 //! The choice of the sparse space, by reviews of the values at fixed lengths of the sequence.
 //!
-//! Reviews are due at 4, 5, 6 and 7 times each power of two from 2^12 on ([`review_point`]); with a space in use, only at
-//! the powers of two from 2^22 on, because a review reads all values. A review depends on the values before it and on
+//! Reviews are due at n = 2^12 and then at 5/4, 3/2, 7/4 and 2 times each power of two ([`review_point`]). While a space is
+//! in use, reviews from 2^22 on are due at powers of two only, because a review reads all values. A review depends on the values before it and on
 //! the space in use, so the space at each n depends on the game alone: not on the number of threads, nor on where a run
 //! was interrupted. [`Choice::after`] repeats all reviews of a sequence.
 //!

@@ -139,7 +139,7 @@ pub(crate) fn space_after<S: Sequence + ?Sized>(rule: &Rule, method: Method, pas
 pub struct Solver {
     rule: Rule,
     method: Method,
-    /// The space of the last sparse engine, or the one that the first sparse engine will use.
+    /// The space of the engine in use; without one, the last space or the one that the caller named.
     space: SparseSpace,
     review: SpaceReview,
     engine: Engine,

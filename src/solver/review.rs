@@ -70,7 +70,7 @@ impl SpaceReview {
 }
 
 /// The space in which a new solver continues `past`. It is `space` if the caller knows it, otherwise that of a solver
-/// which has computed all of `past`. Up to the first review there is none, unless the caller names one.
+/// which has computed all of `past`. Before the first review, no space is used.
 pub(super) fn space_to_continue<S: Sequence + ?Sized>(
     rule: &Rule,
     method: Method,
@@ -121,11 +121,16 @@ impl Solver {
     /// Continues `past` in `space`, or without one, with the solver that is faster if the forecast is right.
     fn adopt<S: Sequence + ?Sized>(&mut self, past: &S, space: SparseSpace, forecast: &Forecast) -> Result<()> {
         self.review.count_from(past.len(), &self.work);
-        self.replace_engine(past, |solver, past| {
+        let before = self.space;
+        let replaced = self.replace_engine(past, |solver, past| {
             solver.prefers_wide = forecast.new_rare_positions(space) * VALUES_PER_RARE > past.len();
             solver.space = space;
             if space == SparseSpace::NONE { solver.definition_engine(past) } else { solver.enter_space(past) }
-        })
+        });
+        if replaced.is_err() {
+            self.space = before;
+        }
+        replaced
     }
 
     /// Continues with the wide solver when the streams meet a value without a byte code, or search too often. `past`

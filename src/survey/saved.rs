@@ -114,8 +114,13 @@ impl Saved<Vec<u16>> {
 fn parse(bytes: &[u8], game: &Rule) -> std::result::Result<Saved<Vec<u16>>, String> {
     let line = bytes.iter().position(|&byte| byte == b'\n').ok_or("it has no first line")?;
     let (head, rest) = (&bytes[..line], &bytes[line + 1..]);
-    let head: Head = serde_json::from_slice(head).map_err(|e| super::record::printable(&e.to_string()))?;
-    let rule = head.game.parse::<Rule>().ok().filter(|_| head.format == FORMAT);
+    let wrong = |e: serde_json::Error| super::record::printable(&e.to_string());
+    let fields: serde_json::Value = serde_json::from_slice(head).map_err(wrong)?;
+    if fields["format"] != FORMAT {
+        return Err(format!("its format is not '{FORMAT}'"));
+    }
+    let head: Head = serde_json::from_value(fields).map_err(wrong)?;
+    let rule = head.game.parse::<Rule>().ok();
     let rule = rule.filter(|rule| representative(rule).rule == representative(game).rule);
     let rule = rule.ok_or("it is not of the family that the file is named after")?;
     let values: Vec<u16> = rest.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
