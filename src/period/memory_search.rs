@@ -182,7 +182,11 @@ impl MemorySearch {
                 (self.solver, self.end) = (None, Some(end));
                 Ok(true)
             }
-            going => going,
+            Err(error) => {
+                self.solver = None;
+                Err(error)
+            }
+            Ok(is_complete) => Ok(is_complete),
         }
     }
 }
