@@ -366,6 +366,16 @@ fn equal_games_have_the_records_that_they_have_alone() {
     }
 }
 
+/// .6 has a built-in space from 4096 values on; .37, whose sequence is the same, has none. An eighth of 40,000 is 5000.
+#[test]
+fn a_game_with_a_built_in_space_keeps_it_beside_an_equal_game() {
+    let home = Home::new();
+    std::fs::write(home.path("games"), ".37\n.6\n").unwrap();
+    home.well("-q survey games --to 40000 -o both");
+    let record = home.object("both/0.6.json");
+    assert_eq!((&record["mask"], &record["checked_through"]), (&json!(0x1ee), &json!(40_000)));
+}
+
 /// With a time limit of one second, .244 ends before 2^22 values on any machine: it took 20 seconds to 2^18 on one core of 2026.
 #[test]
 fn time_limit_ends_hard_games_and_a_longer_one_continues_them() {
