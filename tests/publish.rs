@@ -255,6 +255,7 @@ fn verdicts_of_other_runs_are_refused() {
     ];
     let malformed = [
         ("level.json", json!({"level": "exclusion\n# all"})),
+        ("verdict.json", json!({"verdict": "good"})),
         ("order.json", json!({"ranges": [[5, 9], [0, 5]]})),
         ("large.json", json!({"checked": 20_001})),
         ("absent.json", json!({"wrong": null})),

@@ -298,25 +298,20 @@ fn refuse_discarding_process(dir: &Path) -> Result<()> {
 struct Verdict {
     digest: String,
     count: u64,
-    level: Level,
+    level: String,
     verdict: String,
     ranges: Vec<(u64, u64)>,
     checked: u64,
     wrong: Vec<String>,
 }
 
-/// The levels of units.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Level {
-    Exclusion,
-    Recompute,
-    Definition,
-}
-
 impl Verdict {
     fn of(verdict: &serde_json::Value) -> Result<Verdict, String> {
         let verdict = Verdict::deserialize(verdict).map_err(|error| error.to_string())?;
+        let is_level = matches!(&*verdict.level, "exclusion" | "recompute" | "definition");
+        if !is_level || !matches!(&*verdict.verdict, "passed" | "failed" | "incomplete") {
+            return Err("its level or its verdict is unknown".into());
+        }
         let ends: Vec<u64> = verdict.ranges.iter().flat_map(|&(from, to)| [from, to]).collect();
         let is_ascending = ends.is_sorted() && ends.last().is_none_or(|&to| to <= verdict.count);
         if !is_ascending || verdict.checked > verdict.ranges.iter().map(|(from, to)| to - from).sum() {
@@ -329,8 +324,8 @@ impl Verdict {
     fn item(&self) -> String {
         let ranges = self.ranges.iter().map(|&(from, to)| format!("{}..{}", HumanCount(from), HumanCount(to)));
         let (ranges, checked) = (ranges.collect::<Vec<_>>().join(", "), counted(self.checked, "values"));
-        let level = format!("{:?}", self.level).to_lowercase();
-        format!("- checked at level {level}: {checked} in {ranges}, in a run of {}\n", counted(self.count, "values"))
+        let (level, all) = (&self.level, counted(self.count, "values"));
+        format!("- checked at level {level}: {checked} in {ranges}, in a run of {all}\n")
     }
 }
 

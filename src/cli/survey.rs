@@ -36,8 +36,8 @@ pub(super) const MAX_LISTED: usize = 20;
                         Writes one record per game (CODE.json), the tables survey.csv and survey.md, and \
                         survey.plan, which lists the expected games. The values of games with the same sequence are \
                         computed once. Games without a sparse space, whose values need all pairs, are examined up to \
-                        an eighth of --to (a space is sought from 4096 values on); a game with an observed period is examined up to four times --to if that \
-                        could prove it. The same command, or one with a larger --to or --time-limit, continues a \
+                        an eighth of --to (a space is sought from 4096 values on); a game with an observed period \
+                        is examined up to four times --to if that could prove it. The same command, or one with a larger --to or --time-limit, continues a \
                         survey; the values of games that take long are saved every ten minutes and when it is \
                         stopped, but a game that --time-limit ended is computed from the beginning under a longer \
                         limit. A directory with other files or another survey is refused; exit status 75 means that \

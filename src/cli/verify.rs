@@ -31,8 +31,8 @@ use std::process::ExitCode;
                         grundy verify runs/grundy --level definition --samples 20\n         \
                         grundy verify 104.json\n\n\
                         Every level uses all cores (fewer with --threads), needs no write permission, and can check \
-                        a run while it computes. A certificate is checked for consistency first. Then the number of values it \
-                        covers is printed and each of them is recomputed, in a temporary directory (TMPDIR) if there \
+                        a run while it computes. A certificate is checked for consistency first. Then the number of \
+                        values it covers is printed and each of them is recomputed, in a temporary directory (TMPDIR) if there \
                         are more than 2^28.\n\n\
                         Exit status 3 if a check fails.\n\n\
                         JSON keys for a run: level from to checked records seed unchecked kernel. 'unchecked' is \

@@ -194,6 +194,12 @@ pub(super) fn check_rule(dir: &Path, rule: &Rule, record: &Record) -> Result<()>
     Ok(())
 }
 
+/// The sparse space that a record states. `None` where it states none: the definition, which uses no space, may have
+/// computed the last values.
+pub(crate) fn known_space(rule: &Rule, record: &Record) -> Option<SparseSpace> {
+    Some(space_of(rule, record)).filter(|&space| space != SparseSpace::NONE)
+}
+
 /// The sparse space of a record; [`SparseSpace::NONE`] if it has none.
 pub(crate) fn space_of(rule: &Rule, record: &Record) -> SparseSpace {
     SparseSpace::new(rule, record.mask, record.position).unwrap_or(SparseSpace::NONE)

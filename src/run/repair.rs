@@ -1,12 +1,12 @@
 //! Repairs a table: computes values that disagree with the journal again.
 
 use super::Context;
-use super::reader::space_of;
+use super::reader::known_space;
 use super::resume::open_at;
 use crate::checkpoint::journal::{CommitPoint, Record};
 use crate::checkpoint::summary::DiscardSummary;
 use crate::error::{Error, Result};
-use crate::solver::{Solver, SparseSpace};
+use crate::solver::Solver;
 use crate::table::digest::DigestChain;
 use crate::theory::rule::Rule;
 use std::sync::atomic::Ordering;
@@ -36,7 +36,7 @@ impl Damaged<'_> {
         let summary = summary.filter(|summary| summary.from < from);
         let start = CommitPoint { count: from, escapes, digest: self.chain.digest() };
         let table = open_at(context.dir, self.last, Some(&start), summary)?;
-        let space = Some(space_of(rule, self.last)).filter(|&space| space != SparseSpace::NONE);
+        let space = known_space(rule, self.last);
         let known = summary.map(DiscardSummary::known).unwrap_or_default();
         let mut solver = match Solver::knowing(rule, context.options.method, space, &table, &known) {
             Err(Error::Discarded { .. }) => return Ok(false),

@@ -2,7 +2,7 @@
 
 use super::admission::{check_keep, check_room};
 use super::main_loop::OpenRun;
-use super::reader::{rule_of, space_of};
+use super::reader::{known_space, rule_of, space_of};
 use super::rehash::{Rehash, VerifiedTable};
 use super::repair::Damaged;
 use super::spot_checks;
@@ -13,7 +13,7 @@ use crate::checkpoint::journal::{Check, CommitPoint, Contents, Event, Journal, R
 use crate::checkpoint::summary::DiscardSummary;
 use crate::checkpoint::writer::Writer;
 use crate::error::{Damage, Error, Result};
-use crate::solver::{self, Solver, SparseSpace};
+use crate::solver::{self, Solver};
 use crate::storage::Dir;
 use crate::table::digest::SEGMENT;
 use crate::table::{self, Extent, HEADER, Table, Width};
@@ -337,8 +337,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
             return Ok(ended);
         }
         context.observer.started(&rule, last.count, options.to);
-        // A record without a space may be one of the definition, which uses none.
-        let space = Some(space_of(&rule, &last)).filter(|&space| space != SparseSpace::NONE);
+        let space = known_space(&rule, &last);
         let solver = Solver::knowing(&rule, options.method, space, committer.table(), &known)?;
         let mut checks_before = last.checks;
         checks_before.add(Check::Rehashed, last.kept.iter().map(|(from, to)| to - from).sum());

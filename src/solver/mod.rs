@@ -32,7 +32,7 @@ pub(crate) mod bench;
 mod block;
 mod candidates;
 mod checksums;
-mod choice;
+pub(crate) mod choice;
 mod codes;
 mod cost;
 pub(crate) mod ends;

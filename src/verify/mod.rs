@@ -132,9 +132,10 @@ pub(crate) fn exclusion_space(rule: &Rule, space: SparseSpace) -> Result<SparseS
     if space != SparseSpace::NONE {
         return Ok(space);
     }
-    let named = rule.known().and_then(|known| known.space);
-    let space = named.and_then(|(mask, position)| SparseSpace::new(rule, mask, position));
-    space.ok_or_else(|| Error::NoSpace { game: rule.name().into() })
+    match solver::choice::built_in(rule) {
+        SparseSpace::NONE => Err(Error::NoSpace { game: rule.name().into() }),
+        space => Ok(space),
+    }
 }
 
 /// Computes every value of the range again, with another kernel than that of the run ([`mod@recompute`]). Values that no
