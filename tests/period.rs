@@ -327,6 +327,21 @@ fn values_and_exceptions_of_kayles_are_the_published_ones() {
 }
 
 #[test]
+fn certificate_to_stdout_is_alone_there() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("certificate.json");
+    let path = path.to_str().unwrap();
+    let report = reply(&["-q", "period", "kayles", "--certificate", path]).1;
+    let (status, stdout, stderr) = reply(&["-q", "period", "kayles", "--certificate", "-"]);
+    assert_eq!((status, stdout, stderr), (0, std::fs::read_to_string(path).unwrap(), report));
+    let (status, stdout, stderr) = reply(&["-q", "period", ".007", "--to", "2000", "--certificate", "-"]);
+    assert!(status == 1 && stdout.is_empty() && stderr.contains("no period is proved"), "{stdout}{stderr}");
+    for more in [&["--json"][..], &["--values"], &["--exceptions", "-"]] {
+        assert_eq!(reply(&[&["period", "kayles", "--certificate", "-"], more].concat()).0, 2, "{more:?}");
+    }
+}
+
+#[test]
 fn run_directory_is_searched_and_with_dir_it_is_resumed() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("run");

@@ -71,7 +71,10 @@ fn published_directory_states_the_run_and_its_files() {
             sha256(std::fs::File::open(home.path("there").join(file["@id"].as_str().unwrap())).unwrap()).unwrap();
         assert_eq!((&file["sha256"], &file["contentSize"]), (&json!(hash), &json!(bytes.to_string())));
     }
-    home.fails(1, "publish run -o there", &["not empty"]);
+    home.fails(1, "publish run -o there", &["not empty; choose"]);
+    std::fs::remove_file(home.path("there/ro-crate-metadata.json")).unwrap();
+    home.fails(1, "publish run -o there", &["not empty; an interrupted 'grundy publish'"]);
+    home.fails(1, "publish run -o there/README.md", &["README.md", "not a directory"]);
     home.fails(1, "publish there -o new", &["no run here"]);
     assert!(!home.path("new").exists());
 }

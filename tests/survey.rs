@@ -220,8 +220,16 @@ fn merge_requires_surveys_and_reports_unknown_completeness() {
     for bad in ["empty", "run", "good empty"] {
         home.fails(1, &format!("merge {bad}"), &["no survey here"]);
     }
-    home.fails(1, "merge nowhere", &["nowhere"]);
+    home.fails(1, "merge nowhere", &["nowhere: no such directory", "grundy survey"]);
+    home.fails(1, "merge good games", &["games: not a directory"]);
+    home.fails(1, "-q survey games --to 500 -o games", &["games: not a directory"]);
     let table = home.well("merge good");
+    for output in ["good/survey.plan", "good/0.77.json", "good/../good/table"] {
+        let there = entries(&home.path("good"));
+        home.fails(1, &format!("merge good -o {output}"), &[output, "the results that are merged"]);
+        assert_eq!(entries(&home.path("good")), there);
+    }
+    home.well("merge good -o good/survey.md");
     std::fs::remove_file(home.path("good/survey.plan")).unwrap();
     let (same, warning) = both(&home, "merge good");
     assert!(
@@ -366,14 +374,26 @@ fn equal_games_have_the_records_that_they_have_alone() {
     }
 }
 
-/// .6 has a built-in space from 4096 values on; .37, whose sequence is the same, has none. An eighth of 40,000 is 5000.
+/// .6 has a built-in space from 4096 values on; .37, whose sequence is the same, has none.
 #[test]
 fn a_game_with_a_built_in_space_keeps_it_beside_an_equal_game() {
     let home = Home::new();
     std::fs::write(home.path("games"), ".37\n.6\n").unwrap();
-    home.well("-q survey games --to 40000 -o both");
+    home.well("-q survey games --to 2^18 -o both");
     let record = home.object("both/0.6.json");
-    assert_eq!((&record["mask"], &record["checked_through"]), (&json!(0x1ee), &json!(40_000)));
+    assert_eq!((&record["mask"], &record["checked_through"]), (&json!(0x1ee), &json!(1 << 18)));
+}
+
+/// No space is known for .414.
+#[test]
+fn a_game_without_a_space_is_examined_to_an_eighth_but_at_least_to_16384() {
+    let home = Home::new();
+    std::fs::write(home.path("games"), "0.414\n").unwrap();
+    for (to, examined) in [(1000, 1000), (1 << 14, 1 << 14), (1 << 15, 1 << 14), (1 << 18, 1 << 15)] {
+        home.well(&format!("-q survey games --to {to} -o {to}"));
+        let record = home.object(&format!("{to}/0.414.json"));
+        assert_eq!((&record["mask"], &record["checked_through"]), (&json!(0), &json!(examined)), "{to}");
+    }
 }
 
 /// With a time limit of one second, .244 ends before 2^22 values on any machine: it took 20 seconds to 2^18 on one core of 2026.

@@ -23,6 +23,9 @@ use tempfile::NamedTempFile;
 /// Size of the write buffer of a file, in bytes.
 const BUFFER: usize = 1 << 20;
 
+/// How the name of a temporary file beside its target begins.
+pub(crate) const TEMPORARY: &str = ".grundy-";
+
 /// Writes a result to stdout, buffered.
 ///
 /// # Errors
@@ -83,6 +86,17 @@ pub(crate) fn refuse_run_directory(dir: &Path) -> Result<()> {
         bail!("{} is a run directory, which must contain nothing but the run; choose another directory", dir.display());
     }
     Ok(())
+}
+
+/// Checks that a command can write a directory of files to `dir`.
+///
+/// # Errors
+/// If `dir` is a file or a run directory.
+pub(crate) fn refuse_unsuitable_directory(dir: &Path) -> Result<()> {
+    if dir.metadata().is_ok_and(|there| !there.is_dir()) {
+        bail!("{}: not a directory; choose an empty directory or a new one", dir.display());
+    }
+    refuse_run_directory(dir)
 }
 
 /// The destination of a result.
@@ -270,7 +284,7 @@ fn file(path: &Path, replaced: Option<&Metadata>, body: impl FnOnce(&mut dyn Wri
     // Created exclusively and removed on drop. The umask applies to the mode of a new file.
     let mode = if replaced.is_some() { 0o600 } else { 0o666 };
     let part: NamedTempFile = tempfile::Builder::new()
-        .prefix(".grundy-")
+        .prefix(TEMPORARY)
         .suffix(".part")
         .permissions(Permissions::from_mode(mode))
         .tempfile_in(dir)?;

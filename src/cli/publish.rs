@@ -30,6 +30,9 @@ const MANIFEST: &str = "manifest.json";
 /// File name of the metadata.
 const METADATA: &str = "ro-crate-metadata.json";
 
+/// File name of the records.
+const RECORDS: &str = "records.csv";
+
 /// Maximum number of values in the b-file.
 const BFILE: u64 = 10_001;
 
@@ -236,9 +239,8 @@ pub(super) fn machine_names(machines: &[Option<String>]) -> String {
 
 pub(crate) fn publish_run(args: &PublishArgs, quiet: bool) -> Result<()> {
     let dir = &args.output;
-    if std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
-        bail!("{}: the directory is not empty; choose an empty or a new one", dir.display());
-    }
+    output::refuse_unsuitable_directory(dir)?;
+    refuse_occupied(dir)?;
     dir.ancestors().skip(1).try_for_each(output::refuse_run_directory)?;
     let run_directory = super::source::run_directory(&args.run)?;
     refuse_discarding_process(run_directory)?;
@@ -281,6 +283,24 @@ pub(crate) fn publish_run(args: &PublishArgs, quiet: bool) -> Result<()> {
     output::print(|out| {
         Ok(writeln!(out, "{}: {files} about {values} of {}, {confirmed}", dir.display(), manifest.game)?)
     })
+}
+
+/// Refuses a directory that is not empty. `publish` writes the records first and the metadata last, each by way of a
+/// hidden temporary file.
+fn refuse_occupied(dir: &Path) -> Result<()> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let is_begun = names.iter().any(|name| name == RECORDS || name.starts_with(output::TEMPORARY));
+    let is_complete = names.iter().any(|name| name == METADATA);
+    let why = if is_begun && !is_complete {
+        "an interrupted 'grundy publish' may have left the files: remove them, or "
+    } else {
+        ""
+    };
+    bail!("{}: the directory is not empty; {why}choose an empty or a new one", dir.display())
 }
 
 /// Refuses a run that a process computes with `--keep`: it frees values while they are read.
@@ -355,7 +375,7 @@ fn tables(run: &RunReader, manifest: &Manifest, dir: &Path, quiet: bool) -> Resu
     let count = run.len();
     let space = run.space();
     let mut questions =
-        vec![("records.csv", "n,value", Question::Records), ("histogram.csv", "value,count", Question::Histogram)];
+        vec![(RECORDS, "n,value", Question::Records), ("histogram.csv", "value,count", Question::Histogram)];
     if space != SparseSpace::NONE {
         questions.push(("rares.csv", "n,value", Question::Rare(space)));
     }

@@ -9,8 +9,8 @@ use super::progress::Meter;
 use super::signals::stop_flag;
 use super::source::printable;
 use super::{Compute, Usage};
-use anyhow::Result;
-use clap::ValueEnum;
+use anyhow::{Result, anyhow};
+use clap::{ArgGroup, ValueEnum};
 use grundy::error::Kind;
 use grundy::period::Status;
 use grundy::survey::{self, Failure, Games, Means, Missing, Outcome, Plan, Record};
@@ -18,6 +18,7 @@ use grundy::theory::rule::Rule;
 use grundy::units;
 use indicatif::HumanCount;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,24 +31,25 @@ pub(super) const MAX_LISTED: usize = 20;
 
 /// Arguments of `grundy survey`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: grundy survey --digits 2 -o octal2\n         \
+#[command(group = ArgGroup::new("which").required(true), after_help = "Example: grundy survey --digits 2 -o octal2\n         \
                         grundy survey games.txt --to 2^22 --shard 0/4 -o shard0\n         \
                         grundy merge shard0 shard1 shard2 shard3\n\n\
                         Writes one record per game (CODE.json), the tables survey.csv and survey.md, and \
                         survey.plan, which lists the expected games. The values of games with the same sequence are \
                         computed once. Games without a sparse space, whose values need all pairs, are examined up to \
-                        an eighth of --to (a space is sought from 4096 values on); a game with an observed period \
-                        is examined up to four times --to if that could prove it. The same command, or one with a larger --to or --time-limit, continues a \
-                        survey; the values of games that take long are saved every ten minutes and when it is \
-                        stopped, but a game that --time-limit ended is computed from the beginning under a longer \
-                        limit. A directory with other files or another survey is refused; exit status 75 means that \
+                        an eighth of --to, or 2^14 values if that is more; a game with an observed period is \
+                        examined up to four times --to if that could prove it. The same command, or one with a \
+                        larger --to or --time-limit, continues a survey; the values of games that take long are \
+                        saved every ten minutes and when it is stopped, but a game that --time-limit ended is \
+                        computed from the beginning under a longer limit. A directory with other files or another survey is refused; exit status 75 means that \
                         another process is using the directory.")]
 pub(crate) struct SurveyArgs {
     /// File with one game per line, at most 64 MiB; # begins a comment, '-' is standard input.
-    #[arg(value_name = "GAMES-FILE", required_unless_present = "digits", conflicts_with = "digits")]
+    #[arg(value_name = "GAMES-FILE", group = "which")]
     games: Option<PathBuf>,
     /// Examine all octal codes 0.… and 4.… with up to K digits after the point.
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(survey::plan::MAX_DIGITS)))]
+    #[arg(long, value_name = "K", group = "which",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(survey::plan::MAX_DIGITS)))]
     digits: Option<u32>,
     /// Examine only part I of N parts of the games, I from 0 to N-1; a hash of the game's standard form selects its part.
     #[arg(long, value_name = "I/N", value_parser = shard, default_value = "0/1")]
@@ -158,7 +160,7 @@ pub(super) fn games_of(path: &Path) -> Result<Vec<String>> {
 }
 
 pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
-    super::output::refuse_run_directory(&args.output)?;
+    super::output::refuse_unsuitable_directory(&args.output)?;
     let method = args.compute.kernel.method()?;
     let games = match (&args.games, args.digits) {
         (Some(path), _) => Games::List(games_of(path)?),
@@ -253,6 +255,12 @@ fn warn_of_limited<'a>(records: impl Iterator<Item = &'a Record>) {
 pub(crate) fn merge(args: &MergeArgs) -> Result<ExitCode> {
     let dirs: Vec<&Path> = args.dirs.iter().map(PathBuf::as_path).collect();
     let format = if args.json { Format::Jsonl } else { args.format };
+    for dir in &dirs {
+        refuse_missing(dir)?;
+    }
+    if let Some(output) = &args.output {
+        refuse_results(output, &dirs)?;
+    }
     if dirs.iter().any(|dir| units::Plan::exists(dir)) {
         return super::units::merge(&dirs, format, args.partial, args.output.as_deref());
     }
@@ -276,6 +284,37 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<ExitCode> {
         None => super::output::print(|out| Ok(out.write_all(text.as_bytes())?)),
     }?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses a path that is not a directory.
+fn refuse_missing(dir: &Path) -> Result<()> {
+    let what = match dir.metadata() {
+        Ok(there) if there.is_dir() => return Ok(()),
+        Ok(_) => "not a directory",
+        Err(error) if error.kind() == ErrorKind::NotFound => "no such directory",
+        Err(error) => return Err(anyhow!("{}: {error}", printable(dir))),
+    };
+    Err(anyhow!("{}: {what}; give a directory that 'grundy survey' or 'grundy unit' wrote", printable(dir)))
+}
+
+/// Refuses an output file in one of the directories that are merged, unless its name cannot be that of a result.
+fn refuse_results(output: &Path, dirs: &[&Path]) -> Result<()> {
+    const TABLES: [&str; 4] = ["csv", "jsonl", "md", "txt"];
+    let extension = output.extension().and_then(|extension| extension.to_str());
+    if extension.is_some_and(|extension| TABLES.contains(&extension)) {
+        return Ok(());
+    }
+    let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Ok(parent) = parent.canonicalize() else { return Ok(()) };
+    match dirs.iter().find(|dir| dir.canonicalize().is_ok_and(|dir| dir == parent)) {
+        Some(dir) => Err(anyhow!(
+            "writing {}: {} contains the results that are merged; choose another directory, or a name that ends in .md, \
+             .csv, .jsonl or .txt",
+            printable(output),
+            printable(dir)
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Lists the missing results on stderr.

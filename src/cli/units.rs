@@ -8,7 +8,7 @@ use super::signals::stop_flag;
 use super::survey::{Format, MAX_LISTED, games_of};
 use super::{KernelChoice, Usage, complain};
 use anyhow::Result;
-use clap::{Subcommand, ValueEnum};
+use clap::{ArgGroup, Subcommand, ValueEnum};
 use grundy::error::Kind;
 use grundy::survey;
 use grundy::units::{self, Joined, MAX_PARTS, Performed, Plan, Request, Unit, Verdict};
@@ -63,16 +63,17 @@ enum Work {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: grundy units survey games.txt --parts 64 --in survey > units.txt\n\n\
+#[command(group = ArgGroup::new("which").required(true), after_help = "Example: grundy units survey games.txt --parts 64 --in survey > units.txt\n\n\
                         Games with the same sequence stay in one unit, which computes their values once. --in writes \
                         the file units.plan, which lists the expected units. The units of --digits need no plan: the \
                         first 'grundy unit' writes it.")]
 struct SurveyArgs {
     /// File with one game per line, at most 64 MiB; # begins a comment, '-' is standard input.
-    #[arg(value_name = "GAMES-FILE", required_unless_present = "digits", conflicts_with = "digits")]
+    #[arg(value_name = "GAMES-FILE", group = "which")]
     games: Option<PathBuf>,
     /// Examine all octal codes 0.… and 4.… with up to K digits after the point.
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(survey::plan::MAX_DIGITS)))]
+    #[arg(long, value_name = "K", group = "which",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(survey::plan::MAX_DIGITS)))]
     digits: Option<u32>,
     /// Number of parts; a part without games is no unit.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_PARTS))]

@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// computed that far if this could prove the period.
 pub(crate) const PROOF_FACTOR: u64 = 4;
 
+/// Minimum number of values of a game that needs all pairs, where a survey asks for as many.
+const ALL_PAIRS: u64 = 1 << 14;
+
 /// How far the games of a survey are examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
@@ -117,13 +120,13 @@ impl Examination {
     }
 
     /// The number of values to examine, as far as the values so far tell. A game with splits but without a sparse space
-    /// is examined to an eighth, and one whose observed period needs no more than four times the values for a proof, to
-    /// that number.
+    /// is examined to an eighth, at least to [`ALL_PAIRS`], and one whose observed period needs no more than four times
+    /// the values for a proof, to that number.
     fn limit(&self) -> u64 {
         let to = self.extent.to;
         let needs_pairs = self.search.space() == SparseSpace::NONE && self.rule.has_splits();
         let usual = match self.search.finding() {
-            Some(found) if needs_pairs => to.min(found.count.max(to / 8)),
+            Some(found) if needs_pairs => to.min(found.count.max(to / 8).max(ALL_PAIRS)),
             _ => to,
         };
         let needed = self.search.finding().and_then(|found| found.needed(&self.rule));

@@ -10,6 +10,7 @@ use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
 use crate::verify;
 use serde::{Deserialize, Serialize};
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
 
@@ -318,7 +319,7 @@ impl Plan {
     /// Reads the plan of a directory, if it has one.
     pub(super) fn find(dir: &Dir) -> Result<Option<Plan>> {
         let bytes = match dir.read_at_most(NAME, MAX_BYTES) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
             bytes => bytes.map_err(Error::io("reading", dir.join(NAME)))?,
         };
         let damage = |why| Error::Damage { path: dir.join(NAME), offset: 0, damage: Damage::NotAUnitsPlan { why } };
@@ -337,7 +338,7 @@ impl Plan {
             return self.require(&there, &dir);
         }
         let mut names = match dir.names() {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             names => names.map_err(Error::io("reading the names in", dir.path()))?,
         };
         names.sort_unstable();

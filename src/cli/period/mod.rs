@@ -85,7 +85,8 @@ pub(crate) struct Args {
     /// some values again.
     #[arg(long, value_name = "SIZE", value_parser = number::positive, allow_negative_numbers = true)]
     keep: Option<u64>,
-    /// Write a certificate of the proof to a file; 'grundy verify FILE' checks it.
+    /// Write a certificate of the proof to a file; 'grundy verify FILE' checks it. With '-', the certificate goes to
+    /// stdout and the report to stderr.
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
     /// Write all exceptions to a file, one 'n G(n)' per line; '-' is stdout.
@@ -124,7 +125,15 @@ impl Args {
         words.extend(self.json.then(|| "--json".to_owned()));
         words.join(" ")
     }
+
+    /// Whether the certificate goes to stdout.
+    fn is_certificate_printed(&self) -> bool {
+        self.certificate.as_deref() == Some(Path::new(STDOUT))
+    }
 }
+
+/// The path that stands for stdout.
+const STDOUT: &str = "-";
 
 /// How a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,6 +154,12 @@ pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
     }
     if args.certificate.is_some() && args.certificate == args.exceptions {
         return Err(super::Usage("--certificate and --exceptions need different files".into()).into());
+    }
+    if args.is_certificate_printed()
+        && (args.json || args.values || args.exceptions.as_deref() == Some(Path::new(STDOUT)))
+    {
+        let text = "with --certificate -, stdout contains nothing but the certificate; write it or the other to a file";
+        return Err(super::Usage(text.into()).into());
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.compute.threads()).build()?;
     pool.install(|| match Source::find(&args.source)? {
@@ -291,12 +306,17 @@ fn conclude<S: Sequence + ?Sized>(
     let exceptions = exceptions(subject, finding)?;
     let count = exceptions.as_ref().map(|(count, _)| *count);
     let report = Report { rule: subject.rule, finding, ending, exceptions };
-    let printed = super::output::print(|out| {
-        if args.json {
-            return super::output::object(out, &report.object());
-        }
-        Ok(out.write_all(fitted(&report.to_string()).as_bytes())?)
-    });
+    let printed = if args.is_certificate_printed() {
+        complain!("{}", fitted(&report.to_string()).trim_end());
+        Ok(())
+    } else {
+        super::output::print(|out| {
+            if args.json {
+                return super::output::object(out, &report.object());
+            }
+            Ok(out.write_all(fitted(&report.to_string()).as_bytes())?)
+        })
+    };
     if ending == Ending::Done {
         printed?;
         if args.values {
@@ -375,7 +395,9 @@ fn certify<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, arg
     match repeat.map(|repeat| Certificate::new(subject, repeat, finding.copies.as_ref())).transpose()?.flatten() {
         Some(certificate) => {
             super::output::whole_file(path, |out| Ok(out.write_all(certificate.to_json().as_bytes())?))?;
-            note(&format!("wrote the certificate {0}; 'grundy verify {0}' checks it", path.display()));
+            if !args.is_certificate_printed() {
+                note(&format!("wrote the certificate {0}; 'grundy verify {0}' checks it", path.display()));
+            }
             Ok(())
         }
         None if proof.is_none() => {
