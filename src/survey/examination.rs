@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// computed that far if this could prove the period.
 pub(crate) const PROOF_FACTOR: u64 = 4;
 
-/// Minimum number of values of a game that needs all pairs, where a survey asks for as many.
+/// A game that needs all pairs is examined to at least this number of values, or to [`Extent::to`] if that is less.
 const ALL_PAIRS: u64 = 1 << 14;
 
 /// How far the games of a survey are examined.

@@ -3,7 +3,7 @@
 //!
 //! Each game is computed until its period is proved ([`crate::period::MemorySearch`]) or a number of values is reached.
 //! A game with splits but without a sparse space, whose values need all pairs of heaps, is computed to an eighth of that
-//! number. A game whose observed period could be proved with up to four times the number is computed that far. With a
+//! number, or to 2^14 values if that is more. A game whose observed period could be proved with up to four times the number is computed that far. With a
 //! time limit, no step begins that would exceed it, as estimated from the last two steps.
 //!
 //! Games that have the same sequence by a theorem ([`crate::theory::standard_form`]) form a family. Its values are
@@ -100,7 +100,10 @@ pub fn codes(digits: u32) -> Vec<Rule> {
 /// Returns `None` when `stop` ended the search.
 ///
 /// # Errors
-/// Errors of [`crate::period::MemorySearch::look`], such as [`Error::ValueTooLarge`].
+/// Errors of [`crate::period::MemorySearch::look`], such as [`Error::Memory`].
+///
+/// # Panics
+/// If `to` is 0.
 ///
 /// ```
 /// use grundy::{kernel::Kernel, period::Status, solver::Method, survey};
@@ -113,6 +116,7 @@ pub fn codes(digits: u32) -> Vec<Rule> {
 /// # Ok::<(), grundy::Error>(())
 /// ```
 pub fn examine(rule: &Rule, method: Method, to: u64, stop: &AtomicBool) -> Result<Option<Record>> {
+    assert!(to > 0, "an examination of no values");
     let extent = Extent { to, time_limit: None };
     let mut examination = Examination::new(rule, method, extent);
     match examination.advance(u64::MAX, || !stop.load(Ordering::Relaxed))? {
@@ -177,6 +181,9 @@ pub struct Means {
 /// Errors of reading and writing records; [`Error::Survey`] when the directory has other files or the plan of another
 /// survey, [`Error::Locked`] when another process writes there. Records written before an error remain. A game that
 /// cannot be examined is not an error; it is listed in [`Outcome::failed`].
+///
+/// # Panics
+/// If [`Plan::new`] or [`Plan::parse`] would refuse the plan.
 pub fn survey(
     plan: Plan,
     dir: &Path,
@@ -184,6 +191,7 @@ pub fn survey(
     stop: &AtomicBool,
     progress: impl Fn(usize) + Sync,
 ) -> Result<Outcome> {
+    plan.check().expect("a plan that satisfies its invariants");
     let (dir, _lock, plan) = open(plan, dir)?;
     let there = read(&[dir.path()])?;
     let rules = plan.mine();

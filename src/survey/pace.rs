@@ -57,7 +57,7 @@ impl Pace {
         seconds(values as f64 * self.last * self.growth())
     }
 
-    /// Whether a next step of this number of values would exceed the computing time of the whole sequence.
+    /// Whether the computing time of the whole sequence would exceed the limit after a next step of this number of values.
     pub(super) fn would_exceed(&self, limit: Option<Duration>, values: u64) -> bool {
         limit.is_some_and(|limit| self.total().saturating_add(self.estimate(values)) > limit)
     }

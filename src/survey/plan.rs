@@ -130,7 +130,7 @@ impl Plan {
     }
 
     /// Checks the fields; the error is a sentence that states what is wrong.
-    fn check(&self) -> std::result::Result<(), String> {
+    pub(super) fn check(&self) -> std::result::Result<(), String> {
         if self.shard >= self.shards || self.to == 0 {
             let Plan { shard, shards, to, .. } = self;
             return Err(format!("there is no shard {shard} of {shards} that examines {to} values of a game"));

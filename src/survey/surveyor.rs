@@ -2,19 +2,23 @@
 
 use super::examination::{Examination, Extent, Progress};
 use super::families::{Member, families};
+use super::pace::Pace;
 use super::record::Record;
 use super::saved::{self, Saved};
 use super::{Failure, Means};
 use crate::error::{Error, Result};
 use crate::storage::Dir;
 use crate::theory::rule::Rule;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Number of values to which all families are examined before the harder ones continue. Their computing time tells how
-/// hard a game is, and they are few enough to keep those of all unfinished families in memory.
+/// hard a game is.
 const FIRST_PASS: u64 = 1 << 14;
+
+/// Maximum number of values of waiting families that memory holds: 1 GiB; fewer in unit tests.
+const WAITING_VALUES: u64 = if cfg!(test) { 2 * FIRST_PASS } else { 1 << 29 };
 
 /// Maximum computing time between two saves of a family's values; shorter in unit tests.
 const SAVE_EVERY: Duration = if cfg!(test) { Duration::from_millis(20) } else { Duration::from_secs(600) };
@@ -27,6 +31,14 @@ struct Unfinished {
     /// The games, the first of which is examined.
     family: Vec<Member>,
     examination: Examination,
+}
+
+/// A family that waits for the families that are easier.
+struct Waiting {
+    family: Vec<Member>,
+    pace: Pace,
+    /// The examination so far, unless memory holds too many values of waiting families.
+    examination: Option<Examination>,
 }
 
 /// Where a survey writes its records.
@@ -61,23 +73,31 @@ impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
     }
 
     /// Examines games and writes their records: all families without saved values a little way, then the unfinished ones,
-    /// first those with saved values, then those with the shortest estimated time.
+    /// those with the shortest estimated time first.
     pub(super) fn examine(&self, games: Vec<Rule>) -> Result<()> {
-        let unfinished = Mutex::new(Vec::new());
+        let (waiting, waiting_values) = (Mutex::new(Vec::new()), AtomicU64::new(0));
         self.for_each(families(games), |family| {
-            let examination = Examination::new(&family[0].rule, self.means.method, self.extent);
             let is_saved = saved::exist(self.dir, &family[0].rule)?;
-            let begun = Unfinished { family, examination };
-            let paused = if is_saved { Some(begun) } else { self.advance(begun, FIRST_PASS)? };
-            lock(&unfinished).extend(paused);
+            let begun = self.begun(family, None);
+            let paused = if is_saved { self.resumed(begun) } else { self.advance(begun, FIRST_PASS)? };
+            lock(&waiting).extend(paused.map(|paused| postponed(paused, &waiting_values)));
             Ok(())
         })?;
-        let mut unfinished = unfinished.into_inner().unwrap_or_else(PoisonError::into_inner);
-        unfinished.sort_by_key(|paused| paused.examination.pace.estimate(FIRST_PASS));
-        self.for_each(unfinished, |paused| match self.resumed(paused) {
-            Some(resumed) => self.advance(resumed, u64::MAX).map(drop),
-            None => Ok(()),
+        let mut waiting = waiting.into_inner().unwrap_or_else(PoisonError::into_inner);
+        waiting.sort_by_key(|waiting| waiting.pace.estimate(FIRST_PASS));
+        self.for_each(waiting, |Waiting { family, examination, .. }| {
+            match self.resumed(self.begun(family, examination)) {
+                Some(resumed) => self.advance(resumed, u64::MAX).map(drop),
+                None => Ok(()),
+            }
         })
+    }
+
+    /// A family with its examination so far, or with a new one.
+    fn begun(&self, family: Vec<Member>, examination: Option<Examination>) -> Unfinished {
+        let new = || Examination::new(&family[0].rule, self.means.method, self.extent);
+        let examination = examination.unwrap_or_else(new);
+        Unfinished { family, examination }
     }
 
     /// Examines the first game of a family until there are `pause_at` values, then the others on these values. Returns
@@ -85,7 +105,11 @@ impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
     fn advance(&self, unfinished: Unfinished, pause_at: u64) -> Result<Option<Unfinished>> {
         let Unfinished { family, mut examination } = unfinished;
         match self.advance_first(&mut examination, pause_at) {
-            Ok(Progress::Paused) => return Ok(Some(Unfinished { family, examination })),
+            Ok(Progress::Paused) => {
+                // The survey may be stopped before this family continues.
+                self.save(&examination)?;
+                return Ok(Some(Unfinished { family, examination }));
+            }
             Ok(Progress::Interrupted) => return self.save(&examination).map(|()| None),
             Ok(Progress::Done) => {}
             Err(error) => {
@@ -191,6 +215,16 @@ impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
             workers.into_iter().try_for_each(|worker| worker.join().expect("a worker does not panic"))
         })
     }
+}
+
+/// The family in the queue. `values` counts the values of the queue that memory holds.
+fn postponed(Unfinished { family, examination }: Unfinished, values: &AtomicU64) -> Waiting {
+    let count = examination.saved().values.len() as u64;
+    let fits = values.fetch_add(count, Ordering::Relaxed) + count <= WAITING_VALUES;
+    if !fits {
+        values.fetch_sub(count, Ordering::Relaxed);
+    }
+    Waiting { family, pace: examination.pace, examination: fits.then_some(examination) }
 }
 
 #[cfg(test)]
