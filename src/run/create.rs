@@ -48,8 +48,10 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
     }
     context.observer.started(rule, 0, options.to);
     let has_data = || [table::VALUES, table::ESCAPES].iter().any(|name| !matches!(dir.length(name), Ok(None)));
-    let new_solver = || Ok(Solver::new(rule, options.method, None, [].as_slice())?.with_audit(attempt.seed));
-    let mut solver: Solver = new_solver()?;
+    let new_solver = |past: &[u16]| -> Result<Solver> {
+        Ok(Solver::new(rule, options.method, None, past)?.with_audit(attempt.seed))
+    };
+    let mut solver = new_solver(&[])?;
     // Values of three heaps or of a code that repeats take long, so the first ones do not decide.
     let slow = rule.has_splits() && !rule.may_be_sparse();
     let (width, mut pending) = match options.width.or(slow.then_some(Width::U16)) {
@@ -69,7 +71,10 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
     if options.to.is_some_and(|to| to < pending.len() as u64) {
         // The sample is longer than the run.
         pending.clear();
-        solver = new_solver()?;
+    }
+    if (pending.len() as u64) < WIDTH_SAMPLE {
+        // Either the values were dropped, or an error ended the sample; no solver continues after an error.
+        solver = new_solver(&pending)?;
     }
     match check_room(dir, options, None, width, 0) {
         Ok(room) => context.observer.opened(&Opening::new(rule, dir, options, 0, room)),

@@ -1,9 +1,9 @@
 //! Values that a run computes a second time by exhaustive search: at the ends of segments, at powers of two and their
-//! neighbours, and at the neighbours of rare positions.
+//! neighbours, and, at each commit, beside the last rare position if it is new.
 //!
 //! A mistake of the program would most likely show there: buffers and windows end, lists grow, one more bit is in use.
 //! One value costs n/2 pairs per split, which takes all cores seconds near n = 10^9. So a run spends at most one part
-//! in [`SHARE`] of its time on them, lowest n first, and skips those that would wait too long.
+//! in [`SHARE`] of its time on them, lowest n first, and drops the lowest when more than [`WAITING`] wait.
 //!
 //! A suspect n, where a check failed, is always computed again, whatever time it takes: this tells a transient fault of
 //! the hardware from a bug.
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::table::digest::SEGMENT;
 use crate::theory::definition::{self, Sequence};
 use crate::theory::rule::Rule;
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,8 @@ pub(crate) struct SpotChecks {
     spent: Duration,
     /// Measured pairs per second.
     speed: f64,
-    waiting: VecDeque<u64>,
+    /// Each n whose value is to be computed again; the value may not be computed yet.
+    waiting: BTreeSet<u64>,
     /// The least n that was not considered yet.
     seen: u64,
     last_rare: u64,
@@ -44,7 +45,7 @@ pub(crate) struct SpotChecks {
 impl SpotChecks {
     /// Starts at n = `count`; `last_rare` is the last rare position, and `suspect` an n where a check failed.
     pub(crate) fn new(count: u64, last_rare: u64, suspect: Option<u64>) -> SpotChecks {
-        let (begun, spent, waiting) = (Instant::now(), Duration::ZERO, VecDeque::new());
+        let (begun, spent, waiting) = (Instant::now(), Duration::ZERO, BTreeSet::new());
         SpotChecks { begun, spent, speed: 1e8, waiting, seen: count, last_rare, suspect, done: 0 }
     }
 
@@ -60,14 +61,13 @@ impl SpotChecks {
 
     /// Schedules the spot checks below `count`.
     fn see(&mut self, count: u64, last_rare: u64) {
-        let mut new = places(self.seen..count);
+        self.waiting.extend(places(self.seen..count));
         if last_rare != self.last_rare {
-            new.extend([last_rare.saturating_sub(1), last_rare + 1].into_iter().filter(|&n| n < count));
+            self.waiting.extend([last_rare.saturating_sub(1), last_rare + 1]);
         }
-        new.sort_unstable();
-        new.dedup();
-        self.waiting.extend(new);
-        self.waiting.drain(..self.waiting.len().saturating_sub(WAITING));
+        while self.waiting.len() > WAITING {
+            self.waiting.pop_first();
+        }
         (self.seen, self.last_rare) = (count, last_rare);
     }
 
@@ -83,13 +83,13 @@ impl SpotChecks {
             compare(rule, past, n)?;
             self.suspect = None;
         }
-        while let Some(&n) = self.waiting.front() {
+        while let Some(&n) = self.waiting.first().filter(|&&n| n < past.len()) {
             let pairs = rule.options_about(n) as f64 + 1.0;
             let earned = self.begun.elapsed() / SHARE + ADVANCE;
             if self.spent + Duration::from_secs_f64(pairs / self.speed) > earned {
                 break;
             }
-            self.waiting.pop_front();
+            self.waiting.pop_first();
             let begun = Instant::now();
             compare(rule, past, n)?;
             self.spent += begun.elapsed();
@@ -145,6 +145,11 @@ mod tests {
             let found = matches!(seen, Err(Error::Differs { n: at, .. }) if at == n as u64);
             // A later value may have the wrong value among its options, and then that one differs.
             assert_eq!(found, is_place, "{n}: {seen:?}");
+        }
+        let mut places = SpotChecks::new(3000, 0, None);
+        for (count, done) in [(4001, 1), (4002, 2)] {
+            places.look(&rule, &right[..count], 4000).unwrap();
+            assert_eq!(places.done(), done, "3999, and 4001 as soon as its value is there");
         }
         let mut places = SpotChecks::new(0, 0, None);
         places.look(&rule, right.as_slice(), 4000).unwrap();

@@ -14,6 +14,7 @@ use crate::table::digest::{DigestChain, SEGMENT};
 use crate::theory::definition;
 use crate::theory::definition::{Appended, Sequence};
 use crate::theory::nimber::index;
+use crate::theory::rule::{Leaves, Move};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -385,4 +386,18 @@ fn space_is_fixed_before_the_first_discarding_commit() {
     assert!(run.solver.has_fixed_space());
     run.writer.wait().unwrap();
     assert!(!run.writer.published().discarded().is_empty());
+}
+
+/// G(0) = 0, and all values below 2^16 are options of 1. The first values decide the width of the table.
+#[test]
+fn a_value_too_large_among_the_first_ends_a_new_run_with_an_error() {
+    let moves = (0..=u16::MAX).map(|constant| Move { remove: 1, constant, leaves: Leaves::Nothing });
+    let rule = Rule::from_moves("all values", moves.collect()).unwrap();
+    for to in [None, Some(2), Some(1 << 20)] {
+        let dir = Dir::on(Arc::new(Memory::new()), Path::new("run"));
+        let options = Options { to, width: None, ..options(1) };
+        let ended = Run::on(Some(&rule), &dir).options(options).run_in_pool();
+        assert!(matches!(ended, Err(Error::ValueTooLarge { n: 1 })), "{to:?}: {ended:?}");
+        assert_eq!(last_record(&dir).count, 1);
+    }
 }
