@@ -66,7 +66,7 @@ impl Rehash<'_> {
                 return Ok(None);
             }
             if !self.agrees(point, &chain, escapes) {
-                return Ok(Some(VerifiedTable { chain: chain_before, counted, good }));
+                return Ok(Some(VerifiedTable { chain: chain_before, counted: counted_before, good }));
             }
             escapes = point.escapes;
         }

@@ -212,8 +212,19 @@ impl<'c, 'a> Recovery<'c, 'a> {
         Ok(())
     }
 
+    /// Ends the journal at its last good record, after the table was found to agree with it; what follows was torn off or
+    /// damaged.
     fn drop_rest(&mut self) -> Result<()> {
-        drop_rest(&mut self.journal, self.contents.torn, &mut self.last, self.context.observer)
+        if let Some(offset) = self.contents.torn {
+            let note = format!("the last record of the journal (byte {offset}) broke off and is dropped");
+            self.context.observer.note(&note);
+        }
+        if let Some(name) = self.journal.drop_rest()? {
+            let note = format!("the journal was damaged: everything from the damage on is kept in {name}");
+            self.context.observer.note(&note);
+            self.last.errors = self.last.errors.saturating_add(1);
+        }
+        Ok(())
     }
 
     /// Drops the points from number `good` on, with those before them to which the run cannot go back.
@@ -380,24 +391,6 @@ struct Disagreement {
     escapes: Range<u64>,
     /// The number of values at the first point that disagrees.
     next: u64,
-}
-
-/// Ends the journal at its last good record, after the table was found to agree with it; what follows was torn off or
-/// damaged.
-fn drop_rest(
-    journal: &mut Journal,
-    torn: Option<u64>,
-    last: &mut Record,
-    observer: &mut (dyn Observer + Send),
-) -> Result<()> {
-    if let Some(offset) = torn {
-        observer.note(&format!("the last record of the journal (byte {offset}) broke off and is dropped"));
-    }
-    if let Some(name) = journal.drop_rest()? {
-        observer.note(&format!("the journal was damaged: everything from the damage on is kept in {name}"));
-        last.errors = last.errors.saturating_add(1);
-    }
-    Ok(())
 }
 
 /// Creates missing files of the table without data: the escapes where no record has any, and with `rollback` any file.

@@ -2,8 +2,8 @@
 //! on byte codes in a sparse space, and on values of any size, with or without a space.
 //!
 //! The engine that continues a sequence is created from the earlier values. Without a space it needs all of them. With
-//! a space it needs the rare positions, the last values above 255, the largest value and the last values up to the
-//! largest lookup.
+//! a space it needs the rare positions, the last values above 255, the largest value, the first 2^16 values, and the last
+//! values up to the largest lookup.
 
 use super::block::Streams;
 use super::candidates::CandidateStream;
@@ -61,7 +61,7 @@ pub(super) enum Engine {
     Definition(Window<u16>),
     /// All pairs of bytes, many at once.
     Exhaustive(ExhaustiveSolver),
-    /// Sets of the values of all pairs, for moves that leave three heaps and for codes that repeat.
+    /// Sets of the values of all pairs, for moves that leave three heaps, and for codes with splits that repeat.
     PairSets(PairSets),
     /// Candidates and witnesses in a sparse space, on byte codes.
     Sparse(Box<Streams>),
@@ -105,6 +105,12 @@ impl Solver {
         Ok(Engine::Definition(Window::new(start, values)))
     }
 
+    /// Whether the byte streams can hold the values: all have byte codes, and so have all values below 512.
+    pub(super) fn has_codes(&self) -> bool {
+        // If the lowest bit of the mask is above bit 8, only values below 256 have codes: too few to begin with codes.
+        self.max_value < self.space.coded() && self.space.coded() >= 512
+    }
+
     pub(super) fn sparse_engine<S: Sequence + ?Sized>(&self, past: &S, seen: EarlierValues) -> Result<Engine> {
         let Method::Sparse(kernel) = self.method else { return self.definition_engine(past) };
         if !may_be_sparse(&self.rule, self.method) {
@@ -115,8 +121,7 @@ impl Solver {
             max_value: self.max_value,
             ..SequenceStats::default()
         };
-        // If the lowest bit of the mask is above bit 8, only values below 256 have codes: too few to begin with codes.
-        if self.max_value >= self.space.coded() || self.space.coded() < 512 || self.prefers_wide {
+        if !self.has_codes() || self.prefers_wide {
             return Ok(Engine::Wide(Box::new(WideSolver::new(&self.rule, self.space, kernel, stats, past)?)));
         }
         let candidates = CandidateStream::new(&self.rule, self.space, kernel, stats, past)?;
@@ -137,13 +142,19 @@ impl Solver {
 }
 
 /// Appends the next values, none from position `limit` on, by comparing all pairs of parts: one batch, short enough
-/// that the caller can stop in time.
+/// that the caller can stop in time. It ends with the first value that is [`WIDE_FROM`] or larger, which the solver
+/// cannot hold.
 pub(super) fn compare_pairs(rule: &Rule, solver: &mut ExhaustiveSolver, limit: u64, out: &mut Vec<u16>) -> Result<()> {
     /// Maximum work per batch, in compared pairs (see [`ExhaustiveSolver::work`]): a fraction of a second.
     const BATCH: u64 = 1 << 30;
     let until = solver.work().saturating_add(BATCH);
     while solver.end() < limit && solver.work() < until {
-        out.push(solver.next(rule)?);
+        let value = solver.next(rule)?;
+        out.push(value);
+        if value >= WIDE_FROM {
+            // The solver compares bytes.
+            break;
+        }
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! cases the least value missing from the set is then G(n), or G(n) is one of a few larger ones. The search then tests
 //! whether any other pair gives the least missing value, and moves on to the next missing value until no pair gives it.
 //! Each test compares two rows of values, one of them backwards, with one wanted value ([`Kernel::find`]), 64 pairs per
-//! instruction. So the values are stored forwards and backwards. The number of pairs that are entered first follows the
+//! instruction. So the values are stored forwards and backwards, as bytes: they are below 256. The number of pairs that are entered first follows the
 //! number of values found late.
 //!
 //! Invariant: the answer is the least value that no option has; every pair was entered or compared.
@@ -34,35 +34,35 @@ struct PairRange {
     last: u64,
 }
 
-/// A row of items, stored forwards and backwards.
-struct Row<T> {
-    forwards: Vec<T>,
-    /// The items in reverse order at the end, with free space before them.
-    backwards: Vec<T>,
+/// Values as bytes, stored forwards and backwards.
+struct Row {
+    forwards: Vec<u8>,
+    /// The values in reverse order at the end, with free space before them.
+    backwards: Vec<u8>,
 }
 
-impl<T: Copy + Default> Row<T> {
-    fn new(forwards: Vec<T>) -> Row<T> {
+impl Row {
+    fn new(forwards: Vec<u8>) -> Row {
         let backwards = forwards.iter().rev().copied().collect();
         Row { forwards, backwards }
     }
 
-    fn push(&mut self, item: T) {
+    fn push(&mut self, value: u8) {
         let length = self.forwards.len();
-        self.forwards.push(item);
+        self.forwards.push(value);
         if length == self.backwards.len() {
             let room = length.max(1 << 12);
-            let mut longer = vec![T::default(); length + room];
+            let mut longer = vec![0; length + room];
             longer[room..].copy_from_slice(&self.backwards);
             self.backwards = longer;
         }
         let first = self.backwards.len() - 1 - length;
-        self.backwards[first] = item;
+        self.backwards[first] = value;
     }
 
-    /// The items of these parts of `n`: the smaller parts in descending order, and the larger parts at the same
+    /// The values of these parts of `n`: the smaller parts in descending order, and the larger parts at the same
     /// indices.
-    fn parts(&self, n: u64, pairs: PairRange) -> (&[T], &[T]) {
+    fn parts(&self, n: u64, pairs: PairRange) -> (&[u8], &[u8]) {
         let PairRange { split, first, last } = pairs;
         if last < first {
             return (&[], &[]);
@@ -72,24 +72,18 @@ impl<T: Copy + Default> Row<T> {
         (small, &self.forwards[index(rest - last)..index(rest - first + 1)])
     }
 
-    /// The index of the first item that does not match `expected` in one of the two directions.
-    fn first_mismatch<U: Copy>(&self, expected: &[U], is: impl Fn(T, U) -> bool) -> Option<usize> {
+    /// The index of the first value that is not the one of `expected` in one of the two directions.
+    fn first_mismatch(&self, expected: &[u16]) -> Option<usize> {
         let both = self.forwards.iter().zip(self.backwards.iter().rev());
-        both.zip(expected).position(|((&a, &b), &value)| !is(a, value) || !is(b, value))
+        both.zip(expected).position(|((&a, &b), &value)| u16::from(a) != value || u16::from(b) != value)
     }
 }
 
-/// Bytes while all values are below 256, which doubles the number of pairs per instruction; 16-bit values otherwise.
-enum Rows {
-    Bytes(Row<u8>),
-    Values(Row<u16>),
-}
-
-/// The solver by all pairs: all values of a sequence, and the rows that it compares.
+/// The solver by all pairs: all values of a sequence, and the row that it compares.
 pub(super) struct ExhaustiveSolver {
     kernel: Kernel,
     values: Window<u16>,
-    rows: Rows,
+    row: Row,
     /// The bitwise OR of all values.
     mask: u16,
     /// Number of small parts per split whose options are entered in the set before others are compared.
@@ -99,31 +93,27 @@ pub(super) struct ExhaustiveSolver {
 }
 
 impl ExhaustiveSolver {
-    /// A solver that continues `past`.
+    /// A solver that continues `past`, whose values are below 256.
     ///
     /// # Errors
     /// Any error of reading `past`.
     pub(super) fn new<S: Sequence + ?Sized>(kernel: Kernel, past: &S) -> Result<ExhaustiveSolver> {
         let mut values = vec![0; index(past.len())];
         past.read(0, &mut values)?;
-        let bytes: Option<Vec<u8>> = values.iter().map(|&v| u8::try_from(v).ok()).collect();
-        let rows = bytes.map_or_else(|| Rows::Values(Row::new(values.clone())), |bytes| Rows::Bytes(Row::new(bytes)));
+        let bytes = values.iter().map(|&value| u8::try_from(value).expect("a value below 256")).collect();
         let mask = values.iter().fold(0, |all, v| all | v);
-        Ok(ExhaustiveSolver { kernel, values: Window::new(0, values), rows, mask, marked: MARKED, work: 0 })
+        let (values, row) = (Window::new(0, values), Row::new(bytes));
+        Ok(ExhaustiveSolver { kernel, values, row, mask, marked: MARKED, work: 0 })
     }
 
-    /// Compares the values and the rows with the values of `past`.
+    /// Compares the values and the row with the values of `past`.
     ///
     /// # Errors
     /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
     pub(super) fn check_memory<S: Sequence + ?Sized>(&self, past: &S) -> Result<()> {
         self.values.agrees_with(past)?;
         let values = self.values.items();
-        let mismatch = match &self.rows {
-            Rows::Bytes(row) => row.first_mismatch(values, |byte, value| u16::from(byte) == value),
-            Rows::Values(row) => row.first_mismatch(values, |item, value| item == value),
-        };
-        match mismatch {
+        match self.row.first_mismatch(values) {
             None => Ok(()),
             Some(n) => Err(Error::Flipped { what: "the row of values", from: n as u64, to: values.len() as u64 }),
         }
@@ -139,18 +129,16 @@ impl ExhaustiveSolver {
         self.values.end()
     }
 
-    /// Computes and appends the next value.
+    /// Computes the next value, and appends it if it is below 256. At a larger one the solver cannot continue.
     ///
     /// # Errors
     /// [`Error::ValueTooLarge`] at a value above 65535.
     pub(super) fn next(&mut self, rule: &Rule) -> Result<u16> {
         let value = self.value(rule, self.end())?;
-        self.values.push(value);
-        self.mask |= value;
-        match (&mut self.rows, u8::try_from(value)) {
-            (Rows::Bytes(row), Ok(byte)) => row.push(byte),
-            (Rows::Bytes(_), Err(_)) => self.rows = Rows::Values(Row::new(self.values.items().to_vec())),
-            (Rows::Values(row), _) => row.push(value),
+        if let Ok(byte) = u8::try_from(value) {
+            self.values.push(value);
+            self.mask |= value;
+            self.row.push(byte);
         }
         Ok(value)
     }
@@ -171,10 +159,7 @@ impl ExhaustiveSolver {
             let last = split.largest_small_part(n);
             let marked = last.min(self.marked);
             let early = PairRange { split, first: 1, last: marked };
-            match &self.rows {
-                Rows::Bytes(row) => mark(&mut seen, row.parts(n, early), split.constant),
-                Rows::Values(row) => mark(&mut seen, row.parts(n, early), split.constant),
-            }
+            mark(&mut seen, self.row.parts(n, early), split.constant);
             for from in (marked..last).step_by(index(TASK)) {
                 rest.push(PairRange { split, first: from + 1, last: last.min(from + TASK) });
             }
@@ -208,25 +193,17 @@ impl ExhaustiveSolver {
 
     /// Whether one of these pairs of parts of `n` gives this value.
     fn has(&self, n: u64, pairs: PairRange, value: u16) -> bool {
-        let wanted = value ^ pairs.split.constant;
-        match (&self.rows, u8::try_from(wanted)) {
-            (Rows::Bytes(row), Ok(wanted)) => {
-                let (small, large) = row.parts(n, pairs);
-                self.kernel.find(small, large, wanted).is_some()
-            }
-            (Rows::Bytes(_), Err(_)) => false, // no XOR of bytes is above 255
-            (Rows::Values(row), _) => {
-                let (small, large) = row.parts(n, pairs);
-                self.kernel.find_value(small, large, wanted).is_some()
-            }
-        }
+        // No XOR of bytes is above 255.
+        let Ok(wanted) = u8::try_from(value ^ pairs.split.constant) else { return false };
+        let (small, large) = self.row.parts(n, pairs);
+        self.kernel.find(small, large, wanted).is_some()
     }
 }
 
 /// Enters the values of the options of pairs of parts in a set.
-fn mark<T: Copy + Into<u16>>(seen: &mut [bool], (small, large): (&[T], &[T]), constant: u16) {
+fn mark(seen: &mut [bool], (small, large): (&[u8], &[u8]), constant: u16) {
     for (&a, &b) in small.iter().zip(large) {
-        seen[usize::from(constant ^ a.into() ^ b.into())] = true;
+        seen[usize::from(constant ^ u16::from(a ^ b))] = true;
     }
 }
 

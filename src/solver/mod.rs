@@ -18,8 +18,8 @@
 //! Walsh–Hadamard transform of the histogram ([`Histogram::best_space`]), and reviews it as the sequence grows (`choice`,
 //! `review`). Some named games have a built-in space, which is not reviewed while all values are below 512.
 //!
-//! Rules with moves that leave three heaps, and codes that repeat, have no sparse space. Their values come from the sets
-//! of the values of all pairs of heaps (`pair_sets`).
+//! Rules with moves that leave three heaps, and codes that repeat, have no sparse space. If they have splits, their values
+//! come from the sets of the values of all pairs of heaps (`pair_sets`). Rules without splits follow the definition.
 //!
 //! Some code repeats other code on purpose. The audit (`audit`) and `verify::exclusion` each derive the list of lookups
 //! from the rare positions themselves, and memory holds two copies of the codes, computed independently: a mistake in
@@ -310,7 +310,7 @@ impl Solver {
     }
 
     /// Appends proved values to `out`: at least one, and none from position `limit` on. `past` must hold all values
-    /// that the solver has returned so far. `limit` must be above its length, and must never fall between calls.
+    /// that the solver has returned so far. `limit` must exceed its length, and must not be smaller than in an earlier call.
     ///
     /// # Errors
     /// [`Error::ValueTooLarge`] at a value above 65535, [`Error::Differs`] and [`Error::Flipped`] when a check fails,
@@ -394,9 +394,11 @@ impl Solver {
                     streams.prepare_audit(&self.rule, self.space, self.audit);
                     let threads = self.parallelism.in_pool();
                     let limits = BlockLimits { end: before_review, longest: self.largest_block, threads };
-                    streams.step(past, limits, &mut self.work, out)?;
+                    let stepped = streams.step(past, limits, &mut self.work, out);
                     let needs_wide = streams.needs_wide();
+                    // Also the values before an error are handed out.
                     self.prove_largest(past, before, out)?;
+                    stepped?;
                     let widened = self.widen(&Appended { first: past, more: &out[before..] }, needs_wide);
                     if widened.is_err() {
                         // A bit flip that the change of the engine finds may have made these values wrong.
@@ -408,8 +410,9 @@ impl Solver {
                     solver.set_audit(self.audit);
                     let threads = self.parallelism.in_pool();
                     let limits = BlockLimits { end: before_review, longest: self.largest_block, threads };
-                    solver.step(past, limits, &mut self.work, out)?;
+                    let stepped = solver.step(past, limits, &mut self.work, out);
                     self.prove_largest(past, before, out)?;
+                    stepped?;
                 }
             }
         }

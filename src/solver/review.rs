@@ -158,7 +158,7 @@ impl Solver {
             return Ok(());
         }
         self.review.count_from(n, &self.work);
-        let has_codes = self.space() != SparseSpace::NONE && self.max_value < self.space.coded();
+        let has_codes = self.space() != SparseSpace::NONE && self.has_codes();
         if self.prefers_wide && has_codes && searches * CALM < values {
             self.prefers_wide = false;
             self.replace_engine(past, Solver::same_space)?;

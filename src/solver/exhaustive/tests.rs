@@ -24,21 +24,22 @@ fn comparing_all_pairs_gives_the_values_of_the_definition() {
     }
     for rule in rules {
         let expected = definition::values(&rule, 3000).unwrap();
+        let bytes = expected.iter().position(|&value| value > 255).unwrap_or(expected.len());
+        assert!(bytes > 50, "{rule}");
         for kernel in Kernel::available() {
-            let start = random.pick(&[0, 1, 2, 600, 2999]);
+            let start = random.pick(&[0, 1, 2, 600, 2999]).min(bytes);
             let mut solver = ExhaustiveSolver::new(kernel, &expected[..start]).unwrap();
-            for (n, &value) in expected.iter().enumerate().skip(start) {
+            for (n, &value) in expected.iter().enumerate().take(bytes + 1).skip(start) {
                 assert_eq!(solver.next(&rule).unwrap(), value, "{rule}, {kernel}, G({n}), from {start}");
             }
-            solver.check_memory(expected.as_slice()).unwrap();
-            let (at, forwards) = (usize::try_from(random.below(3000)).unwrap(), random.below(2) == 0);
-            match &mut solver.rows {
-                Rows::Bytes(row) if forwards => row.forwards[at] ^= 4,
-                Rows::Bytes(row) => *row.backwards.iter_mut().nth_back(at).unwrap() ^= 4,
-                Rows::Values(row) if forwards => row.forwards[at] ^= 4,
-                Rows::Values(row) => *row.backwards.iter_mut().nth_back(at).unwrap() ^= 4,
-            }
-            assert!(solver.check_memory(expected.as_slice()).is_err(), "a flip at {at} of {rule} is not noticed");
+            let (past, end) = (&expected[..bytes], bytes as u64);
+            assert_eq!(solver.end(), end);
+            solver.check_memory(past).unwrap();
+            let (at, forwards) = (usize::try_from(random.below(end)).unwrap(), random.below(2) == 0);
+            let row = &mut solver.row;
+            let place = if forwards { row.forwards.get_mut(at) } else { row.backwards.iter_mut().nth_back(at) };
+            *place.unwrap() ^= 4;
+            assert!(solver.check_memory(past).is_err(), "a flip at {at} of {rule} is not noticed");
         }
     }
 }

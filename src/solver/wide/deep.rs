@@ -4,7 +4,6 @@
 //! in .143, one in six positions has a value that only pairs with one of some dozen parts far from both ends give. So
 //! the search tries the parts of the last pairs found before it compares all pairs.
 
-use super::WideSolver;
 use super::far::Run;
 use super::reader::Reader;
 use crate::error::Result;
@@ -29,7 +28,7 @@ const PARTS_AT_ONCE: usize = 64;
 /// In place of the value of an option.
 const NO_OPTION: u32 = 1 << 16;
 
-/// Maximum number of tasks that one thread does by itself.
+/// Maximum number of tasks that one thread does by itself while other threads are free.
 const FEW_TASKS: usize = 4;
 
 /// Number of pairs that one task compares.
@@ -73,13 +72,6 @@ impl DeepParts {
 /// Two deliberate faults, see fault.rs.
 pub(super) fn is_skipped(target: u16) -> bool {
     fault::is("use-unproved") || (fault::is("skip-large-targets") && target > 255)
-}
-
-impl WideSolver {
-    /// The least of the values `open`, ascending, none of which a pair gives.
-    pub(super) fn least_open(&self, open: &[u16]) -> Option<u16> {
-        open.iter().copied().find(|&target| !is_skipped(target))
-    }
 }
 
 impl Reader<'_> {

@@ -126,8 +126,9 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         let (n, solver) = (self.n(), self.reader.solver);
         let compared = if solver.marks.all_pairs { n } else { HEAD_PARTS.max(solver.marks.depth) };
         self.work.depth = self.work.depth.max(compared.min(n / 2));
+        let open: Vec<u16> = open.iter().copied().filter(|&target| !is_skipped(target)).collect();
         // Where memory holds all values, all pairs were compared.
-        let least = if solver.holds_all() { solver.least_open(open) } else { self.least_missing(run, open)? };
+        let least = if solver.holds_all() { open.first().copied() } else { self.least_missing(run, open)? };
         let Some(rare) = least else {
             return candidate.ok_or(Error::ValueTooLarge { n });
         };
@@ -137,14 +138,13 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         Ok(rare)
     }
 
-    /// The least of the values `open`, ascending and no near options, that no pair of parts of the next position gives;
-    /// `None` if pairs give all of them.
+    /// The least of the targets, ascending and no near options, that no pair of parts of the next position gives; `None`
+    /// if pairs give all of them.
     ///
     /// # Errors
     /// Any error of reading the values before.
-    fn least_missing(&mut self, run: Run<'_>, open: &[u16]) -> Result<Option<u16>> {
+    fn least_missing(&mut self, run: Run<'_>, mut targets: Vec<u16>) -> Result<Option<u16>> {
         let n = self.n();
-        let mut targets: Vec<u16> = open.iter().copied().filter(|&target| !is_skipped(target)).collect();
         let (_, others) = run.deep.parts();
         for part in self.reader.search_recent(n, run, others, &mut targets) {
             self.work.depth = self.work.depth.max(part.min(n - part));
