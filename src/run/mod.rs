@@ -185,7 +185,7 @@ pub trait Observer {
     /// `values`, which begin at n = `from`, were computed and proved. Not called for values that the table already
     /// held.
     fn proved(&mut self, from: u64, values: &[u16], proof: &ProofSummary) {}
-    /// After a run, `done` of `of` values were computed again, because discarded ones are needed.
+    /// Discarded values are needed after the run, so values are being computed again: `done` of `of` so far.
     fn recomputed(&mut self, done: u64, of: u64) {}
     /// A message to the user.
     fn note(&mut self, text: &str) {}

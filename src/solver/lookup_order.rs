@@ -20,7 +20,7 @@ use super::cost;
 use crate::kernel::{BitPlanes, CANDIDATES, CODES, Kernel, LANES, MOST_CODES, Probe, Probes};
 use std::collections::BinaryHeap;
 
-/// Number of last values over which a sample is spread.
+/// Number of last values from which samples are taken, for long sequences.
 pub(super) const SPAN: u64 = 1 << 16;
 
 /// Maximum number of positions in a sample.
@@ -34,8 +34,8 @@ pub(super) fn next_learning(learnt_at: u64) -> u64 {
     (learnt_at * cost::LEARN_GROWTH).min(learnt_at + cost::LEARN_INTERVAL_VALUES)
 }
 
-/// The positions before `end` to learn from, all after `end - SPAN` and in the last quarter. Their distance is odd, so
-/// that the sample holds even and odd positions.
+/// The positions to learn from: in the older half of the last [`SPAN`] values before `end`, or of the last quarter if
+/// that is shorter. Their distance is odd, so that the sample contains even and odd positions.
 pub(super) fn sample(end: u64) -> Vec<u64> {
     let span = SPAN.min(end / 4);
     let count = SAMPLE.min(end / VALUES_PER_SAMPLE).clamp(1, span / 4);

@@ -1,4 +1,5 @@
-//! Values of rules with moves that leave three heaps, and of codes that repeat, from sets of the values of pairs.
+//! Values of rules with moves that leave three heaps, and of codes with splits that repeat, from sets of the values of
+//! pairs.
 //!
 //! For each m the solver holds the set P(m) of all G(a) ^ G(b) with a + b = m and a, b >= 1. The options of n that a
 //! split without a least difference leaves are c ^ P(n - s). A move that leaves three heaps has the option v exactly if

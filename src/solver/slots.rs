@@ -28,7 +28,8 @@ const SPINS: usize = 400;
 /// Number of polls before a thread without work sleeps.
 const WATCHES: usize = 2000;
 
-/// Maximum time of one sleep, for each thread that sleeps. A thread that misses a signal sleeps that long.
+/// Maximum time of one sleep of the producer; another thread sleeps at most this time multiplied by the number of sleeping
+/// threads. A thread that misses a signal sleeps that long.
 const NAP: Duration = Duration::from_micros(200);
 
 /// Slots for consecutive positions, each of which receives a `T`. A `P` is what the producer publishes of a piece.
@@ -50,7 +51,8 @@ pub(super) struct Slots<T, P> {
     /// Whether no more slots are wanted.
     is_closed: AtomicBool,
     idle: Mutex<Idle>,
-    /// Signalled when a slot becomes claimable while threads sleep, and when the slots are closed.
+    /// Signalled when a thread has claimed a slot and the next one can be claimed too, by [`Slots::wake`], and when the
+    /// slots are closed.
     offered: Condvar,
     /// Number of threads that sleep.
     sleepers: AtomicUsize,
@@ -91,8 +93,8 @@ impl<T, P> Drop for Closing<'_, T, P> {
     }
 }
 
-/// Locks a mutex, also after a panic: whatever is done under these locks leaves the data whole, but for what a thread
-/// revises when it panics. The caller discards all work then, because the scope of its threads panics too.
+/// Locks a mutex even if a thread panicked while it held the lock. Only a panic of a thread that revises leaves half
+/// changed data; the caller then discards all work, because the panic also ends the scope of its threads.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -92,8 +92,6 @@ impl ValueStream {
     /// A stream that retains every value until it has `whole` of them, and never discards these.
     fn retaining(rule: &Rule, method: Method, to: u64, whole: u64) -> Result<ValueStream> {
         let has_splits = rule.has_splits();
-        // Without splits the methods compute the same way, but only the definition never reads all earlier values.
-        let method = if has_splits { method } else { Method::Definition };
         let past = Ends::new(if has_splits { whole } else { 0 });
         let solver = Solver::new(rule, method, None, &past)?;
         Ok(ValueStream {
