@@ -16,4 +16,4 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.p
 from grundy.plot import main
 
 if __name__ == "__main__":
-    sys.exit(main(prog="plot.py"))
+    sys.exit(main(prog="plot.py", command="scripts/plot.py"))

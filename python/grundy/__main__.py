@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import importlib
 import os
+import subprocess
 import sys
 from typing import NoReturn
 
 from .program import find_program
+
+HELP = (["--help"], ["-h"], ["help"])
+MORE_HELP = """
+A command of the Python package: 'python3 -m grundy plot' draws pictures of a run or a game; see
+'python3 -m grundy plot --help'."""
 
 
 def main(arguments: list[str]) -> NoReturn:
@@ -18,10 +24,17 @@ def main(arguments: list[str]) -> NoReturn:
     if program is None:
         sys.exit(
             "grundy: the program was not found beside this package, nor on PATH; install it with"
-            " `cargo install --path .`"
+            " `cargo install --path .`, or name it in the variable GRUNDY"
         )
     sys.stdout.flush()
-    os.execv(program, [program, *arguments])
+    try:
+        if arguments in HELP:
+            status = subprocess.run([program, *arguments], check=False).returncode
+            print(MORE_HELP)
+            sys.exit(status)
+        os.execv(program, [program, *arguments])
+    except OSError as e:
+        sys.exit(f"grundy: {program!r}: {e.strerror}; set GRUNDY to the path of the program")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,11 +45,15 @@ def batches(run: Run, start: int, stop: int) -> pyarrow.RecordBatchReader:
 
 
 def write_parquet(run: Run, path: str, start: int, stop: int) -> None:
-    """Writes the values [start, stop) to the Parquet file `path`, complete or not at all."""
+    """Writes the values [start, stop) to the Parquet file `path`, complete or not at all.
+
+    Raises OSError, which names `path`, if the file cannot be created or replaced.
+    """
     directory = os.path.dirname(os.path.abspath(path))
     if os.path.realpath(directory) == os.path.realpath(run.path):
         raise ValueError(f"{path!r} is inside the run directory; write the file elsewhere")
-    descriptor, part = tempfile.mkstemp(".part", os.path.basename(path) + ".", directory)
+    with _error_of(path):
+        descriptor, part = tempfile.mkstemp(".part", os.path.basename(path) + ".", directory)
     os.close(descriptor)
     try:
         schema = _schema(run, start, stop)
@@ -62,10 +67,20 @@ def write_parquet(run: Run, path: str, start: int, stop: int) -> None:
             for batch in _batches(run, schema, start, stop):
                 writer.write_batch(batch, row_group_size=ROWS)
         os.chmod(part, 0o666 & ~_umask())
-        os.replace(part, path)
+        with _error_of(path):
+            os.replace(part, path)
     except BaseException:
         os.remove(part)
         raise
+
+
+@contextmanager
+def _error_of(path: str) -> Iterator[None]:
+    """Gives an OSError the name `path` in place of that of the temporary file."""
+    try:
+        yield
+    except OSError as e:
+        raise OSError(e.errno, e.strerror, path) from None
 
 
 def _schema(run: Run, start: int, stop: int) -> pyarrow.Schema:

@@ -12,12 +12,14 @@ varies so much between blocks of 4096 values that only blocks of some 2^18 tell 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from .index import bounds, whole
 from .run import Run
 
 READ = 1 << 20  # number of values that are read at a time, at least one block
@@ -28,9 +30,9 @@ Counts = npt.NDArray[np.int64]
 class Blocks(NamedTuple):
     """What distinguishes bursts from other stretches.
 
-    size    number of n in a block
-    share   least share of large values in a loud block
-    gap     maximum number of consecutive blocks of a burst that are not loud
+    size    number of n in a block, >= 1
+    share   least share of large values in a loud block, 0 < share <= 1
+    gap     maximum number of consecutive blocks of a burst that are not loud, >= 0
     """
 
     size: int
@@ -64,17 +66,48 @@ def find_bursts(
 ) -> Iterator[Burst]:
     """Yields the bursts among G(start) ... G(stop - 1), ascending; by default among all values.
 
-    A value is large if it is at least `least`. Only whole blocks are searched. Needs 8 bytes of
-    memory for each block. Raises the errors of reading the run: Discarded if the run has discarded
-    one of the values, IndexError unless 0 <= start <= stop <= count.
+    A value is large if it is at least `least`, which is from 1 to 65535. Only whole blocks are
+    searched. Needs 8 bytes of memory for each block.
+
+    Raises at the call: ValueError or TypeError if `least` or `blocks` are not in these ranges,
+    IndexError unless 0 <= start <= stop <= count, TypeError if `run` is a path. Raises the errors
+    of reading while the bursts are read: Discarded if the run has discarded one of the values.
 
     Example: ``share = sum(b.end - b.begin for b in find_bursts(run, 176)) / run.count``
+
+    >>> import grundy
+    >>> bursts = find_bursts(grundy.open_run("runs/grundy"), 90, blocks=Blocks(100, 0.01, 3))
+    >>> [(burst.begin, burst.end) for burst in bursts]
+    [(8300, 9000)]
     """
+    if isinstance(run, (str, os.PathLike)):
+        raise TypeError(f"{run!r} is a path; open it with grundy.open_run")
+    start, stop = bounds(start, stop, run.count, run.path)
+    least, blocks = whole(least), checked(blocks)
+    if not 0 < least < 1 << 16:
+        raise ValueError(f"least {least}: give a value from 1 to 65535")
+    return _bursts(run, least, start, stop, blocks)
+
+
+def checked(blocks: Blocks) -> Blocks:
+    """Returns the blocks with ints. Raises ValueError for a number outside the range of Blocks."""
+    size, share, gap = whole(blocks.size), blocks.share, whole(blocks.gap)
+    if size < 1:
+        raise ValueError(f"size {size}: give a number of values from 1 on")
+    if not 0 < share <= 1:
+        raise ValueError(f"share {share}: give a share above 0 and up to 1, such as 0.01")
+    if gap < 0:
+        raise ValueError(f"gap {gap}: give a number of blocks from 0 on")
+    return Blocks(size, share, gap)
+
+
+def _bursts(run: Run, least: int, start: int, stop: int, blocks: Blocks) -> Iterator[Burst]:
+    """Yields what `find_bursts` returns, for checked arguments."""
     record = run.last_record
     rares = run.rares(0, record["last_rare"] + 1)["n"] if record["mask"] else np.zeros(0, np.int64)
     size, share, gap = blocks
     first = -(-start // size)
-    counts = count(run, first, (run.count if stop is None else stop) // size, size, least)
+    counts = count(run, first, stop // size, size, least)
     for begin, end, loud in edges(counts >= share * size, gap):
         a, b = (first + begin) * size, (first + end) * size
         has_begun = begin > gap or first == 0

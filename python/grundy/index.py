@@ -1,4 +1,4 @@
-"""What may stand between the brackets of `run[...]`: slices, index arrays and masks as in NumPy."""
+"""Checks of arguments: integers, ranges of positions, and what may stand in `run[...]`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,52 @@ from numpy.typing import NDArray
 
 
 def whole(x: object) -> int:
-    """Returns `x` as an int. Raises TypeError unless it is an integer and no bool."""
+    """Returns `x`, an integer of Python or NumPy, as an int. Raises TypeError for others and bools.
+
+    >>> import numpy as np
+    >>> whole(np.uint8(200)) * 1000
+    200000
+    """
     if not isinstance(x, (bool, np.bool_)):
         try:
             return operator.index(x)  # type: ignore[arg-type]
         except TypeError:
             pass
-    raise TypeError(f"{x!r} is not an integer; the bounds of a range are integers such as 10**6")
+    advice = "write 10**6 in place of 1e6" if _is_float(x) else "give an integer such as 1000"
+    raise TypeError(f"{x!r} is not an integer; {advice}")
+
+
+def bounds(start: int, stop: int | None, count: int, name: str) -> tuple[int, int]:
+    """Returns the bounds of the positions from `start` to `stop` - 1 as ints.
+
+    stop   None stands for `count`
+    count  number of values
+    name   name of the sequence in messages
+
+    Raises IndexError unless 0 <= start <= stop <= count, TypeError unless both are integers.
+
+    >>> bounds(70, None, 1000, "kayles")
+    (70, 1000)
+    """
+    a = whole(start)
+    b = count if stop is None else whole(stop)
+    for bound in (a, b):
+        if bound < 0:
+            raise IndexError(
+                f"{name!r}: the bound {bound} is negative; give bounds from 0 to the number of"
+                f" values (run[-5:] reads the last 5 of the {count} committed values)"
+            )
+    if max(a, b) > count:
+        raise IndexError(
+            f"{name!r}: [{a}, {b}) is not within the {count} committed values; continue the run,"
+            " or open it again if it has continued"
+        )
+    if a > b:
+        raise IndexError(
+            f"{name!r}: the range begins at {a} and ends before it, at {b}; give the smaller bound"
+            f" first (the run has {count} committed values)"
+        )
+    return a, b
 
 
 def position_in(n: int, count: int) -> int:
@@ -76,10 +115,20 @@ def _outside(n: object, count: int) -> IndexError:
 
 
 def _no_index(key: object) -> TypeError:
-    kind = type(key).__name__
+    kind, hint = type(key).__name__, ""
     if isinstance(key, (list, np.ndarray)):
         kind += " with other elements"
+    if _is_float(key):
+        hint = "; int(x) converts a float"
+    elif isinstance(key, np.ndarray) and key.dtype.kind == "f":
+        hint = "; x.astype(int) converts floats"
+    elif key is Ellipsis:
+        hint = "; run[:] reads all values"
     return TypeError(
         "index a run with an integer, a slice, a mask, or a list or array of integers, not with"
-        f" {kind} (int(x) converts a float)"
+        f" {kind}{hint}"
     )
+
+
+def _is_float(x: object) -> bool:
+    return isinstance(x, (float, np.floating))

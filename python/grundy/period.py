@@ -12,17 +12,21 @@ period that holds is the least. Memory: 4 bytes for each value of the window and
 
 from __future__ import annotations
 
+import numbers
 import os
 import re
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .errors import Damage, RunError
+from .index import whole
 from .run import CHUNK
+
+Part = Union[Fraction, float]  # a part of a sequence, as the caller of find_period gives it
 
 PRIME = (1 << 31) - 1
 # A primitive root mod PRIME: its powers below 2^31 - 2 are distinct, so a single wrong value in a
@@ -124,17 +128,49 @@ def candidates(table: Values, a: int, b: int, limit: int) -> Iterator[int]:
             yield lo + int(i)
 
 
+def checked(tail: Part, window: int, repeats: int) -> tuple[Fraction, int, int]:
+    """Returns the arguments of `find_period` as a Fraction and two ints.
+
+    A float is the decimal number that Python prints: 0.7 is 7/10. Integers of NumPy are accepted.
+    Raises ValueError unless 0 < tail <= 1, window >= 1 and repeats >= 2. Raises TypeError for other
+    types, such as a text.
+
+    >>> checked(0.7, 1000, 3)
+    (Fraction(7, 10), 1000, 3)
+    """
+    part, window, repeats = _fraction(tail), whole(window), whole(repeats)
+    if part is None or not 0 < part <= 1:
+        raise ValueError(f"tail {tail}: give a part above 0 and at most 1 such as 0.5 or 1/3")
+    if window < 1:
+        raise ValueError(f"window {window}: give a number of values above 0 such as 10**6")
+    if repeats < 2:
+        raise ValueError(
+            f"repeats {repeats}: give a number of periods of at least 2, because one whole period"
+            " is no repetition"
+        )
+    return part, window, repeats
+
+
+def _fraction(tail: Part) -> Fraction | None:
+    """Returns a number as a Fraction; None for NaN and infinities. Raises TypeError for others."""
+    if isinstance(tail, numbers.Rational) and not isinstance(tail, bool):
+        return Fraction(int(tail.numerator), int(tail.denominator))
+    if not isinstance(tail, (float, np.floating)):
+        raise TypeError(f"tail {tail!r} is not a number; give one such as 0.5 or Fraction(1, 3)")
+    return Fraction(str(tail)) if np.isfinite(tail) else None
+
+
 def find_period(
     table: Values,
-    tail: Fraction = Fraction(1, 2),
+    tail: Part = Fraction(1, 2),
     window: int = 1 << 24,
     repeats: int = 2,
 ) -> dict[str, Any]:
     """Searches a run, or another sequence of nim-values, for a period.
 
     table    a Run, an Array (a .npy file), or any object with the members of Values
-    tail     the part of the sequence to search, 0 < tail <= 1, from its end
-    window   maximum number of values to search
+    tail     the part of the sequence to search, from its end: a Fraction or float, 0 < tail <= 1
+    window   maximum number of values to search, >= 1
     repeats  number of whole periods that the searched part must contain, >= 2
 
     Returns a dict with the keys that `scripts/find_period.py --json` prints:
@@ -149,8 +185,9 @@ def find_period(
     searched         `from`, `to`: the searched part, half open; `max_period`: the largest period
                      searched for; `repeats`; `kept_from`: the first value behind discarded ones
 
-    This is an observation and no proof: `grundy period` proves periods. Raises the errors of
-    `table.values`. Time: linear. Memory: 4 bytes for each value of the window.
+    This is an observation and no proof: `grundy period` proves periods. Raises ValueError or
+    TypeError for other arguments, and the errors of `table.values`. Time: linear. Memory: 4 bytes
+    for each value of the window.
 
     >>> import grundy
     >>> found = find_period(grundy.open_run("runs/kayles"))
@@ -159,12 +196,13 @@ def find_period(
     """
     if isinstance(table, (str, os.PathLike)):
         raise TypeError(f"{table!r} is a path; open it with grundy.open_run or grundy.period.Array")
+    part, window, repeats = checked(tail, window, repeats)
     count = table.count
     start = count  # start of the last retained stretch; adjacent ranges form one stretch
     for lo, hi in reversed(table.kept):
         if hi == start:
             start = lo
-    length = min(int(count * tail), window, count - start)
+    length = min(int(count * part), window, count - start)
     a, limit = count - length, length // repeats
 
     period = preperiod = None

@@ -8,7 +8,15 @@ import sysconfig
 
 
 def find_program() -> str | None:
-    """Returns the path of the program: that of this package, or the first on PATH; None without."""
+    """Returns the path of the program, or None if there is none.
+
+    The variable GRUNDY names it by path, or by its name on PATH. Without the variable, it is the
+    program that was installed with this package, else the first `grundy` on PATH. The file that
+    GRUNDY names need not exist.
+    """
+    named = os.environ.get("GRUNDY")
+    if named:
+        return shutil.which(named) or named
     target = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     user = "posix_user" if os.name == "posix" else "nt_user"
     directories = [

@@ -39,7 +39,7 @@ def open_run(path: str | os.PathLike[str]) -> Run:
 
     >>> run = open_run("runs/kayles")
     >>> run
-    <Run 'runs/kayles': 'kayles', 1000 values>
+    <Run 'runs/kayles': '0.77', 1000 values>
     >>> run[:12]
     array([0, 1, 2, 3, 1, 4, 3, 2, 1, 4, 2, 6], dtype=uint16)
     """
@@ -57,6 +57,8 @@ class Run:
     run[mask]        the values where the bool array of len(run) elements is true
     np.asarray(run)  the whole run, see `__array__`
     len(run), iteration, `value in run`
+
+    `run == v` is a TypeError, because it would read all values: `run[:] == v` does.
 
     Indices outside the run, and masks of another length, are an IndexError. Floats and other keys
     are a TypeError. Discarded values (`grundy run --keep`) are the error Discarded.
@@ -90,6 +92,45 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run {self.path!r}: {self.game!r}, {self.count} values>"
+
+    # Comparisons
+
+    def __eq__(self, other: object) -> bool:
+        """Whether `other` is this object. Raises TypeError unless `other` is a Run or None.
+
+        A run does not compare its values: they can be too many for an array.
+
+        >>> run = open_run("runs/kayles")
+        >>> run == run, run == open_run("runs/kayles")
+        (True, False)
+        >>> np.flatnonzero(run[:] == 0)
+        array([0])
+        """
+        if other is None or isinstance(other, Run):
+            return self is other
+        raise self._no_comparison("==")
+
+    __hash__ = object.__hash__
+
+    def __lt__(self, other: object) -> bool:
+        raise self._no_comparison("<")
+
+    def __le__(self, other: object) -> bool:
+        raise self._no_comparison("<=")
+
+    def __gt__(self, other: object) -> bool:
+        raise self._no_comparison(">")
+
+    def __ge__(self, other: object) -> bool:
+        raise self._no_comparison(">=")
+
+    def _no_comparison(self, operator: str) -> TypeError:
+        return TypeError(
+            f"a run does not compare its {self.count} values; `run[:] {operator} v` reads and"
+            " compares all of them, and run.chunks() reads a long run block by block"
+        )
+
+    # Iteration
 
     def __iter__(self) -> Iterator[int]:
         """Yields G(0), G(1), ... as ints. Reads a block at a time."""
@@ -190,7 +231,8 @@ class Run:
         [(0, 400), (400, 400), (800, 200)]
         """
         a, b = self._range(start, stop)
-        if index.whole(size) < 1:
+        size = index.whole(size)
+        if size < 1:
             raise ValueError(f"a block of {size} values is empty; the least size is 1")
         for lo in range(a, b, size):
             yield lo, self.values(lo, min(lo + size, b))
@@ -203,8 +245,8 @@ class Run:
         although 0 is a legal value; a run with --keep that continues discards more of them. Nothing
         is checked here; `values`, `chunks` and indexing handle escapes and discarded values.
 
-        >>> open_run("runs/big").mmap()[:4]
-        array([ 40, 255,   2, 255], dtype=uint8)
+        >>> open_run("runs/big").mmap()[253:257]
+        array([253, 254, 255, 255], dtype=uint8)
         """
         return self._table.units
 
@@ -216,7 +258,7 @@ class Run:
         in a table of uint16. The entries are not checked here; `values` checks those that it uses.
 
         >>> open_run("runs/big").escapes["n"][:3]
-        array([1, 3, 5], dtype=uint64)
+        array([255, 256, 257], dtype=uint64)
         """
         return self._table.escapes
 
@@ -296,8 +338,13 @@ class Run:
         """
         first = index.whole(value)
         last = first + 1 if end is None else index.whole(end)
-        if not 0 <= first < last <= find.VALUES:
+        if first < 0 or max(first, last - 1) >= find.VALUES:
             raise ValueError(f"no values: {first} to {last - 1}; values are 0 to 65535")
+        if first >= last:
+            raise ValueError(
+                f"no value is at least {first} and below {last}; give an `end` greater than `value`"
+                " (values are 0 to 65535)"
+            )
         return find.positions(self.chunks(CHUNK, start, stop), first, last)
 
     def records(self, start: int = 0, stop: int | None = None) -> NDArray[np.void]:
@@ -343,7 +390,7 @@ class Run:
 
         >>> rares = open_run("runs/grundy").rares()
         >>> len(rares), rares[-1].item()
-        (346, (1999, 31))
+        (873, (9981, 78))
         """
         a, b = self._range(start, stop)
         mask, position = self.last_record["mask"], self.last_record["position"]
@@ -393,7 +440,7 @@ class Run:
         Raises Damage at a record that is broken or does not follow the record before it.
 
         >>> [record["count"] for record in open_run("runs/kayles").journal()]
-        [1000]
+        [0, 1000, 1000]
         """
         return self._journal.records()
 
@@ -465,7 +512,8 @@ class Run:
 
         The file has the row groups, encodings and metadata of `grundy export --format parquet`,
         with compression zstd. It is written under a temporary name and renamed when complete.
-        Needs pyarrow and bounded memory. Raises ValueError for a path inside the run directory.
+        Needs pyarrow and bounded memory. Raises ValueError for a path inside the run directory, and
+        OSError if the file cannot be written.
 
         >>> open_run("runs/kayles").to_parquet("kayles.parquet")
         """
@@ -476,14 +524,7 @@ class Run:
     # Ranges and discarded values
 
     def _range(self, start: int, stop: int | None) -> tuple[int, int]:
-        a = index.whole(start)
-        b = self.count if stop is None else index.whole(stop)
-        if not 0 <= a <= b <= self.count:
-            raise IndexError(
-                f"{self.path!r}: [{a}, {b}) is not within the {self.count} committed values;"
-                " continue the run, or open it again if it has continued"
-            )
-        return a, b
+        return index.bounds(start, stop, self.count, self.path)
 
     def _require_kept(self, a: int, b: int) -> None:
         """Raises Discarded if any of G(a) ... G(b - 1) has been discarded."""

@@ -99,6 +99,15 @@ def test_parquet_file_is_complete_or_absent(pair, tmp_path):
     assert target.stat().st_mode & 0o111 == 0
 
 
+def test_parquet_file_that_cannot_be_written_is_named(pair, tmp_path):
+    (tmp_path / "folder").mkdir()
+    for path in [tmp_path / "nodir" / "x.parquet", tmp_path / "folder"]:
+        with pytest.raises(OSError) as error:
+            pair[0].to_parquet(path)
+        assert error.value.filename == str(path) and ".part" not in str(error.value)
+    assert isinstance(error.value, IsADirectoryError) and os.listdir(tmp_path / "folder") == []
+
+
 def test_pandas_reads_the_file_and_the_arrays(pair, file):
     pandas = pytest.importorskip("pandas", exc_type=ImportError)
     run, values = pair

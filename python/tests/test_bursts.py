@@ -54,6 +54,41 @@ def test_bursts_follow_the_definition(tmp_path, monkeypatch, read, least, blocks
     assert found > 40
 
 
+@pytest.mark.parametrize(
+    ("least", "start", "stop", "blocks", "error", "words"),
+    [
+        (0, 0, 100, Blocks(8, 0.25, 3), ValueError, "least 0"),
+        (1 << 16, 0, 100, Blocks(8, 0.25, 3), ValueError, "least 65536"),
+        (9, 50, 30, Blocks(8, 0.25, 3), IndexError, "ends before it"),
+        (9, -1, 30, Blocks(8, 0.25, 3), IndexError, "negative"),
+        (9, 0, 101, Blocks(8, 0.25, 3), IndexError, "100 committed values"),
+        (9, 0, 100, Blocks(0, 0.25, 3), ValueError, "size 0"),
+        (9, 0, 100, Blocks(-8, 0.25, 3), ValueError, "size -8"),
+        (9, 0, 100, Blocks(8, 0, 3), ValueError, "share 0"),
+        (9, 0, 100, Blocks(8, 1.5, 3), ValueError, "share 1.5"),
+        (9, 0, 100, Blocks(8, float("nan"), 3), ValueError, "share nan"),
+        (9, 0, 100, Blocks(8, 0.25, -1), ValueError, "gap -1"),
+        (9, 0, 100, Blocks(8.5, 0.25, 3), TypeError, "is not an integer"),
+    ],
+)
+def test_arguments_are_refused_at_the_call(tmp_path, least, start, stop, blocks, error, words):
+    path = write_run(tmp_path / "run", range(100))
+    with pytest.raises(error, match=words):
+        find_bursts(grundy.open_run(path), least, start, stop, blocks)
+    with pytest.raises(TypeError, match="is a path; open it"):
+        find_bursts(path, 9)
+
+
+def test_numbers_of_numpy_do_not_overflow(tmp_path):
+    values = np.zeros(100_000, np.int64)
+    values[65_536:] = 9
+    run = grundy.open_run(write_run(tmp_path / "run", values, mask=0))
+    blocks = Blocks(np.int16(4096), np.float32(0.5), np.int8(0))
+    found = list(find_bursts(run, np.uint8(9), np.int32(0), np.int32(100_000), blocks))
+    assert [(burst.begin, burst.end) for burst in found] == [(65_536, 98_304)]
+    assert found == list(find_bursts(run, 9, blocks=Blocks(4096, 0.5, 0)))
+
+
 def test_script_prints_the_bursts(tmp_path):
     values = np.zeros(400_000, np.int64)
     values[204_800:213_100] = 200

@@ -72,6 +72,21 @@ def test_examples_of_the_page(runs):
     assert result.attempted > 30 and result.failed == 0
 
 
+@needs_numpy_2
+@pytest.mark.skipif("GRUNDY_BIN" not in os.environ, reason="GRUNDY_BIN is not set")
+def test_examples_of_the_page_hold_for_the_runs_of_its_commands(tmp_path, monkeypatch):
+    for library in ["pyarrow", "pandas", "polars", "duckdb"]:
+        pytest.importorskip(library, exc_type=ImportError)
+    lines = [line for block in snippets("sh") for line in block.splitlines()]
+    commands = [line for line in lines if line.startswith("grundy run ")]
+    assert len(commands) == 3
+    for line in commands:
+        words = [os.path.abspath(os.environ["GRUNDY_BIN"]), *line.split("#")[0].split()[1:], "-q"]
+        subprocess.run(words, cwd=tmp_path, check=True)
+    monkeypatch.chdir(tmp_path)
+    assert doctest.testfile(os.path.abspath(PAGE), module_relative=False).failed == 0
+
+
 def test_page_names_every_public_member():
     with open(PAGE, encoding="utf-8") as page:
         text = page.read()

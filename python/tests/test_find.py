@@ -69,6 +69,12 @@ def test_positions_of_values(tmp_path, first):
             run.positions(*wrong)
 
 
+def test_range_of_values_that_ends_before_it_begins_is_named(tmp_path):
+    run = grundy.open_run(write_run(tmp_path / "r", range(9)))
+    with pytest.raises(ValueError, match="at least 5 and below 3; give an `end` greater"):
+        run.positions(5, 3)
+
+
 @pytest.mark.parametrize("space", [(15, 0, 0), (15, 0, 1), (510, 1, 0), (510, 1, 1), (1, 1, 0)])
 @pytest.mark.parametrize("block", [1, 6, 1000])
 def test_rare_positions_of_every_kind_of_space(tmp_path, monkeypatch, space, block):
@@ -155,6 +161,8 @@ def test_chunks_have_the_size_and_the_range(tmp_path):
         assert [n for n, _ in blocks] == list(range(start, last, size))
         assert {len(block) for _, block in blocks[:-1]} <= {size}
         assert np.array_equal(np.concatenate([b for _, b in blocks]), values[start:last])
+    for size in [np.uint8(200), np.int16(300)]:  # 200 + 200 is more than a uint8 holds
+        assert [n for n, _ in run.chunks(size)] == list(range(0, 1000, int(size)))
     for size in [0, -1]:
         with pytest.raises(ValueError, match="least size"):
             list(run.chunks(size))

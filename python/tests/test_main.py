@@ -14,7 +14,7 @@ def python(*arguments, **environment):
         [sys.executable, *arguments],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": PYTHON, **environment},
+        env={**os.environ, "GRUNDY": "", "PYTHONPATH": PYTHON, **environment},
     )
 
 
@@ -39,6 +39,28 @@ def test_program_of_the_environment_comes_before_the_path(tmp_path):
     executable(tmp_path / "path" / "grundy", "echo path\n")
     done = python("-m", "grundy", PYTHONPATH=str(tmp_path), PATH=f"{tmp_path}/path:/usr/bin:/bin")
     assert done.stdout == "beside\n", done.stderr
+
+
+def test_variable_names_the_program_before_the_path(tmp_path):
+    executable(tmp_path / "grundy", "echo path\n")
+    executable(tmp_path / "other", 'echo other "$@"\n')
+    path = f"{tmp_path}:/usr/bin:/bin"
+    for named in ["other", str(tmp_path / "other")]:
+        assert python("-m", "grundy", "info", GRUNDY=named, PATH=path).stdout == "other info\n"
+    assert python("-m", "grundy", "info", PATH=path).stdout == "path\n"
+    done = python("-m", "grundy", "info", GRUNDY=str(tmp_path / "none"), PATH=path)
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+    assert "none" in done.stderr and "GRUNDY" in done.stderr
+
+
+def test_help_is_that_of_the_program_and_mentions_plot(tmp_path):
+    executable(tmp_path / "grundy", 'echo "help $@"; exit 3\n')
+    for word in ["--help", "-h", "help"]:
+        done = python("-m", "grundy", word, PATH=f"{tmp_path}:/usr/bin:/bin")
+        assert done.returncode == 3 and done.stdout.startswith(f"help {word}\n")
+        assert "python3 -m grundy plot --help" in done.stdout
+    done = python("-m", "grundy", "run", "--help", PATH=f"{tmp_path}:/usr/bin:/bin")
+    assert done.stdout == "help run --help\n"
 
 
 def test_missing_program_is_reported_in_one_line():

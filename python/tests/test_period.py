@@ -215,6 +215,41 @@ def test_values_equal_mod_the_hash_prime_are_distinguished(tmp_path, dtype):
     assert (result["period"], result["preperiod"], result["max_value"]) == (4, 0, int(values.max()))
 
 
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"repeats": 1}, ValueError, "one whole period is no repetition"),
+        ({"repeats": 0}, ValueError, "repeats 0"),
+        ({"repeats": -1}, ValueError, "repeats -1"),
+        ({"repeats": 2.0}, TypeError, "is not an integer"),
+        ({"window": -5}, ValueError, "window -5"),
+        ({"window": 0}, ValueError, "window 0"),
+        ({"window": 1e6}, TypeError, "is not an integer"),
+        ({"tail": 0}, ValueError, "above 0 and at most 1"),
+        ({"tail": 2}, ValueError, "above 0 and at most 1"),
+        ({"tail": -1}, ValueError, "above 0 and at most 1"),
+        ({"tail": float("nan")}, ValueError, "above 0 and at most 1"),
+        ({"tail": "1/2"}, TypeError, "is not a number"),
+        ({"tail": True}, TypeError, "is not a number"),
+    ],
+    ids=str,
+)
+def test_arguments_outside_their_ranges_are_refused(options, error, words):
+    with pytest.raises(error, match=words):
+        find(np.zeros(100, np.uint16), **options)
+
+
+def test_numbers_of_numpy_and_floats_are_arguments():
+    options = {"tail": np.float64(0.7), "window": np.int64(600), "repeats": np.uint8(2)}
+    result = find_period.find_period(Table(planted(20, [1, 2, 3], 1000)), **options)
+    assert json.loads(json.dumps(result)) == result
+    assert (result["period"], result["searched"]["from"]) == (3, 400)
+    # 0.7 as a binary fraction is less than 7/10: of 10 values, it would be 6.
+    for tail in [0.7, np.float32(0.7), find_period.Fraction(7, 10)]:
+        assert find_period.find_period(Table(np.ones(10)), tail=tail)["searched"]["from"] == 3
+    assert find_period.find_period(Table(np.ones(10)), tail=np.int8(1))["searched"]["from"] == 0
+
+
 # The bounds of the proofs, derived by hand from the theorems:
 # P1 n0 <= n < 2 n0 + p + t; P2 n <= 2 n0 + p - 2; P3 n <= 2 n0 + 2 p + M - 2; each needs G(n + p).
 
@@ -323,7 +358,9 @@ def test_exit_status_distinguishes_missing_usage_and_damage(tmp_path):
         ["--repeats", "1"],
         [],
     ]:
-        assert command(*bad, *([path] if bad else [])).returncode == 2
+        done = command(*bad, *([path] if bad else []))
+        assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert "one whole period is no repetition" in command(path, "--repeats", "1").stderr
     np.save(tmp_path / "v.npy", np.ones(1000, np.uint16))
     with open(tmp_path / "v.npy", "r+b") as file:
         file.truncate(1000)

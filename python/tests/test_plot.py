@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -18,12 +20,23 @@ SCRIPT = os.path.join(ROOT, "scripts", "plot.py")
 sys.path[:0] = [os.path.join(ROOT, "python"), os.path.join(ROOT, "python", "tests")]
 
 np = pytest.importorskip("numpy")
-pytest.importorskip("matplotlib")
+matplotlib = pytest.importorskip("matplotlib")
 
 from fake_run import Writer, append, next_line, random_values, write_run  # noqa: E402
 from grundy.plot import arguments, counting, main, notation, segments, source, style  # noqa: E402
 from grundy.plot.counting import Space  # noqa: E402
-from grundy.plot.kinds import bursts, histogram, lengths, periods, rares, rate  # noqa: E402
+from grundy.plot.kinds import (  # noqa: E402
+    bursts,
+    density,
+    first,
+    histogram,
+    lengths,
+    periods,
+    rares,
+    rate,
+    records,
+)
+from grundy.plot.kinds import values as values_kind  # noqa: E402
 from grundy.plot.reader import open_run  # noqa: E402
 
 PROGRAM = os.environ.get("GRUNDY_BIN") or os.environ.get("GRUNDY")
@@ -222,8 +235,16 @@ def test_bad_numbers_are_refused(text):
 
 def test_ranges_are_half_open():
     assert notation.half_open("1e3..2^11") == (1000, 2048)
-    for text in ("5", "5..5", "6..5", "..5", "5.."):
-        with pytest.raises(ValueError):
+    for text, words in [
+        ("5", "is not a range"),
+        ("5..5", "is empty"),
+        ("6..5", "begins after its end"),
+        ("..5", "does not say where the range begins"),
+        ("5..", "does not say where the range ends"),
+        ("-5..10", "must not be negative"),
+        ("5..-10", "must not be negative"),
+    ]:
+        with pytest.raises(ValueError, match=words):
             notation.half_open(text)
 
 
@@ -349,6 +370,124 @@ def test_picture_is_the_same_twice_and_has_the_size(tmp_path, capsys, run):
     assert check(tmp_path / "0.png") == (900, 500)
 
 
+def drawn(kind, *argv):
+    """Returns the figure of a kind."""
+    options = arguments.parse([kind.__name__.rpartition(".")[2], *map(str, argv)], "plot")
+    with matplotlib.rc_context(style.RC):
+        return kind.draw(options)
+
+
+def test_n_without_a_known_later_value_is_a_class_of_its_own(tmp_path):
+    """Of 100 values the first 70 are compared with those 30 later, and 20 of them differ."""
+    values = np.arange(100) % 30
+    values[40:60] += 100
+    run = open_run(write_run(tmp_path / "run", values))
+    part = source.Source(run, 0, 100)
+    equal, other, unknown = values_kind.compared(part, part.values(0, 100), 30)
+    assert [label for label, _, _ in (equal, other, unknown)] == [
+        "G(n + 30) = G(n)",
+        "G(n + 30) ≠ G(n), the last at n = 59",
+        "G(n + 30) not computed",
+    ]
+    expected = [n for n in range(70) if values[n] != values[n + 30]]
+    assert np.flatnonzero(other[2]).tolist() == expected
+    assert np.flatnonzero(unknown[2]).tolist() == list(range(70, 100))
+    assert (equal[2] | other[2] | unknown[2]).all()
+    whole = source.Source(run, 0, 70)
+    assert len(values_kind.compared(whole, whole.values(0, 70), 30)) == 2
+
+
+def test_period_is_refused_if_no_later_value_is_known(tmp_path, capsys, run):
+    argv = ["values", run, "--range", "8990..9000", "--period", "10", "-o", tmp_path / "x.png"]
+    status, _, said = plot(capsys, *argv)
+    assert status == 2 and "not computed for any n of 8990..9000" in said
+
+
+@pytest.mark.parametrize(
+    ("range_", "scale", "label"),
+    [("0..9000", "log", "n (n = 0 is drawn at n = 1)"), ("1..9000", "log", "n"),
+     ("2000..6000", "linear", "n"), ("0..9", "linear", "n"), ("500..1001", "linear", "n")],
+)  # fmt: skip
+def test_axis_of_n_is_linear_without_two_powers_of_10(run, range_, scale, label):
+    for kind in (records, rares):
+        axes = drawn(kind, run, "--range", range_, "-o", "x.png").axes[0]
+        assert (axes.get_xscale(), axes.get_xlabel()) == (scale, label)
+        low, high = axes.get_xlim()
+        ticks = [x for x in axes.xaxis.get_majorticklocs() if low <= x <= high]
+        assert len(ticks) >= 2
+    if not range_.startswith("0"):
+        for kind in (density, values_kind):
+            axes = drawn(kind, run, "--log", "--range", range_, "-o", "x.png").axes[0]
+            assert axes.get_xscale() == scale
+
+
+def test_axis_says_where_n_0_is_drawn(run):
+    for range_, expected in [("0..9000", True), ("1..9000", False)]:
+        axes = drawn(first, run, "--range", range_, "-o", "x.png").axes[0]
+        assert ("n = 0 is drawn at n = 1" in axes.get_ylabel()) == expected
+
+
+def test_one_record_and_one_rare_position_are_singular(tmp_path):
+    path = write_run(tmp_path / "run", [3, 1, 1, 1], mask=15)  # of 3 and n = 0 the rare
+    for kind, title in [(records, "n < 4: 1 record"), (rares, "n < 4: 1 rare position")]:
+        figure = drawn(kind, path, "-o", "x.png")
+        assert figure.axes[-1].get_title("left").endswith(title)
+    assert style.count_text(2000, "record") == "2,000 records"
+
+
+def test_bars_of_groups_are_labelled_as_such(tmp_path, run):
+    label = drawn(histogram, run, "-o", "x.png").axes[0].get_ylabel()
+    assert label == "number of n with this value"
+    path = write_run(tmp_path / "run", random_values(9, 2000, 5000), "u16")
+    label = drawn(histogram, path, "-o", "x.png").axes[0].get_ylabel()
+    assert label == "number of n with a value of the group"
+
+
+def test_legend_of_periods_ends_with_the_largest_disc():
+    assert periods.sizes(1) == [1] and periods.sizes(7) == [1, 7]
+    assert periods.sizes(104) == [1, 10, 104] and periods.sizes(150) == [1, 10, 50, 150]
+    axes = drawn(periods, SURVEY, "-o", "x.png").axes[0]
+    _, games = periods.read(SURVEY)
+    last = axes.get_legend().get_texts()[-1].get_text()
+    assert last == f"{max(len(names) for names in games.values())} games"
+
+
+@pytest.mark.parametrize("size", [(400, 400), (700, 500), (1760, 990), (3000, 400)])
+@pytest.mark.parametrize("words", [1, 10, 20, 40, 200])
+def test_title_is_within_the_picture(run, size, words):
+    width, height = size
+    argv = ["-o", "x.png", "--width", width, "--height", height]
+    for title in ["lengthy " * words, "x" * 8 * words]:
+        figure = drawn(values_kind, run, *argv, "--title", title)
+        figure.canvas.draw()
+        text = figure.axes[0]._left_title
+        box = text.get_window_extent()
+        assert box.x1 <= width and box.y1 <= height and text.get_text().count("\n") <= 1
+        assert box.y0 >= figure.axes[0].get_window_extent().y1
+        if words < 20:
+            assert "".join(text.get_text().split()) == "".join(title.split())
+
+
+@pytest.mark.parametrize("kind", arguments.OF_VALUES)
+@pytest.mark.parametrize("size", [(400, 400), (900, 560), (1760, 400)])
+def test_texts_of_small_pictures_are_within_them(run, kind, size):
+    import importlib
+
+    width, height = size
+    draw = importlib.import_module(f"grundy.plot.kinds.{kind}")
+    options = ["--period", "12"] if kind == "values" else []
+    figure = drawn(draw, run, "-o", "x.png", "--width", width, "--height", height, *options)
+    figure.canvas.draw()
+    box = figure.get_tightbbox().transformed(figure.dpi_scale_trans)
+    assert 0 <= box.x0 and box.x1 <= width and 0 <= box.y0 and box.y1 <= height
+
+
+def test_long_names_of_games_are_cut_visibly(tmp_path):
+    path = write_run(tmp_path / "run", range(50), game="sub:" + ",".join(map(str, range(1, 200))))
+    name = source.name_of(open_run(path))
+    assert len(name) == source.LONGEST_NAME and name.endswith("…")
+
+
 def check(path):
     """Checks that the file is a whole picture; returns the size of a PNG in pixels."""
     data = path.read_bytes()
@@ -412,6 +551,8 @@ def test_files_in_run_directories_are_refused_through_links(tmp_path, capsys, ru
         (["periods", "none.csv"], "none.csv"),
         (["lengths", SURVEY], "output of bursts.py"),
         (["lengths", "none.csv"], "none.csv"),
+        (["values", "nogame", "--program", "/bin/true"], "may be another program"),
+        (["values", "nogame", "--program", "/bin/ls"], "may be another program"),
     ],
 )
 def test_errors_say_what_to_do(tmp_path, capsys, run, argv, words):
@@ -593,7 +734,73 @@ def test_kayles_repeats_with_period_12_from_71(tmp_path, capsys, monkeypatch):
     assert status == 2 and "neither a run directory nor a game" in said
 
 
+def pretended(tmp_path, code):
+    """Returns the path of a program that states the version of grundy and runs `code`."""
+    program = tmp_path / "grundy"
+    version = 'if [ "$1" = --version ]; then echo "grundy 0.1.0 (x)"; exit; fi\n'
+    program.write_text(f"#!/bin/sh\n{version}{code}\n")
+    program.chmod(0o755)
+    return program
+
+
+def test_advice_of_the_program_becomes_advice_on_the_range(tmp_path, capsys):
+    for words, advice in [
+        ("at most --to 5000 fits; with --keep 4000 the run would fit",
+         "no room; give a --range that ends at 4988 at most"),
+        ("choose a directory on another file system with --dir", "no room; give another --range"),
+        ("wait", "no room; wait"),
+    ]:  # fmt: skip
+        program = pretended(tmp_path, f'echo "grundy: error: $6: no room; {words}" >&2; exit 1')
+        argv = ["values", "kayles", "--range", "0..90", "--period", "12", "--program", program]
+        status, _, said = plot(capsys, *argv, "-o", tmp_path / "x.png")
+        assert (status, said) == (1, f"plot: computing 'kayles': {advice}\n")
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_signal_ends_the_program_and_removes_its_files(tmp_path, name):
+    started = tmp_path / "started"
+    program = pretended(tmp_path, f"echo $$ > {started}.new; mv {started}.new {started}; sleep 60")
+    place = tmp_path / "temporary"
+    place.mkdir()
+    code = f"import sys; sys.path[:0] = {sys.path[:2]!r}\nfrom grundy.plot import main; main()"
+    code = code.replace("main()", "sys.exit(main())")
+    argv = ["values", "kayles", "-o", tmp_path / "x.png", "--program", program]
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, argv)],
+        env={**os.environ, "TMPDIR": str(place)},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not started.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        child = int(started.read_text())
+        assert len(os.listdir(place)) == 1
+        process.send_signal(getattr(signal, name))
+        said = process.stderr.read()
+    assert process.returncode == 128 + getattr(signal, name)
+    assert said == "plot: stopped; no file was written\n"
+    assert os.listdir(place) == [] and not (tmp_path / "x.png").exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+
+
+def test_signals_are_handled_as_before_after_a_picture(tmp_path, capsys, run):
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
+    assert plot(capsys, "records", run, "-o", tmp_path / "x.png", *SMALL)[0] == 0
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)] == before
+
+
 # The script
+
+
+def test_usage_and_example_are_commands_that_can_be_typed(capsys):
+    for argv in (["--help"], ["density", "--help"]):
+        with pytest.raises(SystemExit) as ended:
+            main(argv)
+        text = capsys.readouterr().out
+        assert ended.value.code == 0 and text.startswith("usage: python3 -m grundy plot")
+        assert "Example: python3 -m grundy plot density runs/grundy -o density.png" in text
 
 
 def test_help_needs_neither_numpy_nor_matplotlib():
@@ -601,7 +808,7 @@ def test_help_needs_neither_numpy_nor_matplotlib():
         done = subprocess.run(
             [sys.executable, "-I", "-S", SCRIPT, *argv], capture_output=True, text=True, check=True
         )
-        assert done.stdout.startswith("usage: plot.py") and "exit status" in done.stdout
+        assert done.stdout.startswith("usage: scripts/plot.py") and "exit status" in done.stdout
     done = subprocess.run(
         [sys.executable, "-I", "-S", SCRIPT, "values", "x", "-o", "x.png"],
         capture_output=True, text=True, check=False,

@@ -118,6 +118,61 @@ def test_other_keys_are_a_type_error(pair, key):
         pair[0][key]
 
 
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        (1.5, "int(x) converts a float"),
+        (np.float32(2), "int(x) converts a float"),
+        (np.array([1.0]), "x.astype(int) converts floats"),
+        (..., "run[:] reads all values"),
+        ("5", "not with str"),
+        (True, "not with bool"),
+    ],
+    ids=repr,
+)
+def test_only_floats_get_the_advice_on_floats(pair, key, hint):
+    with pytest.raises(TypeError) as error:
+        pair[0][key]
+    assert str(error.value).endswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "words"),
+    [
+        ((900, 100), "begins at 900 and ends before it, at 100"),
+        ((-5, 5), "the bound -5 is negative"),
+        ((5, -5), "the bound -5 is negative"),
+        ((0, 3001), "[0, 3001) is not within the 3000 committed values"),
+        ((3001, 3000), "[3001, 3000) is not within the 3000 committed values"),
+    ],
+)
+def test_each_wrong_bound_of_a_range_has_its_message(pair, bounds, words):
+    with pytest.raises(IndexError) as error:
+        pair[0].values(*bounds)
+    assert words in str(error.value)
+
+
+def test_comparison_with_values_is_refused_and_with_runs_is_identity(pair, tmp_path):
+    run, values = pair
+    other = grundy.open_run(run.path)
+    assert run == run and run != other and not run != run and len({run, other, run}) == 2
+    assert run is not None and run != None  # noqa: E711
+    for compare in [
+        lambda: run == 0,
+        lambda: run != 0,
+        lambda: 0 == run,
+        lambda: run == values.tolist(),
+        lambda: run == values,
+        lambda: run < 5,
+        lambda: run <= 5,
+        lambda: run > 5,
+        lambda: run >= 5,
+    ]:
+        with pytest.raises(TypeError, match=r"`run\[:\] [=<>]+ v` reads"):
+            compare()
+    assert np.array_equal(np.flatnonzero(run[:] == 0), run.zeros())
+
+
 @pytest.mark.parametrize("share", [0, 0.3, 1])
 def test_masks_select_as_in_numpy(pair, share):
     run, values = pair

@@ -167,7 +167,7 @@ def test_python_of_the_readme_and_of_the_format_runs(place, monkeypatch):
     assert stated != computed
 
 
-def test_program_in_c_reads_small_and_large_values(place):
+def test_program_in_c_reads_values_and_refuses_other_tables_and_numbers(place):
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
 
@@ -185,4 +185,13 @@ def test_program_in_c_reads_small_and_large_values(place):
     assert len(large) > 2
     for n in [0, 1, 19_999, *large[[0, len(large) // 2, -1]]]:
         assert ended(place / "read", "run", n).stdout == f"{run[int(n)]}\n"
-    assert ended(place / "read", "run", 20_000).returncode == 1
+    for n in [20_000, -1, "-0", "x", "", "7x", " 7", "+7", 2**62, 2**64 - 1, 2**64, 10**30]:
+        refused = ended(place / "read", "run", n)
+        assert (refused.returncode, refused.stdout) == (1, ""), n
+    game[-1] = "u16"
+    assert ended(place / "bin" / "grundy", "run", *game, "--dir", "wide").returncode == 0
+    refused = ended(place / "read", "wide", 5)
+    assert (refused.returncode, refused.stdout) == (
+        1,
+        "",
+    ) and "one byte per value" in refused.stderr

@@ -16,23 +16,12 @@ from ..errors import Damage, RunError
 from . import has_numpy, number
 
 
-def part(text: str) -> Fraction:
+def fraction(text: str) -> Fraction:
+    """Parses a number such as 0.5 or 1/3. `grundy.period.checked` checks its range."""
     try:
-        value = Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        value = Fraction(0)
-    if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a part above 0 and at most 1 such as 0.5 or 1/3"
-        )
-    return value
-
-
-def whole_periods(text: str) -> int:
-    value = number(text)
-    if value < 2:
-        raise argparse.ArgumentTypeError("must be at least 2: one whole period is no repetition")
-    return value
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError) as e:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number such as 0.5 or 1/3") from e
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument(
         "--tail",
-        type=part,
+        type=fraction,
         default="1/2",
         metavar="PART",
         help="search the last PART of the table [default: %(default)s]",
@@ -60,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument(
         "--repeats",
-        type=whole_periods,
+        type=number,
         default="2",
         metavar="K",
         help="require K whole periods [default: %(default)s]",
@@ -74,9 +63,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     if not has_numpy("find_period"):
         return 1
-    from ..period import Array, describe, find_period
+    from ..period import Array, checked, describe, find_period
     from ..run import open_run
 
+    try:
+        checked(options.tail, options.window, options.repeats)
+    except ValueError as e:
+        parser.error(str(e))
     path = options.table
     if os.path.basename(path) == "values.npy" and os.path.exists(
         os.path.join(os.path.dirname(path), "journal.jsonl")

@@ -324,7 +324,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--frontiers", metavar="FRONTIERS", help="published frontiers")
     parser.add_argument("--oeis", metavar="OEIS", help="sequences of the games in the OEIS")
     parser.add_argument("--comments", action="store_true", help="print comments for the OEIS")
-    parser.add_argument("--program", metavar="PATH", help="the program [default: grundy on PATH]")
+    parser.add_argument(
+        "--program",
+        metavar="PATH",
+        help="the program [default: that of GRUNDY, else grundy on PATH]",
+    )
     options = parser.parse_args(arguments)
     program = os.path.abspath(options.program) if options.program else find_program()
     if program is None or not os.path.isfile(program):

@@ -4,4 +4,4 @@ import sys
 
 from . import main
 
-sys.exit(main(prog="plot"))
+sys.exit(main(command="python3 -m grundy.plot"))

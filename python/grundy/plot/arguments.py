@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Callable, TypeVar
@@ -38,7 +39,8 @@ SOURCE is a run directory or a game, as for the program: a game is computed by t
 (2^20 values, or as many as --range needs). Numbers: 1e9, 2^35, 3*2^24, 10M. The suffix of FILE,
 .png or .svg, is the format. Values are read in pieces, so memory does not grow with the run.
 
-exit status: 0 drawn, 1 nothing to draw or FILE cannot be written, 2 usage, 3 damage
+exit status: 0 drawn, 1 nothing to draw or FILE cannot be written, 2 usage, 3 damage, 130, 143 or
+129 stopped by Ctrl-C, TERM or HUP
 """
 
 
@@ -61,14 +63,28 @@ class Options:
 
 
 def parse(argv: Sequence[str], prog: str) -> Options:
-    """Returns the options in `argv`. Raises UsageError, and SystemExit(0) after `--help`."""
-    options = Options(**vars(_parser(prog).parse_args(argv)))
+    """Returns the options in `argv`. Raises UsageError, and SystemExit(0) after `--help`.
+
+    prog  the command as a user types it, for the usage and the examples of the help
+    """
+    options = Options(**vars(_parser(prog).parse_args(_joined(argv))))
     if os.path.splitext(options.output)[1].lower() not in SUFFIXES:
         raise UsageError(
             f"{options.output!r}: the suffix of the file is its format; use .png or .svg"
         )
     refuse_run_directory(options.output)
     return options
+
+
+def _joined(argv: Sequence[str]) -> list[str]:
+    """Joins --range and a range that begins with "-", which argparse would take for an option."""
+    joined: list[str] = []
+    for argument in argv:
+        if joined[-1:] == ["--range"] and re.match("-[0-9.]", argument):
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
 
 
 def refuse_run_directory(path: str) -> None:
@@ -100,11 +116,12 @@ def _parser(prog: str) -> _Parser:
     )
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     for kind, text in KINDS.items():
+        source = {"lengths": "bursts.csv", "periods": "survey.csv"}.get(kind, "runs/grundy")
         sub = kinds.add_parser(
             kind,
             help=text,
             description=f"Draws {text}.",
-            epilog=_EPILOG,
+            epilog=_EPILOG + f"\nExample: {prog} {kind} {source} -o {kind}.png",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         _add_options(sub, kind)
@@ -137,7 +154,11 @@ def _add_options(sub: argparse.ArgumentParser, kind: str) -> None:
         " [default: the variable GRUNDY, else the installed program]",
     )
     if kind in ("values", "density"):
-        sub.add_argument("--log", action="store_true", help="logarithmic axis of n, from 1 on")
+        sub.add_argument(
+            "--log",
+            action="store_true",
+            help="logarithmic axis of n, from 1 on; linear if it would have fewer than two labels",
+        )
     if kind == "values":
         sub.add_argument(
             "--period",

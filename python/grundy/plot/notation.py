@@ -55,12 +55,23 @@ def positive(text: str) -> int:
 
 def half_open(text: str) -> tuple[int, int]:
     """Returns (a, b) of a range "A..B" of the n from a to b - 1, a < b. Raises ValueError."""
+    how = "write half-open ranges A..B, such as 0..1e6"
     start, dots, stop = text.partition("..")
     if not dots:
-        raise ValueError(f"{text!r} is not a range; write half-open ranges A..B, such as 0..1e6")
+        raise ValueError(f"{text!r} is not a range; {how}")
+    if not start or not stop:
+        raise ValueError(f"{text!r} does not say where the range {_ends(start)}; {how}")
+    if start.startswith("-") or stop.startswith("-"):
+        raise ValueError(f"{text!r}: the bounds of a range must not be negative; {how}")
     a, b = number(start), number(stop)
-    if a >= b:
+    if a > b:
+        raise ValueError(f"the range {a}..{b} begins after its end; {how}")
+    if a == b:
         raise ValueError(
-            f"the range {a}..{b} is empty; write half-open ranges A..B with A less than B"
+            f"the range {a}..{b} is empty, because it holds the n from A to B - 1; {how}"
         )
     return a, b
+
+
+def _ends(start: str) -> str:
+    return "ends" if start else "begins"

@@ -38,7 +38,8 @@ class Grid(NamedTuple):
 def count(source: Source, options: Options, columns: int, rows: int) -> Grid:
     """Counts every value of the source in a grid of at most `columns` by `rows` cells.
 
-    With options.log, n begins at 1. Raises UsageError if no n is left.
+    With options.log, n begins at 1, and the columns are of equal ratio if the range is wide enough
+    for a logarithmic axis. Raises UsageError if no n is left.
     """
     a, b = source.a, source.b
     if options.log:
@@ -46,14 +47,17 @@ def count(source: Source, options: Options, columns: int, rows: int) -> Grid:
             raise UsageError(
                 "--log draws n from 1 on, and the range holds 0 alone; leave out --log"
             )
-        edges = source.snapped(counting.log_edges(max(a, 1), b, columns))
+        a = max(a, 1)
+    log = options.log and style.is_wide(a, b)
+    if log:
+        edges = source.snapped(counting.log_edges(a, b, columns))
     else:
         edges = counting.linear_edges(a, b, columns, source.unit)
     top = greatest(source)
     group = -(-(top + 1) // rows)
     height = -(-(top + 1) // group)
     counts = source.count(edges, height, group)
-    return Grid(counts, edges, group, options.log)
+    return Grid(counts, edges, group, log)
 
 
 def greatest(source: Source) -> int:

@@ -23,7 +23,9 @@ from .reader import Run, open_run
 CHUNK = 1 << 18  # values read at a time; fits the caches
 RELEASE = 1 << 26  # values after which the pages of the table are given back
 DEFAULT_VALUES = 1 << 20  # values of a game without --range
+VERSION_SECONDS = 10  # maximum time of `grundy --version`
 SLOW_VALUES = 1 << 12  # the same if a move leaves three heaps or the code of the game repeats
+LONGEST_NAME = 40  # characters of a name in a title
 NAMES = {
     "grundy": "Grundy's game",
     "0.77": "Kayles",
@@ -54,8 +56,7 @@ class Source:
     @property
     def name(self) -> str:
         """The name of the game in titles."""
-        game = str(self.run.game)
-        return NAMES.get(game, game)
+        return name_of(self.run)
 
     @property
     def space(self) -> tuple[int, int] | None:
@@ -131,6 +132,13 @@ class Source:
             base.madvise(mmap.MADV_DONTNEED)
 
 
+def name_of(run: Run) -> str:
+    """Returns the name of the game in titles, at most LONGEST_NAME characters."""
+    game = str(run.game)
+    name = NAMES.get(game, game)
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+
+
 @contextmanager
 def open_source(options: Options, beyond: int = 0, known: Known | None = None) -> Iterator[Source]:
     """Opens the run directory or computes the game that `options.source` names.
@@ -149,7 +157,7 @@ def open_source(options: Options, beyond: int = 0, known: Known | None = None) -
     with tempfile.TemporaryDirectory(prefix="grundy-plot-") as folder:
         path = os.path.join(folder, "run")
         count = options.range[1] if options.range else _default_values(text)
-        _compute(text, count + beyond, path, options.program)
+        _compute(text, count, beyond, path, options.program)
         source = _part(open_run(path), options, known)
         source.b = min(source.b, count)
         yield source
@@ -213,25 +221,67 @@ def _default_values(game: str) -> int:
     return SLOW_VALUES if slow else DEFAULT_VALUES
 
 
-def _compute(game: str, count: int, path: str, program: str | None) -> None:
-    """Computes the first `count` values of `game` into the run directory `path`."""
-    found = program or os.environ.get("GRUNDY") or find_program()
+def _compute(game: str, count: int, beyond: int, path: str, program: str | None) -> None:
+    """Computes the first `count + beyond` values of `game` into the run directory `path`."""
+    found = program or find_program()
     if not found:
         raise PlotError(
             f"{game!r}: the program 'grundy', which computes a game, is not in PATH; give it with"
             " --program PATH or in the variable GRUNDY, or give a run directory"
         )
-    command = [found, "run", game, "--to", str(count), "--dir", path, "--quiet"]
+    command = [found, "run", game, "--to", str(count + beyond), "--dir", path, "--quiet"]
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     except OSError as e:
         raise PlotError(
             f"{found!r}: {e.strerror or e}; give the program with --program PATH"
         ) from e
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().split("\n\n")[0]
-        said = re.sub("^error: (invalid value .*? for '.*?': )?", "", said)
-        text = said or f"{found!r} ended with status {done.returncode}"
-        if done.returncode == 2:
-            raise UsageError(f"{game!r} is neither a run directory nor a game: {text}")
-        raise PlotError(f"computing {game!r}: {text}")
+    if done.returncode == 0 and os.path.exists(os.path.join(path, "journal.jsonl")):
+        return
+    said = done.stderr.decode("utf-8", "replace").strip().split("\n\n")[0]
+    said = said or f"{found!r} ended with status {done.returncode}"
+    if not _is_grundy(found):
+        raise PlotError(
+            f"computing {game!r}: {' '.join(said.split())}; {found!r} may be another program,"
+            " because '--version' does not print the version of grundy: give the program with"
+            " --program PATH or in the variable GRUNDY"
+        )
+    text = _adapted(said, game, path, beyond)
+    if done.returncode == 2:
+        raise UsageError(f"{game!r} is neither a run directory nor a game: {text}")
+    raise PlotError(f"computing {game!r}: {text}")
+
+
+def _adapted(said: str, game: str, path: str, beyond: int) -> str:
+    """Returns a message of the program without the temporary path and without its options.
+
+    Its advice names options that this command does not have: that on the number of values becomes
+    one on --range, other advice is left out. `beyond` values are computed beyond the range.
+    """
+    said = re.sub("^(grundy: )?error: (invalid value .*? for '.*?': )?", "", said)
+    said = said.replace(f"{path}: ", "").replace(path, game)
+
+    def range_of(found: re.Match[str]) -> str:
+        return f"give a --range that ends at {max(int(found[1]) - beyond, 1)} at most"
+
+    said, fitted = re.subn(r"at most --to ([0-9]+) fits", range_of, said)
+    what, *advice = said.split("; ")
+    own = [part for part in advice if "--" not in part or "--range" in part]
+    if not fitted and len(own) < len(advice):
+        own.append("give another --range")
+    return "; ".join([what, *own])
+
+
+def _is_grundy(program: str) -> bool:
+    """Whether the program prints the version of grundy."""
+    try:
+        done = subprocess.run(
+            [program, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=VERSION_SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0 and done.stdout.startswith(b"grundy ")

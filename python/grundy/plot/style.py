@@ -1,7 +1,9 @@
 """Figures, axes, tick labels and colours that all pictures share, and how a picture is saved.
 
 A picture is drawn at 200 dots per inch, so that it can be shown at half its width: text of 9 points
-is 25 pixels of a PNG, and 12.5 pixels of the picture as shown.
+is 25 pixels of a PNG, and 12.5 pixels of the picture as shown. A picture that is smaller than LEAST
+has fewer dots per inch, so that texts and margins shrink with it: at a width of 600 pixels, text of
+9 points is 12.5 pixels.
 """
 
 from __future__ import annotations
@@ -17,14 +19,20 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colorbar import Colorbar
 from matplotlib.colors import BoundaryNorm, Colormap, ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
 
 from .arguments import Options
 from .errors import PlotError
 
 DPI = 200
+LEAST = (1200, 675)  # width and height in pixels from which on a picture has DPI dots per inch
+EDGE = 20  # pixels at DPI between a title and the edge of the picture
+LEGEND = 8.5  # points of the texts of a legend
+LEAST_TITLE = 8  # points of a title that does not fit one line
 
 # Colours of Okabe and Ito, which people with colour vision deficiency can tell apart.
 BLUE, VERMILION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
@@ -47,7 +55,7 @@ RC: Any = {
     "axes.spines.right": False,
     "xtick.labelsize": 9,
     "ytick.labelsize": 9,
-    "legend.fontsize": 8.5,
+    "legend.fontsize": LEGEND,
     "legend.frameon": False,
     "legend.handletextpad": 0.5,
     "lines.linewidth": 1.1,
@@ -58,13 +66,22 @@ RC: Any = {
 
 
 class Frame:
-    """The margins of a figure in pixels, and the size of the axes that they leave."""
+    """The margins of a figure in pixels, and the size of the axes that they leave.
 
-    def __init__(self, options: Options, right: int = 56, bottom: int = 128) -> None:
+    right, top  the margins at DPI dots per inch; smaller pictures have smaller ones
+    """
+
+    def __init__(self, options: Options, right: int = 56, top: int = 78) -> None:
         self.total = (options.width, options.height)
-        self.left, self.bottom, self.right, self.top = 152, bottom, right, 78
+        self._scale = scale(options)
+        self.left, self.right = self.pixels(152), self.pixels(right)
+        self.bottom, self.top = self.pixels(128), self.pixels(top)
         self.width = options.width - self.left - self.right
         self.height = options.height - self.bottom - self.top
+
+    def pixels(self, size: int) -> int:
+        """Returns a size at DPI dots per inch in pixels of this picture."""
+        return round(size * self._scale)
 
     def box(self, x: float, y: float, width: float, height: float) -> Box:
         """Converts a box in pixels from the lower left corner of the figure to its fractions."""
@@ -75,17 +92,34 @@ class Frame:
         return figure.add_axes(self.box(self.left, self.bottom, self.width, self.height))
 
     def stacked(self, figure: Figure, lower: float, gap: int) -> tuple[Axes, Axes]:
-        """Adds two axes above each other; the lower one has the part `lower` of the height."""
+        """Adds two axes above each other; the lower one has the part `lower` of the height.
+
+        gap  distance between them, in pixels at DPI dots per inch
+        """
+        gap = self.pixels(gap)
         low = int((self.height - gap) * lower)
         high = self.height - gap - low
         under = figure.add_axes(self.box(self.left, self.bottom, self.width, low))
         over = figure.add_axes(self.box(self.left, self.bottom + low + gap, self.width, high))
         return over, under
 
+    def colour_bar(self, figure: Figure) -> Axes:
+        """Adds axes for a colour bar in a right margin of 230 pixels."""
+        x = self.left + self.width + self.pixels(28)
+        return figure.add_axes(self.box(x, self.bottom, self.pixels(30), self.height))
+
+
+def scale(options: Options) -> float:
+    """Returns the factor of all sizes but those of the picture: 1, or less in a small picture."""
+    return min(1.0, options.width / LEAST[0], options.height / LEAST[1])
+
 
 def new_figure(options: Options) -> Figure:
     """Returns an empty figure of the size in `options`."""
-    figure = Figure(figsize=(options.width / DPI, options.height / DPI), dpi=DPI, facecolor="white")
+    dpi = DPI * scale(options)
+    # A millionth of a pixel more, because matplotlib rounds the number of pixels down.
+    size = [(pixels + 1e-6) / dpi for pixels in (options.width, options.height)]
+    figure = Figure(figsize=(size[0], size[1]), dpi=dpi, facecolor="white")
     FigureCanvasAgg(figure)
     return figure
 
@@ -93,6 +127,11 @@ def new_figure(options: Options) -> Figure:
 def number_text(n: int) -> str:
     """Returns n in full, with commas between groups of three digits."""
     return f"{n:,}"
+
+
+def count_text(n: int, word: str) -> str:
+    """Returns a number and what is counted: "1 record", "2,000 records"."""
+    return f"{number_text(n)} {word}" + "s" * (n != 1)
 
 
 def short_text(n: float) -> str:
@@ -121,18 +160,138 @@ def _bound(n: int) -> str:
     return number_text(n)
 
 
-def set_title(axes: Axes, options: Options, title: str) -> None:
-    """Sets the title that the command line gives, else `title`."""
-    if options.title is None:
-        axes.set_title(title)
-    else:
-        axes.set_title(options.title, parse_math=False)
+def set_title(axes: Axes, options: Options, title: str, pad: float | None = None) -> None:
+    """Sets the title that the command line gives, else `title`, at most as wide as the picture.
+
+    A long title is set smaller, then in two lines. What does not fit two lines is replaced by "…".
+
+    pad  distance from the axes in points, if it is not the usual one
+    """
+    given = options.title is not None
+    text = axes.set_title(options.title or title, pad=pad, parse_math=not given)
+    figure = axes.figure
+    left = axes.get_position().x0 * figure.bbox.width
+    room = figure.bbox.width - left - EDGE * figure.dpi / DPI
+    size = text.get_fontsize() * room / max(text.get_window_extent().width, 1)
+    if size >= text.get_fontsize():
+        return
+    text.set_fontsize(max(size, LEAST_TITLE))
+    if size < LEAST_TITLE:
+        text.set_text(_two_lines(text, room))
+
+
+def _two_lines(text: Text, room: float) -> str:
+    """Returns the string of `text` in two lines of at most `room` pixels each."""
+    whole = " ".join(text.get_text().split())
+    end = _fitting(text, whole, room)
+    space = whole.rfind(" ", 0, end + 1)
+    end = space if space > 0 else end
+    rest = whole[end:].strip()
+    end_of_rest = _fitting(text, rest, room)
+    if end_of_rest < len(rest):
+        rest = rest[: max(_fitting(text, rest, room, "…"), 1)] + "…"
+    return f"{whole[:end]}\n{rest}"
+
+
+def _fitting(text: Text, string: str, room: float, end: str = "") -> int:
+    """Returns how many characters of `string`, followed by `end`, fit `room` pixels."""
+    low, high = 0, min(len(string), int(room))
+    while low < high:
+        middle = (low + high + 1) // 2
+        text.set_text(string[:middle] + end)
+        if text.get_window_extent().width <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def label_bar(bar: Colorbar, label: str) -> None:
+    """Sets the label of a colour bar, at most as long as the picture is high."""
+    bar.set_label(label)
+    text, figure = bar.ax.yaxis.label, bar.ax.figure
+    place = bar.ax.get_position()
+    middle = (place.y0 + place.y1) / 2
+    room = 2 * min(middle, 1 - middle) * figure.bbox.height - EDGE * figure.dpi / DPI
+    text.set_fontsize(text.get_fontsize() * min(1.0, room / text.get_window_extent().height))
+
+
+def legend_above(axes: Axes) -> None:
+    """Adds a legend in one row between the axes and the title, at most as wide as the picture."""
+    figure = axes.figure
+    handles, labels = axes.get_legend_handles_labels()
+    edge = EDGE * figure.dpi / DPI
+    room = figure.bbox.width * (1 - axes.get_position().x0) - edge
+    size = LEGEND
+    for _ in range(9):  # hinted text does not shrink in proportion
+        legend = axes.legend(
+            handles,
+            labels,
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.0),
+            ncols=len(labels),
+            borderaxespad=0.2,
+            borderpad=0.2,
+            columnspacing=1.5,
+            markerscale=1.3,
+            fontsize=size,
+        )
+        width = legend.get_window_extent().width
+        if width <= room:
+            return
+        size *= min(0.97, room / width)
 
 
 def linear_axis(axis: Any, count: int = 8) -> None:
     """Gives an axis at most `count` ticks at round numbers."""
     axis.set_major_locator(MaxNLocator(nbins=count, steps=[1, 2, 2.5, 5, 10], integer=True))
     axis.set_major_formatter(FuncFormatter(lambda x, _: short_text(x)))
+
+
+def is_wide(low: float, high: float) -> bool:
+    """Whether at least two powers of 10 from 1 on lie in [low, high].
+
+    With fewer, a logarithmic axis has too few labels to be read.
+    """
+    powers = [k for k in range(0, 20) if low <= 10**k <= high]
+    return len(powers) > 1
+
+
+def n_places(n: npt.NDArray[Any], a: int, b: int) -> npt.NDArray[Any]:
+    """Returns where the positions `n` of the range a <= n < b are drawn on the axis of `n_axis`."""
+    return np.maximum(n, 1) if _is_log(a, b) else n
+
+
+def n_axis(axes: Axes, a: int, b: int, label: bool = True) -> None:
+    """Makes the x-axis one of n for a <= n < b: logarithmic if the range is wide, else linear.
+
+    n = 0 has no place on a logarithmic axis. It is drawn at n = 1, as the label says.
+    """
+    if _is_log(a, b):
+        axes.set_xscale("log")
+        axes.set_xlim(max(a, 0.9), b * 1.1)
+        log_axis(axes.xaxis)
+    else:
+        margin = 0.01 * (b - a)
+        axes.set_xlim(a - margin, b + margin)
+        linear_axis(axes.xaxis)
+    if label:
+        axes.set_xlabel("n (n = 0 is drawn at n = 1)" if a == 0 and _is_log(a, b) else "n")
+
+
+def side(axes: Axes, x: float, usual: str) -> str:
+    """Returns the horizontal alignment with which a text at `x` stays in the axes.
+
+    usual  the alignment where the text fits on both sides
+    """
+    place = axes.transAxes.inverted().transform(axes.transData.transform((x, 1)))[0]
+    if place < 0.3:
+        return "left"
+    return "right" if place > 0.85 else usual
+
+
+def _is_log(a: int, b: int) -> bool:
+    return is_wide(max(a, 0.9), b * 1.1)
 
 
 def log_axis(axis: Any, ticks: int = 12, negative: bool = False) -> None:
@@ -222,6 +381,6 @@ def _palette_png(figure: Figure) -> io.BytesIO:
     image = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
     data = io.BytesIO()
     image.quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(
-        data, "PNG", optimize=True, dpi=(DPI, DPI)
+        data, "PNG", optimize=True, dpi=(figure.dpi, figure.dpi)
     )
     return data

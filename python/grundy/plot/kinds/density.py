@@ -29,7 +29,7 @@ def draw(options: Options) -> Figure:
     image = raster.show(axes, grid, shown, frame.width, cmap=style.sequential(), norm=norm)
     axes.set_ylabel("value G(n)")
     style.set_title(axes, options, title)
-    bar = figure.add_axes(frame.box(frame.left + frame.width + 28, frame.bottom, 30, frame.height))
+    bar = frame.colour_bar(figure)
     scale = figure.colorbar(image, cax=bar, ticks=levels[::4], spacing="uniform")
     scale.ax.yaxis.set_major_formatter(FuncFormatter(lambda x, _: style.power_text(x)))
     scale.ax.minorticks_off()
@@ -37,5 +37,5 @@ def draw(options: Options) -> Figure:
     what = "value" if grid.group == 1 else f"group of {grid.group} values"
     size = int(grid.sizes.max())
     width = "" if grid.log else f" of {style.number_text(size)} n"
-    scale.set_label(f"share of a {what} in a column{width}; white: none")
+    style.label_bar(scale, f"share of a {what} in a column{width}; white: none")
     return figure

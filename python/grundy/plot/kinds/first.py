@@ -61,6 +61,7 @@ def draw(options: Options) -> Figure:
     axes.set_axisbelow(True)
     axes.legend(loc="upper left", ncols=3, borderaxespad=0.2, columnspacing=2)
     axes.set_xlabel("value")
-    axes.set_ylabel("first n with this value")
+    zero = "\n(n = 0 is drawn at n = 1)" if a == 0 else ""
+    axes.set_ylabel(f"first n with this value{zero}")
     style.set_title(axes, options, title)
     return figure

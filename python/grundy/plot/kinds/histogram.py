@@ -49,7 +49,8 @@ def draw(options: Options) -> Figure:
     if space:
         axes.legend(loc="upper right", ncols=2, borderaxespad=0)
     axes.set_xlabel("value" if group == 1 else f"value, in groups of {group}")
-    axes.set_ylabel("number of n with this value")
+    what = "this value" if group == 1 else "a value of the group"
+    axes.set_ylabel(f"number of n with {what}")
     style.set_title(axes, options, title)
     return figure
 

@@ -47,19 +47,20 @@ def draw(options: Options) -> Figure:
     figure = style.new_figure(options)
     over, under = style.Frame(options).stacked(figure, lower=0.44, gap=110)
     _draw_lengths(over, begin, length)
-    number = style.number_text(int(long.sum()))
-    style.set_title(
-        over, options, f"{style.number_text(len(begin))} bursts, {number} of them of 2^20 n or more"
-    )
+    bursts, number = style.count_text(len(begin), "burst"), style.number_text(int(long.sum()))
+    least = rf"$2^{{{LONG.bit_length() - 1}}}$"
+    style.set_title(over, options, f"{bursts}, {number} of them with {least} n or more")
     for name, (colour, lengths) in groups.items():
         _survival(under, lengths, colour, name)
     under.set_yscale("log")
+    most = max(len(lengths) for _, lengths in groups.values())
+    under.set_ylim(0.5, 30 * most)  # leaves room for the legend
     style.log_axis(under.yaxis, 4)
     under.set_xlim(0, None)
     style.linear_axis(under.xaxis)
-    under.set_xlabel("x")
-    under.set_ylabel("number longer\nthan x")
-    under.legend(loc="upper right")
+    under.set_xlabel("length (number of n)")
+    under.set_ylabel("number of longer\nstretches")
+    under.legend(loc="upper right", ncols=2)
     return figure
 
 
@@ -82,7 +83,7 @@ def _draw_lengths(axes: Axes, begin: Lengths, length: Lengths) -> None:
     axes.set_xlim(0, begin[-1] + length[-1])
     style.linear_axis(axes.xaxis)
     axes.set_xlabel("n where the burst begins", labelpad=1)
-    axes.set_ylabel("length")
+    axes.set_ylabel("length\n(number of n)")
 
 
 def between(begin: Lengths, end: Lengths) -> Lengths:

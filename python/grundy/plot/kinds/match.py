@@ -66,7 +66,7 @@ def draw(options: Options) -> Figure:
     axes.set_xlabel("n")
     axes.set_ylabel("distance p" if group == 1 else f"distance p (greatest share of {group})")
     style.set_title(axes, options, title)
-    bar = figure.add_axes(frame.box(frame.left + frame.width + 28, frame.bottom, 30, frame.height))
+    bar = frame.colour_bar(figure)
     step = 0.05 if levels[-1] < 0.45 else 0.1
     scale = figure.colorbar(
         image, cax=bar, extendfrac=0.03, ticks=np.arange(0, levels[-1] + 1e-9, step)
@@ -74,5 +74,5 @@ def draw(options: Options) -> Figure:
     scale.ax.yaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{100 * x:.0f} %"))
     scale.outline.set_linewidth(0.5)
     size = min(WINDOW, int(np.diff(edges).max()))
-    scale.set_label(f"share of {style.number_text(size)} consecutive n per column")
+    style.label_bar(scale, f"share of {style.number_text(size)} consecutive n per column")
     return figure

@@ -17,7 +17,8 @@ from ..errors import PlotError
 COLUMNS = ("game", "status", "period", "preperiod")
 Games = dict[tuple[int, int], list[str]]
 
-CLEAR = 5  # pixels between a name and the next name or point
+AREA = 9  # square points of a disc for each game
+CLEAR = 5  # pixels at DPI between a name and the next name or point
 NAMED = 6  # named points with the greatest periods, and with the greatest preperiods
 
 
@@ -32,7 +33,7 @@ def draw(options: Options) -> Figure:
     preperiod = np.array([pair[1] for pair in games])
     number = np.array([len(names) for names in games.values()])
     axes.scatter(
-        period, preperiod + 1, s=9 * number, color=style.BLUE, alpha=0.55, linewidth=0, zorder=3
+        period, preperiod + 1, s=AREA * number, color=style.BLUE, alpha=0.55, linewidth=0, zorder=3
     )
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -43,25 +44,38 @@ def draw(options: Options) -> Figure:
     _name(axes, games)
     axes.grid(True, color=style.PALE, linewidth=0.5)
     axes.set_axisbelow(True)
-    for count in (1, 10, 50):
-        if count <= number.max():
-            axes.scatter(
-                [],
-                [],
-                s=9 * count,
-                color=style.BLUE,
-                alpha=0.55,
-                linewidth=0,
-                label=f"{count} game" + "s" * (count > 1),
-            )
-    axes.legend(loc="lower right", labelspacing=0.9, borderpad=0.6)
+    for count in sizes(int(number.max())):
+        axes.scatter(
+            [],
+            [],
+            s=AREA * count,
+            color=style.BLUE,
+            alpha=0.55,
+            linewidth=0,
+            label=style.count_text(count, "game"),
+        )
+    # The lengths of a legend are in units of its font size.
+    disc = float(AREA * number.max()) ** 0.5 / style.LEGEND
+    axes.legend(
+        loc="lower right",
+        handlelength=max(disc, 2),
+        labelspacing=max(0.75 * disc, 0.9),
+        borderpad=max(0.6 * disc, 0.6),
+    )
     axes.set_xlabel("period")
     axes.set_ylabel("preperiod + 1")
     words = {"proved": "proved", "observed": "observed", "none": "without a period in the survey"}
-    counts = ", ".join(f"{status[key]} {word}" for key, word in words.items() if status[key])
-    total = sum(status.values())
-    style.set_title(axes, options, f"Periods of {style.number_text(total)} games: {counts}")
+    counts = ", ".join(
+        f"{style.number_text(status[key])} {word}" for key, word in words.items() if status[key]
+    )
+    total = style.count_text(sum(status.values()), "game")
+    style.set_title(axes, options, f"Periods of {total}: {counts}")
     return figure
+
+
+def sizes(greatest: int) -> list[int]:
+    """Returns the numbers of games whose discs the legend shows; the last is `greatest`."""
+    return [count for count in (1, 10, 50) if 3 * count <= greatest] + [greatest]
 
 
 def _name(axes: Axes, games: Games) -> None:
@@ -71,7 +85,7 @@ def _name(axes: Axes, games: Games) -> None:
     taken = []
     for pair in set(chosen):
         x, y = axes.transData.transform((pair[0], pair[1] + 1))
-        radius = 1.5 * len(games[pair]) ** 0.5 * style.DPI / 72
+        radius = (AREA * len(games[pair])) ** 0.5 / 2 * axes.figure.dpi / 72
         taken.append(Bbox([[x - radius, y - radius], [x + radius, y + radius]]))
     for pair in dict.fromkeys(chosen):
         names = sorted(games[pair], key=lambda name: (len(name), name))
@@ -88,7 +102,7 @@ def _name(axes: Axes, games: Games) -> None:
                 fontsize=8,
                 zorder=4,
             )
-            box = text.get_window_extent().padded(CLEAR)
+            box = text.get_window_extent().padded(CLEAR * axes.figure.dpi / style.DPI)
             if not any(box.overlaps(other) for other in taken):
                 taken.append(box)
                 break

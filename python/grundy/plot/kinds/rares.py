@@ -31,10 +31,8 @@ def draw(options: Options) -> Figure:
                 f"{options.source!r}: more than {LIMIT} positions are rare; give a smaller --range"
             ) from e
         a, b = source.a, source.b
-        title = (
-            f"{source.name}, {style.range_text(a, b)}: {style.number_text(len(found))}"
-            " rare positions"
-        )
+        number = style.count_text(len(found), "rare position")
+        title = f"{source.name}, {style.range_text(a, b)}: {number}"
     if len(found) == 0:
         raise PlotError(
             f"{options.source!r}: no position of {a}..{b} is rare; give another --range"
@@ -42,18 +40,8 @@ def draw(options: Options) -> Figure:
 
     figure = style.new_figure(options)
     over, under = style.Frame(options).stacked(figure, lower=0.46, gap=56)
-    n = np.maximum(found[:, 0], 1)  # n = 0 has no place on a log axis
-    number = np.arange(1, len(n) + 1)
-    over.step([*n, b], [*number, len(n)], where="post", color=style.VERMILION)
-    over.annotate(
-        f"the last at n = {style.number_text(int(found[-1, 0]))}",
-        (n[-1], len(n)),
-        xytext=(0, -9),
-        textcoords="offset points",
-        ha="center",
-        va="top",
-        fontsize=9,
-    )
+    n = style.n_places(found[:, 0], a, b)
+    over.step([*n, b], [*range(1, len(n) + 1), len(n)], where="post", color=style.VERMILION)
     over.set_yscale("log")
     over.set_ylim(0.8, max(len(n) * 2, 10))
     style.log_axis(over.yaxis)
@@ -75,13 +63,19 @@ def draw(options: Options) -> Figure:
         )
     style.linear_axis(under.yaxis, 4)
     under.set_ylabel("value G(n)")
-    under.set_xlabel("n")
     for axes in (over, under):
-        axes.set_xscale("log")
-        axes.set_xlim(max(a, 0.9), b * 1.1)
-        style.log_axis(axes.xaxis)
+        style.n_axis(axes, a, b, label=axes is under)
         axes.grid(True, color=style.PALE, linewidth=0.5)
         axes.set_axisbelow(True)
+    over.annotate(
+        f"the last at n = {style.number_text(int(found[-1, 0]))}",
+        (n[-1], len(n)),
+        xytext=(0, -9),
+        textcoords="offset points",
+        ha=style.side(over, n[-1], "center"),
+        va="top",
+        fontsize=9,
+    )
     over.tick_params(labelbottom=False)
     style.set_title(over, options, title)
     return figure

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from .. import style
 from ..arguments import Options
 from ..errors import PlotError
-from ..source import NAMES, open_directory
+from ..source import name_of, open_directory
 
 STEPS = 100  # maximum number of steps in the picture
 LEAST_SECONDS = 10  # the journal states whole seconds
@@ -65,9 +65,9 @@ def draw(options: Options) -> Figure:
     axes.set_axisbelow(True)
     axes.set_xlabel("n")
     axes.set_ylabel("million values per second")
-    name = NAMES.get(run.game, run.game)
-    values, time = (style.number_text(int(run.last_record[key])) for key in ("count", "seconds"))
-    style.set_title(axes, options, f"{name}: {values} values in {time} s of computing time")
+    values = style.count_text(int(run.last_record["count"]), "value")
+    time = style.number_text(int(run.last_record["seconds"]))
+    style.set_title(axes, options, f"{name_of(run)}: {values} in {time} s of computing time")
     return figure
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -19,7 +20,7 @@ POINTS = 1 << 16  # maximum number of values that are drawn as points
 def draw(options: Options) -> Figure:
     """Draws the points, or the cells that hold one. With a period, marks the n that differ."""
     figure = style.new_figure(options)
-    frame = style.Frame(options)
+    frame = style.Frame(options, top=114 if options.period else 78)
     axes = frame.axes(figure)
     with open_source(options, beyond=options.period or 0) as source:
         title = f"{source.name}, {style.range_text(source.a, source.b)}: nim-values"
@@ -34,7 +35,7 @@ def draw(options: Options) -> Figure:
             _points(axes, source, options)
     axes.set_xlabel("n")
     axes.set_ylabel("value G(n)")
-    style.set_title(axes, options, title)
+    style.set_title(axes, options, title, pad=21 if options.period else None)
     return figure
 
 
@@ -53,36 +54,10 @@ def _points(axes: Axes, source: Source, options: Options) -> None:
     if options.period is None:
         axes.plot(n, values, color=style.BLUE, markersize=size, **how)
     else:
-        period = options.period
-        later = source.values(min(a + period, len(source.run)), min(b + period, len(source.run)))
-        known = len(later)
-        other = np.zeros(len(n), bool)
-        other[:known] = values[:known] != later
-        axes.plot(
-            n[~other],
-            values[~other],
-            color=style.BLUE,
-            markersize=size,
-            label=f"G(n + {period}) = G(n)",
-            **how,
-        )
-        axes.plot(
-            n[other],
-            values[other],
-            color=style.VERMILION,
-            markersize=size * 1.15,
-            label=f"G(n + {period}) ≠ G(n)"
-            + (f", the last at n = {style.number_text(int(n[other][-1]))}" if other.any() else ""),
-            **how,
-        )
-        axes.legend(
-            loc="lower right",
-            bbox_to_anchor=(1.0, 1.0),
-            ncols=2,
-            borderaxespad=0.2,
-            markerscale=1.3,
-        )
-    if options.log:
+        for label, colour, chosen in compared(source, values, options.period):
+            axes.plot(n[chosen], values[chosen], color=colour, markersize=size, label=label, **how)
+        style.legend_above(axes)
+    if options.log and style.is_wide(max(a, 0.9), b):
         axes.set_xscale("log")
         axes.set_xlim(max(a, 0.9), b)
         style.log_axis(axes.xaxis)
@@ -93,3 +68,35 @@ def _points(axes: Axes, source: Source, options: Options) -> None:
     top = int(values.max())
     axes.set_ylim(-0.03 * top - 0.5, 1.03 * top + 0.5)
     style.linear_axis(axes.yaxis, 7)
+
+
+def compared(
+    source: Source, values: npt.NDArray[np.uint16], period: int
+) -> list[tuple[str, str, npt.NDArray[np.bool_]]]:
+    """Compares the values of the source with those `period` later, as far as the run has them.
+
+    Returns label, colour and the n of each class: equal, different, and, if there are such n, those
+    whose G(n + period) is not computed. Raises UsageError if that is all of them.
+    """
+    count = len(source.run)
+    later = source.values(min(source.a + period, count), min(source.b + period, count))
+    if len(later) == 0:
+        raise UsageError(
+            f"--period {period}: the run has {count} values, so G(n + {period}) is not computed for"
+            f" any n of {source.a}..{source.b}; give a smaller --period or --range, or continue the"
+            " run"
+        )
+    is_known = np.arange(len(values)) < len(later)
+    is_other = np.zeros(len(values), bool)
+    is_other[: len(later)] = values[: len(later)] != later
+    last = ""
+    if is_other.any():
+        n = source.a + int(np.flatnonzero(is_other)[-1])
+        last = f", the last at n = {style.number_text(n)}"
+    classes = [
+        (f"G(n + {period}) = G(n)", style.BLUE, is_known & ~is_other),
+        (f"G(n + {period}) ≠ G(n){last}", style.VERMILION, is_other),
+    ]
+    if not is_known.all():
+        classes.append((f"G(n + {period}) not computed", style.GREY, ~is_known))
+    return classes
