@@ -49,7 +49,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// An unknown name of a game.
-    #[error("'{}' is not a game{}", printable(text), did_you_mean(suggestions))]
+    #[error("'{}' is not a game{}", shortened(text), did_you_mean(suggestions))]
     UnknownGame {
         /// The name as it was typed.
         text: String,
@@ -400,7 +400,7 @@ impl Error {
             | Error::Misere { .. }
             | Error::Rule(_)
             | Error::Position(_)
-            | Error::Units { why: UnitsReason::UnknownUnit { .. }, .. }
+            | Error::Units { why: UnitsReason::UnknownUnit { .. } | UnitsReason::MistypedUnit { .. }, .. }
             | Error::Shape { .. } => Kind::Usage,
             Error::Damage { .. }
             | Error::Wrong { .. }
@@ -483,6 +483,13 @@ pub fn printable(text: &str) -> String {
         c => c.escape_debug().to_string(),
     };
     text.chars().map(escaped).collect()
+}
+
+/// [`printable`], cut off after 60 characters.
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let cut = if text.chars().nth(LONGEST).is_some() { "…" } else { "" };
+    printable(&text.chars().take(LONGEST).collect::<String>()) + cut
 }
 
 /// Returns the end of the text of [`Error::UnknownGame`].

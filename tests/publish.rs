@@ -76,6 +76,15 @@ fn published_directory_states_the_run_and_its_files() {
     home.fails(1, "publish run -o there", &["not empty; an interrupted 'grundy publish'"]);
     home.fails(1, "publish run -o there/README.md", &["README.md", "not a directory"]);
     home.fails(1, "publish there -o new", &["no run here"]);
+    // A run that was killed before its first commit.
+    let journal = home.read("run/journal.jsonl");
+    std::fs::create_dir(home.path("begun")).unwrap();
+    for name in ["values.npy", "escapes.npy"] {
+        let head = &std::fs::read(home.path("run").join(name)).unwrap()[..4096];
+        std::fs::write(home.path("begun").join(name), head).unwrap();
+    }
+    std::fs::write(home.path("begun/journal.jsonl"), &journal[..4096]).unwrap();
+    home.fails(1, "publish begun -o new", &["begun: the run has committed no value"]);
     assert!(!home.path("new").exists());
 }
 

@@ -147,7 +147,7 @@ fn in_a_run(remedy: &Remedy) -> Option<String> {
         Remedy::RestoreJournal { dir, game } => format!(
             "restore it from a copy, choose another directory with --dir, or set the tables aside and start again with \
              '{}'",
-            roll_back(Some(game), dir)
+            roll_back(Some(game.as_deref().unwrap_or("GAME")), dir)
         ),
         Remedy::SetAside { dir, game } => {
             format!("'{}' sets them aside and starts again", roll_back(Some(game), dir))
@@ -185,6 +185,7 @@ fn of_units(remedy: &Remedy) -> Option<String> {
         Remedy::WriteUnitsPlan => {
             "write the plan first, with 'grundy units survey … --in DIR' or 'grundy units verify … --in DIR'"
         }
+        Remedy::NameUnit => "'grundy units survey --digits K --to N --parts P' lists the names of units",
         Remedy::ListUnits => "'grundy units --missing DIR' lists the units that are left",
         Remedy::NameRun => "name the directory of the run with --run",
         Remedy::VerifyWithoutUnits => "'grundy verify' checks the other values",
@@ -213,12 +214,18 @@ fn rolled_back_to(to: RollBackTo) -> Option<String> {
 /// Returns the command that resumes the run in a directory.
 fn run(game: Option<&str>, dir: &Path) -> String {
     let game = game.map_or_else(String::new, |game| format!(" {}", quoted(game)));
-    format!("grundy run{game} --dir {}", quoted(&dir.to_string_lossy()))
+    format!("grundy run{game} --dir {}", quoted_path(dir))
 }
 
 /// Returns the command that rolls the run in a directory back.
 fn roll_back(game: Option<&str>, dir: &Path) -> String {
     format!("{} --rollback", run(game, dir))
+}
+
+/// Returns a path as a word for a shell that is not taken for an option.
+pub(super) fn quoted_path(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    quoted(&if text.starts_with('-') && text != "-" { format!("./{text}") } else { text.into_owned() })
 }
 
 /// Returns a word, quoted for a shell where it needs quotes.

@@ -1,7 +1,7 @@
 //! `--for` and `--until`: stop a command cleanly at a time, as a signal does.
 
 use super::number;
-use super::progress::{Meter, date, local};
+use super::progress::{Meter, local};
 use anyhow::{Context, Result};
 use jiff::civil::{DateTime, Time};
 use jiff::{SignedDuration, Timestamp, ToSpan, ZonedDateTime};
@@ -19,7 +19,7 @@ pub(super) struct Deadline {
     #[arg(long = "for", value_name = "DURATION", value_parser = number::duration, conflicts_with = "until")]
     duration: Option<Duration>,
     /// Stop cleanly at this local time, as on Ctrl-C, with exit status 130; 07:30 is the next 07:30, 2026-12-01T07:30
-    /// a date and time.
+    /// a date and time; without a time zone.
     #[arg(long, value_name = "TIME", value_parser = until)]
     until: Option<Until>,
 }
@@ -55,7 +55,7 @@ impl Deadline {
             stop.store(true, Ordering::Relaxed);
         };
         std::thread::Builder::new().spawn(wait).context("starting a thread for the time limit")?;
-        meter.say(&format!("will stop at {}", date(&local(end), true)));
+        meter.say(&format!("will stop at {}", local(end).strftime("%-d %b %Y %H:%M %Z")));
         Ok(())
     }
 
@@ -79,15 +79,21 @@ fn until(text: &str) -> Result<Until, String> {
     Ok(Until { typed: text.to_owned(), time })
 }
 
+/// Advice on the form of a time.
+const FORMS: &str = "write local times as 07:30 or 2026-12-01T07:30";
+
 /// Parses a time of day, of which it returns the next after `now`, or a date and a time, in the time zone of `now`.
 fn moment(text: &str, now: &ZonedDateTime) -> Result<ZonedDateTime, String> {
-    let bad = || "write times as 07:30 or 2026-12-01T07:30".to_owned();
-    if let Ok(time) = text.parse::<DateTime>()
-        && text.contains(':')
-    {
-        return time.to_zoned_datetime(now.time_zone().clone()).map_err(|error| error.to_string());
-    }
-    let time: Time = text.parse().map_err(|_| bad())?;
+    let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    let nothing = |_| format!("there is no such date or time; {FORMS}");
+    let time: Time = match shape.as_str() {
+        "00:00" | "00:00:00" => text.parse().map_err(nothing)?,
+        "0000-00-00T00:00" | "0000-00-00T00:00:00" | "0000-00-00 00:00" | "0000-00-00 00:00:00" => {
+            let time: DateTime = text.parse().map_err(nothing)?;
+            return time.to_zoned_datetime(now.time_zone().clone()).map_err(|error| error.to_string());
+        }
+        _ => return Err(FORMS.to_owned()),
+    };
     let at = |now: &ZonedDateTime| now.date().to_datetime(time).to_zoned_datetime(now.time_zone().clone());
     let today = at(now).map_err(|error| error.to_string())?;
     if today > *now {
@@ -110,8 +116,13 @@ mod tests {
         assert_eq!(text("22:49:54"), berlin("2026-11-24T22:49:54"));
         assert_eq!(text("2026-12-01T07:30"), berlin("2026-12-01T07:30:00"));
         assert_eq!(text("2026-12-01 07:30:15"), berlin("2026-12-01T07:30:15"));
-        for wrong in ["", "7", "25:00", "2026-12-01", "2026-13-01T07:30", "tomorrow", "07:30Z"] {
-            assert!(text(wrong).is_err(), "{wrong}: {:?}", text(wrong));
+        for wrong in ["25:00", "2026-13-01T07:30", "2026-02-30 01:00"] {
+            assert!(text(wrong).unwrap_err().starts_with("there is no such date or time"), "{wrong}");
+        }
+        let other =
+            ["", "7", "12", "2026", "2026-12-01", "20261201T0730", "2026-11-27T01:00+09:00", "tomorrow", "07:30Z"];
+        for wrong in other {
+            assert_eq!(text(wrong), Err(FORMS.to_owned()), "{wrong}");
         }
         assert!(until("2020-01-01T00:00").unwrap_err().contains("past"));
     }

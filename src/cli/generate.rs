@@ -62,10 +62,12 @@ pub(crate) fn generate(args: &Args) -> Result<()> {
             out.write_all(INTRODUCTION.as_bytes())?;
             sections(&built(command.term_width(COLUMNS)), &mut out)
         }),
-        What::Completions { shell } => print(|mut out| {
-            clap_complete::generate(*shell, &mut command, "grundy", &mut out);
-            Ok(())
-        }),
+        What::Completions { shell } => {
+            // It panics if it cannot write.
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut command, "grundy", &mut text);
+            print(|out| Ok(out.write_all(&text)?))
+        }
     }
 }
 

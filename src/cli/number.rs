@@ -132,6 +132,8 @@ pub(crate) fn offset(text: &str) -> Result<i64, String> {
 /// Parses a duration of more than 0, such as `90s`, `10m`, `8h`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
+        // Months for humantime, and a million in every number of this program.
+        _ if text.contains('M') => Err("M is neither minutes nor months here; write 5min or 5months".to_owned()),
         Ok(duration) if duration.is_zero() => Err("must be more than 0".to_owned()),
         Ok(duration) if duration > LONGEST => Err("must be at most 1000 years".to_owned()),
         Err(humantime::DurationError::NumberOverflow) => Err("must be at most 1000 years".to_owned()),
@@ -151,7 +153,7 @@ mod tests {
         for long in ["1001years", "100000000000000d", "99999999999999999999999s"] {
             assert_eq!(duration(long), Err("must be at most 1000 years".to_owned()), "{long}");
         }
-        for wrong in ["", "8", "0s", "h", "-1h", "1x"] {
+        for wrong in ["", "8", "0s", "h", "-1h", "1x", "5M"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
     }

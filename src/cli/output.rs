@@ -31,10 +31,27 @@ pub(crate) const TEMPORARY: &str = ".grundy-";
 /// # Errors
 /// The errors of `body` and of writing to stdout.
 pub(crate) fn print(body: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    let mut out = BufWriter::with_capacity(1 << 16, Stdout(std::io::stdout().lock()));
     body(&mut out)?;
     out.flush()?;
     Ok(())
+}
+
+/// The standard output, whose errors name it.
+struct Stdout<'a>(std::io::StdoutLock<'a>);
+
+fn of_stdout(error: std::io::Error) -> std::io::Error {
+    std::io::Error::new(error.kind(), format!("writing to stdout: {error}"))
+}
+
+impl Write for Stdout<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write(bytes).map_err(of_stdout)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush().map_err(of_stdout)
+    }
 }
 
 /// Writes a text for people to stdout, with the styles of [`super::colour`] if stdout has colour.
@@ -43,8 +60,7 @@ pub(crate) fn print(body: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<(
 /// The errors of writing to stdout.
 pub(crate) fn styled(text: &str) -> Result<()> {
     let mut out = anstream::AutoStream::auto(std::io::stdout().lock());
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(of_stdout)?;
     Ok(())
 }
 

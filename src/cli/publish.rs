@@ -243,7 +243,7 @@ pub(crate) fn publish_run(args: &PublishArgs, quiet: bool) -> Result<()> {
     refuse_occupied(dir)?;
     dir.ancestors().skip(1).try_for_each(output::refuse_run_directory)?;
     let run_directory = super::source::run_directory(&args.run)?;
-    refuse_discarding_process(run_directory)?;
+    refuse_unpublishable(run_directory)?;
     let run = super::values::open(run_directory, true, quiet)?;
     let mut manifest = Manifest::of(&run).with_segment(args.segment).map_err(Usage)?;
     name_machine(args.machine.as_deref(), &mut [&mut manifest])?;
@@ -303,13 +303,17 @@ fn refuse_occupied(dir: &Path) -> Result<()> {
     bail!("{}: the directory is not empty; {why}choose an empty or a new one", dir.display())
 }
 
-/// Refuses a run that a process computes with `--keep`: it frees values while they are read.
-fn refuse_discarding_process(dir: &Path) -> Result<()> {
-    let keeps_all = RunReader::open(dir)?.contents.last.keep.is_none();
-    if keeps_all || !super::status::is_running(dir) {
+/// Refuses a run without committed values, and one that a process computes with `--keep`, because it frees values while
+/// they are read.
+fn refuse_unpublishable(directory: &Path) -> Result<()> {
+    let last = RunReader::open(directory)?.contents.last;
+    let dir = super::source::printable(directory);
+    if last.count == 0 {
+        bail!("{dir}: the run has committed no value yet; continue it, then publish it");
+    }
+    if last.keep.is_none() || !super::status::is_running(directory) {
         return Ok(());
     }
-    let dir = dir.display();
     bail!("{dir}: a process computes this run and frees values; stop it, publish the run, and then resume it")
 }
 

@@ -10,7 +10,7 @@ use super::{Compute, default_directory};
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use grundy::run::{Outcome, Progress, Run};
-use grundy::table::Width;
+use grundy::table::{self, Width};
 use grundy::theory::rule::Rule;
 use indicatif::HumanCount;
 use std::path::{Path, PathBuf};
@@ -79,7 +79,10 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
         let command = resume_command(&grundy(), &dir, None);
         bail!("{}: no run here; to compute Grundy's game there until stopped, name it: '{command}'", printable(&dir));
     }
-    let rule = if has_run { args.game.clone() } else { Some(args.game.clone().unwrap_or_else(grundy)) };
+    // The game of tables without a journal is not known.
+    let has_tables = [table::VALUES, table::ESCAPES].iter().any(|name| dir.join(name).exists());
+    let default = (!has_run && !has_tables).then(grundy);
+    let rule = args.game.clone().or(default);
     if let (Some(rule), Some(to)) = (&rule, args.to) {
         rule.check_heap(to - 1)?;
     }
@@ -89,6 +92,10 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     let outcome = configured(args, rule.as_ref(), &dir)?.observer(&mut meter).stop(&stop).run();
     meter.end();
     let outcome = outcome?;
+    if outcome.stopped && !dir.join(grundy::checkpoint::journal::NAME).exists() {
+        super::complain!("stopped before the first value; nothing was written");
+        return Ok(ExitCode::from(130));
+    }
     let printed = if args.json { super::status::object(&dir) } else { summary(&outcome, &dir) };
     if outcome.stopped {
         let command = [Some(resume_command(&outcome.rule, &dir, args.to)), args.compute.words(), args.deadline.words()];
@@ -108,7 +115,7 @@ fn summary(outcome: &Outcome, dir: &Path) -> Result<()> {
         all if all == count => String::new(),
         _ => format!(" {}, the last at {last_rare};", counted(rares, "rare positions")),
     };
-    let values = format!("{}: {} in {} ({computed} new)", outcome.rule, counted(count, "values"), dir.display());
+    let values = format!("{}: {} in {} ({computed} new)", outcome.rule, counted(count, "values"), printable(dir));
     let text = fitted(&format!("{values};{rare} largest value {max_value} at {max_at}\n"));
     super::output::print(|out| Ok(out.write_all(text.as_bytes())?))
 }
@@ -137,6 +144,5 @@ fn configured<'a>(args: &Args, rule: Option<&'a Rule>, dir: &Path) -> Result<Run
 /// The shell command that resumes a run.
 pub(super) fn resume_command(rule: &Rule, dir: &Path, to: Option<u64>) -> String {
     let to = to.map_or_else(String::new, |to| format!(" --to {to}"));
-    let dir = advice::quoted(&dir.display().to_string());
-    format!("grundy run {} --dir {dir}{to}", advice::quoted(rule.name()))
+    format!("grundy run {} --dir {}{to}", advice::quoted(rule.name()), advice::quoted_path(dir))
 }

@@ -142,7 +142,8 @@ pub(super) fn games_of(path: &Path) -> Result<Vec<String>> {
     let text = read_text(path, MAX_LIST_BYTES)?;
     let path = called(path);
     let (mut games, mut seen) = (Vec::new(), BTreeSet::new());
-    for (number, line) in (1..).zip(text.lines()) {
+    // Some editors begin a file with a byte order mark.
+    for (number, line) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
         let game = line.split('#').next().unwrap_or_default().trim();
         if game.is_empty() {
             continue;
@@ -261,7 +262,15 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<ExitCode> {
     if let Some(output) = &args.output {
         refuse_results(output, &dirs)?;
     }
-    if dirs.iter().any(|dir| units::Plan::exists(dir)) {
+    let has_units = |dir: &&&Path| units::Plan::exists(dir);
+    if let Some(of_units) = dirs.iter().find(has_units) {
+        if let Some(other) = dirs.iter().find(|dir| !units::Plan::exists(dir)) {
+            return Err(anyhow!(
+                "{} has a plan of units, and {} has none; merge units and surveys separately",
+                printable(of_units),
+                printable(other)
+            ));
+        }
         return super::units::merge(&dirs, format, args.partial, args.output.as_deref());
     }
     let collection = survey::collect(&dirs)?;

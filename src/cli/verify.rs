@@ -113,6 +113,9 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
         return certificate(args, quiet);
     }
     super::source::run_or_certificate(&args.dir)?;
+    if args.level != Some(Level::Definition) && (args.samples.is_some() || args.seed.is_some()) {
+        return Err(super::Usage("--samples and --seed select values for '--level definition' only".into()).into());
+    }
     super::start_threads(args.threads())?;
     let level = args.level.unwrap_or(Level::Digest);
     let seed = args.seed.unwrap_or(1);

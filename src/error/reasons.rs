@@ -67,8 +67,8 @@ pub enum NoRunReason {
     LostJournal {
         /// The name of the missing file.
         journal: &'static str,
-        /// The game of the requested run.
-        game: String,
+        /// The game of the requested run, if it was named.
+        game: Option<String>,
     },
 }
 
@@ -127,6 +127,12 @@ pub enum UnitsReason {
     NoPlan {
         /// The name of the file of a plan.
         plan: &'static str,
+    },
+    /// The name has the form of a unit of all octal codes, but no such survey has a unit of this name.
+    #[error("'{name}' is not the name of a unit: its numbers and its hash do not fit each other")]
+    MistypedUnit {
+        /// The name as it was typed.
+        name: String,
     },
     /// The directory has files that no unit writes.
     #[error("the directory has other files ('{name}')")]

@@ -102,8 +102,8 @@ pub enum Remedy {
     RestoreJournal {
         /// The run directory.
         dir: PathBuf,
-        /// The game of the run.
-        game: String,
+        /// The game of the run, if the request names it.
+        game: Option<String>,
     },
     /// Restore the journal from a copy, or compute the run again in another directory. A rollback does not help.
     ReplaceJournal,
@@ -146,6 +146,8 @@ pub enum Remedy {
     WriteUnitsPlan,
     /// List the names of the units.
     ListUnits,
+    /// List the names of the units of a survey of all octal codes.
+    NameUnit,
     /// Name the directory of the run.
     NameRun,
     /// Check the retained values of the run without units.
@@ -241,6 +243,7 @@ pub(super) fn of_survey(why: &SurveyReason) -> Remedy {
 pub(super) fn of_units(why: &UnitsReason) -> Option<Remedy> {
     match why {
         UnitsReason::NoPlan { .. } => Some(Remedy::WriteUnitsPlan),
+        UnitsReason::MistypedUnit { .. } => Some(Remedy::NameUnit),
         UnitsReason::Occupied { .. } | UnitsReason::OtherPlan { .. } => Some(Remedy::EmptyDirectory),
         UnitsReason::UnknownUnit { .. } => Some(Remedy::ListUnits),
         UnitsReason::OtherRun { .. } => Some(Remedy::NameRun),

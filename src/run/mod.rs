@@ -235,11 +235,11 @@ fn prepare(rule: Option<&Rule>, context: &mut Context) -> Result<Prepared> {
         )));
     }
     if fresh {
-        let Some(rule) = rule else { return Err(no_run(NoRunReason::NoGame)) };
-        if has_data && !options.rollback {
-            let game = rule.name().to_owned();
+        if has_data && !(options.rollback && rule.is_some()) {
+            let game = rule.map(|rule| rule.name().to_owned());
             return Err(no_run(NoRunReason::LostJournal { journal: journal::NAME, game }));
         }
+        let Some(rule) = rule else { return Err(no_run(NoRunReason::NoGame)) };
         check_unoccupied(dir)?;
         if let Some(keep) = options.keep {
             check_keep(dir.path(), rule, options, keep, 0)?;

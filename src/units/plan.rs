@@ -307,11 +307,17 @@ impl Plan {
         }
         let plan = match Plan::find(dir)? {
             Some(plan) => plan,
-            None => {
-                let plan = Plan::of_name(name).map_or_else(|| Plan::read(dir.path()), Ok)?;
-                plan.write(dir.path())?;
-                plan
-            }
+            None => match Plan::of_name(name) {
+                Some(plan) => {
+                    plan.write(dir.path())?;
+                    plan
+                }
+                None if name.starts_with("survey-digits") => {
+                    let why = UnitsReason::MistypedUnit { name: printable(name) };
+                    return Err(Error::Units { path: dir.path().into(), why });
+                }
+                None => return Err(Error::Units { path: dir.path().into(), why: UnitsReason::NoPlan { plan: NAME } }),
+            },
         };
         Ok(plan.unit(name).map(|unit| (unit, plan.work)))
     }

@@ -10,7 +10,7 @@ mod rows;
 
 use report::{Object, Report};
 
-use super::advice::quoted;
+use super::advice::{quoted, quoted_path};
 use super::deadline::Deadline;
 use super::layout::{counted, fitted};
 use super::number;
@@ -112,13 +112,12 @@ impl Args {
 
     /// The shell command that resumes this one, with every option that changes its result.
     fn command(&self) -> String {
-        let path = |path: &Path| quoted(&path.to_string_lossy());
         let mut words = vec!["grundy period".to_owned(), quoted(&self.source)];
         words.extend(self.to.map(|to| format!("--to {to}")));
-        words.extend(self.dir.as_deref().map(|dir| format!("--dir {}", path(dir))));
+        words.extend(self.dir.as_deref().map(|dir| format!("--dir {}", quoted_path(dir))));
         words.extend(self.keep.map(|keep| format!("--keep {keep}")));
-        words.extend(self.certificate.as_deref().map(|file| format!("--certificate {}", path(file))));
-        words.extend(self.exceptions.as_deref().map(|file| format!("--exceptions {}", path(file))));
+        words.extend(self.certificate.as_deref().map(|file| format!("--certificate {}", quoted_path(file))));
+        words.extend(self.exceptions.as_deref().map(|file| format!("--exceptions {}", quoted_path(file))));
         words.extend(self.values.then(|| "--values".to_owned()));
         words.extend(self.compute.words());
         words.extend(self.deadline.words());
@@ -154,6 +153,10 @@ pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
     }
     if args.certificate.is_some() && args.certificate == args.exceptions {
         return Err(super::Usage("--certificate and --exceptions need different files".into()).into());
+    }
+    if args.json && args.exceptions.as_deref() == Some(Path::new(STDOUT)) {
+        let text = "with --json, stdout contains nothing but the object; write the exceptions to a file";
+        return Err(super::Usage(text.into()).into());
     }
     if args.is_certificate_printed()
         && (args.json || args.values || args.exceptions.as_deref() == Some(Path::new(STDOUT)))

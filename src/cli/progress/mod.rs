@@ -8,7 +8,7 @@
 
 mod line;
 
-pub(crate) use line::{date, local};
+pub(crate) use line::local;
 
 use super::layout::{self, counted, size};
 use super::signals;

@@ -141,6 +141,7 @@ impl Block {
         let (mut examined, mut errors) = (Vec::new(), Vec::new());
         for dir in &runs {
             match Examined::of(dir, !is_list) {
+                Ok(run) if args.json => examined.push((dir.display().to_string(), run)),
                 Ok(run) => examined.push((source::printable(dir), run)),
                 Err(error) => errors.push(error),
             }
@@ -288,7 +289,7 @@ fn objects(runs: &[(String, Examined)]) -> Result<String> {
 /// Prints the object of `status --json` for a run.
 pub(super) fn object(dir: &Path) -> Result<()> {
     let run = Examined::of(dir, true)?;
-    output::print(|out| output::object(out, &Object::of(&source::printable(dir), &run)))?;
+    output::print(|out| output::object(out, &Object::of(&dir.display().to_string(), &run)))?;
     run.damage.map_or(Ok(()), |error| Err(error.into()))
 }
 
