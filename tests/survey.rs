@@ -13,9 +13,16 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use support::{Home, json_of, reply, run_well, text};
 
-/// Writes a record with changed fields.
+/// The fields of a record, without its seal.
+fn unsealed(home: &Home, file: &str) -> Value {
+    let mut record = home.object(file);
+    record.as_object_mut().unwrap().remove("seal");
+    record
+}
+
+/// Writes a record, as an earlier version without seals, or a plan, with changed fields.
 fn change(home: &Home, from: &str, to: &str, fields: &[(&str, Value)]) {
-    let mut record = home.object(from);
+    let mut record = unsealed(home, from);
     for (key, value) in fields {
         record[*key] = value.clone();
     }
@@ -168,7 +175,23 @@ fn inconsistent_or_hostile_fields_are_damage_and_never_printed_raw() {
     std::fs::write(home.path("bad/0.77.json"), vec![b' '; 1 << 17]).unwrap();
     home.fails(1, "merge bad", &["bad/0.77.json", "longer than"]);
     let line = home.well("merge --json good");
-    assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), home.object("good/0.77.json"));
+    assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), unsealed(&home, "good/0.77.json"));
+}
+
+#[test]
+fn every_flipped_bit_of_a_record_is_damage() {
+    let home = Home::new();
+    std::fs::write(home.path("games"), "0.6\n").unwrap();
+    home.well("-q survey games --to 5000 -o good");
+    let good = std::fs::read(home.path("good/0.6.json")).unwrap();
+    assert!(Record::parse("0.6.json", &good).is_ok());
+    for place in 0..8 * good.len() {
+        let mut bad = good.clone();
+        bad[place / 8] ^= 1 << (place % 8);
+        assert!(Record::parse("0.6.json", &bad).is_err(), "bit {place}");
+    }
+    let earlier = unsealed(&home, "good/0.6.json").to_string();
+    assert!(Record::parse("0.6.json", earlier.as_bytes()).is_ok(), "a record without a seal");
 }
 
 #[test]
@@ -369,7 +392,7 @@ fn equal_games_have_the_records_that_they_have_alone() {
     for game in games {
         let rule: Rule = game.parse().unwrap();
         let alone = examine(&rule, Method::default(), 1 << 16, &AtomicBool::new(false)).unwrap();
-        let file = home.object(&format!("all/{}.json", rule.directory_name()));
+        let file = unsealed(&home, &format!("all/{}.json", rule.directory_name()));
         assert_eq!(file, serde_json::to_value(alone).unwrap(), "{game}");
     }
 }

@@ -43,8 +43,7 @@ impl Records for RecordFiles<'_> {
             }
             _ => record,
         };
-        let text = serde_json::to_string_pretty(&record).expect("numbers and text are JSON") + "\n";
-        self.dir.write_whole(&name, text.as_bytes()).map_err(Error::io("writing", self.dir.join(&name)))?;
+        self.dir.write_whole(&name, record.sealed().as_bytes()).map_err(Error::io("writing", self.dir.join(&name)))?;
         Ok(None)
     }
 }

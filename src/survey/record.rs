@@ -57,13 +57,43 @@ pub struct Record {
     pub digest: String,
 }
 
+/// A record as its file contains it.
+#[derive(Serialize)]
+struct Sealed<'a> {
+    #[serde(flatten)]
+    record: &'a Record,
+    seal: &'a str,
+}
+
 impl Record {
-    /// Parses a record from the bytes of the file `name`.
+    /// The text of the record's file: the keys of the record and `seal`, the BLAKE3 hash of the same text with an empty
+    /// seal.
+    pub(super) fn sealed(&self) -> String {
+        let text = |seal: &str| {
+            let sealed = Sealed { record: self, seal };
+            serde_json::to_string_pretty(&sealed).expect("numbers and text are JSON") + "\n"
+        };
+        text(&blake3::hash(text("").as_bytes()).to_hex())
+    }
+
+    /// Parses a record from the bytes of the file `name`. Records of earlier versions have no seal.
     ///
     /// # Errors
-    /// A sentence that states what is wrong, when the bytes are not a record or the record contradicts itself.
+    /// A sentence that states what is wrong, when the bytes are not a record, do not have the stated seal, or the record
+    /// contradicts itself.
     pub fn parse(name: &str, bytes: &[u8]) -> std::result::Result<Record, String> {
-        let record: Record = serde_json::from_slice(bytes).map_err(|e| printable(&e.to_string()))?;
+        let wrong = |e: serde_json::Error| printable(&e.to_string());
+        let mut fields: serde_json::Value = serde_json::from_slice(bytes).map_err(wrong)?;
+        let record = match fields.as_object_mut().and_then(|fields| fields.remove("seal")) {
+            None => serde_json::from_slice(bytes).map_err(wrong)?,
+            Some(_) => {
+                let record: Record = serde_json::from_value(fields).map_err(wrong)?;
+                if record.sealed().as_bytes() != bytes {
+                    return Err("it was altered: it does not have the hash that it states as its seal".into());
+                }
+                record
+            }
+        };
         let rule = record.rule().filter(|rule| file_name(rule, EXTENSION) == name);
         let Some(rule) = rule else {
             return Err("it is not the record of the game that the file is named after".into());
