@@ -460,7 +460,9 @@ fn the_board_command_prints_values_and_winners() {
     for (status, arguments, words) in [
         (2, ["remove-square", "##/#?"], "row 2, column 2"),
         (2, ["remove-square", "2y3"], "MxN"),
-        (2, ["remove-edge", "path:x"], "number"),
+        (2, ["remove-edge", "path:x"], "'path:x': not a whole number"),
+        (2, ["no-factor", "1.."], "'1..'"),
+        (1, ["rows-columns", "foo:3"], "'foo:3' is neither a position nor a file"),
         (2, ["remove-edge", "edges:a-b,b"], "'b'"),
         (2, ["remove-edge", "edges:a-b,b-a"], "second time"),
         (2, ["remove-edge", "cycle:2"], "at least 3"),

@@ -5,7 +5,7 @@ use super::graph::{edges, outcome};
 use super::input::{called, read_text};
 use super::progress::Meter;
 use super::{Usage, number};
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::Subcommand;
 use grundy::Error;
 use grundy::error::Kind;
@@ -17,7 +17,7 @@ use grundy::games::remove_square::RemoveSquare;
 use grundy::games::rows_columns::RowsColumns;
 use grundy::games::shape::Shape;
 use std::fmt::Write as _;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::ops::Range;
 use std::path::Path;
 
@@ -121,14 +121,15 @@ impl Search<'_> {
     fn all<G: finite::Game>(&mut self, game: &G, read: impl Fn(&str) -> Result<Starts<G::Position>>) -> Result<()> {
         let bound = self.positions.bound.map(usize::try_from).transpose()?;
         // Report malformed positions before any search. A position that is too large is reported when its turn comes.
-        let positions = self.positions.positions.iter().map(|text| read(text));
+        let (name, texts) = (self.name, &self.positions.positions);
+        let positions = texts.iter().map(|text| read(text).map_err(|error| of_position(name, text, error)));
         let all: Vec<Starts<G::Position>> = positions.collect::<Result<_>>()?;
         self.of =
             all.iter().map(|starts| starts.size_hint().1.unwrap_or(usize::MAX) as u64).fold(0, u64::saturating_add);
-        for starts in all {
+        for (text, starts) in texts.iter().zip(all) {
             let mut solver = bound.map_or_else(|| GameSolver::limited(game), |bound| GameSolver::new(game, bound));
             for start in starts {
-                let (called, start) = start?;
+                let (called, start) = start.map_err(|error| of_position(name, text, error))?;
                 self.solve(&called, &mut solver, start, None)?;
             }
         }
@@ -137,7 +138,8 @@ impl Search<'_> {
 
     fn no_factor(&mut self) -> Result<()> {
         let bound = self.positions.bound.map(usize::try_from).transpose()?.unwrap_or(finite::POSITIONS);
-        let ranges = self.positions.positions.iter().map(|text| number::range(text).map_err(Usage));
+        let range = |text: &String| number::range(text).map_err(|why| malformed(text, &why));
+        let ranges = self.positions.positions.iter().map(range);
         let ranges = ranges.collect::<Result<Vec<Range<u64>>, Usage>>()?;
         self.of = ranges.iter().map(|range| range.end - range.start).fold(0, u64::saturating_add);
         for n in ranges.into_iter().flatten() {
@@ -187,6 +189,27 @@ impl Search<'_> {
         }
         Ok(())
     }
+}
+
+/// The error of a malformed position.
+fn malformed(position: &str, why: &str) -> Usage {
+    Usage(format!("'{}': {why}", position.escape_debug()))
+}
+
+/// Names the position in a usage error, and says what an argument that is no file may be.
+fn of_position(game: &str, position: &str, error: anyhow::Error) -> anyhow::Error {
+    if let Some(Usage(why)) = error.downcast_ref() {
+        return malformed(position, why).into();
+    }
+    let is_missing =
+        error.root_cause().downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::NotFound);
+    if is_missing {
+        let position = position.escape_debug();
+        return anyhow!(
+            "'{position}' is neither a position nor a file; 'grundy board {game} --help' lists the positions"
+        );
+    }
+    error
 }
 
 /// The positions of one argument, each with its name; built lazily.
