@@ -297,7 +297,7 @@ fn results_that_contradict_each_other_are_named() {
     home.well("units survey --digits 1 --to 2^12 --parts 3 --in different");
     home.fails(1, "merge parts different", &["different", "belongs to"]);
     home.well("-q survey --digits 1 --to 2^12 -o survey");
-    home.fails(1, "merge parts survey", &["no units here"]);
+    home.fails(1, "merge parts survey", &["parts has a plan of units, and survey has none"]);
 }
 
 #[test]
