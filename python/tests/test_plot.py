@@ -762,8 +762,14 @@ def test_signal_ends_the_program_and_removes_its_files(tmp_path, name):
     program = pretended(tmp_path, f"echo $$ > {started}.new; mv {started}.new {started}; sleep 60")
     place = tmp_path / "temporary"
     place.mkdir()
-    code = f"import sys; sys.path[:0] = {sys.path[:2]!r}\nfrom grundy.plot import main; main()"
-    code = code.replace("main()", "sys.exit(main())")
+    # A background process may ignore the signal.
+    lines = [
+        f"import signal, sys; sys.path[:0] = {sys.path[:2]!r}",
+        f"signal.signal(signal.{name}, signal.SIG_DFL)",
+        "signal.signal(signal.SIGINT, signal.default_int_handler)",
+        "from grundy.plot import main; sys.exit(main())",
+    ]
+    code = "\n".join(lines)
     argv = ["values", "kayles", "-o", tmp_path / "x.png", "--program", program]
     with subprocess.Popen(
         [sys.executable, "-c", code, *map(str, argv)],
