@@ -764,7 +764,7 @@ def test_signal_ends_the_program_and_removes_its_files(tmp_path, name):
     place.mkdir()
     # A background process may ignore the signal.
     lines = [
-        f"import signal, sys; sys.path[:0] = {sys.path[:2]!r}",
+        f"import signal, sys; sys.path = {sys.path!r}",
         f"signal.signal(signal.{name}, signal.SIG_DFL)",
         "signal.signal(signal.SIGINT, signal.default_int_handler)",
         "from grundy.plot import main; sys.exit(main())",
@@ -779,6 +779,7 @@ def test_signal_ends_the_program_and_removes_its_files(tmp_path, name):
     ) as process:
         deadline = time.monotonic() + 60
         while not started.exists() and time.monotonic() < deadline:
+            assert process.poll() is None, process.stderr.read()
             time.sleep(0.01)
         child = int(started.read_text())
         assert len(os.listdir(place)) == 1
