@@ -247,7 +247,7 @@ fn merge_requires_surveys_and_reports_unknown_completeness() {
     home.fails(1, "merge good games", &["games: not a directory"]);
     home.fails(1, "-q survey games --to 500 -o games", &["games: not a directory"]);
     let table = home.well("merge good");
-    for output in ["good/survey.plan", "good/0.77.json", "good/../good/table"] {
+    for output in ["good/survey.plan", "good/0.77.json", "good/../good/table", "good/unit.jsonl"] {
         let there = entries(&home.path("good"));
         home.fails(1, &format!("merge good -o {output}"), &[output, "the results that are merged"]);
         assert_eq!(entries(&home.path("good")), there);

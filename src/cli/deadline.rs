@@ -19,7 +19,7 @@ pub(super) struct Deadline {
     #[arg(long = "for", value_name = "DURATION", value_parser = number::duration, conflicts_with = "until")]
     duration: Option<Duration>,
     /// Stop cleanly at this local time, as on Ctrl-C, with exit status 130; 07:30 is the next 07:30, 2026-12-01T07:30
-    /// a date and time; without a time zone.
+    /// a date and time. No time zone is accepted.
     #[arg(long, value_name = "TIME", value_parser = until)]
     until: Option<Until>,
 }

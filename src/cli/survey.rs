@@ -31,7 +31,7 @@ pub(super) const MAX_LISTED: usize = 20;
 
 /// Arguments of `grundy survey`.
 #[derive(Debug, clap::Args)]
-#[command(group = ArgGroup::new("which").required(true), after_help = "Example: grundy survey --digits 2 -o octal2\n         \
+#[command(group = ArgGroup::new("source").required(true), after_help = "Example: grundy survey --digits 2 -o octal2\n         \
                         grundy survey games.txt --to 2^22 --shard 0/4 -o shard0\n         \
                         grundy merge shard0 shard1 shard2 shard3\n\n\
                         Writes one record per game (CODE.json), the tables survey.csv and survey.md, and \
@@ -41,14 +41,14 @@ pub(super) const MAX_LISTED: usize = 20;
                         examined up to four times --to if that could prove it. The same command, or one with a \
                         larger --to or --time-limit, continues a survey; the values of games that take long are \
                         saved every ten minutes and when it is stopped, but a game that --time-limit ended is \
-                        computed from the beginning under a longer limit. A directory with other files or another survey is refused; exit status 75 means that \
-                        another process is using the directory.")]
+                        computed from the beginning under a longer limit. A directory with other files or another \
+                        survey is refused; exit status 75 means that another process is using the directory.")]
 pub(crate) struct SurveyArgs {
     /// File with one game per line, at most 64 MiB; # begins a comment, '-' is standard input.
-    #[arg(value_name = "GAMES-FILE", group = "which")]
+    #[arg(value_name = "GAMES-FILE", group = "source")]
     games: Option<PathBuf>,
     /// Examine all octal codes 0.… and 4.… with up to K digits after the point.
-    #[arg(long, value_name = "K", group = "which",
+    #[arg(long, value_name = "K", group = "source",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(survey::plan::MAX_DIGITS)))]
     digits: Option<u32>,
     /// Examine only part I of N parts of the games, I from 0 to N-1; a hash of the game's standard form selects its part.
@@ -308,7 +308,7 @@ fn refuse_missing(dir: &Path) -> Result<()> {
 
 /// Refuses an output file in one of the directories that are merged, unless its name cannot be that of a result.
 fn refuse_results(output: &Path, dirs: &[&Path]) -> Result<()> {
-    const TABLES: [&str; 4] = ["csv", "jsonl", "md", "txt"];
+    const TABLES: [&str; 3] = ["csv", "md", "txt"];
     let extension = output.extension().and_then(|extension| extension.to_str());
     if extension.is_some_and(|extension| TABLES.contains(&extension)) {
         return Ok(());
@@ -318,7 +318,7 @@ fn refuse_results(output: &Path, dirs: &[&Path]) -> Result<()> {
     match dirs.iter().find(|dir| dir.canonicalize().is_ok_and(|dir| dir == parent)) {
         Some(dir) => Err(anyhow!(
             "writing {}: {} contains the results that are merged; choose another directory, or a name that ends in .md, \
-             .csv, .jsonl or .txt",
+             .csv or .txt",
             printable(output),
             printable(dir)
         )),

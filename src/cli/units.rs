@@ -63,16 +63,16 @@ enum Work {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(group = ArgGroup::new("which").required(true), after_help = "Example: grundy units survey games.txt --parts 64 --in survey > units.txt\n\n\
+#[command(group = ArgGroup::new("source").required(true), after_help = "Example: grundy units survey games.txt --parts 64 --in survey > units.txt\n\n\
                         Games with the same sequence stay in one unit, which computes their values once. --in writes \
                         the file units.plan, which lists the expected units. The units of --digits need no plan: the \
                         first 'grundy unit' writes it.")]
 struct SurveyArgs {
     /// File with one game per line, at most 64 MiB; # begins a comment, '-' is standard input.
-    #[arg(value_name = "GAMES-FILE", group = "which")]
+    #[arg(value_name = "GAMES-FILE", group = "source")]
     games: Option<PathBuf>,
     /// Examine all octal codes 0.… and 4.… with up to K digits after the point.
-    #[arg(long, value_name = "K", group = "which",
+    #[arg(long, value_name = "K", group = "source",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(survey::plan::MAX_DIGITS)))]
     digits: Option<u32>,
     /// Number of parts; a part without games is no unit.

@@ -4,8 +4,8 @@
 //! cases the least value missing from the set is then G(n), or G(n) is one of a few larger ones. The search then tests
 //! whether any other pair gives the least missing value, and moves on to the next missing value until no pair gives it.
 //! Each test compares two rows of values, one of them backwards, with one wanted value ([`Kernel::find`]), 64 pairs per
-//! instruction. So the values are stored forwards and backwards, as bytes: they are below 256. The number of pairs that are entered first follows the
-//! number of values found late.
+//! instruction. So the values are stored forwards and backwards, as bytes: they are below 256. The number of pairs that
+//! are entered first follows the number of values found late.
 //!
 //! Invariant: the answer is the least value that no option has; every pair was entered or compared.
 

@@ -3,8 +3,8 @@
 //!
 //! Each game is computed until its period is proved ([`crate::period::MemorySearch`]) or a number of values is reached.
 //! A game with splits but without a sparse space, whose values need all pairs of heaps, is computed to an eighth of that
-//! number, or to 2^14 values if that is more. A game whose observed period could be proved with up to four times the number is computed that far. With a
-//! time limit, no step begins that would exceed it, as estimated from the last two steps.
+//! number, or to 2^14 values if that is more. A game whose observed period could be proved with up to four times the
+//! number is computed that far. With a time limit, no step begins that would exceed it, as estimated from the last two steps.
 //!
 //! Games that have the same sequence by a theorem ([`crate::theory::standard_form`]) form a family. Its values are
 //! computed once; each of its games is searched and judged by its own rule. All families are examined a little way first,

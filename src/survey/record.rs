@@ -68,7 +68,7 @@ struct Sealed<'a> {
 impl Record {
     /// The text of the record's file: the keys of the record and `seal`, the BLAKE3 hash of the same text with an empty
     /// seal.
-    pub(super) fn sealed(&self) -> String {
+    pub(super) fn file_text(&self) -> String {
         let text = |seal: &str| {
             let sealed = Sealed { record: self, seal };
             serde_json::to_string_pretty(&sealed).expect("numbers and text are JSON") + "\n"
@@ -88,7 +88,7 @@ impl Record {
             None => serde_json::from_slice(bytes).map_err(wrong)?,
             Some(_) => {
                 let record: Record = serde_json::from_value(fields).map_err(wrong)?;
-                if record.sealed().as_bytes() != bytes {
+                if record.file_text().as_bytes() != bytes {
                     return Err("it was altered: it does not have the hash that it states as its seal".into());
                 }
                 record

@@ -28,7 +28,7 @@ const PARTS_AT_ONCE: usize = 64;
 /// In place of the value of an option.
 const NO_OPTION: u32 = 1 << 16;
 
-/// Maximum number of tasks that one thread does by itself while other threads are free.
+/// Maximum number of tasks that one thread does by itself where other threads could help.
 const FEW_TASKS: usize = 4;
 
 /// Number of pairs that one task compares.

@@ -24,7 +24,7 @@ const DEPTH: u64 = 1 << 14;
 /// compares half of all pairs on average.
 const PAIRS_PER_MARK: u64 = 16;
 
-/// Parts of all sizes may be marked if at least one search for a rare value in this number was deep.
+/// Parts of all sizes may be marked if at least one in this number of searches for a rare value was deep.
 const TARGETS_PER_DEEP: u64 = 64;
 
 /// Approximate number of rare parts, spread evenly, among which the marks are chosen.

@@ -253,8 +253,9 @@ impl WideSolver {
         self.has_space().then(|| self.rare_positions.list())
     }
 
-    /// The first position that memory holds: lookups, moves and marks read no earlier ones. At least the last
-    /// [`HELD`] values make the search for pairs fast, and all values where it often compares all pairs.
+    /// The first position that memory holds: lookups, moves and marks read no earlier ones. Memory
+    /// holds at least the last [`HELD`] values, which make the search for pairs fast, and all values where searches often
+    /// compare all pairs.
     fn horizon<S: Sequence + ?Sized>(&self, past: &S) -> u64 {
         if !self.has_space() {
             return 0;
