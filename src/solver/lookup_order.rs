@@ -58,8 +58,11 @@ const RUNS: u64 = 32;
 /// Each code considered costs `price` per value. An answer at or above the number costs `loss(k)`, where k ≥ 1 counts
 /// the codes from the number up to the answer.
 pub(super) fn codes_to_consider(answers: &[usize], price: u64, loss: impl Fn(u64) -> u64) -> usize {
+    // The number of answers with each code: the answers are thousands, and the codes 256.
+    let mut counts = vec![0u64; 1 + answers.iter().copied().max().unwrap_or(0)];
+    answers.iter().for_each(|&code| counts[code] += 1);
     let price_of = |&codes: &usize| -> u64 {
-        let beyond = answers.iter().filter(|&&code| code >= codes).map(|&code| loss((code - codes) as u64 + 1));
+        let beyond = (1..).zip(counts.iter().skip(codes)).map(|(beyond, &count)| count * loss(beyond));
         beyond.sum::<u64>() + price * (codes * answers.len()) as u64
     };
     CODES.into_iter().min_by_key(price_of).unwrap_or(MOST_CODES)
@@ -185,6 +188,23 @@ fn open_codes(planes: &BitPlanes) -> [u8; LANES] {
 mod tests {
     use super::*;
     use crate::support::Random;
+
+    /// A wrong choice would change no value, but would make the streams slow.
+    #[test]
+    fn the_codes_to_consider_are_the_cheapest_by_plain_sums() {
+        let mut random = Random::new("codes to consider");
+        for _ in 0..200 {
+            let spread = 1 + random.below(256);
+            let answers: Vec<usize> = (0..random.below(300)).map(|_| random.below(spread) as usize).collect();
+            let (price, loss) = (random.below(50), |beyond: u64| if beyond <= 16 { 400 } else { 1000 + beyond });
+            let cost = |codes: usize| -> u64 {
+                let lost = answers.iter().filter(|&&code| code >= codes).map(|&code| loss((code - codes + 1) as u64));
+                price * (codes * answers.len()) as u64 + lost.sum::<u64>()
+            };
+            let found = codes_to_consider(&answers, price, loss);
+            assert_eq!(cost(found), CODES.into_iter().map(cost).min().unwrap(), "{found} for {answers:?}");
+        }
+    }
 
     /// Wrong counts would change no value, but would make the streams slow.
     #[test]
