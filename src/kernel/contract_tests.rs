@@ -135,8 +135,8 @@ fn every_kernel_keeps_the_contract_of_mark_refine_and_clear_hits() {
             kernel.open(&mut planes, &case.below);
             let mut cleared = planes.clone();
             kernel.clear_hits(window, *at, &case.stages[0].check, &mut cleared);
-            assert!((0..=NONE).all(|code| lanes.is_unmarked(code) == (usize::from(code) >= case.codes)));
             for lane in 0..LANES {
+                assert!((0..=NONE).all(|code| lanes.is_unmarked(lane, code) == (usize::from(code) >= case.codes)));
                 let found: Vec<u8> = lanes.code.iter().map(|row| row[lane]).take_while(|&c| c != NONE).collect();
                 assert_eq!(found, case.candidates(lane), "{kernel}, seed {seed}, lane {lane}");
                 assert!(lanes.code[found.len()..].iter().all(|row| row[lane] == NONE), "{kernel}, seed {seed}");
@@ -152,8 +152,8 @@ fn every_kernel_keeps_the_contract_of_mark_refine_and_clear_hits() {
 }
 
 /// Lanes with 1 to `kept` candidates below `spread`, ascending.
-fn random_lanes(random: &mut Random, spread: usize, kept: usize, marked: u8) -> Lanes {
-    let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept, marked };
+fn random_lanes(random: &mut Random, spread: usize, kept: usize, marked: [u8; LANES]) -> Lanes {
+    let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept, held: kept, marked };
     for lane in 0..LANES {
         let mut codes: Vec<u8> = (0..1 + random.index(kept)).map(|_| random.index(spread) as u8).collect();
         codes.sort_unstable();
@@ -173,12 +173,14 @@ fn every_kernel_keeps_the_contract_of_check_for_any_lanes() {
         let window = random.bytes(length, spread);
         let count = LENGTHS[random.index(8)];
         let far = random.probes(count, LANES..at + 1, spread);
-        let kept = KEEP[random.index(KEEP.len())];
-        let lanes = random_lanes(random, spread, kept, NONE);
-        let mut expected = Lanes { code: [[NONE; LANES]; CANDIDATES], ..lanes };
+        let held = random.index(KEEP.len());
+        let mut lanes = random_lanes(random, spread, KEEP[held], [NONE; LANES]);
+        lanes.set_aside(KEEP[held + random.index(KEEP.len() - held)]);
+        let mut expected = lanes.clone();
+        expected.code[..lanes.kept].fill([NONE; LANES]);
         for lane in 0..LANES {
             let hit = |code: u8| far.list().iter().any(|p| window[at + lane - p.offset] ^ p.code() == code);
-            let left = lanes.code.iter().map(|row| row[lane]).filter(|&code| code != NONE && !hit(code));
+            let left = lanes.rows().iter().map(|row| row[lane]).filter(|&code| code != NONE && !hit(code));
             left.enumerate().for_each(|(k, code)| expected.code[k][lane] = code);
         }
         for kernel in Kernel::available() {
@@ -198,18 +200,19 @@ fn every_kernel_keeps_the_contract_of_near_for_any_lanes() {
         let window = random.bytes(at + LANES, spread);
         let count = if at == 0 { 0 } else { LENGTHS[random.index(8)] };
         let near = random.probes(count, 1..LANES.min(at + 1).max(2), spread);
-        let kept = KEEP[random.index(KEEP.len())];
-        let marked = [NONE, random.index(spread) as u8][random.index(2)];
-        let lanes = random_lanes(random, spread, kept, marked);
+        let held = random.index(KEEP.len());
+        let marked = std::array::from_fn(|_| [NONE, random.index(spread) as u8][random.index(2)]);
+        let mut lanes = random_lanes(random, spread, KEEP[held], marked);
+        lanes.set_aside(KEEP[held + random.index(KEEP.len() - held)]);
         let from = random.index(LANES);
         let to = from + random.index(LANES - from + 1);
         let mut expected = window.clone();
         let mut stopped = to;
         for lane in from..to {
             let hit = |code: u8| near.list().iter().any(|p| expected[at + lane - p.offset] ^ p.code() == code);
-            let open = lanes.code.iter().map(|row| row[lane]).find(|&code| code != NONE && !hit(code));
+            let open = lanes.rows().iter().map(|row| row[lane]).find(|&code| code != NONE && !hit(code));
             match open {
-                Some(code) if code < marked => expected[at + lane] = code,
+                Some(code) if code < marked[lane] => expected[at + lane] = code,
                 _ => {
                     stopped = lane;
                     break;
@@ -231,7 +234,7 @@ fn every_kernel_keeps_the_contract_of_near_for_any_lanes() {
 /// A safe function must not read outside its slices, whatever its arguments.
 #[test]
 fn every_kernel_rejects_lanes_that_are_reversed_or_outside() {
-    let lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: 2, marked: NONE };
+    let lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: 2, held: 2, marked: [NONE; LANES] };
     let mut near = Probes::new();
     near.push(Probe::new(1, 0));
     for kernel in Kernel::available() {

@@ -109,8 +109,8 @@ impl Kernel {
             stages.is_sorted_by(|a, b| a.keep >= b.keep),
             "a stage must not keep more candidates than the one before"
         );
-        let marked = planes.codes().to_le_bytes()[0];
-        let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: stages[0].keep, marked };
+        let marked = [planes.codes().to_le_bytes()[0]; LANES];
+        let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: stages[0].keep, held: 0, marked };
         dispatch!(
             self,
             scalar::least_codes(planes, &mut lanes),
@@ -122,10 +122,11 @@ impl Kernel {
             self.check(window, at, &stage.check, &mut lanes);
         }
         lanes.code[lanes.kept..].fill([NONE; LANES]);
+        lanes.held = lanes.kept;
         lanes
     }
 
-    /// Removes the candidates that a far probe hits.
+    /// Removes the candidates that a far probe hits, and leaves those set aside as they are.
     ///
     /// # Panics
     /// If a probe reads codes outside the window.
@@ -138,8 +139,8 @@ impl Kernel {
     }
 
     /// Fills `window[at + lane]` for `from <= lane < to`, in ascending order, with the least of the candidates `lanes`
-    /// that no near probe hits. Stops at the first lane that has no such candidate, or whose least one is not a
-    /// considered code ([`Lanes::is_unmarked`]). Returns that lane, or `to`. The codes from the returned lane on are
+    /// that no near probe hits. Stops at the first lane that has no such candidate, or whose least one a marked probe may hit
+    /// ([`Lanes::is_unmarked`]). Returns that lane, or `to`. The codes from the returned lane on are
     /// unspecified.
     ///
     /// # Panics

@@ -45,6 +45,20 @@ use std::fmt;
 use std::str::FromStr;
 pub(crate) use wide::{MARK_LANES, WIDE_LANES, WIDE_ROWS, WidePart, WideParts, WideRow};
 
+/// Lets the processor begin to load the cache line in which an item begins, while it executes other instructions. Does
+/// nothing where the processor has no such instruction.
+#[inline]
+pub(crate) fn prefetch<T>(item: &T) {
+    // SAFETY: a prefetch reads no memory that the program can observe, and the address is that of a reference.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(item).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = item;
+}
+
 /// A kernel that this processor supports.
 ///
 /// ```

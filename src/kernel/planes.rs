@@ -1,7 +1,7 @@
 //! The tables between the jobs: the codes marked in each lane ([`BitPlanes`]), and the candidates left in each lane
 //! ([`Lanes`]).
 
-use super::Probes;
+use super::{Probes, prefetch};
 
 /// Number of consecutive n (lanes) for which a kernel marks and checks at once.
 pub(crate) const LANES: usize = 64;
@@ -136,34 +136,80 @@ pub(crate) struct Stage {
     pub(crate) check: Probes,
 }
 
-/// The candidates left in each lane, ascending, then `NONE`.
+/// The candidates left in each lane, ascending, then `NONE`. Each row is a cache line.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[repr(C, align(64))]
 pub(crate) struct Lanes {
     /// `code[k][lane]` is the k-th candidate of the lane, counted from 0.
     pub(super) code: [[u8; LANES]; CANDIDATES],
-    /// Number of rows that may hold candidates; the others hold only [`NONE`].
+    /// For each lane, a code: candidates from it on were compared with the probes of the stages, and not with the marked
+    /// ones. It is the number of codes considered, or [`NONE`] where the list was completed.
+    pub(super) marked: [u8; LANES],
+    /// Number of rows with which the jobs work.
     pub(super) kept: usize,
-    /// Number of codes that were considered. A candidate from here on is known to be open only for the probes of the
-    /// stages.
-    pub(super) marked: u8,
+    /// Number of rows that may hold candidates; the others hold only [`NONE`]. Those from `kept` on are set aside.
+    pub(super) held: usize,
 }
 
 impl Lanes {
     /// Lanes without candidates.
     #[must_use]
     pub(crate) fn none() -> Lanes {
-        Lanes { code: [[NONE; LANES]; CANDIDATES], kept: 0, marked: 0 }
+        Lanes { code: [[NONE; LANES]; CANDIDATES], kept: 0, held: 0, marked: [0; LANES] }
     }
 
-    /// Row k holds the k-th candidates of all lanes, counted from 0.
+    /// Sets all but the `keep` least candidates of each lane aside. The jobs then work with those alone.
+    ///
+    /// # Panics
+    /// If `keep` is none of `KEEP`.
+    pub(crate) fn set_aside(&mut self, keep: usize) {
+        assert!(KEEP.contains(&keep), "the number of candidates kept must be one of KEEP");
+        self.kept = self.kept.min(keep);
+    }
+
+    /// The rows of the candidates that are set aside, which are larger than those of [`Lanes::rows`] in each lane.
+    pub(crate) fn aside(&self) -> &[[u8; LANES]] {
+        &self.code[self.kept..self.held]
+    }
+
+    /// Row k holds the k-th candidates of all lanes, counted from 0, without those set aside.
     #[inline]
     pub(crate) fn rows(&self) -> &[[u8; LANES]] {
         &self.code[..self.kept]
     }
 
-    /// Whether this candidate was not considered: a marked probe may hit it.
+    /// Lets the processor begin to load the first rows.
+    pub(crate) fn prefetch(&self, rows: usize) {
+        prefetch(&self.kept);
+        prefetch(&self.marked);
+        self.code[..rows].iter().for_each(prefetch);
+    }
+
+    /// The candidates of a lane, ascending, then [`NONE`].
+    pub(crate) fn of(&self, lane: usize) -> [u8; CANDIDATES] {
+        self.code.map(|row| row[lane])
+    }
+
+    /// Whether a marked probe may hit this candidate of a lane, because it was not considered.
     #[inline]
-    pub(crate) fn is_unmarked(&self, code: u8) -> bool {
-        code >= self.marked
+    pub(crate) fn is_unmarked(&self, lane: usize, code: u8) -> bool {
+        code >= self.marked[lane]
+    }
+
+    /// The lanes whose considered codes are all hit, and that were not completed.
+    pub(crate) fn incomplete(&self) -> impl Iterator<Item = usize> + use<> {
+        let (first, marked) = (&self.code[0], &self.marked);
+        let is_incomplete: [u8; LANES] =
+            std::array::from_fn(|lane| u8::from(first[lane] >= marked[lane] && marked[lane] != NONE));
+        // Most lanes are complete, so eight are tested at once.
+        let some = (0..LANES).step_by(8).filter(move |&from| is_incomplete[from..from + 8] != [0; 8]);
+        some.flat_map(|from| from..from + 8).filter(move |&lane| is_incomplete[lane] != 0)
+    }
+
+    /// Replaces the candidates of a lane by the first of `codes`, which are the codes that no probe hits, ascending.
+    pub(crate) fn complete(&mut self, lane: usize, codes: impl Iterator<Item = u8>) {
+        let codes = codes.take_while(|&code| code != NONE).chain(std::iter::repeat(NONE));
+        self.code[..self.held].iter_mut().zip(codes).for_each(|(row, code)| row[lane] = code);
+        self.marked[lane] = NONE;
     }
 }

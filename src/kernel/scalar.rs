@@ -124,7 +124,7 @@ pub(super) fn near(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes) -> usize 
         }
         let open = |code: &u8| *code != NONE && hit[usize::from(*code)] != stamp;
         match lanes.rows().iter().map(|row| row[lane]).find(open) {
-            Some(code) if !lanes.is_unmarked(code) => window[at + lane] = code,
+            Some(code) if !lanes.is_unmarked(lane, code) => window[at + lane] = code,
             _ => return lane,
         }
     }

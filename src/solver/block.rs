@@ -12,7 +12,8 @@ use super::audit::Audit;
 use super::candidates::{CandidateStream, Stop};
 use super::codes::Codes;
 use super::parallelism::Threads;
-use super::pipeline::{Follower, Pipeline};
+use super::pipeline::{BlockValues, Follower, Pipeline};
+use super::slots::lock;
 use super::witnesses::{CheckedGroup, GROUP_VALUES, Witnesses};
 use super::{SparseSpace, Work};
 use crate::error::{Error, Result};
@@ -23,8 +24,9 @@ use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
 use rayon::prelude::*;
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
 
 /// Number of values in the block after a new rare position.
 const SMALLEST_BLOCK: usize = 64;
@@ -32,7 +34,7 @@ const SMALLEST_BLOCK: usize = 64;
 /// Maximum number of values in a block: a multiple of the lanes of a kernel and of the groups of the witness search.
 /// The threads meet after each block, so a smaller number costs time. `sequence` of `cargo bench` (benches/sequence.rs)
 /// measures its effect.
-pub(super) const BLOCK: usize = 1 << 17;
+pub(super) const BLOCK: usize = 1 << 18;
 
 /// What bounds a step.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +54,8 @@ pub(super) struct Streams {
     pub(super) witnesses: Witnesses,
     /// The last codes, up to the end of `block`.
     pub(super) codes: Codes,
+    /// Memory for the values of the block in computation.
+    values: BlockValues,
     audit: Option<Audit>,
     /// Candidates that wait for their witnesses, from the first unproved position on.
     pub(super) block: Vec<u16>,
@@ -72,6 +76,7 @@ impl Streams {
             candidates,
             witnesses,
             codes,
+            values: BlockValues::default(),
             audit: None,
             block: Vec::new(),
             next_length: SMALLEST_BLOCK,
@@ -153,7 +158,7 @@ impl Streams {
         length: usize,
         limits: BlockLimits,
     ) -> Result<(CandidateBlock, CheckedGroup)> {
-        let pipeline = Pipeline::new(&self.codes, self.kernel, self.candidates.end() + length as u64);
+        let pipeline = Pipeline::new(&self.codes, &self.values, self.kernel, self.candidates.end() + length as u64);
         let candidates = &mut self.candidates;
         let block = &self.block;
         let threads = limits.threads;
@@ -164,21 +169,10 @@ impl Streams {
                 let _closing = pipeline.closing();
                 next_candidates(candidates, length, threads, &pipeline)
             },
-            || {
-                witnesses.forget(past)?;
-                witnesses.push(block);
-                let start = past.len();
-                // "use-unproved" is a deliberate fault, see fault.rs.
-                let end = if fault::is("use-unproved") { start } else { witnesses.end() };
-                if start < end {
-                    witnesses.prepare(start, codes);
-                }
-                let search = WitnessSearch::new(witnesses, audit, codes, past, start..end);
-                let followers = search.run(threads, &pipeline);
-                search.result().map(|checked| (checked, followers))
-            },
+            || evaluate_and_search(|| WitnessSearch::prepare(witnesses, block, audit, codes, past), threads, &pipeline),
         );
-        let (checked, followers) = searched?;
+        let (search, followers) = searched;
+        let checked = search?.result()?;
         self.codes.push(&next.0);
         followers.par_iter().try_for_each(|follower| follower.agrees_with(&self.codes))?;
         Ok((next, checked))
@@ -226,7 +220,8 @@ impl Streams {
         let (next, stop) = next;
         let nothing_waits = next.is_empty();
         self.block = next;
-        self.next_length = (self.next_length * 2).min(limits.longest).min(self.candidates.longest_block());
+        self.next_length =
+            (self.next_length * 2).min(limits.longest).min(self.candidates.longest_block(limits.threads));
         self.needs_wide = stop == Stop::TooWide && nothing_waits;
     }
 }
@@ -239,6 +234,65 @@ fn next_candidates(
     pipeline: &Pipeline<'_>,
 ) -> CandidateBlock {
     if length == 0 { (Vec::new(), Stop::Done) } else { candidates.block(length, threads, pipeline) }
+}
+
+/// Evaluates far lookups and searches witnesses with all threads, until both are done. Far lookups come first, because
+/// the producer needs them at once. So the other threads begin with them while this thread prepares the search.
+fn evaluate_and_search<'a, S: Sequence + ?Sized>(
+    prepare: impl FnOnce() -> Result<WitnessSearch<'a, S>> + Send,
+    threads: Threads,
+    pipeline: &Pipeline<'_>,
+) -> (Result<WitnessSearch<'a, S>>, Vec<Follower>) {
+    let (search, followers) = (OnceLock::<Result<WitnessSearch<'a, S>>>::new(), Mutex::new(Vec::new()));
+    let is_prepared = AtomicBool::new(false);
+    let work = || {
+        let mut follower = Follower::default();
+        loop {
+            let (seen, is_prepared) = (pipeline.changes(), is_prepared.load(Ordering::Acquire));
+            let search = search.get();
+            let search_next = || matches!(search, Some(Ok(search)) if search.search_next(pipeline));
+            if pipeline.evaluate(&mut follower) || search_next() {
+                continue;
+            }
+            if !pipeline.wait(seen) {
+                if is_prepared {
+                    break;
+                }
+                // The candidates are complete, and the search is about to begin.
+                std::thread::sleep(Duration::from_micros(20));
+            }
+        }
+        lock(&followers).push(follower);
+    };
+    rayon::scope(|scope| {
+        (1..threads.count()).for_each(|_| scope.spawn(|_| work()));
+        // The preparation must not wait for tasks of the pool: meanwhile this thread could start `work`, which ends only
+        // after the preparation.
+        let mut preparation = Preparation { is_over: &is_prepared, pipeline, has_failed: true };
+        preparation.has_failed = search.get_or_init(prepare).is_err();
+        drop(preparation);
+        work();
+    });
+    let search = search.into_inner().expect("the search is prepared");
+    (search, followers.into_inner().unwrap_or_else(|error| error.into_inner()))
+}
+
+/// The preparation of a search. When it is over, no thread waits for it any more; if it has failed, also by a panic, the
+/// block is discarded.
+struct Preparation<'a, 'p> {
+    is_over: &'a AtomicBool,
+    pipeline: &'a Pipeline<'p>,
+    has_failed: bool,
+}
+
+impl Drop for Preparation<'_, '_> {
+    fn drop(&mut self) {
+        if self.has_failed {
+            self.pipeline.close();
+        }
+        self.is_over.store(true, Ordering::Release);
+        self.pipeline.wake();
+    }
 }
 
 /// The search for the witnesses of one block.
@@ -260,40 +314,29 @@ struct WitnessSearch<'a, S: ?Sized> {
 }
 
 impl<'a, S: Sequence + ?Sized> WitnessSearch<'a, S> {
-    fn new(
-        witnesses: &'a Witnesses,
+    /// The search for the witnesses of the values of `block`, which begin where `past` ends.
+    ///
+    /// # Errors
+    /// Those of [`Witnesses::forget`].
+    fn prepare(
+        witnesses: &'a mut Witnesses,
+        block: &[u16],
         audit: Option<&'a Audit>,
         codes: &'a Codes,
         past: &'a S,
-        range: Range<u64>,
-    ) -> WitnessSearch<'a, S> {
+    ) -> Result<WitnessSearch<'a, S>> {
+        witnesses.forget(past)?;
+        witnesses.push(block);
+        let start = past.len();
+        // "use-unproved" is a deliberate fault, see fault.rs.
+        let end = if fault::is("use-unproved") { start } else { witnesses.end() };
+        let range = start..end;
+        if !range.is_empty() {
+            witnesses.prepare(start, codes);
+        }
         let next = AtomicU64::new(range.start / GROUP_VALUES);
         let (is_stopped, found) = (AtomicBool::new(false), Mutex::new(Ok(CheckedGroup::default())));
-        WitnessSearch { witnesses, audit, codes, past, range, next, is_stopped, found }
-    }
-
-    /// Searches witnesses and evaluates far lookups with all threads, until both are done. Far lookups come first, because
-    /// the producer needs them at once.
-    fn run(&self, threads: Threads, pipeline: &Pipeline<'_>) -> Vec<Follower> {
-        let followers = Mutex::new(Vec::new());
-        let work = || {
-            let mut follower = Follower::default();
-            loop {
-                let seen = pipeline.changes();
-                if pipeline.evaluate(&mut follower) || self.search_next(pipeline) {
-                    continue;
-                }
-                if !pipeline.wait(seen) {
-                    break;
-                }
-            }
-            followers.lock().unwrap_or_else(|error| error.into_inner()).push(follower);
-        };
-        rayon::scope(|scope| {
-            (1..threads.count()).for_each(|_| scope.spawn(|_| work()));
-            work();
-        });
-        followers.into_inner().unwrap_or_else(|error| error.into_inner())
+        Ok(WitnessSearch { witnesses, audit, codes, past, range, next, is_stopped, found })
     }
 
     /// Searches the next group. Returns false if there is none.
@@ -336,5 +379,34 @@ impl<'a, S: Sequence + ?Sized> WitnessSearch<'a, S> {
     /// The result of all groups searched.
     fn result(self) -> Result<CheckedGroup> {
         self.found.into_inner().unwrap_or_else(|error| error.into_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solver::codes::Codes;
+    use crate::solver::pipeline::BlockValues;
+    use crate::theory::sparse_space::SparseSpace;
+
+    /// A search that cannot be prepared ends the block for all threads, whether by an error or by a panic.
+    #[test]
+    fn no_thread_waits_for_a_search_that_failed_before_it_began() {
+        let threads = || crate::solver::Parallelism::of_pool().in_pool();
+        let memory = BlockValues::default();
+        let codes = Codes::new(SparseSpace::NONE, 0);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
+        let run = |prepare: fn() -> Result<WitnessSearch<'static, [u16]>>| {
+            let pipeline = Pipeline::new(&codes, &memory, Kernel::best(), BLOCK as u64);
+            let outcome = pool.install(|| {
+                let _closing = pipeline.closing();
+                evaluate_and_search(prepare, threads(), &pipeline).0.map(drop)
+            });
+            (outcome, pipeline.is_open())
+        };
+        let failed = run(|| Err(Error::Flipped { what: "the value", from: 0, to: 1 }));
+        assert!(matches!(failed, (Err(Error::Flipped { .. }), false)));
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(|| panic!("a defect"))));
+        assert!(panicked.is_err());
     }
 }

@@ -69,11 +69,17 @@ pub(super) const CLEAR_PS: u64 = 19;
 /// that Grundy's game and .6 mark.
 pub(super) const CANDIDATE_CODE_PS: u64 = 300;
 
-/// Price of an unresolved lane, in picoseconds per unresolved value: the stream reads all lookups that were not marked.
+/// Price of an unresolved lane, or of a lane that the thread of its far lookups completes, in picoseconds per such value: it
+/// reads all lookups that were not marked.
 ///
 /// Zen 5 took 0.8 µs (record 2026-11-22) and, before unresolved lanes read only what was not marked, 2.2 µs (record
 /// 2026-11-21d). 0.6 and 1.5 µs were no faster. `benches/candidates.rs` measures it again.
 pub(super) const UNRESOLVED_LANE_PS: u64 = 1_000_000;
+
+/// Price of a lane that has lost the candidates compared with the late lookups and has others, in picoseconds per such
+/// value: the stream reads the late and the near lookups. It is an estimate, a fifth of [`UNRESOLVED_LANE_PS`], because
+/// the late lookups are some hundred of a thousand or more.
+pub(super) const LATE_LANE_PS: u64 = 200_000;
 
 /// Price of an answer among the [`BEYOND`](crate::kernel::BEYOND) codes just above those considered, in picoseconds per
 /// such value: the stream reads only the marked lookups again.
@@ -152,8 +158,9 @@ pub(super) const REBALANCE_INTERVAL_VALUES: u64 = 1 << 20;
 /// bursts. No measurement is recorded.
 pub(super) const RECONSIDER_INTERVAL_VALUES: u64 = 1 << 17;
 
-/// Number of unresolved lanes since the last choice above which a stream chooses its budget early. Resolving that many
-/// lanes costs several times as much as a choice. No measurement is recorded.
+/// Number of unresolved lanes since the last choice above which a stream chooses its budget early; lanes that were completed
+/// because the checked lookups had hit all their candidates count as well. Resolving that many lanes costs several times as
+/// much as a choice. No measurement is recorded.
 pub(super) const MAX_UNRESOLVED_LANES: u64 = 1 << 13;
 
 // ---- All pairs -------------------------------------------------------------------------------------------------

@@ -221,7 +221,7 @@ impl Solver {
         self
     }
 
-    /// Sets the maximum number of values in a block, clamped to 1..=2^17. It changes the speed but no value (for
+    /// Sets the maximum number of values in a block, clamped to 1..=2^18. It changes the speed but no value (for
     /// tests).
     #[doc(hidden)]
     #[must_use]

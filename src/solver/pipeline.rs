@@ -30,44 +30,66 @@ use super::window::Window;
 use crate::error::Result;
 use crate::kernel::{Kernel, LANES};
 use crate::theory::nimber::index;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Number of pieces that the producer publishes in the lead of the far lookups. With fewer of them the other threads learn
 /// of values later, and with more the producer spends more time on publishing.
 pub(super) const PIECES_AHEAD: usize = 4;
 
+/// Number of slots that must be ready before a thread that sleeps is woken: a thread needs longer to wake than to evaluate
+/// a slot, so the threads that are awake usually come first.
+const WAKE_AT: usize = 4;
+
+/// Number of used lanes that the producer returns at once. The other threads take from them all the time, so each return
+/// waits for a cache line.
+const RETURNED: usize = 16;
+
 /// The pipeline of the candidates of one block.
 pub(super) struct Pipeline<'a> {
     /// The codes before the block.
     codes: &'a Codes,
+    /// The values of the block that are published.
+    values: &'a BlockValues,
     kernel: Kernel,
-    slots: Slots<SharedLanes, Box<[u16]>>,
+    slots: Slots<SharedLanes>,
     /// The plan of the next lanes; `None` before the producer begins.
     plan: Mutex<Option<Arc<LookupPlan>>>,
     /// Memory for lanes: fresh memory would cost more time than the work.
     spare: Mutex<Vec<SharedLanes>>,
 }
 
-/// A thread that evaluates far lookups: its copy of the last codes, and of those of the pieces that it has seen.
+/// Memory for the values of a block, which the producer writes while other threads read those that are published.
+pub(super) struct BlockValues(Box<[AtomicU16]>);
+
+impl Default for BlockValues {
+    fn default() -> BlockValues {
+        BlockValues((0..BLOCK).map(|_| AtomicU16::new(0)).collect())
+    }
+}
+
+/// A thread that evaluates far lookups: its copy of the last codes, up to the last published value that it has read.
 #[derive(Default)]
 pub(super) struct Follower {
     codes: Option<Codes>,
-    /// Number of pieces seen.
-    pieces: usize,
+    /// Memory for the values that it reads at once.
+    values: Vec<u16>,
     /// The last plan seen, and its number.
     plan: Option<Arc<LookupPlan>>,
     plans: usize,
 }
 
 impl<'a> Pipeline<'a> {
-    /// A pipeline for the positions from the end of `codes` up to `end`.
-    pub(super) fn new(codes: &'a Codes, kernel: Kernel, end: u64) -> Pipeline<'a> {
+    /// A pipeline for the positions from the end of `codes` up to `end`, at most [`BLOCK`]. `values` is memory for their
+    /// values.
+    pub(super) fn new(codes: &'a Codes, values: &'a BlockValues, kernel: Kernel, end: u64) -> Pipeline<'a> {
         let first = codes.end().next_multiple_of(LANES as u64);
         let count = index(end.saturating_sub(first).min(BLOCK as u64)) / LANES;
         Pipeline {
             codes,
+            values,
             kernel,
-            slots: Slots::new(first, count, codes.end()),
+            slots: Slots::new(first, count, codes.end(), WAKE_AT),
             plan: Mutex::new(None),
             spare: Mutex::new(Vec::new()),
         }
@@ -81,29 +103,54 @@ impl<'a> Pipeline<'a> {
         self.slots.announce();
     }
 
+    /// One past the last position whose value is published.
+    pub(super) fn known(&self) -> u64 {
+        self.slots.known()
+    }
+
+    /// Whether more values are wanted.
+    pub(super) fn is_open(&self) -> bool {
+        self.slots.is_open()
+    }
+
     /// Publishes the next values, and returns the memory of used lanes. Returns false when no more are wanted.
     pub(super) fn publish(&self, values: &[u16], used: &mut Vec<SharedLanes>) -> bool {
-        if let Ok(mut spare) = self.spare.try_lock() {
+        if used.len() >= RETURNED
+            && let Ok(mut spare) = self.spare.try_lock()
+        {
             spare.append(used);
         }
-        self.slots.publish(values.into(), values.len())
+        let first = index(self.slots.known() - self.codes.end());
+        for (place, &value) in self.values.0[first..first + values.len()].iter().zip(values) {
+            place.store(value, Ordering::Relaxed);
+        }
+        self.slots.publish(values.len())
     }
 
     /// The far lanes from `n` on under this plan, if another thread has evaluated or is evaluating them. `None` if no thread
-    /// has claimed them, if it had another plan, or if it failed; the producer then evaluates them. While it waits, the
-    /// producer evaluates other lanes with its own `codes`.
+    /// has claimed them, or if it failed; the producer then evaluates them. They may have another plan. While it waits,
+    /// the producer evaluates other lanes with its own `codes`.
     pub(super) fn take(&self, n: u64, plan: &Arc<LookupPlan>, codes: &Window<u8>) -> Option<SharedLanes> {
-        let lanes = self.slots.take(n, || {
+        self.slots.take(n, || {
             let Some(claim) = self.claim(plan) else { return false };
             let read = (codes.items(), codes.at(claim.position()));
             self.evaluate_claim(claim, plan, read, read);
             true
-        });
-        lanes.filter(|lanes| lanes.is_of(plan))
+        })
+    }
+
+    /// The far lanes from `n` on, if another thread has evaluated them, under whatever plan.
+    pub(super) fn take_ready(&self, n: u64) -> Option<SharedLanes> {
+        self.slots.take_ready(n)
+    }
+
+    /// Wakes the threads without work.
+    pub(super) fn wake(&self) {
+        self.slots.wake();
     }
 
     /// A guard that closes the pipeline on drop.
-    pub(super) fn closing(&self) -> Closing<'_, SharedLanes, Box<[u16]>> {
+    pub(super) fn closing(&self) -> Closing<'_, SharedLanes> {
         Closing(&self.slots)
     }
 
@@ -132,10 +179,10 @@ impl<'a> Pipeline<'a> {
         let Some(claim) = self.claim(plan) else { return false };
         let n = claim.position();
         let codes = follower.codes.get_or_insert_with(|| self.codes.last(plan.reach_of_recent(), BLOCK));
-        while let Some(piece) = self.slots.piece(follower.pieces) {
-            codes.push(piece);
-            follower.pieces += 1;
-        }
+        let [first, known] = [codes.end(), self.slots.known()].map(|n| index(n - self.codes.end()));
+        follower.values.clear();
+        follower.values.extend(self.values.0[first..known].iter().map(|value| value.load(Ordering::Relaxed)));
+        codes.push(&follower.values);
         if plan.can_read(n, codes, self.codes) {
             let [recent, old] = [codes, self.codes].map(|codes| (codes.items(), codes.at(n)));
             self.evaluate_claim(claim, plan, recent, old);
@@ -144,7 +191,7 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Claims the first slot that can be evaluated now under a plan.
-    fn claim(&self, plan: &LookupPlan) -> Option<Claim<'_, SharedLanes, Box<[u16]>>> {
+    fn claim(&self, plan: &LookupPlan) -> Option<Claim<'_, SharedLanes>> {
         let is_ready = |n: u64, known: u64| {
             let end = n + LANES as u64;
             plan.has_far() && end <= known + plan.least_far as u64 && plan.holds(n, end)
@@ -155,7 +202,7 @@ impl<'a> Pipeline<'a> {
     /// Evaluates the far lookups of a plan: `recent` and `old` are codes, with the index of the first lane.
     fn evaluate_claim(
         &self,
-        mut claim: Claim<'_, SharedLanes, Box<[u16]>>,
+        mut claim: Claim<'_, SharedLanes>,
         plan: &Arc<LookupPlan>,
         recent: (&[u8], usize),
         old: (&[u8], usize),
@@ -167,13 +214,13 @@ impl<'a> Pipeline<'a> {
     }
 
     /// A number that changes when there may be more lanes to evaluate.
-    pub(super) fn changes(&self) -> usize {
+    pub(super) fn changes(&self) -> u64 {
         self.slots.changes()
     }
 
     /// Waits until there may be more lanes to evaluate than when [`Pipeline::changes`] was `seen`. Returns false when the
     /// pipeline is closed.
-    pub(super) fn wait(&self, seen: usize) -> bool {
+    pub(super) fn wait(&self, seen: u64) -> bool {
         // Without far lookups there is nothing to watch for.
         let has_far = lock(&self.plan).as_ref().is_none_or(|plan| plan.has_far());
         self.slots.wait(seen, has_far)

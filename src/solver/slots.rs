@@ -6,8 +6,8 @@
 //! it needs next, if no thread has; and while another thread prepares that slot, it claims others. So it waits only
 //! when there is nothing else to do, and one thread can do all the work.
 //!
-//! The producer publishes the values in *pieces*, of which each of the other threads makes its own copy. A thread may
-//! *revise* what was prepared for a slot once more, when more values are known, just before the producer takes it.
+//! The producer publishes the values *piece* by piece, and each of the other threads makes its own copy of them. A thread
+//! may *revise* what was prepared for a slot once more, when more values are known, just before the producer takes it.
 //!
 //! Invariant: the waits form no cycle. Threads without work wait for the producer, the producer waits only for a slot
 //! that is claimed or being revised, and the thread that does so does not wait, provided that the caller prepares and
@@ -16,7 +16,7 @@
 use crate::theory::nimber::index;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Number of positions of a slot.
@@ -32,27 +32,56 @@ const WATCHES: usize = 2000;
 /// threads. A thread that misses a signal sleeps that long.
 const NAP: Duration = Duration::from_micros(200);
 
-/// Slots for consecutive positions, each of which receives a `T`. A `P` is what the producer publishes of a piece.
-pub(super) struct Slots<T, P> {
+/// Slots for consecutive positions, each of which receives a `T`.
+pub(super) struct Slots<T> {
     /// The first position of the first slot.
     first: u64,
     slots: Vec<Slot<T>>,
+    claims: OwnLine<Claims>,
+    published: OwnLine<Published>,
+    /// Whether no more slots are wanted.
+    is_closed: AtomicBool,
+    sleep: OwnLine<Sleep>,
+    /// Number of slots that must be ready to be claimed before a thread that sleeps is woken for them.
+    wake_at: usize,
+}
+
+/// Data that lies in cache lines of its own. What one thread writes often must not lie beside what others read: each
+/// write takes the line from their caches.
+#[repr(align(128))]
+struct OwnLine<T>(T);
+
+impl<T> std::ops::Deref for OwnLine<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// How far the claims are. All threads write it.
+#[derive(Default)]
+struct Claims {
     /// The first slot that no thread has claimed; all slots before it are claimed, or passed.
     next: AtomicUsize,
     /// The first slot that no thread has revised; all slots before it are revised, or passed.
     unrevised: AtomicUsize,
-    /// What the producer has published: the first `published` items.
-    pieces: Vec<OnceLock<P>>,
-    published: AtomicUsize,
-    /// One past the last position of these pieces.
+}
+
+/// How far the producer is. Only the producer writes it, so it needs no operation that reads and writes at once.
+struct Published {
+    /// One past the last position whose value is published.
     known: AtomicU64,
     /// Number of announcements ([`Slots::announce`]).
     announced: AtomicUsize,
-    /// Whether no more slots are wanted.
-    is_closed: AtomicBool,
+}
+
+/// The threads that have nothing to do. All threads write it.
+#[derive(Default)]
+struct Sleep {
     idle: Mutex<Idle>,
-    /// Signalled when a thread has claimed a slot and the next one can be claimed too, by [`Slots::wake`], and when the
-    /// slots are closed.
+    /// Signalled when a thread has claimed a slot and [`Slots::wake_at`] others can be claimed, by [`Slots::wake`], and
+    /// when the slots are closed.
     offered: Condvar,
     /// Number of threads that sleep.
     sleepers: AtomicUsize,
@@ -62,6 +91,7 @@ pub(super) struct Slots<T, P> {
 }
 
 /// What is prepared for [`SLOT`] consecutive positions.
+#[repr(align(64))]
 struct Slot<T> {
     /// Whether the thread that claimed the slot has finished.
     is_delivered: AtomicBool,
@@ -77,17 +107,17 @@ struct Idle {
 }
 
 /// A claimed slot. Delivers on drop, so that the producer does not wait for a thread that has failed.
-pub(super) struct Claim<'s, T, P> {
-    slots: &'s Slots<T, P>,
+pub(super) struct Claim<'s, T> {
+    slots: &'s Slots<T>,
     number: usize,
     /// What is delivered.
     pub(super) item: Option<T>,
 }
 
 /// Closes the slots on drop, so that no thread waits for a producer that has failed.
-pub(super) struct Closing<'s, T, P>(pub(super) &'s Slots<T, P>);
+pub(super) struct Closing<'s, T>(pub(super) &'s Slots<T>);
 
-impl<T, P> Drop for Closing<'_, T, P> {
+impl<T> Drop for Closing<'_, T> {
     fn drop(&mut self) {
         self.0.close();
     }
@@ -99,26 +129,18 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<T, P> Slots<T, P> {
-    /// `count` slots from position `first` on, where the values before `known` are known.
-    pub(super) fn new(first: u64, count: usize, known: u64) -> Slots<T, P> {
+impl<T> Slots<T> {
+    /// `count` slots from position `first` on, where the values before `known` are known. A thread that sleeps is woken
+    /// when `wake_at` slots can be claimed.
+    pub(super) fn new(first: u64, count: usize, known: u64, wake_at: usize) -> Slots<T> {
         Slots {
             first,
             slots: (0..count).map(|_| Slot { is_delivered: AtomicBool::new(false), item: Mutex::new(None) }).collect(),
-            next: AtomicUsize::new(0),
-            unrevised: AtomicUsize::new(0),
-            // Every piece but the last ends at a multiple of SLOT: one may end before the first slot, and one after the
-            // last.
-            pieces: (0..count + 2).map(|_| OnceLock::new()).collect(),
-            published: AtomicUsize::new(0),
-            known: AtomicU64::new(known),
-            announced: AtomicUsize::new(0),
+            claims: OwnLine(Claims::default()),
+            published: OwnLine(Published { known: AtomicU64::new(known), announced: AtomicUsize::new(0) }),
             is_closed: AtomicBool::new(false),
-            idle: Mutex::new(Idle::default()),
-            offered: Condvar::new(),
-            sleepers: AtomicUsize::new(0),
-            producer_sleeps: AtomicBool::new(false),
-            delivered: Condvar::new(),
+            sleep: OwnLine(Sleep::default()),
+            wake_at,
         }
     }
 
@@ -142,17 +164,20 @@ impl<T, P> Slots<T, P> {
 
     /// Announces a change that may let threads claim slots, such as a new plan.
     pub(super) fn announce(&self) {
-        self.announced.fetch_add(1, Ordering::Release);
+        let announced = self.published.announced.load(Ordering::Relaxed);
+        self.published.announced.store(announced + 1, Ordering::Release);
     }
 
-    /// Publishes a piece, the next `count` values. Returns false when no more are wanted.
-    pub(super) fn publish(&self, piece: P, count: usize) -> bool {
-        // There is room for all pieces that a slot can need. Later ones are not kept.
-        if let Some(place) = self.pieces.get(self.published.load(Ordering::Relaxed)) {
-            let _ = place.set(piece);
-            self.published.fetch_add(1, Ordering::Relaxed);
-            self.known.fetch_add(count as u64, Ordering::Release);
-        }
+    /// Publishes a piece, the next `count` values: what the producer has written before is visible to a thread that claims
+    /// or revises a slot with these values. Returns false when no more are wanted.
+    pub(super) fn publish(&self, count: usize) -> bool {
+        let known = &self.published.known;
+        known.store(known.load(Ordering::Relaxed) + count as u64, Ordering::Release);
+        self.is_open()
+    }
+
+    /// Whether more slots are wanted.
+    pub(super) fn is_open(&self) -> bool {
         !self.is_closed.load(Ordering::Relaxed)
     }
 
@@ -164,7 +189,7 @@ impl<T, P> Slots<T, P> {
         let number = self.number_of(n)?;
         let slot = &self.slots[number];
         if !slot.is_delivered.load(Ordering::Acquire) {
-            if self.next.fetch_max(number + 1, Ordering::Relaxed) <= number {
+            if self.claims.next.fetch_max(number + 1, Ordering::Relaxed) <= number {
                 return None;
             }
             while !slot.is_delivered.load(Ordering::Acquire) {
@@ -177,6 +202,13 @@ impl<T, P> Slots<T, P> {
         lock(&slot.item).take()
     }
 
+    /// What another thread has prepared for the positions from `n` on, if it has. Otherwise [`Slots::take`] can take it
+    /// later.
+    pub(super) fn take_ready(&self, n: u64) -> Option<T> {
+        let slot = &self.slots[self.number_of(n)?];
+        slot.is_delivered.load(Ordering::Acquire).then(|| lock(&slot.item).take())?
+    }
+
     /// Waits until the thread that claimed the slot has finished.
     fn wait_for(&self, slot: &Slot<T>) {
         let is_ready = || slot.is_delivered.load(Ordering::SeqCst);
@@ -186,42 +218,42 @@ impl<T, P> Slots<T, P> {
             }
             spin_loop();
         }
-        let mut idle = lock(&self.idle);
-        self.producer_sleeps.store(true, Ordering::SeqCst);
+        let mut idle = lock(&self.sleep.idle);
+        self.sleep.producer_sleeps.store(true, Ordering::SeqCst);
         while !is_ready() {
-            idle = self.delivered.wait_timeout(idle, NAP).unwrap_or_else(PoisonError::into_inner).0;
+            idle = self.sleep.delivered.wait_timeout(idle, NAP).unwrap_or_else(PoisonError::into_inner).0;
         }
-        self.producer_sleeps.store(false, Ordering::SeqCst);
+        self.sleep.producer_sleeps.store(false, Ordering::SeqCst);
     }
 
     /// Lets no thread claim another slot. Returns the first position that no thread has claimed.
     pub(super) fn stop(&self) -> u64 {
-        let next = self.next.fetch_max(self.slots.len(), Ordering::Relaxed);
+        let next = self.claims.next.fetch_max(self.slots.len(), Ordering::Relaxed);
         self.position(next.min(self.slots.len()))
     }
 
     /// Wakes the threads without work.
     pub(super) fn wake(&self) {
-        drop(lock(&self.idle));
-        self.offered.notify_all();
+        drop(lock(&self.sleep.idle));
+        self.sleep.offered.notify_all();
     }
 
     /// Ends the work: no more slots are wanted, or no more values follow.
     pub(super) fn close(&self) {
-        let idle = lock(&self.idle);
+        let idle = lock(&self.sleep.idle);
         self.is_closed.store(true, Ordering::SeqCst);
         drop(idle);
-        self.offered.notify_all();
+        self.sleep.offered.notify_all();
     }
 
     // ---- All threads.
 
     /// Claims the first slot that no thread has claimed, if `can_prepare(n, known)` for its first position n: whether
     /// it can be prepared with the values before `known`.
-    pub(super) fn claim(&self, can_prepare: impl Fn(u64, u64) -> bool) -> Option<Claim<'_, T, P>> {
-        let mut next = self.next.load(Ordering::Relaxed);
+    pub(super) fn claim(&self, can_prepare: impl Fn(u64, u64) -> bool) -> Option<Claim<'_, T>> {
+        let mut next = self.claims.next.load(Ordering::Relaxed);
         loop {
-            let known = self.known.load(Ordering::Acquire);
+            let known = self.known();
             // The producer has passed the slots before the end of the known values.
             let passed = index(known.saturating_sub(self.first)).div_ceil(SLOT);
             let number = next.max(passed);
@@ -229,10 +261,10 @@ impl<T, P> Slots<T, P> {
             if !is_ready(number) || self.is_closed.load(Ordering::Relaxed) {
                 return None;
             }
-            match self.next.compare_exchange_weak(next, number + 1, Ordering::Relaxed, Ordering::Relaxed) {
+            match self.claims.next.compare_exchange_weak(next, number + 1, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => {
-                    if self.sleepers.load(Ordering::Relaxed) > 0 && is_ready(number + 1) {
-                        self.offered.notify_one();
+                    if self.sleep.sleepers.load(Ordering::Relaxed) > 0 && is_ready(number + self.wake_at) {
+                        self.sleep.offered.notify_one();
                     }
                     return Some(self.claim_of(number));
                 }
@@ -242,17 +274,17 @@ impl<T, P> Slots<T, P> {
     }
 
     /// A claim of any slot, claimed or not.
-    pub(super) fn claim_of(&self, number: usize) -> Claim<'_, T, P> {
+    pub(super) fn claim_of(&self, number: usize) -> Claim<'_, T> {
         Claim { slots: self, number, item: None }
     }
 
     /// Chooses the next slot that no thread has revised. Returns its first position and, locked, what was delivered for
     /// it; `None` if nothing was delivered yet, or unless `is_time(n, known)` for its first position n: whether to
-    /// revise it with the values before `known`. On success, the pieces with these values are published. The producer
-    /// waits for the lock.
+    /// revise it with the values before `known`. On success, these values are published. The producer waits for the
+    /// lock.
     pub(super) fn revise(&self, is_time: impl Fn(u64, u64) -> bool) -> Option<(u64, MutexGuard<'_, Option<T>>)> {
-        let unrevised = self.unrevised.load(Ordering::Relaxed);
-        let known = self.known.load(Ordering::Acquire);
+        let unrevised = self.claims.unrevised.load(Ordering::Relaxed);
+        let known = self.known();
         // The producer has taken the slot from `known` on.
         let taken = index(known.saturating_sub(self.first)) / SLOT;
         let number = unrevised.max(taken + 1);
@@ -260,31 +292,33 @@ impl<T, P> Slots<T, P> {
         let n = self.position(number);
         let is_open = !self.is_closed.load(Ordering::Relaxed);
         let is_ready = is_open && is_time(n, known) && slot.is_delivered.load(Ordering::Acquire);
-        let claim = || self.unrevised.compare_exchange(unrevised, number + 1, Ordering::Relaxed, Ordering::Relaxed);
+        let claim =
+            || self.claims.unrevised.compare_exchange(unrevised, number + 1, Ordering::Relaxed, Ordering::Relaxed);
         (is_ready && claim().is_ok()).then(|| (n, lock(&slot.item)))
     }
 
-    /// A piece, if it is published. After a successful [`Slots::claim`] all pieces are that it counted as known.
-    pub(super) fn piece(&self, number: usize) -> Option<&P> {
-        self.pieces.get(number).and_then(OnceLock::get)
+    /// One past the last position whose value is published. After a successful [`Slots::claim`] it is at least what the
+    /// claim counted as known.
+    pub(super) fn known(&self) -> u64 {
+        self.published.known.load(Ordering::Acquire)
     }
 
     /// Number of announcements.
     pub(super) fn announced(&self) -> usize {
-        self.announced.load(Ordering::Acquire)
+        self.published.announced.load(Ordering::Acquire)
     }
 
     /// A number that changes when there may be more slots to prepare.
-    pub(super) fn changes(&self) -> usize {
-        self.announced.load(Ordering::Relaxed) + self.published.load(Ordering::Relaxed)
+    pub(super) fn changes(&self) -> u64 {
+        self.published.announced.load(Ordering::Relaxed) as u64 + self.published.known.load(Ordering::Relaxed)
     }
 
     /// Returns when there may be more slots to prepare than when [`Slots::changes`] was `seen`, and at the latest after
     /// a sleep. One thread may watch for that, if it `watches`; the others sleep. Returns false when the slots are
     /// closed.
-    pub(super) fn wait(&self, seen: usize, watches: bool) -> bool {
+    pub(super) fn wait(&self, seen: u64, watches: bool) -> bool {
         let is_open = || !self.is_closed.load(Ordering::SeqCst);
-        let mut idle = lock(&self.idle);
+        let mut idle = lock(&self.sleep.idle);
         if !is_open() {
             return false;
         }
@@ -295,42 +329,43 @@ impl<T, P> Slots<T, P> {
                 spin_loop();
                 self.changes() != seen || !is_open()
             });
-            idle = lock(&self.idle);
+            idle = lock(&self.sleep.idle);
             idle.has_watcher = false;
             if has_changed || !is_open() {
                 return is_open();
             }
         }
-        let sleepers = self.sleepers.fetch_add(1, Ordering::Relaxed) + 1;
+        let sleepers = self.sleep.sleepers.fetch_add(1, Ordering::Relaxed) + 1;
         // Together, the threads that sleep wake as often as one.
         let nap = NAP.saturating_mul(u32::try_from(sleepers).unwrap_or(u32::MAX));
-        drop(self.offered.wait_timeout(idle, nap).unwrap_or_else(PoisonError::into_inner));
-        self.sleepers.fetch_sub(1, Ordering::Relaxed);
+        drop(self.sleep.offered.wait_timeout(idle, nap).unwrap_or_else(PoisonError::into_inner));
+        self.sleep.sleepers.fetch_sub(1, Ordering::Relaxed);
         is_open()
     }
 }
 
-impl<T, P> Claim<'_, T, P> {
+impl<T> Claim<'_, T> {
     /// The first position of the slot.
     pub(super) fn position(&self) -> u64 {
         self.slots.position(self.number)
     }
 }
 
-impl<T, P> Drop for Claim<'_, T, P> {
+impl<T> Drop for Claim<'_, T> {
     fn drop(&mut self) {
         let slot = &self.slots.slots[self.number];
         *lock(&slot.item) = self.item.take();
         slot.is_delivered.store(true, Ordering::SeqCst);
-        if self.slots.producer_sleeps.load(Ordering::SeqCst) {
-            let _idle = lock(&self.slots.idle);
-            self.slots.delivered.notify_one();
+        let sleep = &self.slots.sleep;
+        if sleep.producer_sleeps.load(Ordering::SeqCst) {
+            let _idle = lock(&sleep.idle);
+            sleep.delivered.notify_one();
         }
     }
 }
 
 #[cfg(test)]
-impl<T, P> Slots<T, P> {
+impl<T> Slots<T> {
     /// What was delivered to a slot and not taken.
     pub(super) fn item(&self, number: usize) -> MutexGuard<'_, Option<T>> {
         lock(&self.slots[number].item)
@@ -349,7 +384,7 @@ mod tests {
     /// Of ten slots from position 100 on, the first six are delivered, and the producer takes one after the other.
     #[test]
     fn a_slot_is_revised_once_and_only_before_it_is_taken() {
-        let slots: Slots<usize, ()> = Slots::new(100, 10, 100);
+        let slots: Slots<usize> = Slots::new(100, 10, 100, 1);
         for number in 0..6 {
             slots.claim(|_, _| true).unwrap().item = Some(number);
         }
@@ -364,7 +399,7 @@ mod tests {
         assert_eq!(slots.take(100, || false), Some(0));
         assert_eq!(revise(0), Some((228, 12)));
         for (number, n) in [(11, 164), (12, 228), (3, 292)] {
-            slots.publish((), SLOT);
+            slots.publish(SLOT);
             assert_eq!(slots.take(n, || false), Some(number));
         }
         assert_eq!(revise(0), Some((356, 14)), "the slot of position 292 is taken");

@@ -39,7 +39,7 @@ fn check_kept<const N: usize>(far: FarProbes<'_>, lanes: &mut Lanes) {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(in crate::kernel) fn clear_hits(far: FarProbes<'_>, open: &mut BitPlanes) {
-    let mut least = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: MAX_CLEAR_PROBES, marked: NONE };
+    let mut least = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: MAX_CLEAR_PROBES, held: 0, marked: [NONE; LANES] };
     for_planes!(set_codes(open.rows(), 0, &mut least.code[..MAX_CLEAR_PROBES]));
     let least: [__m512i; MAX_CLEAR_PROBES] = load(&least);
     let unhit = if masks_pay() {
@@ -141,7 +141,7 @@ mod tests {
             let at = 600 + random.below(300) as usize;
             let probes: Probes =
                 (0..random.below(60)).map(|_| Probe::new(64 + random.below(500) as usize, byte(random))).collect();
-            let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: N, marked: NONE };
+            let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: N, held: N, marked: [NONE; LANES] };
             lanes.code.as_flattened_mut().iter_mut().for_each(|code| *code = byte(random));
             let far = FarProbes::new(&window, at, &probes);
             // SAFETY: the caller has checked `is_available`.

@@ -2,12 +2,13 @@
 
 use super::{CandidateStream, Stop};
 use crate::error::Result;
-use crate::kernel::{self, BitPlanes, CODES, Kernel, LANES, Lanes, MOST_CODES, Probe, Probes, Stage};
+use crate::kernel::{self, BitPlanes, CODES, Kernel, LANES, MOST_CODES, Probe, Probes, Stage};
 use crate::solver::SequenceStats;
 use crate::solver::bench::processor_time;
 use crate::solver::codes::Codes;
+use crate::solver::lookups::plan::FarLanes;
 use crate::solver::parallelism::Threads;
-use crate::solver::pipeline::Pipeline;
+use crate::solver::pipeline::{BlockValues, Pipeline};
 use crate::theory::rule::Rule;
 use crate::theory::sparse_space::SparseSpace;
 use std::sync::Arc;
@@ -18,13 +19,12 @@ pub struct CandidateBench {
     stream: CandidateStream,
     /// The codes after the known values: none, because one thread computes everything.
     codes: Codes,
-    /// The planes of the next lanes, with every marked lookup.
-    planes: BitPlanes,
-    /// Planes in which every code is marked, and the lanes whose only candidates are the codes above them.
-    all_marked: BitPlanes,
-    beyond: Lanes,
-    /// Lanes without a candidate.
-    empty: Lanes,
+    /// Memory for the values of a block.
+    values: BlockValues,
+    /// Lanes in which every code is marked, so that the codes above are the only candidates.
+    beyond: FarLanes,
+    /// The next lanes with every marked lookup, and without a candidate.
+    empty: FarLanes,
 }
 
 impl CandidateBench {
@@ -51,11 +51,12 @@ impl CandidateBench {
         };
         let beyond = refine(&all_marked, Probes::new());
         let empty = refine(&BitPlanes::new(CODES[0]), every_code.clone());
-        let planes = BitPlanes::new(MOST_CODES);
         let codes = Codes::new(space, stream.end());
-        let mut bench = CandidateBench { stream, codes, planes, all_marked, beyond, empty };
+        let beyond = FarLanes::of(all_marked, beyond);
+        let empty = FarLanes::of(BitPlanes::new(MOST_CODES), empty);
+        let mut bench = CandidateBench { stream, codes, values: BlockValues::default(), beyond, empty };
         bench.block(LANES)?; // learns the order and makes the plan
-        bench.planes = bench.marked_planes(bench.stream.plan.codes);
+        bench.empty.planes = bench.marked_planes(bench.stream.plan.codes);
         Ok(bench)
     }
 
@@ -68,7 +69,7 @@ impl CandidateBench {
     /// If a candidate has no byte code.
     pub fn block(&mut self, length: usize) -> Result<Vec<u16>> {
         let start = self.stream.end();
-        let pipeline = Pipeline::new(&self.codes, self.stream.kernel, start + length as u64);
+        let pipeline = Pipeline::new(&self.codes, &self.values, self.stream.kernel, start + length as u64);
         let (candidates, stop) = self.stream.block(length, Threads::ONE, &pipeline);
         assert!(stop == Stop::Done, "a candidate without a byte code");
         self.stream.truncate(start);
@@ -88,14 +89,14 @@ impl CandidateBench {
         let (start, end) = (self.stream.end(), self.stream.end() + length as u64);
         let kernel = self.stream.kernel;
         // Learns the order and makes the plan.
-        self.stream.block(length, Threads::EIGHT, &Pipeline::new(&self.codes, kernel, end));
+        self.stream.block(length, Threads::EIGHT, &Pipeline::new(&self.codes, &self.values, kernel, end));
         let known = self.stream.windows.codes().clone();
         self.stream.truncate(start);
         let plan = Arc::clone(&self.stream.plan);
         if !plan.has_far() {
             return Ok(None);
         }
-        let pipeline = Pipeline::new(&self.codes, kernel, end);
+        let pipeline = Pipeline::new(&self.codes, &self.values, kernel, end);
         let begin = processor_time();
         pipeline.fill(&plan, &known);
         let far = processor_time() - begin;
@@ -135,7 +136,7 @@ impl CandidateBench {
     /// If it has no byte code.
     pub fn unresolved(&mut self) -> u16 {
         let n = self.stream.end();
-        let code = self.stream.lane_code(n, &self.empty, &self.planes, 0).expect("a code");
+        let code = self.stream.lane_code(n, &self.empty, 0).expect("a code");
         self.stream.space.decode(code, n)
     }
 
@@ -143,7 +144,7 @@ impl CandidateBench {
     /// lookup hits it.
     #[must_use]
     pub fn beyond(&mut self) -> Option<u8> {
-        self.stream.lane_code(self.stream.end(), &self.beyond, &self.all_marked, 0)
+        self.stream.lane_code(self.stream.end(), &self.beyond, 0)
     }
 
     /// The value at the end of the stream, computed from all lookups, as where the recurrence kernel has no answer.

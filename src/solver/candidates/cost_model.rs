@@ -94,23 +94,19 @@ impl CostModel<'_> {
                 stages.push(StageBudget { keep, from });
             }
         }
-        self.keep_for_late(&mut stages);
-        Budget { codes: self.codes, marks, stages }
+        let keep_late = self.keep_for_late(stages[stages.len() - 1].keep);
+        Budget { codes: self.codes, marks, stages, keep_late }
     }
 
-    /// Appends an empty stage, if that lowers the cost of the late lookups, which are checked against the candidates that
-    /// the last stage keeps.
-    fn keep_for_late(&self, stages: &mut Vec<StageBudget>) {
-        let last = stages[stages.len() - 1];
+    /// The number of candidates to compare with the late lookups, at most the number that the last stage keeps. The
+    /// others are read where none of these is left.
+    fn keep_for_late(&self, last: usize) -> usize {
         let cost_ps = |keep: usize| {
-            let lost = self.lost(self.left.len() - 1, keep) as u64 * cost::UNRESOLVED_LANE_PS / self.values as u64;
+            let lost = self.lost(self.left.len() - 1, keep) as u64 * cost::LATE_LANE_PS / self.values as u64;
             self.late as u64 * cost::check_ps(keep) + lost
         };
-        let fewer = KEEP.into_iter().filter(|&keep| keep <= last.keep);
-        let best = fewer.min_by_key(|&keep| cost_ps(keep)).unwrap_or(last.keep);
-        if self.late > 0 && best < last.keep && last.from < self.ranks {
-            stages.push(StageBudget { keep: best, from: self.ranks });
-        }
+        let fewer = KEEP.into_iter().filter(|&keep| keep <= last);
+        fewer.min_by_key(|&keep| cost_ps(keep)).filter(|_| self.late > 0).unwrap_or(last)
     }
 
     /// The estimated cost of a budget that marks `step` steps, in picoseconds per value: of marking, of checking, and

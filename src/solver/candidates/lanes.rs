@@ -1,12 +1,9 @@
 //! Candidates of 64 positions at a time, and the reading of all lookups for one position.
 
 use super::{CandidateStream, Stop};
-use crate::kernel::{self, BitPlanes, LANES, Lanes, NearJob, Probes};
-use crate::solver::lookups::plan::{FarLanes, SharedLanes};
+use crate::kernel::{self, LANES, Lanes, NearJob, Probes};
+use crate::solver::lookups::plan::{FarLanes, Hits, SharedLanes, enter_hits};
 use crate::solver::pipeline::Pipeline;
-
-/// The codes that are options of one n: entry `code` is not 0.
-type Hits = [u8; 256];
 
 /// The least code that is not hit.
 pub(super) fn least(hits: &Hits) -> Option<u8> {
@@ -14,19 +11,16 @@ pub(super) fn least(hits: &Hits) -> Option<u8> {
 }
 
 impl CandidateStream {
-    /// Computes the next `count` candidates, at most [`LANES`]. Appends to `used` the memory of lanes that another thread
-    /// has evaluated.
-    pub(super) fn lanes(&mut self, count: usize, pipeline: &Pipeline<'_>, used: &mut Vec<SharedLanes>) -> Stop {
+    /// Computes the next `count` candidates, at most [`LANES`].
+    pub(super) fn lanes(&mut self, count: usize, pipeline: &Pipeline<'_>) -> Stop {
         let start = self.end();
         // With many irregular lookups the kernel would leave most of the work undone.
         let use_kernel = count > LANES / 8 && self.plan.irregular.len() * 4 < self.lookups.list().len();
         let done = if !use_kernel {
             self.lanes_by_value(count)
-        } else if let Some(mut far) =
-            Some(start).filter(|_| self.plan.has_far()).and_then(|n| pipeline.take(n, &self.plan, self.windows.codes()))
-        {
+        } else if let Some(mut far) = self.take_far(start, pipeline) {
             let done = self.lanes_by_kernel(count, &mut far);
-            used.push(far);
+            self.used.push(far);
             done
         } else {
             let mut far = self.own_lanes.take().unwrap_or_default();
@@ -41,26 +35,43 @@ impl CandidateStream {
         if done == count { Stop::Done } else { Stop::TooWide }
     }
 
+    /// The far lanes from `n` on, if another thread has evaluated them under the plan in use. If the lanes after them are
+    /// ready, they are taken as well, and begin to move to the cache of this thread.
+    fn take_far(&mut self, n: u64, pipeline: &Pipeline<'_>) -> Option<SharedLanes> {
+        if !self.plan.has_far() {
+            return None;
+        }
+        let taken = self.ahead.take().filter(|&(first, _)| first == n).map(|(_, lanes)| lanes);
+        let lanes = taken.or_else(|| pipeline.take(n, &self.plan, self.windows.codes()));
+        let next = n + LANES as u64;
+        self.ahead = pipeline.take_ready(next).map(|lanes| {
+            lanes.prefetch(self.plan.keep_late);
+            (next, lanes)
+        });
+        lanes.filter(|lanes| lanes.is_of(&self.plan))
+    }
+
     /// Appends the codes of the next `count` candidates, given what the far lookups leave. Returns their number, which is
     /// less than `count` when one has no byte code.
     fn lanes_by_kernel(&mut self, count: usize, far: &mut FarLanes) -> usize {
         let start = self.end();
         let at = self.windows.codes().at(start);
+        self.unresolved += far.lost;
         self.kernel.check(self.windows.codes().items(), at, &self.plan.late, &mut far.lanes);
-        let FarLanes { planes, lanes, .. } = far;
         let mut done = 0;
         while done < count {
             if self.plan.is_regular() {
                 let codes = self.windows.codes_mut().items_mut();
                 codes.resize(at + count, 0);
-                done = self.kernel.near(codes, NearJob { at, probes: &self.plan.near, from: done, to: count }, lanes);
+                done =
+                    self.kernel.near(codes, NearJob { at, probes: &self.plan.near, from: done, to: count }, &far.lanes);
                 codes.truncate(at + done);
                 if done == count {
                     break;
                 }
             }
             let n = start + done as u64;
-            let code = self.lane_code(n, lanes, planes, done);
+            let code = self.lane_code(n, far, done);
             if !self.push_code(code, n) {
                 break;
             }
@@ -100,28 +111,37 @@ impl CandidateStream {
 
     /// The least code that no lookup hits at `n`, given the result of the kernel in the lane of `n`. Reads only the
     /// lookups that the answer needs, and no marked lookup when the answer is among the marked codes.
-    pub(super) fn lane_code(&mut self, n: u64, lanes: &Lanes, planes: &BitPlanes, lane: usize) -> Option<u8> {
+    pub(super) fn lane_code(&mut self, n: u64, far: &FarLanes, lane: usize) -> Option<u8> {
         let mut hits = self.hits(n, std::iter::empty());
-        let is_open = |hits: &Hits, code: u8| code != kernel::NONE && hits[usize::from(code)] == 0;
-        let mut candidates = lanes.rows().iter().map(|row| row[lane]);
-        let mut open = candidates.find(|&code| is_open(&hits, code));
-        if let Some(code) = open
-            && lanes.is_unmarked(code)
-        {
-            self.enter_hits(self.plan.marked(), &mut hits);
-            open = std::iter::once(code).chain(candidates).find(|&code| is_open(&hits, code));
+        let mut open = self.open_code(&far.lanes, far.lanes.rows(), lane, &mut hits);
+        if open.is_none() {
+            self.enter_hits(std::iter::once(&self.plan.late), &mut hits);
+            open = self.open_code(&far.lanes, far.lanes.aside(), lane, &mut hits);
         }
         if open.is_some() {
             return open;
         }
         self.unresolved += 1;
         self.enter_hits(self.plan.checked(), &mut hits);
-        open = planes.open(lane).find(|&code| is_open(&hits, code));
+        open = far.planes.open(lane).find(|&code| hits[usize::from(code)] == 0);
         if open.is_some() {
             return open;
         }
         self.enter_hits(self.plan.marked(), &mut hits);
         least(&hits)
+    }
+
+    /// The least candidate of a lane, among those in `rows`, that is not hit. Enters the hits of the marked lookups if they
+    /// may hit it.
+    fn open_code(&self, lanes: &Lanes, rows: &[[u8; LANES]], lane: usize, hits: &mut Hits) -> Option<u8> {
+        let is_open = |hits: &Hits, code: u8| code != kernel::NONE && hits[usize::from(code)] == 0;
+        let mut candidates = rows.iter().map(|row| row[lane]);
+        let code = candidates.find(|&code| is_open(hits, code))?;
+        if !lanes.is_unmarked(lane, code) {
+            return Some(code);
+        }
+        self.enter_hits(self.plan.marked(), hits);
+        std::iter::once(code).chain(candidates).find(|&code| is_open(hits, code))
     }
 
     /// The codes hit at `n` by near and irregular lookups, by moves that leave one heap, and by the lookups in `lists`.
@@ -147,10 +167,6 @@ impl CandidateStream {
     /// Enters the codes that these lookups hit at the next n, the end of the codes.
     fn enter_hits<'a>(&self, lists: impl Iterator<Item = &'a Probes>, hits: &mut Hits) {
         let codes = self.windows.codes().items();
-        let end = codes.len();
-        for list in lists {
-            // One loop per list: the loop over a flattened iterator is slower.
-            list.list().iter().for_each(|probe| hits[usize::from(codes[end - probe.offset] ^ probe.code())] = 1);
-        }
+        enter_hits(codes, codes.len(), lists, hits);
     }
 }

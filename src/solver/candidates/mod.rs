@@ -6,7 +6,7 @@
 //! stages.
 //!
 //! ```text
-//! block   131,072 positions   one step of the solver; the threads meet at its end
+//! block   262,144 positions   one step of the solver; the threads meet at its end (fewer where lookups are many)
 //! piece       256 positions   what the stream publishes in the pipeline at once (128 with two or three threads)
 //! group       256 positions   what one task of the witness search checks
 //! lanes        64 positions   one kernel job; lane i is position first + i
@@ -21,15 +21,21 @@
 //! The stream learns the order of the lookups ([`lookup_order`]) on a sample of the last values. On a second sample it
 //! chooses the [`Budget`]: how many lookups are marked, and how many candidates each stage keeps. It chooses the budget
 //! again as the values change (`learning`, `cost_model`). With more than one thread, any other thread evaluates the lookups
-//! from an offset of [`LEAST_FAR`] on ahead of the stream ([`pipeline`](super::pipeline)). While there are irregular lookups, the stream evaluates those and the near ones one lane at a time.
+//! from an offset of [`LEAST_FAR`] on ahead of the stream ([`pipeline`](super::pipeline)). While there are irregular lookups,
+//! the stream evaluates those and the near ones one lane at a time.
 //!
 //! Where there are few lookups and all are regular, all of them are one job of the recurrence kernel
 //! ([`Recurrence`](crate::kernel::Recurrence)), and the stream learns no order (`recurrence`). When the values of a
 //! game often have codes outside the range of the recurrence kernel, the stream stops using that kernel for good.
 //!
+//! The far lookups leave each lane a list of candidates. Only the first [`Budget::keep_late`] of them are compared with the
+//! late lookups in 64 lanes at once; the others are *set aside*, and the stream reads them where it has lost the first. The
+//! 16 codes ([`BEYOND`](crate::kernel::BEYOND)) just above the considered codes are candidates too. When such a code is the
+//! first one left, or none is left, the thread that has evaluated the far lookups *completes* the lane: it reads these
+//! lookups again, one byte each, while the codes are in its cache ([`FarLanes`](super::lookups::plan::FarLanes)).
+//!
 //! A lane is **unresolved** when lookups hit all its candidates. The stream then reads every lookup that was not
-//! marked, one byte each. The 16 codes ([`BEYOND`](crate::kernel::BEYOND)) just above the considered codes are
-//! candidates too; when such a code is the least one left, the stream also reads the marked lookups, which are fewer.
+//! marked, and, if no considered code is left, the marked ones too.
 //!
 //! Values at or above [`SparseSpace::coded`] have no byte code. The stream stops before the first of them
 //! ([`Stop::TooWide`]), and the wide solver ([`wide`](super::wide)) continues.
@@ -88,6 +94,10 @@ pub(super) struct CandidateStream {
     threads: Threads,
     /// Memory for the lanes that the stream evaluates itself.
     own_lanes: Option<SharedLanes>,
+    /// The next lanes from a position on, if another thread had evaluated them when the lanes before were taken.
+    ahead: Option<(u64, SharedLanes)>,
+    /// Memory of lanes that other threads have evaluated, to be returned to them.
+    used: Vec<SharedLanes>,
 }
 
 /// Where the stream stopped.
@@ -118,7 +128,12 @@ impl CandidateStream {
             kernel,
             rare_positions: RarePositions::default(),
             lookups: LookupList::default(),
-            budget: Budget { codes: kernel::MOST_CODES, marks: cost::UNLEARNT_LOOKUPS, stages: vec![first_stage] },
+            budget: Budget {
+                codes: kernel::MOST_CODES,
+                marks: cost::UNLEARNT_LOOKUPS,
+                stages: vec![first_stage],
+                keep_late: kernel::CANDIDATES,
+            },
             plan: Checked::new(Arc::new(LookupPlan::none())),
             tuning: Tuning::default(),
             unresolved: 0,
@@ -126,6 +141,8 @@ impl CandidateStream {
             windows: ValueWindows::new(space, past.len()),
             threads: Threads::ONE,
             own_lanes: None,
+            ahead: None,
+            used: Vec::new(),
         };
         for m in rule.moves().iter().filter(|m| m.leaves == Leaves::One && space.keeps_class(m.remove, m.constant)) {
             stream.lookups.push(Lookup { offset: m.remove, value: m.constant, part: 0, min_difference: 0 });
@@ -235,6 +252,7 @@ impl CandidateStream {
         let end = start + length as u64;
         let least_far = self.least_far();
         self.threads = threads;
+        self.ahead = None;
         if self.least_far() != least_far {
             // Order and budget are those of other far lookups.
             self.tuning = Tuning::default();
@@ -258,11 +276,11 @@ impl CandidateStream {
         (self.windows.values(start, self.end()).to_vec(), stop)
     }
 
-    /// Computes the candidates up to `to` and publishes them; `None` when the pipeline is closed.
+    /// Computes the candidates up to `to`, and publishes them where other threads evaluate lookups; `None` when the
+    /// pipeline is closed.
     fn pieces(&mut self, to: u64, pipeline: &Pipeline<'_>) -> Option<Stop> {
         let length = if self.shares_far() { self.least_far() / PIECES_AHEAD } else { PLANNED } as u64;
         let mut stop = Stop::Done;
-        let mut used = Vec::new();
         while self.end() < to && stop == Stop::Done {
             let from = self.end();
             if self.plan.is_recurrence() {
@@ -274,9 +292,15 @@ impl CandidateStream {
             let piece = to.min((from + 1).next_multiple_of(length));
             while self.end() < piece && stop == Stop::Done {
                 let left = index(piece - self.end());
-                stop = self.lanes(left.min(LANES), pipeline, &mut used);
+                stop = self.lanes(left.min(LANES), pipeline);
             }
-            if !pipeline.publish(self.windows.values(from, self.end()), &mut used) {
+            let is_open = if self.plan.has_far() {
+                pipeline.publish(self.windows.values(pipeline.known(), self.windows.end()), &mut self.used)
+            } else {
+                // The other threads evaluate no lookups, so they need no values yet.
+                pipeline.is_open()
+            };
+            if !is_open {
                 return None;
             }
         }
@@ -297,11 +321,11 @@ impl CandidateStream {
         planner.plan(start, end)
     }
 
-    /// The longest block whose lookups take a fraction of a second.
-    pub(super) fn longest_block(&self) -> usize {
-        /// Maximum number of lookups per block. On the slow paths a lookup takes about a nanosecond.
+    /// The longest block whose lookups take these threads a fraction of a second.
+    pub(super) fn longest_block(&self, threads: Threads) -> usize {
+        /// Maximum number of lookups per block and thread. On the slow paths a lookup takes about a nanosecond.
         const BATCH: usize = 1 << 28;
-        1 << (BATCH / self.lookups.list().len().max(1)).max(LANES).ilog2()
+        1 << (BATCH * threads.count() / self.lookups.list().len().max(1)).max(LANES).ilog2()
     }
 
     /// Compares everything that later values depend on with its state at creation: the codes with the other copy, which

@@ -1,6 +1,8 @@
 use super::*;
-use crate::solver::pipeline::Pipeline;
+use crate::solver::lookups::plan::FarLanes;
+use crate::solver::pipeline::{BlockValues, Pipeline};
 use crate::solver::{Histogram, Method, values};
+use crate::support::Random;
 
 /// A stream that continues the first values of a game, with the rare positions of its best space.
 fn stream(rule: &Rule, kernel: Kernel, past: &[u16]) -> CandidateStream {
@@ -34,7 +36,8 @@ fn the_recurrence_and_the_lanes_give_the_same_candidates() {
                 let proved = from_recurrence.end();
                 let [found, expected] = [&mut from_recurrence, &mut plain].map(|stream| {
                     let codes = Codes::new(stream.space, stream.end());
-                    stream.block(length, Threads::ONE, &Pipeline::new(&codes, kernel, stream.end() + length as u64))
+                    let end = stream.end() + length as u64;
+                    stream.block(length, Threads::ONE, &Pipeline::new(&codes, &BlockValues::default(), kernel, end))
                 });
                 assert!(found == expected, "{rule}, {kernel}, {length} from {proved}");
                 fallbacks += u64::from(from_recurrence.fallback.values > 0);
@@ -49,4 +52,47 @@ fn the_recurrence_and_the_lanes_give_the_same_candidates() {
         }
     }
     assert!(fallbacks > 0, "no game had a code outside the range of the recurrence kernel");
+}
+
+/// Budgets that lose many answers, so that lanes are completed by the far lookups, and candidates set aside are read. Each
+/// code is compared with that of all lookups, read one by one.
+#[test]
+fn a_lane_without_a_candidate_gets_the_least_code_of_all_lookups() {
+    for game in ["grundy", ".6", ".014"] {
+        let rule: Rule = game.parse().unwrap();
+        let past = values(&rule, Method::Sparse(Kernel::best()), 1 << 18).unwrap();
+        let mut random = Random::new("lanes without a candidate");
+        for kernel in Kernel::available() {
+            let mut stream = stream(&rule, kernel, &past[..200_000]);
+            stream.threads = Threads::EIGHT;
+            let (mut completed, mut aside) = (0, 0);
+            for round in 0..30 {
+                let marks = 400 + 50 * (round % 5);
+                let keep = kernel::KEEP[kernel::KEEP.len() - 1 - round % 4];
+                let codes = kernel::CODES[2 + round % 4];
+                stream.budget = Budget { codes, marks, stages: vec![StageBudget { keep, from: marks }], keep_late: 2 };
+                let start = index(stream.end() + random.below(1000)).next_multiple_of(LANES);
+                past[index(stream.end())..start].iter().for_each(|&value| stream.windows.push(value));
+                let plan = Arc::new(stream.make_plan(start as u64, (start + LANES) as u64));
+                if !plan.has_far() {
+                    continue;
+                }
+                stream.plan.replace(Arc::clone(&plan));
+                let mut far = FarLanes::default();
+                let read = (stream.windows.codes().items(), stream.windows.codes().at(start as u64));
+                far.evaluate(&plan, kernel, read, read);
+                completed += (0..LANES).filter(|&lane| !far.lanes.is_unmarked(lane, kernel::NONE - 1)).count();
+                kernel.check(read.0, read.1, &plan.late, &mut far.lanes);
+                for (lane, &value) in past[start..start + LANES].iter().enumerate() {
+                    let n = (start + lane) as u64;
+                    let code = stream.lane_code(n, &far, lane);
+                    assert_eq!(code, stream.least_code(n), "{game}, {kernel}, {n}");
+                    let is_in = |rows: &[[u8; LANES]]| rows.iter().any(|row| Some(row[lane]) == code);
+                    aside += usize::from(is_in(far.lanes.aside()));
+                    stream.windows.push(value);
+                }
+            }
+            assert!(completed > 20 && aside > 20, "{game}, {kernel}: {completed} lanes completed, {aside} read aside");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!                        offset of the lookup
-//! rank in the order      0 ······ 64 ······ 1024 ············· 2^18 ·········>
+//! rank in the order      0 ······ 64 ······ 1024 ············· 2^19 ·········>
 //! before budget.marks    near     late      mark               mark_old
 //! from budget.marks on   near     late      check, by stage    check_old
 //! ```
@@ -11,7 +11,8 @@
 //!   others are evaluated in 64 lanes at once;
 //! - *mark*, *mark_old*: marked in the bit planes of the 64 lanes;
 //! - *check*: compared with the few least codes that stay open, in stages that keep fewer and fewer;
-//! - *check_old*, *late*: compared with the candidates that are left then;
+//! - *check_old*: compared with the candidates that are left then;
+//! - *late*: compared with the first `keep_late` of them;
 //! - *irregular*: read one lane at a time, whatever their offset.
 //!
 //! With more than one thread the lookups with an offset of at least `least_far` are the *far* ones, which any thread
@@ -31,6 +32,7 @@ use crate::solver::codes::Codes;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule};
 use crate::theory::sparse_space::SparseSpace;
+use std::iter::once;
 use std::sync::Arc;
 
 /// Number of values for which a plan is made at once, where the lookups change.
@@ -46,7 +48,7 @@ pub(in crate::solver) const LEAST_FAR: [usize; 2] = [512, 1024];
 
 /// The largest offset, in values, of a lookup that reads a copy of the last codes, and the maximum length of this copy at
 /// the start of a block. Lookups with larger offsets read the codes before the block.
-pub(in crate::solver) const RECENT: usize = 1 << 18;
+pub(in crate::solver) const RECENT: usize = 1 << 19;
 
 // A lookup with an offset above RECENT, from anywhere in a block, must read codes before the block.
 const _: () = assert!(crate::solver::block::BLOCK + LANES <= RECENT);
@@ -63,6 +65,8 @@ pub(in crate::solver) struct Budget {
     pub(in crate::solver) marks: usize,
     /// The stages of checking. The first begins at rank `marks`, and each ends where the next begins.
     pub(in crate::solver) stages: Vec<StageBudget>,
+    /// Number of candidates per lane that are compared with the late lookups; one of [`kernel::KEEP`].
+    pub(in crate::solver) keep_late: usize,
 }
 
 /// A stage of checking: which candidates it keeps, and where it begins.
@@ -101,6 +105,8 @@ pub(in crate::solver) struct LookupPlan {
     pub(in crate::solver) check_old: Probes,
     /// Lookups checked last: offsets from [`LANES`] on that are not far.
     pub(in crate::solver) late: Probes,
+    /// Number of candidates per lane that are compared with the late lookups; one of [`kernel::KEEP`].
+    pub(in crate::solver) keep_late: usize,
     /// The near lookups: offsets below [`LANES`].
     pub(in crate::solver) near: Probes,
     pub(in crate::solver) irregular: Vec<Lookup>,
@@ -123,6 +129,7 @@ impl LookupPlan {
             check: Vec::new(),
             check_old: Probes::new(),
             late: Probes::new(),
+            keep_late: kernel::CANDIDATES,
             near: Probes::new(),
             irregular: Vec::new(),
             single_heap_moves: true,
@@ -134,7 +141,8 @@ impl LookupPlan {
     #[cfg(test)]
     pub(in crate::solver) fn of_far(lookups: &[Probe]) -> LookupPlan {
         let stages = vec![StageBudget { keep: kernel::CANDIDATES, from: lookups.len() / 2 }];
-        let budget = Budget { codes: kernel::MOST_CODES, marks: lookups.len() / 2, stages };
+        let (codes, keep_late) = (kernel::MOST_CODES, kernel::CANDIDATES);
+        let budget = Budget { codes, marks: lookups.len() / 2, stages, keep_late };
         let check = vec![Stage { keep: kernel::CANDIDATES, check: Probes::new() }];
         let mut plan = LookupPlan {
             until: u64::MAX,
@@ -189,6 +197,11 @@ impl LookupPlan {
         self.check.iter().map(|stage| &stage.check).chain([&self.mark])
     }
 
+    /// The far lookups that read the codes before the block.
+    fn old(&self) -> impl Iterator<Item = &Probes> {
+        [&self.mark_old, &self.check_old].into_iter()
+    }
+
     /// The largest offset of a far lookup that reads the last codes.
     pub(in crate::solver) fn reach_of_recent(&self) -> usize {
         self.recent().map(Probes::max_offset).max().unwrap_or(0)
@@ -200,7 +213,7 @@ impl LookupPlan {
         let hold = |codes: &Codes, reach: usize, least: usize| {
             reach == 0 || codes.hold(n, reach as u64, end.saturating_sub(least as u64))
         };
-        let reach_of_old = self.mark_old.max_offset().max(self.check_old.max_offset());
+        let reach_of_old = self.old().map(Probes::max_offset).max().unwrap_or(0);
         hold(recent, self.reach_of_recent(), self.least_far) && hold(old, reach_of_old, RECENT + 1)
     }
 
@@ -246,8 +259,10 @@ pub(in crate::solver) struct FarLanes {
     plan: Option<Arc<LookupPlan>>,
     /// The codes that the marked lookups hit.
     pub(in crate::solver) planes: BitPlanes,
-    /// The least codes that no far lookup hits.
+    /// The least codes that no far lookup hits. All but the first of them are set aside.
     pub(in crate::solver) lanes: Lanes,
+    /// Number of lanes whose candidates the checked lookups had all hit before they were completed.
+    pub(in crate::solver) lost: u64,
 }
 
 /// Lanes that pass from thread to thread without being copied.
@@ -255,14 +270,26 @@ pub(in crate::solver) type SharedLanes = Box<FarLanes>;
 
 impl Default for FarLanes {
     fn default() -> FarLanes {
-        FarLanes { plan: None, planes: BitPlanes::new(kernel::MOST_CODES), lanes: Lanes::none() }
+        FarLanes::of(BitPlanes::new(kernel::MOST_CODES), Lanes::none())
     }
 }
 
 impl FarLanes {
+    /// Lanes with these marks and these open codes, of no plan.
+    pub(in crate::solver) fn of(planes: BitPlanes, lanes: Lanes) -> FarLanes {
+        FarLanes { plan: None, planes, lanes, lost: 0 }
+    }
+
     /// Whether the far lookups of this very plan were evaluated.
     pub(in crate::solver) fn is_of(&self, plan: &Arc<LookupPlan>) -> bool {
         self.plan.as_ref().is_some_and(|own| Arc::ptr_eq(own, plan))
+    }
+
+    /// Lets the processor begin to load what the late lookups read of these lanes: at most `rows` candidates per lane.
+    pub(in crate::solver) fn prefetch(&self, rows: usize) {
+        kernel::prefetch(&self.plan);
+        kernel::prefetch(&self.lost);
+        self.lanes.prefetch(rows);
     }
 
     /// Evaluates the far lookups of a plan in the lanes from an index of the window on: `recent` and `old` are windows of
@@ -282,7 +309,69 @@ impl FarLanes {
         kernel.mark(recent, at, &plan.mark, &mut self.planes);
         self.lanes = kernel.refine(recent, at, &self.planes, &plan.check);
         kernel.check(old, at_old, &plan.check_old, &mut self.lanes);
+        self.lost = 0;
+        for lane in self.lanes.incomplete() {
+            self.complete(lane, plan, (recent, at), (old, at_old));
+        }
+        self.lanes.set_aside(plan.keep_late);
         self.plan = Some(Arc::clone(plan));
+    }
+
+    /// Finds the candidates of a lane in which no considered code is left, while the codes that its lookups read are in the
+    /// cache of this thread.
+    fn complete(
+        &mut self,
+        lane: usize,
+        plan: &LookupPlan,
+        (recent, at): (&[u8], usize),
+        (old, at_old): (&[u8], usize),
+    ) {
+        let FarLanes { planes, lanes, lost, .. } = self;
+        let (at, at_old) = (at + lane, at_old + lane);
+        let enter_marked = |hits: &mut Hits| {
+            enter_hits(recent, at, once(&plan.mark), hits);
+            enter_hits(old, at_old, once(&plan.mark_old), hits);
+        };
+        let enter_checked = |hits: &mut Hits| {
+            enter_hits(recent, at, plan.check.iter().map(|stage| &stage.check), hits);
+            enter_hits(old, at_old, once(&plan.check_old), hits);
+        };
+        let mut hits = [0; 256];
+        let not_considered = lanes.of(lane);
+        if not_considered[0] == kernel::NONE {
+            *lost += 1;
+            enter_checked(&mut hits);
+            let mut open = planes.open(lane).filter(|&code| hits[usize::from(code)] == 0).peekable();
+            if open.peek().is_some() {
+                return lanes.complete(lane, open);
+            }
+            enter_marked(&mut hits);
+        } else {
+            enter_marked(&mut hits);
+            let mut open = not_considered.into_iter().filter(|&code| hits[usize::from(code)] == 0).peekable();
+            if open.peek().is_some_and(|&code| code != kernel::NONE) {
+                return lanes.complete(lane, open);
+            }
+            enter_checked(&mut hits);
+        }
+        lanes.complete(lane, (0..=u8::MAX).filter(|&code| hits[usize::from(code)] == 0));
+    }
+}
+
+/// The codes that are options in one lane: entry `code` is not 0.
+pub(in crate::solver) type Hits = [u8; 256];
+
+/// Enters the codes that these lookups hit at the position of index `at` of some codes.
+#[inline]
+pub(in crate::solver) fn enter_hits<'a>(
+    codes: &[u8],
+    at: usize,
+    lists: impl Iterator<Item = &'a Probes>,
+    hits: &mut Hits,
+) {
+    for list in lists {
+        // One loop per list: the loop over a flattened iterator is slower.
+        list.list().iter().for_each(|probe| hits[usize::from(codes[at - probe.offset] ^ probe.code())] = 1);
     }
 }
 
@@ -304,8 +393,9 @@ impl Planner<'_> {
     /// The plan of the positions `start..end`, valid from `start` until the first position from `end` on at which a
     /// lookup becomes irregular.
     pub(in crate::solver) fn plan(&self, start: u64, end: u64) -> LookupPlan {
-        let (codes, least_far) = (self.budget.codes, self.least_far);
-        let mut plan = LookupPlan { from: start, until: u64::MAX, codes, least_far, ..LookupPlan::none() };
+        let Budget { codes, keep_late, .. } = *self.budget;
+        let least_far = self.least_far;
+        let mut plan = LookupPlan { from: start, until: u64::MAX, codes, least_far, keep_late, ..LookupPlan::none() };
         let single_heap_moves_until = self.single_heap_moves_until();
         plan.single_heap_moves = start < single_heap_moves_until;
         if plan.single_heap_moves {
@@ -345,5 +435,49 @@ impl Planner<'_> {
             return 0;
         }
         self.rare_positions.last() + self.rule.max_remove() + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::Random;
+
+    /// Few codes and many lookups, so that many lanes lose all codes considered. The expected candidates come from plain
+    /// comparisons.
+    #[test]
+    fn each_lane_has_the_least_codes_that_no_far_lookup_hits() {
+        let random = &mut Random::new("far lanes");
+        let (mut completed, mut usual) = (0, 0);
+        for round in 0..64 {
+            let mut index = |below: usize| index(random.below(below as u64));
+            let (spread, count) = ([20, 40, 100, 256][round % 4], [10, 60, 200, 600][round / 4 % 4]);
+            let window: Vec<u8> = (0..8 * LEAST_FAR[1]).map(|_| index(spread).to_le_bytes()[0]).collect();
+            let at = 4 * LEAST_FAR[1] + index(1000);
+            let mut probe = || Probe::new(LEAST_FAR[1] + index(at + 1 - LEAST_FAR[1]), index(spread).to_le_bytes()[0]);
+            let probes: Probes = (0..count).map(|_| probe()).collect();
+            let (codes, keep_late) = (kernel::CODES[index(6)], kernel::KEEP[index(7)]);
+            let plan = Arc::new(LookupPlan { codes, keep_late, ..LookupPlan::of_far(probes.list()) });
+            for kernel in Kernel::available() {
+                let mut far = FarLanes::default();
+                far.evaluate(&plan, kernel, (&window, at), (&window, at));
+                assert_eq!(far.lanes.rows().len(), keep_late);
+                for lane in 0..LANES {
+                    let is_hit = |code: u8| {
+                        probes.list().iter().any(|probe| window[at + lane - probe.offset] ^ probe.code() == code)
+                    };
+                    let expected: Vec<u8> = (0..kernel::NONE).filter(|&code| !is_hit(code)).collect();
+                    let found = far.lanes.of(lane).into_iter().take_while(|&code| code != kernel::NONE);
+                    let found: Vec<u8> = found.take_while(|&code| !far.lanes.is_unmarked(lane, code)).collect();
+                    assert_eq!(found, expected[..found.len()], "{kernel}, lane {lane} of {plan:?}");
+                    // A lane has no candidate only if no code is left.
+                    assert!(!found.is_empty() || expected.is_empty(), "{kernel}, lane {lane} of {plan:?}");
+                    let has_beyond = found.last().is_some_and(|&code| usize::from(code) >= codes);
+                    completed += u32::from(has_beyond);
+                    usual += u32::from(!has_beyond);
+                }
+            }
+        }
+        assert!(completed > 500 && usual > 500, "{completed} lanes were completed, {usual} were not");
     }
 }

@@ -22,8 +22,8 @@ use crate::solver::slots::{Claim, Closing, SLOT, Slots, lock};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Maximum number of positions in the lead.
@@ -79,7 +79,9 @@ pub(super) struct Step<'a> {
     pub(super) solver: &'a WideSolver,
     positions: Range<u64>,
     threads: Threads,
-    slots: Slots<Result<FarLanes>, Piece>,
+    slots: Slots<Result<FarLanes>>,
+    /// What the near step has found in each run.
+    pieces: Vec<OnceLock<Piece>>,
     /// Memory for lanes: fresh memory would cost more time than the work.
     spare: Mutex<Vec<FarLanes>>,
     /// Number of other threads that have begun.
@@ -94,9 +96,18 @@ impl<'a> Step<'a> {
         let first = solver.end();
         // All smaller parts of the positions are before the step.
         let end = end.min(first + (first / 2).max(1));
-        let slots = Slots::new(first, index(end - first).div_ceil(SLOT), first);
+        let runs = index(end - first).div_ceil(SLOT);
         let (begun, is_searching) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Step { solver, positions: first..end, threads, slots, spare: Mutex::new(Vec::new()), begun, is_searching }
+        Step {
+            solver,
+            positions: first..end,
+            threads,
+            slots: Slots::new(first, runs, first, 1),
+            pieces: (0..runs).map(|_| OnceLock::new()).collect(),
+            spare: Mutex::new(Vec::new()),
+            begun,
+            is_searching,
+        }
     }
 
     /// Finds the values.
@@ -130,7 +141,7 @@ impl<'a> Step<'a> {
     /// [`Error::Flipped`] otherwise.
     fn agrees_with_pieces(&self, mut values: &[u16]) -> Result<()> {
         let mut from = self.positions.start;
-        for piece in (0..).map_while(|number| self.slots.piece(number)) {
+        for piece in self.pieces.iter().map_while(OnceLock::get) {
             let (found, rest) = values.split_at(piece.values.len());
             if found != &*piece.values {
                 return Err(Error::Flipped { what: "the value", from, to: from + found.len() as u64 });
@@ -169,7 +180,9 @@ impl<'a> Step<'a> {
                 break;
             }
             let values = near.reader.last().slice(run.first, near.reader.end());
-            self.slots.publish(Piece { values: values.into(), deep: near.found.deep.clone() }, values.len());
+            let piece = Piece { values: values.into(), deep: near.found.deep.clone() };
+            self.pieces[index(run.first - self.positions.start) / SLOT].get_or_init(|| piece);
+            self.slots.publish(values.len());
             if !is_last && begun.elapsed() > STEP_TIME {
                 is_last = true;
                 end = end.min(self.slots.stop());
@@ -202,17 +215,17 @@ impl<'a> Step<'a> {
     fn run_at(&self, first: u64) -> Run<'_> {
         let known = self.known_before(first);
         let pieces = index(known - self.positions.start) / SLOT;
-        let last = pieces.checked_sub(1).and_then(|last| self.slots.piece(last));
+        let last = pieces.checked_sub(1).and_then(|last| self.pieces[last].get());
         Run { known, first, deep: last.map_or(&self.solver.deep, |piece| &piece.deep) }
     }
 
     /// Claims the next run that can be prepared, if there is one now.
-    fn claim(&self) -> Option<Claim<'_, Result<FarLanes>, Piece>> {
+    fn claim(&self) -> Option<Claim<'_, Result<FarLanes>>> {
         self.slots.claim(|first, known| self.known_before(first) <= known)
     }
 
     /// Prepares a run.
-    fn deliver(&self, mut claim: Claim<'_, Result<FarLanes>, Piece>, reader: &Reader<'_>) {
+    fn deliver(&self, mut claim: Claim<'_, Result<FarLanes>>, reader: &Reader<'_>) {
         claim.item = Some(self.far_lanes(self.run_at(claim.position()), reader));
     }
 
@@ -246,7 +259,7 @@ impl<'a> Step<'a> {
     fn read<'f>(&self, follower: &'f mut Follower<'a>) -> &'f Reader<'a> {
         let Follower { reader, pieces } = follower;
         let reader = reader.get_or_insert_with(|| Reader::new(self.solver));
-        while let Some(piece) = self.slots.piece(*pieces) {
+        while let Some(piece) = self.pieces.get(*pieces).and_then(OnceLock::get) {
             reader.push(&piece.values);
             *pieces += 1;
         }
