@@ -161,7 +161,7 @@ impl KernelChoice {
 /// Options of commands that compute values.
 #[derive(Clone, Copy, Debug, clap::Args)]
 struct Compute {
-    /// Number of threads, 1 to 1024 [default: one per core]. One sequence gains little from more than 12.
+    /// Number of threads, 1 to 1024 [default: one per core]. More than 8 make only some sequences faster.
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Kernel that computes the values.

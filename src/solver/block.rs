@@ -36,6 +36,9 @@ const SMALLEST_BLOCK: usize = 64;
 /// measures its effect.
 pub(super) const BLOCK: usize = 1 << 18;
 
+/// Time after which a thread looks again whether the search for witnesses is prepared, when the candidates are complete.
+const PREPARATION_POLL: Duration = Duration::from_micros(20);
+
 /// What bounds a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockLimits {
@@ -259,7 +262,7 @@ fn evaluate_and_search<'a, S: Sequence + ?Sized>(
                     break;
                 }
                 // The candidates are complete, and the search is about to begin.
-                std::thread::sleep(Duration::from_micros(20));
+                std::thread::sleep(PREPARATION_POLL);
             }
         }
         lock(&followers).push(follower);

@@ -41,7 +41,7 @@ pub(super) const PIECES_AHEAD: usize = 4;
 /// a slot, so the threads that are awake usually come first.
 const WAKE_AT: usize = 4;
 
-/// Number of used lanes that the producer returns at once. The other threads take from them all the time, so each return
+/// Minimum number of used [`SharedLanes`] that the producer returns at once. The other threads take from them all the time, so each return
 /// waits for a cache line.
 const RETURNED: usize = 16;
 

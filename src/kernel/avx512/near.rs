@@ -20,9 +20,9 @@ pub(in crate::kernel) fn near(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes
 fn near_kept<const N: usize>(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes) -> usize {
     let NearJob { at, probes, from, to } = job;
     let candidates: [__m512i; N] = load(lanes);
-    // The lanes whose candidate k is missing, or may be hit by a marked probe; such a candidate is not chosen.
     // SAFETY: the array has 64 bytes.
     let marked = unsafe { _mm512_loadu_si512(lanes.marked.as_ptr().cast()) };
+    // The lanes whose candidate k is missing, or may be hit by a marked probe; such a candidate is not chosen.
     let unfit: [__mmask64; N] = std::array::from_fn(|k| _mm512_cmpge_epu8_mask(candidates[k], marked));
     let (known, asked) = (before(from), before(to) & !before(from));
     let base = window.as_mut_ptr();
