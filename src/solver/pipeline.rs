@@ -1,22 +1,27 @@
-//! The pipeline of one block: every thread evaluates far lookups, one thread the others.
+//! The pipeline of one block: every thread evaluates far and middle lookups, one thread the others.
 //!
 //! ```text
-//! positions   ── known ──┐ lead of the far lookups
-//!                        ▼◄────────────────────────────────────────────►
+//! positions   ── known ──┐ lead of the middle lookups
+//!                        ├────────┐ lead of the far lookups
+//!                        ├────────┼──────────────────────────────────────┐
 //! Producer               near and late lookups: the candidates, in order
-//! other threads          far lookups of the next lanes, in any order       ─► FarLanes
+//! other threads          middle lookups of the next lanes, one after the other  ─► FarLanes
+//!                                 far lookups of later lanes, in any order      ─► FarLanes
 //! ```
 //!
 //! The candidates are a serial chain, so the thread that computes them (the *producer*) must do nothing that another
 //! thread could do. A far lookup has an offset of at least [`LookupPlan::least_far`]. So the far lookups of 64 lanes need
 //! only values that are known while the producer is still hundreds of positions before these lanes. Any other thread
 //! evaluates them completely: it marks, checks, and hands over the few candidates that are left
-//! ([`FarLanes`](super::lookups::plan::FarLanes)). The producer checks those against the other lookups, which are few.
+//! ([`FarLanes`](super::lookups::plan::FarLanes)). A little later, just before the producer needs the lanes, the values
+//! that the middle lookups read are known. A thread then *revises* the lanes: it checks the candidates against the middle
+//! lookups. What no thread has revised in time, the producer revises itself. It checks the candidates that are left
+//! against the late and the near lookups, which are few.
 //!
 //! The threads share the lanes as [`Slots`], one slot for each 64 lanes.
 //!
 //! During a block no thread writes the shared codes. Each thread has its own copy of the last ones ([`Follower`]), and
-//! appends the codes of the pieces that the producer publishes. It computes them from the values. So memory holds several
+//! appends the codes of the values that the producer publishes. It computes them from the values. So memory holds several
 //! copies of the codes, computed independently, and the solver compares them.
 //!
 //! Invariant: the lanes of a slot are a function of the plan and of values before them, so neither the number of threads
@@ -24,7 +29,7 @@
 
 use super::block::BLOCK;
 use super::codes::Codes;
-use super::lookups::plan::{LookupPlan, SharedLanes};
+use super::lookups::plan::{LEAST_MIDDLE, LookupPlan, SharedLanes};
 use super::slots::{Claim, Closing, SLOT, Slots, lock};
 use super::window::Window;
 use crate::error::Result;
@@ -32,10 +37,6 @@ use crate::kernel::{Kernel, LANES};
 use crate::theory::nimber::index;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
-
-/// Number of pieces that the producer publishes in the lead of the far lookups. With fewer of them the other threads learn
-/// of values later, and with more the producer spends more time on publishing.
-pub(super) const PIECES_AHEAD: usize = 4;
 
 /// Number of slots that must be ready before a thread that sleeps is woken: a thread needs longer to wake than to evaluate
 /// a slot, so the threads that are awake usually come first.
@@ -167,10 +168,44 @@ impl<'a> Pipeline<'a> {
         }
     }
 
+    /// For benchmarks: revises all lanes, with codes that hold all values before the last slot.
+    pub(super) fn revise_all(&self, codes: &Window<u8>) {
+        while let Some((n, mut lanes)) = self.slots.revise(|_, _| true) {
+            lanes.iter_mut().for_each(|lanes| lanes.revise(self.kernel, (codes.items(), codes.at(n))));
+        }
+    }
+
     // ---- The other threads.
 
-    /// Evaluates the next lanes that can be evaluated. Returns false if there are none now.
+    /// Revises lanes that the producer takes soon, or evaluates the next lanes that can be evaluated. Returns false if
+    /// there are none now.
     pub(super) fn evaluate(&self, follower: &mut Follower) -> bool {
+        self.revise(follower) || self.evaluate_far(follower)
+    }
+
+    /// Revises the next lanes for which all values that the middle lookups read are known. Returns false if there are none
+    /// now.
+    fn revise(&self, follower: &mut Follower) -> bool {
+        let Some(codes) = &mut follower.codes else { return false };
+        let is_known = |n: u64, known: u64| n + LANES as u64 <= known + LEAST_MIDDLE as u64;
+        let Some((n, mut lanes)) = self.slots.revise(is_known) else { return false };
+        if let Some(lanes) = &mut *lanes {
+            self.read(codes, &mut follower.values);
+            lanes.revise(self.kernel, (codes.items(), codes.at(n)));
+        }
+        true
+    }
+
+    /// Appends the codes of the values that were published since the last call.
+    fn read(&self, codes: &mut Codes, values: &mut Vec<u16>) {
+        let [first, known] = [codes.end(), self.slots.known()].map(|n| index(n - self.codes.end()));
+        values.clear();
+        values.extend(self.values.0[first..known].iter().map(|value| value.load(Ordering::Relaxed)));
+        codes.push(values);
+    }
+
+    /// Evaluates the next lanes that can be evaluated. Returns false if there are none now.
+    fn evaluate_far(&self, follower: &mut Follower) -> bool {
         let plans = self.slots.announced();
         if plans != follower.plans {
             (follower.plan, follower.plans) = (lock(&self.plan).clone(), plans);
@@ -179,10 +214,7 @@ impl<'a> Pipeline<'a> {
         let Some(claim) = self.claim(plan) else { return false };
         let n = claim.position();
         let codes = follower.codes.get_or_insert_with(|| self.codes.last(plan.reach_of_recent(), BLOCK));
-        let [first, known] = [codes.end(), self.slots.known()].map(|n| index(n - self.codes.end()));
-        follower.values.clear();
-        follower.values.extend(self.values.0[first..known].iter().map(|value| value.load(Ordering::Relaxed)));
-        codes.push(&follower.values);
+        self.read(codes, &mut follower.values);
         if plan.can_read(n, codes, self.codes) {
             let [recent, old] = [codes, self.codes].map(|codes| (codes.items(), codes.at(n)));
             self.evaluate_claim(claim, plan, recent, old);

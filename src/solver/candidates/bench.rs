@@ -77,7 +77,8 @@ impl CandidateBench {
     }
 
     /// Computes the next `length` candidates as with eight threads, and takes the stream back. Returns them with the
-    /// processor time of two stages: the far lookups, which any thread evaluates, and the rest, which one thread does.
+    /// processor time of three stages: the far and the middle lookups, which any thread evaluates, and the rest, which one
+    /// thread does.
     /// Returns `None` where the stream has no far lookups to share.
     ///
     /// # Errors
@@ -85,7 +86,7 @@ impl CandidateBench {
     ///
     /// # Panics
     /// If a candidate has no byte code.
-    pub fn stages(&mut self, length: usize) -> Result<Option<(Vec<u16>, [Duration; 2])>> {
+    pub fn stages(&mut self, length: usize) -> Result<Option<(Vec<u16>, [Duration; 3])>> {
         let (start, end) = (self.stream.end(), self.stream.end() + length as u64);
         let kernel = self.stream.kernel;
         // Learns the order and makes the plan.
@@ -101,11 +102,14 @@ impl CandidateBench {
         pipeline.fill(&plan, &known);
         let far = processor_time() - begin;
         let begin = processor_time();
+        pipeline.revise_all(&known);
+        let middle = processor_time() - begin;
+        let begin = processor_time();
         let (candidates, stop) = self.stream.block(length, Threads::EIGHT, &pipeline);
         let near = processor_time() - begin;
         assert!(stop == Stop::Done, "a candidate without a byte code");
         self.stream.truncate(start);
-        Ok(Some((candidates, [far, near])))
+        Ok(Some((candidates, [far, middle, near])))
     }
 
     /// The planes of the next lanes with every marked lookup of the plan, for this number of codes considered.

@@ -22,7 +22,7 @@ pub(super) struct CostModel<'a> {
     codes: usize,
     /// One picosecond that only one thread can spend counts as this many that all threads share.
     weight: u64,
-    /// Number of late lookups, which one thread checks after the last stage.
+    /// Number of middle and late lookups, which are checked after the last stage.
     late: usize,
     /// For each of [`KEEP`], the rank from which a stage may keep this number of candidates; `ranks` if none may.
     begin: [usize; KEEP.len()],
@@ -34,7 +34,7 @@ impl CostModel<'_> {
         CostModel { left, ranks, values, codes, late: 0, weight: 1, begin: [ranks; KEEP.len()] }.with_stages()
     }
 
-    /// The same model where one thread checks `late` more lookups after the stages, and its time has this weight.
+    /// The same model where `late` more lookups are checked after the stages, and the time of one thread has this weight.
     pub(super) fn with_late(self, late: usize, weight: u64) -> Self {
         CostModel { late, weight, ..self }.with_stages()
     }
@@ -98,7 +98,7 @@ impl CostModel<'_> {
         Budget { codes: self.codes, marks, stages, keep_late }
     }
 
-    /// The number of candidates to compare with the late lookups, at most the number that the last stage keeps. The
+    /// The number of candidates to compare with the middle and late lookups, at most the number that the last stage keeps. The
     /// others are read where none of these is left.
     fn keep_for_late(&self, last: usize) -> usize {
         let cost_ps = |keep: usize| {

@@ -57,7 +57,9 @@ impl CandidateStream {
         let start = self.end();
         let at = self.windows.codes().at(start);
         self.unresolved += far.lost;
-        self.kernel.check(self.windows.codes().items(), at, &self.plan.late, &mut far.lanes);
+        let codes = self.windows.codes().items();
+        far.revise(self.kernel, (codes, at));
+        self.kernel.check(codes, at, &self.plan.late, &mut far.lanes);
         let mut done = 0;
         while done < count {
             if self.plan.is_regular() {
@@ -115,7 +117,7 @@ impl CandidateStream {
         let mut hits = self.hits(n, std::iter::empty());
         let mut open = self.open_code(&far.lanes, far.lanes.rows(), lane, &mut hits);
         if open.is_none() {
-            self.enter_hits(std::iter::once(&self.plan.late), &mut hits);
+            self.enter_hits(self.plan.after_far(), &mut hits);
             open = self.open_code(&far.lanes, far.lanes.aside(), lane, &mut hits);
         }
         if open.is_some() {

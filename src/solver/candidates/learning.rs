@@ -62,7 +62,7 @@ impl CandidateStream {
         (self.threads.count() as u64 / THREADS_PER_WEIGHT).clamp(1, MOST_WEIGHT)
     }
 
-    /// Number of late lookups.
+    /// Number of middle and late lookups.
     fn count_late(&self) -> usize {
         let late = LANES as u64..self.least_far() as u64;
         self.lookups.list().iter().filter(|lookup| late.contains(&lookup.offset)).count()
@@ -117,7 +117,7 @@ impl CandidateStream {
 
     /// The lookup in codes, for runs from index `first` of the codes on.
     ///
-    /// Near and late lookups, which are evaluated after the stages, and lookups without an option get a placeholder that
+    /// Near, late and middle lookups, which are evaluated after the stages, and lookups without an option get a placeholder that
     /// hits the code of the answer itself. Only the codes below the answer matter.
     fn sample_probe(&self, lookup: &Lookup, first: usize) -> Probe {
         let offset = index(lookup.offset);

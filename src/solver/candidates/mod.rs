@@ -7,9 +7,9 @@
 //!
 //! ```text
 //! block   262,144 positions   one step of the solver; the threads meet at its end (fewer where lookups are many)
-//! piece       256 positions   what the stream publishes in the pipeline at once (128 with two or three threads)
 //! group       256 positions   what one task of the witness search checks
-//! lanes        64 positions   one kernel job; lane i is position first + i
+//! lanes        64 positions   one kernel job, and what the stream publishes in the pipeline at once; lane i is
+//!                             position first + i
 //! plane         8 codes       one row of the bit planes of 64 lanes:
 //!
 //!             lane 0     lane 1     …  lane 63
@@ -21,7 +21,8 @@
 //! The stream learns the order of the lookups ([`lookup_order`]) on a sample of the last values. On a second sample it
 //! chooses the [`Budget`]: how many lookups are marked, and how many candidates each stage keeps. It chooses the budget
 //! again as the values change (`learning`, `cost_model`). With more than one thread, any other thread evaluates the lookups
-//! from an offset of [`LEAST_FAR`] on ahead of the stream ([`pipeline`](super::pipeline)). While there are irregular lookups,
+//! from an offset of [`LEAST_FAR`] on ahead of the stream, and then those from
+//! [`LEAST_MIDDLE`](super::lookups::plan::LEAST_MIDDLE) on ([`pipeline`](super::pipeline)). While there are irregular lookups,
 //! the stream evaluates those and the near ones one lane at a time.
 //!
 //! Where there are few lookups and all are regular, all of them are one job of the recurrence kernel
@@ -29,7 +30,7 @@
 //! game often have codes outside the range of the recurrence kernel, the stream stops using that kernel for good.
 //!
 //! The far lookups leave each lane a list of candidates. Only the first [`Budget::keep_late`] of them are compared with the
-//! late lookups in 64 lanes at once; the others are *set aside*, and the stream reads them where it has lost the first. The
+//! middle and late lookups in 64 lanes at once; the others are *set aside*, and the stream reads them where it has lost the first. The
 //! 16 codes ([`BEYOND`](crate::kernel::BEYOND)) just above the considered codes are candidates too. When such a code is the
 //! first one left, or none is left, the thread that has evaluated the far lookups *completes* the lane: it reads these
 //! lookups again, one byte each, while the codes are in its cache ([`FarLanes`](super::lookups::plan::FarLanes)).
@@ -62,7 +63,7 @@ use super::lookup_order;
 use super::lookups::plan::{Budget, LEAST_FAR, LONG_PIECE, LookupPlan, PLANNED, Planner, SharedLanes, StageBudget};
 use super::lookups::{Lookup, LookupList, RarePositions};
 use super::parallelism::Threads;
-use super::pipeline::{PIECES_AHEAD, Pipeline};
+use super::pipeline::Pipeline;
 use super::tuning::Tuning;
 use crate::error::{Error, Result};
 use crate::fault;
@@ -245,7 +246,7 @@ impl CandidateStream {
         self.threads.count() > 1
     }
 
-    /// Computes the next `length` candidates and publishes them piece by piece. Computes fewer when one has no byte code,
+    /// Computes the next `length` candidates and publishes them 64 at a time. Computes fewer when one has no byte code,
     /// or when the pipeline is closed.
     pub(super) fn block(&mut self, length: usize, threads: Threads, pipeline: &Pipeline<'_>) -> (Vec<u16>, Stop) {
         let start = self.end();
@@ -270,16 +271,15 @@ impl CandidateStream {
                 self.plan.replace(Arc::new(plan));
                 pipeline.plan(&self.plan);
             }
-            let Some(stopped) = self.pieces(to, pipeline) else { break };
+            let Some(stopped) = self.publish_lanes(to, pipeline) else { break };
             stop = stopped;
         }
         (self.windows.values(start, self.end()).to_vec(), stop)
     }
 
-    /// Computes the candidates up to `to`, and publishes them where other threads evaluate lookups; `None` when the
-    /// pipeline is closed.
-    fn pieces(&mut self, to: u64, pipeline: &Pipeline<'_>) -> Option<Stop> {
-        let length = if self.shares_far() { self.least_far() / PIECES_AHEAD } else { PLANNED } as u64;
+    /// Computes the candidates up to `to`, and publishes those of each lanes where other threads evaluate lookups; `None`
+    /// when the pipeline is closed.
+    fn publish_lanes(&mut self, to: u64, pipeline: &Pipeline<'_>) -> Option<Stop> {
         let mut stop = Stop::Done;
         while self.end() < to && stop == Stop::Done {
             let from = self.end();
@@ -288,11 +288,9 @@ impl CandidateStream {
                 if !self.plan.is_recurrence() {
                     pipeline.plan(&self.plan);
                 }
-            }
-            let piece = to.min((from + 1).next_multiple_of(length));
-            while self.end() < piece && stop == Stop::Done {
-                let left = index(piece - self.end());
-                stop = self.lanes(left.min(LANES), pipeline);
+            } else {
+                let lanes_end = to.min((from + 1).next_multiple_of(LANES as u64));
+                stop = self.lanes(index(lanes_end - from), pipeline);
             }
             let is_open = if self.plan.has_far() {
                 pipeline.publish(self.windows.values(pipeline.known(), self.windows.end()), &mut self.used)

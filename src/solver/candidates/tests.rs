@@ -82,6 +82,7 @@ fn a_lane_without_a_candidate_gets_the_least_code_of_all_lookups() {
                 let read = (stream.windows.codes().items(), stream.windows.codes().at(start as u64));
                 far.evaluate(&plan, kernel, read, read);
                 completed += (0..LANES).filter(|&lane| !far.lanes.is_unmarked(lane, kernel::NONE - 1)).count();
+                far.revise(kernel, read);
                 kernel.check(read.0, read.1, &plan.late, &mut far.lanes);
                 for (lane, &value) in past[start..start + LANES].iter().enumerate() {
                     let n = (start + lane) as u64;

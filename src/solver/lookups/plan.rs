@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!                        offset of the lookup
-//! rank in the order      0 ······ 64 ······ 1024 ············· 2^19 ·········>
-//! before budget.marks    near     late      mark               mark_old
-//! from budget.marks on   near     late      check, by stage    check_old
+//! rank in the order      0 ····· 64 ····· 256 ····· 1024 ············· 2^19 ·········>
+//! before budget.marks    near    late     middle    mark               mark_old
+//! from budget.marks on   near    late     middle    check, by stage    check_old
 //! ```
 //!
 //! - *near*: the other part may be in the same 64 lanes, so these lookups are resolved one lane after the other; all
@@ -12,13 +12,14 @@
 //! - *mark*, *mark_old*: marked in the bit planes of the 64 lanes;
 //! - *check*: compared with the few least codes that stay open, in stages that keep fewer and fewer;
 //! - *check_old*: compared with the candidates that are left then;
-//! - *late*: compared with the first `keep_late` of them;
+//! - *middle*, then *late*: compared with the first `keep_late` of them;
 //! - *irregular*: read one lane at a time, whatever their offset.
 //!
 //! With more than one thread the lookups with an offset of at least `least_far` are the *far* ones, which any thread
 //! evaluates ([`pipeline`], [`FarLanes`]). The lists named *old* read the codes before the block, the others a copy of the
-//! last codes. The *late* lookups are those of the thread that computes the candidates. One thread
-//! alone has no late lookups: all from offset 64 on are far.
+//! last codes. The *middle* lookups are those that any thread can evaluate just before the thread that computes the
+//! candidates needs the result, and the *late* lookups are left to that thread. One thread alone has neither: all
+//! lookups from offset 64 on are far.
 //!
 //! Where the lookups are few and all regular, all of them are one job of the recurrence kernel instead.
 //!
@@ -46,6 +47,10 @@ pub(in crate::solver) const LONG_PIECE: usize = 2 * PLANNED;
 /// it is, the less work is left to the thread that computes the candidates, and the less time the other threads have.
 pub(in crate::solver) const LEAST_FAR: [usize; 2] = [512, 1024];
 
+/// The least offset, in values, of a middle lookup where there is more than one thread. The smaller it is, the less work is
+/// left to the thread that computes the candidates, and the less time another thread has to do it before.
+pub(in crate::solver) const LEAST_MIDDLE: usize = 256;
+
 /// The largest offset, in values, of a lookup that reads a copy of the last codes, and the maximum length of this copy at
 /// the start of a block. Lookups with larger offsets read the codes before the block.
 pub(in crate::solver) const RECENT: usize = 1 << 19;
@@ -65,7 +70,7 @@ pub(in crate::solver) struct Budget {
     pub(in crate::solver) marks: usize,
     /// The stages of checking. The first begins at rank `marks`, and each ends where the next begins.
     pub(in crate::solver) stages: Vec<StageBudget>,
-    /// Number of candidates per lane that are compared with the late lookups; one of [`kernel::KEEP`].
+    /// Number of candidates per lane that are compared with the middle and late lookups; one of [`kernel::KEEP`].
     pub(in crate::solver) keep_late: usize,
 }
 
@@ -103,9 +108,11 @@ pub(in crate::solver) struct LookupPlan {
     pub(in crate::solver) check: Vec<Stage>,
     /// Far lookups checked after all stages, with offsets above [`RECENT`].
     pub(in crate::solver) check_old: Probes,
-    /// Lookups checked last: offsets from [`LANES`] on that are not far.
+    /// Lookups checked after the far ones, with offsets from [`LEAST_MIDDLE`] on.
+    pub(in crate::solver) middle: Probes,
+    /// Lookups checked last, with offsets from [`LANES`] on.
     pub(in crate::solver) late: Probes,
-    /// Number of candidates per lane that are compared with the late lookups; one of [`kernel::KEEP`].
+    /// Number of candidates per lane that are compared with the middle and late lookups; one of [`kernel::KEEP`].
     pub(in crate::solver) keep_late: usize,
     /// The near lookups: offsets below [`LANES`].
     pub(in crate::solver) near: Probes,
@@ -128,6 +135,7 @@ impl LookupPlan {
             mark_old: Probes::new(),
             check: Vec::new(),
             check_old: Probes::new(),
+            middle: Probes::new(),
             late: Probes::new(),
             keep_late: kernel::CANDIDATES,
             near: Probes::new(),
@@ -184,7 +192,12 @@ impl LookupPlan {
 
     /// The lookups that are checked.
     pub(in crate::solver) fn checked(&self) -> impl Iterator<Item = &Probes> {
-        self.check.iter().map(|stage| &stage.check).chain([&self.check_old, &self.late])
+        self.check.iter().map(|stage| &stage.check).chain([&self.check_old]).chain(self.after_far())
+    }
+
+    /// The lookups from offset [`LANES`] on that are not far.
+    pub(in crate::solver) fn after_far(&self) -> impl Iterator<Item = &Probes> {
+        [&self.middle, &self.late].into_iter()
     }
 
     /// The lookups from offset [`LANES`] on.
@@ -202,9 +215,9 @@ impl LookupPlan {
         [&self.mark_old, &self.check_old].into_iter()
     }
 
-    /// The largest offset of a far lookup that reads the last codes.
+    /// The largest offset of a middle or far lookup that reads the last codes, or more.
     pub(in crate::solver) fn reach_of_recent(&self) -> usize {
-        self.recent().map(Probes::max_offset).max().unwrap_or(0)
+        self.recent().map(Probes::max_offset).fold(self.least_far, usize::max)
     }
 
     /// Whether `recent` and `old` hold all codes that the far lookups read in the lanes from `n` on.
@@ -228,8 +241,10 @@ impl LookupPlan {
         let is_old = offset > RECENT;
         if offset < LANES {
             &mut self.near
-        } else if offset < self.least_far {
+        } else if offset < self.least_far.min(LEAST_MIDDLE) {
             &mut self.late
+        } else if offset < self.least_far {
+            &mut self.middle
         } else if rank < budget.marks {
             if is_old { &mut self.mark_old } else { &mut self.mark }
         } else if is_old {
@@ -263,6 +278,8 @@ pub(in crate::solver) struct FarLanes {
     pub(in crate::solver) lanes: Lanes,
     /// Number of lanes whose candidates the checked lookups had all hit before they were completed.
     pub(in crate::solver) lost: u64,
+    /// Whether the candidates were compared with the middle lookups.
+    is_revised: bool,
 }
 
 /// Lanes that pass from thread to thread without being copied.
@@ -277,7 +294,7 @@ impl Default for FarLanes {
 impl FarLanes {
     /// Lanes with these marks and these open codes, of no plan.
     pub(in crate::solver) fn of(planes: BitPlanes, lanes: Lanes) -> FarLanes {
-        FarLanes { plan: None, planes, lanes, lost: 0 }
+        FarLanes { plan: None, planes, lanes, lost: 0, is_revised: false }
     }
 
     /// Whether the far lookups of this very plan were evaluated.
@@ -314,7 +331,22 @@ impl FarLanes {
             self.complete(lane, plan, (recent, at), (old, at_old));
         }
         self.lanes.set_aside(plan.keep_late);
+        self.is_revised = plan.middle.list().is_empty();
         self.plan = Some(Arc::clone(plan));
+    }
+
+    /// Removes the candidates that middle lookups hit, except those set aside, unless that was done before: `recent` is a
+    /// window of codes, and lane 0 belongs to the index `at`.
+    ///
+    /// # Panics
+    /// If a middle lookup reads codes outside of the window.
+    pub(in crate::solver) fn revise(&mut self, kernel: Kernel, (recent, at): (&[u8], usize)) {
+        if !self.is_revised
+            && let Some(plan) = &self.plan
+        {
+            kernel.check(recent, at, &plan.middle, &mut self.lanes);
+            self.is_revised = true;
+        }
     }
 
     /// Finds the candidates of a lane in which no considered code is left, while the codes that its lookups read are in the

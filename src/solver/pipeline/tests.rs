@@ -2,7 +2,7 @@ use super::*;
 use crate::error::Error;
 use crate::kernel::Probe;
 use crate::solver::candidates::{CandidateStream, Stop};
-use crate::solver::lookups::plan::{FarLanes, LEAST_FAR, RECENT};
+use crate::solver::lookups::plan::{FarLanes, LEAST_FAR, LEAST_MIDDLE, RECENT};
 use crate::solver::parallelism::{Parallelism, Threads};
 use crate::solver::{Method, SequenceStats, SparseSpace, values};
 use crate::support::Random;
@@ -11,8 +11,8 @@ use crate::theory::rule::Rule;
 /// The least offset of a far lookup with four threads.
 const AHEAD: usize = LEAST_FAR[1];
 
-/// Number of values that the producer publishes at once.
-const PUBLISHED: usize = AHEAD / PIECES_AHEAD;
+/// Number of values that a test computes at once.
+const PUBLISHED: usize = AHEAD / 4;
 
 /// Number of slots that can be evaluated when all values before the first of them are known.
 const LEAD: usize = AHEAD / LANES;
@@ -42,13 +42,26 @@ fn four_threads() -> Threads {
     rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap().install(|| Parallelism::of_pool().in_pool())
 }
 
-/// Evaluates with a follower until nothing is left to claim; returns the number of slots.
-fn follow(pipeline: &Pipeline<'_>, follower: &mut Follower) -> usize {
-    std::iter::from_fn(|| pipeline.evaluate(follower).then_some(())).count()
+/// Number of lanes that can be revised when all values before some lanes are known: those between them and the first lanes
+/// whose middle lookups read values that are not known.
+const REVISED: usize = LEAST_MIDDLE / LANES - 1;
+
+/// Revises and evaluates with a follower until nothing is left to do; returns the number of slots of each.
+fn follow(pipeline: &Pipeline<'_>, follower: &mut Follower) -> [usize; 2] {
+    let [mut revised, mut evaluated] = [0; 2];
+    loop {
+        if pipeline.revise(follower) {
+            revised += 1;
+        } else if pipeline.evaluate_far(follower) {
+            evaluated += 1;
+        } else {
+            return [revised, evaluated];
+        }
+    }
 }
 
-/// Followers evaluate exactly the lanes whose far lookups read known values, as the producer itself would, and the
-/// producer takes them.
+/// Followers evaluate and revise exactly the lanes whose far and middle lookups read known values, as the producer itself
+/// would, and the producer takes them.
 #[test]
 fn lanes_of_other_threads_equal_those_of_the_producer() {
     let (rule, _) = grundy();
@@ -65,23 +78,28 @@ fn lanes_of_other_threads_equal_those_of_the_producer() {
         let plan = Arc::clone(lock(&pipeline.plan).as_ref().unwrap());
         assert!(plan.has_far());
         let mut follower = Follower::default();
-        assert_eq!(follow(&pipeline, &mut follower), LEAD);
+        assert_eq!(follow(&pipeline, &mut follower), [REVISED, LEAD]);
         // Here the true values stand for those that the producer knows by then.
         let known = codes_of(grundy().1, &all);
         let mut own = FarLanes::default();
-        for slot in PUBLISHED / LANES..PUBLISHED / LANES + LEAD {
+        let first = PUBLISHED / LANES;
+        for slot in first..first + LEAD {
             let lanes = pipeline.slots.item(slot);
             let lanes = lanes.as_ref().unwrap();
             let read = (known.items(), known.at(pipeline.slots.position(slot)));
             own.evaluate(&plan, kernel, read, read);
+            if (first + 1..=first + REVISED).contains(&slot) {
+                assert!(lanes.lanes != own.lanes, "{kernel}, {slot}: middle lookups hit some candidates");
+                own.revise(kernel, read);
+            }
             assert!(lanes.is_of(&plan) && lanes.planes == own.planes && lanes.lanes == own.lanes, "{kernel}, {slot}");
         }
         let (found, _) = stream.block(3 * PUBLISHED, four_threads(), &pipeline);
         assert!(found == all[begin + PUBLISHED..end], "{kernel}");
         let taken = |slot: usize| pipeline.slots.item(slot).is_none();
         assert!((0..4 * PUBLISHED / LANES).all(taken), "{kernel}");
-        // Three more pieces are known now.
-        assert_eq!(follow(&pipeline, &mut follower), 3 * PUBLISHED / LANES);
+        // Three times as many values more are known now.
+        assert_eq!(follow(&pipeline, &mut follower), [REVISED, 3 * PUBLISHED / LANES]);
         follower.agrees_with(&known).unwrap();
     }
 }
@@ -104,7 +122,7 @@ fn lookups_beyond_the_copy_read_the_codes_before_the_block() {
         pipeline.plan(&plan);
         assert!(pipeline.publish(&all[begin..][..PUBLISHED], &mut Vec::new()));
         let mut follower = Follower::default();
-        assert_eq!(follow(&pipeline, &mut follower), LEAD);
+        assert_eq!(follow(&pipeline, &mut follower), [REVISED, LEAD]);
         let first = PUBLISHED / LANES; // the producer has passed the slots before
         for slot in first..first + LEAD {
             let n = pipeline.slots.position(slot);
