@@ -447,7 +447,7 @@ fn wide_jobs_give_the_options_of_their_parts() {
     }
 }
 
-/// Rows of many lengths, and wanted values that some pairs give.
+/// Rows of many lengths, and few or many wanted values, of which some pairs give some.
 #[test]
 fn wide_searches_find_exactly_the_values_of_pairs() {
     let random = &mut Random::new("wide searches");
@@ -458,7 +458,8 @@ fn wide_searches_find_exactly_the_values_of_pairs() {
             (0..length).map(|_| random.index(values) as u16).collect()
         };
         let (a, b) = (row(), row());
-        let mut wanted: Vec<u16> = (0..random.index(20)).map(|_| random.index(values) as u16).collect();
+        let most = [20, 400][random.index(2)];
+        let mut wanted: Vec<u16> = (0..random.index(most)).map(|_| random.index(values) as u16).collect();
         wanted.sort_unstable();
         wanted.dedup();
         let aligned = |value: &u16| a.iter().rev().zip(b.iter().rev()).any(|(x, y)| x ^ y == *value);
@@ -474,7 +475,10 @@ fn wide_searches_find_exactly_the_values_of_pairs() {
             }
             let mirrored = |k: usize| a[k] ^ b[b.len() - 1 - k];
             let (mut left, mut found) = (wanted.clone(), Vec::new());
-            kernel.find_mirrored_values(&a, &b, &mut left, |k| found.push(mirrored(k)));
+            kernel.find_mirrored_values(&a, &b, &mut left, |k| {
+                assert!((0..k).all(|earlier| mirrored(earlier) != mirrored(k)), "{kernel}: not the first pair");
+                found.push(mirrored(k));
+            });
             let pairs = a.len().min(b.len());
             assert!(left.iter().all(|value| (0..pairs).all(|k| mirrored(k) != *value)), "{kernel}");
             found.append(&mut left);

@@ -12,7 +12,7 @@
 //! - `scalar.rs`, `avx2.rs` and `avx512/` are the implementations for one instruction set each.
 //! - `portable.rs` holds the jobs in plain Rust that the compiler vectorises for each instruction set; `recurrence.rs`
 //!   holds the job for short lists of lookups.
-//! - `wide.rs` and `pair_tile.rs` state the contracts of the jobs on values of any size.
+//! - `wide.rs` and `pair_tile.rs` state the contracts of the jobs on values of any size; `value_set.rs` is a set of values.
 //! - `bench.rs` passes the jobs on to the benchmarks.
 //!
 //! Invariant: a [`Kernel`] value comes from [`Kernel::available`] (or is the portable one), so holding one proves that
@@ -32,6 +32,7 @@ mod portable;
 mod probes;
 mod recurrence;
 mod scalar;
+mod value_set;
 mod wide;
 
 use crate::error::{Error, Result};
@@ -43,6 +44,7 @@ pub(crate) use probes::{Probe, Probes};
 pub(crate) use recurrence::Recurrence;
 use std::fmt;
 use std::str::FromStr;
+pub(crate) use value_set::ValueSet;
 pub(crate) use wide::{MARK_LANES, WIDE_LANES, WIDE_ROWS, WidePart, WideParts, WideRow};
 
 /// Lets the processor begin to load the cache line in which an item begins, while it executes other instructions. Does

@@ -19,9 +19,10 @@
 //!
 //! Entering an option in a set takes three instructions per lane, so the callers enter the options of some thousand
 //! parts that hit most values. Comparing an option with a candidate takes two instructions per register of lanes, so
-//! the callers hold all other parts against the few values that stay open.
+//! the callers hold all other parts against the few values that stay open. Where many values of one position are wanted,
+//! each option is looked up in a set of them.
 
-use super::{Kernel, Platform, jobs::dispatch};
+use super::{Kernel, Platform, ValueSet, jobs::dispatch};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 
@@ -125,7 +126,9 @@ impl Kernel {
     ) {
         let pairs = a.len().min(b.len());
         let (a, b) = (&a[..pairs], &b[b.len() - pairs..]);
-        let mut first = 0;
+        let options = a.as_chunks::<LOOKED_UP>().0.iter().zip(b.as_rchunks::<LOOKED_UP>().1.iter().rev());
+        let options = options.map(|(a, b)| std::array::from_fn(|k| a[k] ^ b[LOOKED_UP - 1 - k]));
+        let mut first = find_many(options, wanted, &mut found);
         while first < pairs && !wanted.is_empty() {
             let (a, b) = (&a[first..], &b[..pairs - first]);
             let without = dispatch!(
@@ -161,7 +164,11 @@ impl Kernel {
     pub(crate) fn find_values(self, a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
         let pairs = a.len().min(b.len());
         let (a, b) = (&a[a.len() - pairs..], &b[b.len() - pairs..]);
-        if pairs == 0 {
+        let options = a.as_rchunks::<LOOKED_UP>().1.iter().zip(b.as_rchunks::<LOOKED_UP>().1).rev();
+        let options = options.map(|(a, b)| std::array::from_fn(|k| a[k] ^ b[k]));
+        let pairs = pairs - find_many(options, wanted, |_| {});
+        let (a, b) = (&a[..pairs], &b[..pairs]);
+        if pairs == 0 || wanted.is_empty() {
             return;
         }
         if pairs < PAIRS_PER_STEP {
@@ -226,6 +233,39 @@ fn unmarked(seen: &[[u8; 64]], open: &mut [u64]) {
 
 /// Number of pairs whose XORs a search holds in registers.
 pub(super) const PAIRS_PER_STEP: usize = 256;
+
+/// Number of wanted values from which a search looks each option up in a set, instead of comparing it with each value: 256
+/// options are looked up in the time in which they are compared with 20 to 40 values.
+const MANY: usize = 32;
+
+/// Number of options that [`find_many`] looks up before it tests whether the set had one of them.
+const LOOKED_UP: usize = 16;
+
+/// Removes from `wanted` the values that are among `options`, while at least [`MANY`] values are left. Calls `found` with the
+/// number of the first option that has each of them. Returns the number of options read.
+fn find_many(
+    options: impl Iterator<Item = [u16; LOOKED_UP]>,
+    wanted: &mut Vec<u16>,
+    mut found: impl FnMut(usize),
+) -> usize {
+    if wanted.len() < MANY {
+        return 0;
+    }
+    let mut open = ValueSet::of(wanted);
+    let mut read = 0;
+    for options in options {
+        if options.iter().fold(0, |any, &option| any | open.bit(option)) & 1 == 1 {
+            options.iter().zip(read..).filter(|(option, _)| open.remove(**option)).for_each(|(_, k)| found(k));
+            if open.count < MANY {
+                read += LOOKED_UP;
+                break;
+            }
+        }
+        read += LOOKED_UP;
+    }
+    wanted.retain(|&value| open.contains(value));
+    read
+}
 
 /// Calls `is_done` with all pairs of two slices of equal length, [`PAIRS_PER_STEP`] or more, last ones first, until it
 /// returns true: [`PAIRS_PER_STEP`] pairs at a time, some of them in two calls.

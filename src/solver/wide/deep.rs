@@ -8,6 +8,7 @@ use super::far::Run;
 use super::reader::Reader;
 use crate::error::Result;
 use crate::fault;
+use crate::kernel::ValueSet;
 use crate::solver::witnesses::Joined;
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
@@ -21,12 +22,8 @@ const RECENT_PARTS: usize = 512;
 /// Number of recent parts that the far step tries before the last range of pairs with a part below `HEAD_PARTS`.
 const FIRST_PARTS: usize = 64;
 
-/// Number of recent parts whose options are computed before they are compared with the targets, and number of recent
-/// parts that are compared with one part at once.
+/// Number of recent parts that are compared with one part at once.
 const PARTS_AT_ONCE: usize = 64;
-
-/// In place of the value of an option.
-const NO_OPTION: u32 = 1 << 16;
 
 /// Maximum number of tasks that one thread does by itself where other threads could help.
 const FEW_TASKS: usize = 4;
@@ -79,39 +76,31 @@ impl Reader<'_> {
     /// parts.
     pub(super) fn search_recent(&self, n: u64, run: Run<'_>, recent: &[u64], targets: &mut Vec<u16>) -> Vec<u64> {
         let mut found = Vec::new();
-        for parts in recent.chunks(PARTS_AT_ONCE) {
-            for split in self.solver.rule.splits() {
-                if targets.is_empty() {
-                    return found;
+        if targets.is_empty() {
+            return found;
+        }
+        let mut open = ValueSet::of(targets);
+        for &part in recent {
+            if open.is_empty() {
+                break;
+            }
+            let options = self.solver.rule.splits().filter_map(|split| self.recent_option(n, run.known, &split, part));
+            for option in options {
+                if open.remove(option) {
+                    found.push(part);
                 }
-                let mut options = [NO_OPTION; PARTS_AT_ONCE];
-                options
-                    .iter_mut()
-                    .zip(parts)
-                    .for_each(|(option, &part)| *option = self.recent_option(n, run.known, &split, part));
-                targets.retain(|&target| {
-                    let is_target = |option: &u32| *option == u32::from(target);
-                    // All options are compared, which the compiler vectorises; the place is searched only for a hit.
-                    let is_option = options.iter().fold(false, |any, option| any | is_target(option));
-                    if is_option {
-                        found.extend(options.iter().position(is_target).map(|place| parts[place]));
-                    }
-                    !is_option
-                });
             }
         }
+        targets.retain(|&target| open.contains(target));
         found
     }
 
-    /// The value of the option of n that leaves a heap of `part` by a split, or [`NO_OPTION`] if there is none or memory
-    /// does not hold the values of its parts.
-    fn recent_option(&self, n: u64, known: u64, split: &Split, part: u64) -> u32 {
-        let option = || {
-            let other = n.checked_sub(split.remove)?.checked_sub(part)?;
-            let exists = part > 0 && other > 0 && other.abs_diff(part) >= split.min_difference;
-            exists.then(|| Some(self.held(part, known)? ^ self.held(other, known)? ^ split.constant))?
-        };
-        option().map_or(NO_OPTION, u32::from)
+    /// The value of the option of n that leaves a heap of `part` by a split, or `None` if there is none or memory does not
+    /// hold the values of its parts.
+    fn recent_option(&self, n: u64, known: u64, split: &Split, part: u64) -> Option<u16> {
+        let other = n.checked_sub(split.remove)?.checked_sub(part)?;
+        let exists = part > 0 && other > 0 && other.abs_diff(part) >= split.min_difference;
+        exists.then(|| Some(self.held(part, known)? ^ self.held(other, known)? ^ split.constant))?
     }
 
     /// The parts of a pair that gives the target at the next position n, the smaller one first, or `None` if no pair does.
