@@ -17,11 +17,6 @@ impl ValueSet {
         ValueSet { words, count: values.len() }
     }
 
-    /// Whether the set has no value.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
     /// Bit 0: whether the set has a value. The other bits are of other values.
     #[inline]
     pub(super) fn bit(&self, value: u16) -> u64 {

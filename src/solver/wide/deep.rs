@@ -22,8 +22,15 @@ const RECENT_PARTS: usize = 512;
 /// Number of recent parts that the far step tries before the last range of pairs with a part below `HEAD_PARTS`.
 const FIRST_PARTS: usize = 64;
 
-/// Number of recent parts that are compared with one part at once.
+/// Number of recent parts whose options are computed before they are compared with the targets, and number of recent
+/// parts that are compared with one part at once.
 const PARTS_AT_ONCE: usize = 64;
+
+/// Number of targets from which the options of recent parts are looked up in a set of targets.
+const MANY_TARGETS: usize = 32;
+
+/// In place of the value of an option.
+const NO_OPTION: u32 = 1 << 16;
 
 /// Maximum number of tasks that one thread does by itself where other threads could help.
 const FEW_TASKS: usize = 4;
@@ -75,18 +82,42 @@ impl Reader<'_> {
     /// Removes the targets that a pair with one of the parts `recent` gives whose other part the run knows. Returns these
     /// parts.
     pub(super) fn search_recent(&self, n: u64, run: Run<'_>, recent: &[u64], targets: &mut Vec<u16>) -> Vec<u64> {
-        let mut found = Vec::new();
-        if targets.is_empty() {
-            return found;
+        if targets.len() >= MANY_TARGETS {
+            return self.look_up_recent(n, run, recent, targets);
         }
-        let mut open = ValueSet::of(targets);
-        for &part in recent {
-            if open.is_empty() {
-                break;
+        let mut found = Vec::new();
+        for parts in recent.chunks(PARTS_AT_ONCE) {
+            for split in self.solver.rule.splits() {
+                if targets.is_empty() {
+                    return found;
+                }
+                let mut options = [NO_OPTION; PARTS_AT_ONCE];
+                options
+                    .iter_mut()
+                    .zip(parts)
+                    .for_each(|(option, &part)| *option = self.recent_option(n, run.known, &split, part));
+                targets.retain(|&target| {
+                    let is_target = |option: &u32| *option == u32::from(target);
+                    // All options are compared, which the compiler vectorises; the place is searched only for a hit.
+                    let is_option = options.iter().fold(false, |any, option| any | is_target(option));
+                    if is_option {
+                        found.extend(options.iter().position(is_target).map(|place| parts[place]));
+                    }
+                    !is_option
+                });
             }
-            let options = self.solver.rule.splits().filter_map(|split| self.recent_option(n, run.known, &split, part));
-            for option in options {
-                if open.remove(option) {
+        }
+        found
+    }
+
+    /// [`Reader::search_recent`] for many targets: looks each option up in a set of them.
+    fn look_up_recent(&self, n: u64, run: Run<'_>, recent: &[u64], targets: &mut Vec<u16>) -> Vec<u64> {
+        let mut open = ValueSet::of(targets);
+        let mut found = Vec::new();
+        for &part in recent {
+            for split in self.solver.rule.splits() {
+                let option = u16::try_from(self.recent_option(n, run.known, &split, part));
+                if option.is_ok_and(|option| open.remove(option)) {
                     found.push(part);
                 }
             }
@@ -95,12 +126,15 @@ impl Reader<'_> {
         found
     }
 
-    /// The value of the option of n that leaves a heap of `part` by a split, or `None` if there is none or memory does not
-    /// hold the values of its parts.
-    fn recent_option(&self, n: u64, known: u64, split: &Split, part: u64) -> Option<u16> {
-        let other = n.checked_sub(split.remove)?.checked_sub(part)?;
-        let exists = part > 0 && other > 0 && other.abs_diff(part) >= split.min_difference;
-        exists.then(|| Some(self.held(part, known)? ^ self.held(other, known)? ^ split.constant))?
+    /// The value of the option of n that leaves a heap of `part` by a split, or [`NO_OPTION`] if there is none or memory
+    /// does not hold the values of its parts.
+    fn recent_option(&self, n: u64, known: u64, split: &Split, part: u64) -> u32 {
+        let option = || {
+            let other = n.checked_sub(split.remove)?.checked_sub(part)?;
+            let exists = part > 0 && other > 0 && other.abs_diff(part) >= split.min_difference;
+            exists.then(|| Some(self.held(part, known)? ^ self.held(other, known)? ^ split.constant))?
+        };
+        option().map_or(NO_OPTION, u32::from)
     }
 
     /// The parts of a pair that gives the target at the next position n, the smaller one first, or `None` if no pair does.

@@ -12,6 +12,7 @@ use crate::theory::nimber::index;
 use crate::theory::rule::Split;
 use rayon::prelude::*;
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
 /// The least part that may be marked. The other part of a pair with a smaller one is not known before the run. With more
 /// than one thread the far step does not know it in the lead either; leaving those parts out as well changes no time.
@@ -23,9 +24,6 @@ const DEPTH: u64 = 1 << 14;
 /// Twice the number of pairs that a deep search compares in the time of one mark: a deep search that finds its value
 /// compares half of all pairs on average.
 const PAIRS_PER_MARK: u64 = 16;
-
-/// Parts of all sizes may be marked if at least one in this number of searches for a rare value was deep.
-const TARGETS_PER_DEEP: u64 = 64;
 
 /// Approximate number of rare parts, spread evenly, among which the marks are chosen.
 const MOST_RARE_PARTS: usize = 1 << 17;
@@ -61,6 +59,16 @@ const RARE_PER_MARK: u64 = 60;
 /// all open values of one page takes 0.045 ns, and a hit among them some nanoseconds.
 const ANY_PER_MARK: u64 = 20;
 
+/// Number of positions after which marks are learnt again that were learnt without counts of searches.
+const COUNTED: u64 = 1 << 14;
+
+/// Divisor of the number of values that gives the number of positions after which other marks are learnt again.
+const LEARNINGS_PER_DOUBLING: u64 = 8;
+
+/// Minimum time until marks are learnt again, in times the duration of the last learning, for marks learnt with counts of
+/// searches and for others.
+const TIMES_OF_LEARNING: [u32; 2] = [100, 10];
+
 /// Maximum number of marked parts of one class.
 const MOST_MARKS: usize = 1 << 16;
 
@@ -75,6 +83,10 @@ pub(super) struct Marks {
     pub(super) depth: u64,
     /// The number of values at which the pairs were learnt.
     pub(super) learnt_at: u64,
+    /// When they had been learnt, and how long that took.
+    learnt: (Instant, Duration),
+    /// Whether searches were counted before they were learnt.
+    has_counts: bool,
     /// Number of rare values that no mark gave.
     pub(super) targets: u64,
     /// Number of these for which all pairs were compared.
@@ -94,6 +106,8 @@ impl Marks {
             parts: Checked::new(Vec::new()),
             depth: 0,
             learnt_at: 0,
+            learnt: (Instant::now(), Duration::ZERO),
+            has_counts: false,
             targets: 0,
             deep: 0,
             judged_at: 0,
@@ -109,8 +123,8 @@ impl Marks {
 }
 
 impl WideSolver {
-    /// Learns the marks again when the sequence has doubled, or when the far step begins or ceases to compare all
-    /// pairs.
+    /// Learns the marks again when the sequence has doubled, when the far step begins or ceases to compare all pairs, and as
+    /// long as learning takes little time beside the steps, more often.
     pub(super) fn learn_when_due(&mut self) {
         let end = self.end();
         let can_compare = !self.has_space() || self.holds_all();
@@ -119,8 +133,11 @@ impl WideSolver {
             self.marks.judged_at = end;
             all_pairs = self.compares_all_pairs();
         }
-        if end >= self.marks.learnt_at.saturating_mul(2) || all_pairs != self.marks.all_pairs {
+        let is_new = all_pairs != self.marks.all_pairs;
+        if end >= self.marks.learnt_at.saturating_mul(2) || is_new || self.is_relearning_due(end) {
+            let begin = Instant::now();
             self.marks.search_all_pairs = self.often_searches_all_pairs();
+            self.marks.has_counts = self.marks.learnt_at > 0 && !is_new;
             self.marks.learnt_at = end;
             self.marks.all_pairs = all_pairs;
             let mut marks = self.learn();
@@ -139,7 +156,18 @@ impl WideSolver {
                 };
                 unmarked.leave_out(all, |lookup| marked.contains(&mark(lookup)));
             }
+            self.marks.learnt = (Instant::now(), begin.elapsed());
         }
+    }
+
+    /// Whether the marks should be learnt again although the sequence has not doubled: first because searches were counted
+    /// since, then because the values change.
+    fn is_relearning_due(&self, end: u64) -> bool {
+        let Marks { learnt_at, learnt: (learnt, duration), has_counts, all_pairs, .. } = self.marks;
+        let [counted, uncounted] = TIMES_OF_LEARNING;
+        let (positions, times) =
+            if has_counts { (learnt_at / LEARNINGS_PER_DOUBLING, counted) } else { (COUNTED, uncounted) };
+        !all_pairs && end >= learnt_at + positions && learnt.elapsed() >= times * duration
     }
 
     /// The rare parts that may be marked, at most about [`MOST_RARE_PARTS`].
@@ -150,11 +178,10 @@ impl WideSolver {
         rare.filter(|(r, _)| may_be_marked.contains(r)).map(|&(r, value)| self.mark(r, value)).collect()
     }
 
-    /// The common parts that may be marked: those below [`DEPTH`], and, where the search for pairs often goes deeper,
-    /// about [`MOST_DEEP_PARTS`] parts of all sizes.
+    /// The common parts that may be marked: those below [`DEPTH`], and, where the search for pairs goes deeper, about
+    /// [`MOST_DEEP_PARTS`] parts of all sizes.
     fn common_parts(&self) -> Vec<WidePart> {
-        let is_long = self.holds_all() && self.rare_positions.last() > 2 * HEAD_PARTS;
-        let goes_deep = is_long && self.marks.deep * TARGETS_PER_DEEP >= self.marks.targets;
+        let goes_deep = self.holds_all() && self.rare_positions.last() > 2 * HEAD_PARTS;
         // A larger part than the last rare position could need values that a resumed solver does not hold.
         let deepest = if goes_deep { self.rare_positions.last() } else { DEPTH };
         let step = (index(deepest) / MOST_DEEP_PARTS) | 1;
