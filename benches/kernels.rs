@@ -2,8 +2,8 @@
 //!
 //! `cargo bench --bench kernels` takes less than a minute. The criterion group `kernel` has one benchmark for each job
 //! and kernel; an element is one lookup in one lane (`mark`, `check`, `near`, `clear`) or one pair (`find`). The group
-//! `pairs` compares all pairs with all open values; an element is one pair. In the group `recurrence`
-//! an element is one value. The group `constant` measures nothing by criterion; it prints a line for each cost constant:
+//! `pairs` compares all pairs with all open values; an element is one pair. In the group `recurrence` an element is one
+//! value. The group `constant` measures nothing by criterion; it prints a line for each cost constant:
 //!
 //! - `mark_ps(C)`: one marked lookup with C codes considered, per value;
 //! - `check_ps(K)`: one checked lookup with K candidates kept, per value;

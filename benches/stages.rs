@@ -8,8 +8,8 @@
 //! - `far`: the far lookups, which all threads share;
 //! - `witnesses`: the search for witnesses, which all threads share.
 //!
-//! With t threads a value takes at least max(near, (near + middle + far + witnesses) / t): the last columns. The work between two
-//! blocks, commits and audits are not included.
+//! With t threads a value takes at least max(near, (near + middle + far + witnesses) / t): the last columns. The work
+//! between two blocks, commits and audits are not included.
 
 mod support;
 

@@ -419,7 +419,8 @@ fn a_game_without_a_space_is_examined_to_an_eighth_but_at_least_to_16384() {
     }
 }
 
-/// With a time limit of one second, .244 ends before 2^22 values on any machine: it took 20 seconds to 2^18 on one core of 2026.
+/// With a time limit of one second, .244 ends before 2^22 values on any machine: it took 20 seconds to 2^18 on one core
+/// of 2026.
 #[test]
 fn time_limit_ends_hard_games_and_a_longer_one_continues_them() {
     let home = Home::new();

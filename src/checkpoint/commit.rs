@@ -67,8 +67,8 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Returns whether the commit of this batch after the `published` values may discard some of them, none of which the
-    /// solver needs.
+    /// Returns whether the commit of this batch after the `published` values may discard some of them, none of which
+    /// the solver needs.
     pub(crate) fn may_discard(&self, published: &Published, keep: Option<u64>) -> bool {
         has_discardable(published, keep) && self.lookback.is_some() && self.lookback <= keep
     }
@@ -95,8 +95,8 @@ pub(crate) struct Committer {
 }
 
 impl Committer {
-    /// Returns a committer without digests and without a discard summary: that of a new run. [`Committer::resumed`] adds
-    /// those of an existing run. `template.keep` is the minimum number of last values to keep.
+    /// Returns a committer without digests and without a discard summary: that of a new run. [`Committer::resumed`]
+    /// adds those of an existing run. `template.keep` is the minimum number of last values to keep.
     pub(crate) fn new(dir: &Dir, journal: Journal, table: Table, template: Record) -> Committer {
         Committer {
             dir: dir.clone(),

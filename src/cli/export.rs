@@ -42,8 +42,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "K", default_value = "0", allow_negative_numbers = true,
           value_parser = number::offset)]
     offset: i64,
-    /// Begin a b-file or a CSV file with lines of '#' that name the program, the command, the game and the digest of the
-    /// values.
+    /// Begin a b-file or a CSV file with lines of '#' that name the program, the command, the game and the digest of
+    /// the values.
     #[arg(long)]
     comment: bool,
     /// File to write; '-' is stdout [default: stdout].

@@ -42,8 +42,8 @@ pub(super) fn fitted_after(first: &str, text: &str) -> String {
     if stdout.is_terminal() { lines(text, first, first.len(), width_of(stdout)) } else { format!("{first}{text}") }
 }
 
-/// [`fitted`] for stderr. The commands in the text stay whole, so that they can be copied: one that is longer than a line
-/// begins on a line of its own.
+/// [`fitted`] for stderr. The commands in the text stay whole, so that they can be copied: one that is longer than a
+/// line begins on a line of its own.
 pub(super) fn message(text: &str) -> String {
     let stderr = std::io::stderr();
     if !stderr.is_terminal() {

@@ -1,5 +1,5 @@
-//! Values as a Parquet file, which DuckDB, Polars, pandas, Arrow and Spark read: the columns `n` (unsigned, 64 bits) and
-//! `value` (unsigned, 16 bits), without compression.
+//! Values as a Parquet file, which DuckDB, Polars, pandas, Arrow and Spark read: the columns `n` (unsigned, 64 bits)
+//! and `value` (unsigned, 16 bits), without compression.
 //!
 //! The numbers n are written as differences and the values as indices into a dictionary, so a row takes little more
 //! than the bits of its value. Each row group is written to memory first, so that memory holds one at a time. The

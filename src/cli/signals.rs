@@ -1,9 +1,10 @@
 //! Signals: which of them stop a command, and which are ignored.
 //!
-//! In commands that stop cleanly, INT, TERM and HUP set a flag that long work polls ([`stop_flag`]); a second one, half a
-//! second later or more, ends the process at once: `timeout` sends its signal twice within an instant. In other commands they have their default action, which waits until a progress line is erased
-//! ([`hold`]). INT and HUP stay ignored if the process inherited them as ignored: a shell without job control starts
-//! `grundy run … &` with INT ignored, and nohup ignores HUP. TERM is always handled.
+//! In commands that stop cleanly, INT, TERM and HUP set a flag that long work polls ([`stop_flag`]); a second one, half
+//! a second later or more, ends the process at once: `timeout` sends its signal twice within an instant. In other
+//! commands they have their default action, which waits until a progress line is erased ([`hold`]). INT and HUP stay
+//! ignored if the process inherited them as ignored: a shell without job control starts `grundy run … &` with INT
+//! ignored, and nohup ignores HUP. TERM is always handled.
 //!
 //! A handler only sets flags. The thread of the progress display polls them, ten times a second.
 

@@ -51,7 +51,8 @@ pub(crate) struct SurveyArgs {
     #[arg(long, value_name = "K", group = "source",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(survey::plan::MAX_DIGITS)))]
     digits: Option<u32>,
-    /// Examine only part I of N parts of the games, I from 0 to N-1; a hash of the game's standard form selects its part.
+    /// Examine only part I of N parts of the games, I from 0 to N-1; a hash of the game's standard form selects its
+    /// part.
     #[arg(long, value_name = "I/N", value_parser = shard, default_value = "0/1")]
     shard: (u64, u64),
     /// Number of values of each game to examine.

@@ -85,8 +85,8 @@ struct SurveyArgs {
     /// Directory for the plan and the results; it must be new, empty, or have the same plan.
     #[arg(long = "in", value_name = "DIR", required_unless_present = "digits")]
     dir: Option<PathBuf>,
-    /// List the units first whose parts took the longest in DIR, the results of units of the same games and as many parts,
-    /// to fewer values.
+    /// List the units first whose parts took the longest in DIR, the results of units of the same games and as many
+    /// parts, to fewer values.
     #[arg(long, value_name = "DIR")]
     pilot: Option<PathBuf>,
 }

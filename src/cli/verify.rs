@@ -70,8 +70,8 @@ enum Level {
     /// Compare each value with all its options that have one rare part, and recompute rare positions from all pairs:
     /// finds every value that is too low, and many that are too high. Needs a game with a sparse space.
     Exclusion,
-    /// Recompute each value from the earlier ones, with a kernel other than that of the run: finds every wrong value. If
-    /// a move leaves three heaps, or the code repeats, by the definition, which takes long: give a --range.
+    /// Recompute each value from the earlier ones, with a kernel other than that of the run: finds every wrong value.
+    /// If a move leaves three heaps, or the code repeats, by the definition, which takes long: give a --range.
     Recompute,
     /// Recompute a sample of the values from all pairs.
     Definition,

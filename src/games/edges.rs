@@ -1,9 +1,9 @@
 //! Reads the edges of a graph from text: lines of two names, or a subset of DOT.
 //!
 //! A text is DOT when its first word is `strict`, `graph` or `digraph` and it has a brace. Otherwise each line is an
-//! edge `a b`, a chain `a -> b -> c` (`--` if edges have no direction), or a vertex `a` alone, and `#` begins a comment. The reader supports chains `a -> b -> c`, sets `a ->
-//! {b c}`, quoted names and comments of DOT, and ignores attributes. It refuses subgraphs, ports and HTML, because
-//! ignoring them would change the graph.
+//! edge `a b`, a chain `a -> b -> c` (`--` if edges have no direction), or a vertex `a` alone, and `#` begins a
+//! comment. The reader supports chains `a -> b -> c`, sets `a -> {b c}`, quoted names and comments of DOT, and ignores
+//! attributes. It refuses subgraphs, ports and HTML, because ignoring them would change the graph.
 //!
 //! The numbers of vertices and edges are bounded ([`MAX_VERTICES`], [`MAX_EDGES`]), because a short text can mean
 //! many edges: `{a b c} -> {d e f}` means nine. A vertex that a set names twice counts once. Tokens are read one by

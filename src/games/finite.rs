@@ -110,8 +110,8 @@ impl<'a, G: Game> GameSolver<'a, G> {
     /// Returns the nim-value of a position.
     ///
     /// # Errors
-    /// [`Error::Positions`] when more positions than the bound would be held, [`Error::Search`] when they are too large or
-    /// have too many options, [`Error::PositionValue`] when a value is above 65535.
+    /// [`Error::Positions`] when more positions than the bound would be held, [`Error::Search`] when they are too large
+    /// or have too many options, [`Error::PositionValue`] when a value is above 65535.
     pub fn value(&mut self, position: G::Position) -> Result<u16> {
         self.watched(position, |_, _| {})
     }

@@ -92,7 +92,8 @@ impl Bars {
                     options.insert(values[at - part * stride] ^ values[at - (whole - part) * stride]);
                 }
             }
-            // A bar has fewer options than its sides above 1 sum to; this sum is at most their product, so at most 2^16.
+            // A bar has fewer options than its sides above 1 sum to; this sum is at most their product, so at most
+            // 2^16.
             values.push(u16::try_from(options.mex()).expect("fewer than 65536 options"));
             for (side, &most) in bar.iter_mut().zip(sides).rev() {
                 if *side < most {

@@ -139,8 +139,8 @@ impl Kernel {
     }
 
     /// Fills `window[at + lane]` for `from <= lane < to`, in ascending order, with the least of the candidates `lanes`
-    /// that no near probe hits. Stops at the first lane that has no such candidate, or whose least one a marked probe may hit
-    /// ([`Lanes::is_unmarked`]). Returns that lane, or `to`. The codes from the returned lane on are
+    /// that no near probe hits. Stops at the first lane that has no such candidate, or whose least one a marked probe
+    /// may hit ([`Lanes::is_unmarked`]). Returns that lane, or `to`. The codes from the returned lane on are
     /// unspecified.
     ///
     /// # Panics

@@ -12,7 +12,8 @@
 //! - `scalar.rs`, `avx2.rs` and `avx512/` are the implementations for one instruction set each.
 //! - `portable.rs` holds the jobs in plain Rust that the compiler vectorises for each instruction set; `recurrence.rs`
 //!   holds the job for short lists of lookups.
-//! - `wide.rs` and `pair_tile.rs` state the contracts of the jobs on values of any size; `value_set.rs` is a set of values.
+//! - `wide.rs` and `pair_tile.rs` state the contracts of the jobs on values of any size; `value_set.rs` is a set of
+//!   values.
 //! - `bench.rs` passes the jobs on to the benchmarks.
 //!
 //! Invariant: a [`Kernel`] value comes from [`Kernel::available`] (or is the portable one), so holding one proves that

@@ -142,8 +142,8 @@ pub(crate) struct Stage {
 pub(crate) struct Lanes {
     /// `code[k][lane]` is the k-th candidate of the lane, counted from 0.
     pub(super) code: [[u8; LANES]; CANDIDATES],
-    /// For each lane, a code: candidates from it on were compared with the probes of the stages, and not with the marked
-    /// ones. It is the number of codes considered, or [`NONE`] where the list was completed.
+    /// For each lane, a code: candidates from it on were compared with the probes of the stages, and not with the
+    /// marked ones. It is the number of codes considered, or [`NONE`] where the list was completed.
     pub(super) marked: [u8; LANES],
     /// Number of rows with which the jobs work.
     pub(super) kept: usize,

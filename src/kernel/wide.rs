@@ -2,7 +2,8 @@
 //!
 //! # Terms
 //!
-//! - The *window* is a slice of earlier values, in the order of n. *Lane* i belongs to the index `at + i` of the window.
+//! - The *window* is a slice of earlier values, in the order of n. *Lane* i belongs to the index `at + i` of the
+//!   window.
 //! - A [`WidePart`] is one part of a split, with a known value. In lane i it gives the *option*
 //!   `window[at + i - offset] ^ value`.
 //!
@@ -19,8 +20,8 @@
 //!
 //! Entering an option in a set takes three instructions per lane, so the callers enter the options of some thousand
 //! parts that hit most values. Comparing an option with a candidate takes two instructions per register of lanes, so
-//! the callers hold all other parts against the few values that stay open. Where many values of one position are wanted,
-//! each option is looked up in a set of them.
+//! the callers hold all other parts against the few values that stay open. Where many values of one position are
+//! wanted, each option is looked up in a set of them.
 
 use super::{Kernel, Platform, ValueSet, jobs::dispatch};
 #[cfg(target_arch = "x86_64")]
@@ -85,8 +86,8 @@ impl Kernel {
         dispatch!(self, unmarked(seen, open), avx2::unmarked(seen, open), avx512::unmarked(seen, open));
     }
 
-    /// Bit `lane` of entry k: whether `rows[k][lane]` is an option of a part, in the lanes from index `at` of the window
-    /// on. Entries without a row are 0.
+    /// Bit `lane` of entry k: whether `rows[k][lane]` is an option of a part, in the lanes from index `at` of the
+    /// window on. Entries without a row are 0.
     ///
     /// # Panics
     /// If a part reads values outside the window, or there are more than [`WIDE_ROWS`] rows.
@@ -106,8 +107,8 @@ impl Kernel {
         hits
     }
 
-    /// Searches a pair whose XOR is `wanted`: pair k, counted from 0, consists of item k of `a` and item k from the end of
-    /// `b`. Returns the least k of such a pair. The longer slice has items without a partner.
+    /// Searches a pair whose XOR is `wanted`: pair k, counted from 0, consists of item k of `a` and item k from the end
+    /// of `b`. Returns the least k of such a pair. The longer slice has items without a partner.
     #[must_use]
     pub(crate) fn find_mirrored(self, a: &[u16], b: &[u16], wanted: u16) -> Option<usize> {
         let mut least = None;
@@ -234,15 +235,15 @@ fn unmarked(seen: &[[u8; 64]], open: &mut [u64]) {
 /// Number of pairs whose XORs a search holds in registers.
 pub(super) const PAIRS_PER_STEP: usize = 256;
 
-/// Number of wanted values from which a search looks each option up in a set, instead of comparing it with each value: 256
-/// options are looked up in the time in which they are compared with 20 to 40 values.
+/// Number of wanted values from which a search looks each option up in a set, instead of comparing it with each value:
+/// 256 options are looked up in the time in which they are compared with 20 to 40 values.
 const MANY: usize = 32;
 
 /// Number of options that [`find_many`] looks up before it tests whether the set had one of them.
 const LOOKED_UP: usize = 16;
 
-/// Removes from `wanted` the values that are among `options`, while at least [`MANY`] values are left. Calls `found` with the
-/// number of the first option that has each of them. Returns the number of options read.
+/// Removes from `wanted` the values that are among `options`, while at least [`MANY`] values are left. Calls `found`
+/// with the number of the first option that has each of them. Returns the number of options read.
 fn find_many(
     options: impl Iterator<Item = [u16; LOOKED_UP]>,
     wanted: &mut Vec<u16>,
@@ -296,8 +297,8 @@ pub(super) fn find_values(a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
     });
 }
 
-/// The number of steps of [`PAIRS_PER_STEP`] pairs, numbered as in [`Kernel::find_mirrored`], before the first one with a
-/// wanted XOR. Pairs after the last whole step are not compared. `a` and `b` have the same length. The compiler
+/// The number of steps of [`PAIRS_PER_STEP`] pairs, numbered as in [`Kernel::find_mirrored`], before the first one with
+/// a wanted XOR. Pairs after the last whole step are not compared. `a` and `b` have the same length. The compiler
 /// vectorises it for each instruction set.
 #[inline(always)]
 pub(super) fn steps_without(a: &[u16], b: &[u16], wanted: &[u16]) -> usize {

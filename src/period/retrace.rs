@@ -1,9 +1,9 @@
 //! Computes values again that a run has discarded, each from the nearest waypoint before it.
 //!
 //! Invariant: each discarded value is computed by a solver, which proves it, from the values before it. These begin
-//! with the first values of the run, which its journal covers, and a waypoint, which contains its own hash. Before values
-//! are returned, the computation goes on to the end of their segment, where the values computed must have the digest
-//! that the journal states ([`SegmentCheck`]). No digest covers values before the first segment boundary after a
+//! with the first values of the run, which its journal covers, and a waypoint, which contains its own hash. Before
+//! values are returned, the computation goes on to the end of their segment, where the values computed must have the
+//! digest that the journal states ([`SegmentCheck`]). No digest covers values before the first segment boundary after a
 //! waypoint, nor those after the last digest of the journal. Where the computation passes another waypoint, the values
 //! must be those of that waypoint. The memory of the solver is compared with its state at creation.
 
@@ -108,8 +108,8 @@ impl<'a, S: Sequence + ?Sized> Retrace<'a, S> {
     ///
     /// # Errors
     /// Errors of the solver and of reading the run; [`Error::Differs`] when a waypoint has other values;
-    /// [`Error::OtherDigest`] when the values do not have the digest of the journal; [`Error::Flipped`] when the memory of
-    /// the solver has changed.
+    /// [`Error::OtherDigest`] when the values do not have the digest of the journal; [`Error::Flipped`] when the memory
+    /// of the solver has changed.
     pub(super) fn values(
         &mut self,
         range: Range<u64>,

@@ -14,13 +14,13 @@
 //! G(n+p) = G(n) for all n >= n0.
 //!
 //! *Proof.* Let N >= K n0 + (K - 1) p + t, and let G(n+p) = G(n) for n0 <= n < N. k = 0: N > t, so neither N nor N + p
-//! has such an option. k >= 1: the largest heap b that an option of N leaves has b >= (N - s)/k >= n0, since
-//! N - s >= K n0 and k <= K, and b <= N - s. If b < N, then G(b+p) = G(b), and the option of N + p that leaves b + p
-//! instead of b has the same value. b = N would be k = 1 with s = 0, which is no move. The largest heap b that an option
-//! of N + p leaves has b >= (N + p - s)/k >= n0 + p, since N + p - s >= K (n0 + p). So b - p >= n0 >= 1 is a heap, and
-//! b - p < N, because b <= N + p - s, with equality only for k = 1, where s >= 1. So G(b) = G(b-p), and the option of N
-//! that leaves b - p instead of b has the same value. ∎ (The proof needs n0 >= 1: with n0 = 0 the heap b - p may be
-//! empty, and the rule may not allow leaving one heap less.)
+//! has such an option. k >= 1: the largest heap b that an option of N leaves has b >= (N - s)/k >= n0, since N - s >= K
+//! n0 and k <= K, and b <= N - s. If b < N, then G(b+p) = G(b), and the option of N + p that leaves b + p instead of b
+//! has the same value. b = N would be k = 1 with s = 0, which is no move. The largest heap b that an option of N + p
+//! leaves has b >= (N + p - s)/k >= n0 + p, since N + p - s >= K (n0 + p). So b - p >= n0 >= 1 is a heap, and b - p <
+//! N, because b <= N + p - s, with equality only for k = 1, where s >= 1. So G(b) = G(b-p), and the option of N that
+//! leaves b - p instead of b has the same value. ∎ (The proof needs n0 >= 1: with n0 = 0 the heap b - p may be empty,
+//! and the rule may not allow leaving one heap less.)
 //!
 //! **P2**, for Grundy's game: one split, s = 0, c = 0, d = 1. If G(n) != 0 for n0 <= n < n0 + p and G(n+p) = G(n) for
 //! n0 <= n <= 2 n0 + p - 2, then G(n+p) = G(n) for all n >= n0.
@@ -32,8 +32,8 @@
 //! G(b) ^ G(b-p) = 0, and N has an option of value 0, because G(N) = G(N-p) = … is a value of the period, and none of
 //! these is 0. ∎
 //!
-//! **P3**, for any rule whose moves leave at most two heaps. Let M be the greatest s + d (d = 0 for k < 2). If n0 >= 1 and G(n+p) = G(n) for
-//! n0 <= n <= 2 n0 + 2 p + M - 2, then G(n+p) = G(n) for all n >= n0.
+//! **P3**, for any rule whose moves leave at most two heaps. Let M be the greatest s + d (d = 0 for k < 2). If n0 >= 1
+//! and G(n+p) = G(n) for n0 <= n <= 2 n0 + 2 p + M - 2, then G(n+p) = G(n) for all n >= n0.
 //!
 //! *Proof.* Let N >= 2 n0 + 2 p + M - 1, and let G(n+p) = G(n) for n0 <= n < N. k = 0 and k = 1 as in P1, since
 //! M >= s. k = 2: an option (a, b) of N, a <= b, has n0 <= b < N, and (a, b+p) is an option of N + p with the same

@@ -185,8 +185,8 @@ impl Manifest {
         }
     }
 
-    /// Returns the manifest with fewer digests: one after every `segment` values, a multiple of the segment length so far,
-    /// and one of all values. A long run then needs less space. [`Manifest::points`] keeps all digests.
+    /// Returns the manifest with fewer digests: one after every `segment` values, a multiple of the segment length so
+    /// far, and one of all values. A long run then needs less space. [`Manifest::points`] keeps all digests.
     ///
     /// # Errors
     /// When `segment` is 0 or no multiple of the segment length so far; the error is a sentence that states what is

@@ -212,8 +212,8 @@ impl<'c, 'a> Recovery<'c, 'a> {
         Ok(())
     }
 
-    /// Ends the journal at its last good record, after the table was found to agree with it; what follows was torn off or
-    /// damaged.
+    /// Ends the journal at its last good record, after the table was found to agree with it; what follows was torn off
+    /// or damaged.
     fn drop_rest(&mut self) -> Result<()> {
         if let Some(offset) = self.contents.torn {
             let note = format!("the last record of the journal (byte {offset}) broke off and is dropped");

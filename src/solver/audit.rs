@@ -1,18 +1,18 @@
 //! The audit: a second, independent computation of a sample of the values by another kernel.
 //!
-//! The streams are fast because they read little: lookups in a learnt order, fewer and fewer candidates, lookups
-//! that another thread evaluated, only the targets that matter. A mistake in that choice, or a processor that computes
-//! wrongly, would make all later values wrong, and they would stay consistent with each other. So for one group of [`GROUP_VALUES`]
-//! values in 50, or in 200 where lookups are few, the audit derives all lookups from the list of rare positions itself,
-//! marks all of them by another kernel in the order of the list, and requires that the answer is the value of the
-//! candidate stream: no smaller common value is open, and that value is. The same other kernel searches the witnesses
-//! again.
+//! The streams are fast because they read little: lookups in a learnt order, fewer and fewer candidates, lookups that
+//! another thread evaluated, only the targets that matter. A mistake in that choice, or a processor that computes
+//! wrongly, would make all later values wrong, and they would stay consistent with each other. So for one group of
+//! [`GROUP_VALUES`] values in 50, or in 200 where lookups are few, the audit derives all lookups from the list of rare
+//! positions itself, marks all of them by another kernel in the order of the list, and requires that the answer is the
+//! value of the candidate stream: no smaller common value is open, and that value is. The same other kernel searches
+//! the witnesses again.
 //!
 //! The list of lookups repeats what `candidates` and `verify::exclusion` compute. This is deliberate: shared code would
 //! repeat a mistake in both.
 //!
-//! [`choice`] selects groups from a seed and the number of the group, and from nothing else. Of the selected groups those
-//! are audited that lie within one block and whose codes are in memory. The audit runs on the thread that has
+//! [`choice`] selects groups from a seed and the number of the group, and from nothing else. Of the selected groups
+//! those are audited that lie within one block and whose codes are in memory. The audit runs on the thread that has
 //! just found the witnesses of the group, so that no other thread waits for it.
 //!
 //! The audit skips groups in which some lookup meets a rare position or does not exist yet (for Grundy's game they lie

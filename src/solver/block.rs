@@ -1,9 +1,9 @@
 //! One block through both streams.
 //!
-//! [`Streams::step`] computes the candidates of one block ([`pipeline`](super::pipeline)) and, side by side, searches the
-//! witnesses of the block before. When every value of the earlier block has its witnesses, the block is accepted, and the candidates wait for
-//! the next step. When a value turns out to be rare, the values before it and the rare value are accepted. The streams
-//! then continue after it, and everything that was computed beyond it is discarded.
+//! [`Streams::step`] computes the candidates of one block ([`pipeline`](super::pipeline)) and, side by side, searches
+//! the witnesses of the block before. When every value of the earlier block has its witnesses, the block is accepted,
+//! and the candidates wait for the next step. When a value turns out to be rare, the values before it and the rare
+//! value are accepted. The streams then continue after it, and everything that was computed beyond it is discarded.
 //!
 //! Invariant: all values that `step` appends are proved; both streams and the codes end at the same position after each
 //! new rare position.
@@ -36,7 +36,8 @@ const SMALLEST_BLOCK: usize = 64;
 /// measures its effect.
 pub(super) const BLOCK: usize = 1 << 18;
 
-/// Time after which a thread looks again whether the search for witnesses is prepared, when the candidates are complete.
+/// Time after which a thread looks again whether the search for witnesses is prepared, when the candidates are
+/// complete.
 const PREPARATION_POLL: Duration = Duration::from_micros(20);
 
 /// What bounds a step.
@@ -269,8 +270,8 @@ fn evaluate_and_search<'a, S: Sequence + ?Sized>(
     };
     rayon::scope(|scope| {
         (1..threads.count()).for_each(|_| scope.spawn(|_| work()));
-        // The preparation must not wait for tasks of the pool: meanwhile this thread could start `work`, which ends only
-        // after the preparation.
+        // The preparation must not wait for tasks of the pool: meanwhile this thread could start `work`, which ends
+        // only after the preparation.
         let mut preparation = Preparation { is_over: &is_prepared, pipeline, has_failed: true };
         preparation.has_failed = search.get_or_init(prepare).is_err();
         drop(preparation);
@@ -280,8 +281,8 @@ fn evaluate_and_search<'a, S: Sequence + ?Sized>(
     (search, followers.into_inner().unwrap_or_else(|error| error.into_inner()))
 }
 
-/// The preparation of a search. When it is over, no thread waits for it any more; if it has failed, also by a panic, the
-/// block is discarded.
+/// The preparation of a search. When it is over, no thread waits for it any more; if it has failed, also by a panic,
+/// the block is discarded.
 struct Preparation<'a, 'p> {
     is_over: &'a AtomicBool,
     pipeline: &'a Pipeline<'p>,

@@ -1,9 +1,9 @@
 //! The choice of the sparse space, by reviews of the values at fixed lengths of the sequence.
 //!
-//! Reviews are due at n = 2^12 and then at 5/4, 3/2, 7/4 and 2 times each power of two ([`review_point`]). While a space
-//! is in use, reviews from 2^22 on are due at powers of two only, because a review reads all values. A review depends on
-//! the values before it and on the space in use, so the space at each n depends on the game alone: not on the number of
-//! threads, nor on where a run was interrupted. [`Choice::after`] repeats all reviews of a sequence.
+//! Reviews are due at n = 2^12 and then at 5/4, 3/2, 7/4 and 2 times each power of two ([`review_point`]). While a
+//! space is in use, reviews from 2^22 on are due at powers of two only, because a review reads all values. A review
+//! depends on the values before it and on the space in use, so the space at each n depends on the game alone: not on
+//! the number of threads, nor on where a run was interrupted. [`Choice::after`] repeats all reviews of a sequence.
 //!
 //! Values of some games approach a space only late, so the last quarter of the values foretells the next ones: a space
 //! is as good as the number of rare positions that it will have when the sequence has doubled, if they stay as frequent

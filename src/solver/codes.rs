@@ -1,7 +1,7 @@
 //! The byte codes of the last values, proved or being proved, for the jobs that read 64 of them at once.
 //!
-//! Lookups for pairs of two common parts, and lookups that other threads evaluate, must not use a rare part: the option of
-//! such a pair has the other class, which the code cannot express. So the code of every rare position (n = 0 among
+//! Lookups for pairs of two common parts, and lookups that other threads evaluate, must not use a rare part: the option
+//! of such a pair has the other class, which the code cannot express. So the code of every rare position (n = 0 among
 //! them) is [`POISON`] here. A lookup with code c is unaffected by rare positions if [`POISON`] ^ c is none of the
 //! codes considered.
 //!

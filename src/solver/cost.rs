@@ -3,9 +3,9 @@
 //! The streams choose by these constants how many lookups they mark and how many they check, how many codes they
 //! consider, and when a choice is due again. No constant changes a value: wrong prices only cost time.
 //!
-//! Each constant has its unit in its name: `_PS` are picoseconds, `_VALUES`, `_LOOKUPS`, `_LANES` and `_PAIRS` are numbers
-//! of these, `_N` is a position. "Per value" means per position of the sequence, so a price per lookup and value is 1/64
-//! of what the kernel takes for one lookup in all [`LANES`] lanes.
+//! Each constant has its unit in its name: `_PS` are picoseconds, `_VALUES`, `_LOOKUPS`, `_LANES` and `_PAIRS` are
+//! numbers of these, `_N` is a position. "Per value" means per position of the sequence, so a price per lookup and
+//! value is 1/64 of what the kernel takes for one lookup in all [`LANES`] lanes.
 //!
 //! The machines are those of `docs/PERFORMANCE.md`, section "Machines". The prices were set on 2026-11-21, before the
 //! records of `benches/record` named the machine of each price. So each constant states which recorded figure it agrees
@@ -69,8 +69,8 @@ pub(super) const CLEAR_PS: u64 = 19;
 /// that Grundy's game and .6 mark.
 pub(super) const CANDIDATE_CODE_PS: u64 = 300;
 
-/// Price of an unresolved lane, or of a lane that the thread of its far lookups completes, in picoseconds per such value: it
-/// reads all lookups that were not marked.
+/// Price of an unresolved lane, or of a lane that the thread of its far lookups completes, in picoseconds per such
+/// value: it reads all lookups that were not marked.
 ///
 /// Zen 5 took 0.8 µs (record 2026-11-22) and, before unresolved lanes read only what was not marked, 2.2 µs (record
 /// 2026-11-21d). 0.6 and 1.5 µs were no faster. `benches/candidates.rs` measures it again.
@@ -158,9 +158,9 @@ pub(super) const REBALANCE_INTERVAL_VALUES: u64 = 1 << 20;
 /// bursts. No measurement is recorded.
 pub(super) const RECONSIDER_INTERVAL_VALUES: u64 = 1 << 17;
 
-/// Number of unresolved lanes since the last choice above which a stream chooses its budget early; lanes that were completed
-/// because the checked lookups had hit all their candidates count as well. Resolving that many lanes costs several times as
-/// much as a choice. No measurement is recorded.
+/// Number of unresolved lanes since the last choice above which a stream chooses its budget early; lanes that were
+/// completed because the checked lookups had hit all their candidates count as well. Resolving that many lanes costs
+/// several times as much as a choice. No measurement is recorded.
 pub(super) const MAX_UNRESOLVED_LANES: u64 = 1 << 13;
 
 // ---- All pairs -------------------------------------------------------------------------------------------------

@@ -34,7 +34,8 @@ impl Ends {
         Ends { head: Vec::new(), most, start: 0, last: Vec::new() }
     }
 
-    /// The `first` values of a sequence, and its `last` values, which begin at n = `from`. If they overlap, `first` counts.
+    /// The `first` values of a sequence, and its `last` values, which begin at n = `from`. If they overlap, `first`
+    /// counts.
     pub(crate) fn of(first: Vec<u16>, from: u64, mut last: Vec<u16>) -> Ends {
         let most = first.len() as u64;
         let both = most.saturating_sub(from).min(last.len() as u64);

@@ -2,8 +2,8 @@
 //! on byte codes in a sparse space, and on values of any size, with or without a space.
 //!
 //! The engine that continues a sequence is created from the earlier values. Without a space it needs all of them. With
-//! a space it needs the rare positions, the last values above 255, the largest value, the first 2^16 values, and the last
-//! values up to the largest lookup.
+//! a space it needs the rare positions, the last values above 255, the largest value, the first 2^16 values, and the
+//! last values up to the largest lookup.
 
 use super::block::Streams;
 use super::candidates::CandidateStream;
@@ -80,13 +80,13 @@ impl Engine {
     }
 }
 
-/// Without a space: the largest value, exclusive, up to which pairs of bytes are compared, twice as many per instruction
-/// as the wide solver compares.
+/// Without a space: the largest value, exclusive, up to which pairs of bytes are compared, twice as many per
+/// instruction as the wide solver compares.
 pub(super) const WIDE_FROM: u16 = 256;
 
 impl Solver {
-    /// The engine without a sparse space: all pairs of bytes, the wide solver, sets of pairs, or the definition where the
-    /// method is [`Method::Definition`] or no move leaves more than one heap.
+    /// The engine without a sparse space: all pairs of bytes, the wide solver, sets of pairs, or the definition where
+    /// the method is [`Method::Definition`] or no move leaves more than one heap.
     pub(super) fn definition_engine<S: Sequence + ?Sized>(&self, past: &S) -> Result<Engine> {
         let has_splits = self.rule.has_splits();
         if let (Method::Sparse(kernel), true) = (self.method, has_splits) {

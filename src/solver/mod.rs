@@ -10,16 +10,17 @@
 //! describes how they communicate during a block. A new rare position takes both back to the position after it. Blocks
 //! then start small and double, so that the many rare positions of a short sequence cost little.
 //!
-//! The streams compute with one byte per value. Where values exceed a byte code, or new rare positions are frequent, the
-//! wide solver (`wide`) computes the values instead.
+//! The streams compute with one byte per value. Where values exceed a byte code, or new rare positions are frequent,
+//! the wide solver (`wide`) computes the values instead.
 //!
 //! Before a space is known, and for games that have none, the solver compares all pairs of parts: as bytes
 //! (`exhaustive`) while all values are below 256, and in the wide solver from then on. It finds a space by the
-//! Walsh–Hadamard transform of the histogram ([`Histogram::best_space`]), and reviews it as the sequence grows (`choice`,
-//! `review`). Some named games have a built-in space, which is not reviewed while all values are below 512.
+//! Walsh–Hadamard transform of the histogram ([`Histogram::best_space`]), and reviews it as the sequence grows
+//! (`choice`, `review`). Some named games have a built-in space, which is not reviewed while all values are below 512.
 //!
-//! Rules with moves that leave three heaps, and codes that repeat, have no sparse space. If they have splits, their values
-//! come from the sets of the values of all pairs of heaps (`pair_sets`). Rules without splits follow the definition.
+//! Rules with moves that leave three heaps, and codes that repeat, have no sparse space. If they have splits, their
+//! values come from the sets of the values of all pairs of heaps (`pair_sets`). Rules without splits follow the
+//! definition.
 //!
 //! Some code repeats other code on purpose. The audit (`audit`) and `verify::exclusion` each derive the list of lookups
 //! from the rare positions themselves, and memory holds two copies of the codes, computed independently: a mistake in
@@ -310,7 +311,8 @@ impl Solver {
     }
 
     /// Appends proved values to `out`: at least one, and none from position `limit` on. `past` must hold all values
-    /// that the solver has returned so far. `limit` must exceed its length, and must not be smaller than in an earlier call.
+    /// that the solver has returned so far. `limit` must exceed its length, and must not be smaller than in an earlier
+    /// call.
     ///
     /// # Errors
     /// [`Error::ValueTooLarge`] at a value above 65535, [`Error::Differs`] and [`Error::Flipped`] when a check fails,

@@ -3,9 +3,10 @@
 //!
 //! For each m the solver holds the set P(m) of all G(a) ^ G(b) with a + b = m and a, b >= 1. The options of n that a
 //! split without a least difference leaves are c ^ P(n - s). A move that leaves three heaps has the option v exactly if
-//! v ^ c ^ G(a) is in P(n - s - a) for some a >= 1, and then for some a <= (n - s)/3, because the smallest of three heaps
-//! is at most a third. So whether 64 consecutive values are options takes at most (n - s)/3 words of these sets, each
-//! with its bits permuted, instead of (n - s)²/12 comparisons; the mex takes one such search for every 64 values up to it.
+//! v ^ c ^ G(a) is in P(n - s - a) for some a >= 1, and then for some a <= (n - s)/3, because the smallest of three
+//! heaps is at most a third. So whether 64 consecutive values are options takes at most (n - s)/3 words of these sets,
+//! each with its bits permuted, instead of (n - s)²/12 comparisons; the mex takes one such search for every 64 values
+//! up to it.
 //!
 //! P(m) takes about as many bits as the largest value below m.
 //!
@@ -50,7 +51,8 @@ impl PairSets {
         }
     }
 
-    /// Appends the next values, none from position `limit` on: one batch, short enough that the caller can stop in time.
+    /// Appends the next values, none from position `limit` on: one batch, short enough that the caller can stop in
+    /// time.
     ///
     /// # Errors
     /// [`Error::ValueTooLarge`] when a value is above 65535, and [`Error::Unlisted`] when not all moves of a heap are

@@ -10,22 +10,22 @@
 //! ```
 //!
 //! The candidates are a serial chain, so the thread that computes them (the *producer*) must do nothing that another
-//! thread could do. A far lookup has an offset of at least [`LookupPlan::least_far`]. So the far lookups of 64 lanes need
-//! only values that are known while the producer is still hundreds of positions before these lanes. Any other thread
-//! evaluates them completely: it marks, checks, and hands over the few candidates that are left
+//! thread could do. A far lookup has an offset of at least [`LookupPlan::least_far`]. So the far lookups of 64 lanes
+//! need only values that are known while the producer is still hundreds of positions before these lanes. Any other
+//! thread evaluates them completely: it marks, checks, and hands over the few candidates that are left
 //! ([`FarLanes`](super::lookups::plan::FarLanes)). A little later, just before the producer needs the lanes, the values
-//! that the middle lookups read are known. A thread then *revises* the lanes: it checks the candidates against the middle
-//! lookups. What no thread has revised in time, the producer revises itself. It checks the candidates that are left
-//! against the late and the near lookups, which are few.
+//! that the middle lookups read are known. A thread then *revises* the lanes: it checks the candidates against the
+//! middle lookups. What no thread has revised in time, the producer revises itself. It checks the candidates that are
+//! left against the late and the near lookups, which are few.
 //!
 //! The threads share the lanes as [`Slots`], one slot for each 64 lanes.
 //!
 //! During a block no thread writes the shared codes. Each thread has its own copy of the last ones ([`Follower`]), and
-//! appends the codes of the values that the producer publishes. It computes them from the values. So memory holds several
-//! copies of the codes, computed independently, and the solver compares them.
+//! appends the codes of the values that the producer publishes. It computes them from the values. So memory holds
+//! several copies of the codes, computed independently, and the solver compares them.
 //!
-//! Invariant: the lanes of a slot are a function of the plan and of values before them, so neither the number of threads
-//! nor their order changes a value.
+//! Invariant: the lanes of a slot are a function of the plan and of values before them, so neither the number of
+//! threads nor their order changes a value.
 
 use super::block::BLOCK;
 use super::codes::Codes;
@@ -38,12 +38,12 @@ use crate::theory::nimber::index;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Number of slots that must be ready before a thread that sleeps is woken: a thread needs longer to wake than to evaluate
-/// a slot, so the threads that are awake usually come first.
+/// Number of slots that must be ready before a thread that sleeps is woken: a thread needs longer to wake than to
+/// evaluate a slot, so the threads that are awake usually come first.
 const WAKE_AT: usize = 4;
 
-/// Minimum number of used [`SharedLanes`] that the producer returns at once. The other threads take from them all the time, so each return
-/// waits for a cache line.
+/// Minimum number of used [`SharedLanes`] that the producer returns at once. The other threads take from them all the
+/// time, so each return waits for a cache line.
 const RETURNED: usize = 16;
 
 /// The pipeline of the candidates of one block.
@@ -81,8 +81,8 @@ pub(super) struct Follower {
 }
 
 impl<'a> Pipeline<'a> {
-    /// A pipeline for the positions from the end of `codes` up to `end`, at most [`BLOCK`]. `values` is memory for their
-    /// values.
+    /// A pipeline for the positions from the end of `codes` up to `end`, at most [`BLOCK`]. `values` is memory for
+    /// their values.
     pub(super) fn new(codes: &'a Codes, values: &'a BlockValues, kernel: Kernel, end: u64) -> Pipeline<'a> {
         let first = codes.end().next_multiple_of(LANES as u64);
         let count = index(end.saturating_sub(first).min(BLOCK as u64)) / LANES;
@@ -128,9 +128,9 @@ impl<'a> Pipeline<'a> {
         self.slots.publish(values.len())
     }
 
-    /// The far lanes from `n` on under this plan, if another thread has evaluated or is evaluating them. `None` if no thread
-    /// has claimed them, or if it failed; the producer then evaluates them. They may have another plan. While it waits,
-    /// the producer evaluates other lanes with its own `codes`.
+    /// The far lanes from `n` on under this plan, if another thread has evaluated or is evaluating them. `None` if no
+    /// thread has claimed them, or if it failed; the producer then evaluates them. They may have another plan. While it
+    /// waits, the producer evaluates other lanes with its own `codes`.
     pub(super) fn take(&self, n: u64, plan: &Arc<LookupPlan>, codes: &Window<u8>) -> Option<SharedLanes> {
         self.slots.take(n, || {
             let Some(claim) = self.claim(plan) else { return false };
@@ -183,8 +183,8 @@ impl<'a> Pipeline<'a> {
         self.revise(follower) || self.evaluate_far(follower)
     }
 
-    /// Revises the next lanes for which all values that the middle lookups read are known. Returns false if there are none
-    /// now.
+    /// Revises the next lanes for which all values that the middle lookups read are known. Returns false if there are
+    /// none now.
     fn revise(&self, follower: &mut Follower) -> bool {
         let Some(codes) = &mut follower.codes else { return false };
         let is_known = |n: u64, known: u64| n + LANES as u64 <= known + LEAST_MIDDLE as u64;
@@ -250,8 +250,8 @@ impl<'a> Pipeline<'a> {
         self.slots.changes()
     }
 
-    /// Waits until there may be more lanes to evaluate than when [`Pipeline::changes`] was `seen`. Returns false when the
-    /// pipeline is closed.
+    /// Waits until there may be more lanes to evaluate than when [`Pipeline::changes`] was `seen`. Returns false when
+    /// the pipeline is closed.
     pub(super) fn wait(&self, seen: u64) -> bool {
         // Without far lookups there is nothing to watch for.
         let has_far = lock(&self.plan).as_ref().is_none_or(|plan| plan.has_far());

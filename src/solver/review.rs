@@ -5,11 +5,11 @@
 //!
 //! The byte streams compute the values in a space where exhaustive searches are infrequent, and the wide solver where
 //! they are frequent: the streams discard what they have computed after a new rare position. The streams hand over when
-//! a value has no byte code, or when exhaustive searches are frequent ([`LABORIOUS`]; each new rare position needs one).
-//! They take over again when searches were infrequent ([`CALM`]) in the last quarter of the values. A new space, and a
-//! resumed run, begins on the wide solver if new rare positions are expected to be frequent ([`VALUES_PER_RARE`]), or
-//! were frequent in the last quarter. At small n many parts are rare, so even games with few rare positions begin on the
-//! wide solver.
+//! a value has no byte code, or when exhaustive searches are frequent ([`LABORIOUS`]; each new rare position needs
+//! one). They take over again when searches were infrequent ([`CALM`]) in the last quarter of the values. A new space,
+//! and a resumed run, begins on the wide solver if new rare positions are expected to be frequent
+//! ([`VALUES_PER_RARE`]), or were frequent in the last quarter. At small n many parts are rare, so even games with few
+//! rare positions begin on the wide solver.
 //!
 //! Invariants: the space never changes while candidates wait for their witnesses, nor once values are discarded, which
 //! includes the time of the commit that discards the first ones; an engine is replaced only after a check of its data

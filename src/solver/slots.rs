@@ -6,8 +6,9 @@
 //! it needs next, if no thread has; and while another thread prepares that slot, it claims others. So it waits only
 //! when there is nothing else to do, and one thread can do all the work.
 //!
-//! The producer publishes the values *piece* by piece, and each of the other threads makes its own copy of them. A thread
-//! may *revise* what was prepared for a slot once more, when more values are known, just before the producer takes it.
+//! The producer publishes the values *piece* by piece, and each of the other threads makes its own copy of them. A
+//! thread may *revise* what was prepared for a slot once more, when more values are known, just before the producer
+//! takes it.
 //!
 //! Invariant: the waits form no cycle. Threads without work wait for the producer, the producer waits only for a slot
 //! that is claimed or being revised, and the thread that does so does not wait, provided that the caller prepares and
@@ -28,8 +29,8 @@ const SPINS: usize = 400;
 /// Number of polls before a thread without work sleeps.
 const WATCHES: usize = 2000;
 
-/// Maximum time of one sleep of the producer; another thread sleeps at most this time multiplied by the number of sleeping
-/// threads. A thread that misses a signal sleeps that long.
+/// Maximum time of one sleep of the producer; another thread sleeps at most this time multiplied by the number of
+/// sleeping threads. A thread that misses a signal sleeps that long.
 const NAP: Duration = Duration::from_micros(200);
 
 /// Slots for consecutive positions, each of which receives a `T`.
@@ -168,8 +169,8 @@ impl<T> Slots<T> {
         self.published.announced.store(announced + 1, Ordering::Release);
     }
 
-    /// Publishes a piece, the next `count` values: what the producer has written before is visible to a thread that claims
-    /// or revises a slot with these values. Returns false when no more are wanted.
+    /// Publishes a piece, the next `count` values: what the producer has written before is visible to a thread that
+    /// claims or revises a slot with these values. Returns false when no more are wanted.
     pub(super) fn publish(&self, count: usize) -> bool {
         let known = &self.published.known;
         known.store(known.load(Ordering::Relaxed) + count as u64, Ordering::Release);

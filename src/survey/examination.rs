@@ -10,8 +10,8 @@ use crate::table::digest::DigestChain;
 use crate::theory::rule::Rule;
 use std::time::{Duration, Instant};
 
-/// Maximum number of values of a game with an observed period, as a multiple of the number of values of each game: it is
-/// computed that far if this could prove the period.
+/// Maximum number of values of a game with an observed period, as a multiple of the number of values of each game: it
+/// is computed that far if this could prove the period.
 pub(crate) const PROOF_FACTOR: u64 = 4;
 
 /// A game that needs all pairs is examined to at least this number of values, or to [`Extent::to`] if that is less.

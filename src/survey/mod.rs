@@ -2,15 +2,16 @@
 //! ones.
 //!
 //! Each game is computed until its period is proved ([`crate::period::MemorySearch`]) or a number of values is reached.
-//! A game with splits but without a sparse space, whose values need all pairs of heaps, is computed to an eighth of that
-//! number, or to 2^14 values if that is more. A game whose observed period could be proved with up to four times the
-//! number is computed that far. With a time limit, no step begins that would exceed it, as estimated from the last two steps.
+//! A game with splits but without a sparse space, whose values need all pairs of heaps, is computed to an eighth of
+//! that number, or to 2^14 values if that is more. A game whose observed period could be proved with up to four times
+//! the number is computed that far. With a time limit, no step begins that would exceed it, as estimated from the last
+//! two steps.
 //!
 //! Games that have the same sequence by a theorem ([`crate::theory::standard_form`]) form a family. Its values are
-//! computed once; each of its games is searched and judged by its own rule. All families are examined a little way first,
-//! which is enough for most periodic games; then the others follow, those with the shortest estimated time first. So a
-//! hard game delays none that is easier. Several families are examined in parallel, each on one thread, or on more
-//! threads if there are fewer families than threads.
+//! computed once; each of its games is searched and judged by its own rule. All families are examined a little way
+//! first, which is enough for most periodic games; then the others follow, those with the shortest estimated time
+//! first. So a hard game delays none that is easier. Several families are examined in parallel, each on one thread, or
+//! on more threads if there are fewer families than threads.
 //!
 //! The result is one file per game, `CODE.json`, written whole or not at all, so a survey that was stopped continues
 //! with the games that have none. The values of families that take long are saved every ten minutes and when the survey

@@ -44,8 +44,8 @@ impl Pace {
         [total, step, last, before].iter().all(|time| time.is_finite() && *time >= 0.0)
     }
 
-    /// The growth of the time per value from step to step: 1 if a value always takes the same time, 2 if a value takes a
-    /// time proportional to its position, as it does when all pairs of parts are compared and the length doubles.
+    /// The growth of the time per value from step to step: 1 if a value always takes the same time, 2 if a value takes
+    /// a time proportional to its position, as it does when all pairs of parts are compared and the length doubles.
     fn growth(&self) -> f64 {
         const GROWTH: (f64, f64) = (1.0, 2.0);
         let ratio = self.last / self.before;
@@ -57,7 +57,8 @@ impl Pace {
         seconds(values as f64 * self.last * self.growth())
     }
 
-    /// Whether the computing time of the whole sequence would exceed the limit after a next step of this number of values.
+    /// Whether the computing time of the whole sequence would exceed the limit after a next step of this number of
+    /// values.
     pub(super) fn would_exceed(&self, limit: Option<Duration>, values: u64) -> bool {
         limit.is_some_and(|limit| self.total().saturating_add(self.estimate(values)) > limit)
     }

@@ -56,8 +56,8 @@ pub(crate) fn examine_part(
 }
 
 /// Divides games into this number of parts, some of which may be empty. Games with one standard form stay in one part.
-/// The families are dealt to the parts in turn, in the order of the BLAKE3 hashes of their standard forms, so that games
-/// with similar codes, which take similar times, are spread over the parts. Each part is in the order of `games`.
+/// The families are dealt to the parts in turn, in the order of the BLAKE3 hashes of their standard forms, so that
+/// games with similar codes, which take similar times, are spread over the parts. Each part is in the order of `games`.
 pub(crate) fn divide(games: Vec<Rule>, parts: usize) -> Vec<Vec<Rule>> {
     let mut families: HashMap<String, Vec<(usize, Rule)>> = HashMap::new();
     for (place, rule) in games.into_iter().enumerate() {

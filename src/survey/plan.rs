@@ -36,8 +36,8 @@ const MAX_BYTES: u64 = 128 << 20;
 /// Value of the field `format` of a plan.
 const FORMAT: &str = "grundy-survey-plan-1";
 
-/// The rule that assigns each game to a shard: the first 8 bytes of a BLAKE3 hash, as a little-endian number, modulo the
-/// number of shards.
+/// The rule that assigns each game to a shard: the first 8 bytes of a BLAKE3 hash, as a little-endian number, modulo
+/// the number of shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Sharding {
     /// The hash of the name of the game in standard form, or of its own canonical name where it has none.

@@ -79,8 +79,8 @@ impl Record {
     /// Parses a record from the bytes of the file `name`. Records of earlier versions have no seal.
     ///
     /// # Errors
-    /// A sentence that states what is wrong, when the bytes are not a record, do not have the stated seal, or the record
-    /// contradicts itself.
+    /// A sentence that states what is wrong, when the bytes are not a record, do not have the stated seal, or the
+    /// record contradicts itself.
     pub fn parse(name: &str, bytes: &[u8]) -> std::result::Result<Record, String> {
         let wrong = |e: serde_json::Error| printable(&e.to_string());
         let mut fields: serde_json::Value = serde_json::from_slice(bytes).map_err(wrong)?;

@@ -72,8 +72,8 @@ impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
         (self.completed.into_inner(), self.failed.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Examines games and writes their records: all families without saved values a little way, then the unfinished ones,
-    /// those with the shortest estimated time first.
+    /// Examines games and writes their records: all families without saved values a little way, then the unfinished
+    /// ones, those with the shortest estimated time first.
     pub(super) fn examine(&self, games: Vec<Rule>) -> Result<()> {
         let (waiting, waiting_values) = (Mutex::new(Vec::new()), AtomicU64::new(0));
         self.for_each(families(games), |family| {

@@ -264,8 +264,8 @@ fn search_all<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64, below: u32) -
     Ok((mex < below).then(|| u16::try_from(mex).ok()).flatten())
 }
 
-/// Adds the values of the options of splits to `seen`, each split with its least part, until `seen` has all values below
-/// `below`.
+/// Adds the values of the options of splits to `seen`, each split with its least part, until `seen` has all values
+/// below `below`.
 fn search_splits<S: Sequence + ?Sized>(
     past: &S,
     n: u64,

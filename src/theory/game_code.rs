@@ -2,9 +2,9 @@
 //! codes that repeat, and subtraction sets.
 //!
 //! A code is `d0.d1 d2 d3…`. Digit d_s gives the moves that remove s tokens: they may leave nothing (bit 0), one heap
-//! (bit 1), two heaps (bit 2) or three heaps (bit 3). d0 is 0, 4, 8 or C, because a move that removes nothing must leave
-//! at least two heaps. Digits in parentheses repeat without end: `0.(3)` is Nim, and `4.(3)` Lasker's Nim (*Winning
-//! Ways*, Berlekamp, Conway, Guy, chapter 4, writes `4.333…`).
+//! (bit 1), two heaps (bit 2) or three heaps (bit 3). d0 is 0, 4, 8 or C, because a move that removes nothing must
+//! leave at least two heaps. Digits in parentheses repeat without end: `0.(3)` is Nim, and `4.(3)` Lasker's Nim
+//! (*Winning Ways*, Berlekamp, Conway, Guy, chapter 4, writes `4.333…`).
 //!
 //! Invariant: equal codes have one canonical form: upper-case digits, no zeros at the end, no shorter group of digits
 //! that repeats, and no digit before the group that the group could begin with.
@@ -25,8 +25,8 @@ pub(super) struct GameCode {
     group: Vec<u32>,
 }
 
-/// Whether a text is meant as a code, not as a name: it begins with a decimal digit, a point, or a hexadecimal digit and a
-/// point.
+/// Whether a text is meant as a code, not as a name: it begins with a decimal digit, a point, or a hexadecimal digit
+/// and a point.
 pub(super) fn is_code(text: &str) -> bool {
     let mut chars = text.chars();
     let first = chars.next();

@@ -10,9 +10,9 @@ impl FromStr for Rule {
     type Err = Error;
 
     /// Reads an octal or hexadecimal code (`0.77`, `.77`, `4.3`, `.8F`), a code that repeats (`4.(3)`, `4.333...`),
-    /// `grundy:d=2`, the set of a subtraction game (`sub:1,4,10`, or `allbut:1,4` for all other numbers of tokens), or the
-    /// name or an alias of a game of [`NAMED_GAMES`](super::names::NAMED_GAMES).
-    /// Case, blanks, hyphens, underscores and apostrophes do not matter in a name.
+    /// `grundy:d=2`, the set of a subtraction game (`sub:1,4,10`, or `allbut:1,4` for all other numbers of tokens), or
+    /// the name or an alias of a game of [`NAMED_GAMES`](super::names::NAMED_GAMES). Case, blanks, hyphens, underscores
+    /// and apostrophes do not matter in a name.
     ///
     /// # Errors
     /// [`Error::Code`] for a bad code, [`Error::UnknownGame`] for a name that is not known, with the names that

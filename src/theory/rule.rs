@@ -1,8 +1,8 @@
 //! The rule of a heap game: moves, normal form, digest.
 //!
 //! All heap games of this program have one normal form. A rule is a finite list of moves `(s, c, k, d)`: remove `s`
-//! tokens, leave exactly `k` non-empty heaps (`k` = 0, 1, 2 or 3), XOR the constant `c`, and for `k` = 2 require the two
-//! heaps to differ by at least `d`. The value of an option of a heap of `n` is
+//! tokens, leave exactly `k` non-empty heaps (`k` = 0, 1, 2 or 3), XOR the constant `c`, and for `k` = 2 require the
+//! two heaps to differ by at least `d`. The value of an option of a heap of `n` is
 //!
 //! - k = 0, n = s: `c`
 //! - k = 1, n > s: `c ^ G(n-s)`
@@ -154,8 +154,8 @@ const MAX_REMOVE: u64 = 1 << 32;
 /// The canonical name of Nim.
 pub(super) const NIM: &str = "nim";
 
-/// Maximum number of tokens that a listed move of a rule without a bound removes: the size of the first heap whose value
-/// in Nim does not fit 16 bits.
+/// Maximum number of tokens that a listed move of a rule without a bound removes: the size of the first heap whose
+/// value in Nim does not fit 16 bits.
 pub(super) const LISTED: u64 = 1 << 16;
 
 impl Rule {
@@ -349,8 +349,8 @@ impl Rule {
         self.splits().map(|s| s.min_difference).max().unwrap_or(0)
     }
 
-    /// The name as a directory, without characters that a shell interprets: `grundy:d=2` becomes `grundy-d2`, and `4.(3)`
-    /// becomes `4.r3`. Of a name of more than 100 characters, the first hundred and a hash.
+    /// The name as a directory, without characters that a shell interprets: `grundy:d=2` becomes `grundy-d2`, and
+    /// `4.(3)` becomes `4.r3`. Of a name of more than 100 characters, the first hundred and a hash.
     #[must_use]
     pub fn directory_name(&self) -> String {
         const LONGEST: usize = 100;

@@ -4,8 +4,8 @@
 //! rule. Call v **rare at n** if popcount(v & m) + e*n + h is even, else **common at n**. For a split, class(c ^ G(a) ^
 //! G(b) at n) = class(a) + class(b) mod 2, because popcount is linear over XOR mod 2 and n = s + a + b: rare+rare and
 //! common+common give rare options, rare+common gives common ones. So the common options that come from splits have
-//! exactly one rare part. (The sparse space of *Winning Ways*, chapter 4, is the case e = 0. For .106 and remove-a-square no mask
-//! alone gives a sparse space, but a mask with the position term does.)
+//! exactly one rare part. (The sparse space of *Winning Ways*, chapter 4, is the case e = 0. For .106 and
+//! remove-a-square no mask alone gives a sparse space, but a mask with the position term does.)
 //!
 //! **Code.** Drop the lowest bit j of the mask: the map v -> code is linear over XOR, and on the values common at one n
 //! it is one-to-one and increasing, because bit j is a function of the others. For Grundy's game, m = 0x1fe, the common
@@ -40,8 +40,8 @@ impl SparseSpace {
     /// The space without a mask, in which every position is rare.
     pub const NONE: SparseSpace = SparseSpace { mask: 0, position: 0, parity: 0 };
 
-    /// The space (mask, position), or `None` if the mask is 0, the rule has no splits or moves that leave three heaps, or
-    /// its splits do not admit the space.
+    /// The space (mask, position), or `None` if the mask is 0, the rule has no splits or moves that leave three heaps,
+    /// or its splits do not admit the space.
     #[must_use]
     pub fn new(rule: &Rule, mask: u16, position: u8) -> Option<SparseSpace> {
         let parity = |remove: u64, constant: u16| {

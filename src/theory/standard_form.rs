@@ -1,8 +1,8 @@
 //! Standard forms: octal games that have the same sequence by a theorem, up to a shift of n.
 //!
 //! Let Z, A and S be the sets of removals that leave nothing, one heap and two heaps, in a rule without constants and
-//! least differences: an octal game. Two theorems, each proved by induction on n, give the same sequence a simpler rule.
-//! The first is the relation of the "first cousins" of *Winning Ways* (Berlekamp, Conway, Guy, chapter 4).
+//! least differences: an octal game. Two theorems, each proved by induction on n, give the same sequence a simpler
+//! rule. The first is the relation of the "first cousins" of *Winning Ways* (Berlekamp, Conway, Guy, chapter 4).
 //!
 //! **Shift.** Suppose that 1 is not in Z, so that a heap of one token has no move and G(1) = 0. Let H be the game with
 //! Z' = {t - 1 : t in Z} + A + {t + 1 : t in S}, A' = A + {t + 1 : t in S} and S' = {t + 1 : t in S}. Then
@@ -10,21 +10,22 @@
 //!
 //! - t in Z gives the option 0 at n = t, which t - 1 in Z' gives at m = t - 1; t is at least 2.
 //! - t in A gives G(n - t) = H(m - t) for m - t >= 0: t in A' gives it for m > t, and t in Z' for m = t.
-//! - t in S gives G(a) ^ G(b) = H(a - 1) ^ H(b - 1), where a - 1 and b - 1 are any two numbers, 0 included, with the sum
-//!   m - (t + 1). So t + 1 in S' gives it where neither is 0, in A' where one is, and in Z' where both are.
+//! - t in S gives G(a) ^ G(b) = H(a - 1) ^ H(b - 1), where a - 1 and b - 1 are any two numbers, 0 included, with the
+//!   sum m - (t + 1). So t + 1 in S' gives it where neither is 0, in A' where one is, and in Z' where both are.
 //!
 //! Each element of Z', A' and S' comes from one of these cases, so m has no other options.
 //!
 //! **Redundant removals.** t in A gives only options that other moves give if some u in S with u < t has G(t - u) = 0:
-//! for n > t, G(t - u) ^ G(n - t) = G(n - t) is an option by u. t in Z is redundant if the heap of t has the option 0 by
-//! another move. Both are finite checks. Dropping redundant removals from A, and then from Z as far as they still are
-//! redundant, changes no value: if it has changed none below n, the options that a dropped t in A gave at n are still
-//! given by u in S, which is never dropped, and the option 0 that t in Z gave at n = t is still given by what is left of
-//! A and S.
+//! for n > t, G(t - u) ^ G(n - t) = G(n - t) is an option by u. t in Z is redundant if the heap of t has the option 0
+//! by another move. Both are finite checks. Dropping redundant removals from A, and then from Z as far as they still
+//! are redundant, changes no value: if it has changed none below n, the options that a dropped t in A gave at n are
+//! still given by u in S, which is never dropped, and the option 0 that t in Z gave at n = t is still given by what is
+//! left of A and S.
 //!
-//! The standard form of a game with moves shifts until 1 is in Z, then drops all redundant removals. Games with the same
-//! standard form have the same sequence up to a shift of n. The converse is not claimed, but the 287 octal games with up
-//! to three digits without a known period have 80 standard forms, and no two of these have the same first 2900 values.
+//! The standard form of a game with moves shifts until 1 is in Z, then drops all redundant removals. Games with the
+//! same standard form have the same sequence up to a shift of n. The converse is not claimed, but the 287 octal games
+//! with up to three digits without a known period have 80 standard forms, and no two of these have the same first 2900
+//! values.
 
 use crate::theory::definition;
 use crate::theory::nimber::index;
@@ -171,7 +172,8 @@ mod tests {
 
     #[test]
     fn published_equivalences_have_one_standard_form() {
-        // Each line is one sequence, up to a shift: A. Flammenkamp's list of octal games; the last line, Winning Ways, chapter 4.
+        // Each line is one sequence, up to a shift: A. Flammenkamp's list of octal games; the last line, Winning Ways,
+        // chapter 4.
         for line in [".206 .216", ".244 .246 .254 .256", ".764 .765 .766 .767", ".007 .04 .042", ".07 .137"] {
             let form = |code: &str| StandardForm::of(&code.parse().unwrap()).unwrap().rule;
             let forms: Vec<Rule> = line.split(' ').map(form).collect();

@@ -1,9 +1,9 @@
 //! The list of the games of each unit, from which a process that does one unit learns its games.
 //!
 //! The division of a plan needs the standard form of every game of the survey, which takes seconds for a million games.
-//! The list, [`NAME`], has a line for each unit: its name and its games. The name of a unit contains a hash of its games,
-//! so a line that was altered does not fit its name. If a line does not fit, or there is no list, the process divides the
-//! plan.
+//! The list, [`NAME`], has a line for each unit: its name and its games. The name of a unit contains a hash of its
+//! games, so a line that was altered does not fit its name. If a line does not fit, or there is no list, the process
+//! divides the plan.
 
 use super::plan::{SurveyWork, Task, Unit, Work, survey_name};
 use crate::storage::Dir;

@@ -2,7 +2,8 @@
 //!
 //! A [`Plan`] divides the work into units. The name of a unit states what it computes: the numbers of values and a hash
 //! of the games, or the level, the range and the digest of the run. [`perform()`] does one unit in a directory that may
-//! be shared by many machines, and [`join()`] combines the results of one or more directories and lists what is missing.
+//! be shared by many machines, and [`join()`] combines the results of one or more directories and lists what is
+//! missing.
 //!
 //! The program knows no scheduler. Any tool that calls a command once for each line of a list can distribute the
 //! units: a failed or stopped unit is called again, and a unit that is done already takes no time.

@@ -295,8 +295,9 @@ impl Plan {
         dir.join(NAME).exists()
     }
 
-    /// Returns the unit of this name of the plan of a directory, with its work: the whole work of the plan, or the part of
-    /// it that the unit does. `None` if the plan has no such unit. A directory without a plan receives that of the name.
+    /// Returns the unit of this name of the plan of a directory, with its work: the whole work of the plan, or the part
+    /// of it that the unit does. `None` if the plan has no such unit. A directory without a plan receives that of the
+    /// name.
     ///
     /// # Errors
     /// Those of [`Plan::read`] and [`Plan::write`].

@@ -44,8 +44,8 @@ impl Schedule {
 }
 
 impl Joined {
-    /// Returns the units of a plan, those first whose parts computed the longest here: the results of a survey
-    /// of the same games in the same parts, to fewer values. Units without a result come before all others. `None` if the
+    /// Returns the units of a plan, those first whose parts computed the longest here: the results of a survey of the
+    /// same games in the same parts, to fewer values. Units without a result come before all others. `None` if the
     /// games or the parts are others.
     #[must_use]
     pub fn order(&self, plan: &Plan) -> Option<Vec<Unit>> {

@@ -10,8 +10,8 @@
 //! (`Journal::open_to_roll_back`): then it moves everything from the damage on to a separate file and returns to the
 //! last record before the damage.
 //!
-//! A record whose event is `rollback` returns the run to an equal or smaller count. Earlier records with larger counts no longer
-//! describe the table.
+//! A record whose event is `rollback` returns the run to an equal or smaller count. Earlier records with larger counts
+//! no longer describe the table.
 //!
 //! A run that discards values lists in `kept` the ranges that it retains; only its records have the fields `keep` and
 //! `snapshot`. The discarded values are, or become, holes in the table, which read as zeros, so they must not be read

@@ -353,8 +353,8 @@ fn exceptions<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding) 
     Ok(Some(period::exceptions(subject.values, repeat, LISTED)?))
 }
 
-/// The repetition, if all values are there, so that each of them can be compared with it; otherwise an error that begins
-/// with `what`.
+/// The repetition, if all values are there, so that each of them can be compared with it; otherwise an error that
+/// begins with `what`.
 fn compared<'a, S>(subject: Subject<'_, S>, finding: &'a Finding, what: &str) -> Result<&'a Repeat>
 where
     S: Sequence + ?Sized,

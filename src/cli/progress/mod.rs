@@ -178,8 +178,8 @@ impl Meter {
         }
     }
 
-    /// Shows that the work has reached the count `at`, and has used the share `used` of its limit, from 0 to 1. The work
-    /// may end long before its limit.
+    /// Shows that the work has reached the count `at`, and has used the share `used` of its limit, from 0 to 1. The
+    /// work may end long before its limit.
     pub(crate) fn within(&self, at: u64, used: f64) {
         self.at(at);
         if let Some(shared) = &self.shared

@@ -1,8 +1,8 @@
 //! Which process writes a run: the holder of the lock on its journal, found without taking the lock.
 //!
-//! Linux lists the locks of this machine in /proc/locks, with the process that took each and the device and inode of the
-//! file. Some file systems (overlayfs, Btrfs) list another device or inode than `stat` returns. There, the open files
-//! of each process that holds a lock decide, as far as this user may read them.
+//! Linux lists the locks of this machine in /proc/locks, with the process that took each and the device and inode of
+//! the file. Some file systems (overlayfs, Btrfs) list another device or inode than `stat` returns. There, the open
+//! files of each process that holds a lock decide, as far as this user may read them.
 //!
 //! Locks of processes in other containers, and of other machines that share the file system, are not listed.
 

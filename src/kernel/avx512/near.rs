@@ -1,10 +1,11 @@
 //! Near probes: [`near`] decides 64 lanes at a time, and corrects the few that were wrong.
 //!
-//! A near probe reads the code of an earlier lane, or of one of the 63 positions before lane 0. Few near probes hit a candidate. So the kernel first takes the least
-//! candidate of every lane as its code, and computes the options of all lanes with these codes. Where no option is the
-//! code of its own lane, the code is right if all earlier ones are. So all lanes before the first one that an option hits
-//! are decided, and so is that one: its code is the least of its candidates that is no option. The kernel then computes
-//! the options of the lanes after it again. In Grundy's game this happens once in 64 lanes.
+//! A near probe reads the code of an earlier lane, or of one of the 63 positions before lane 0. Few near probes hit a
+//! candidate. So the kernel first takes the least candidate of every lane as its code, and computes the options of all
+//! lanes with these codes. Where no option is the code of its own lane, the code is right if all earlier ones are. So
+//! all lanes before the first one that an option hits are decided, and so is that one: its code is the least of its
+//! candidates that is no option. The kernel then computes the options of the lanes after it again. In Grundy's game
+//! this happens once in 64 lanes.
 
 use super::load;
 use crate::kernel::planes::for_kept;
@@ -31,8 +32,8 @@ fn near_kept<const N: usize>(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes)
     let earlier = unsafe {
         _mm512_maskz_loadu_epi8(!before(LANES.saturating_sub(at)), base.wrapping_add(at).wrapping_sub(LANES).cast())
     };
-    // SAFETY: the load reads only the bytes that its mask selects: window[at + i] for i < from. `Kernel::near` has checked
-    // from <= to and at + to <= window.len().
+    // SAFETY: the load reads only the bytes that its mask selects: window[at + i] for i < from. `Kernel::near` has
+    // checked from <= to and at + to <= window.len().
     let first = unsafe { _mm512_maskz_loadu_epi8(known, base.wrapping_add(at).cast()) };
     let mut codes = _mm512_mask_mov_epi8(candidates[0], known, first);
     let mut undecided = asked;

@@ -77,9 +77,8 @@ impl CandidateBench {
     }
 
     /// Computes the next `length` candidates as with eight threads, and takes the stream back. Returns them with the
-    /// processor time of three stages: the far and the middle lookups, which any thread evaluates, and the rest, which one
-    /// thread does.
-    /// Returns `None` where the stream has no far lookups to share.
+    /// processor time of three stages: the far and the middle lookups, which any thread evaluates, and the rest, which
+    /// one thread does. Returns `None` where the stream has no far lookups to share.
     ///
     /// # Errors
     /// Any error of the stream.

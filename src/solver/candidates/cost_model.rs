@@ -34,7 +34,8 @@ impl CostModel<'_> {
         CostModel { left, ranks, values, codes, late: 0, weight: 1, begin: [ranks; KEEP.len()] }.with_stages()
     }
 
-    /// The same model where `late` more lookups are checked after the stages, and the time of one thread has this weight.
+    /// The same model where `late` more lookups are checked after the stages, and the time of one thread has this
+    /// weight.
     pub(super) fn with_late(self, late: usize, weight: u64) -> Self {
         CostModel { late, weight, ..self }.with_stages()
     }
@@ -98,8 +99,8 @@ impl CostModel<'_> {
         Budget { codes: self.codes, marks, stages, keep_late }
     }
 
-    /// The number of candidates to compare with the middle and late lookups, at most the number that the last stage keeps. The
-    /// others are read where none of these is left.
+    /// The number of candidates to compare with the middle and late lookups, at most the number that the last stage
+    /// keeps. The others are read where none of these is left.
     fn keep_for_late(&self, last: usize) -> usize {
         let cost_ps = |keep: usize| {
             let lost = self.lost(self.left.len() - 1, keep) as u64 * cost::LATE_LANE_PS / self.values as u64;

@@ -35,8 +35,8 @@ impl CandidateStream {
         if done == count { Stop::Done } else { Stop::TooWide }
     }
 
-    /// The far lanes from `n` on, if another thread has evaluated them under the plan in use. If the lanes after them are
-    /// ready, they are taken as well, and begin to move to the cache of this thread.
+    /// The far lanes from `n` on, if another thread has evaluated them under the plan in use. If the lanes after them
+    /// are ready, they are taken as well, and begin to move to the cache of this thread.
     fn take_far(&mut self, n: u64, pipeline: &Pipeline<'_>) -> Option<SharedLanes> {
         if !self.plan.has_far() {
             return None;
@@ -51,8 +51,8 @@ impl CandidateStream {
         lanes.filter(|lanes| lanes.is_of(&self.plan))
     }
 
-    /// Appends the codes of the next `count` candidates, given what the far lookups leave. Returns their number, which is
-    /// less than `count` when one has no byte code.
+    /// Appends the codes of the next `count` candidates, given what the far lookups leave. Returns their number, which
+    /// is less than `count` when one has no byte code.
     fn lanes_by_kernel(&mut self, count: usize, far: &mut FarLanes) -> usize {
         let start = self.end();
         let at = self.windows.codes().at(start);
@@ -133,8 +133,8 @@ impl CandidateStream {
         least(&hits)
     }
 
-    /// The least candidate of a lane, among those in `rows`, that is not hit. Enters the hits of the marked lookups if they
-    /// may hit it.
+    /// The least candidate of a lane, among those in `rows`, that is not hit. Enters the hits of the marked lookups if
+    /// they may hit it.
     fn open_code(&self, lanes: &Lanes, rows: &[[u8; LANES]], lane: usize, hits: &mut Hits) -> Option<u8> {
         let is_open = |hits: &Hits, code: u8| code != kernel::NONE && hits[usize::from(code)] == 0;
         let mut candidates = rows.iter().map(|row| row[lane]);

@@ -11,8 +11,8 @@ use crate::theory::nimber::index;
 /// Number of last values from which the number of codes is chosen.
 const CONSIDERED_VALUES: usize = 1 << 13;
 
-/// Factor of the price of an answer above the codes considered, with more than one thread: where a late or a near lookup
-/// hits the last considered code, only the producer can resolve it, one byte per marked lookup.
+/// Factor of the price of an answer above the codes considered, with more than one thread: where a late or a near
+/// lookup hits the last considered code, only the producer can resolve it, one byte per marked lookup.
 const BEYOND_WEIGHT: u64 = 8;
 
 /// Divisor of the number of threads that gives the weight of the producer's time.
@@ -68,8 +68,8 @@ impl CandidateStream {
         self.lookups.list().iter().filter(|lookup| late.contains(&lookup.offset)).count()
     }
 
-    /// Learns the order of the lookups, and chooses the budget. With more than one thread, those that are not far follow
-    /// in any order.
+    /// Learns the order of the lookups, and chooses the budget. With more than one thread, those that are not far
+    /// follow in any order.
     fn learn(&mut self) {
         let end = self.end();
         self.reconsider();
@@ -117,8 +117,8 @@ impl CandidateStream {
 
     /// The lookup in codes, for runs from index `first` of the codes on.
     ///
-    /// Near, late and middle lookups, which are evaluated after the stages, and lookups without an option get a placeholder that
-    /// hits the code of the answer itself. Only the codes below the answer matter.
+    /// Near, late and middle lookups, which are evaluated after the stages, and lookups without an option get a
+    /// placeholder that hits the code of the answer itself. Only the codes below the answer matter.
     fn sample_probe(&self, lookup: &Lookup, first: usize) -> Probe {
         let offset = index(lookup.offset);
         if offset < self.least_far() || offset > first || lookup.value >= self.space.coded() {

@@ -20,20 +20,21 @@
 //!
 //! The stream learns the order of the lookups ([`lookup_order`]) on a sample of the last values. On a second sample it
 //! chooses the [`Budget`]: how many lookups are marked, and how many candidates each stage keeps. It chooses the budget
-//! again as the values change (`learning`, `cost_model`). With more than one thread, any other thread evaluates the lookups
-//! from an offset of [`LEAST_FAR`] on ahead of the stream, and then those from
-//! [`LEAST_MIDDLE`](super::lookups::plan::LEAST_MIDDLE) on ([`pipeline`](super::pipeline)). While there are irregular lookups,
-//! the stream evaluates those and the near ones one lane at a time.
+//! again as the values change (`learning`, `cost_model`). With more than one thread, any other thread evaluates the
+//! lookups from an offset of [`LEAST_FAR`] on ahead of the stream, and then those from
+//! [`LEAST_MIDDLE`](super::lookups::plan::LEAST_MIDDLE) on ([`pipeline`](super::pipeline)). While there are irregular
+//! lookups, the stream evaluates those and the near ones one lane at a time.
 //!
 //! Where there are few lookups and all are regular, all of them are one job of the recurrence kernel
 //! ([`Recurrence`](crate::kernel::Recurrence)), and the stream learns no order (`recurrence`). When the values of a
 //! game often have codes outside the range of the recurrence kernel, the stream stops using that kernel for good.
 //!
-//! The far lookups leave each lane a list of candidates. Only the first [`Budget::keep_late`] of them are compared with the
-//! middle and late lookups in 64 lanes at once; the others are *set aside*, and the stream reads them where it has lost the first. The
-//! 16 codes ([`BEYOND`](crate::kernel::BEYOND)) just above the considered codes are candidates too. When such a code is the
-//! first one left, or none is left, the thread that has evaluated the far lookups *completes* the lane: it reads these
-//! lookups again, one byte each, while the codes are in its cache ([`FarLanes`](super::lookups::plan::FarLanes)).
+//! The far lookups leave each lane a list of candidates. Only the first [`Budget::keep_late`] of them are compared with
+//! the middle and late lookups in 64 lanes at once; the others are *set aside*, and the stream reads them where it has
+//! lost the first. The 16 codes ([`BEYOND`](crate::kernel::BEYOND)) just above the considered codes are candidates too.
+//! When such a code is the first one left, or none is left, the thread that has evaluated the far lookups *completes*
+//! the lane: it reads these lookups again, one byte each, while the codes are in its cache
+//! ([`FarLanes`](super::lookups::plan::FarLanes)).
 //!
 //! A lane is **unresolved** when lookups hit all its candidates. The stream then reads every lookup that was not
 //! marked, and, if no considered code is left, the marked ones too.
@@ -222,8 +223,8 @@ impl CandidateStream {
     }
 
     /// Forgets the values that positions from `proved` on do not read, and the codes before `horizon`, which the shared
-    /// `codes` forget as well. No later check would notice a change in forgotten codes, so this first compares them with
-    /// the other copy.
+    /// `codes` forget as well. No later check would notice a change in forgotten codes, so this first compares them
+    /// with the other copy.
     ///
     /// # Errors
     /// [`Error::Flipped`] at the first difference.
@@ -277,8 +278,8 @@ impl CandidateStream {
         (self.windows.values(start, self.end()).to_vec(), stop)
     }
 
-    /// Computes the candidates up to `to`, and publishes those of each lanes where other threads evaluate lookups; `None`
-    /// when the pipeline is closed.
+    /// Computes the candidates up to `to`, and publishes those of each lanes where other threads evaluate lookups;
+    /// `None` when the pipeline is closed.
     fn publish_lanes(&mut self, to: u64, pipeline: &Pipeline<'_>) -> Option<Stop> {
         let mut stop = Stop::Done;
         while self.end() < to && stop == Stop::Done {

@@ -54,8 +54,8 @@ fn the_recurrence_and_the_lanes_give_the_same_candidates() {
     assert!(fallbacks > 0, "no game had a code outside the range of the recurrence kernel");
 }
 
-/// Budgets that lose many answers, so that lanes are completed by the far lookups, and candidates set aside are read. Each
-/// code is compared with that of all lookups, read one by one.
+/// Budgets that lose many answers, so that lanes are completed by the far lookups, and candidates set aside are read.
+/// Each code is compared with that of all lookups, read one by one.
 #[test]
 fn a_lane_without_a_candidate_gets_the_least_code_of_all_lookups() {
     for game in ["grundy", ".6", ".014"] {

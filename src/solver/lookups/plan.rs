@@ -16,8 +16,8 @@
 //! - *irregular*: read one lane at a time, whatever their offset.
 //!
 //! With more than one thread the lookups with an offset of at least `least_far` are the *far* ones, which any thread
-//! evaluates ([`pipeline`], [`FarLanes`]). The lists named *old* read the codes before the block, the others a copy of the
-//! last codes. The *middle* lookups are those that any thread can evaluate just before the thread that computes the
+//! evaluates ([`pipeline`], [`FarLanes`]). The lists named *old* read the codes before the block, the others a copy of
+//! the last codes. The *middle* lookups are those that any thread can evaluate just before the thread that computes the
 //! candidates needs the result, and the *late* lookups are left to that thread. One thread alone has neither: all
 //! lookups from offset 64 on are far.
 //!
@@ -39,20 +39,21 @@ use std::sync::Arc;
 /// Number of values for which a plan is made at once, where the lookups change.
 pub(in crate::solver) const PLANNED: usize = 1024;
 
-/// Number of values that the recurrence kernel computes at once. `sequence/0.106` of `cargo bench` (benches/sequence.rs)
-/// measures its effect.
+/// Number of values that the recurrence kernel computes at once. `sequence/0.106` of `cargo bench`
+/// (benches/sequence.rs) measures its effect.
 pub(in crate::solver) const LONG_PIECE: usize = 2 * PLANNED;
 
-/// The least offset, in values, of a far lookup where there are two or three threads, and where there are more. The smaller
-/// it is, the less work is left to the thread that computes the candidates, and the less time the other threads have.
+/// The least offset, in values, of a far lookup where there are two or three threads, and where there are more. The
+/// smaller it is, the less work is left to the thread that computes the candidates, and the less time the other threads
+/// have.
 pub(in crate::solver) const LEAST_FAR: [usize; 2] = [512, 1024];
 
-/// The least offset, in values, of a middle lookup where there is more than one thread. The smaller it is, the less work is
-/// left to the thread that computes the candidates, and the less time another thread has to do it before.
+/// The least offset, in values, of a middle lookup where there is more than one thread. The smaller it is, the less
+/// work is left to the thread that computes the candidates, and the less time another thread has to do it before.
 pub(in crate::solver) const LEAST_MIDDLE: usize = 256;
 
-/// The largest offset, in values, of a lookup that reads a copy of the last codes, and the maximum length of this copy at
-/// the start of a block. Lookups with larger offsets read the codes before the block.
+/// The largest offset, in values, of a lookup that reads a copy of the last codes, and the maximum length of this copy
+/// at the start of a block. Lookups with larger offsets read the codes before the block.
 pub(in crate::solver) const RECENT: usize = 1 << 19;
 
 // A lookup with an offset above RECENT, from anywhere in a block, must read codes before the block.
@@ -309,8 +310,8 @@ impl FarLanes {
         self.lanes.prefetch(rows);
     }
 
-    /// Evaluates the far lookups of a plan in the lanes from an index of the window on: `recent` and `old` are windows of
-    /// codes with this index.
+    /// Evaluates the far lookups of a plan in the lanes from an index of the window on: `recent` and `old` are windows
+    /// of codes with this index.
     ///
     /// # Panics
     /// If a far lookup reads codes outside of its window.
@@ -335,8 +336,8 @@ impl FarLanes {
         self.plan = Some(Arc::clone(plan));
     }
 
-    /// Removes the candidates that middle lookups hit, except those set aside, unless that was done before: `recent` is a
-    /// window of codes, and lane 0 belongs to the index `at`.
+    /// Removes the candidates that middle lookups hit, except those set aside, unless that was done before: `recent` is
+    /// a window of codes, and lane 0 belongs to the index `at`.
     ///
     /// # Panics
     /// If a middle lookup reads codes outside of the window.
@@ -349,8 +350,8 @@ impl FarLanes {
         }
     }
 
-    /// Finds the candidates of a lane in which no considered code is left, while the codes that its lookups read are in the
-    /// cache of this thread.
+    /// Finds the candidates of a lane in which no considered code is left, while the codes that its lookups read are in
+    /// the cache of this thread.
     fn complete(
         &mut self,
         lane: usize,
@@ -475,8 +476,8 @@ mod tests {
     use super::*;
     use crate::support::Random;
 
-    /// Few codes and many lookups, so that many lanes lose all codes considered. The expected candidates come from plain
-    /// comparisons.
+    /// Few codes and many lookups, so that many lanes lose all codes considered. The expected candidates come from
+    /// plain comparisons.
     #[test]
     fn each_lane_has_the_least_codes_that_no_far_lookup_hits() {
         let random = &mut Random::new("far lanes");

@@ -42,8 +42,8 @@ fn four_threads() -> Threads {
     rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap().install(|| Parallelism::of_pool().in_pool())
 }
 
-/// Number of lanes that can be revised when all values before some lanes are known: those between them and the first lanes
-/// whose middle lookups read values that are not known.
+/// Number of lanes that can be revised when all values before some lanes are known: those between them and the first
+/// lanes whose middle lookups read values that are not known.
 const REVISED: usize = LEAST_MIDDLE / LANES - 1;
 
 /// Revises and evaluates with a follower until nothing is left to do; returns the number of slots of each.
@@ -60,8 +60,8 @@ fn follow(pipeline: &Pipeline<'_>, follower: &mut Follower) -> [usize; 2] {
     }
 }
 
-/// Followers evaluate and revise exactly the lanes whose far and middle lookups read known values, as the producer itself
-/// would, and the producer takes them.
+/// Followers evaluate and revise exactly the lanes whose far and middle lookups read known values, as the producer
+/// itself would, and the producer takes them.
 #[test]
 fn lanes_of_other_threads_equal_those_of_the_producer() {
     let (rule, _) = grundy();

@@ -27,7 +27,8 @@ fn streamed(rule: &Rule, method: Method, to: usize, whole: u64) -> (u64, u64) {
     (restarts, most)
 }
 
-/// In .324 the witness search for n = 657331 reads further back than twice the lookback, and than the first 2^16 values.
+/// In .324 the witness search for n = 657331 reads further back than twice the lookback, and than the first 2^16
+/// values.
 #[test]
 fn deep_witness_search_restarts_the_stream_and_changes_no_value() {
     let rule: Rule = ".324".parse().unwrap();

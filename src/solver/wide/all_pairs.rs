@@ -137,8 +137,8 @@ impl WideSolver {
     }
 }
 
-/// Number of words of open values that the far step tracks after these values: they cover all but two of the last 4096. A
-/// position with a larger value has no candidate left, and the near step compares all of its options.
+/// Number of words of open values that the far step tracks after these values: they cover all but two of the last 4096.
+/// A position with a larger value has no candidate left, and the near step compares all of its options.
 fn tracked_words(values: &[u16]) -> usize {
     /// Number of last values.
     const LAST: usize = 1 << 12;

@@ -79,8 +79,8 @@ pub(super) fn is_skipped(target: u16) -> bool {
 }
 
 impl Reader<'_> {
-    /// Removes the targets that a pair with one of the parts `recent` gives whose other part the run knows. Returns these
-    /// parts.
+    /// Removes the targets that a pair with one of the parts `recent` gives whose other part the run knows. Returns
+    /// these parts.
     pub(super) fn search_recent(&self, n: u64, run: Run<'_>, recent: &[u64], targets: &mut Vec<u16>) -> Vec<u64> {
         if targets.len() >= MANY_TARGETS {
             return self.look_up_recent(n, run, recent, targets);
@@ -126,8 +126,8 @@ impl Reader<'_> {
         found
     }
 
-    /// The value of the option of n that leaves a heap of `part` by a split, or [`NO_OPTION`] if there is none or memory
-    /// does not hold the values of its parts.
+    /// The value of the option of n that leaves a heap of `part` by a split, or [`NO_OPTION`] if there is none or
+    /// memory does not hold the values of its parts.
     fn recent_option(&self, n: u64, known: u64, split: &Split, part: u64) -> u32 {
         let option = || {
             let other = n.checked_sub(split.remove)?.checked_sub(part)?;
@@ -137,8 +137,8 @@ impl Reader<'_> {
         option().map_or(NO_OPTION, u32::from)
     }
 
-    /// The parts of a pair that gives the target at the next position n, the smaller one first, or `None` if no pair does.
-    /// Compares all pairs, `alone` or with other threads of the pool.
+    /// The parts of a pair that gives the target at the next position n, the smaller one first, or `None` if no pair
+    /// does. Compares all pairs, `alone` or with other threads of the pool.
     pub(super) fn find_pair<S: Sequence + ?Sized>(
         &self,
         n: u64,

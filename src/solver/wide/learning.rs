@@ -14,8 +14,9 @@ use rayon::prelude::*;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// The least part that may be marked. The other part of a pair with a smaller one is not known before the run. With more
-/// than one thread the far step does not know it in the lead either; leaving those parts out as well changes no time.
+/// The least part that may be marked. The other part of a pair with a smaller one is not known before the run. With
+/// more than one thread the far step does not know it in the lead either; leaving those parts out as well changes no
+/// time.
 const LEAST: u64 = WIDE_LANES as u64;
 
 /// Bound, exclusive, of the common parts that are marked where searches do not go deep.
@@ -65,8 +66,8 @@ const COUNTED: u64 = 1 << 14;
 /// Divisor of the number of values that gives the number of positions after which other marks are learnt again.
 const LEARNINGS_PER_DOUBLING: u64 = 8;
 
-/// Minimum time until marks are learnt again, in times the duration of the last learning, for marks learnt with counts of
-/// searches and for others.
+/// Minimum time until marks are learnt again, in times the duration of the last learning, for marks learnt with counts
+/// of searches and for others.
 const TIMES_OF_LEARNING: [u32; 2] = [100, 10];
 
 /// Maximum number of marked parts of one class.
@@ -123,8 +124,8 @@ impl Marks {
 }
 
 impl WideSolver {
-    /// Learns the marks again when the sequence has doubled, when the far step begins or ceases to compare all pairs, and as
-    /// long as learning takes little time beside the steps, more often.
+    /// Learns the marks again when the sequence has doubled, when the far step begins or ceases to compare all pairs,
+    /// and as long as learning takes little time beside the steps, more often.
     pub(super) fn learn_when_due(&mut self) {
         let end = self.end();
         let can_compare = !self.has_space() || self.holds_all();
@@ -160,8 +161,8 @@ impl WideSolver {
         }
     }
 
-    /// Whether the marks should be learnt again although the sequence has not doubled: first because searches were counted
-    /// since, then because the values change.
+    /// Whether the marks should be learnt again although the sequence has not doubled: first because searches were
+    /// counted since, then because the values change.
     fn is_relearning_due(&self, end: u64) -> bool {
         let Marks { learnt_at, learnt: (learnt, duration), has_counts, all_pairs, .. } = self.marks;
         let [counted, uncounted] = TIMES_OF_LEARNING;

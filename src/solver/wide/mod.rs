@@ -7,17 +7,17 @@
 //! run are *middle* options. All others are *far*.
 //!
 //! 1. **Far** (`far`), for the runs in any order: enter the options of some thousand pairs of parts in a set. Compare
-//!    the least common values that stay open (the *candidates*) with the options of all other rare parts (`candidates`). For
-//!    each open rare value below the least candidate, search for a far pair that gives it; if memory holds all values,
-//!    search all far pairs. Where there are few pairs, compare all of them with all open values instead: what stays open is then exactly
-//!    what no far pair gives.
-//! 2. **Middle** (`middle`), when the values before the run are known: drop the candidates and the rare values that middle
-//!    options have. With four threads or more, another thread begins with it a little earlier.
+//!    the least common values that stay open (the *candidates*) with the options of all other rare parts
+//!    (`candidates`). For each open rare value below the least candidate, search for a far pair that gives it; if
+//!    memory holds all values, search all far pairs. Where there are few pairs, compare all of them with all open
+//!    values instead: what stays open is then exactly what no far pair gives.
+//! 2. **Middle** (`middle`), when the values before the run are known: drop the candidates and the rare values that
+//!    middle options have. With four threads or more, another thread begins with it a little earlier.
 //! 3. **Near** (`near`), one position after the other: drop the candidates and the rare values that near options have.
-//!    The least candidate left is the least common value m* that is no option; a position without a candidate compares all
-//!    of its options with a rare part. If memory does not hold all values, each rare value below m* that is still open is
-//!    searched among all pairs (`deep`), least first. If no pair gives it, it is G(n), and n joins the list of rare
-//!    positions; otherwise G(n) = m*.
+//!    The least candidate left is the least common value m* that is no option; a position without a candidate compares
+//!    all of its options with a rare part. If memory does not hold all values, each rare value below m* that is still
+//!    open is searched among all pairs (`deep`), least first. If no pair gives it, it is G(n), and n joins the list of
+//!    rare positions; otherwise G(n) = m*.
 //!
 //! Without a space ([`SparseSpace::NONE`]) no list holds rare positions, and all pairs are compared. While all values
 //! are below 256 the comparison of bytes (`exhaustive`) is faster.
@@ -253,9 +253,9 @@ impl WideSolver {
         self.has_space().then(|| self.rare_positions.list())
     }
 
-    /// The first position that memory holds: lookups, moves and marks read no earlier ones. Memory
-    /// holds at least the last [`HELD`] values, which make the search for pairs fast, and all values where searches often
-    /// compare all pairs.
+    /// The first position that memory holds: lookups, moves and marks read no earlier ones. Memory holds at least the
+    /// last [`HELD`] values, which make the search for pairs fast, and all values where searches often compare all
+    /// pairs.
     fn horizon<S: Sequence + ?Sized>(&self, past: &S) -> u64 {
         if !self.has_space() {
             return 0;

@@ -138,8 +138,8 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         Ok(rare)
     }
 
-    /// The least of the targets, ascending and no near options, that no pair of parts of the next position gives; `None`
-    /// if pairs give all of them.
+    /// The least of the targets, ascending and no near options, that no pair of parts of the next position gives;
+    /// `None` if pairs give all of them.
     ///
     /// # Errors
     /// Any error of reading the values before.

@@ -126,7 +126,8 @@ fn wide_solver(rule: &Rule, space: SparseSpace, values: &[u16]) -> WideSolver {
     WideSolver::new(rule, space, Kernel::best(), stats, values).unwrap()
 }
 
-/// The values of a game up to `end`, and a solver in the best space of the first `begin` of them, which it has learnt from.
+/// The values of a game up to `end`, and a solver in the best space of the first `begin` of them, which it has learnt
+/// from.
 fn solver_of(game: &str, begin: usize, end: usize) -> (Vec<u16>, WideSolver) {
     let rule: Rule = game.parse().unwrap();
     let all = solver::values(&rule, Method::default(), end).unwrap();
