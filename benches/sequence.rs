@@ -2,7 +2,7 @@
 //! its answer first.
 //!
 //! `cargo bench --bench sequence` takes half a minute. An element is one value. No cost constant is measured here, but
-//! the lengths of blocks and pieces (`BLOCK`, `PIPELINE_PIECE`, `LONG_PIECE`) can be tried by it. `record/` keeps
+//! the lengths of blocks and pieces (`BLOCK`, `LONG_PIECE`) can be tried by it. `record/` keeps
 //! results.
 
 mod support;

@@ -388,9 +388,9 @@ pub(crate) fn plan(input: &[u8]) {
     assert!(all.iter().all(|rule| plan.shard_of(rule) < plan.shards));
 }
 
-/// Checks that an accepted plan of units survives a round trip through JSON, and that its units divide the work and have
-/// different names. Other input stands for the lines of a result before the last one, which is added with the hash of
-/// the others.
+/// Checks that an accepted plan of units survives a round trip through JSON, and that its units divide the work and
+/// have different names. Other input stands for the lines of a result before the last one, which is added with the hash
+/// of the others.
 pub(crate) fn units(input: &[u8]) {
     let Some(plan) = value_of(units::Plan::parse(input)) else { return result(input) };
     let again = serde_json::to_vec(&plan).expect("numbers and text are JSON");

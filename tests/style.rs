@@ -250,6 +250,19 @@ fn prose_has_no_frequent_misspelling() {
     assert!(found.is_empty(), "misspelled:\n{}", found.join("\n"));
 }
 
+/// A comment line that is longer, which `rustfmt` does not break.
+#[test]
+fn comments_have_at_most_120_columns() {
+    let sources = prose().into_iter().filter(|(name, _)| name.ends_with(".rs"));
+    let too_long = |(name, text): (String, String)| {
+        let lines = text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with("//"));
+        let long = lines.filter(|(_, line)| line.chars().count() > 120);
+        long.map(|(number, _)| format!("{name}:{}", number + 1)).collect::<Vec<String>>()
+    };
+    let found: Vec<String> = sources.flat_map(too_long).collect();
+    assert!(found.is_empty(), "break these lines:\n{}", found.join("\n"));
+}
+
 /// Names of the functions with the attribute `#[test]`.
 fn test_names(text: &str) -> Vec<&str> {
     let mut names = Vec::new();

@@ -17,16 +17,16 @@ impl ValueSet {
         ValueSet { words, count: values.len() }
     }
 
-    /// Bit 0: whether the set has a value. The other bits are of other values.
+    /// A word whose lowest bit tells whether the set has the value. Ignore its other bits.
     #[inline]
-    pub(super) fn bit(&self, value: u16) -> u64 {
+    pub(super) fn word_at(&self, value: u16) -> u64 {
         self.words[usize::from(value / 64)] >> (value % 64)
     }
 
     /// Whether the set has a value.
     #[inline]
     pub(crate) fn contains(&self, value: u16) -> bool {
-        self.bit(value) & 1 == 1
+        self.word_at(value) & 1 == 1
     }
 
     /// Removes a value. Returns whether the set had it.

@@ -14,14 +14,14 @@
 //! | [`Kernel::mark_values`] | the options of parts, one byte per value and lane |
 //! | [`Kernel::unmarked`] | the values without a mark, one bit per value |
 //! | [`Kernel::wide_hits`] | the lanes whose candidate is an option of some part |
-//! | [`Kernel::find_mirrored`] | a pair that gives a value, one row backwards |
-//! | [`Kernel::find_mirrored_values`] | the values of a list that no pair gives, one row backwards |
-//! | [`Kernel::find_values`] | the values of a list that are no XOR of some pair |
+//! | [`Kernel::find_mirrored`] | the first pair whose XOR is a value; the second slice is read backwards |
+//! | [`Kernel::find_mirrored_values`] | the values of a list that no such pair gives |
+//! | [`Kernel::find_values`] | the values of a list that no pair of items at equal distance from the ends gives |
 //!
-//! Entering an option in a set takes three instructions per lane, so the callers enter the options of some thousand
-//! parts that hit most values. Comparing an option with a candidate takes two instructions per register of lanes, so
-//! the callers hold all other parts against the few values that stay open. Where many values of one position are
-//! wanted, each option is looked up in a set of them.
+//! To mark an option takes three instructions per lane, so the callers mark only some thousand parts, those that hit
+//! most values. They compare the options of all other parts with the few candidates of each lane, at two instructions
+//! per register of lanes. Where many values of one position are searched, the fastest kernel looks each option up in a
+//! [`ValueSet`].
 
 use super::{Kernel, Platform, ValueSet, jobs::dispatch};
 #[cfg(target_arch = "x86_64")]
@@ -129,7 +129,7 @@ impl Kernel {
         let (a, b) = (&a[..pairs], &b[b.len() - pairs..]);
         let options = a.as_chunks::<LOOKED_UP>().0.iter().zip(b.as_rchunks::<LOOKED_UP>().1.iter().rev());
         let options = options.map(|(a, b)| std::array::from_fn(|k| a[k] ^ b[LOOKED_UP - 1 - k]));
-        let mut first = find_many(options, wanted, &mut found);
+        let mut first = if self.looks_up(wanted) { find_many(options, wanted, &mut found) } else { 0 };
         while first < pairs && !wanted.is_empty() {
             let (a, b) = (&a[first..], &b[..pairs - first]);
             let without = dispatch!(
@@ -167,7 +167,7 @@ impl Kernel {
         let (a, b) = (&a[a.len() - pairs..], &b[b.len() - pairs..]);
         let options = a.as_rchunks::<LOOKED_UP>().1.iter().zip(b.as_rchunks::<LOOKED_UP>().1).rev();
         let options = options.map(|(a, b)| std::array::from_fn(|k| a[k] ^ b[k]));
-        let pairs = pairs - find_many(options, wanted, |_| {});
+        let pairs = if self.looks_up(wanted) { pairs - find_many(options, wanted, |_| {}) } else { pairs };
         let (a, b) = (&a[..pairs], &b[..pairs]);
         if pairs == 0 || wanted.is_empty() {
             return;
@@ -192,6 +192,12 @@ impl Kernel {
 }
 
 impl Kernel {
+    /// Whether a search looks options up in a set, because many values are wanted. Only the fastest kernel does. The
+    /// kernel that repeats a part of its work compares the options instead.
+    fn looks_up(self, wanted: &[u16]) -> bool {
+        wanted.len() >= MANY && self == Kernel::best()
+    }
+
     /// [`Kernel::wide_hits`] for K rows.
     fn row_hits<const K: usize, I: Iterator<Item = WidePart> + Clone>(
         self,
@@ -245,17 +251,17 @@ const LOOKED_UP: usize = 16;
 /// Removes from `wanted` the values that are among `options`, while at least [`MANY`] values are left. Calls `found`
 /// with the number of the first option that has each of them. Returns the number of options read.
 fn find_many(
-    options: impl Iterator<Item = [u16; LOOKED_UP]>,
+    options: impl ExactSizeIterator<Item = [u16; LOOKED_UP]>,
     wanted: &mut Vec<u16>,
     mut found: impl FnMut(usize),
 ) -> usize {
-    if wanted.len() < MANY {
+    if options.len() == 0 {
         return 0;
     }
     let mut open = ValueSet::of(wanted);
     let mut read = 0;
     for options in options {
-        if options.iter().fold(0, |any, &option| any | open.bit(option)) & 1 == 1 {
+        if options.iter().fold(0, |any, &option| any | open.word_at(option)) & 1 == 1 {
             options.iter().zip(read..).filter(|(option, _)| open.remove(**option)).for_each(|(_, k)| found(k));
             if open.count < MANY {
                 read += LOOKED_UP;
@@ -268,8 +274,9 @@ fn find_many(
     read
 }
 
-/// Calls `is_done` with all pairs of two slices of equal length, [`PAIRS_PER_STEP`] or more, last ones first, until it
-/// returns true: [`PAIRS_PER_STEP`] pairs at a time, some of them in two calls.
+/// Calls `is_done` with [`PAIRS_PER_STEP`] pairs of two equally long slices at a time, from the last to the first,
+/// until it returns true. The slices have at least that length; if it is no multiple of [`PAIRS_PER_STEP`], the last
+/// call repeats some pairs.
 #[inline(always)]
 pub(super) fn for_each_step(
     a: &[u16],

@@ -76,9 +76,10 @@ pub(super) const CANDIDATE_CODE_PS: u64 = 300;
 /// 2026-11-21d). 0.6 and 1.5 µs were no faster. `benches/candidates.rs` measures it again.
 pub(super) const UNRESOLVED_LANE_PS: u64 = 1_000_000;
 
-/// Price of a lane that has lost the candidates compared with the late lookups and has others, in picoseconds per such
-/// value: the stream reads the late and the near lookups. It is an estimate, a fifth of [`UNRESOLVED_LANE_PS`], because
-/// about one lookup in six is late or near (208 of 1273 in Grundy's game). No measurement is recorded.
+/// Price of a lane that has lost the candidates compared with the middle and late lookups and has others, in
+/// picoseconds per such value: the stream reads the middle, late and near lookups. It is an estimate, a fifth of
+/// [`UNRESOLVED_LANE_PS`], because about one lookup in six is one of these (208 of 1273 in Grundy's game). No
+/// measurement is recorded.
 pub(super) const LATE_LANE_PS: u64 = 200_000;
 
 /// Price of an answer among the [`BEYOND`](crate::kernel::BEYOND) codes just above those considered, in picoseconds per

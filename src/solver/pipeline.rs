@@ -1,12 +1,10 @@
 //! The pipeline of one block: every thread evaluates far and middle lookups, one thread the others.
 //!
 //! ```text
-//! positions   ── known ──┐ lead of the middle lookups
-//!                        ├────────┐ lead of the far lookups
-//!                        ├────────┼──────────────────────────────────────┐
-//! Producer               near and late lookups: the candidates, in order
-//! other threads          middle lookups of the next lanes, one after the other  ─► FarLanes
-//!                                 far lookups of later lanes, in any order      ─► FarLanes
+//! lanes that end at most this many positions after the known values:
+//!        64   producer     late and near lookups: the candidates, in order
+//!       256   any thread   middle lookups (FarLanes::revise), the next slot first
+//! least_far   any thread   far lookups (FarLanes::evaluate), several slots at a time
 //! ```
 //!
 //! The candidates are a serial chain, so the thread that computes them (the *producer*) must do nothing that another
@@ -42,8 +40,8 @@ use std::sync::{Arc, Mutex};
 /// evaluate a slot, so the threads that are awake usually come first.
 const WAKE_AT: usize = 4;
 
-/// Minimum number of used [`SharedLanes`] that the producer returns at once. The other threads take from them all the
-/// time, so each return waits for a cache line.
+/// Minimum number of used [`SharedLanes`] that the producer gives back in one call. Other threads use the same mutex
+/// all the time, so each call costs the producer a cache miss.
 const RETURNED: usize = 16;
 
 /// The pipeline of the candidates of one block.
@@ -56,7 +54,7 @@ pub(super) struct Pipeline<'a> {
     slots: Slots<SharedLanes>,
     /// The plan of the next lanes; `None` before the producer begins.
     plan: Mutex<Option<Arc<LookupPlan>>>,
-    /// Memory for lanes: fresh memory would cost more time than the work.
+    /// Lanes to be used again: to allocate new ones takes longer than to evaluate them.
     spare: Mutex<Vec<SharedLanes>>,
 }
 
@@ -69,7 +67,8 @@ impl Default for BlockValues {
     }
 }
 
-/// A thread that evaluates far lookups: its copy of the last codes, up to the last published value that it has read.
+/// A thread that evaluates and revises lanes: its copy of the last codes, up to the last published value that it has
+/// read.
 #[derive(Default)]
 pub(super) struct Follower {
     codes: Option<Codes>,
@@ -186,12 +185,15 @@ impl<'a> Pipeline<'a> {
     /// Revises the next lanes for which all values that the middle lookups read are known. Returns false if there are
     /// none now.
     fn revise(&self, follower: &mut Follower) -> bool {
+        // A thread has a copy of the codes once it has evaluated lanes.
         let Some(codes) = &mut follower.codes else { return false };
         let is_known = |n: u64, known: u64| n + LANES as u64 <= known + LEAST_MIDDLE as u64;
         let Some((n, mut lanes)) = self.slots.revise(is_known) else { return false };
         if let Some(lanes) = &mut *lanes {
             self.read(codes, &mut follower.values);
-            lanes.revise(self.kernel, (codes.items(), codes.at(n)));
+            if lanes.can_revise(n, codes) {
+                lanes.revise(self.kernel, (codes.items(), codes.at(n)));
+            }
         }
         true
     }
@@ -219,6 +221,7 @@ impl<'a> Pipeline<'a> {
             let [recent, old] = [codes, self.codes].map(|codes| (codes.items(), codes.at(n)));
             self.evaluate_claim(claim, plan, recent, old);
         }
+        // Otherwise the claim delivers nothing, and the producer evaluates the lanes.
         true
     }
 

@@ -26,7 +26,7 @@ pub(super) const SLOT: usize = 64;
 /// Number of polls of a slot before the producer sleeps.
 const SPINS: usize = 400;
 
-/// Number of polls before a thread without work sleeps.
+/// Number of polls of the one thread that watches for work, before it sleeps as well.
 const WATCHES: usize = 2000;
 
 /// Maximum time of one sleep of the producer; another thread sleeps at most this time multiplied by the number of
@@ -65,7 +65,7 @@ impl<T> std::ops::Deref for OwnLine<T> {
 struct Claims {
     /// The first slot that no thread has claimed; all slots before it are claimed, or passed.
     next: AtomicUsize,
-    /// The first slot that no thread has revised; all slots before it are revised, or passed.
+    /// The first slot that no thread revises or has revised; all slots before it are, or were passed.
     unrevised: AtomicUsize,
 }
 
@@ -203,11 +203,11 @@ impl<T> Slots<T> {
         lock(&slot.item).take()
     }
 
-    /// What another thread has prepared for the positions from `n` on, if it has. Otherwise [`Slots::take`] can take it
-    /// later.
+    /// What another thread has prepared for the positions from `n` on, if it has, and no thread revises it now.
+    /// Otherwise [`Slots::take`] can take it later.
     pub(super) fn take_ready(&self, n: u64) -> Option<T> {
         let slot = &self.slots[self.number_of(n)?];
-        slot.is_delivered.load(Ordering::Acquire).then(|| lock(&slot.item).take())?
+        slot.is_delivered.load(Ordering::Acquire).then(|| slot.item.try_lock().ok()?.take())?
     }
 
     /// Waits until the thread that claimed the slot has finished.
@@ -279,14 +279,13 @@ impl<T> Slots<T> {
         Claim { slots: self, number, item: None }
     }
 
-    /// Chooses the next slot that no thread has revised. Returns its first position and, locked, what was delivered for
-    /// it; `None` if nothing was delivered yet, or unless `is_time(n, known)` for its first position n: whether to
-    /// revise it with the values before `known`. On success, these values are published. The producer waits for the
-    /// lock.
+    /// Locks the next slot that no thread has revised. Returns its first position n and what was delivered for it:
+    /// `None` if the producer has taken it. Returns nothing if the slot is not delivered, or if `is_time(n, known)` is
+    /// false; `known` is the end of the published values. The producer waits for the lock.
     pub(super) fn revise(&self, is_time: impl Fn(u64, u64) -> bool) -> Option<(u64, MutexGuard<'_, Option<T>>)> {
         let unrevised = self.claims.unrevised.load(Ordering::Relaxed);
         let known = self.known();
-        // The producer has taken the slot from `known` on.
+        // The producer takes this slot next, or has taken it. It may also hold the slot after it (`take_ready`).
         let taken = index(known.saturating_sub(self.first)) / SLOT;
         let number = unrevised.max(taken + 1);
         let slot = self.slots.get(number)?;

@@ -112,7 +112,7 @@ impl CandidateStream {
     }
 
     /// The least code that no lookup hits at `n`, given the result of the kernel in the lane of `n`. Reads only the
-    /// lookups that the answer needs, and no marked lookup when the answer is among the marked codes.
+    /// lookups that the answer needs, and no marked lookup when the answer is one of the codes considered.
     pub(super) fn lane_code(&mut self, n: u64, far: &FarLanes, lane: usize) -> Option<u8> {
         let mut hits = self.hits(n, std::iter::empty());
         let mut open = self.open_code(&far.lanes, far.lanes.rows(), lane, &mut hits);

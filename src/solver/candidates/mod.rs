@@ -30,11 +30,11 @@
 //! game often have codes outside the range of the recurrence kernel, the stream stops using that kernel for good.
 //!
 //! The far lookups leave each lane a list of candidates. Only the first [`Budget::keep_late`] of them are compared with
-//! the middle and late lookups in 64 lanes at once; the others are *set aside*, and the stream reads them where it has
-//! lost the first. The 16 codes ([`BEYOND`](crate::kernel::BEYOND)) just above the considered codes are candidates too.
-//! When such a code is the first one left, or none is left, the thread that has evaluated the far lookups *completes*
-//! the lane: it reads these lookups again, one byte each, while the codes are in its cache
-//! ([`FarLanes`](super::lookups::plan::FarLanes)).
+//! the middle and late lookups in 64 lanes at once; the others are *set aside*, and the stream reads them only for a
+//! lane all of whose first candidates were hit. The 16 codes ([`BEYOND`](crate::kernel::BEYOND)) just above the
+//! considered codes are candidates too. When such a code is the first one left, or none is left, the thread that has
+//! evaluated the far lookups *completes* the lane: it reads these lookups again, one byte each, while the codes are in
+//! its cache ([`FarLanes`](super::lookups::plan::FarLanes)).
 //!
 //! A lane is **unresolved** when lookups hit all its candidates. The stream then reads every lookup that was not
 //! marked, and, if no considered code is left, the marked ones too.
@@ -187,7 +187,7 @@ impl CandidateStream {
         self.discard_plan();
     }
 
-    /// Makes the next piece begin with a new plan.
+    /// Makes the stream plan again before its next values.
     fn discard_plan(&mut self) {
         self.plan.replace(Arc::new(LookupPlan::none()));
     }
@@ -247,8 +247,8 @@ impl CandidateStream {
         self.threads.count() > 1
     }
 
-    /// Computes the next `length` candidates and publishes them 64 at a time. Computes fewer when one has no byte code,
-    /// or when the pipeline is closed.
+    /// Computes the next `length` candidates and publishes them if other threads evaluate lookups. Computes fewer when
+    /// one has no byte code, or when the pipeline is closed.
     pub(super) fn block(&mut self, length: usize, threads: Threads, pipeline: &Pipeline<'_>) -> (Vec<u16>, Stop) {
         let start = self.end();
         let end = start + length as u64;
@@ -278,7 +278,7 @@ impl CandidateStream {
         (self.windows.values(start, self.end()).to_vec(), stop)
     }
 
-    /// Computes the candidates up to `to`, and publishes those of each lanes where other threads evaluate lookups;
+    /// Computes the candidates up to `to`, and publishes them, 64 at a time, where other threads evaluate lookups;
     /// `None` when the pipeline is closed.
     fn publish_lanes(&mut self, to: u64, pipeline: &Pipeline<'_>) -> Option<Stop> {
         let mut stop = Stop::Done;

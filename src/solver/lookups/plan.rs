@@ -36,7 +36,7 @@ use crate::theory::sparse_space::SparseSpace;
 use std::iter::once;
 use std::sync::Arc;
 
-/// Number of values for which a plan is made at once, where the lookups change.
+/// Number of positions after which the stream tests whether its plan is still valid.
 pub(in crate::solver) const PLANNED: usize = 1024;
 
 /// Number of values that the recurrence kernel computes at once. `sequence/0.106` of `cargo bench`
@@ -44,12 +44,12 @@ pub(in crate::solver) const PLANNED: usize = 1024;
 pub(in crate::solver) const LONG_PIECE: usize = 2 * PLANNED;
 
 /// The least offset, in values, of a far lookup where there are two or three threads, and where there are more. The
-/// smaller it is, the less work is left to the thread that computes the candidates, and the less time the other threads
-/// have.
+/// smaller it is, the less work is left to the thread that computes the candidates, and the later other threads can
+/// begin.
 pub(in crate::solver) const LEAST_FAR: [usize; 2] = [512, 1024];
 
 /// The least offset, in values, of a middle lookup where there is more than one thread. The smaller it is, the less
-/// work is left to the thread that computes the candidates, and the less time another thread has to do it before.
+/// work is left to the thread that computes the candidates, and the later another thread can begin.
 pub(in crate::solver) const LEAST_MIDDLE: usize = 256;
 
 /// The largest offset, in values, of a lookup that reads a copy of the last codes, and the maximum length of this copy
@@ -216,7 +216,7 @@ impl LookupPlan {
         [&self.mark_old, &self.check_old].into_iter()
     }
 
-    /// The largest offset of a middle or far lookup that reads the last codes, or more.
+    /// An upper bound of the offsets of the middle and far lookups that read the last codes.
     pub(in crate::solver) fn reach_of_recent(&self) -> usize {
         self.recent().map(Probes::max_offset).fold(self.least_far, usize::max)
     }
@@ -277,7 +277,7 @@ pub(in crate::solver) struct FarLanes {
     pub(in crate::solver) planes: BitPlanes,
     /// The least codes that no far lookup hits. All but the first of them are set aside.
     pub(in crate::solver) lanes: Lanes,
-    /// Number of lanes whose candidates the checked lookups had all hit before they were completed.
+    /// Number of lanes completed because the checked lookups had hit all their candidates.
     pub(in crate::solver) lost: u64,
     /// Whether the candidates were compared with the middle lookups.
     is_revised: bool,
@@ -303,7 +303,8 @@ impl FarLanes {
         self.plan.as_ref().is_some_and(|own| Arc::ptr_eq(own, plan))
     }
 
-    /// Lets the processor begin to load what the late lookups read of these lanes: at most `rows` candidates per lane.
+    /// Lets the processor begin to load what the middle and late lookups read of these lanes: at most `rows` candidates
+    /// per lane.
     pub(in crate::solver) fn prefetch(&self, rows: usize) {
         kernel::prefetch(&self.plan);
         kernel::prefetch(&self.lost);
@@ -334,6 +335,12 @@ impl FarLanes {
         self.lanes.set_aside(plan.keep_late);
         self.is_revised = plan.middle.list().is_empty();
         self.plan = Some(Arc::clone(plan));
+    }
+
+    /// Whether `codes` hold all codes that the middle lookups read in these lanes, which begin at position `n`.
+    pub(in crate::solver) fn can_revise(&self, n: u64, codes: &Codes) -> bool {
+        let reach = self.plan.as_ref().map_or(0, |plan| plan.middle.max_offset());
+        reach == 0 || codes.hold(n, reach as u64, (n + LANES as u64).saturating_sub(LEAST_MIDDLE as u64))
     }
 
     /// Removes the candidates that middle lookups hit, except those set aside, unless that was done before: `recent` is

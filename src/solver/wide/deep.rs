@@ -1,8 +1,7 @@
-//! The search for pairs of any parts that give a value.
-//!
-//! Where few pairs give a value, consecutive positions often have pairs that share a part, whose value is infrequent:
-//! in .143, one in six positions has a value that only pairs with one of some dozen parts far from both ends give. So
-//! the search tries the parts of the last pairs found before it compares all pairs.
+//! The search for pairs of any parts that give a value. If few pairs give a value, the pairs of consecutive positions
+//! often share a part. In .143, one position in six needs a pair with one of about a dozen parts, all far from 0 and
+//! from n. So the search first tries the *recent parts*, those of the last pairs found, and compares all pairs only
+//! after that.
 
 use super::far::Run;
 use super::reader::Reader;
@@ -26,8 +25,8 @@ const FIRST_PARTS: usize = 64;
 /// parts that are compared with one part at once.
 const PARTS_AT_ONCE: usize = 64;
 
-/// Number of targets from which the options of recent parts are looked up in a set of targets.
-const MANY_TARGETS: usize = 32;
+/// Number of targets from which the options of recent parts are looked up in a set of targets. Unit tests look up some.
+const MANY_TARGETS: usize = if cfg!(test) { 3 } else { 32 };
 
 /// In place of the value of an option.
 const NO_OPTION: u32 = 1 << 16;
@@ -79,8 +78,8 @@ pub(super) fn is_skipped(target: u16) -> bool {
 }
 
 impl Reader<'_> {
-    /// Removes the targets that a pair with one of the parts `recent` gives whose other part the run knows. Returns
-    /// these parts.
+    /// Removes the targets that a pair with a part in `recent` gives, if both parts are before `run.known` and in
+    /// memory. Returns the recent parts that gave a target.
     pub(super) fn search_recent(&self, n: u64, run: Run<'_>, recent: &[u64], targets: &mut Vec<u16>) -> Vec<u64> {
         if targets.len() >= MANY_TARGETS {
             return self.look_up_recent(n, run, recent, targets);

@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 /// time.
 const LEAST: u64 = WIDE_LANES as u64;
 
-/// Bound, exclusive, of the common parts that are marked where searches do not go deep.
+/// Bound, exclusive, of the common parts that may be marked where memory does not hold all values, or where the last
+/// rare position is small.
 const DEPTH: u64 = 1 << 14;
 
 /// Twice the number of pairs that a deep search compares in the time of one mark: a deep search that finds its value
@@ -60,15 +61,19 @@ const RARE_PER_MARK: u64 = 60;
 /// all open values of one page takes 0.045 ns, and a hit among them some nanoseconds.
 const ANY_PER_MARK: u64 = 20;
 
-/// Number of positions after which marks are learnt again that were learnt without counts of searches.
-const COUNTED: u64 = 1 << 14;
+/// Minimum number of positions after which marks are learnt again that were learnt without counts of searches. Unit
+/// tests learn again soon.
+const UNCOUNTED_POSITIONS: u64 = if cfg!(test) { 256 } else { 1 << 14 };
 
-/// Divisor of the number of values that gives the number of positions after which other marks are learnt again.
-const LEARNINGS_PER_DOUBLING: u64 = 8;
+/// Divisor of the number of values that gives the minimum number of positions after which other marks are learnt again:
+/// about six times per doubling.
+const LEARN_AGAIN_AFTER: u64 = if cfg!(test) { 64 } else { 8 };
 
-/// Minimum time until marks are learnt again, in times the duration of the last learning, for marks learnt with counts
-/// of searches and for others.
-const TIMES_OF_LEARNING: [u32; 2] = [100, 10];
+/// Minimum time between two learnings, as a multiple of the duration of the first one.
+const TIMES_OF_LEARNING: u32 = if cfg!(test) { 0 } else { 100 };
+
+/// The same after a learning without counts of searches.
+const TIMES_OF_UNCOUNTED_LEARNING: u32 = if cfg!(test) { 0 } else { 10 };
 
 /// Maximum number of marked parts of one class.
 const MOST_MARKS: usize = 1 << 16;
@@ -135,9 +140,12 @@ impl WideSolver {
             all_pairs = self.compares_all_pairs();
         }
         let is_new = all_pairs != self.marks.all_pairs;
-        if end >= self.marks.learnt_at.saturating_mul(2) || is_new || self.is_relearning_due(end) {
+        let has_doubled = end >= self.marks.learnt_at.saturating_mul(2);
+        if has_doubled || is_new || self.is_relearning_due(end) {
             let begin = Instant::now();
-            self.marks.search_all_pairs = self.often_searches_all_pairs();
+            // Memory is dropped only after a doubling: better marks need it, and it should not be read repeatedly.
+            let keeps = self.marks.search_all_pairs && !has_doubled;
+            self.marks.search_all_pairs = keeps || self.often_searches_all_pairs();
             self.marks.has_counts = self.marks.learnt_at > 0 && !is_new;
             self.marks.learnt_at = end;
             self.marks.all_pairs = all_pairs;
@@ -165,9 +173,11 @@ impl WideSolver {
     /// counted since, then because the values change.
     fn is_relearning_due(&self, end: u64) -> bool {
         let Marks { learnt_at, learnt: (learnt, duration), has_counts, all_pairs, .. } = self.marks;
-        let [counted, uncounted] = TIMES_OF_LEARNING;
-        let (positions, times) =
-            if has_counts { (learnt_at / LEARNINGS_PER_DOUBLING, counted) } else { (COUNTED, uncounted) };
+        let (positions, times) = if has_counts {
+            (learnt_at / LEARN_AGAIN_AFTER, TIMES_OF_LEARNING)
+        } else {
+            (UNCOUNTED_POSITIONS, TIMES_OF_UNCOUNTED_LEARNING)
+        };
         !all_pairs && end >= learnt_at + positions && learnt.elapsed() >= times * duration
     }
 
@@ -179,8 +189,8 @@ impl WideSolver {
         rare.filter(|(r, _)| may_be_marked.contains(r)).map(|&(r, value)| self.mark(r, value)).collect()
     }
 
-    /// The common parts that may be marked: those below [`DEPTH`], and, where the search for pairs goes deeper, about
-    /// [`MOST_DEEP_PARTS`] parts of all sizes.
+    /// The common parts that may be marked: those below [`DEPTH`], and, where memory holds all values, about
+    /// [`MOST_DEEP_PARTS`] parts of all sizes up to the last rare position.
     fn common_parts(&self) -> Vec<WidePart> {
         let goes_deep = self.holds_all() && self.rare_positions.last() > 2 * HEAD_PARTS;
         // A larger part than the last rare position could need values that a resumed solver does not hold.

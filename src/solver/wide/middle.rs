@@ -15,8 +15,8 @@ use super::reader::Reader;
 use crate::kernel::{Kernel, WIDE_LANES};
 use std::ops::Range;
 
-/// Number of candidates below which a lane receives more when the lanes are searched again, and maximum number of
-/// these. The near step may exclude the first.
+/// Number of candidates that a revised lane should have. A lane with fewer is searched again, for at most as many more.
+/// Two, because the near step may remove the first.
 const WANTED: usize = 2;
 
 impl Reader<'_> {

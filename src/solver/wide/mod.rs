@@ -11,13 +11,13 @@
 //!    (`candidates`). For each open rare value below the least candidate, search for a far pair that gives it; if
 //!    memory holds all values, search all far pairs. Where there are few pairs, compare all of them with all open
 //!    values instead: what stays open is then exactly what no far pair gives.
-//! 2. **Middle** (`middle`), when the values before the run are known: drop the candidates and the rare values that
-//!    middle options have. With four threads or more, another thread begins with it a little earlier.
-//! 3. **Near** (`near`), one position after the other: drop the candidates and the rare values that near options have.
-//!    The least candidate left is the least common value m* that is no option; a position without a candidate compares
-//!    all of its options with a rare part. If memory does not hold all values, each rare value below m* that is still
-//!    open is searched among all pairs (`deep`), least first. If no pair gives it, it is G(n), and n joins the list of
-//!    rare positions; otherwise G(n) = m*.
+//! 2. **Middle** (`middle`), when the values before the run are known: remove the candidates and the rare values that
+//!    are middle options. With four threads or more, another thread begins with it a little earlier.
+//! 3. **Near** (`near`), one position after the other: remove the candidates and the rare values that are near options.
+//!    The least candidate left is the least common value m* that is no option; for a position without a candidate, the
+//!    solver computes all options with a rare part. If memory does not hold all values, each rare value below m* that
+//!    is still open is searched among all pairs (`deep`), least first. If no pair gives it, it is G(n), and n joins the
+//!    list of rare positions; otherwise G(n) = m*.
 //!
 //! Without a space ([`SparseSpace::NONE`]) no list holds rare positions, and all pairs are compared. While all values
 //! are below 256 the comparison of bytes (`exhaustive`) is faster.
@@ -28,9 +28,9 @@
 //! before is discarded, because no far option depends on it. Otherwise the step ends, and memory holds all values from
 //! then on. So this solver suits games with many rare positions. The byte streams ([`block`](super::block)) compute a
 //! position an order of magnitude faster where new rare positions are very few and all values have byte codes.
-//!
-//! Invariant: every value appended to `values` is proved: m* is no option, every smaller common value is an option, and
-//! so is every smaller rare value; or all pairs were compared with the least rare value that is no option.
+//! Invariant: every value appended to `values` is proved in one of two ways. It is m*, which is no option, and every
+//! smaller value, common or rare, is an option. Or it is the least rare value below m* that no pair gives; all pairs
+//! were compared.
 
 mod all_pairs;
 mod candidates;

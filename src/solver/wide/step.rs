@@ -82,7 +82,7 @@ pub(super) struct Step<'a> {
     slots: Slots<Result<FarLanes>>,
     /// What the near step has found in each run.
     pieces: Vec<OnceLock<Piece>>,
-    /// Memory for lanes: fresh memory would cost more time than the work.
+    /// Lanes to be used again: to allocate new ones takes longer than to fill them.
     spare: Mutex<Vec<FarLanes>>,
     /// Number of other threads that have begun.
     begun: AtomicUsize,
