@@ -243,7 +243,7 @@ pub(super) const PAIRS_PER_STEP: usize = 256;
 
 /// Number of wanted values from which a search looks each option up in a set, instead of comparing it with each value:
 /// 256 options are looked up in the time in which they are compared with 20 to 40 values.
-const MANY: usize = 32;
+const MANY: usize = if cfg!(test) { 3 } else { 32 };
 
 /// Number of options that [`find_many`] looks up before it tests whether the set had one of them.
 const LOOKED_UP: usize = 16;

@@ -452,6 +452,8 @@ impl WideSolver {
         step(self.kernel, far);
         let Some(mut again) = again else { return Ok(()) };
         step(self.kernel.other(), &mut again);
+        // The order of the parts that a search found is unspecified.
+        far.lanes.iter_mut().chain(&mut again.lanes).for_each(|lane| lane.searched.parts.sort_unstable());
         let (lanes, again) = (&far.lanes, again.lanes);
         match (0..lanes.len()).find(|&lane| lanes[lane] != again[lane]) {
             Some(lane) => Err(self.differs(run, lane, &lanes[lane], again[lane].candidates.first())),
