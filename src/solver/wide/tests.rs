@@ -1,8 +1,9 @@
-use super::WideSolver;
 use super::far::{FarLane, FarLanes, Run};
 use super::reader::Reader;
+use super::{AUDITED_ONE_IN_OF_ALL_PAIRS, WideSolver};
 use crate::error::Error;
 use crate::kernel::Kernel;
+use crate::solver::audit;
 use crate::solver::block::BlockLimits;
 use crate::solver::{self, Engine, Method, Parallelism, SequenceStats, Solver, SparseSpace, Work};
 use crate::support::Random;
@@ -226,6 +227,25 @@ fn a_short_copy_reads_the_same_values_as_a_complete_one() {
             let more = &all[known as usize..][..random.below(1000) as usize];
             readers.iter_mut().for_each(|reader| reader.push(more));
         }
+    }
+}
+
+/// The kernels find the parts of pairs in different orders, which must not stop a run.
+#[test]
+fn an_audit_compares_the_found_parts_in_any_order() {
+    const BEGIN: usize = 8192;
+    let (_, mut wide) = solver_of(".146", BEGIN, BEGIN);
+    wide.set_audit(
+        (0..).find(|&seed| audit::choice(seed, BEGIN as u64 / 64).is_multiple_of(AUDITED_ONE_IN_OF_ALL_PAIRS)),
+    );
+    let run = Run { known: BEGIN as u64, first: BEGIN as u64, deep: &wide.deep };
+    assert!(wide.is_audited(run));
+    for (parts, agrees) in [([7, 5], true), ([5, 6], false)] {
+        let audited = wide.audited(run, &mut FarLanes::default(), |kernel, far| {
+            far.lanes = vec![FarLane::default(); 64];
+            far.lanes[3].searched.parts = if kernel == wide.kernel { vec![5, 7] } else { parts.to_vec() };
+        });
+        assert_eq!(audited.is_ok(), agrees, "{parts:?}");
     }
 }
 
