@@ -1,7 +1,8 @@
-//! The search for pairs of any parts that give a value. If few pairs give a value, the pairs of consecutive positions
-//! often share a part. In .143, one position in six needs a pair with one of about a dozen parts, all far from 0 and
-//! from n. So the search first tries the *recent parts*, those of the last pairs found, and compares all pairs only
-//! after that.
+//! The search for pairs of any parts that give a value.
+//!
+//! If few pairs give a value, the pairs of consecutive positions often share a part. In .143, one position in six needs
+//! a pair with one of about a dozen parts, all far from 0 and from n. So the search first tries the *recent parts*,
+//! those of the last pairs found, and compares all pairs only after that.
 
 use super::far::Run;
 use super::reader::Reader;
@@ -25,7 +26,8 @@ const FIRST_PARTS: usize = 64;
 /// parts that are compared with one part at once.
 const PARTS_AT_ONCE: usize = 64;
 
-/// Number of targets from which the options of recent parts are looked up in a set of targets. Unit tests look up some.
+/// Minimum number of targets for which the options of recent parts are looked up in a set. An estimate; no other number
+/// was measured. Unit tests need fewer.
 const MANY_TARGETS: usize = if cfg!(test) { 3 } else { 32 };
 
 /// In place of the value of an option.
