@@ -2,8 +2,8 @@
 //! its answer first.
 //!
 //! `cargo bench --bench sequence` takes half a minute. An element is one value. No cost constant is measured here, but
-//! the length of blocks (`BLOCK`) and of the calls of the recurrence kernel (`LONG_PIECE`) can be tried by it. `record/`
-//! keeps results.
+//! the length of blocks (`BLOCK`) and of the calls of the recurrence kernel (`LONG_PIECE`) can be tried by it.
+//! `record/` keeps results.
 
 mod support;
 
