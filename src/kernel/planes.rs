@@ -71,6 +71,13 @@ pub(crate) struct BitPlanes {
     codes: usize,
 }
 
+impl Default for BitPlanes {
+    /// Planes without marks, for as many codes as possible.
+    fn default() -> BitPlanes {
+        BitPlanes::new(MOST_CODES)
+    }
+}
+
 impl BitPlanes {
     /// Planes without marks, in which options below `codes` can be marked.
     ///
@@ -196,11 +203,14 @@ impl Lanes {
         code >= self.marked[lane]
     }
 
-    /// The lanes whose considered codes are all hit, and that were not completed.
+    /// The lanes that have no considered code among their candidates, those set aside included, and that were not
+    /// completed.
     pub(crate) fn incomplete(&self) -> impl Iterator<Item = usize> + use<> {
-        let (first, marked) = (&self.code[0], &self.marked);
-        let is_incomplete: [u8; LANES] =
-            std::array::from_fn(|lane| u8::from(first[lane] >= marked[lane] && marked[lane] != NONE));
+        let (first, aside) = (&self.code[0], self.aside().first().unwrap_or(&[NONE; LANES]));
+        let is_incomplete: [u8; LANES] = std::array::from_fn(|lane| {
+            let marked = self.marked[lane];
+            u8::from(first[lane] >= marked && aside[lane] >= marked && marked != NONE)
+        });
         // Most lanes are complete, so eight are tested at once.
         let some = (0..LANES).step_by(8).filter(move |&from| is_incomplete[from..from + 8] != [0; 8]);
         some.flat_map(|from| from..from + 8).filter(move |&lane| is_incomplete[lane] != 0)

@@ -69,11 +69,11 @@ pub(super) const CLEAR_PS: u64 = 19;
 /// that Grundy's game and .6 mark.
 pub(super) const CANDIDATE_CODE_PS: u64 = 300;
 
-/// Price of an unresolved lane, or of a lane that the thread of its far lookups completes, in picoseconds per such
-/// value: it reads all lookups that were not marked.
+/// Price of an unresolved lane, or of a lane that is completed, in picoseconds per such value: it reads all lookups, or
+/// most of them.
 ///
-/// Zen 5 took 0.8 µs (record 2026-11-22) and, before unresolved lanes read only what was not marked, 2.2 µs (record
-/// 2026-11-21d). 0.6 and 1.5 µs were no faster. `benches/candidates.rs` measures it again.
+/// Zen 5 took 0.8 µs when only lookups that were not marked were read (record 2026-11-22). 0.6 and 1.5 µs were no
+/// faster. `benches/candidates.rs` measures it again.
 pub(super) const UNRESOLVED_LANE_PS: u64 = 1_000_000;
 
 /// Price of a lane that has lost the candidates compared with the middle and late lookups and has others, in

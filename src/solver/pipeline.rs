@@ -11,10 +11,10 @@
 //! thread could do. A far lookup has an offset of at least [`LookupPlan::least_far`]. So the far lookups of 64 lanes
 //! need only values that are known while the producer is still hundreds of positions before these lanes. Any other
 //! thread evaluates them completely: it marks, checks, and hands over the few candidates that are left
-//! ([`FarLanes`](super::lookups::plan::FarLanes)). A little later, just before the producer needs the lanes, the values
-//! that the middle lookups read are known. A thread then *revises* the lanes: it checks the candidates against the
-//! middle lookups. What no thread has revised in time, the producer revises itself. It checks the candidates that are
-//! left against the late and the near lookups, which are few.
+//! ([`FarLanes`](super::lookups::far_lanes::FarLanes)). A little later, just before the producer needs the lanes, the
+//! values that the middle lookups read are known. A thread then *revises* the lanes: it checks the candidates against
+//! the middle lookups. What no thread has revised in time, the producer revises itself. It checks the candidates that
+//! are left against the late and the near lookups, which are few.
 //!
 //! The threads share the lanes as [`Slots`], one slot for each 64 lanes.
 //!
@@ -27,13 +27,15 @@
 
 use super::block::BLOCK;
 use super::codes::Codes;
-use super::lookups::plan::{LEAST_MIDDLE, LookupPlan, SharedLanes};
+use super::lookups::far_lanes::{LaneCodes, SharedLanes};
+use super::lookups::plan::{LEAST_MIDDLE, LookupPlan};
 use super::slots::{Claim, Closing, SLOT, Slots, lock};
 use super::window::Window;
 use crate::error::Result;
-use crate::kernel::{Kernel, LANES};
+use crate::kernel::{BitPlanes, Kernel, LANES};
 use crate::theory::nimber::index;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Number of slots that must be ready before a thread that sleeps is woken: a thread needs longer to wake than to
@@ -58,13 +60,62 @@ pub(super) struct Pipeline<'a> {
     spare: Mutex<Vec<SharedLanes>>,
 }
 
-/// Memory for the values of a block, which the producer writes while other threads read those that are published.
-pub(super) struct BlockValues(Box<[AtomicU16]>);
+/// Memory for the values of a block, which the producer writes while other threads read those that are published. Each
+/// word holds four values.
+pub(super) struct BlockValues(Box<[AtomicU64]>);
+
+/// Number of values in a word of [`BlockValues`].
+const WORD: usize = 4;
 
 impl Default for BlockValues {
+    /// Memory for [`BLOCK`] values that do not begin with a multiple of [`LANES`].
     fn default() -> BlockValues {
-        BlockValues((0..BLOCK).map(|_| AtomicU16::new(0)).collect())
+        BlockValues((0..(BLOCK + LANES) / WORD).map(|_| AtomicU64::new(0)).collect())
     }
+}
+
+impl BlockValues {
+    /// Writes `values` from index `first` on. Only one thread may write.
+    fn write(&self, first: usize, values: &[u16]) {
+        let in_first_word = (first.next_multiple_of(WORD) - first).min(values.len());
+        let (head, rest) = values.split_at(in_first_word);
+        let (words, tail) = rest.as_chunks::<WORD>();
+        self.write_in_word(first, head);
+        for (place, &word) in self.0[(first + head.len()) / WORD..].iter().zip(words) {
+            place.store(word_of(word), Ordering::Relaxed);
+        }
+        self.write_in_word(first + values.len() - tail.len(), tail);
+    }
+
+    /// Writes less than a word, and keeps the other values of that word.
+    fn write_in_word(&self, first: usize, values: &[u16]) {
+        if !values.is_empty() {
+            let place = &self.0[first / WORD];
+            let mut word = values_of(place.load(Ordering::Relaxed));
+            word[first % WORD..][..values.len()].copy_from_slice(values);
+            place.store(word_of(word), Ordering::Relaxed);
+        }
+    }
+
+    /// Reads the values at these indices, with `memory` as memory for them.
+    fn read<'m>(&self, range: Range<usize>, memory: &'m mut Vec<u16>) -> &'m [u16] {
+        let words = &self.0[range.start / WORD..range.end.div_ceil(WORD)];
+        memory.clear();
+        memory.extend(words.iter().flat_map(|word| values_of(word.load(Ordering::Relaxed))));
+        &memory[range.start % WORD..][..range.len()]
+    }
+}
+
+/// A word that holds these values.
+fn word_of(values: [u16; WORD]) -> u64 {
+    let [[a, b], [c, d], [e, f], [g, h]] = values.map(u16::to_ne_bytes);
+    u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+}
+
+/// The values of a word.
+fn values_of(word: u64) -> [u16; WORD] {
+    let [a, b, c, d, e, f, g, h] = word.to_ne_bytes();
+    [[a, b], [c, d], [e, f], [g, h]].map(u16::from_ne_bytes)
 }
 
 /// A thread that evaluates and revises lanes: its copy of the last codes, up to the last published value that it has
@@ -74,6 +125,8 @@ pub(super) struct Follower {
     codes: Option<Codes>,
     /// Memory for the values that it reads at once.
     values: Vec<u16>,
+    /// Memory for the marks of the lanes that it evaluates.
+    planes: BitPlanes,
     /// The last plan seen, and its number.
     plan: Option<Arc<LookupPlan>>,
     plans: usize,
@@ -120,21 +173,29 @@ impl<'a> Pipeline<'a> {
         {
             spare.append(used);
         }
-        let first = index(self.slots.known() - self.codes.end());
-        for (place, &value) in self.values.0[first..first + values.len()].iter().zip(values) {
-            place.store(value, Ordering::Relaxed);
-        }
+        self.values.write(self.place(self.slots.known()), values);
         self.slots.publish(values.len())
+    }
+
+    /// The index of position n in the values of the block. Multiples of [`LANES`] have indices that are as well.
+    fn place(&self, n: u64) -> usize {
+        index(n - (self.codes.end() - self.codes.end() % LANES as u64))
     }
 
     /// The far lanes from `n` on under this plan, if another thread has evaluated or is evaluating them. `None` if no
     /// thread has claimed them, or if it failed; the producer then evaluates them. They may have another plan. While it
-    /// waits, the producer evaluates other lanes with its own `codes`.
-    pub(super) fn take(&self, n: u64, plan: &Arc<LookupPlan>, codes: &Window<u8>) -> Option<SharedLanes> {
+    /// waits, the producer evaluates other lanes with its own `codes`, and with `planes` as memory for the marks.
+    pub(super) fn take(
+        &self,
+        n: u64,
+        plan: &Arc<LookupPlan>,
+        codes: &Window<u8>,
+        planes: &mut BitPlanes,
+    ) -> Option<SharedLanes> {
         self.slots.take(n, || {
             let Some(claim) = self.claim(plan) else { return false };
-            let read = (codes.items(), codes.at(claim.position()));
-            self.evaluate_claim(claim, plan, read, read);
+            let codes = LaneCodes::of(codes.items(), codes.at(claim.position()));
+            self.evaluate_claim(claim, plan, codes, planes);
             true
         })
     }
@@ -142,6 +203,11 @@ impl<'a> Pipeline<'a> {
     /// The far lanes from `n` on, if another thread has evaluated them, under whatever plan.
     pub(super) fn take_ready(&self, n: u64) -> Option<SharedLanes> {
         self.slots.take_ready(n)
+    }
+
+    /// Lets the processor begin to load what [`Pipeline::take_ready`] reads first.
+    pub(super) fn prefetch(&self, n: u64) {
+        self.slots.prefetch(n);
     }
 
     /// Wakes the threads without work.
@@ -161,16 +227,18 @@ impl<'a> Pipeline<'a> {
 
     /// For benchmarks: evaluates all lanes under a plan, with codes that hold all values before the last slot.
     pub(super) fn fill(&self, plan: &Arc<LookupPlan>, codes: &Window<u8>) {
+        let mut planes = BitPlanes::default();
         for number in 0..self.slots.count() {
-            let read = (codes.items(), codes.at(self.slots.position(number)));
-            self.evaluate_claim(self.slots.claim_of(number), plan, read, read);
+            let codes = LaneCodes::of(codes.items(), codes.at(self.slots.position(number)));
+            self.evaluate_claim(self.slots.claim_of(number), plan, codes, &mut planes);
         }
     }
 
     /// For benchmarks: revises all lanes, with codes that hold all values before the last slot.
     pub(super) fn revise_all(&self, codes: &Window<u8>) {
         while let Some((n, mut lanes)) = self.slots.revise(|_, _| true) {
-            lanes.iter_mut().for_each(|lanes| lanes.revise(self.kernel, (codes.items(), codes.at(n))));
+            let codes = LaneCodes::of(codes.items(), codes.at(n));
+            lanes.iter_mut().for_each(|lanes| lanes.revise(self.kernel, codes));
         }
     }
 
@@ -191,8 +259,8 @@ impl<'a> Pipeline<'a> {
         let Some((n, mut lanes)) = self.slots.revise(is_known) else { return false };
         if let Some(lanes) = &mut *lanes {
             self.read(codes, &mut follower.values);
-            if lanes.can_revise(n, codes) {
-                lanes.revise(self.kernel, (codes.items(), codes.at(n)));
+            if lanes.can_revise(n, codes, self.codes) {
+                lanes.revise(self.kernel, self.lane_codes(n, codes));
             }
         }
         true
@@ -200,10 +268,8 @@ impl<'a> Pipeline<'a> {
 
     /// Appends the codes of the values that were published since the last call.
     fn read(&self, codes: &mut Codes, values: &mut Vec<u16>) {
-        let [first, known] = [codes.end(), self.slots.known()].map(|n| index(n - self.codes.end()));
-        values.clear();
-        values.extend(self.values.0[first..known].iter().map(|value| value.load(Ordering::Relaxed)));
-        codes.push(values);
+        let [first, known] = [codes.end(), self.slots.known()].map(|n| self.place(n));
+        codes.push(self.values.read(first..known, values));
     }
 
     /// Evaluates the next lanes that can be evaluated. Returns false if there are none now.
@@ -218,8 +284,7 @@ impl<'a> Pipeline<'a> {
         let codes = follower.codes.get_or_insert_with(|| self.codes.last(plan.reach_of_recent(), BLOCK));
         self.read(codes, &mut follower.values);
         if plan.can_read(n, codes, self.codes) {
-            let [recent, old] = [codes, self.codes].map(|codes| (codes.items(), codes.at(n)));
-            self.evaluate_claim(claim, plan, recent, old);
+            self.evaluate_claim(claim, plan, self.lane_codes(n, codes), &mut follower.planes);
         }
         // Otherwise the claim delivers nothing, and the producer evaluates the lanes.
         true
@@ -234,17 +299,23 @@ impl<'a> Pipeline<'a> {
         self.slots.claim(is_ready)
     }
 
-    /// Evaluates the far lookups of a plan: `recent` and `old` are codes, with the index of the first lane.
+    /// What the lookups of the lanes from `n` on read: `recent`, a copy of the last codes, and the codes before the
+    /// block.
+    fn lane_codes<'c>(&'c self, n: u64, recent: &'c Codes) -> LaneCodes<'c> {
+        LaneCodes::of_two((recent.items(), recent.at(n)), (self.codes.items(), self.codes.at(n)))
+    }
+
+    /// Evaluates the far lookups of a plan.
     fn evaluate_claim(
         &self,
         mut claim: Claim<'_, SharedLanes>,
         plan: &Arc<LookupPlan>,
-        recent: (&[u8], usize),
-        old: (&[u8], usize),
+        codes: LaneCodes<'_>,
+        planes: &mut BitPlanes,
     ) {
         let spare = lock(&self.spare).pop();
         let mut lanes = spare.unwrap_or_default();
-        lanes.evaluate(plan, self.kernel, recent, old);
+        lanes.evaluate(plan, self.kernel, codes, planes);
         claim.item = Some(lanes);
     }
 

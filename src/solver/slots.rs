@@ -14,6 +14,7 @@
 //! that is claimed or being revised, and the thread that does so does not wait, provided that the caller prepares and
 //! revises slots without waiting.
 
+use crate::kernel::prefetch;
 use crate::theory::nimber::index;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -208,6 +209,13 @@ impl<T> Slots<T> {
     pub(super) fn take_ready(&self, n: u64) -> Option<T> {
         let slot = &self.slots[self.number_of(n)?];
         slot.is_delivered.load(Ordering::Acquire).then(|| slot.item.try_lock().ok()?.take())?
+    }
+
+    /// Lets the processor begin to load the state of the slot of the positions from `n` on, if there is one.
+    pub(super) fn prefetch(&self, n: u64) {
+        if let Some(number) = self.number_of(n) {
+            prefetch(&self.slots[number]);
+        }
     }
 
     /// Waits until the thread that claimed the slot has finished.

@@ -2,11 +2,10 @@
 
 use super::{CandidateStream, Stop};
 use crate::error::Result;
-use crate::kernel::{self, BitPlanes, CODES, Kernel, LANES, MOST_CODES, Probe, Probes, Stage};
+use crate::kernel::{self, BitPlanes, CODES, Kernel, LANES, Lanes, Probe, Probes, Stage};
 use crate::solver::SequenceStats;
 use crate::solver::bench::processor_time;
 use crate::solver::codes::Codes;
-use crate::solver::lookups::plan::FarLanes;
 use crate::solver::parallelism::Threads;
 use crate::solver::pipeline::{BlockValues, Pipeline};
 use crate::theory::rule::Rule;
@@ -22,9 +21,9 @@ pub struct CandidateBench {
     /// Memory for the values of a block.
     values: BlockValues,
     /// Lanes in which every code is marked, so that the codes above are the only candidates.
-    beyond: FarLanes,
-    /// The next lanes with every marked lookup, and without a candidate.
-    empty: FarLanes,
+    beyond: Lanes,
+    /// Lanes without a candidate.
+    empty: Lanes,
 }
 
 impl CandidateBench {
@@ -43,7 +42,7 @@ impl CandidateBench {
         let stream = CandidateStream::new(rule, space, kernel, stats, past)?;
         let every_code: Probes = (0..=u8::MAX).map(|code| Probe::new(LANES, code)).collect();
         let (items, at) = next_lanes(&stream);
-        let mut all_marked = BitPlanes::new(MOST_CODES);
+        let mut all_marked = BitPlanes::default();
         kernel.mark(items, at, &every_code, &mut all_marked);
         let refine = |planes, check| {
             let stage = Stage { keep: kernel::CANDIDATES, check };
@@ -52,11 +51,8 @@ impl CandidateBench {
         let beyond = refine(&all_marked, Probes::new());
         let empty = refine(&BitPlanes::new(CODES[0]), every_code.clone());
         let codes = Codes::new(space, stream.end());
-        let beyond = FarLanes::of(all_marked, beyond);
-        let empty = FarLanes::of(BitPlanes::new(MOST_CODES), empty);
         let mut bench = CandidateBench { stream, codes, values: BlockValues::default(), beyond, empty };
         bench.block(LANES)?; // learns the order and makes the plan
-        bench.empty.planes = bench.marked_planes(bench.stream.plan.codes);
         Ok(bench)
     }
 
@@ -189,9 +185,9 @@ impl CandidateBench {
     #[must_use]
     pub fn lookups(&self) -> [usize; 3] {
         let plan = &self.stream.plan;
-        let marked = plan.marked().map(|list| list.list().len()).sum();
-        let checked = plan.checked().map(|list| list.list().len()).sum();
-        [marked, checked, plan.near.list().len()]
+        let marked: usize = plan.marked().map(|list| list.list().len()).sum();
+        let beyond_lanes: usize = plan.beyond_lanes().map(|list| list.list().len()).sum();
+        [marked, beyond_lanes - marked, plan.near.list().len()]
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{CandidateStream, Stop};
 use crate::kernel::{self, LANES, Lanes, NearJob, Probes};
-use crate::solver::lookups::plan::{FarLanes, Hits, SharedLanes, enter_hits};
+use crate::solver::lookups::far_lanes::{FarLanes, Hits, LaneCodes, SharedLanes, enter_hits};
 use crate::solver::pipeline::Pipeline;
 
 /// The least code that is not hit.
@@ -25,8 +25,8 @@ impl CandidateStream {
         } else {
             let mut far = self.own_lanes.take().unwrap_or_default();
             let codes = self.windows.codes();
-            let read = (codes.items(), codes.at(start));
-            far.evaluate(&self.plan, self.kernel, read, read);
+            let codes = LaneCodes::of(codes.items(), codes.at(start));
+            far.evaluate(&self.plan, self.kernel, codes, &mut self.planes);
             let done = self.lanes_by_kernel(count, &mut far);
             self.own_lanes = Some(far);
             done
@@ -42,8 +42,9 @@ impl CandidateStream {
             return None;
         }
         let taken = self.ahead.take().filter(|&(first, _)| first == n).map(|(_, lanes)| lanes);
-        let lanes = taken.or_else(|| pipeline.take(n, &self.plan, self.windows.codes()));
+        let lanes = taken.or_else(|| pipeline.take(n, &self.plan, self.windows.codes(), &mut self.planes));
         let next = n + LANES as u64;
+        pipeline.prefetch(next + LANES as u64);
         self.ahead = pipeline.take_ready(next).map(|lanes| {
             lanes.prefetch(self.plan.keep_late);
             (next, lanes)
@@ -56,9 +57,9 @@ impl CandidateStream {
     fn lanes_by_kernel(&mut self, count: usize, far: &mut FarLanes) -> usize {
         let start = self.end();
         let at = self.windows.codes().at(start);
-        self.unresolved += far.lost;
         let codes = self.windows.codes().items();
-        far.revise(self.kernel, (codes, at));
+        far.revise(self.kernel, LaneCodes::of(codes, at));
+        self.unresolved += far.lost;
         self.kernel.check(codes, at, &self.plan.late, &mut far.lanes);
         let mut done = 0;
         while done < count {
@@ -73,7 +74,7 @@ impl CandidateStream {
                 }
             }
             let n = start + done as u64;
-            let code = self.lane_code(n, far, done);
+            let code = self.lane_code(n, &far.lanes, done);
             if !self.push_code(code, n) {
                 break;
             }
@@ -113,23 +114,18 @@ impl CandidateStream {
 
     /// The least code that no lookup hits at `n`, given the result of the kernel in the lane of `n`. Reads only the
     /// lookups that the answer needs, and no marked lookup when the answer is one of the codes considered.
-    pub(super) fn lane_code(&mut self, n: u64, far: &FarLanes, lane: usize) -> Option<u8> {
+    pub(super) fn lane_code(&mut self, n: u64, lanes: &Lanes, lane: usize) -> Option<u8> {
         let mut hits = self.hits(n, std::iter::empty());
-        let mut open = self.open_code(&far.lanes, far.lanes.rows(), lane, &mut hits);
+        let mut open = self.open_code(lanes, lanes.rows(), lane, &mut hits);
         if open.is_none() {
             self.enter_hits(self.plan.after_far(), &mut hits);
-            open = self.open_code(&far.lanes, far.lanes.aside(), lane, &mut hits);
+            open = self.open_code(lanes, lanes.aside(), lane, &mut hits);
         }
         if open.is_some() {
             return open;
         }
         self.unresolved += 1;
-        self.enter_hits(self.plan.checked(), &mut hits);
-        open = far.planes.open(lane).find(|&code| hits[usize::from(code)] == 0);
-        if open.is_some() {
-            return open;
-        }
-        self.enter_hits(self.plan.marked(), &mut hits);
+        self.enter_hits(self.plan.far(), &mut hits);
         least(&hits)
     }
 

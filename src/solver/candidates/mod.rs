@@ -33,11 +33,10 @@
 //! the middle and late lookups in 64 lanes at once; the others are *set aside*, and the stream reads them only for a
 //! lane all of whose first candidates were hit. The 16 codes ([`BEYOND`](crate::kernel::BEYOND)) just above the
 //! considered codes are candidates too. When such a code is the first one left, or none is left, the thread that has
-//! evaluated the far lookups *completes* the lane: it reads these lookups again, one byte each, while the codes are in
-//! its cache ([`FarLanes`](super::lookups::plan::FarLanes)).
+//! evaluated the far lookups, or the middle lookups, *completes* the lane: it reads these lookups again, one byte each,
+//! while the codes are in its cache ([`FarLanes`](super::lookups::far_lanes::FarLanes)).
 //!
-//! A lane is **unresolved** when lookups hit all its candidates. The stream then reads every lookup that was not
-//! marked, and, if no considered code is left, the marked ones too.
+//! A lane is **unresolved** when lookups hit all its candidates. The stream then reads every lookup.
 //!
 //! Values at or above [`SparseSpace::coded`] have no byte code. The stream stops before the first of them
 //! ([`Stop::TooWide`]), and the wide solver ([`wide`](super::wide)) continues.
@@ -61,14 +60,15 @@ use super::checksums::Checked;
 use super::codes::Codes;
 use super::cost;
 use super::lookup_order;
-use super::lookups::plan::{Budget, LEAST_FAR, LONG_PIECE, LookupPlan, PLANNED, Planner, SharedLanes, StageBudget};
+use super::lookups::far_lanes::SharedLanes;
+use super::lookups::plan::{Budget, LEAST_FAR, LONG_PIECE, LookupPlan, PLANNED, Planner, StageBudget};
 use super::lookups::{Lookup, LookupList, RarePositions};
 use super::parallelism::Threads;
 use super::pipeline::Pipeline;
 use super::tuning::Tuning;
 use crate::error::{Error, Result};
 use crate::fault;
-use crate::kernel::{self, Kernel, LANES};
+use crate::kernel::{self, BitPlanes, Kernel, LANES};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule, Split};
@@ -96,6 +96,8 @@ pub(super) struct CandidateStream {
     threads: Threads,
     /// Memory for the lanes that the stream evaluates itself.
     own_lanes: Option<SharedLanes>,
+    /// Memory for the marks of lanes that the stream evaluates.
+    planes: BitPlanes,
     /// The next lanes from a position on, if another thread had evaluated them when the lanes before were taken.
     ahead: Option<(u64, SharedLanes)>,
     /// Memory of lanes that other threads have evaluated, to be returned to them.
@@ -143,6 +145,7 @@ impl CandidateStream {
             windows: ValueWindows::new(space, past.len()),
             threads: Threads::ONE,
             own_lanes: None,
+            planes: BitPlanes::default(),
             ahead: None,
             used: Vec::new(),
         };

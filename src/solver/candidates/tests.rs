@@ -1,5 +1,5 @@
 use super::*;
-use crate::solver::lookups::plan::FarLanes;
+use crate::solver::lookups::far_lanes::{FarLanes, LaneCodes};
 use crate::solver::pipeline::{BlockValues, Pipeline};
 use crate::solver::{Histogram, Method, values};
 use crate::support::Random;
@@ -79,14 +79,14 @@ fn a_lane_without_a_candidate_gets_the_least_code_of_all_lookups() {
                 }
                 stream.plan.replace(Arc::clone(&plan));
                 let mut far = FarLanes::default();
-                let read = (stream.windows.codes().items(), stream.windows.codes().at(start as u64));
-                far.evaluate(&plan, kernel, read, read);
+                let (window, at) = (stream.windows.codes().items(), stream.windows.codes().at(start as u64));
+                far.evaluate(&plan, kernel, LaneCodes::of(window, at), &mut BitPlanes::default());
                 completed += (0..LANES).filter(|&lane| !far.lanes.is_unmarked(lane, kernel::NONE - 1)).count();
-                far.revise(kernel, read);
-                kernel.check(read.0, read.1, &plan.late, &mut far.lanes);
+                far.revise(kernel, LaneCodes::of(window, at));
+                kernel.check(window, at, &plan.late, &mut far.lanes);
                 for (lane, &value) in past[start..start + LANES].iter().enumerate() {
                     let n = (start + lane) as u64;
-                    let code = stream.lane_code(n, &far, lane);
+                    let code = stream.lane_code(n, &far.lanes, lane);
                     assert_eq!(code, stream.least_code(n), "{game}, {kernel}, {n}");
                     let is_in = |rows: &[[u8; LANES]]| rows.iter().any(|row| Some(row[lane]) == code);
                     aside += usize::from(is_in(far.lanes.aside()));

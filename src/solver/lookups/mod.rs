@@ -12,6 +12,7 @@
 //!
 //! Invariant: [`RarePositions`] and [`LookupList`] change only by appending, or (the list) by a new order.
 
+pub(super) mod far_lanes;
 pub(super) mod plan;
 
 use super::checksums::{EntrySum, hash};

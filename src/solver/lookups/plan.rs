@@ -26,15 +26,14 @@
 //! Invariant: the jobs of a regular plan, taken together, hold every common option at every n of `from..until`.
 //!
 //! [`pipeline`]: crate::solver::pipeline
+//! [`FarLanes`]: super::far_lanes::FarLanes
 
 use super::{Lookup, RarePositions};
-use crate::kernel::{self, BitPlanes, Kernel, LANES, Lanes, Probe, Probes, Recurrence, Stage};
+use crate::kernel::{self, LANES, Probe, Probes, Recurrence, Stage};
 use crate::solver::codes::Codes;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule};
 use crate::theory::sparse_space::SparseSpace;
-use std::iter::once;
-use std::sync::Arc;
 
 /// Number of positions after which the stream tests whether its plan is still valid.
 pub(in crate::solver) const PLANNED: usize = 1024;
@@ -191,9 +190,9 @@ impl LookupPlan {
         [&self.mark, &self.mark_old].into_iter()
     }
 
-    /// The lookups that are checked.
-    pub(in crate::solver) fn checked(&self) -> impl Iterator<Item = &Probes> {
-        self.check.iter().map(|stage| &stage.check).chain([&self.check_old]).chain(self.after_far())
+    /// The far lookups.
+    pub(in crate::solver) fn far(&self) -> impl Iterator<Item = &Probes> {
+        self.recent().chain(self.old())
     }
 
     /// The lookups from offset [`LANES`] on that are not far.
@@ -203,7 +202,7 @@ impl LookupPlan {
 
     /// The lookups from offset [`LANES`] on.
     pub(in crate::solver) fn beyond_lanes(&self) -> impl Iterator<Item = &Probes> {
-        self.marked().chain(self.checked())
+        self.far().chain(self.after_far())
     }
 
     /// The far lookups that read the last codes.
@@ -268,153 +267,6 @@ impl LookupPlan {
     }
 }
 
-/// What the far lookups of a plan leave in 64 lanes.
-#[derive(Clone, Debug)]
-pub(in crate::solver) struct FarLanes {
-    /// The plan, to be compared by address; `None` in unused memory.
-    plan: Option<Arc<LookupPlan>>,
-    /// The codes that the marked lookups hit.
-    pub(in crate::solver) planes: BitPlanes,
-    /// The least codes that no far lookup hits. All but the first of them are set aside.
-    pub(in crate::solver) lanes: Lanes,
-    /// Number of lanes completed because the checked lookups had hit all their candidates.
-    pub(in crate::solver) lost: u64,
-    /// Whether the candidates were compared with the middle lookups.
-    is_revised: bool,
-}
-
-/// Lanes that pass from thread to thread without being copied.
-pub(in crate::solver) type SharedLanes = Box<FarLanes>;
-
-impl Default for FarLanes {
-    fn default() -> FarLanes {
-        FarLanes::of(BitPlanes::new(kernel::MOST_CODES), Lanes::none())
-    }
-}
-
-impl FarLanes {
-    /// Lanes with these marks and these open codes, of no plan.
-    pub(in crate::solver) fn of(planes: BitPlanes, lanes: Lanes) -> FarLanes {
-        FarLanes { plan: None, planes, lanes, lost: 0, is_revised: false }
-    }
-
-    /// Whether the far lookups of this very plan were evaluated.
-    pub(in crate::solver) fn is_of(&self, plan: &Arc<LookupPlan>) -> bool {
-        self.plan.as_ref().is_some_and(|own| Arc::ptr_eq(own, plan))
-    }
-
-    /// Lets the processor begin to load what the middle and late lookups read of these lanes: at most `rows` candidates
-    /// per lane.
-    pub(in crate::solver) fn prefetch(&self, rows: usize) {
-        kernel::prefetch(&self.plan);
-        kernel::prefetch(&self.lost);
-        self.lanes.prefetch(rows);
-    }
-
-    /// Evaluates the far lookups of a plan in the lanes from an index of the window on: `recent` and `old` are windows
-    /// of codes with this index.
-    ///
-    /// # Panics
-    /// If a far lookup reads codes outside of its window.
-    pub(in crate::solver) fn evaluate(
-        &mut self,
-        plan: &Arc<LookupPlan>,
-        kernel: Kernel,
-        (recent, at): (&[u8], usize),
-        (old, at_old): (&[u8], usize),
-    ) {
-        self.planes.clear(plan.codes);
-        kernel.mark(old, at_old, &plan.mark_old, &mut self.planes);
-        kernel.mark(recent, at, &plan.mark, &mut self.planes);
-        self.lanes = kernel.refine(recent, at, &self.planes, &plan.check);
-        kernel.check(old, at_old, &plan.check_old, &mut self.lanes);
-        self.lost = 0;
-        for lane in self.lanes.incomplete() {
-            self.complete(lane, plan, (recent, at), (old, at_old));
-        }
-        self.lanes.set_aside(plan.keep_late);
-        self.is_revised = plan.middle.list().is_empty();
-        self.plan = Some(Arc::clone(plan));
-    }
-
-    /// Whether `codes` hold all codes that the middle lookups read in these lanes, which begin at position `n`.
-    pub(in crate::solver) fn can_revise(&self, n: u64, codes: &Codes) -> bool {
-        let reach = self.plan.as_ref().map_or(0, |plan| plan.middle.max_offset());
-        reach == 0 || codes.hold(n, reach as u64, (n + LANES as u64).saturating_sub(LEAST_MIDDLE as u64))
-    }
-
-    /// Removes the candidates that middle lookups hit, except those set aside, unless that was done before: `recent` is
-    /// a window of codes, and lane 0 belongs to the index `at`.
-    ///
-    /// # Panics
-    /// If a middle lookup reads codes outside of the window.
-    pub(in crate::solver) fn revise(&mut self, kernel: Kernel, (recent, at): (&[u8], usize)) {
-        if !self.is_revised
-            && let Some(plan) = &self.plan
-        {
-            kernel.check(recent, at, &plan.middle, &mut self.lanes);
-            self.is_revised = true;
-        }
-    }
-
-    /// Finds the candidates of a lane in which no considered code is left, while the codes that its lookups read are in
-    /// the cache of this thread.
-    fn complete(
-        &mut self,
-        lane: usize,
-        plan: &LookupPlan,
-        (recent, at): (&[u8], usize),
-        (old, at_old): (&[u8], usize),
-    ) {
-        let FarLanes { planes, lanes, lost, .. } = self;
-        let (at, at_old) = (at + lane, at_old + lane);
-        let enter_marked = |hits: &mut Hits| {
-            enter_hits(recent, at, once(&plan.mark), hits);
-            enter_hits(old, at_old, once(&plan.mark_old), hits);
-        };
-        let enter_checked = |hits: &mut Hits| {
-            enter_hits(recent, at, plan.check.iter().map(|stage| &stage.check), hits);
-            enter_hits(old, at_old, once(&plan.check_old), hits);
-        };
-        let mut hits = [0; 256];
-        let not_considered = lanes.of(lane);
-        if not_considered[0] == kernel::NONE {
-            *lost += 1;
-            enter_checked(&mut hits);
-            let mut open = planes.open(lane).filter(|&code| hits[usize::from(code)] == 0).peekable();
-            if open.peek().is_some() {
-                return lanes.complete(lane, open);
-            }
-            enter_marked(&mut hits);
-        } else {
-            enter_marked(&mut hits);
-            let mut open = not_considered.into_iter().filter(|&code| hits[usize::from(code)] == 0).peekable();
-            if open.peek().is_some_and(|&code| code != kernel::NONE) {
-                return lanes.complete(lane, open);
-            }
-            enter_checked(&mut hits);
-        }
-        lanes.complete(lane, (0..=u8::MAX).filter(|&code| hits[usize::from(code)] == 0));
-    }
-}
-
-/// The codes that are options in one lane: entry `code` is not 0.
-pub(in crate::solver) type Hits = [u8; 256];
-
-/// Enters the codes that these lookups hit at the position of index `at` of some codes.
-#[inline]
-pub(in crate::solver) fn enter_hits<'a>(
-    codes: &[u8],
-    at: usize,
-    lists: impl Iterator<Item = &'a Probes>,
-    hits: &mut Hits,
-) {
-    for list in lists {
-        // One loop per list: the loop over a flattened iterator is slower.
-        list.list().iter().for_each(|probe| hits[usize::from(codes[at - probe.offset] ^ probe.code())] = 1);
-    }
-}
-
 /// What a plan is made from.
 pub(in crate::solver) struct Planner<'a> {
     pub(in crate::solver) rule: &'a Rule,
@@ -475,49 +327,5 @@ impl Planner<'_> {
             return 0;
         }
         self.rare_positions.last() + self.rule.max_remove() + 1
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::support::Random;
-
-    /// Few codes and many lookups, so that many lanes lose all codes considered. The expected candidates come from
-    /// plain comparisons.
-    #[test]
-    fn each_lane_has_the_least_codes_that_no_far_lookup_hits() {
-        let random = &mut Random::new("far lanes");
-        let (mut completed, mut usual) = (0, 0);
-        for round in 0..64 {
-            let mut index = |below: usize| index(random.below(below as u64));
-            let (spread, count) = ([20, 40, 100, 256][round % 4], [10, 60, 200, 600][round / 4 % 4]);
-            let window: Vec<u8> = (0..8 * LEAST_FAR[1]).map(|_| index(spread).to_le_bytes()[0]).collect();
-            let at = 4 * LEAST_FAR[1] + index(1000);
-            let mut probe = || Probe::new(LEAST_FAR[1] + index(at + 1 - LEAST_FAR[1]), index(spread).to_le_bytes()[0]);
-            let probes: Probes = (0..count).map(|_| probe()).collect();
-            let (codes, keep_late) = (kernel::CODES[index(6)], kernel::KEEP[index(7)]);
-            let plan = Arc::new(LookupPlan { codes, keep_late, ..LookupPlan::of_far(probes.list()) });
-            for kernel in Kernel::available() {
-                let mut far = FarLanes::default();
-                far.evaluate(&plan, kernel, (&window, at), (&window, at));
-                assert_eq!(far.lanes.rows().len(), keep_late);
-                for lane in 0..LANES {
-                    let is_hit = |code: u8| {
-                        probes.list().iter().any(|probe| window[at + lane - probe.offset] ^ probe.code() == code)
-                    };
-                    let expected: Vec<u8> = (0..kernel::NONE).filter(|&code| !is_hit(code)).collect();
-                    let found = far.lanes.of(lane).into_iter().take_while(|&code| code != kernel::NONE);
-                    let found: Vec<u8> = found.take_while(|&code| !far.lanes.is_unmarked(lane, code)).collect();
-                    assert_eq!(found, expected[..found.len()], "{kernel}, lane {lane} of {plan:?}");
-                    // A lane has no candidate only if no code is left.
-                    assert!(!found.is_empty() || expected.is_empty(), "{kernel}, lane {lane} of {plan:?}");
-                    let has_beyond = found.last().is_some_and(|&code| usize::from(code) >= codes);
-                    completed += u32::from(has_beyond);
-                    usual += u32::from(!has_beyond);
-                }
-            }
-        }
-        assert!(completed > 500 && usual > 500, "{completed} lanes were completed, {usual} were not");
     }
 }

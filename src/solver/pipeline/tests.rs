@@ -2,7 +2,8 @@ use super::*;
 use crate::error::Error;
 use crate::kernel::Probe;
 use crate::solver::candidates::{CandidateStream, Stop};
-use crate::solver::lookups::plan::{FarLanes, LEAST_FAR, LEAST_MIDDLE, RECENT};
+use crate::solver::lookups::far_lanes::FarLanes;
+use crate::solver::lookups::plan::{LEAST_FAR, LEAST_MIDDLE, RECENT};
 use crate::solver::parallelism::{Parallelism, Threads};
 use crate::solver::{Method, SequenceStats, SparseSpace, values};
 use crate::support::Random;
@@ -86,13 +87,13 @@ fn lanes_of_other_threads_equal_those_of_the_producer() {
         for slot in first..first + LEAD {
             let lanes = pipeline.slots.item(slot);
             let lanes = lanes.as_ref().unwrap();
-            let read = (known.items(), known.at(pipeline.slots.position(slot)));
-            own.evaluate(&plan, kernel, read, read);
+            let read = LaneCodes::of(known.items(), known.at(pipeline.slots.position(slot)));
+            own.evaluate(&plan, kernel, read, &mut BitPlanes::default());
             if (first + 1..=first + REVISED).contains(&slot) {
                 assert!(lanes.lanes != own.lanes, "{kernel}, {slot}: middle lookups hit some candidates");
                 own.revise(kernel, read);
             }
-            assert!(lanes.is_of(&plan) && lanes.planes == own.planes && lanes.lanes == own.lanes, "{kernel}, {slot}");
+            assert!(lanes.is_of(&plan) && lanes.lanes == own.lanes, "{kernel}, {slot}");
         }
         let (found, _) = stream.block(3 * PUBLISHED, four_threads(), &pipeline);
         assert!(found == all[begin + PUBLISHED..end], "{kernel}");
@@ -140,13 +141,13 @@ fn lookups_beyond_the_copy_read_the_codes_before_the_block() {
         for slot in first..first + LEAD {
             let n = pipeline.slots.position(slot);
             let mut own = FarLanes::default();
-            let read = (known.items(), known.at(n));
-            own.evaluate(&plan, kernel, read, read);
+            let read = LaneCodes::of(known.items(), known.at(n));
+            own.evaluate(&plan, kernel, read, &mut BitPlanes::default());
             if (first + 1..=first + REVISED).contains(&slot) {
                 own.revise(kernel, read);
             }
             let lanes = pipeline.slots.item(slot).take().unwrap();
-            assert!(lanes.planes == own.planes && lanes.lanes == own.lanes, "{kernel}, {n}");
+            assert!(lanes.lanes == own.lanes, "{kernel}, {n}");
         }
         follower.agrees_with(&known).unwrap();
         let copy = follower.codes.as_mut().unwrap();
@@ -165,15 +166,16 @@ fn lanes_that_were_not_delivered_are_not_awaited() {
     let pipeline = Pipeline::new(&codes, &memory, Kernel::best(), u64::MAX);
     let window = Window::new(0, vec![0; 4 * AHEAD]);
     let [plan, other] = [1, 2].map(|code| Arc::new(LookupPlan::of_far(&[Probe::new(AHEAD, code)])));
-    assert!(pipeline.take(codes.end(), &plan, &window).is_none(), "nobody has claimed the first lanes");
+    let take = |n, plan: &Arc<LookupPlan>| pipeline.take(n, plan, &window, &mut BitPlanes::default());
+    assert!(take(codes.end(), &plan).is_none(), "nobody has claimed the first lanes");
     pipeline.plan(&plan);
     drop(pipeline.claim(&plan).unwrap());
-    assert!(pipeline.take(codes.end() + LANES as u64, &plan, &window).is_none(), "a thread failed");
+    assert!(take(codes.end() + LANES as u64, &plan).is_none(), "a thread failed");
     assert!(pipeline.evaluate(&mut Follower::default()));
-    let lanes = pipeline.take(codes.end() + 2 * LANES as u64, &other, &window).unwrap();
+    let lanes = take(codes.end() + 2 * LANES as u64, &other).unwrap();
     assert!(!lanes.is_of(&other), "the plan has changed");
     assert!(pipeline.evaluate(&mut Follower::default()));
-    assert!(pipeline.take(codes.end() + 3 * LANES as u64, &plan, &window).is_some());
+    assert!(take(codes.end() + 3 * LANES as u64, &plan).is_some());
 }
 
 /// While another thread evaluates the lanes that the producer needs, the producer evaluates others.
@@ -193,7 +195,7 @@ fn the_producer_works_while_it_waits() {
             }
             drop(claim);
         });
-        assert!(pipeline.take(codes.end(), &plan, &window).is_none());
+        assert!(pipeline.take(codes.end(), &plan, &window, &mut BitPlanes::default()).is_none());
     });
     assert!((0..LEAD).all(|slot| pipeline.slots.is_ready(slot)));
 }
@@ -216,4 +218,29 @@ fn all_threads_stop_when_the_pipeline_is_closed() {
     let (found, _) = stream.block(1 << 17, four_threads(), &pipeline);
     assert!(found.len() <= LANES, "{} candidates that nobody wants", found.len());
     assert!(!pipeline.evaluate(&mut Follower::default()));
+}
+
+/// Values written in pieces of any length, from any index on, are read in pieces of any length.
+#[test]
+fn values_in_words_are_read_as_they_were_written() {
+    let random = &mut Random::new("values in words");
+    let memory = BlockValues::default();
+    for _ in 0..20 {
+        let first = random.below(LANES as u64) as usize;
+        let all: Vec<u16> = (0..2000).map(|_| random.below(1 << 16) as u16).collect();
+        let (mut written, mut read, mut found) = (0, 0, Vec::new());
+        while read < all.len() {
+            let count = (random.below(100) as usize).min(all.len() - written);
+            memory.write(first + written, &all[written..written + count]);
+            written += count;
+            if random.below(3) == 0 {
+                found.extend_from_slice(memory.read(first + read..first + written, &mut Vec::new()));
+                read = written;
+            }
+        }
+        assert!(found == all, "from index {first} on");
+    }
+    let last = BLOCK + LANES - 1;
+    memory.write(last, &[7]);
+    assert_eq!(memory.read(last..last + 1, &mut Vec::new()), [7]);
 }

@@ -1,0 +1,253 @@
+//! What the far and middle lookups leave in 64 lanes: the candidates of each lane.
+//!
+//! A thread *evaluates* the far lookups, and later a thread *revises* the lanes with the middle lookups
+//! ([`pipeline`](crate::solver::pipeline)). In most lanes some of the considered codes are left then. In the others the
+//! candidate is one of the codes above, or none of those kept. The thread that finds this out *completes* the lane: it
+//! reads all lookups evaluated so far once more, one byte each, while the codes are in its cache.
+//!
+//! Invariant: the candidates of a lane are the least codes that no lookup evaluated so far hits, in ascending order.
+//! Excepted are the codes that [`Lanes::is_unmarked`] names, which marked lookups may hit, and those set aside, which
+//! middle lookups may hit.
+
+use super::plan::{LEAST_MIDDLE, LookupPlan};
+use crate::kernel::{self, BitPlanes, Kernel, LANES, Lanes, Probes};
+use crate::solver::codes::Codes;
+use std::iter::once;
+use std::sync::Arc;
+
+/// What the far lookups of a plan, and later its middle lookups, leave in 64 lanes.
+#[derive(Clone, Debug)]
+pub(in crate::solver) struct FarLanes {
+    /// The plan, to be compared by address; `None` in unused memory.
+    plan: Option<Arc<LookupPlan>>,
+    /// The candidates. All but the first of them are set aside.
+    pub(in crate::solver) lanes: Lanes,
+    /// Number of lanes completed because the checked lookups had hit all their candidates.
+    pub(in crate::solver) lost: u64,
+    /// Whether the candidates were compared with the middle lookups.
+    is_revised: bool,
+}
+
+/// Lanes that pass from thread to thread without being copied.
+pub(in crate::solver) type SharedLanes = Box<FarLanes>;
+
+/// The codes that the lookups of 64 lanes read.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::solver) struct LaneCodes<'a> {
+    /// The last codes, and the index of lane 0.
+    recent: (&'a [u8], usize),
+    /// The codes that lookups with an offset above [`RECENT`](super::plan::RECENT) read, and the index of lane 0.
+    old: (&'a [u8], usize),
+}
+
+impl<'a> LaneCodes<'a> {
+    /// Codes in two windows, each with the index of lane 0.
+    pub(in crate::solver) fn of_two(recent: (&'a [u8], usize), old: (&'a [u8], usize)) -> LaneCodes<'a> {
+        LaneCodes { recent, old }
+    }
+
+    /// All codes in one window, in which lane 0 has this index.
+    pub(in crate::solver) fn of(window: &'a [u8], at: usize) -> LaneCodes<'a> {
+        LaneCodes::of_two((window, at), (window, at))
+    }
+
+    /// Enters the codes that lookups hit in one lane: lookups that read the last codes, and others.
+    fn enter<'p>(
+        self,
+        lane: usize,
+        recent: impl Iterator<Item = &'p Probes>,
+        old: impl Iterator<Item = &'p Probes>,
+        hits: &mut Hits,
+    ) {
+        enter_hits(self.recent.0, self.recent.1 + lane, recent, hits);
+        enter_hits(self.old.0, self.old.1 + lane, old, hits);
+    }
+}
+
+impl Default for FarLanes {
+    fn default() -> FarLanes {
+        FarLanes { plan: None, lanes: Lanes::none(), lost: 0, is_revised: false }
+    }
+}
+
+impl FarLanes {
+    /// Whether the far lookups of this very plan were evaluated.
+    pub(in crate::solver) fn is_of(&self, plan: &Arc<LookupPlan>) -> bool {
+        self.plan.as_ref().is_some_and(|own| Arc::ptr_eq(own, plan))
+    }
+
+    /// Lets the processor begin to load what the middle and late lookups read of these lanes: at most `rows` candidates
+    /// per lane.
+    pub(in crate::solver) fn prefetch(&self, rows: usize) {
+        kernel::prefetch(&self.plan);
+        kernel::prefetch(&self.lost);
+        self.lanes.prefetch(rows);
+    }
+
+    /// Evaluates the far lookups of a plan. `planes` is memory for the marks.
+    ///
+    /// # Panics
+    /// If a far lookup reads codes outside of its window.
+    pub(in crate::solver) fn evaluate(
+        &mut self,
+        plan: &Arc<LookupPlan>,
+        kernel: Kernel,
+        codes: LaneCodes<'_>,
+        planes: &mut BitPlanes,
+    ) {
+        let LaneCodes { recent, old } = codes;
+        planes.clear(plan.codes);
+        kernel.mark(old.0, old.1, &plan.mark_old, planes);
+        kernel.mark(recent.0, recent.1, &plan.mark, planes);
+        self.lanes = kernel.refine(recent.0, recent.1, planes, &plan.check);
+        kernel.check(old.0, old.1, &plan.check_old, &mut self.lanes);
+        self.lost = 0;
+        self.is_revised = plan.middle.list().is_empty();
+        self.complete(plan, codes);
+        self.lanes.set_aside(plan.keep_late);
+        self.plan = Some(Arc::clone(plan));
+    }
+
+    /// Whether two copies of the codes hold all codes that the far and middle lookups read in these lanes, which begin
+    /// at position `n`.
+    pub(in crate::solver) fn can_revise(&self, n: u64, recent: &Codes, old: &Codes) -> bool {
+        let known = (n + LANES as u64).saturating_sub(LEAST_MIDDLE as u64);
+        let holds_middle = |plan: &LookupPlan| recent.hold(n, plan.middle.max_offset() as u64, known);
+        self.plan.as_ref().is_none_or(|plan| holds_middle(plan) && plan.can_read(n, recent, old))
+    }
+
+    /// Removes the candidates that middle lookups hit, except those set aside, unless that was done before.
+    ///
+    /// # Panics
+    /// If a middle or far lookup reads codes outside of its window.
+    pub(in crate::solver) fn revise(&mut self, kernel: Kernel, codes: LaneCodes<'_>) {
+        if !self.is_revised
+            && let Some(plan) = self.plan.take()
+        {
+            kernel.check(codes.recent.0, codes.recent.1, &plan.middle, &mut self.lanes);
+            self.is_revised = true;
+            self.complete(&plan, codes);
+            self.plan = Some(plan);
+        }
+    }
+
+    /// Finds the candidates of the lanes in which no considered code is left.
+    fn complete(&mut self, plan: &LookupPlan, codes: LaneCodes<'_>) {
+        for lane in self.lanes.incomplete() {
+            self.complete_lane(lane, plan, codes);
+        }
+    }
+
+    /// Finds the candidates of a lane in which no considered code is left.
+    fn complete_lane(&mut self, lane: usize, plan: &LookupPlan, codes: LaneCodes<'_>) {
+        let mut hits = [0; 256];
+        let middle = self.is_revised.then_some(&plan.middle);
+        codes.enter(lane, once(&plan.mark).chain(middle), once(&plan.mark_old), &mut hits);
+        let not_considered = self.lanes.of(lane);
+        self.lost += u64::from(not_considered[0] == kernel::NONE);
+        let mut open = not_considered.into_iter().filter(|&code| hits[usize::from(code)] == 0).peekable();
+        if open.peek().is_some_and(|&code| code != kernel::NONE) {
+            return self.lanes.complete(lane, open);
+        }
+        codes.enter(lane, plan.check.iter().map(|stage| &stage.check), once(&plan.check_old), &mut hits);
+        self.lanes.complete(lane, (0..=u8::MAX).filter(|&code| hits[usize::from(code)] == 0));
+    }
+}
+
+/// The codes that are options in one lane: entry `code` is not 0.
+pub(in crate::solver) type Hits = [u8; 256];
+
+/// Enters the codes that these lookups hit at the position of index `at` of some codes.
+#[inline]
+pub(in crate::solver) fn enter_hits<'a>(
+    codes: &[u8],
+    at: usize,
+    lists: impl Iterator<Item = &'a Probes>,
+    hits: &mut Hits,
+) {
+    for list in lists {
+        // One loop per list: the loop over a flattened iterator is slower.
+        list.list().iter().for_each(|probe| hits[usize::from(codes[at - probe.offset] ^ probe.code())] = 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Probe;
+    use crate::solver::lookups::plan::LEAST_FAR;
+    use crate::support::Random;
+    use crate::theory::nimber::index;
+
+    /// A plan of random far lookups, and as many middle lookups as `middle` says.
+    fn random_plan(random: &mut Random, at: usize, spread: usize, [far, middle]: [usize; 2]) -> LookupPlan {
+        let mut index = |below: usize| index(random.below(below as u64));
+        let far = (0..far).map(|_| [LEAST_FAR[1] + index(at + 1 - LEAST_FAR[1]), index(spread)]).collect::<Vec<_>>();
+        let middle = (0..middle).map(|_| [LEAST_MIDDLE + index(LEAST_FAR[1] - LEAST_MIDDLE), index(spread)]);
+        let probes: Vec<Probe> =
+            far.into_iter().chain(middle).map(|[offset, code]| Probe::new(offset, code.to_le_bytes()[0])).collect();
+        let mut plan = LookupPlan::of_far(&probes);
+        (plan.codes, plan.keep_late) = (kernel::CODES[index(6)], kernel::KEEP[index(7)]);
+        plan
+    }
+
+    /// Few codes and many lookups, so that many lanes lose all codes considered, some of them only to middle lookups.
+    /// The expected candidates come from plain comparisons.
+    #[test]
+    fn each_lane_has_the_least_codes_that_no_lookup_hits() {
+        let random = &mut Random::new("far lanes");
+        let [mut completed, mut completed_later, mut usual] = [0; 3];
+        for round in 0..256 {
+            let (spread, count) = ([20, 40, 100, 256][round % 4], [10, 60, 200, 600][round / 4 % 4]);
+            let mut index = |below: usize| index(random.below(below as u64));
+            let window: Vec<u8> = (0..8 * LEAST_FAR[1]).map(|_| index(spread).to_le_bytes()[0]).collect();
+            let (at, middle) = (4 * LEAST_FAR[1] + index(1000), 1 + index(200));
+            let plan = Arc::new(random_plan(random, at, spread, [count, middle]));
+            let codes = LaneCodes::of(&window, at);
+            // The codes that no lookup of these lists hits in a lane.
+            let open = |lists: &[&Probes], lane: usize| -> Vec<u8> {
+                let mut probes =
+                    lists.iter().flat_map(|list| list.list()).map(|p| window[at + lane - p.offset] ^ p.code());
+                let hits: Vec<u8> = probes.by_ref().collect();
+                (0..kernel::NONE).filter(|code| !hits.contains(code)).collect()
+            };
+            for kernel in Kernel::available() {
+                let mut far = FarLanes::default();
+                far.evaluate(&plan, kernel, codes, &mut BitPlanes::default());
+                assert_eq!(far.lanes.rows().len(), plan.keep_late);
+                let evaluated = far.lanes.clone();
+                far.revise(kernel, codes);
+                for lane in 0..LANES {
+                    let candidates = |lanes: &Lanes, rows: &[[u8; LANES]]| -> Vec<u8> {
+                        let row = rows.iter().map(|row| row[lane]).take_while(|&code| code != kernel::NONE);
+                        row.take_while(|&code| !lanes.is_unmarked(lane, code)).collect()
+                    };
+                    let all =
+                        |lanes: &Lanes| [candidates(lanes, lanes.rows()), candidates(lanes, lanes.aside())].concat();
+                    let is_completed = |lanes: &Lanes| !lanes.is_unmarked(lane, kernel::NONE - 1);
+                    let lists: Vec<&Probes> = plan.far().collect();
+                    let expected = open(&lists, lane);
+                    let found = all(&evaluated);
+                    assert_eq!(found, expected[..found.len()], "{kernel}, lane {lane}, round {round}");
+                    // A lane has no candidate only if no code is left.
+                    assert!(!found.is_empty() || expected.is_empty(), "{kernel}, lane {lane}, round {round}");
+                    let expected = open(&[&lists[..], &[&plan.middle]].concat(), lane);
+                    let found = candidates(&far.lanes, far.lanes.rows());
+                    assert_eq!(found, expected[..found.len()], "{kernel}, revised lane {lane}, round {round}");
+                    // A lane completed before may have lost all its candidates again.
+                    let has_candidate = is_completed(&evaluated) || !all(&far.lanes).is_empty() || expected.is_empty();
+                    assert!(has_candidate, "{kernel}, revised lane {lane}, round {round}");
+                    match [is_completed(&evaluated), is_completed(&far.lanes)] {
+                        [true, _] => completed += 1,
+                        [_, true] => completed_later += 1,
+                        _ => usual += 1,
+                    }
+                }
+            }
+        }
+        assert!(
+            completed > 500 && completed_later > 500 && usual > 500,
+            "{completed} lanes were completed, {completed_later} were when they were revised, {usual} were not"
+        );
+    }
+}
