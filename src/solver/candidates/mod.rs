@@ -61,7 +61,7 @@ use super::codes::Codes;
 use super::cost;
 use super::lookup_order;
 use super::lookups::far_lanes::SharedLanes;
-use super::lookups::plan::{Budget, LEAST_FAR, LONG_PIECE, LookupPlan, PLANNED, Planner, StageBudget};
+use super::lookups::plan::{Budget, LEAST_FAR, LookupPlan, PLANNED, Planner, RECURRENCE_VALUES, StageBudget};
 use super::lookups::{Lookup, LookupList, RarePositions};
 use super::parallelism::Threads;
 use super::pipeline::Pipeline;
@@ -268,7 +268,7 @@ impl CandidateStream {
         let mut stop = Stop::Done;
         while self.end() < end && stop == Stop::Done {
             let from = self.end();
-            let length = if self.plan.is_recurrence() { LONG_PIECE } else { PLANNED };
+            let length = if self.plan.is_recurrence() { RECURRENCE_VALUES } else { PLANNED };
             let to = end.min((from + 1).next_multiple_of(length as u64));
             if !self.plan.holds(from, to) {
                 let plan = self.make_plan(from, to);

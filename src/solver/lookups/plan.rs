@@ -40,7 +40,7 @@ pub(in crate::solver) const PLANNED: usize = 1024;
 
 /// Number of values that the recurrence kernel computes at once. `sequence/0.106` of `cargo bench`
 /// (benches/sequence.rs) measures its effect.
-pub(in crate::solver) const LONG_PIECE: usize = 2 * PLANNED;
+pub(in crate::solver) const RECURRENCE_VALUES: usize = 2 * PLANNED;
 
 /// The least offset, in values, of a far lookup where there are two or three threads, and where there are more. The
 /// smaller it is, the less work is left to the thread that computes the candidates, and the later other threads can

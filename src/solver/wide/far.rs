@@ -41,7 +41,7 @@ impl FarLane {
 
 /// What the far options of a run leave open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct FarLanes {
+pub(super) struct FarRun {
     /// One for each position.
     pub(super) lanes: Vec<FarLane>,
     /// The middle options that read only values before this position are removed, but from the further values.
@@ -215,8 +215,8 @@ pub(super) fn hits(kernel: Kernel, parts: &WideParts<'_, &[WidePart]>, rows: &[W
 
 impl Reader<'_> {
     /// Puts into `far` what the far options of a run leave open, in place of what was there.
-    pub(super) fn far_lanes(&self, kernel: Kernel, run: Run<'_>, far: &mut FarLanes) {
-        let FarLanes { lanes, known } = far;
+    pub(super) fn far_lanes(&self, kernel: Kernel, run: Run<'_>, far: &mut FarRun) {
+        let FarRun { lanes, known } = far;
         *known = run.known;
         lanes.resize_with(WIDE_LANES, FarLane::default);
         lanes.iter_mut().for_each(FarLane::clear);

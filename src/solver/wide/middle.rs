@@ -6,11 +6,11 @@
 //! removes the other middle options.
 //!
 //! Invariant: every common value up to the last candidate that a lane ever had is a candidate, a far option, or a
-//! middle option whose parts are all before [`FarLanes::known`]. The same holds for every such rare value, but an open
+//! middle option whose parts are all before [`FarRun::known`]. The same holds for every such rare value, but an open
 //! one is in [`FarLane::open`] or [`FarLane::later`] instead of the candidates.
 
 use super::candidates::Search;
-use super::far::{FarLane, FarLanes, FurtherValues, Run, hits, without_constant};
+use super::far::{FarLane, FarRun, FurtherValues, Run, hits, without_constant};
 use super::reader::Reader;
 use crate::kernel::{Kernel, WIDE_LANES};
 use std::ops::Range;
@@ -22,7 +22,7 @@ const WANTED: usize = 2;
 impl Reader<'_> {
     /// Removes middle options from the values that the far options leave open, as far as this thread knows the values
     /// before the run. It does not remove them from the further values.
-    pub(super) fn remove_middle(&self, kernel: Kernel, run: Run<'_>, far: &mut FarLanes) {
+    pub(super) fn remove_middle(&self, kernel: Kernel, run: Run<'_>, far: &mut FarRun) {
         let known = self.end().min(run.first);
         self.remove_options(kernel, far.known..known, run.positions().zip(&mut far.lanes));
         far.known = known;
@@ -31,10 +31,10 @@ impl Reader<'_> {
     /// Revises the lanes: removes middle options, as far as this thread knows the values before the run. If some
     /// position with further values has no candidate left, searches more candidates for each position that has further
     /// values and fewer candidates than [`WANTED`]. Searches pairs for the rare values below the least candidate.
-    pub(super) fn revise(&self, kernel: Kernel, run: Run<'_>, far: &mut FarLanes) {
+    pub(super) fn revise(&self, kernel: Kernel, run: Run<'_>, far: &mut FarRun) {
         self.remove_middle(kernel, run, far);
         let lacks = |lane: &FarLane, needed: usize| lane.candidates.len() < needed && !lane.further.is_empty();
-        let FarLanes { lanes, known } = far;
+        let FarRun { lanes, known } = far;
         if lanes.iter().any(|lane| lacks(lane, 1)) {
             let lacking: Vec<usize> = (0..lanes.len()).filter(|&lane| lacks(&lanes[lane], WANTED)).collect();
             self.find_more_candidates(kernel, run, &lacking, lanes);

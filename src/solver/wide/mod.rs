@@ -60,7 +60,7 @@ use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Rule, Split};
 use deep::DeepParts;
-use far::{FarLane, FarLanes, Run};
+use far::{FarLane, FarRun, Run};
 use learning::Marks;
 use reader::Reader;
 use step::{LONGEST_LEAD, NextValues, Step};
@@ -447,7 +447,7 @@ impl WideSolver {
     ///
     /// # Errors
     /// [`Error::Differs`] when the results differ.
-    fn audited(&self, run: Run<'_>, far: &mut FarLanes, step: impl Fn(Kernel, &mut FarLanes)) -> Result<()> {
+    fn audited(&self, run: Run<'_>, far: &mut FarRun, step: impl Fn(Kernel, &mut FarRun)) -> Result<()> {
         let again = self.is_audited(run).then(|| far.clone());
         step(self.kernel, far);
         let Some(mut again) = again else { return Ok(()) };
@@ -465,7 +465,7 @@ impl WideSolver {
     ///
     /// # Errors
     /// [`Error::Differs`] when one of them is an option.
-    fn check_candidates(&self, reader: &Reader<'_>, run: Run<'_>, far: &FarLanes) -> Result<()> {
+    fn check_candidates(&self, reader: &Reader<'_>, run: Run<'_>, far: &FarRun) -> Result<()> {
         if !self.is_audited(run) {
             return Ok(());
         }

@@ -11,7 +11,7 @@
 
 use super::WideSolver;
 use super::deep::DeepParts;
-use super::far::{FarLanes, Run};
+use super::far::{FarRun, Run};
 use super::near::{Found, NearStep};
 use super::reader::Reader;
 use crate::error::{Error, Result};
@@ -67,7 +67,7 @@ pub(super) struct NextValues {
 }
 
 /// What another thread has read of a step.
-struct Follower<'a> {
+struct OtherThread<'a> {
     /// `None` before its first work.
     reader: Option<Reader<'a>>,
     /// Number of pieces read.
@@ -79,11 +79,11 @@ pub(super) struct Step<'a> {
     pub(super) solver: &'a WideSolver,
     positions: Range<u64>,
     threads: Threads,
-    slots: Slots<Result<FarLanes>>,
+    slots: Slots<Result<FarRun>>,
     /// What the near step has found in each run.
     pieces: Vec<OnceLock<Piece>>,
     /// Lanes to be used again: to allocate new ones takes longer than to fill them.
-    spare: Mutex<Vec<FarLanes>>,
+    spare: Mutex<Vec<FarRun>>,
     /// Number of other threads that have begun.
     begun: AtomicUsize,
     /// Whether the near step searches all pairs with other threads.
@@ -220,17 +220,17 @@ impl<'a> Step<'a> {
     }
 
     /// Claims the next run that can be prepared, if there is one now.
-    fn claim(&self) -> Option<Claim<'_, Result<FarLanes>>> {
+    fn claim(&self) -> Option<Claim<'_, Result<FarRun>>> {
         self.slots.claim(|first, known| self.known_before(first) <= known)
     }
 
     /// Prepares a run.
-    fn deliver(&self, mut claim: Claim<'_, Result<FarLanes>>, reader: &Reader<'_>) {
+    fn deliver(&self, mut claim: Claim<'_, Result<FarRun>>, reader: &Reader<'_>) {
         claim.item = Some(self.far_lanes(self.run_at(claim.position()), reader));
     }
 
     /// What the far options of a run leave open.
-    fn far_lanes(&self, run: Run<'_>, reader: &Reader<'_>) -> Result<FarLanes> {
+    fn far_lanes(&self, run: Run<'_>, reader: &Reader<'_>) -> Result<FarRun> {
         let spare = lock(&self.spare).pop();
         let mut far = spare.unwrap_or_default();
         self.solver.audited(run, &mut far, |kernel, far| reader.far_lanes(kernel, run, far))?;
@@ -239,14 +239,14 @@ impl<'a> Step<'a> {
     }
 
     /// Revises the next run for which it is time. Returns false if there is none.
-    fn revise(&self, follower: &mut Follower<'a>) -> bool {
+    fn revise(&self, thread: &mut OtherThread<'a>) -> bool {
         if self.threads.count() < REVISING_THREADS {
             return false;
         }
         let is_time = |first: u64, known: u64| first <= known + REVISED;
         let Some((first, mut item)) = self.slots.revise(is_time) else { return false };
         if let Some(Ok(far)) = &mut *item {
-            let (run, reader) = (self.run_at(first), self.read(follower));
+            let (run, reader) = (self.run_at(first), self.read(thread));
             let revised = self.solver.audited(run, far, |kernel, far| reader.revise(kernel, run, far));
             if let Err(error) = revised.and_then(|()| self.solver.check_candidates(reader, run, far)) {
                 *item = Some(Err(error));
@@ -256,8 +256,8 @@ impl<'a> Step<'a> {
     }
 
     /// The reader of another thread, which knows all values published.
-    fn read<'f>(&self, follower: &'f mut Follower<'a>) -> &'f Reader<'a> {
-        let Follower { reader, pieces } = follower;
+    fn read<'f>(&self, thread: &'f mut OtherThread<'a>) -> &'f Reader<'a> {
+        let OtherThread { reader, pieces } = thread;
         let reader = reader.get_or_insert_with(|| Reader::new(self.solver));
         while let Some(piece) = self.pieces.get(*pieces).and_then(OnceLock::get) {
             reader.push(&piece.values);
@@ -269,21 +269,21 @@ impl<'a> Step<'a> {
     /// Prepares runs until the step ends. Returns what this thread has read, if it has.
     fn prepare(&self) -> Option<Reader<'a>> {
         self.begun.fetch_add(1, Ordering::SeqCst);
-        let mut follower = Follower { reader: None, pieces: 0 };
+        let mut thread = OtherThread { reader: None, pieces: 0 };
         loop {
             let seen = self.slots.changes();
-            if self.revise(&mut follower) {
+            if self.revise(&mut thread) {
                 continue;
             }
             if let Some(claim) = self.claim() {
-                self.deliver(claim, self.read(&mut follower));
+                self.deliver(claim, self.read(&mut thread));
                 continue;
             }
             if self.is_searching.load(Ordering::SeqCst) {
                 rayon::yield_now(); // takes a part of the search
             }
             if !self.slots.wait(seen, true) {
-                return follower.reader;
+                return thread.reader;
             }
         }
     }

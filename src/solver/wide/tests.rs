@@ -1,4 +1,4 @@
-use super::far::{FarLane, FarLanes, Run};
+use super::far::{FarLane, FarRun, Run};
 use super::reader::Reader;
 use super::{AUDITED_ONE_IN_OF_ALL_PAIRS, WideSolver};
 use crate::error::Error;
@@ -218,7 +218,7 @@ fn a_short_copy_reads_the_same_values_as_a_complete_one() {
             let run = Run { known, first: known + 64 * random.below(5), deep: &wide.deep };
             for kernel in Kernel::available() {
                 let [short, complete] = readers.each_ref().map(|reader| {
-                    let mut far = FarLanes::default();
+                    let mut far = FarRun::default();
                     reader.far_lanes(kernel, run, &mut far);
                     far
                 });
@@ -241,7 +241,7 @@ fn an_audit_compares_the_found_parts_in_any_order() {
     let run = Run { known: BEGIN as u64, first: BEGIN as u64, deep: &wide.deep };
     assert!(wide.is_audited(run));
     for (parts, agrees) in [([7, 5], true), ([5, 6], false)] {
-        let audited = wide.audited(run, &mut FarLanes::default(), |kernel, far| {
+        let audited = wide.audited(run, &mut FarRun::default(), |kernel, far| {
             far.lanes = vec![FarLane::default(); 64];
             far.lanes[3].searched.parts = if kernel == wide.kernel { vec![5, 7] } else { parts.to_vec() };
         });
@@ -263,7 +263,7 @@ fn revised_lanes_are_those_of_a_far_step_without_a_lead() {
             let first = known + 64 * random.below(16);
             let run = Run { known, first, deep: &wide.deep };
             let mut reader = Reader::new(&wide);
-            let mut far = FarLanes::default();
+            let mut far = FarRun::default();
             reader.far_lanes(kernel, run, &mut far);
             while reader.end() < first {
                 let more = (1 + random.below(500)).min(first - reader.end());
@@ -275,7 +275,7 @@ fn revised_lanes_are_those_of_a_far_step_without_a_lead() {
                 }
             }
             reader.revise(kernel, run, &mut far);
-            let mut expected = FarLanes::default();
+            let mut expected = FarRun::default();
             reader.far_lanes(kernel, Run { known: first, ..run }, &mut expected);
             for (n, (lane, expected)) in run.positions().zip(far.lanes.iter().zip(&expected.lanes)) {
                 let (least, least_expected) = (lane.candidates.first(), expected.candidates.first());
@@ -310,7 +310,7 @@ fn no_further_value_is_lost_where_candidates_are_replaced() {
         all_known.push(&all[BEGIN..]);
         for _ in 0..3 {
             let run = Run { known: BEGIN as u64, first: BEGIN as u64 + 64 * random.below(16), deep: &wide.deep };
-            let mut far = FarLanes::default();
+            let mut far = FarRun::default();
             reader.far_lanes(wide.kernel, run, &mut far);
             let lacking: Vec<usize> = (0..64).filter(|_| random.below(3) == 0).collect();
             for &lane in &lacking {
