@@ -216,7 +216,8 @@ impl Lanes {
         some.flat_map(|from| from..from + 8).filter(move |&lane| is_incomplete[lane] != 0)
     }
 
-    /// Replaces the candidates of a lane by the first of `codes`, which are the codes that no probe hits, ascending.
+    /// Replaces the candidates of a lane by the first of `codes`, which are the least codes that no probe evaluated so
+    /// far hits, ascending.
     pub(crate) fn complete(&mut self, lane: usize, codes: impl Iterator<Item = u8>) {
         let codes = codes.take_while(|&code| code != NONE).chain(std::iter::repeat(NONE));
         self.code[..self.held].iter_mut().zip(codes).for_each(|(row, code)| row[lane] = code);

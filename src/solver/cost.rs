@@ -69,11 +69,10 @@ pub(super) const CLEAR_PS: u64 = 19;
 /// that Grundy's game and .6 mark.
 pub(super) const CANDIDATE_CODE_PS: u64 = 300;
 
-/// Price of an unresolved lane, or of a lane that is completed, in picoseconds per such value: it reads all lookups, or
-/// most of them.
+/// Price of an unresolved lane, or of a lane that is completed by reading all lookups, in picoseconds per such value.
 ///
-/// Zen 5 took 0.8 µs when only lookups that were not marked were read (record 2026-11-22). 0.6 and 1.5 µs were no
-/// faster. `benches/candidates.rs` measures it again.
+/// Zen 5 took 2.2 µs (record 2026-11-21d), and 0.8 µs when only lookups that were not marked were read (record
+/// 2026-11-22). 0.6 and 1.5 µs were no faster. `benches/candidates.rs` measures it again.
 pub(super) const UNRESOLVED_LANE_PS: u64 = 1_000_000;
 
 /// Price of a lane that has lost the candidates compared with the middle and late lookups and has others, in
@@ -83,7 +82,7 @@ pub(super) const UNRESOLVED_LANE_PS: u64 = 1_000_000;
 pub(super) const LATE_LANE_PS: u64 = 200_000;
 
 /// Price of an answer among the [`BEYOND`](crate::kernel::BEYOND) codes just above those considered, in picoseconds per
-/// such value: the stream reads only the marked lookups again.
+/// such value: a thread reads only the marked lookups again, and the middle ones where it revises the lane.
 ///
 /// Its first measurement is not recorded; 250,000 and 600,000 ps were no faster. `benches/candidates.rs` measures it
 /// again.
@@ -160,7 +159,7 @@ pub(super) const REBALANCE_INTERVAL_VALUES: u64 = 1 << 20;
 pub(super) const RECONSIDER_INTERVAL_VALUES: u64 = 1 << 17;
 
 /// Number of unresolved lanes since the last choice above which a stream chooses its budget early; lanes that were
-/// completed because the checked lookups had hit all their candidates count as well. Resolving that many lanes costs
+/// completed by reading all lookups count as well. Resolving that many lanes costs
 /// several times as much as a choice. No measurement is recorded.
 pub(super) const MAX_UNRESOLVED_LANES: u64 = 1 << 13;
 

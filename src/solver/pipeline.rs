@@ -13,8 +13,9 @@
 //! thread evaluates them completely: it marks, checks, and hands over the few candidates that are left
 //! ([`FarLanes`](super::lookups::far_lanes::FarLanes)). A little later, just before the producer needs the lanes, the
 //! values that the middle lookups read are known. A thread then *revises* the lanes: it checks the candidates against
-//! the middle lookups. What no thread has revised in time, the producer revises itself. It checks the candidates that
-//! are left against the late and the near lookups, which are few.
+//! the middle lookups, and completes lanes that are left without a considered code. What no thread has revised in time,
+//! the producer revises itself. It checks the candidates that are left against the late and the near lookups, which are
+//! few.
 //!
 //! The threads share the lanes as [`Slots`], one slot for each 64 lanes.
 //!
@@ -68,7 +69,7 @@ pub(super) struct BlockValues(Box<[AtomicU64]>);
 const WORD: usize = 4;
 
 impl Default for BlockValues {
-    /// Memory for [`BLOCK`] values that do not begin with a multiple of [`LANES`].
+    /// Memory for [`BLOCK`] values from any position on. The first has an index below [`LANES`].
     fn default() -> BlockValues {
         BlockValues((0..(BLOCK + LANES) / WORD).map(|_| AtomicU64::new(0)).collect())
     }
@@ -81,7 +82,8 @@ impl BlockValues {
         let (head, rest) = values.split_at(in_first_word);
         let (words, tail) = rest.as_chunks::<WORD>();
         self.write_in_word(first, head);
-        for (place, &word) in self.0[(first + head.len()) / WORD..].iter().zip(words) {
+        let first_word = (first + head.len()) / WORD;
+        for (place, &word) in self.0[first_word..][..words.len()].iter().zip(words) {
             place.store(word_of(word), Ordering::Relaxed);
         }
         self.write_in_word(first + values.len() - tail.len(), tail);
@@ -177,7 +179,7 @@ impl<'a> Pipeline<'a> {
         self.slots.publish(values.len())
     }
 
-    /// The index of position n in the values of the block. Multiples of [`LANES`] have indices that are as well.
+    /// The index of position n in the values of the block. It is a multiple of [`LANES`] where n is.
     fn place(&self, n: u64) -> usize {
         index(n - (self.codes.end() - self.codes.end() % LANES as u64))
     }

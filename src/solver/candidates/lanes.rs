@@ -36,7 +36,8 @@ impl CandidateStream {
     }
 
     /// The far lanes from `n` on, if another thread has evaluated them under the plan in use. If the lanes after them
-    /// are ready, they are taken as well, and begin to move to the cache of this thread.
+    /// are ready, they are taken as well, and begin to move to the cache of this thread, as does the state of the slot
+    /// that the next call tries.
     fn take_far(&mut self, n: u64, pipeline: &Pipeline<'_>) -> Option<SharedLanes> {
         if !self.plan.has_far() {
             return None;
@@ -112,8 +113,8 @@ impl CandidateStream {
         least(&self.hits(n, self.plan.beyond_lanes()))
     }
 
-    /// The least code that no lookup hits at `n`, given the result of the kernel in the lane of `n`. Reads only the
-    /// lookups that the answer needs, and no marked lookup when the answer is one of the codes considered.
+    /// The least code that no lookup hits at `n`, given the candidates in the lane of `n`. Reads no far lookup while a
+    /// considered code is left, and only the marked ones where a code above is. In an unresolved lane it reads all.
     pub(super) fn lane_code(&mut self, n: u64, lanes: &Lanes, lane: usize) -> Option<u8> {
         let mut hits = self.hits(n, std::iter::empty());
         let mut open = self.open_code(lanes, lanes.rows(), lane, &mut hits);

@@ -54,8 +54,8 @@ fn the_recurrence_and_the_lanes_give_the_same_candidates() {
     assert!(fallbacks > 0, "no game had a code outside the range of the recurrence kernel");
 }
 
-/// Budgets that lose many answers, so that lanes are completed by the far lookups, and candidates set aside are read.
-/// Each code is compared with that of all lookups, read one by one.
+/// Budgets that lose many answers, so that lanes are completed after the far and after the middle lookups, and
+/// candidates set aside are read. Each code is compared with that of all lookups, read one by one.
 #[test]
 fn a_lane_without_a_candidate_gets_the_least_code_of_all_lookups() {
     for game in ["grundy", ".6", ".014"] {
@@ -65,7 +65,7 @@ fn a_lane_without_a_candidate_gets_the_least_code_of_all_lookups() {
         for kernel in Kernel::available() {
             let mut stream = stream(&rule, kernel, &past[..200_000]);
             stream.threads = Threads::EIGHT;
-            let (mut completed, mut aside) = (0, 0);
+            let [mut completed, mut completed_later, mut aside] = [0; 3];
             for round in 0..60 {
                 let marks = 400 + 50 * (round % 5);
                 let keep = kernel::KEEP[kernel::KEEP.len() - 1 - round % 4];
@@ -81,8 +81,12 @@ fn a_lane_without_a_candidate_gets_the_least_code_of_all_lookups() {
                 let mut far = FarLanes::default();
                 let (window, at) = (stream.windows.codes().items(), stream.windows.codes().at(start as u64));
                 far.evaluate(&plan, kernel, LaneCodes::of(window, at), &mut BitPlanes::default());
-                completed += (0..LANES).filter(|&lane| !far.lanes.is_unmarked(lane, kernel::NONE - 1)).count();
+                let count =
+                    |far: &FarLanes| (0..LANES).filter(|&lane| !far.lanes.is_unmarked(lane, kernel::NONE - 1)).count();
+                let before = count(&far);
                 far.revise(kernel, LaneCodes::of(window, at));
+                completed += before;
+                completed_later += count(&far) - before;
                 kernel.check(window, at, &plan.late, &mut far.lanes);
                 for (lane, &value) in past[start..start + LANES].iter().enumerate() {
                     let n = (start + lane) as u64;
@@ -93,7 +97,10 @@ fn a_lane_without_a_candidate_gets_the_least_code_of_all_lookups() {
                     stream.windows.push(value);
                 }
             }
-            assert!(completed > 5 && aside > 5, "{game}, {kernel}: {completed} lanes completed, {aside} read aside");
+            assert!(
+                completed > 5 && completed_later > 5 && aside > 5,
+                "{game}, {kernel}: {completed} and {completed_later} lanes completed, {aside} read aside"
+            );
         }
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! A thread *evaluates* the far lookups, and later a thread *revises* the lanes with the middle lookups
 //! ([`pipeline`](crate::solver::pipeline)). In most lanes some of the considered codes are left then. In the others the
-//! candidate is one of the codes above, or none of those kept. The thread that finds this out *completes* the lane: it
-//! reads all lookups evaluated so far once more, one byte each, while the codes are in its cache.
+//! answer is a code above them, or one that a stage has cut off. The thread that finds this out *completes* the lane,
+//! while the codes that the lookups read are in its cache: it reads the marked and the middle lookups again, one byte
+//! each, and all others if nothing is left of the list.
 //!
 //! Invariant: the candidates of a lane are the least codes that no lookup evaluated so far hits, in ascending order.
-//! Excepted are the codes that [`Lanes::is_unmarked`] names, which marked lookups may hit, and those set aside, which
-//! middle lookups may hit.
+//! Two kinds may still be hit: marked lookups may hit the codes that [`Lanes::is_unmarked`] names, and middle lookups
+//! those that are set aside.
 
 use super::plan::{LEAST_MIDDLE, LookupPlan};
 use crate::kernel::{self, BitPlanes, Kernel, LANES, Lanes, Probes};
@@ -20,9 +21,9 @@ use std::sync::Arc;
 pub(in crate::solver) struct FarLanes {
     /// The plan, to be compared by address; `None` in unused memory.
     plan: Option<Arc<LookupPlan>>,
-    /// The candidates. All but the first of them are set aside.
+    /// The candidates. All but the first [`LookupPlan::keep_late`] of them are set aside.
     pub(in crate::solver) lanes: Lanes,
-    /// Number of lanes completed because the checked lookups had hit all their candidates.
+    /// Number of lanes that were completed by reading all lookups, because none of their candidates was left.
     pub(in crate::solver) lost: u64,
     /// Whether the candidates were compared with the middle lookups.
     is_revised: bool,
@@ -51,7 +52,7 @@ impl<'a> LaneCodes<'a> {
         LaneCodes::of_two((window, at), (window, at))
     }
 
-    /// Enters the codes that lookups hit in one lane: lookups that read the last codes, and others.
+    /// Enters the codes that lookups hit in one lane: `recent` lookups read the last codes, `old` ones the others.
     fn enter<'p>(
         self,
         lane: usize,
@@ -116,7 +117,8 @@ impl FarLanes {
         self.plan.as_ref().is_none_or(|plan| holds_middle(plan) && plan.can_read(n, recent, old))
     }
 
-    /// Removes the candidates that middle lookups hit, except those set aside, unless that was done before.
+    /// Removes the candidates that middle lookups hit, except those set aside, and completes the lanes that then have
+    /// no considered code. Does nothing if the lanes are revised already.
     ///
     /// # Panics
     /// If a middle or far lookup reads codes outside of its window.
@@ -143,12 +145,13 @@ impl FarLanes {
         let mut hits = [0; 256];
         let middle = self.is_revised.then_some(&plan.middle);
         codes.enter(lane, once(&plan.mark).chain(middle), once(&plan.mark_old), &mut hits);
-        let not_considered = self.lanes.of(lane);
-        self.lost += u64::from(not_considered[0] == kernel::NONE);
-        let mut open = not_considered.into_iter().filter(|&code| hits[usize::from(code)] == 0).peekable();
-        if open.peek().is_some_and(|&code| code != kernel::NONE) {
-            return self.lanes.complete(lane, open);
+        // All considered codes are hit, so those that are left of the list are the least ones that are not.
+        let left = self.lanes.of(lane).into_iter().filter(|&code| code != kernel::NONE && hits[usize::from(code)] == 0);
+        let mut left = left.peekable();
+        if left.peek().is_some() {
+            return self.lanes.complete(lane, left);
         }
+        self.lost += 1;
         codes.enter(lane, plan.check.iter().map(|stage| &stage.check), once(&plan.check_old), &mut hits);
         self.lanes.complete(lane, (0..=u8::MAX).filter(|&code| hits[usize::from(code)] == 0));
     }
@@ -186,7 +189,7 @@ mod tests {
         let middle = (0..middle).map(|_| [LEAST_MIDDLE + index(LEAST_FAR[1] - LEAST_MIDDLE), index(spread)]);
         let probes: Vec<Probe> =
             far.into_iter().chain(middle).map(|[offset, code]| Probe::new(offset, code.to_le_bytes()[0])).collect();
-        let mut plan = LookupPlan::of_far(&probes);
+        let mut plan = LookupPlan::of_lookups(&probes);
         (plan.codes, plan.keep_late) = (kernel::CODES[index(6)], kernel::KEEP[index(7)]);
         plan
     }
@@ -196,6 +199,7 @@ mod tests {
     #[test]
     fn each_lane_has_the_least_codes_that_no_lookup_hits() {
         let random = &mut Random::new("far lanes");
+        let mut planes = BitPlanes::default();
         let [mut completed, mut completed_later, mut usual] = [0; 3];
         for round in 0..256 {
             let (spread, count) = ([20, 40, 100, 256][round % 4], [10, 60, 200, 600][round / 4 % 4]);
@@ -206,14 +210,13 @@ mod tests {
             let codes = LaneCodes::of(&window, at);
             // The codes that no lookup of these lists hits in a lane.
             let open = |lists: &[&Probes], lane: usize| -> Vec<u8> {
-                let mut probes =
-                    lists.iter().flat_map(|list| list.list()).map(|p| window[at + lane - p.offset] ^ p.code());
-                let hits: Vec<u8> = probes.by_ref().collect();
+                let probes = lists.iter().flat_map(|list| list.list());
+                let hits: Vec<u8> = probes.map(|p| window[at + lane - p.offset] ^ p.code()).collect();
                 (0..kernel::NONE).filter(|code| !hits.contains(code)).collect()
             };
             for kernel in Kernel::available() {
                 let mut far = FarLanes::default();
-                far.evaluate(&plan, kernel, codes, &mut BitPlanes::default());
+                far.evaluate(&plan, kernel, codes, &mut planes);
                 assert_eq!(far.lanes.rows().len(), plan.keep_late);
                 let evaluated = far.lanes.clone();
                 far.revise(kernel, codes);
@@ -239,7 +242,15 @@ mod tests {
                     assert!(has_candidate, "{kernel}, revised lane {lane}, round {round}");
                     match [is_completed(&evaluated), is_completed(&far.lanes)] {
                         [true, _] => completed += 1,
-                        [_, true] => completed_later += 1,
+                        [_, true] => {
+                            let found = all(&far.lanes);
+                            assert_eq!(
+                                found,
+                                expected[..found.len()],
+                                "{kernel}, completed lane {lane}, round {round}"
+                            );
+                            completed_later += 1;
+                        }
                         _ => usual += 1,
                     }
                 }

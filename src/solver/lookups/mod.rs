@@ -8,7 +8,8 @@
 //! gives a rare value, which the code cannot express), or is too near to r for the difference rule. Beyond twice the
 //! last rare position every lookup is regular.
 //!
-//! [`plan`] sorts the lookups of a range of positions into jobs of the kernel.
+//! [`plan`] sorts the lookups of a range of positions into jobs of the kernel. [`far_lanes`] is what the far ones
+//! leave.
 //!
 //! Invariant: [`RarePositions`] and [`LookupList`] change only by appending, or (the list) by a new order.
 

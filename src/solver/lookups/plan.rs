@@ -145,9 +145,9 @@ impl LookupPlan {
         }
     }
 
-    /// A plan valid for every block, with nothing but far lookups: half of them are marked, by rank.
+    /// A plan valid for every block. Of its far lookups, those in the first half of the list are marked.
     #[cfg(test)]
-    pub(in crate::solver) fn of_far(lookups: &[Probe]) -> LookupPlan {
+    pub(in crate::solver) fn of_lookups(lookups: &[Probe]) -> LookupPlan {
         let stages = vec![StageBudget { keep: kernel::CANDIDATES, from: lookups.len() / 2 }];
         let (codes, keep_late) = (kernel::MOST_CODES, kernel::CANDIDATES);
         let budget = Budget { codes, marks: lookups.len() / 2, stages, keep_late };

@@ -1,6 +1,6 @@
 use super::*;
 use crate::error::Error;
-use crate::kernel::Probe;
+use crate::kernel::{self, Probe};
 use crate::solver::candidates::{CandidateStream, Stop};
 use crate::solver::lookups::far_lanes::FarLanes;
 use crate::solver::lookups::plan::{LEAST_FAR, LEAST_MIDDLE, RECENT};
@@ -93,7 +93,7 @@ fn lanes_of_other_threads_equal_those_of_the_producer() {
                 assert!(lanes.lanes != own.lanes, "{kernel}, {slot}: middle lookups hit some candidates");
                 own.revise(kernel, read);
             }
-            assert!(lanes.is_of(&plan) && lanes.lanes == own.lanes, "{kernel}, {slot}");
+            assert!(lanes.is_of(&plan) && lanes.lanes == own.lanes && lanes.lost == own.lost, "{kernel}, {slot}");
         }
         let (found, _) = stream.block(3 * PUBLISHED, four_threads(), &pipeline);
         assert!(found == all[begin + PUBLISHED..end], "{kernel}");
@@ -127,7 +127,7 @@ fn lookups_beyond_the_copy_read_the_codes_before_the_block() {
             1023,
         ];
         let lookups = offsets.map(|offset| Probe::new(offset, random.other_byte(0)));
-        let plan = Arc::new(LookupPlan::of_far(&lookups));
+        let plan = Arc::new(LookupPlan::of_lookups(&lookups));
         let begin = 3 * RECENT;
         let all: Vec<u16> = (0..begin + PUBLISHED + AHEAD).map(|_| random.below(512) as u16).collect();
         let (codes, known) = (codes_of(space, &all[..begin]), codes_of(space, &all));
@@ -147,13 +147,78 @@ fn lookups_beyond_the_copy_read_the_codes_before_the_block() {
                 own.revise(kernel, read);
             }
             let lanes = pipeline.slots.item(slot).take().unwrap();
-            assert!(lanes.lanes == own.lanes, "{kernel}, {n}");
+            assert!(lanes.lanes == own.lanes && lanes.lost == own.lost, "{kernel}, {n}");
         }
         follower.agrees_with(&known).unwrap();
         let copy = follower.codes.as_mut().unwrap();
         let place = random.below(copy.items().len() as u64 - LANES as u64) as usize;
         copy.items_mut()[place] ^= 1 << random.below(8);
         assert!(matches!(follower.agrees_with(&known), Err(Error::Flipped { .. })));
+    }
+}
+
+/// Lanes lose all codes considered to lookups of every kind, in a block that begins within 64 positions. The expected
+/// candidates come from plain comparisons.
+#[test]
+fn lanes_are_completed_from_the_codes_of_both_copies() {
+    let random = &mut Random::new("completed lanes");
+    let space = grundy().1;
+    let common = |n: u64, value: u16| if space.is_rare(value, n) { value ^ 2 } else { value };
+    for kernel in Kernel::available() {
+        let mut lookup = |first: usize, until: usize| {
+            Probe::new(first + index(random.below((until - first) as u64)), random.below(64).to_le_bytes()[0])
+        };
+        let reach = AHEAD + 10_000;
+        let far = (0..80).flat_map(|_| [lookup(AHEAD, reach), lookup(RECENT + 1, 2 * RECENT)]).collect::<Vec<_>>();
+        let middle = (0..60).map(|_| lookup(LEAST_MIDDLE, AHEAD));
+        let mut plan = LookupPlan::of_lookups(&far.into_iter().chain(middle).collect::<Vec<_>>());
+        (plan.codes, plan.keep_late) = (16, 4);
+        let plan = Arc::new(plan);
+        let begin = 3 * RECENT - 27;
+        let end = 3 * RECENT + PUBLISHED;
+        let all: Vec<u16> = (0..end as u64 + AHEAD as u64).map(|n| common(n, random.below(128) as u16)).collect();
+        let (codes, known) = (codes_of(space, &all[..begin]), codes_of(space, &all));
+        let memory = BlockValues::default();
+        let pipeline = Pipeline::new(&codes, &memory, kernel, u64::MAX);
+        pipeline.plan(&plan);
+        assert!(pipeline.publish(&all[begin..3 * RECENT], &mut Vec::new()));
+        assert!(pipeline.publish(&all[3 * RECENT..end], &mut Vec::new()));
+        let mut follower = Follower::default();
+        while pipeline.evaluate_far(&mut follower) {}
+        // A copy that is too short for the plan revises nothing.
+        let mut short = Follower { codes: Some(codes.last(AHEAD, BLOCK)), ..Follower::default() };
+        assert!(pipeline.revise(&mut short));
+        assert_eq!(follow(&pipeline, &mut follower), [REVISED - 1, 0]);
+        let first = PUBLISHED / LANES; // the producer has passed the slots before
+        let [mut completed, mut completed_later] = [0; 2];
+        for slot in first..first + LEAD {
+            let n = pipeline.slots.position(slot);
+            let lanes = pipeline.slots.item(slot).take().unwrap();
+            let is_revised = (first + 2..=first + REVISED).contains(&slot);
+            let mut own = FarLanes::default();
+            let read = LaneCodes::of(known.items(), known.at(n));
+            own.evaluate(&plan, kernel, read, &mut BitPlanes::default());
+            let is_completed = |far: &FarLanes, lane: usize| !far.lanes.is_unmarked(lane, kernel::NONE - 1);
+            let before = (0..LANES).filter(|&lane| is_completed(&own, lane)).count();
+            completed += before;
+            if is_revised {
+                own.revise(kernel, read);
+                completed_later += (0..LANES).filter(|&lane| is_completed(&own, lane)).count() - before;
+            }
+            assert!(lanes.lanes == own.lanes && lanes.lost == own.lost, "{kernel}, {n}");
+            for lane in 0..LANES {
+                let at = known.at(n + lane as u64);
+                let lists = plan.far().chain(Some(&plan.middle).filter(|_| is_revised));
+                let hits: Vec<u8> =
+                    lists.flat_map(|list| list.list()).map(|p| known.items()[at - p.offset] ^ p.code()).collect();
+                let expected: Vec<u8> = (0..kernel::NONE).filter(|code| !hits.contains(code)).collect();
+                let row = lanes.lanes.rows().iter().map(|row| row[lane]).take_while(|&code| code != kernel::NONE);
+                let found: Vec<u8> = row.take_while(|&code| !lanes.lanes.is_unmarked(lane, code)).collect();
+                assert_eq!(found, expected[..found.len()], "{kernel}, {n}, lane {lane}");
+                assert!(!found.is_empty() || !lanes.lanes.aside().is_empty(), "{kernel}, {n}, lane {lane}");
+            }
+        }
+        assert!(completed > 20 && completed_later > 5, "{kernel}: {completed} lanes and {completed_later} later");
     }
 }
 
@@ -165,7 +230,7 @@ fn lanes_that_were_not_delivered_are_not_awaited() {
     let memory = BlockValues::default();
     let pipeline = Pipeline::new(&codes, &memory, Kernel::best(), u64::MAX);
     let window = Window::new(0, vec![0; 4 * AHEAD]);
-    let [plan, other] = [1, 2].map(|code| Arc::new(LookupPlan::of_far(&[Probe::new(AHEAD, code)])));
+    let [plan, other] = [1, 2].map(|code| Arc::new(LookupPlan::of_lookups(&[Probe::new(AHEAD, code)])));
     let take = |n, plan: &Arc<LookupPlan>| pipeline.take(n, plan, &window, &mut BitPlanes::default());
     assert!(take(codes.end(), &plan).is_none(), "nobody has claimed the first lanes");
     pipeline.plan(&plan);
@@ -185,7 +250,7 @@ fn the_producer_works_while_it_waits() {
     let memory = BlockValues::default();
     let pipeline = Pipeline::new(&codes, &memory, Kernel::best(), u64::MAX);
     let window = Window::new(0, vec![0; 4 * AHEAD]);
-    let plan = Arc::new(LookupPlan::of_far(&[Probe::new(AHEAD, 1)]));
+    let plan = Arc::new(LookupPlan::of_lookups(&[Probe::new(AHEAD, 1)]));
     pipeline.plan(&plan);
     let claim = pipeline.claim(&plan).unwrap();
     std::thread::scope(|scope| {
