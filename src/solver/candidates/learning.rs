@@ -12,8 +12,7 @@ use crate::theory::nimber::index;
 const CONSIDERED_VALUES: usize = 1 << 13;
 
 /// Factor of the price of an answer above the codes considered, with more than one thread: where a late or near lookup
-/// hits the last considered code, only the producer can resolve it, one byte per marked lookup. Its measurement is from
-/// before lanes were completed after the middle lookups.
+/// hits the last considered code, only the producer can resolve it, one byte per marked lookup.
 const BEYOND_WEIGHT: u64 = 8;
 
 /// Divisor of the number of threads that gives the weight of the producer's time.

@@ -81,12 +81,10 @@ fn a_lane_without_a_candidate_gets_the_least_code_of_all_lookups() {
                 let mut far = FarLanes::default();
                 let (window, at) = (stream.windows.codes().items(), stream.windows.codes().at(start as u64));
                 far.evaluate(&plan, kernel, LaneCodes::of(window, at), &mut BitPlanes::default());
-                let count =
-                    |far: &FarLanes| (0..LANES).filter(|&lane| !far.lanes.is_unmarked(lane, kernel::NONE - 1)).count();
-                let before = count(&far);
+                let before = far.count_completed();
                 far.revise(kernel, LaneCodes::of(window, at));
                 completed += before;
-                completed_later += count(&far) - before;
+                completed_later += far.count_completed() - before;
                 kernel.check(window, at, &plan.late, &mut far.lanes);
                 for (lane, &value) in past[start..start + LANES].iter().enumerate() {
                     let n = (start + lane) as u64;

@@ -175,6 +175,37 @@ pub(in crate::solver) fn enter_hits<'a>(
 }
 
 #[cfg(test)]
+impl FarLanes {
+    /// Whether a lane was completed.
+    pub(in crate::solver) fn is_completed(&self, lane: usize) -> bool {
+        !self.lanes.is_unmarked(lane, kernel::NONE - 1)
+    }
+
+    /// Number of lanes that were completed.
+    pub(in crate::solver) fn count_completed(&self) -> usize {
+        (0..LANES).filter(|&lane| self.is_completed(lane)).count()
+    }
+
+    /// The candidates of a lane that no marked lookup hits: those that are not set aside, and all.
+    pub(in crate::solver) fn unmarked_candidates(&self, lane: usize) -> [Vec<u8>; 2] {
+        let in_rows = |rows: &[[u8; LANES]]| -> Vec<u8> {
+            let codes = rows.iter().map(|row| row[lane]).take_while(|&code| code != kernel::NONE);
+            codes.take_while(|&code| !self.lanes.is_unmarked(lane, code)).collect()
+        };
+        let first = in_rows(self.lanes.rows());
+        let all = [&first[..], &in_rows(self.lanes.aside())].concat();
+        [first, all]
+    }
+}
+
+/// The codes that no lookup in these lists hits at the position of index `at` of a window, by plain comparisons.
+#[cfg(test)]
+pub(in crate::solver) fn unhit_codes<'a>(window: &[u8], at: usize, lists: impl Iterator<Item = &'a Probes>) -> Vec<u8> {
+    let hits: Vec<u8> = lists.flat_map(Probes::list).map(|p| window[at - p.offset] ^ p.code()).collect();
+    (0..kernel::NONE).filter(|code| !hits.contains(code)).collect()
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::kernel::Probe;
@@ -208,51 +239,31 @@ mod tests {
             let (at, middle) = (4 * LEAST_FAR[1] + index(1000), 1 + index(200));
             let plan = Arc::new(random_plan(random, at, spread, [count, middle]));
             let codes = LaneCodes::of(&window, at);
-            // The codes that no lookup of these lists hits in a lane.
-            let open = |lists: &[&Probes], lane: usize| -> Vec<u8> {
-                let probes = lists.iter().flat_map(|list| list.list());
-                let hits: Vec<u8> = probes.map(|p| window[at + lane - p.offset] ^ p.code()).collect();
-                (0..kernel::NONE).filter(|code| !hits.contains(code)).collect()
-            };
             for kernel in Kernel::available() {
-                let mut far = FarLanes::default();
-                far.evaluate(&plan, kernel, codes, &mut planes);
-                assert_eq!(far.lanes.rows().len(), plan.keep_late);
-                let evaluated = far.lanes.clone();
-                far.revise(kernel, codes);
+                let mut evaluated = FarLanes::default();
+                evaluated.evaluate(&plan, kernel, codes, &mut planes);
+                assert_eq!(evaluated.lanes.rows().len(), plan.keep_late);
+                let mut revised = evaluated.clone();
+                revised.revise(kernel, codes);
                 for lane in 0..LANES {
-                    let candidates = |lanes: &Lanes, rows: &[[u8; LANES]]| -> Vec<u8> {
-                        let row = rows.iter().map(|row| row[lane]).take_while(|&code| code != kernel::NONE);
-                        row.take_while(|&code| !lanes.is_unmarked(lane, code)).collect()
-                    };
-                    let all =
-                        |lanes: &Lanes| [candidates(lanes, lanes.rows()), candidates(lanes, lanes.aside())].concat();
-                    let is_completed = |lanes: &Lanes| !lanes.is_unmarked(lane, kernel::NONE - 1);
-                    let lists: Vec<&Probes> = plan.far().collect();
-                    let expected = open(&lists, lane);
-                    let found = all(&evaluated);
-                    assert_eq!(found, expected[..found.len()], "{kernel}, lane {lane}, round {round}");
+                    let what = format!("{kernel}, lane {lane}, round {round}");
+                    let expected = unhit_codes(&window, at + lane, plan.far());
+                    let [_, found] = evaluated.unmarked_candidates(lane);
+                    assert_eq!(found, expected[..found.len()], "{what}");
                     // A lane has no candidate only if no code is left.
-                    assert!(!found.is_empty() || expected.is_empty(), "{kernel}, lane {lane}, round {round}");
-                    let expected = open(&[&lists[..], &[&plan.middle]].concat(), lane);
-                    let found = candidates(&far.lanes, far.lanes.rows());
-                    assert_eq!(found, expected[..found.len()], "{kernel}, revised lane {lane}, round {round}");
+                    assert!(!found.is_empty() || expected.is_empty(), "{what}");
+                    let expected = unhit_codes(&window, at + lane, plan.far().chain([&plan.middle]));
+                    let [first, all] = revised.unmarked_candidates(lane);
+                    let completed_before = evaluated.is_completed(lane);
+                    let completed_now = revised.is_completed(lane) && !completed_before;
+                    // Candidates set aside are compared with middle lookups only where the lane is completed.
+                    let found = if completed_now { &all } else { &first };
+                    assert_eq!(found[..], expected[..found.len()], "revised, {what}");
                     // A lane completed before may have lost all its candidates again.
-                    let has_candidate = is_completed(&evaluated) || !all(&far.lanes).is_empty() || expected.is_empty();
-                    assert!(has_candidate, "{kernel}, revised lane {lane}, round {round}");
-                    match [is_completed(&evaluated), is_completed(&far.lanes)] {
-                        [true, _] => completed += 1,
-                        [_, true] => {
-                            let found = all(&far.lanes);
-                            assert_eq!(
-                                found,
-                                expected[..found.len()],
-                                "{kernel}, completed lane {lane}, round {round}"
-                            );
-                            completed_later += 1;
-                        }
-                        _ => usual += 1,
-                    }
+                    assert!(completed_before || !all.is_empty() || expected.is_empty(), "revised, {what}");
+                    completed += u32::from(completed_before);
+                    completed_later += u32::from(completed_now);
+                    usual += u32::from(!revised.is_completed(lane));
                 }
             }
         }
