@@ -15,44 +15,53 @@ use super::window::Window;
 use super::witnesses::{self, Witnesses};
 use super::{Method, SequenceStats, Solver, SparseSpace, may_be_sparse};
 use crate::error::Result;
-use crate::theory::definition::{self, Sequence, for_each_kept, for_each_piece};
+use crate::theory::definition::{self, Sequence, for_each_piece, scan_in_parallel};
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
 
 /// What a solver extracts from the earlier values before it starts.
 #[derive(Default)]
 pub(super) struct EarlierValues {
-    /// The rare positions under the space, ascending, with the values.
-    pub(super) rare_positions: Vec<(u64, u16)>,
+    /// The rare positions under the space, and the largest value.
+    pub(super) stats: SequenceStats,
     /// The last values above 255.
     pub(super) large: Vec<(u64, u16)>,
-    /// The largest value.
-    pub(super) max_value: u16,
 }
 
 impl EarlierValues {
-    /// Scans all values that are retained; `known` describes the others.
+    /// Scans all values that are retained, in parallel; `known` describes the others.
     pub(super) fn of<S: Sequence + ?Sized>(
         past: &S,
         space: SparseSpace,
         known: &SequenceStats,
     ) -> Result<EarlierValues> {
-        let mut seen = EarlierValues { max_value: known.max_value, ..EarlierValues::default() };
-        for_each_kept(past, |from, values| {
-            if space != SparseSpace::NONE {
-                seen.rare_positions.extend(space.rare_positions(from, values));
-            }
-            let largest = values.iter().copied().max().unwrap_or(0);
-            if largest > 255 {
-                seen.large.extend((from..).zip(values.iter().copied()).filter(|&(_, v)| v > 255));
-            }
-            seen.max_value = seen.max_value.max(largest);
-            seen.large.drain(..witnesses::many_first(&seen.large));
-            Ok(())
-        })?;
-        seen.rare_positions.extend(&known.rare_positions);
-        seen.rare_positions.sort_unstable();
-        Ok(seen)
+        let freed = past.discarded();
+        let see = |seen: &mut EarlierValues, from: u64, values: &[u16]| seen.see(space, from, values);
+        let scan = |range| scan_in_parallel(past, range, see, EarlierValues::and);
+        let known = EarlierValues { stats: known.clone(), large: Vec::new() };
+        Ok(scan(0..freed.start)?.and(known).and(scan(freed.end..past.len())?))
+    }
+
+    /// Adds the next values, which start at n = `from`.
+    fn see(&mut self, space: SparseSpace, from: u64, values: &[u16]) {
+        self.stats.see(space, from, values);
+        if values.iter().copied().max().is_some_and(|largest| largest > 255) {
+            self.large.extend((from..).zip(values.iter().copied()).filter(|&(_, v)| v > 255));
+            self.forget();
+        }
+    }
+
+    /// What the solver extracts from these values and `later` ones together.
+    fn and(mut self, later: EarlierValues) -> EarlierValues {
+        self.stats = self.stats.and(later.stats);
+        self.large.extend(later.large);
+        self.forget();
+        self
+    }
+
+    /// Forgets the first values above 255, of which the solver needs only the last.
+    fn forget(&mut self) {
+        self.large.drain(..witnesses::many_first(&self.large));
     }
 }
 
@@ -116,11 +125,8 @@ impl Solver {
         if !may_be_sparse(&self.rule, self.method) {
             return self.definition_engine(past);
         }
-        let stats = SequenceStats {
-            rare_positions: seen.rare_positions,
-            max_value: self.max_value,
-            ..SequenceStats::default()
-        };
+        // `past` may have discarded the largest value.
+        let stats = SequenceStats { max_value: self.max_value, ..seen.stats };
         if !self.has_codes() || self.prefers_wide {
             return Ok(Engine::Wide(Box::new(WideSolver::new(&self.rule, self.space, kernel, stats, past)?)));
         }

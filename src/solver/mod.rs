@@ -197,7 +197,7 @@ impl Solver {
             space: choice.space,
             review: SpaceReview::new(choice, past.len()),
             engine: Engine::Definition(Window::new(0, Vec::new())),
-            max_value: seen.max_value,
+            max_value: seen.stats.max_value,
             work: Work::default(),
             largest_block: BLOCK,
             parallelism: Parallelism::of_pool(),
@@ -206,7 +206,7 @@ impl Solver {
             failed: false,
         };
         if past.len() >= FIRST_REVIEW && solver.space != SparseSpace::NONE && method != Method::Definition {
-            solver.prefers_wide = review::are_frequent(&seen.rare_positions, past.len());
+            solver.prefers_wide = review::are_frequent(&seen.stats.rare_positions, past.len());
             solver.engine = solver.sparse_engine(past, seen)?;
         } else {
             solver.engine = solver.definition_engine(past)?;

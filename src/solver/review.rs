@@ -186,7 +186,7 @@ impl Solver {
         let rare_positions = known.iter().copied().filter(|(n, _)| hole.contains(n)).collect();
         let known = SequenceStats { rare_positions, max_value: self.max_value, ..SequenceStats::default() };
         let seen = EarlierValues::of(past, self.space, &known)?;
-        self.max_value = seen.max_value;
+        self.max_value = seen.stats.max_value;
         self.sparse_engine(past, seen)
     }
 }

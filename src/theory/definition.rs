@@ -163,14 +163,29 @@ pub fn for_each_piece<S: Sequence + ?Sized>(
     Ok(())
 }
 
-/// [`for_each_piece`] for all retained values of `past`.
+/// Scans the values in `range` in parallel: `see(summary, n, values)` adds the values G(n), G(n + 1), … to the summary
+/// of the values before them, and `and` combines the summaries of two consecutive ranges.
 ///
 /// # Errors
-/// Any error of reading `past`, and the first error of `see`.
-pub fn for_each_kept<S: Sequence + ?Sized>(past: &S, mut see: impl FnMut(u64, &[u16]) -> Result<()>) -> Result<()> {
-    let freed = past.discarded();
-    for_each_piece(past, 0, freed.start, &mut see)?;
-    for_each_piece(past, freed.end, past.len(), &mut see)
+/// Any error of reading `past`.
+pub(crate) fn scan_in_parallel<S: Sequence + ?Sized, T: Default + Send>(
+    past: &S,
+    range: Range<u64>,
+    see: impl Fn(&mut T, u64, &[u16]) + Sync,
+    and: impl Fn(T, T) -> T + Sync,
+) -> Result<T> {
+    /// Number of values that one task scans.
+    const VALUES_PER_TASK: u64 = 1 << 20;
+    let scan = |from: u64| {
+        let mut summary = T::default();
+        for_each_piece(past, from, range.end.min(from + VALUES_PER_TASK), |n, values| {
+            see(&mut summary, n, values);
+            Ok(())
+        })?;
+        Ok(summary)
+    };
+    let tasks: Vec<u64> = range.clone().step_by(index(VALUES_PER_TASK)).collect();
+    tasks.into_par_iter().map(scan).try_reduce(T::default, |before, after| Ok(and(before, after)))
 }
 
 /// G(n) by the definition, given the earlier values.

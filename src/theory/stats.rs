@@ -1,10 +1,8 @@
 //! Statistics of a sequence: rare positions and largest value.
 
 use crate::error::Result;
-use crate::theory::definition::{Sequence, for_each_piece};
-use crate::theory::nimber::index;
+use crate::theory::definition::{Sequence, scan_in_parallel};
 use crate::theory::sparse_space::SparseSpace;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// The rare positions under one space, and the largest value, of some values of a sequence: of all values, or of the
@@ -41,26 +39,10 @@ impl SequenceStats {
     /// # Errors
     /// Any error of reading `past`.
     pub fn of<S: Sequence + ?Sized>(past: &S, space: SparseSpace, freed: &SequenceStats) -> Result<SequenceStats> {
-        /// Number of values scanned by one task.
-        const VALUES_PER_TASK: u64 = 1 << 20;
         let hole = past.discarded();
-        let tasks = |from: u64, to: u64| {
-            (from..to).step_by(index(VALUES_PER_TASK)).map(move |n| n..to.min(n + VALUES_PER_TASK))
-        };
-        let scan = |task: Range<u64>| {
-            let mut stats = SequenceStats::default();
-            for_each_piece(past, task.start, task.end, |from, values| {
-                stats.see(space, from, values);
-                Ok(())
-            })?;
-            Ok(stats)
-        };
-        let scan_all = |from, to| {
-            let tasks: Vec<Range<u64>> = tasks(from, to).collect();
-            let scanned = tasks.into_par_iter().map(scan);
-            scanned.try_reduce(SequenceStats::default, |before, after| Ok(before.and(after)))
-        };
-        Ok(scan_all(0, hole.start)?.and(freed.clone()).and(scan_all(hole.end, past.len())?))
+        let see = |stats: &mut SequenceStats, from: u64, values: &[u16]| stats.see(space, from, values);
+        let scan = |range| scan_in_parallel(past, range, see, SequenceStats::and);
+        Ok(scan(0..hole.start)?.and(freed.clone()).and(scan(hole.end..past.len())?))
     }
 
     /// Adds the next values, which start at n = `from`.
@@ -104,6 +86,7 @@ impl SequenceStats {
 mod tests {
     use super::*;
     use crate::theory::definition;
+    use crate::theory::nimber::index;
     use crate::theory::rule::Rule;
 
     /// Values whose middle is discarded.
