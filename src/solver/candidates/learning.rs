@@ -79,7 +79,7 @@ impl CandidateStream {
         let (mut order, mut rest): (Vec<Lookup>, Vec<Lookup>) =
             self.lookups.list().iter().copied().partition(|lookup| lookup.offset >= least);
         let count = order.len();
-        lookup_order::learn(&mut order, &[], count, &answers, |lookup, i| self.option(lookup, sample[i]));
+        lookup_order::learn(&mut order, count, &answers, |lookup, i| self.option(lookup, sample[i]));
         order.append(&mut rest);
         self.lookups.reorder(order);
         self.tuning.learnt(end);

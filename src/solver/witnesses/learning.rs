@@ -117,7 +117,7 @@ impl Witnesses {
         self.learning.clocks.learnt(end);
         let indices: Vec<usize> = sample.iter().map(|&n| codes.at(n)).collect();
         let mut learnt = self.common_parts(depth);
-        lookup_order::learn(&mut learnt, &[], MOST_PARTS, &below, |part, i| {
+        lookup_order::learn(&mut learnt, MOST_PARTS, &below, |part, i| {
             codes.items()[indices[i] - part.offset] ^ part.code()
         });
         learnt.truncate(MOST_PARTS);
