@@ -95,8 +95,11 @@ impl Streams {
 
     /// Compares the data of both streams with its state at creation. `past` holds all proved values.
     pub(super) fn check_memory<S: Sequence + ?Sized>(&self, past: &S) -> Result<()> {
-        self.candidates.check_memory(&self.codes, past)?;
-        self.witnesses.check_memory(&self.codes, past)
+        let (candidates, witnesses) = rayon::join(
+            || self.candidates.check_memory(&self.codes, past),
+            || self.witnesses.check_memory(&self.codes, past),
+        );
+        candidates.and(witnesses)
     }
 
     /// Prepares the audit, if there is to be one, and again after every new rare position.
@@ -177,7 +180,7 @@ impl Streams {
         );
         let (search, followers) = searched;
         let checked = search?.result()?;
-        self.codes.push(&next.0);
+        self.codes.push_in_parallel(&next.0);
         followers.par_iter().try_for_each(|follower| follower.agrees_with(&self.codes))?;
         Ok((next, checked))
     }

@@ -7,12 +7,13 @@
 //!
 //! [`LANES`] bytes of poison follow the last code, so that 64 lanes may start at any position.
 
-use super::window::Window;
+use super::window::{Window, convert_by_turns};
 use crate::error::{Error, Result};
 use crate::kernel::LANES;
 use crate::theory::nimber::index;
 use crate::theory::sparse_space::SparseSpace;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// The byte in the place of the code of a rare position, or of a value without a code.
 pub(super) const POISON: u8 = u8::MAX;
@@ -23,29 +24,59 @@ const TABLE: usize = 513;
 /// A window of codes, and the table that computes them from values.
 #[derive(Debug)]
 pub(super) struct Codes {
-    /// The byte for each value at even and at odd n; the last entry is for all values without a code.
-    table: Box<[[u8; TABLE]; 2]>,
-    /// Values from here on have no code.
-    coded: u16,
+    table: CodeTable,
     window: Window<u8>,
     /// The first position whose value has no code.
     until: u64,
 }
 
-impl Codes {
-    /// An empty window whose first code will be that of position `start`.
-    pub(super) fn new(space: SparseSpace, start: u64) -> Codes {
+/// The bytes of all values.
+#[derive(Clone, Debug)]
+struct CodeTable {
+    /// The byte for each value at even and at odd n; the last entry is for all values without a code.
+    bytes: Box<[[u8; TABLE]; 2]>,
+    /// Values from here on have no code.
+    coded: u16,
+}
+
+impl CodeTable {
+    fn new(space: SparseSpace) -> CodeTable {
         let coded = space.coded();
-        let mut table = Box::new([[POISON; TABLE]; 2]);
+        let mut bytes = Box::new([[POISON; TABLE]; 2]);
         // The positions 2 and 1 stand for all even and all odd positions.
-        for (row, n) in table.iter_mut().zip([2, 1]) {
-            for (code, value) in row.iter_mut().zip(0..coded) {
+        for (row, n) in bytes.iter_mut().zip([2, 1]) {
+            for (byte, value) in row.iter_mut().zip(0..coded) {
                 if !space.is_rare(value, n) {
-                    *code = space.code(value);
+                    *byte = space.code(value);
                 }
             }
         }
-        Codes { table, coded, window: Window::new(start, vec![POISON; LANES]), until: u64::MAX }
+        CodeTable { bytes, coded }
+    }
+
+    /// The byte for value `v` at `n > 0`.
+    fn byte(&self, v: u16, n: u64) -> u8 {
+        self.bytes[usize::from(n % 2 == 1)][usize::from(v).min(TABLE - 1)]
+    }
+
+    /// Writes the bytes for `values` = G(`from`), G(`from` + 1), … to `codes`.
+    fn encode(&self, from: u64, values: &[u16], codes: &mut [u8]) {
+        let is_odd = usize::from(from % 2 == 1);
+        let [first, second] = [is_odd, 1 - is_odd].map(|parity| &self.bytes[parity]);
+        let byte = |bytes: &[u8; TABLE], v: u16| bytes[usize::from(v).min(TABLE - 1)];
+        convert_by_turns(values, codes, |v| byte(first, v), |v| byte(second, v));
+        if from == 0
+            && let Some(code) = codes.first_mut()
+        {
+            *code = POISON;
+        }
+    }
+}
+
+impl Codes {
+    /// An empty window whose first code will be that of position `start`.
+    pub(super) fn new(space: SparseSpace, start: u64) -> Codes {
+        Codes { table: CodeTable::new(space), window: Window::new(start, vec![POISON; LANES]), until: u64::MAX }
     }
 
     /// A copy of the last `count` codes, or of all if there are fewer, with capacity for `more`.
@@ -53,7 +84,7 @@ impl Codes {
         let from = self.end().saturating_sub(count as u64).max(self.window.start());
         let mut items = Vec::with_capacity(count + LANES + more);
         items.extend_from_slice(self.window.slice(from, self.window.end()));
-        Codes { table: self.table.clone(), window: Window::new(from, items), ..*self }
+        Codes { table: self.table.clone(), window: Window::new(from, items), until: self.until }
     }
 
     /// Compares a copy of the last codes, with codes appended, with these, which hold at least as many.
@@ -106,23 +137,35 @@ impl Codes {
 
     /// Appends the codes of the next values.
     pub(super) fn push(&mut self, values: &[u16]) {
+        let from = self.end();
+        let places = self.make_room(values);
+        self.table.encode(from, values, &mut self.window.items_mut()[places]);
+    }
+
+    /// Appends the codes of the next values, which all threads of the pool compute.
+    pub(super) fn push_in_parallel(&mut self, values: &[u16]) {
+        /// Number of codes that one task computes.
+        const CODES_PER_TASK: usize = 1 << 14;
+        let from = self.end();
+        let places = self.make_room(values);
+        let codes = self.window.items_mut()[places].par_chunks_mut(CODES_PER_TASK);
+        let tasks = values.par_chunks(CODES_PER_TASK).zip(codes).enumerate();
+        tasks.for_each(|(i, (values, codes))| self.table.encode(from + (i * CODES_PER_TASK) as u64, values, codes));
+    }
+
+    /// Appends poison in the places of the codes of the next values, and notes the first value without a code. Returns
+    /// the indices of these codes in [`Codes::items`].
+    fn make_room(&mut self, values: &[u16]) -> Range<usize> {
         let end = self.end();
-        self.window.truncate(end);
         let largest = values.iter().copied().max().unwrap_or(0);
         if self.until == u64::MAX
-            && largest >= self.coded
-            && let Some(i) = values.iter().position(|&v| v >= self.coded)
+            && largest >= self.table.coded
+            && let Some(i) = values.iter().position(|&v| v >= self.table.coded)
         {
             self.until = end + i as u64;
         }
-        let is_odd = usize::from(end % 2 == 1);
-        let [first, second] = [is_odd, 1 - is_odd].map(|parity| &self.table[parity]);
-        let code = |table: &[u8; TABLE], v: u16| table[usize::from(v).min(TABLE - 1)];
-        self.window.extend_by_turns(values, |v| code(first, v), |v| code(second, v));
-        if end == 0 && !values.is_empty() {
-            self.window.items_mut()[0] = POISON;
-        }
-        self.window.extend([POISON; LANES]);
+        self.window.grow(values.len(), POISON);
+        self.at(end)..self.at(end) + values.len()
     }
 
     /// Forgets the codes from position `end` on.
@@ -183,10 +226,40 @@ impl Codes {
     /// [`Error::Flipped`] at the first difference.
     pub(super) fn agree_with(&self, start: u64, values: &[u16]) -> Result<()> {
         for (n, &value) in (start..self.end()).zip(values).filter(|(n, _)| *n >= self.window.start().max(1)) {
-            if self.get(n) != self.table[usize::from(n % 2 == 1)][usize::from(value).min(TABLE - 1)] {
+            if self.get(n) != self.table.byte(value, n) {
                 return Err(Error::Flipped { what: "the value", from: n, to: n + 1 });
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::Random;
+    use crate::theory::rule::Rule;
+
+    #[test]
+    fn codes_computed_in_parallel_and_in_pieces_are_those_of_the_space() {
+        let mut random = Random::new("codes of values");
+        let rules = [("grundy", 0x1fe, 0), ("0.106", 0x12, 1)].map(|(rule, mask, position)| {
+            let rule: Rule = rule.parse().unwrap();
+            SparseSpace::new(&rule, mask, position).unwrap()
+        });
+        for (space, start) in rules.into_iter().flat_map(|space| [(space, 0), (space, 7)]) {
+            let values: Vec<u16> = (0..100_001).map(|_| u16::try_from(random.below(600)).unwrap()).collect();
+            let (mut whole, mut pieces) = (Codes::new(space, start), Codes::new(space, start));
+            whole.push_in_parallel(&values);
+            values.chunks(77).for_each(|piece| pieces.push(piece));
+            let byte = |(n, &v): (u64, &u16)| {
+                if v >= space.coded() || space.is_rare(v, n) { POISON } else { space.code(v) }
+            };
+            let mut expected: Vec<u8> = (start..).zip(&values).map(byte).collect();
+            expected.extend([POISON; LANES]);
+            assert!(whole.items() == expected && pieces.items() == expected, "{space} from {start}");
+            assert_eq!(whole.until, start + values.iter().position(|&v| v >= space.coded()).unwrap() as u64);
+            assert_eq!(whole.until, pieces.until);
+        }
     }
 }

@@ -64,13 +64,11 @@ impl<T: Copy> Window<T> {
         self.items.extend(items);
     }
 
-    /// Appends one item for each of `items`, converted in turn by `first` and by `second`, beginning with `first`: the
-    /// two functions serve the positions of the two parities.
-    pub(crate) fn extend_by_turns<U: Copy>(&mut self, items: &[U], first: impl Fn(U) -> T, second: impl Fn(U) -> T) {
-        let (pairs, last) = items.as_chunks::<2>();
-        self.items.reserve(items.len());
-        self.items.extend(pairs.iter().flat_map(|&[a, b]| [first(a), second(b)]));
-        self.items.extend(last.iter().map(|&item| first(item)));
+    /// Appends `count` copies of `item`, and returns them to be overwritten.
+    pub(crate) fn grow(&mut self, count: usize, item: T) -> &mut [T] {
+        let length = self.items.len();
+        self.items.resize(length + count, item);
+        &mut self.items[length..]
     }
 
     /// Drops the positions from `end` on.
@@ -94,6 +92,23 @@ impl<T: Copy> Window<T> {
         let dead = self.evictable(n).len();
         self.items.drain(..dead);
         self.start += dead as u64;
+    }
+}
+
+/// Overwrites each item of `out` with one of `items`, converted in turn by `first` and by `second`, beginning with
+/// `first`: the two functions serve the positions of the two parities.
+pub(crate) fn convert_by_turns<T, U: Copy>(
+    items: &[U],
+    out: &mut [T],
+    first: impl Fn(U) -> T,
+    second: impl Fn(U) -> T,
+) {
+    let ((pairs, last), (out_pairs, out_last)) = (items.as_chunks::<2>(), out.as_chunks_mut::<2>());
+    for (out, &[a, b]) in out_pairs.iter_mut().zip(pairs) {
+        *out = [first(a), second(b)];
+    }
+    for (out, &item) in out_last.iter_mut().zip(last) {
+        *out = first(item);
     }
 }
 

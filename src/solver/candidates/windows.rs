@@ -2,8 +2,9 @@
 
 use crate::error::Result;
 use crate::solver::codes::Codes;
-use crate::solver::window::Window;
+use crate::solver::window::{Window, convert_by_turns};
 use crate::theory::definition::{Sequence, for_each_piece};
+use crate::theory::nimber::index;
 use crate::theory::sparse_space::SparseSpace;
 
 /// Number of last codes and of last values that a stream keeps at least.
@@ -85,19 +86,13 @@ impl ValueWindows {
         let end = past.len();
         let codes_from = end.saturating_sub(lookback.codes);
         let values_from = end.saturating_sub(lookback.values);
-        let mut codes = Vec::new();
-        let mut values = Vec::new();
-        for_each_piece(past, codes_from.min(values_from), end, |from, piece| {
-            for (n, &v) in (from..).zip(piece) {
-                if n >= codes_from {
-                    codes.push(self.space.code(v));
-                }
-                if n >= values_from {
-                    values.push(v);
-                }
-            }
+        let mut codes = Vec::with_capacity(index(end - codes_from));
+        for_each_piece(past, codes_from, end, |_, values| {
+            codes.extend(values.iter().map(|&v| self.space.code(v)));
             Ok(())
         })?;
+        let mut values = vec![0; index(end - values_from)];
+        past.read(values_from, &mut values)?;
         self.codes = Window::new(codes_from, codes);
         self.values = Window::new(values_from, values);
         Ok(())
@@ -114,7 +109,8 @@ impl ValueWindows {
         let codes = &self.codes.items()[self.codes.at(start)..];
         let is_odd = usize::from(start % 2 == 1);
         let [first, second] = [is_odd, 1 - is_odd].map(|parity| &self.decoded[parity]);
-        self.values.extend_by_turns(codes, |code| first[usize::from(code)], |code| second[usize::from(code)]);
+        let values = self.values.grow(codes.len(), 0);
+        convert_by_turns(codes, values, |code| first[usize::from(code)], |code| second[usize::from(code)]);
     }
 
     /// Forgets everything from position `end` on.
