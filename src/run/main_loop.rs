@@ -96,8 +96,8 @@ impl OpenRun {
                 (count / SEGMENT + 1).saturating_mul(SEGMENT).min((count / every + 1).saturating_mul(every));
             let given = Appended { first: self.writer.published(), more: self.writer.in_flight() };
             let past = Appended { first: &given, more: &self.pending };
-            // Another thread hashes the last block meanwhile. A bit flip before it is hashed is noticed as well, because
-            // the solver compares its own copy of the values with `pending` later.
+            // Another thread hashes the last block meanwhile. A bit flip before that is noticed as well: the solver
+            // compares its own copy of the values with `pending` later.
             let (advanced, ()) = rayon::join(
                 || self.solver.advance(&past, to.min(segment_end), &mut more),
                 || self.computed_digest.update(&self.pending[self.hashed..]),
