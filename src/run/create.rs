@@ -113,7 +113,6 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
         rule: rule.clone(),
         writer: Writer::new(Committer::new(dir, journal, table, template))?,
         solver,
-        hashed: pending.len(),
         pending,
         computed_digest,
         largest,

@@ -26,10 +26,8 @@ pub(super) struct OpenRun {
     pub(super) solver: Solver,
     /// Proved values that the writer does not have yet.
     pub(super) pending: Vec<u16>,
-    /// Digest of the values computed, those of the last block perhaps not included.
+    /// Digest of all values, updated when each was computed.
     pub(super) computed_digest: DigestChain,
-    /// Number of values in `pending` that `computed_digest` includes.
-    pub(super) hashed: usize,
     pub(super) largest: RecordStats,
     pub(super) places: SpotChecks,
     pub(super) memory_checks: u64,
@@ -96,13 +94,9 @@ impl OpenRun {
                 (count / SEGMENT + 1).saturating_mul(SEGMENT).min((count / every + 1).saturating_mul(every));
             let given = Appended { first: self.writer.published(), more: self.writer.in_flight() };
             let past = Appended { first: &given, more: &self.pending };
-            // Another thread hashes the last block meanwhile. A bit flip before that is noticed as well: the solver
-            // compares its own copy of the values with `pending` later.
-            let (advanced, ()) = rayon::join(
-                || self.solver.advance(&past, to.min(segment_end), &mut more),
-                || self.computed_digest.update(&self.pending[self.hashed..]),
-            );
-            self.hashed = self.pending.len();
+            let advanced = self.solver.advance(&past, to.min(segment_end), &mut more);
+            // At once: while the next values are computed, the solver drops its own copy of some of these.
+            self.computed_digest.update(&more);
             self.largest.see_largest(count, &more);
             let (rares, last_rare) = self.solver.count_rare_positions(count + more.len() as u64);
             let depth = self.solver.take_depth();
@@ -123,7 +117,6 @@ impl OpenRun {
     /// Compares the memory of the solver and computes due spot checks, so that a commit contains no value that was
     /// computed from changed memory.
     pub(super) fn check(&mut self) -> Result<()> {
-        self.hash_pending();
         let given = Appended { first: self.writer.published(), more: self.writer.in_flight() };
         let past = Appended { first: &given, more: &self.pending };
         self.solver.check_memory(&past)?;
@@ -131,12 +124,6 @@ impl OpenRun {
         // Without a space every position counts as rare.
         let has_space = self.solver.space() != SparseSpace::NONE;
         self.places.look(&self.rule, &past, if has_space { self.solver.count_rare_positions(past.len()).1 } else { 0 })
-    }
-
-    /// Adds the values that wait for the writer to the digest.
-    pub(super) fn hash_pending(&mut self) {
-        self.computed_digest.update(&self.pending[self.hashed..]);
-        self.hashed = self.pending.len();
     }
 
     /// Number of proved values.
@@ -194,9 +181,8 @@ impl OpenRun {
         }
     }
 
-    /// Hands the proved values, all of them hashed, to the writer.
+    /// Hands the proved values to the writer.
     pub(super) fn commit(&mut self) -> Result<()> {
-        self.hashed = 0;
         let (rares, last_rare) = self.solver.count_rare_positions(self.count());
         let work = self.solver.work();
         let mut checks = self.checks_before.clone();

@@ -359,7 +359,6 @@ impl<'c, 'a> Recovery<'c, 'a> {
             solver: solver.with_audit(context.attempt.seed),
             pending: Vec::new(),
             computed_digest,
-            hashed: 0,
             largest: verified.counted,
             places: SpotChecks::new(last.count, verified.counted.last_rare, last.suspect),
             memory_checks: 0,

@@ -153,8 +153,8 @@ impl Codes {
         tasks.for_each(|(i, (values, codes))| self.table.encode(from + (i * CODES_PER_TASK) as u64, values, codes));
     }
 
-    /// Appends poison in the places of the codes of the next values, and notes the first value without a code. Returns
-    /// the indices of these codes in [`Codes::items`].
+    /// Appends room, filled with poison, for the codes of the next values, and notes the first value without a code.
+    /// Returns the indices of these codes in [`Codes::items`].
     fn make_room(&mut self, values: &[u16]) -> Range<usize> {
         let end = self.end();
         let largest = values.iter().copied().max().unwrap_or(0);

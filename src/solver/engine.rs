@@ -24,7 +24,7 @@ use crate::theory::rule::Rule;
 pub(super) struct EarlierValues {
     /// The rare positions under the space, and the largest value.
     pub(super) stats: SequenceStats,
-    /// The last values above 255.
+    /// The last values above 255, and perhaps some before them.
     pub(super) large: Vec<(u64, u16)>,
 }
 
@@ -125,7 +125,7 @@ impl Solver {
         if !may_be_sparse(&self.rule, self.method) {
             return self.definition_engine(past);
         }
-        // `past` may have discarded the largest value.
+        // `seen` lacks the largest value where it is discarded and the caller did not know it.
         let stats = SequenceStats { max_value: self.max_value, ..seen.stats };
         if !self.has_codes() || self.prefers_wide {
             return Ok(Engine::Wide(Box::new(WideSolver::new(&self.rule, self.space, kernel, stats, past)?)));

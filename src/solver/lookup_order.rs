@@ -86,7 +86,7 @@ pub(super) fn learn<T: Copy>(lookups: &mut Vec<T>, count: usize, below: &[usize]
     let gain = |weight: &[[u16; 256]], of: usize| -> u64 {
         options[of].iter().zip(weight).map(|(&v, row)| u64::from(row[usize::from(v)])).sum()
     };
-    // Before a lookup is chosen, all gains are multiples of the full weight; the compiler vectorises this count.
+    // Until a lookup is chosen, a gain is the number of hits times the full weight; the compiler vectorises this count.
     let hits = |options: &[u8]| -> u64 { options.iter().zip(&ends).map(|(v, end)| u64::from(v < end)).sum() };
     let bounds = options.iter().map(|options| hits(options) * u64::from(FULL_WEIGHT));
     let mut queue: BinaryHeap<(u64, usize)> = bounds.zip(0..).collect();

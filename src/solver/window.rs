@@ -103,6 +103,7 @@ pub(crate) fn convert_by_turns<T, U: Copy>(
     first: impl Fn(U) -> T,
     second: impl Fn(U) -> T,
 ) {
+    debug_assert_eq!(items.len(), out.len());
     let ((pairs, last), (out_pairs, out_last)) = (items.as_chunks::<2>(), out.as_chunks_mut::<2>());
     for (out, &[a, b]) in out_pairs.iter_mut().zip(pairs) {
         *out = [first(a), second(b)];

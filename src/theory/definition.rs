@@ -164,7 +164,8 @@ pub fn for_each_piece<S: Sequence + ?Sized>(
 }
 
 /// Scans the values in `range` in parallel: `see(summary, n, values)` adds the values G(n), G(n + 1), … to the summary
-/// of the values before them, and `and` combines the summaries of two consecutive ranges.
+/// of values just before them, and `and` combines the summaries of two consecutive ranges. `and` must be associative,
+/// with the default as neutral element.
 ///
 /// # Errors
 /// Any error of reading `past`.
