@@ -95,7 +95,7 @@ impl OpenRun {
             let given = Appended { first: self.writer.published(), more: self.writer.in_flight() };
             let past = Appended { first: &given, more: &self.pending };
             let advanced = self.solver.advance(&past, to.min(segment_end), &mut more);
-            // At once: while the next values are computed, the solver drops its own copy of some of these.
+            // The hash must precede the next block, during which the solver drops its own copy of some of these values.
             self.computed_digest.update(&more);
             self.largest.see_largest(count, &more);
             let (rares, last_rare) = self.solver.count_rare_positions(count + more.len() as u64);

@@ -22,7 +22,8 @@ use crate::theory::rule::Rule;
 /// What a solver extracts from the earlier values before it starts.
 #[derive(Default)]
 pub(super) struct EarlierValues {
-    /// The rare positions under the space, and the largest value.
+    /// The rare positions under the space, and the largest value. `max_at` is not meaningful, because what is known of
+    /// discarded values may lack it.
     pub(super) stats: SequenceStats,
     /// The last values above 255, and perhaps some before them.
     pub(super) large: Vec<(u64, u16)>,
