@@ -124,6 +124,9 @@ impl Streams {
     ) -> Result<()> {
         let length = self.schedule(limits.end);
         self.forget(past.len())?;
+        if length > 0 {
+            self.learn_when_due(limits.threads);
+        }
         let (next, checked) = self.join_streams(past, length, limits)?;
         work.exhaustive_searches += checked.exhaustive_searches;
         work.depth = work.depth.max(checked.depth);
@@ -157,6 +160,13 @@ impl Streams {
         self.candidates.forget(start, horizon, &mut self.codes)
     }
 
+    /// Learns the lookups of both streams when due, side by side. This precedes the computation, because in it a thread
+    /// that waits for a task of the pool could take one that ends only after its own.
+    fn learn_when_due(&mut self, threads: Threads) {
+        let (candidates, witnesses, codes) = (&mut self.candidates, &mut self.witnesses, &self.codes);
+        rayon::join(|| candidates.prepare(threads), || witnesses.learn_when_due(codes));
+    }
+
     /// Runs both streams side by side: the next `length` candidates, and the witnesses of the waiting block. Appends
     /// the codes of the candidates to the shared codes.
     fn join_streams<S: Sequence + ?Sized>(
@@ -174,7 +184,7 @@ impl Streams {
         let (next, searched) = rayon::join(
             || {
                 let _closing = pipeline.closing();
-                next_candidates(candidates, length, threads, &pipeline)
+                candidates.block(length, &pipeline)
             },
             || evaluate_and_search(|| WitnessSearch::prepare(witnesses, block, audit, codes, past), threads, &pipeline),
         );
@@ -231,16 +241,6 @@ impl Streams {
             (self.next_length * 2).min(limits.longest).min(self.candidates.longest_block(limits.threads));
         self.needs_wide = stop == Stop::TooWide && nothing_waits;
     }
-}
-
-/// The next `length` candidates.
-fn next_candidates(
-    candidates: &mut CandidateStream,
-    length: usize,
-    threads: Threads,
-    pipeline: &Pipeline<'_>,
-) -> CandidateBlock {
-    if length == 0 { (Vec::new(), Stop::Done) } else { candidates.block(length, threads, pipeline) }
 }
 
 /// Evaluates far lookups and searches witnesses with all threads, until both are done. Far lookups come first, because
@@ -339,7 +339,7 @@ impl<'a, S: Sequence + ?Sized> WitnessSearch<'a, S> {
         let end = if fault::is("use-unproved") { start } else { witnesses.end() };
         let range = start..end;
         if !range.is_empty() {
-            witnesses.prepare(start, codes);
+            witnesses.reconsider_when_due(start, codes);
         }
         let next = AtomicU64::new(range.start / GROUP_VALUES);
         let (is_stopped, found) = (AtomicBool::new(false), Mutex::new(Ok(CheckedGroup::default())));

@@ -6,8 +6,8 @@
 //! another n. Both streams use such an order: the candidates for the lookups of rare parts, the witnesses for those of
 //! common parts.
 //!
-//! Gains only fall as lookups are chosen, so an entry whose gain is up to date and exceeds all bounds is the best of
-//! all (lazy greedy). An order stays good while the sequence grows by a small factor, and degrades over hundreds of
+//! A choice lowers the gains of the lookups that hit the same codes at the same positions ([`gains`]). An order stays
+//! good while the sequence grows by a small factor, and degrades over hundreds of
 //! millions of values. So [`next_learning`] asks for a new order when the sequence has grown fourfold, or by 2^27
 //! values.
 //!
@@ -16,9 +16,12 @@
 //! many lanes stay unresolved. So the streams choose their budgets again every [`cost::REBALANCE_INTERVAL_VALUES`]
 //! values, and when the values change, from a few of the last values ([`last`], [`left`]).
 
+mod gains;
+
 use super::cost;
 use crate::kernel::{BitPlanes, CANDIDATES, CODES, Kernel, LANES, MOST_CODES, Probe, Probes};
-use std::collections::BinaryHeap;
+use gains::{Gains, Weights};
+use rayon::prelude::*;
 
 /// Number of last values from which samples are taken, for long sequences.
 pub(super) const SPAN: u64 = 1 << 16;
@@ -68,48 +71,35 @@ pub(super) fn codes_to_consider(answers: &[usize], price: u64, loss: impl Fn(u64
     CODES.into_iter().min_by_key(price_of).unwrap_or(MOST_CODES)
 }
 
-/// Weight of a code that no chosen lookup hits yet, in units of gain.
-const FULL_WEIGHT: u16 = 1 << 12;
-
-/// Moves the best `count` of `lookups` to the front, best first. The others follow in no particular order, as do
-/// lookups that would gain less than one code at one sample position.
+/// Moves the best `count` of `lookups` to the front, best first. The others follow in their order, as do lookups that
+/// gain nothing. All threads of the pool take part.
 ///
 /// At sample position i the codes below `below[i]` matter, and `option(lookup, i)` is the code of the option that the
 /// lookup gives there, or at least [`MOST_CODES`] when it gives none.
-pub(super) fn learn<T: Copy>(lookups: &mut Vec<T>, count: usize, below: &[usize], option: impl Fn(&T, usize) -> u8) {
-    let ends: Vec<u8> = below.iter().map(|&end| end.min(MOST_CODES).to_le_bytes()[0]).collect();
-    // weight[i][v]: the gain of a hit of code v at sample position i.
-    let mut weight: Vec<[u16; 256]> =
-        ends.iter().map(|&end| std::array::from_fn(|v| if v < end.into() { FULL_WEIGHT } else { 0 })).collect();
-    let options: Vec<Vec<u8>> =
-        lookups.iter().map(|lookup| (0..below.len()).map(|i| option(lookup, i)).collect()).collect();
-    let gain = |weight: &[[u16; 256]], of: usize| -> u64 {
-        options[of].iter().zip(weight).map(|(&v, row)| u64::from(row[usize::from(v)])).sum()
-    };
-    // Until a lookup is chosen, a gain is the number of hits times the full weight; the compiler vectorises this count.
-    let hits = |options: &[u8]| -> u64 { options.iter().zip(&ends).map(|(v, end)| u64::from(v < end)).sum() };
-    let bounds = options.iter().map(|options| hits(options) * u64::from(FULL_WEIGHT));
-    let mut queue: BinaryHeap<(u64, usize)> = bounds.zip(0..).collect();
+pub(super) fn learn<T: Copy + Sync>(
+    lookups: &mut Vec<T>,
+    count: usize,
+    below: &[usize],
+    option: impl Fn(&T, usize) -> u8 + Sync,
+) {
+    let shard_length = gains::shard_length(lookups.len());
+    let gains = |shard: &[T]| Gains::new(shard.len(), below, |of, i| option(&shard[of], i));
+    let mut shards: Vec<Gains> = lookups.par_chunks(shard_length).map(gains).collect();
+    let mut weights = Weights::new(below);
     let mut chosen = Vec::with_capacity(lookups.len());
-    while let Some((bound, of)) = queue.pop() {
-        if chosen.len() >= count || bound < FULL_WEIGHT.into() {
-            chosen.push(of);
-            continue;
-        }
-        let now = gain(&weight, of);
-        // Gains only fall, so `bound` limits the gain from above. A gain within 1/16 of the best bound is good enough,
-        // which saves most of the recomputations.
-        let best = queue.peek().map_or(0, |next| next.0);
-        if now < bound && now * 16 < best * 15 {
-            queue.push((now, of));
-            continue;
-        }
-        chosen.push(of);
-        for (&v, row) in options[of].iter().zip(&mut weight) {
-            row[usize::from(v)] = row[usize::from(v)] * 3 / 8;
-        }
+    let mut is_left = vec![true; lookups.len()];
+    while chosen.len() < count
+        && let Some((shard, of)) = gains::best(&shards)
+    {
+        let best = shard * shard_length + of;
+        chosen.push(lookups[best]);
+        is_left[best] = false;
+        shards[shard].choose(of);
+        let falls = weights.lower(|i| option(&lookups[best], i));
+        shards.par_iter_mut().for_each(|gains| gains.fall(&falls));
     }
-    *lookups = chosen.into_iter().map(|of| lookups[of]).collect();
+    chosen.extend(lookups.iter().zip(is_left).filter(|&(_, is_left)| is_left).map(|(&lookup, _)| lookup));
+    *lookups = chosen;
 }
 
 /// A run of [`LANES`] consecutive values, from index `at` of a window on: in lane i the codes below `below[i]` matter.
@@ -195,23 +185,46 @@ mod tests {
         }
     }
 
+    /// The order by definition: each lookup has the largest sum of weights of those left, the first of equal ones.
+    fn greedy(options: &[Vec<u8>], below: &[usize], count: usize) -> Vec<usize> {
+        let mut weights = vec![[1u32 << 12; MOST_CODES]; below.len()];
+        let (mut chosen, mut rest) = (Vec::new(), (0..options.len()).collect::<Vec<usize>>());
+        while chosen.len() < count {
+            let matters = |lookup: usize, i: usize| usize::from(options[lookup][i]) < below[i].min(MOST_CODES);
+            let gain = |&lookup: &usize| -> u32 {
+                let hit = (0..below.len()).filter(|&i| matters(lookup, i));
+                hit.map(|i| weights[i][usize::from(options[lookup][i])]).sum()
+            };
+            let Some(best) = rest.iter().map(gain).max().filter(|&gain| gain > 0) else { break };
+            let at = rest.iter().position(|lookup| gain(lookup) == best).unwrap();
+            let lookup = rest.remove(at);
+            for i in (0..below.len()).filter(|&i| matters(lookup, i)) {
+                let weight = &mut weights[i][usize::from(options[lookup][i])];
+                *weight = *weight * 3 / 8;
+            }
+            chosen.push(lookup);
+        }
+        chosen.extend(rest);
+        chosen
+    }
+
     /// A wrong order would change no value, but would make the streams slow.
     #[test]
-    fn order_begins_with_the_lookup_of_most_hits_and_keeps_all() {
+    fn the_learnt_order_is_the_greedy_one_with_any_number_of_threads() {
         let mut random = Random::new("learnt order");
-        for _ in 0..50 {
-            let below: Vec<usize> = (0..1 + random.below(40)).map(|_| random.below(250) as usize).collect();
-            let options: Vec<Vec<u8>> =
-                (0..30).map(|_| below.iter().map(|_| random.below(256).to_le_bytes()[0]).collect()).collect();
-            let mut lookups: Vec<usize> = (0..options.len()).collect();
-            learn(&mut lookups, 5, &below, |&lookup, i| options[lookup][i]);
-            let hits = |lookup: usize| {
-                let is_hit = |(&option, &end): (&u8, &usize)| usize::from(option) < end.min(MOST_CODES);
-                options[lookup].iter().zip(&below).filter(|&pair| is_hit(pair)).count()
-            };
-            assert_eq!(hits(lookups[0]), (0..options.len()).map(hits).max().unwrap());
-            lookups.sort_unstable();
-            assert!(lookups.into_iter().eq(0..options.len()));
+        let pools = [1, 3].map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap());
+        for (count, codes, positions) in [(30, 256, 40), (30, 4, 2), (2500, 256, 20), (0, 256, 5), (7, 256, 0)] {
+            let below: Vec<usize> = (0..positions).map(|_| random.below(250) as usize).collect();
+            let mut option = || random.below(codes).to_le_bytes()[0];
+            let options: Vec<Vec<u8>> = (0..count).map(|_| below.iter().map(|_| option()).collect()).collect();
+            for chosen in [0, 5, 100] {
+                let expected = greedy(&options, &below, chosen);
+                for pool in &pools {
+                    let mut lookups: Vec<usize> = (0..options.len()).collect();
+                    pool.install(|| learn(&mut lookups, chosen, &below, |&lookup, i| options[lookup][i]));
+                    assert!(lookups == expected, "{chosen} of {count} lookups, {} threads", pool.current_num_threads());
+                }
+            }
         }
     }
 

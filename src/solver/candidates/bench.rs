@@ -66,7 +66,8 @@ impl CandidateBench {
     pub fn block(&mut self, length: usize) -> Result<Vec<u16>> {
         let start = self.stream.end();
         let pipeline = Pipeline::new(&self.codes, &self.values, self.stream.kernel, start + length as u64);
-        let (candidates, stop) = self.stream.block(length, Threads::ONE, &pipeline);
+        self.stream.prepare(Threads::ONE);
+        let (candidates, stop) = self.stream.block(length, &pipeline);
         assert!(stop == Stop::Done, "a candidate without a byte code");
         self.stream.truncate(start);
         Ok(candidates)
@@ -85,7 +86,8 @@ impl CandidateBench {
         let (start, end) = (self.stream.end(), self.stream.end() + length as u64);
         let kernel = self.stream.kernel;
         // Learns the order and makes the plan.
-        self.stream.block(length, Threads::EIGHT, &Pipeline::new(&self.codes, &self.values, kernel, end));
+        self.stream.prepare(Threads::EIGHT);
+        self.stream.block(length, &Pipeline::new(&self.codes, &self.values, kernel, end));
         let known = self.stream.windows.codes().clone();
         self.stream.truncate(start);
         let plan = Arc::clone(&self.stream.plan);
@@ -100,7 +102,7 @@ impl CandidateBench {
         pipeline.revise_all(&known);
         let middle = processor_time() - begin;
         let begin = processor_time();
-        let (candidates, stop) = self.stream.block(length, Threads::EIGHT, &pipeline);
+        let (candidates, stop) = self.stream.block(length, &pipeline);
         let near = processor_time() - begin;
         assert!(stop == Stop::Done, "a candidate without a byte code");
         self.stream.truncate(start);

@@ -27,12 +27,16 @@ fn loss_ps(beyond: u64) -> u64 {
 }
 
 impl CandidateStream {
-    /// Before a block from `start` on: makes the choices that are due. Needs codes.
-    pub(super) fn tune(&mut self, start: u64) {
-        if !self.plan.is_recurrence() && self.tuning.is_learning_due(start, cost::LEARN_LOOKUPS_FROM_N) {
+    /// Learns the order of the lookups when due. Needs codes.
+    pub(super) fn learn_when_due(&mut self) {
+        if !self.plan.is_recurrence() && self.tuning.is_learning_due(self.end(), cost::LEARN_LOOKUPS_FROM_N) {
             self.learn();
         }
-        if self.tuning.is_reconsidering_due(start) {
+    }
+
+    /// Reconsiders the number of codes when due. Needs codes.
+    pub(super) fn reconsider_when_due(&mut self) {
+        if self.tuning.is_reconsidering_due(self.end()) {
             self.reconsider();
         }
     }

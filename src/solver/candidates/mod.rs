@@ -250,11 +250,9 @@ impl CandidateStream {
         self.threads.count() > 1
     }
 
-    /// Computes the next `length` candidates and publishes them if other threads evaluate lookups. Computes fewer when
-    /// one has no byte code, or when the pipeline is closed.
-    pub(super) fn block(&mut self, length: usize, threads: Threads, pipeline: &Pipeline<'_>) -> (Vec<u16>, Stop) {
-        let start = self.end();
-        let end = start + length as u64;
+    /// Before a block with these threads: learns the order of the lookups, when due. All threads of the pool take part,
+    /// so no task of the pool may wait for this one meanwhile.
+    pub(super) fn prepare(&mut self, threads: Threads) {
         let least_far = self.least_far();
         self.threads = threads;
         self.ahead = None;
@@ -263,7 +261,15 @@ impl CandidateStream {
             self.tuning = Tuning::default();
             self.discard_plan();
         }
-        self.tune(start);
+        self.learn_when_due();
+    }
+
+    /// Computes the next `length` candidates and publishes them if other threads evaluate lookups. Computes fewer when
+    /// one has no byte code, or when the pipeline is closed.
+    pub(super) fn block(&mut self, length: usize, pipeline: &Pipeline<'_>) -> (Vec<u16>, Stop) {
+        let start = self.end();
+        let end = start + length as u64;
+        self.reconsider_when_due();
         pipeline.plan(&self.plan);
         let mut stop = Stop::Done;
         while self.end() < end && stop == Stop::Done {

@@ -29,7 +29,8 @@ fn stream_after(kernel: Kernel, past: &[u16]) -> (CandidateStream, Codes) {
     let (rule, space) = grundy();
     let rare_positions = space.rare_positions(0, past).collect();
     let stats = SequenceStats { rare_positions, max_value: 255, ..SequenceStats::default() };
-    let stream = CandidateStream::new(&rule, space, kernel, stats, past).unwrap();
+    let mut stream = CandidateStream::new(&rule, space, kernel, stats, past).unwrap();
+    stream.prepare(four_threads());
     (stream, codes_of(space, past))
 }
 
@@ -74,7 +75,7 @@ fn lanes_of_other_threads_equal_those_of_the_producer() {
         let memory = BlockValues::default();
         let pipeline = Pipeline::new(&codes, &memory, kernel, end as u64 + AHEAD as u64);
         // The first piece makes the plan, and nobody has evaluated lanes before.
-        let (found, stop) = stream.block(PUBLISHED, four_threads(), &pipeline);
+        let (found, stop) = stream.block(PUBLISHED, &pipeline);
         assert!(found == all[begin..][..PUBLISHED] && stop == Stop::Done, "{kernel}");
         let plan = Arc::clone(lock(&pipeline.plan).as_ref().unwrap());
         assert!(plan.has_far());
@@ -95,7 +96,7 @@ fn lanes_of_other_threads_equal_those_of_the_producer() {
             }
             assert!(lanes.is_of(&plan) && lanes.lanes == own.lanes && lanes.lost == own.lost, "{kernel}, {slot}");
         }
-        let (found, _) = stream.block(3 * PUBLISHED, four_threads(), &pipeline);
+        let (found, _) = stream.block(3 * PUBLISHED, &pipeline);
         assert!(found == all[begin + PUBLISHED..end], "{kernel}");
         let taken = |slot: usize| pipeline.slots.item(slot).is_none();
         assert!((0..4 * PUBLISHED / LANES).all(taken), "{kernel}");
@@ -276,7 +277,7 @@ fn all_threads_stop_when_the_pipeline_is_closed() {
         pipeline.close();
         waiting.join().unwrap();
     });
-    let (found, _) = stream.block(1 << 17, four_threads(), &pipeline);
+    let (found, _) = stream.block(1 << 17, &pipeline);
     assert!(found.len() <= LANES, "{} candidates that nobody wants", found.len());
     assert!(!pipeline.evaluate(&mut Follower::default()));
 }

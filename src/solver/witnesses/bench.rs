@@ -42,8 +42,8 @@ impl WitnessBench {
         let past = values[..from].to_vec();
         let large = (0..).zip(past.iter().copied()).filter(|&(_, value)| value > 255).collect();
         let mut witnesses = Witnesses::new(rule, space, kernel, large, past.as_slice())?;
+        witnesses.learn_when_due(&codes);
         witnesses.push(&values[from..]);
-        witnesses.prepare(from as u64, &codes);
         Ok(WitnessBench { witnesses, codes, past, from: from as u64, to: values.len() as u64 })
     }
 

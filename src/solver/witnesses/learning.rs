@@ -70,11 +70,17 @@ impl Learning {
 }
 
 impl Witnesses {
-    /// Before the check of values from `start` on: learns the parts, or reconsiders the number of codes, when due.
-    pub(in crate::solver) fn prepare(&mut self, start: u64, codes: &Codes) {
-        if self.learning.clocks.is_learning_due(start, cost::LEARN_PARTS_FROM_N) {
-            self.learn(start, codes);
-        } else if self.learning.depth > 0 && self.learning.clocks.is_reconsidering_due(start) {
+    /// Before the next values are pushed: learns the parts, when due. All threads of the pool take part, so no task of
+    /// the pool may wait for this one meanwhile.
+    pub(in crate::solver) fn learn_when_due(&mut self, codes: &Codes) {
+        if self.learning.clocks.is_learning_due(self.end(), cost::LEARN_PARTS_FROM_N) {
+            self.learn(codes);
+        }
+    }
+
+    /// Before the check of values from `start` on: reconsiders the number of codes, when due.
+    pub(in crate::solver) fn reconsider_when_due(&mut self, start: u64, codes: &Codes) {
+        if self.learning.depth > 0 && self.learning.clocks.is_reconsidering_due(start) {
             self.reconsider(codes);
         }
     }
@@ -102,8 +108,9 @@ impl Witnesses {
         }
     }
 
-    /// Learns which parts to mark, from the values before `end`.
-    fn learn(&mut self, end: u64, codes: &Codes) {
+    /// Learns which parts to mark, from the last values.
+    fn learn(&mut self, codes: &Codes) {
+        let end = self.end();
         let sample = lookup_order::sample(end);
         let below: Vec<usize> = sample.iter().map(|&n| self.targets(n, codes)).collect();
         // Few targets need few parts.

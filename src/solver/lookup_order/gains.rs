@@ -1,0 +1,138 @@
+//! The gain of each lookup while an order is learnt: the sum of the weights of the codes that it hits.
+//!
+//! For each sample position and code, a list names the lookups that hit the code there. When a lookup is chosen, the
+//! weights of the codes that it hits fall, and the lists name the gains that fall with them. So all gains are always up
+//! to date, and a choice costs one pass over some lists instead of a sum over the sample for many lookups.
+
+use crate::kernel::MOST_CODES;
+use std::cmp::Reverse;
+
+/// Weight of a code that no chosen lookup hits, in units of gain.
+const FULL_WEIGHT: u16 = 1 << 12;
+
+/// Gain of a lookup when it is chosen; it only falls afterwards. Other gains are never negative.
+const CHOSEN: i32 = -1;
+
+/// Minimum number of lookups in a shard other than the last. A smaller shard costs more than it saves, because most of
+/// its lists have a few entries only.
+const MIN_SHARD: usize = 1 << 10;
+
+/// The number of lookups in each shard but the last, one shard for each thread of the pool. It does not change what is
+/// chosen.
+pub(super) fn shard_length(lookups: usize) -> usize {
+    lookups.div_ceil(rayon::current_num_threads()).max(MIN_SHARD)
+}
+
+/// The weights of the codes that matter, at each sample position.
+pub(super) struct Weights(Vec<Vec<u16>>);
+
+/// A code whose weight falls.
+pub(super) struct Fall {
+    /// The sample position.
+    i: usize,
+    code: usize,
+    by: u16,
+}
+
+impl Weights {
+    /// Full weights: at sample position i the codes below `below[i]` and [`MOST_CODES`] matter.
+    pub(super) fn new(below: &[usize]) -> Weights {
+        Weights(below.iter().map(|&end| vec![FULL_WEIGHT; end.min(MOST_CODES)]).collect())
+    }
+
+    /// Lowers the weight of the code that a chosen lookup hits at each sample position to 3/8: `option(i)`, if that
+    /// code matters.
+    pub(super) fn lower(&mut self, option: impl Fn(usize) -> u8) -> Vec<Fall> {
+        let fall = |(i, weights): (usize, &mut Vec<u16>)| {
+            let code = usize::from(option(i));
+            let weight = weights.get_mut(code)?;
+            let before = std::mem::replace(weight, *weight * 3 / 8);
+            Some(Fall { i, code, by: before - *weight })
+        };
+        self.0.iter_mut().enumerate().filter_map(fall).collect()
+    }
+}
+
+/// The gains of the lookups of one shard.
+pub(super) struct Gains {
+    /// The gain of each lookup.
+    gains: Vec<i32>,
+    /// For each sample position, the lookups that hit each code that matters.
+    hits: Vec<Hits>,
+    /// The largest gain, and the first lookup that has it.
+    most: (i32, usize),
+}
+
+/// The lookups of a shard that hit each code that matters, at one sample position.
+struct Hits {
+    /// The lookups that hit code v are `lookups[starts[v]..starts[v + 1]]`.
+    starts: Vec<u32>,
+    lookups: Vec<u32>,
+}
+
+impl Gains {
+    /// The gains of lookups 0 to `count` - 1, under full weights. `option(of, i)` is the
+    /// code that lookup `of` hits at sample position i, where the codes below `below[i]` and [`MOST_CODES`] matter.
+    pub(super) fn new(count: usize, below: &[usize], option: impl Fn(usize, usize) -> u8) -> Gains {
+        let hits = |(i, &end): (usize, &usize)| Hits::new((0..count).map(|of| option(of, i)), end.min(MOST_CODES));
+        let hits: Vec<Hits> = below.iter().enumerate().map(hits).collect();
+        let mut gains = Gains { gains: vec![0; count], hits, most: (0, 0) };
+        for &of in gains.hits.iter().flat_map(|hits| &hits.lookups) {
+            gains.gains[of as usize] += i32::from(FULL_WEIGHT);
+        }
+        gains.find_most();
+        gains
+    }
+
+    /// Takes lookup `of` out of the choice.
+    pub(super) fn choose(&mut self, of: usize) {
+        self.gains[of] = CHOSEN;
+    }
+
+    /// Lowers the gain of each lookup that hits a code whose weight falls.
+    pub(super) fn fall(&mut self, falls: &[Fall]) {
+        for fall in falls {
+            for &of in self.hits[fall.i].of(fall.code) {
+                self.gains[of as usize] -= i32::from(fall.by);
+            }
+        }
+        self.find_most();
+    }
+
+    fn find_most(&mut self) {
+        let most = self.gains.iter().copied().max().unwrap_or(CHOSEN);
+        let of = self.gains.iter().position(|&gain| gain == most).unwrap_or(0);
+        self.most = (most, of);
+    }
+}
+
+/// The shard of the lookup with the largest gain, and its number in the shard; of equal gains the first. `None` when no
+/// lookup gains anything.
+pub(super) fn best(shards: &[Gains]) -> Option<(usize, usize)> {
+    let most = |(shard, gains): (usize, &Gains)| (gains.most.0, Reverse((shard, gains.most.1)));
+    let (gain, Reverse(best)) = shards.iter().enumerate().map(most).max()?;
+    (gain > 0).then_some(best)
+}
+
+impl Hits {
+    /// The hits of the codes below `end` among `options`, one for each lookup.
+    fn new(options: impl Iterator<Item = u8>, end: usize) -> Hits {
+        let hits: Vec<(u32, u8)> = (0..).zip(options).filter(|&(_, code)| usize::from(code) < end).collect();
+        let mut starts = vec![0; end + 1];
+        hits.iter().for_each(|&(_, code)| starts[usize::from(code) + 1] += 1);
+        (0..end).for_each(|code| starts[code + 1] += starts[code]);
+        let mut next = starts.clone();
+        let mut lookups = vec![0; hits.len()];
+        for (of, code) in hits {
+            let next = &mut next[usize::from(code)];
+            lookups[*next as usize] = of;
+            *next += 1;
+        }
+        Hits { starts, lookups }
+    }
+
+    /// The lookups that hit `code`.
+    fn of(&self, code: usize) -> &[u32] {
+        &self.lookups[self.starts[code] as usize..self.starts[code + 1] as usize]
+    }
+}
