@@ -8,8 +8,11 @@ use crate::fault;
 use crate::solver::SparseSpace;
 use crate::table::TableReader;
 use crate::table::digest::DigestChain;
-use crate::theory::definition::{Sequence, for_each_piece};
+use crate::theory::definition::{Sequence, for_each_piece, scan_in_parallel};
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Number of values that are hashed and counted side by side. A piece stays in the page cache, so the disk is read once.
+const PIECE: u64 = 1 << 22;
 
 /// The result of hashing and counting a table.
 pub(super) struct VerifiedTable {
@@ -49,18 +52,12 @@ impl Rehash<'_> {
             }
             let chain_before = chain.clone();
             let counted_before = counted;
-            let read = for_each_piece(self.table, chain.count(), point.count, |from, values| {
-                chain.update(values);
-                counted.see(self.space, from, values);
-                observer.rehashed(chain.count(), self.table.len());
-                Ok(())
-            });
-            match read {
+            match self.add(&mut chain, &mut counted, point.count, observer) {
                 // The bytes and the escapes contradict each other.
                 Err(Error::Damage { .. }) => {
                     return Ok(Some(VerifiedTable { chain: chain_before, counted: counted_before, good }));
                 }
-                read => read?,
+                added => added?,
             }
             if stop.load(Ordering::Relaxed) {
                 return Ok(None);
@@ -71,6 +68,33 @@ impl Rehash<'_> {
             escapes = point.escapes;
         }
         Ok(Some(VerifiedTable { chain, counted, good: self.points.len() }))
+    }
+
+    /// Adds the values before `to`: one thread hashes a piece while the other threads of the pool count it.
+    fn add(
+        &self,
+        chain: &mut DigestChain,
+        counted: &mut RecordStats,
+        to: u64,
+        observer: &mut (dyn Observer + Send),
+    ) -> Result<()> {
+        while chain.count() < to {
+            let piece = chain.count()..to.min(chain.count() + PIECE);
+            let see = |seen: &mut RecordStats, from: u64, values: &[u16]| seen.see(self.space, from, values);
+            let (hashed, seen) = rayon::join(
+                || {
+                    for_each_piece(self.table, piece.start, piece.end, |_, values| {
+                        chain.update(values);
+                        Ok(())
+                    })
+                },
+                || scan_in_parallel(self.table, piece.clone(), see, RecordStats::and),
+            );
+            hashed?;
+            *counted = counted.and(seen?);
+            observer.rehashed(piece.end, self.table.len());
+        }
+        Ok(())
     }
 
     /// Returns whether the values digested by `chain`, and their escapes from number `escapes` on, are those of

@@ -10,6 +10,7 @@
 use super::window::{Window, convert_by_turns};
 use crate::error::{Error, Result};
 use crate::kernel::LANES;
+use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::sparse_space::SparseSpace;
 use rayon::prelude::*;
@@ -77,6 +78,17 @@ impl Codes {
     /// An empty window whose first code will be that of position `start`.
     pub(super) fn new(space: SparseSpace, start: u64) -> Codes {
         Codes { table: CodeTable::new(space), window: Window::new(start, vec![POISON; LANES]), until: u64::MAX }
+    }
+
+    /// The codes of the values of `past` from `start` on, which all have codes.
+    ///
+    /// # Errors
+    /// Any error of reading `past`.
+    pub(super) fn reading<S: Sequence + ?Sized>(space: SparseSpace, start: u64, past: &S) -> Result<Codes> {
+        let table = CodeTable::new(space);
+        let mut window = Window::reading(past, start, |n, values, codes| table.encode(n, values, codes))?;
+        window.extend([POISON; LANES]);
+        Ok(Codes { table, window, until: u64::MAX })
     }
 
     /// A copy of the last `count` codes, or of all if there are fewer, with capacity for `more`.
@@ -260,6 +272,18 @@ mod tests {
             assert!(whole.items() == expected && pieces.items() == expected, "{space} from {start}");
             assert_eq!(whole.until, start + values.iter().position(|&v| v >= space.coded()).unwrap() as u64);
             assert_eq!(whole.until, pieces.until);
+        }
+    }
+    #[test]
+    fn codes_read_from_a_sequence_are_those_pushed() {
+        let mut random = Random::new("codes of a sequence");
+        let space = SparseSpace::new(&"grundy".parse().unwrap(), 0x1fe, 0).unwrap();
+        let values: Vec<u16> = (0..2_300_001).map(|_| u16::try_from(random.below(512)).unwrap()).collect();
+        for start in [0, 1, 7, 2_300_000, 2_300_001] {
+            let mut pushed = Codes::new(space, start);
+            pushed.push(&values[index(start)..]);
+            let read = Codes::reading(space, start, values.as_slice()).unwrap();
+            assert!(read.items() == pushed.items() && read.end() == pushed.end(), "from {start}");
         }
     }
 }

@@ -15,7 +15,7 @@ use super::window::Window;
 use super::witnesses::{self, Witnesses};
 use super::{Method, SequenceStats, Solver, SparseSpace, may_be_sparse};
 use crate::error::Result;
-use crate::theory::definition::{self, Sequence, for_each_piece, scan_in_parallel};
+use crate::theory::definition::{self, Sequence, scan_in_parallel};
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
 
@@ -134,11 +134,7 @@ impl Solver {
         let candidates = CandidateStream::new(&self.rule, self.space, kernel, stats, past)?;
         let witnesses = Witnesses::new(&self.rule, self.space, kernel, seen.large, past)?;
         let start = past.len().saturating_sub(candidates.reach().max(witnesses.lookback()));
-        let mut codes = Codes::new(self.space, start);
-        for_each_piece(past, start, past.len(), |_, values| {
-            codes.push(values);
-            Ok(())
-        })?;
+        let codes = Codes::reading(self.space, start, past)?;
         Ok(Engine::Sparse(Box::new(Streams::new(kernel, candidates, witnesses, codes))))
     }
 

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::theory::definition::{Sequence, for_each_piece};
 use crate::theory::nimber::index;
+use rayon::prelude::*;
 
 /// The items at the positions `start()..end()` of a sequence.
 #[derive(Clone, Debug)]
@@ -19,6 +20,32 @@ impl<T: Copy> Window<T> {
     /// A window that holds `items` from position `start` on.
     pub(crate) fn new(start: u64, items: Vec<T>) -> Window<T> {
         Window { start, items }
+    }
+
+    /// The items at the positions from `from` to the end of `past`: `convert(n, values, items)` writes the items of the
+    /// values G(n), G(n + 1), …. All threads of the pool take part.
+    ///
+    /// # Errors
+    /// Any error of reading `past`.
+    pub(crate) fn reading<S: Sequence + ?Sized>(
+        past: &S,
+        from: u64,
+        convert: impl Fn(u64, &[u16], &mut [T]) + Sync,
+    ) -> Result<Window<T>>
+    where
+        T: Default + Send,
+    {
+        /// Number of items that one task writes.
+        const ITEMS_PER_TASK: usize = 1 << 20;
+        let mut items = vec![T::default(); index(past.len() - from)];
+        items.par_chunks_mut(ITEMS_PER_TASK).enumerate().try_for_each(|(task, items)| {
+            let first = from + (task * ITEMS_PER_TASK) as u64;
+            for_each_piece(past, first, first + items.len() as u64, |n, values| {
+                convert(n, values, &mut items[index(n - first)..][..values.len()]);
+                Ok(())
+            })
+        })?;
+        Ok(Window::new(from, items))
     }
 
     /// The position of the first item.

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::solver::codes::Codes;
 use crate::solver::window::{Window, convert_by_turns};
-use crate::theory::definition::{Sequence, for_each_piece};
+use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::sparse_space::SparseSpace;
 
@@ -86,14 +86,12 @@ impl ValueWindows {
         let end = past.len();
         let codes_from = end.saturating_sub(lookback.codes);
         let values_from = end.saturating_sub(lookback.values);
-        let mut codes = Vec::with_capacity(index(end - codes_from));
-        for_each_piece(past, codes_from, end, |_, values| {
-            codes.extend(values.iter().map(|&v| self.space.code(v)));
-            Ok(())
+        let space = self.space;
+        self.codes = Window::reading(past, codes_from, |_, values, codes| {
+            codes.iter_mut().zip(values).for_each(|(code, &v)| *code = space.code(v));
         })?;
         let mut values = vec![0; index(end - values_from)];
         past.read(values_from, &mut values)?;
-        self.codes = Window::new(codes_from, codes);
         self.values = Window::new(values_from, values);
         Ok(())
     }
