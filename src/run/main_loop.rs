@@ -96,7 +96,7 @@ impl OpenRun {
             let past = Appended { first: &given, more: &self.pending };
             let advanced = self.solver.advance(&past, to.min(segment_end), &mut more);
             // The hash must precede the next block, during which the solver drops its own copy of some of these values.
-            self.computed_digest.update(&more);
+            self.computed_digest.update_in_parallel(&more);
             self.largest.see_largest(count, &more);
             let (rares, last_rare) = self.solver.count_rare_positions(count + more.len() as u64);
             let depth = self.solver.take_depth();

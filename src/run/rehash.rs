@@ -8,11 +8,16 @@ use crate::fault;
 use crate::solver::SparseSpace;
 use crate::table::TableReader;
 use crate::table::digest::DigestChain;
-use crate::theory::definition::{Sequence, for_each_piece, scan_in_parallel};
+use crate::theory::definition::Sequence;
+use crate::theory::nimber::index;
+use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Number of values that are hashed and counted side by side. A piece stays in the page cache, so the disk is read once.
-const PIECE: u64 = 1 << 22;
+/// Number of values that are read at once.
+const PIECE: usize = 1 << 20;
+
+/// Number of values that one task reads and counts.
+const VALUES_PER_TASK: usize = 1 << 15;
 
 /// The result of hashing and counting a table.
 pub(super) struct VerifiedTable {
@@ -70,7 +75,7 @@ impl Rehash<'_> {
         Ok(Some(VerifiedTable { chain, counted, good: self.points.len() }))
     }
 
-    /// Adds the values before `to`: one thread hashes a piece while the other threads of the pool count it.
+    /// Adds the values before `to`, with all threads of the pool.
     fn add(
         &self,
         chain: &mut DigestChain,
@@ -78,21 +83,21 @@ impl Rehash<'_> {
         to: u64,
         observer: &mut (dyn Observer + Send),
     ) -> Result<()> {
+        let mut buffer = vec![0; index((to - chain.count()).min(PIECE as u64))];
         while chain.count() < to {
-            let piece = chain.count()..to.min(chain.count() + PIECE);
-            let see = |seen: &mut RecordStats, from: u64, values: &[u16]| seen.see(self.space, from, values);
-            let (hashed, seen) = rayon::join(
-                || {
-                    for_each_piece(self.table, piece.start, piece.end, |_, values| {
-                        chain.update(values);
-                        Ok(())
-                    })
-                },
-                || scan_in_parallel(self.table, piece.clone(), see, RecordStats::and),
-            );
-            hashed?;
-            *counted = counted.and(seen?);
-            observer.rehashed(piece.end, self.table.len());
+            let from = chain.count();
+            let piece = &mut buffer[..index((to - from).min(PIECE as u64))];
+            let read = |(i, values): (usize, &mut [u16])| {
+                let from = from + (i * VALUES_PER_TASK) as u64;
+                self.table.read(from, values)?;
+                let mut counted = RecordStats::default();
+                counted.see(self.space, from, values);
+                Ok(counted)
+            };
+            let tasks = piece.par_chunks_mut(VALUES_PER_TASK).enumerate();
+            *counted = counted.and(tasks.map(read).try_reduce(RecordStats::default, |a, b| Ok(a.and(b)))?);
+            chain.update_in_parallel(piece);
+            observer.rehashed(chain.count(), self.table.len());
         }
         Ok(())
     }

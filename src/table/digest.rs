@@ -92,13 +92,24 @@ impl DigestChain {
     }
 
     /// Adds the next values.
-    pub fn update(&mut self, mut values: &[u16]) {
-        let mut bytes = Vec::with_capacity(values.len().min(1 << 16) * 2);
+    pub fn update(&mut self, values: &[u16]) {
+        self.add(values, 1 << 16, Hasher::update);
+    }
+
+    /// Adds the next values. All threads of the current rayon pool hash them.
+    pub fn update_in_parallel(&mut self, values: &[u16]) {
+        self.add(values, 1 << 18, Hasher::update_rayon);
+    }
+
+    /// Adds the next values, at most `longest` of them at a time, which `hash` adds to the hash of a segment.
+    fn add(&mut self, mut values: &[u16], longest: usize, hash: for<'a> fn(&'a mut Hasher, &[u8]) -> &'a mut Hasher) {
+        let mut bytes = Vec::with_capacity(values.len().min(longest) * 2);
         while !values.is_empty() {
             let room = SEGMENT - self.count % SEGMENT;
-            let length = values.len().min(1 << 16).min(usize::try_from(room).unwrap_or(usize::MAX));
+            let length = values.len().min(longest).min(usize::try_from(room).unwrap_or(usize::MAX));
             let (piece, rest) = values.split_at(length);
-            enter(&mut self.segment, piece, &mut bytes);
+            fill(&mut bytes, piece);
+            hash(&mut self.segment, &bytes);
             self.count += length as u64;
             if self.count.is_multiple_of(SEGMENT) {
                 self.closed = link(self.closed, self.segment.finalize());
@@ -117,9 +128,14 @@ impl DigestChain {
 
 /// Adds values to the hash of a segment; `bytes` is a buffer for reuse.
 pub(crate) fn enter(segment: &mut Hasher, values: &[u16], bytes: &mut Vec<u8>) {
+    fill(bytes, values);
+    segment.update(bytes);
+}
+
+/// Replaces `bytes` by those that are hashed for `values`.
+fn fill(bytes: &mut Vec<u8>, values: &[u16]) {
     bytes.clear();
     bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
-    segment.update(bytes);
 }
 
 /// Returns the digest after a segment, from the digest `before` it and the hash of its values.
@@ -151,8 +167,10 @@ mod tests {
             let mut chain = DigestChain::new();
             chain.update(&values[..cut]);
             assert_eq!(chain.digest(), formula(&values[..cut]), "{cut} values");
+            let mut parallel = chain.clone();
             chain.update(&values[cut..]);
-            assert_eq!(chain.digest(), formula(&values));
+            parallel.update_in_parallel(&values[cut..]);
+            assert_eq!([chain.digest(), parallel.digest()], [formula(&values); 2], "{cut} values before");
         }
         let mut later = DigestChain::resume(1 << 24, formula(&values[..1 << 24]));
         later.update(&values[1 << 24..]);
