@@ -13,7 +13,7 @@ use crate::theory::nimber::index;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Number of values that are read at once.
+/// Number of values that several tasks read and that are then hashed. Progress is reported after each piece.
 const PIECE: usize = 1 << 20;
 
 /// Number of values that one task reads and counts.

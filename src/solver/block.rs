@@ -3,7 +3,8 @@
 //! [`Streams::step`] computes the candidates of one block ([`pipeline`](super::pipeline)) and, side by side, searches
 //! the witnesses of the block before. When every value of the earlier block has its witnesses, the block is accepted,
 //! and the candidates wait for the next step. When a value turns out to be rare, the values before it and the rare
-//! value are accepted. The streams then continue after it, and everything that was computed beyond it is discarded.
+//! value are accepted. The streams then continue after it, and everything that was computed beyond it is discarded. Now
+//! and then, before a block, both streams learn their lookups.
 //!
 //! Invariant: all values that `step` appends are proved; both streams and the codes end at the same position after each
 //! new rare position.
@@ -125,7 +126,8 @@ impl Streams {
         let length = self.schedule(limits.end);
         self.forget(past.len())?;
         if length > 0 {
-            self.learn_when_due(limits.threads);
+            self.candidates.use_threads(limits.threads);
+            self.learn_when_due();
         }
         let (next, checked) = self.join_streams(past, length, limits)?;
         work.exhaustive_searches += checked.exhaustive_searches;
@@ -160,11 +162,14 @@ impl Streams {
         self.candidates.forget(start, horizon, &mut self.codes)
     }
 
-    /// Learns the lookups of both streams when due, side by side. This precedes the computation, because in it a thread
-    /// that waits for a task of the pool could take one that ends only after its own.
-    fn learn_when_due(&mut self, threads: Threads) {
+    /// Learns the lookups of both streams, when due, with all threads. This precedes the block: during a block, a
+    /// thread that waits for the pool could start a task that ends only with the block ([`evaluate_and_search`]), and
+    /// the block would wait for that thread.
+    fn learn_when_due(&mut self) {
         let (candidates, witnesses, codes) = (&mut self.candidates, &mut self.witnesses, &self.codes);
-        rayon::join(|| candidates.prepare(threads), || witnesses.learn_when_due(codes));
+        if candidates.is_learning_due() || witnesses.is_learning_due() {
+            rayon::join(|| candidates.learn_when_due(), || witnesses.learn_when_due(codes));
+        }
     }
 
     /// Runs both streams side by side: the next `length` candidates, and the witnesses of the waiting block. Appends

@@ -274,6 +274,7 @@ mod tests {
             assert_eq!(whole.until, pieces.until);
         }
     }
+
     #[test]
     fn codes_read_from_a_sequence_are_those_pushed() {
         let mut random = Random::new("codes of a sequence");

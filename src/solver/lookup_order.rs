@@ -7,9 +7,8 @@
 //! common parts.
 //!
 //! A choice lowers the gains of the lookups that hit the same codes at the same positions ([`gains`]). An order stays
-//! good while the sequence grows by a small factor, and degrades over hundreds of
-//! millions of values. So [`next_learning`] asks for a new order when the sequence has grown fourfold, or by 2^27
-//! values.
+//! good while the sequence grows by a small factor, and degrades over hundreds of millions of values. So
+//! [`next_learning`] asks for a new order when the sequence has grown fourfold, or by 2^27 values.
 //!
 //! The budget says how many lookups of the order are marked and how many are checked. It ages faster than the order,
 //! because large values come in bursts, in which more codes stay open: with the budget of the values before a burst,
@@ -22,6 +21,7 @@ use super::cost;
 use crate::kernel::{BitPlanes, CANDIDATES, CODES, Kernel, LANES, MOST_CODES, Probe, Probes};
 use gains::{Gains, Weights};
 use rayon::prelude::*;
+use std::cmp::Reverse;
 
 /// Number of last values from which samples are taken, for long sequences.
 pub(super) const SPAN: u64 = 1 << 16;
@@ -71,8 +71,8 @@ pub(super) fn codes_to_consider(answers: &[usize], price: u64, loss: impl Fn(u64
     CODES.into_iter().min_by_key(price_of).unwrap_or(MOST_CODES)
 }
 
-/// Moves the best `count` of `lookups` to the front, best first. The others follow in their order, as do lookups that
-/// gain nothing. All threads of the pool take part.
+/// Moves the best `count` of `lookups` to the front, best first. The others follow by what they would gain after them.
+/// Lookups that gain equally stay in order. All threads of the pool take part.
 ///
 /// At sample position i the codes below `below[i]` matter, and `option(lookup, i)` is the code of the option that the
 /// lookup gives there, or at least [`MOST_CODES`] when it gives none.
@@ -87,18 +87,19 @@ pub(super) fn learn<T: Copy + Sync>(
     let mut shards: Vec<Gains> = lookups.par_chunks(shard_length).map(gains).collect();
     let mut weights = Weights::new(below);
     let mut chosen = Vec::with_capacity(lookups.len());
-    let mut is_left = vec![true; lookups.len()];
     while chosen.len() < count
-        && let Some((shard, of)) = gains::best(&shards)
+        && let Some(shard) = gains::best(&shards)
     {
-        let best = shard * shard_length + of;
+        let best = shard * shard_length + shards[shard].choose();
         chosen.push(lookups[best]);
-        is_left[best] = false;
-        shards[shard].choose(of);
         let falls = weights.lower(|i| option(&lookups[best], i));
         shards.par_iter_mut().for_each(|gains| gains.fall(&falls));
     }
-    chosen.extend(lookups.iter().zip(is_left).filter(|&(_, is_left)| is_left).map(|(&lookup, _)| lookup));
+    let gains = shards.iter().flat_map(Gains::all);
+    let mut others: Vec<(i32, T)> =
+        gains.copied().zip(lookups.iter().copied()).filter(|&(gain, _)| gain >= 0).collect();
+    others.sort_by_key(|&(gain, _)| Reverse(gain));
+    chosen.extend(others.into_iter().map(|(_, lookup)| lookup));
     *lookups = chosen;
 }
 
@@ -186,25 +187,25 @@ mod tests {
     }
 
     /// The order by definition: each lookup has the largest sum of weights of those left, the first of equal ones.
+    /// After `count` lookups, the weights stay.
     fn greedy(options: &[Vec<u8>], below: &[usize], count: usize) -> Vec<usize> {
         let mut weights = vec![[1u32 << 12; MOST_CODES]; below.len()];
         let (mut chosen, mut rest) = (Vec::new(), (0..options.len()).collect::<Vec<usize>>());
-        while chosen.len() < count {
+        while !rest.is_empty() {
             let matters = |lookup: usize, i: usize| usize::from(options[lookup][i]) < below[i].min(MOST_CODES);
             let gain = |&lookup: &usize| -> u32 {
                 let hit = (0..below.len()).filter(|&i| matters(lookup, i));
                 hit.map(|i| weights[i][usize::from(options[lookup][i])]).sum()
             };
-            let Some(best) = rest.iter().map(gain).max().filter(|&gain| gain > 0) else { break };
+            let best = rest.iter().map(gain).max().unwrap();
             let at = rest.iter().position(|lookup| gain(lookup) == best).unwrap();
             let lookup = rest.remove(at);
-            for i in (0..below.len()).filter(|&i| matters(lookup, i)) {
+            for i in (0..below.len()).filter(|&i| chosen.len() < count && matters(lookup, i)) {
                 let weight = &mut weights[i][usize::from(options[lookup][i])];
                 *weight = *weight * 3 / 8;
             }
             chosen.push(lookup);
         }
-        chosen.extend(rest);
         chosen
     }
 

@@ -7,8 +7,8 @@
 ///
 /// A solver starts no threads. It runs in the rayon pool in which it is called. This number decides how many threads
 /// share the work of a block, how far they work ahead of the thread that finds the values in order, and which lookups
-/// they evaluate for it. Comparisons of all pairs of bytes and exhaustive searches use the whole pool. A number above
-/// the size of the pool counts as the size of the pool.
+/// they evaluate for it. Comparisons of all pairs of bytes, exhaustive searches, reading the earlier values, and work
+/// between two blocks use the whole pool. A number above the size of the pool counts as the size of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Parallelism {
     wanted: usize,

@@ -96,9 +96,15 @@ impl DigestChain {
         self.add(values, 1 << 16, Hasher::update);
     }
 
-    /// Adds the next values. All threads of the current rayon pool hash them.
-    pub fn update_in_parallel(&mut self, values: &[u16]) {
-        self.add(values, 1 << 18, Hasher::update_rayon);
+    /// Adds the next values. All threads of the current rayon pool hash them, if they are many.
+    pub(crate) fn update_in_parallel(&mut self, values: &[u16]) {
+        /// Number of values from which several threads hash faster than one, 128 KiB.
+        const MANY: usize = 1 << 16;
+        if values.len() < MANY {
+            self.update(values);
+        } else {
+            self.add(values, 1 << 18, Hasher::update_rayon);
+        }
     }
 
     /// Adds the next values, at most `longest` of them at a time, which `hash` adds to the hash of a segment.

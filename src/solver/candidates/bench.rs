@@ -66,7 +66,8 @@ impl CandidateBench {
     pub fn block(&mut self, length: usize) -> Result<Vec<u16>> {
         let start = self.stream.end();
         let pipeline = Pipeline::new(&self.codes, &self.values, self.stream.kernel, start + length as u64);
-        self.stream.prepare(Threads::ONE);
+        self.stream.use_threads(Threads::ONE);
+        self.stream.learn_when_due();
         let (candidates, stop) = self.stream.block(length, &pipeline);
         assert!(stop == Stop::Done, "a candidate without a byte code");
         self.stream.truncate(start);
@@ -86,7 +87,8 @@ impl CandidateBench {
         let (start, end) = (self.stream.end(), self.stream.end() + length as u64);
         let kernel = self.stream.kernel;
         // Learns the order and makes the plan.
-        self.stream.prepare(Threads::EIGHT);
+        self.stream.use_threads(Threads::EIGHT);
+        self.stream.learn_when_due();
         self.stream.block(length, &Pipeline::new(&self.codes, &self.values, kernel, end));
         let known = self.stream.windows.codes().clone();
         self.stream.truncate(start);

@@ -11,6 +11,9 @@ use crate::theory::nimber::index;
 /// Number of last values from which the number of codes is chosen.
 const CONSIDERED_VALUES: usize = 1 << 13;
 
+/// Maximum number of lookups that are chosen one by one. No benchmark measures it.
+const MOST_CHOSEN: usize = 1 << 11;
+
 /// Factor of the price of an answer above the codes considered, with more than one thread: where a late or near lookup
 /// hits the last considered code, only the producer can resolve it, one byte per marked lookup.
 const BEYOND_WEIGHT: u64 = 8;
@@ -27,9 +30,15 @@ fn loss_ps(beyond: u64) -> u64 {
 }
 
 impl CandidateStream {
-    /// Learns the order of the lookups when due. Needs codes.
-    pub(super) fn learn_when_due(&mut self) {
-        if !self.plan.is_recurrence() && self.tuning.is_learning_due(self.end(), cost::LEARN_LOOKUPS_FROM_N) {
+    /// Whether an order of the lookups is due.
+    pub(in crate::solver) fn is_learning_due(&self) -> bool {
+        !self.plan.is_recurrence() && self.tuning.is_learning_due(self.end(), cost::LEARN_LOOKUPS_FROM_N)
+    }
+
+    /// Learns the order of the lookups, when due. All threads of the pool take part: the pool must have no task that
+    /// waits for the caller, because a thread that learns could start it, and neither would end.
+    pub(in crate::solver) fn learn_when_due(&mut self) {
+        if self.is_learning_due() {
             self.learn();
         }
     }
@@ -73,7 +82,7 @@ impl CandidateStream {
     }
 
     /// Learns the order of the lookups, and chooses the budget. With more than one thread, those that are not far
-    /// follow in any order.
+    /// follow in the order that they had.
     fn learn(&mut self) {
         let end = self.end();
         self.reconsider();
@@ -82,8 +91,7 @@ impl CandidateStream {
         let least = if self.shares_far() { self.least_far() as u64 } else { 0 };
         let (mut order, mut rest): (Vec<Lookup>, Vec<Lookup>) =
             self.lookups.list().iter().copied().partition(|lookup| lookup.offset >= least);
-        let count = order.len();
-        lookup_order::learn(&mut order, count, &answers, |lookup, i| self.option(lookup, sample[i]));
+        lookup_order::learn(&mut order, MOST_CHOSEN, &answers, |lookup, i| self.option(lookup, sample[i]));
         order.append(&mut rest);
         self.lookups.reorder(order);
         self.tuning.learnt(end);

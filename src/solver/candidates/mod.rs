@@ -250,18 +250,15 @@ impl CandidateStream {
         self.threads.count() > 1
     }
 
-    /// Before a block with these threads: learns the order of the lookups, when due. All threads of the pool take part,
-    /// so no task of the pool may wait for this one meanwhile.
-    pub(super) fn prepare(&mut self, threads: Threads) {
+    /// Uses these threads from the next block on.
+    pub(super) fn use_threads(&mut self, threads: Threads) {
         let least_far = self.least_far();
         self.threads = threads;
-        self.ahead = None;
         if self.least_far() != least_far {
             // Order and budget are those of other far lookups.
             self.tuning = Tuning::default();
             self.discard_plan();
         }
-        self.learn_when_due();
     }
 
     /// Computes the next `length` candidates and publishes them if other threads evaluate lookups. Computes fewer when
@@ -269,6 +266,10 @@ impl CandidateStream {
     pub(super) fn block(&mut self, length: usize, pipeline: &Pipeline<'_>) -> (Vec<u16>, Stop) {
         let start = self.end();
         let end = start + length as u64;
+        if length == 0 {
+            return (Vec::new(), Stop::Done);
+        }
+        self.ahead = None;
         self.reconsider_when_due();
         pipeline.plan(&self.plan);
         let mut stop = Stop::Done;

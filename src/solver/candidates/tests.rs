@@ -37,7 +37,8 @@ fn the_recurrence_and_the_lanes_give_the_same_candidates() {
                 let [found, expected] = [&mut from_recurrence, &mut plain].map(|stream| {
                     let codes = Codes::new(stream.space, stream.end());
                     let end = stream.end() + length as u64;
-                    stream.prepare(Threads::ONE);
+                    stream.use_threads(Threads::ONE);
+                    stream.learn_when_due();
                     stream.block(length, &Pipeline::new(&codes, &BlockValues::default(), kernel, end))
                 });
                 assert!(found == expected, "{rule}, {kernel}, {length} from {proved}");

@@ -2,7 +2,8 @@
 //!
 //! For each sample position and code, a list names the lookups that hit the code there. When a lookup is chosen, the
 //! weights of the codes that it hits fall, and the lists name the gains that fall with them. So all gains are always up
-//! to date, and a choice costs one pass over some lists instead of a sum over the sample for many lookups.
+//! to date, and a choice costs a pass over some lists and one over all gains, instead of a sum over the sample for many
+//! lookups.
 
 use crate::kernel::MOST_CODES;
 use std::cmp::Reverse;
@@ -10,17 +11,20 @@ use std::cmp::Reverse;
 /// Weight of a code that no chosen lookup hits, in units of gain.
 const FULL_WEIGHT: u16 = 1 << 12;
 
-/// Gain of a lookup when it is chosen; it only falls afterwards. Other gains are never negative.
+/// Gain of a lookup when it is chosen. It only falls afterwards, and the gains of other lookups are never negative.
 const CHOSEN: i32 = -1;
 
-/// Minimum number of lookups in a shard other than the last. A smaller shard costs more than it saves, because most of
-/// its lists have a few entries only.
+/// Minimum number of lookups in a shard other than the last. In smaller shards most lists have only a few entries, and
+/// to read them costs more than further threads save.
 const MIN_SHARD: usize = 1 << 10;
 
-/// The number of lookups in each shard but the last, one shard for each thread of the pool. It does not change what is
-/// chosen.
+/// Maximum number of lookups in a shard.
+const MAX_SHARD: usize = 1 << 16;
+
+/// The number of lookups in each shard but the last: as many shards as the pool has threads, where the length allows.
+/// What is chosen does not depend on it.
 pub(super) fn shard_length(lookups: usize) -> usize {
-    lookups.div_ceil(rayon::current_num_threads()).max(MIN_SHARD)
+    lookups.div_ceil(rayon::current_num_threads()).clamp(MIN_SHARD, MAX_SHARD)
 }
 
 /// The weights of the codes that matter, at each sample position.
@@ -59,57 +63,61 @@ pub(super) struct Gains {
     gains: Vec<i32>,
     /// For each sample position, the lookups that hit each code that matters.
     hits: Vec<Hits>,
-    /// The largest gain, and the first lookup that has it.
-    most: (i32, usize),
+    /// The largest gain.
+    most: i32,
 }
 
 /// The lookups of a shard that hit each code that matters, at one sample position.
 struct Hits {
     /// The lookups that hit code v are `lookups[starts[v]..starts[v + 1]]`.
     starts: Vec<u32>,
-    lookups: Vec<u32>,
+    lookups: Vec<u16>,
 }
 
 impl Gains {
-    /// The gains of lookups 0 to `count` - 1, under full weights. `option(of, i)` is the
-    /// code that lookup `of` hits at sample position i, where the codes below `below[i]` and [`MOST_CODES`] matter.
+    /// The gains of lookups 0 to `count` - 1, at most [`MAX_SHARD`], under full weights. `option(of, i)` is the code
+    /// that lookup `of` hits at sample position i, where the codes below `below[i]` and [`MOST_CODES`] matter.
     pub(super) fn new(count: usize, below: &[usize], option: impl Fn(usize, usize) -> u8) -> Gains {
         let hits = |(i, &end): (usize, &usize)| Hits::new((0..count).map(|of| option(of, i)), end.min(MOST_CODES));
         let hits: Vec<Hits> = below.iter().enumerate().map(hits).collect();
-        let mut gains = Gains { gains: vec![0; count], hits, most: (0, 0) };
+        let mut gains = Gains { gains: vec![0; count], hits, most: CHOSEN };
         for &of in gains.hits.iter().flat_map(|hits| &hits.lookups) {
-            gains.gains[of as usize] += i32::from(FULL_WEIGHT);
+            gains.gains[usize::from(of)] += i32::from(FULL_WEIGHT);
         }
         gains.find_most();
         gains
     }
 
-    /// Takes lookup `of` out of the choice.
-    pub(super) fn choose(&mut self, of: usize) {
+    /// The gains of all lookups; those of the chosen ones are negative.
+    pub(super) fn all(&self) -> &[i32] {
+        &self.gains
+    }
+
+    /// Chooses the first lookup with the largest gain.
+    pub(super) fn choose(&mut self) -> usize {
+        let of = self.gains.iter().position(|&gain| gain == self.most).expect("a lookup has the largest gain");
         self.gains[of] = CHOSEN;
+        of
     }
 
     /// Lowers the gain of each lookup that hits a code whose weight falls.
     pub(super) fn fall(&mut self, falls: &[Fall]) {
         for fall in falls {
             for &of in self.hits[fall.i].of(fall.code) {
-                self.gains[of as usize] -= i32::from(fall.by);
+                self.gains[usize::from(of)] -= i32::from(fall.by);
             }
         }
         self.find_most();
     }
 
     fn find_most(&mut self) {
-        let most = self.gains.iter().copied().max().unwrap_or(CHOSEN);
-        let of = self.gains.iter().position(|&gain| gain == most).unwrap_or(0);
-        self.most = (most, of);
+        self.most = self.gains.iter().copied().max().unwrap_or(CHOSEN);
     }
 }
 
-/// The shard of the lookup with the largest gain, and its number in the shard; of equal gains the first. `None` when no
-/// lookup gains anything.
-pub(super) fn best(shards: &[Gains]) -> Option<(usize, usize)> {
-    let most = |(shard, gains): (usize, &Gains)| (gains.most.0, Reverse((shard, gains.most.1)));
+/// The number of the first shard with the largest gain of all; `None` when no lookup gains anything.
+pub(super) fn best(shards: &[Gains]) -> Option<usize> {
+    let most = |(shard, gains): (usize, &Gains)| (gains.most, Reverse(shard));
     let (gain, Reverse(best)) = shards.iter().enumerate().map(most).max()?;
     (gain > 0).then_some(best)
 }
@@ -117,7 +125,7 @@ pub(super) fn best(shards: &[Gains]) -> Option<(usize, usize)> {
 impl Hits {
     /// The hits of the codes below `end` among `options`, one for each lookup.
     fn new(options: impl Iterator<Item = u8>, end: usize) -> Hits {
-        let hits: Vec<(u32, u8)> = (0..).zip(options).filter(|&(_, code)| usize::from(code) < end).collect();
+        let hits: Vec<(u16, u8)> = (0..).zip(options).filter(|&(_, code)| usize::from(code) < end).collect();
         let mut starts = vec![0; end + 1];
         hits.iter().for_each(|&(_, code)| starts[usize::from(code) + 1] += 1);
         (0..end).for_each(|code| starts[code + 1] += starts[code]);
@@ -132,7 +140,7 @@ impl Hits {
     }
 
     /// The lookups that hit `code`.
-    fn of(&self, code: usize) -> &[u32] {
+    fn of(&self, code: usize) -> &[u16] {
         &self.lookups[self.starts[code] as usize..self.starts[code + 1] as usize]
     }
 }

@@ -70,10 +70,15 @@ impl Learning {
 }
 
 impl Witnesses {
-    /// Before the next values are pushed: learns the parts, when due. All threads of the pool take part, so no task of
-    /// the pool may wait for this one meanwhile.
+    /// Whether parts are due, before the next values are pushed.
+    pub(in crate::solver) fn is_learning_due(&self) -> bool {
+        self.learning.clocks.is_learning_due(self.end(), cost::LEARN_PARTS_FROM_N)
+    }
+
+    /// Before the next values are pushed: learns the parts, when due. All threads of the pool take part: the pool must
+    /// have no task that waits for the caller, because a thread that learns could start it, and neither would end.
     pub(in crate::solver) fn learn_when_due(&mut self, codes: &Codes) {
-        if self.learning.clocks.is_learning_due(self.end(), cost::LEARN_PARTS_FROM_N) {
+        if self.is_learning_due() {
             self.learn(codes);
         }
     }
