@@ -71,8 +71,8 @@ pub(super) fn codes_to_consider(answers: &[usize], price: u64, loss: impl Fn(u64
     CODES.into_iter().min_by_key(price_of).unwrap_or(MOST_CODES)
 }
 
-/// Moves the best `count` of `lookups` to the front, best first. The others follow by what they would gain after them.
-/// Lookups that gain equally stay in order. All threads of the pool take part.
+/// Moves the best `count` of `lookups` to the front, best first. The others follow, those that would gain most as the
+/// next one first. Of lookups with equal gains, the earlier stays first. All threads of the pool take part.
 ///
 /// At sample position i the codes below `below[i]` matter, and `option(lookup, i)` is the code of the option that the
 /// lookup gives there, or at least [`MOST_CODES`] when it gives none.

@@ -98,7 +98,8 @@ impl DigestChain {
 
     /// Adds the next values. All threads of the current rayon pool hash them, if they are many.
     pub(crate) fn update_in_parallel(&mut self, values: &[u16]) {
-        /// Number of values from which several threads hash faster than one, 128 KiB.
+        /// Minimum number of values that several threads hash: 128 KiB, below which one thread is faster (documentation
+        /// of BLAKE3).
         const MANY: usize = 1 << 16;
         if values.len() < MANY {
             self.update(values);

@@ -34,7 +34,9 @@ pub(super) struct Weights(Vec<Vec<u16>>);
 pub(super) struct Fall {
     /// The sample position.
     i: usize,
+    /// The code, which matters there.
     code: usize,
+    /// The difference of its weights before and after, in units of gain.
     by: u16,
 }
 
@@ -110,6 +112,7 @@ impl Gains {
         self.find_most();
     }
 
+    /// Finds the largest gain again.
     fn find_most(&mut self) {
         self.most = self.gains.iter().copied().max().unwrap_or(CHOSEN);
     }
