@@ -34,6 +34,7 @@ pub(super) fn resume(context: &mut Context, journal: Journal, contents: Contents
     let Some(verified) = recovery.verify(&table)? else { return Ok(recovery.end(true)) };
     if !recovery.context.options.rollback {
         table.check_headers()?;
+        recovery.note_missing_records(&table);
     }
     let Some((table, mut verified)) = recovery.repair(table, verified)? else { return Ok(recovery.end(true)) };
     let wrong = recovery.check_suspect(&table, &mut verified)?;
@@ -169,6 +170,23 @@ impl<'c, 'a> Recovery<'c, 'a> {
             self.repaired += 1;
         }
         Ok(Some((table, verified)))
+    }
+
+    /// Notes a header that states more values than the journal. A header is updated after the record is durable, so
+    /// records are missing, for example because the journal was restored from an older copy; or a power cut left a
+    /// mixture of two shapes. After a rollback, a kill can leave a header of the time before.
+    fn note_missing_records(&mut self, table: &Table) {
+        let count = self.last.count;
+        if let Ok(Extent { values, .. }) = table.header_shapes()
+            && values > count
+            && self.last.event != Event::Rollback
+        {
+            self.context.observer.note(&format!(
+                "{}: the header states {values} values, the last record of the journal {count}; records may be \
+                 missing, and the values from n = {count} on are computed again",
+                table.path().display()
+            ));
+        }
     }
 
     /// Recomputes a suspect value by the definition. A committed wrong value agrees with the journal, but every value
