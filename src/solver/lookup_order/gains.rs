@@ -128,7 +128,8 @@ pub(super) fn best(shards: &[Gains]) -> Option<usize> {
 impl Hits {
     /// The hits of the codes below `end` among `options`, one for each lookup.
     fn new(options: impl Iterator<Item = u8>, end: usize) -> Hits {
-        let hits: Vec<(u16, u8)> = (0..).zip(options).filter(|&(_, code)| usize::from(code) < end).collect();
+        let numbered = (0..=u16::MAX).zip(options);
+        let hits: Vec<(u16, u8)> = numbered.filter(|&(_, code)| usize::from(code) < end).collect();
         let mut starts = vec![0; end + 1];
         hits.iter().for_each(|&(_, code)| starts[usize::from(code) + 1] += 1);
         (0..end).for_each(|code| starts[code + 1] += starts[code]);
@@ -145,5 +146,19 @@ impl Hits {
     /// The lookups that hit `code`.
     fn of(&self, code: usize) -> &[u16] {
         &self.lookups[self.starts[code] as usize..self.starts[code + 1] as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers of the lookups of a shard take all values of 16 bits.
+    #[test]
+    fn largest_shard_has_the_hits_of_its_last_lookup() {
+        let option = |of: usize, _: usize| if of == MAX_SHARD - 1 { 3 } else { 5 };
+        let mut gains = Gains::new(MAX_SHARD, &[4], option);
+        assert_eq!(gains.choose(), MAX_SHARD - 1);
+        assert_eq!(gains.all().iter().filter(|&&gain| gain != 0).count(), 1);
     }
 }
