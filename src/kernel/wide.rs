@@ -30,8 +30,13 @@ use super::{avx2, avx512};
 /// Number of consecutive n for which [`Kernel::wide_hits`] compares options at once.
 pub(crate) const WIDE_LANES: usize = 64;
 
-/// Number of consecutive n for which [`Kernel::mark_values`] enters options at once.
+/// Number of consecutive n whose options [`Kernel::mark_values`] enters at once.
 pub(crate) const MARK_LANES: usize = 4;
+
+/// Number of parts whose options [`Kernel::mark_values`] gathers for all lanes before it enters them. A part reads a few
+/// cache lines, which are rarely in the cache. To enter them needs one byte per value and lane in the fastest cache, so
+/// it cannot do all lanes of a part at once.
+const MARKED_AT_ONCE: usize = 1 << 11;
 
 /// One part of a pair: in each lane it gives the option `window[at + lane - offset] ^ value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,16 +69,25 @@ pub(super) fn others(window: &[u16], at: usize, part: WidePart) -> &[u16; WIDE_L
 }
 
 impl Kernel {
-    /// Sets `seen[lane * values + v]` to 1 for each option v of a part in the [`MARK_LANES`] lanes from index `at` of
-    /// the window on, where `values`, a power of two, is the length of `seen` divided by [`MARK_LANES`].
+    /// Sets `seen[lane * values + v]` to 1 for each option v of a part in the first `seen.len() / values` lanes, which
+    /// is a multiple of [`MARK_LANES`].
     ///
     /// # Panics
-    /// If `values` is no power of two, or a part reads values outside the window. An option at or above `values` sets
-    /// another byte of its lane.
-    pub(crate) fn mark_values(self, window: &[u16], at: usize, parts: &[WidePart], seen: &mut [u8]) {
-        let values = seen.len() / MARK_LANES;
-        assert!(values.is_power_of_two() && seen.len() == MARK_LANES * values, "a power of two values per lane");
-        mark_values(window, at, parts, seen);
+    /// If `values` is no power of two, `seen` does not have this length, or a part reads values outside the window. An
+    /// option at or above `values` sets another byte of its lane.
+    pub(crate) fn mark_values(self, parts: WideParts<'_, &[WidePart]>, values: usize, seen: &mut [u8]) {
+        assert!(values.is_power_of_two() && seen.len().is_multiple_of(MARK_LANES * values), "whole groups of lanes");
+        let groups = seen.len() / (MARK_LANES * values);
+        let WideParts { window, at, list } = parts;
+        // Room at the end of each row, so that its items do not all share a set of the cache.
+        let row = list.len().min(MARKED_AT_ONCE) + 8;
+        let mut options = vec![0; groups * row];
+        for parts in list.chunks(MARKED_AT_ONCE) {
+            gather_options(window, at, parts, row, &mut options);
+            for (options, seen) in options.chunks(row).zip(seen.chunks_mut(MARK_LANES * values)) {
+                mark_options(&options[..parts.len()], seen);
+            }
+        }
     }
 
     /// Sets bit v % 64 of `open[v / 64]` to whether byte v of `seen` is 0.
@@ -209,18 +223,33 @@ impl Kernel {
     }
 }
 
-/// [`Kernel::mark_values`]. A function of its own, so that its loop keeps everything in registers.
+/// The options of [`MARK_LANES`] lanes, the first in the lowest bits.
+type Options = u64;
+
+/// One in each lane of [`Options`].
+const ONES: Options = 0x0001_0001_0001_0001;
+
+/// Writes the options of part i in group g of [`MARK_LANES`] lanes to `options[g * row + i]`, for as many groups as
+/// there are rows.
+fn gather_options(window: &[u16], at: usize, parts: &[WidePart], row: usize, options: &mut [Options]) {
+    let lanes = options.len() / row * MARK_LANES;
+    for (i, part) in parts.iter().enumerate() {
+        let from = at - part.offset;
+        let others = window[from..from + lanes].as_chunks::<MARK_LANES>().0;
+        for (others, row) in others.iter().zip(options.chunks_mut(row)) {
+            let [a, b, c, d] = others.map(u64::from);
+            row[i] = (a | b << 16 | c << 32 | d << 48) ^ (u64::from(part.value) * ONES);
+        }
+    }
+}
+
+/// Sets the bytes of the options in `seen`, which has equally many bytes, a power of two, for each of [`MARK_LANES`]
+/// lanes. A function of its own, so that its loop keeps everything in registers.
 #[inline(never)]
-fn mark_values(window: &[u16], at: usize, parts: &[WidePart], seen: &mut [u8]) {
-    /// One in each of four lanes of 16 bits.
-    const ONES: u64 = 0x0001_0001_0001_0001;
+fn mark_options(options: &[Options], seen: &mut [u8]) {
     let values = seen.len() / MARK_LANES;
     let mask = (values - 1) as u64 * ONES;
-    for part in parts {
-        let from = at - part.offset;
-        let others: &[u16; MARK_LANES] = window[from..from + MARK_LANES].try_into().expect("MARK_LANES values");
-        let [a, b, c, d] = others.map(u64::from);
-        let options = (a | b << 16 | c << 32 | d << 48) ^ (u64::from(part.value) * ONES);
+    for options in options {
         let options = options & mask;
         for lane in 0..MARK_LANES {
             let option = (options >> (16 * lane) & 0xffff) as usize;

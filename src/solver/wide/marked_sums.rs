@@ -13,17 +13,18 @@ use crate::kernel::{Kernel, MARK_LANES, WIDE_LANES};
 use crate::solver::pair_sets::with_nim_sums;
 use crate::theory::nimber::index;
 use crate::theory::rule::Split;
+use std::cmp::Reverse;
 
 /// For the sums of the pairs of a run, the values that no marked pair gives.
 pub(super) struct MarkedSums {
     /// The least removal of all splits.
     removal: u64,
-    /// The groups of [`MARK_LANES`] sums, ascending. Group k ends `MARK_LANES * k` places before the last position of
+    /// The groups of [`MARK_LANES`] sums, descending. Group k ends `MARK_LANES * k` places before the last position of
     /// the run.
     groups: Vec<usize>,
     /// Number of words per sum.
     words: usize,
-    /// Bit v % 64 of word v / 64 of a sum: whether v is open. The sums of a group are ascending. Empty if no part is
+    /// Bit v % 64 of word v / 64 of a sum: whether v is open. The sums are ascending. Empty if no part is
     /// marked.
     open: Vec<u64>,
 }
@@ -38,20 +39,21 @@ impl MarkedSums {
             let shift = index(split.remove - removal);
             groups.extend(shift / MARK_LANES..=(shift + WIDE_LANES - 1) / MARK_LANES);
         }
-        groups.sort_unstable();
+        groups.sort_unstable_by_key(|&group| Reverse(group));
         groups.dedup();
         let marked = solver.marks.from(run.far());
         let mut open = Vec::new();
         if !marked.is_empty() {
-            open.resize(groups.len() * MARK_LANES * words, 0);
-            let mut seen = vec![0u8; MARK_LANES * words * 64];
-            for (open, group) in open.chunks_mut(MARK_LANES * words).zip(&groups) {
-                seen.fill(0);
-                let place = run.positions().end - (MARK_LANES * (group + 1)) as u64;
+            // Groups without a gap are consecutive lanes.
+            for groups in groups.chunk_by(|a, b| *a == b + 1) {
+                let place = run.positions().end - (MARK_LANES * (groups[0] + 1)) as u64;
+                let mut seen = vec![0u8; groups.len() * MARK_LANES * words * 64];
                 for parts in reader.windows(place, marked) {
-                    kernel.mark_values(parts.window, parts.at, parts.list, &mut seen);
+                    kernel.mark_values(parts, words * 64, &mut seen);
                 }
-                kernel.unmarked(&seen, open);
+                let done = open.len();
+                open.resize(done + seen.len() / 64, 0);
+                kernel.unmarked(&seen, &mut open[done..]);
             }
         }
         MarkedSums { removal, groups, words, open }
@@ -64,7 +66,10 @@ impl MarkedSums {
             return;
         }
         let distance = WIDE_LANES - 1 - lane + index(split.remove - self.removal);
-        let group = self.groups.binary_search(&(distance / MARK_LANES)).expect("a group of each split");
+        let group = self
+            .groups
+            .binary_search_by_key(&Reverse(distance / MARK_LANES), |&group| Reverse(group))
+            .expect("a group of each split");
         let sum = group * MARK_LANES + (MARK_LANES - 1 - distance % MARK_LANES);
         let set = &self.open[sum * self.words..][..self.words];
         if split.constant == 0 {
