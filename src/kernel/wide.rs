@@ -33,10 +33,13 @@ pub(crate) const WIDE_LANES: usize = 64;
 /// Number of consecutive n whose options [`Kernel::mark_values`] enters at once.
 pub(crate) const MARK_LANES: usize = 4;
 
-/// Number of parts whose options [`Kernel::mark_values`] gathers for all lanes before it enters them. A part reads a few
-/// cache lines, which are rarely in the cache. To enter them needs one byte per value and lane in the fastest cache, so
-/// it cannot do all lanes of a part at once.
-const MARKED_AT_ONCE: usize = 1 << 11;
+/// Maximum number of parts that [`Kernel::mark_values`] enters one group of lanes at a time. Each part reads a cache
+/// line, which several groups share, and the second cache of the processor keeps that many lines.
+const NEAR_PARTS: usize = 1 << 12;
+
+/// Number of more parts whose options [`Kernel::mark_values`] gathers for all lanes before it enters them. It cannot
+/// enter all lanes of a part at once, because entering needs one byte per value and lane in the fastest cache.
+const GATHERED_PARTS: usize = 1 << 11;
 
 /// One part of a pair: in each lane it gives the option `window[at + lane - offset] ^ value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,15 +80,21 @@ impl Kernel {
     /// option at or above `values` sets another byte of its lane.
     pub(crate) fn mark_values(self, parts: WideParts<'_, &[WidePart]>, values: usize, seen: &mut [u8]) {
         assert!(values.is_power_of_two() && seen.len().is_multiple_of(MARK_LANES * values), "whole groups of lanes");
-        let groups = seen.len() / (MARK_LANES * values);
         let WideParts { window, at, list } = parts;
+        let groups = seen.chunks_mut(MARK_LANES * values);
+        if list.len() <= NEAR_PARTS {
+            for (at, seen) in (at..).step_by(MARK_LANES).zip(groups) {
+                enter_options(list.iter().map(|part| options_of(&window[at - part.offset..], part)), seen);
+            }
+            return;
+        }
         // Room at the end of each row, so that its items do not all share a set of the cache.
-        let row = list.len().min(MARKED_AT_ONCE) + 8;
-        let mut options = vec![0; groups * row];
-        for parts in list.chunks(MARKED_AT_ONCE) {
-            gather_options(window, at, parts, row, &mut options);
-            for (options, seen) in options.chunks(row).zip(seen.chunks_mut(MARK_LANES * values)) {
-                mark_options(&options[..parts.len()], seen);
+        let row = GATHERED_PARTS + 8;
+        let mut gathered = vec![0; groups.len() * row];
+        for list in list.chunks(GATHERED_PARTS) {
+            gather_options(WideParts { window, at, list }, row, &mut gathered);
+            for (options, seen) in gathered.chunks(row).zip(seen.chunks_mut(MARK_LANES * values)) {
+                enter_options(options[..list.len()].iter().copied(), seen);
             }
         }
     }
@@ -229,24 +238,29 @@ type Options = u64;
 /// One in each lane of [`Options`].
 const ONES: Options = 0x0001_0001_0001_0001;
 
-/// Writes the options of part i in group g of [`MARK_LANES`] lanes to `options[g * row + i]`, for as many groups as
+/// The options of a part in the lanes in which the other part has these values.
+#[inline(always)]
+fn options_of(others: &[u16], part: &WidePart) -> Options {
+    let others: &[u16; MARK_LANES] = others[..MARK_LANES].try_into().expect("MARK_LANES values");
+    let [a, b, c, d] = others.map(u64::from);
+    (a | b << 16 | c << 32 | d << 48) ^ (u64::from(part.value) * ONES)
+}
+
+/// Writes the options of part i in group g of [`MARK_LANES`] lanes to `gathered[g * row + i]`, for as many groups as
 /// there are rows.
-fn gather_options(window: &[u16], at: usize, parts: &[WidePart], row: usize, options: &mut [Options]) {
-    let lanes = options.len() / row * MARK_LANES;
-    for (i, part) in parts.iter().enumerate() {
-        let from = at - part.offset;
-        let others = window[from..from + lanes].as_chunks::<MARK_LANES>().0;
-        for (others, row) in others.iter().zip(options.chunks_mut(row)) {
-            let [a, b, c, d] = others.map(u64::from);
-            row[i] = (a | b << 16 | c << 32 | d << 48) ^ (u64::from(part.value) * ONES);
-        }
+fn gather_options(parts: WideParts<'_, &[WidePart]>, row: usize, gathered: &mut [Options]) {
+    let lanes = gathered.len() / row * MARK_LANES;
+    for (i, part) in parts.list.iter().enumerate() {
+        let from = parts.at - part.offset;
+        let others = parts.window[from..from + lanes].chunks_exact(MARK_LANES);
+        others.zip(gathered.chunks_exact_mut(row)).for_each(|(others, row)| row[i] = options_of(others, part));
     }
 }
 
 /// Sets the bytes of the options in `seen`, which has equally many bytes, a power of two, for each of [`MARK_LANES`]
 /// lanes. A function of its own, so that its loop keeps everything in registers.
 #[inline(never)]
-fn mark_options(options: &[Options], seen: &mut [u8]) {
+fn enter_options(options: impl Iterator<Item = Options>, seen: &mut [u8]) {
     let values = seen.len() / MARK_LANES;
     let mask = (values - 1) as u64 * ONES;
     for options in options {
