@@ -23,7 +23,7 @@
 //! per register of lanes. Where many values of one position are searched, the fastest kernel looks each option up in a
 //! [`ValueSet`].
 
-use super::{Kernel, Platform, ValueSet, jobs::dispatch};
+use super::{Kernel, Platform, ValueSet, jobs::dispatch, prefetch};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 
@@ -40,6 +40,12 @@ const NEAR_PARTS: usize = 1 << 12;
 /// Number of more parts whose options [`Kernel::mark_values`] gathers for all lanes before it enters them. It cannot
 /// enter all lanes of a part at once, because entering needs one byte per value and lane in the fastest cache.
 const GATHERED_PARTS: usize = 1 << 11;
+
+/// Number of parts between the one whose options are gathered and the one whose values the processor begins to load.
+const PREFETCHED: usize = 16;
+
+/// Number of values in a cache line.
+const LINE: usize = 32;
 
 /// One part of a pair: in each lane it gives the option `window[at + lane - offset] ^ value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -251,6 +257,10 @@ fn options_of(others: &[u16], part: &WidePart) -> Options {
 fn gather_options(parts: WideParts<'_, &[WidePart]>, row: usize, gathered: &mut [Options]) {
     let lanes = gathered.len() / row * MARK_LANES;
     for (i, part) in parts.list.iter().enumerate() {
+        if let Some(ahead) = parts.list.get(i + PREFETCHED) {
+            let from = parts.at - ahead.offset;
+            parts.window[from..from + lanes].iter().step_by(LINE).for_each(prefetch);
+        }
         let from = parts.at - part.offset;
         let others = parts.window[from..from + lanes].chunks_exact(MARK_LANES);
         others.zip(gathered.chunks_exact_mut(row)).for_each(|(others, row)| row[i] = options_of(others, part));
