@@ -205,3 +205,19 @@ fn run_after_a_rollback_reuses_the_space_of_its_files() {
     let more = run(".106", &dir, &["--to", "9000000"]);
     assert_eq!(more.status.code(), Some(1), "{}", text(&more.stderr));
 }
+
+/// A process that a full disk ended can leave values without a record that fill the disk.
+#[test]
+fn space_of_values_without_a_record_serves_the_next_record() {
+    let mount = match Mount::tmpfs(4 * MEGA) {
+        Ok(mount) => mount,
+        Err(why) => return println!("skipped: no file system could be mounted ({why})"),
+    };
+    let dir = mount.path().join("run");
+    run_well(".106", &dir, &["--to", "1000000", "--width", "u8"]);
+    let mut table = OpenOptions::new().append(true).open(dir.join("values.npy")).unwrap();
+    while table.write_all(&[1; 4096]).is_ok() {}
+    assert_eq!(grundy::storage::Dir::at(&dir).free_space().unwrap(), 0);
+    run_well(".106", &dir, &["--to", "2000000"]);
+    assert_eq!(count(&dir), 2_000_000);
+}

@@ -304,7 +304,7 @@ impl Committer {
     /// Ends the run cleanly: truncates the tables to the high-water mark and syncs them, then appends a `close` record.
     /// From that record on, the headers and the lengths of the files must agree with the journal.
     pub(crate) fn close(mut self) -> Result<()> {
-        self.table.close(self.journal.high_water_mark())?;
+        self.table.cut(self.journal.high_water_mark())?;
         let Some(last) = self.journal.last().cloned() else { return Ok(()) };
         if last.event != Event::Close {
             self.append(Record { event: Event::Close, ..last.clone() })?;

@@ -337,6 +337,8 @@ impl<'c, 'a> Recovery<'c, 'a> {
         if self.context.options.rollback {
             self.remove_waypoints(self.last.count)?;
         }
+        // A process that ended because the disk was full can leave values without a record, and no room for a record.
+        table.cut(self.journal.high_water_mark())?;
         table.write_headers()?;
         if !verified.counted.agrees(&self.last) {
             return Err(self.journal.last_record_damaged(verified.counted.contradicts(&self.last)));

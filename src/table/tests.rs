@@ -43,7 +43,7 @@ fn the_tables_are_npy_files_of_the_committed_length_at_every_moment() {
                 assert_eq!(bytes.len(), 4096 + 10 * large);
             }
         }
-        table.close(table.written()).unwrap();
+        table.cut(table.written()).unwrap();
         assert_eq!(read().1.len(), values.len());
     }
 }

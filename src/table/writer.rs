@@ -204,13 +204,13 @@ impl Table {
     }
 
     /// Truncates the files to the high-water mark, the largest number of values and of escapes ever committed
-    /// ([`Journal::high_water_mark`]), and syncs them. The caller then appends the `close` record.
+    /// ([`Journal::high_water_mark`]), and syncs them.
     ///
     /// [`Journal::high_water_mark`]: crate::checkpoint::journal::Journal::high_water_mark
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn close(&self, high_water_mark: Extent) -> Result<()> {
+    pub(crate) fn cut(&self, high_water_mark: Extent) -> Result<()> {
         for (column, units) in self.columns_with(high_water_mark) {
             column.cut(units)?;
         }
