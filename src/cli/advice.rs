@@ -134,7 +134,13 @@ fn in_a_run(remedy: &Remedy) -> Option<String> {
         Remedy::ResumeWithGame { dir } => format!("name it: '{}'", run(Some("GAME"), dir)),
         Remedy::Repair { dir } => {
             let (again, back) = (run(None, dir), roll_back(None, dir));
-            format!("'{again}' computes them again and continues the run, '{back}' goes back")
+            format!(
+                "'{again}' computes them again and continues the run; where it cannot, it states how many values '{back}' \
+                 keeps"
+            )
+        }
+        Remedy::RollBack { dir, to: to @ RollBackTo::BeforeDiscarded } => {
+            format!("restore the file from a copy; or '{}' {}", roll_back(None, dir), rolled_back_to(*to)?)
         }
         Remedy::RollBack { dir, to } => format!("'{}' {}", roll_back(None, dir), rolled_back_to(*to)?),
         Remedy::RewriteHeader { dir } => {
@@ -200,7 +206,9 @@ fn of_units(remedy: &Remedy) -> Option<String> {
 /// Returns what a rollback to this state does; `None` for a state of a later library.
 fn rolled_back_to(to: RollBackTo) -> Option<String> {
     Some(match to {
-        RollBackTo::BeforeDiscarded => "returns to the values before the freed values".into(),
+        RollBackTo::BeforeDiscarded => {
+            "returns to the values before the freed values, and drops those after them".into()
+        }
         RollBackTo::LastGoodRecord { values } => format!(
             "returns to the last good record before it (at most {values} values) and moves the rest of the journal to \
              a quarantine file"
