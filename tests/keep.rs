@@ -339,6 +339,9 @@ fn bad_snapshot_is_damage_and_rollback_goes_to_the_first_values() {
         } else {
             std::fs::write(&path, bytes).unwrap()
         }
+        let shown = output_on(&["status"], &dir, &[]);
+        assert_eq!(shown.status.code(), Some(3));
+        assert!(text(&shown.stderr).contains("snapshot-83886080.json"), "{}", text(&shown.stderr));
         fails(3, &output_on(&["verify"], &dir, &[]), &["snapshot-83886080.json", "--rollback"]);
         fails(3, &run(GAME, &dir, &["--to", "91000000"]), &["snapshot-83886080.json", "--rollback"]);
         run_well(GAME, &dir, &["--to", "67200000", "--rollback"]);

@@ -149,7 +149,9 @@ impl Block {
         let text = match (is_list, args.json) {
             (true, _) => list(&examined),
             (_, true) => objects(&examined)?,
-            (_, false) => examined.iter().map(|(_, run)| Report(run).to_string()).collect::<Vec<String>>().join("\n"),
+            (_, false) => {
+                examined.iter().map(|(dir, run)| Report { dir, run }.to_string()).collect::<Vec<String>>().join("\n")
+            }
         };
         errors.extend(examined.into_iter().filter_map(|(_, run)| run.damage).map(anyhow::Error::from));
         Ok(Block { text, errors })
@@ -209,9 +211,9 @@ impl Examined {
     fn of(dir: &Path, with_periods: bool) -> Result<Examined> {
         // Before the journal is read: a process that ends in between has then written its last record.
         let holder = holder::holder(source::run_directory(dir)?);
-        // Opening the run compares the lengths of its files with the journal. If they are damaged, status still prints
-        // the journal, then reports the damage.
-        let view = RunReader::open(dir);
+        // Opening the run compares the lengths of its files with the journal, and the summary of discarded values is a
+        // file of its own. If a file is damaged, status still prints the journal, then reports the damage.
+        let view = RunReader::open(dir).and_then(|view| view.discarded_stats().map(|_| view));
         let excluded = view.as_ref().ok().filter(|_| with_periods).and_then(excluded);
         let (contents, damage) = match view {
             Ok(view) => (view.contents, None),

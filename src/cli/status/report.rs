@@ -16,13 +16,18 @@ use std::fmt;
 use std::time::{Duration, SystemTime};
 
 /// The lines of `status` for a run.
-pub(super) struct Report<'a>(pub(super) &'a Examined);
+pub(super) struct Report<'a> {
+    /// The run directory, fit to print.
+    pub(super) dir: &'a str,
+    pub(super) run: &'a Examined,
+}
 
 impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report(run) = self;
+        let Report { dir, run } = self;
         let record = &run.contents.last;
         let lines = [
+            ("directory", (*dir).to_owned()),
             ("game", game(record)),
             ("state", state(run)),
             ("values", values(record)),
