@@ -158,7 +158,7 @@ impl Streams {
 
     /// Forgets the codes that no stream reads from now on.
     fn forget(&mut self, start: u64) -> Result<()> {
-        let horizon = start.saturating_sub(self.candidates.reach().max(self.witnesses.lookback()));
+        let horizon = horizon(&self.candidates, &self.witnesses, start);
         self.candidates.forget(start, horizon, &mut self.codes)
     }
 
@@ -229,6 +229,11 @@ impl Streams {
         }
         let proved = Appended { first: past, more: &out[first..] };
         self.candidates.push_rare(value, &proved)?;
+        // The lookups of the new rare position read codes that may be forgotten.
+        let horizon = horizon(&self.candidates, &self.witnesses, n);
+        if self.codes.start() > horizon {
+            self.codes = Codes::reading(self.candidates.space(), horizon, &proved)?;
+        }
         self.codes.push(&[value]);
         self.witnesses.push(&[value]);
         out.push(value);
@@ -246,6 +251,11 @@ impl Streams {
             (self.next_length * 2).min(limits.longest).min(self.candidates.longest_block(limits.threads));
         self.needs_wide = stop == Stop::TooWide && nothing_waits;
     }
+}
+
+/// The first position whose code the streams read from position `start` on.
+pub(super) fn horizon(candidates: &CandidateStream, witnesses: &Witnesses, start: u64) -> u64 {
+    start.saturating_sub(candidates.reach().max(witnesses.lookback()))
 }
 
 /// Evaluates far lookups and searches witnesses with all threads, until both are done. Far lookups come first, because

@@ -137,7 +137,7 @@ impl Codes {
         self.window.items()
     }
 
-    #[cfg(test)]
+    /// The position of the first code.
     pub(super) fn start(&self) -> u64 {
         self.window.start()
     }

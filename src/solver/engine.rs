@@ -5,7 +5,7 @@
 //! a space it needs the rare positions, the last values above 255, the largest value, the first 2^16 values, and the
 //! last values up to the largest lookup.
 
-use super::block::Streams;
+use super::block::{self, Streams};
 use super::candidates::CandidateStream;
 use super::codes::Codes;
 use super::exhaustive::ExhaustiveSolver;
@@ -133,8 +133,7 @@ impl Solver {
         }
         let candidates = CandidateStream::new(&self.rule, self.space, kernel, stats, past)?;
         let witnesses = Witnesses::new(&self.rule, self.space, kernel, seen.large, past)?;
-        let start = past.len().saturating_sub(candidates.reach().max(witnesses.lookback()));
-        let codes = Codes::reading(self.space, start, past)?;
+        let codes = Codes::reading(self.space, block::horizon(&candidates, &witnesses, past.len()), past)?;
         Ok(Engine::Sparse(Box::new(Streams::new(kernel, candidates, witnesses, codes))))
     }
 

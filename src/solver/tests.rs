@@ -141,6 +141,23 @@ fn a_resumed_solver_keeps_only_the_last_large_values() {
     assert_eq!(seen.large.last(), Some(&((1 << 20) - 1, 300)));
 }
 
+/// Otherwise the threads that evaluate far lookups for the producer can read none of them, for as many positions as the
+/// rare position has before it.
+#[test]
+fn late_rare_positions_find_all_codes_that_their_lookups_read() {
+    let rule: Rule = "4.324".parse().unwrap();
+    let mut solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, [0u16; 0].as_slice()).unwrap();
+    let (mut past, mut checked) = (Vec::new(), 0);
+    while past.len() < 700_000 {
+        go_on(&mut solver, &mut past, 1).unwrap();
+        let Engine::Sparse(streams) = &solver.engine else { continue };
+        let needed = streams.codes.end().saturating_sub(streams.candidates.reach());
+        assert!(streams.codes.start() <= needed, "{} and {needed} at {}", streams.codes.start(), past.len());
+        checked += 1;
+    }
+    assert!(checked > 10, "{checked} steps of the streams");
+}
+
 /// One thread evaluates all lookups itself, and more threads share the far ones. More threads than the pool has change
 /// nothing.
 #[test]
