@@ -52,6 +52,13 @@ pub(super) fn message(text: &str) -> String {
     broken(&with_whole_commands(text), width_of(stderr)).replace(GLUE, " ")
 }
 
+/// Escapes the control characters of a text, except for line ends: names of files and directories may contain some that
+/// a terminal would obey.
+pub(super) fn harmless(text: &str) -> String {
+    let escaped = |c: char| if c.is_control() && c != '\n' { c.escape_debug().to_string() } else { c.to_string() };
+    text.chars().map(escaped).collect()
+}
+
 /// Breaks the lines of a text that are longer than `width` columns between words.
 fn broken(text: &str, width: usize) -> String {
     let line = |line: &str| lines(line.trim_start(), indent_of(line), indent_of(line).len() + 2, width);

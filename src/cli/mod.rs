@@ -219,8 +219,13 @@ use complain;
 
 /// Writes a message to stderr, as `complain!` does, and ignores a failure to write it.
 fn tell(text: &str) {
+    tell_after("", text);
+}
+
+/// Writes a label, which may have colour, and a message to stderr.
+fn tell_after(label: &str, text: &str) {
     use std::io::Write as _;
-    let _ = writeln!(anstream::stderr(), "{}", layout::message(text));
+    let _ = writeln!(anstream::stderr(), "{}", layout::message(&format!("{label}{}", layout::harmless(text))));
 }
 
 /// Exit status of `merge` when expected results are missing.
@@ -259,11 +264,12 @@ fn refused(mut error: clap::Error) -> ExitCode {
         if let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
             && let Some(why) = why_unknown(argument)
         {
-            complain!("{} unexpected argument '{argument}': {why}", colour::painted(colour::BAD, "error:"));
+            let label = colour::painted(colour::BAD, "error:") + " ";
+            tell_after(&label, &format!("unexpected argument '{argument}': {why}"));
             return ExitCode::from(2);
         }
     }
-    tell(error.render().ansi().to_string().trim_end());
+    tell_after(error.render().ansi().to_string().trim_end(), "");
     ExitCode::from(2)
 }
 
@@ -284,10 +290,10 @@ fn why_unknown(argument: &str) -> Option<&'static str> {
 
 /// Prints an error, with the advice that belongs to it.
 fn report(error: &anyhow::Error) {
-    let label = colour::painted(colour::BAD, "grundy: error:");
+    let label = colour::painted(colour::BAD, "grundy: error:") + " ";
     match error.downcast_ref::<grundy::Error>() {
-        Some(whole) => complain!("{label} {}", advice::message(whole)), // its text includes the cause
-        None => complain!("{label} {error:#}"),
+        Some(whole) => tell_after(&label, &advice::message(whole)), // its text includes the cause
+        None => tell_after(&label, &format!("{error:#}")),
     }
 }
 

@@ -71,7 +71,7 @@ pub(crate) fn init_log(quiet: bool, log_every: Option<Duration>) {
 /// `--quiet`.
 pub(crate) fn note(text: &str) {
     if std::io::stderr().is_terminal() && tracing::enabled!(tracing::Level::INFO) {
-        to_terminal(&format!("{}\n", layout::lines(text, "", 2, terminal_width())));
+        to_terminal(&format!("{}\n", layout::lines(&layout::harmless(text), "", 2, terminal_width())));
     } else {
         tracing::info!("{text}");
     }
@@ -168,7 +168,7 @@ impl Meter {
         shared.at.store(from, Ordering::Relaxed);
         let samples = [(begun, from)].into();
         shared.lock().task =
-            Some(Task { name: name.to_owned(), unit, to, is_limited: false, run: None, begun, samples });
+            Some(Task { name: layout::harmless(name), unit, to, is_limited: false, run: None, begun, samples });
     }
 
     /// Shows that the work has reached the count `at`.
@@ -324,7 +324,7 @@ impl Display {
     fn say(&mut self, text: &str) {
         if self.is_terminal {
             self.erase();
-            to_terminal(&format!("{}\n", layout::lines(text, "", 2, terminal_width())));
+            to_terminal(&format!("{}\n", layout::lines(&layout::harmless(text), "", 2, terminal_width())));
         } else {
             tracing::info!("{text}");
         }
