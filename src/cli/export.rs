@@ -135,7 +135,8 @@ fn comment(values: &Values<'_>) -> Result<String> {
         chain.update(piece);
         Ok(())
     })?;
-    let command: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let command: Vec<String> =
+        std::env::args_os().skip(1).map(|word| advice::quoted(&word.to_string_lossy())).collect();
     let command = grundy::error::printable(&command.join(" "));
     let (program, rule, digest) = (grundy::PROGRAM, values.rule, chain.digest());
     let last = end.saturating_sub(1);
