@@ -31,7 +31,7 @@ pub(crate) struct Args {
     /// Number of values to compute, G(0) to G(N-1) [default: continue until stopped].
     #[arg(long, value_name = "N", value_parser = number::positive, allow_negative_numbers = true)]
     pub(super) to: Option<u64>,
-    /// Run directory [default: runs/GAME].
+    /// Run directory [default: runs/CODE, CODE being the code of GAME].
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Keep the first 2^26 values and at least the last SIZE values, and free the others permanently [default: that of

@@ -52,9 +52,9 @@ const TASK: &str = "period";
                         grundy period runs/grundy --json\n         \
                         grundy period .106 --to 2^40 --keep 1G --dir runs/106\n\n\
                         The values of a directory are verified against its journal before they are searched; damage \
-                        ends the command with exit status 3. A signal (Ctrl-C) stops a search with exit status 130; \
-                        with --dir, the same command resumes it. A proof that is complete when the signal arrives is \
-                        reported.\n\n\
+                        ends the command with exit status 3. Without a period, --certificate, --exceptions and --values \
+                        end it with exit status 1. A signal (Ctrl-C) stops a search with exit status 130; with --dir, \
+                        the same command resumes it. A proof that is complete when the signal arrives is reported.\n\n\
                         JSON keys: game status period preperiod max_value theorem checked_through preperiod_at_most \
                         saltus needed exceptions exception_heaps searched_end searched_from. 'status' is proved, \
                         observed, none, or stopped. Unknown numbers are null; so is 'preperiod' if the values that \
