@@ -184,9 +184,10 @@ impl<'a> Pipeline<'a> {
         index(n - (self.codes.end() - self.codes.end() % LANES as u64))
     }
 
-    /// The far lanes from `n` on under this plan, if another thread has evaluated or is evaluating them. `None` if no
-    /// thread has claimed them, or if it failed; the producer then evaluates them. They may have another plan. While it
-    /// waits, the producer evaluates other lanes with its own `codes`, and with `planes` as memory for the marks.
+    /// The far lanes from `n` on, if another thread has evaluated or is evaluating them, perhaps under an older plan
+    /// ([`FarLanes::is_of`](super::lookups::far_lanes::FarLanes)). `None` if no thread has claimed them, or if it
+    /// failed; the producer then evaluates them. While it waits, the producer evaluates other lanes under `plan` with
+    /// its own `codes`, and with `planes` as memory for the marks.
     pub(super) fn take(
         &self,
         n: u64,

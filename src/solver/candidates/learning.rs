@@ -43,7 +43,7 @@ impl CandidateStream {
         }
     }
 
-    /// Reconsiders the number of codes when due. Needs codes.
+    /// Reconsiders the number of codes when due. The window must hold codes.
     pub(super) fn reconsider_when_due(&mut self) {
         if self.tuning.is_reconsidering_due(self.end()) {
             self.reconsider();

@@ -26,7 +26,7 @@
 //! lookups, the stream evaluates those and the near ones one lane at a time.
 //!
 //! Where there are few lookups and all are regular, all of them are one job of the recurrence kernel
-//! ([`Recurrence`](crate::kernel::Recurrence)), and the stream learns no order (`recurrence`). When the values of a
+//! ([`Recurrence`](crate::kernel::Recurrence)), and their order is not used (`recurrence`). When the values of a
 //! game often have codes outside the range of the recurrence kernel, the stream stops using that kernel for good.
 //!
 //! The far lookups leave each lane a list of candidates. Only the first [`Budget::keep_late`] of them are compared with

@@ -16,10 +16,11 @@ use std::ops::Range;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FarLane {
     /// The least common values that are no far option, ascending: at most [`WIDE_ROWS`], or [`MOST_OPEN`] where all far
-    /// pairs were compared. Empty if all values that were held against the lookups are options, also middle ones.
+    /// pairs were compared. Empty if each value that was compared with the lookups turned out to be an option. The
+    /// middle step removes candidates too.
     pub(super) candidates: Vec<u16>,
-    /// Rare values below the first candidate, ascending, that the search left open. Where all far pairs were compared,
-    /// all open ones below the first open common value that is no candidate, as far as the far step went.
+    /// Rare values below the first candidate, ascending, that no searched pair gives. Where all far pairs were
+    /// compared: the open rare values below the first open common value that is not among the candidates.
     pub(super) open: Vec<u16>,
     /// Rare values between the first candidate and the last one that the lane ever had, ascending, which no marked pair
     /// gives. No search has tried them.
@@ -44,7 +45,8 @@ impl FarLane {
 pub(super) struct FarRun {
     /// One for each position.
     pub(super) lanes: Vec<FarLane>,
-    /// The middle options that read only values before this position are removed, but from the further values.
+    /// Middle options whose parts are all before this position are removed from `candidates`, `open` and `later`;
+    /// `further` still contains them.
     pub(super) known: u64,
 }
 

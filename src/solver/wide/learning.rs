@@ -130,8 +130,8 @@ impl Marks {
 }
 
 impl WideSolver {
-    /// Learns the marks again when the sequence has doubled, when the far step begins or ceases to compare all pairs,
-    /// and as long as learning takes little time beside the steps, more often.
+    /// Learns the marks again when the sequence has doubled, when the far step begins or stops comparing all pairs, and
+    /// otherwise when enough positions have passed and learning takes only a small share of the time.
     pub(super) fn learn_when_due(&mut self) {
         let end = self.end();
         let can_compare = !self.has_space() || self.holds_all();
@@ -268,8 +268,8 @@ impl WideSolver {
         }
         let items = self.values.items();
         let removal = self.least_removal();
-        // For each position of the sample and each split: the first place of the position in `weight`, the index of its
-        // place among the values, and the constant.
+        // For each position of the sample and each split: the start of the row of the position in `weight`, the index
+        // in `items` from which the offsets of parts count back, and the constant.
         let reads: Vec<(usize, usize, u16)> = (0..)
             .step_by(bound)
             .zip(sample)

@@ -25,9 +25,11 @@
 //! The choice of the marks (`learning`) decides only the speed.
 //!
 //! A new rare position costs one comparison of all pairs. While memory holds all values, nothing that was computed
-//! before is discarded, because no far option depends on it. Otherwise the step ends, and memory holds all values from
-//! then on. So this solver suits games with many rare positions. The byte streams ([`block`](super::block)) compute a
-//! position an order of magnitude faster where new rare positions are very few and all values have byte codes.
+//! before is discarded, because no far option depends on it. Otherwise the step ends, and the solver reads all values
+//! into memory; it drops them again when no lookup reads them. So this solver suits games with many rare positions.
+//! The byte streams ([`block`](super::block)) compute a position an order of magnitude faster where new rare positions
+//! are very few and all values have byte codes.
+//!
 //! Invariant: every value appended to `values` is proved in one of two ways. It is m*, which is no option, and every
 //! smaller value, common or rare, is an option. Or it is the least rare value below m* that no pair gives; all pairs
 //! were compared.

@@ -101,9 +101,9 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         let solver = self.reader.solver;
         self.note(&lane.searched);
         let candidate = lane.candidates.iter().copied().find(|value| !near.contains(value));
-        // All common values below the last candidate that the lane ever had are candidates or options. So if near
-        // options have all candidates, the least rare value that no pair gives is the value of n. This needs all pairs
-        // to be compared, so it is used only where memory holds all values.
+        // Each common value up to the last candidate that the lane ever had is a candidate or an option. So if near
+        // options have all candidates, G(n) is the least open rare value below that candidate, provided that all pairs
+        // were compared, that is, memory holds all values. Without such a value, `plain_value` decides.
         let below = candidate.unwrap_or(u16::MAX);
         let open = |rare: &[u16]| -> Vec<u16> {
             rare.iter().copied().take_while(|&t| t < below).filter(|t| !near.contains(t)).collect()
